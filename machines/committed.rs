@@ -9,14 +9,18 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     let given = std::env::var("SOURCE_DATE_EPOCH").ok();
-    let date = given.or_else(|| git(&["log", "-1", "--format=%ct"])).and_then(|text| text.trim().parse::<u64>().ok());
+    let date = given
+        .or_else(|| git(&["log", "-1", "--format=%ct"]))
+        .and_then(|text| text.trim().parse::<u64>().ok());
     for file in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&["rev-parse", "--path-format=absolute", "--git-path", file]) {
             println!("cargo::rerun-if-changed={}", path.trim());
         }
     }
     if date.is_none() {
-        println!("cargo::warning=neither git nor SOURCE_DATE_EPOCH tells when this program was committed");
+        println!(
+            "cargo::warning=neither git nor SOURCE_DATE_EPOCH tells when this program was committed"
+        );
     }
     println!("cargo::rustc-env=BAREPOST_COMMITTED={}", date.unwrap_or(0));
 }

@@ -22,10 +22,14 @@ pub(crate) struct Options {
 /// Errors: refused when the file cannot be read or is no disk of ours; told when something is wrong with it.
 pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     let path = options.file.display();
-    let file = File::open(&options.file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
-    let mut image = Image::of(&file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
+    let file = File::open(&options.file)
+        .map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
+    let mut image =
+        Image::of(&file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
     if is_served(&file) {
-        remark(format_args!("barepost: {path}: a machine runs on this disk; what it is writing now may look damaged"));
+        remark(format_args!(
+            "barepost: {path}: a machine runs on this disk; what it is writing now may look damaged"
+        ));
     }
     let report = store::fsck(&mut image);
     if let Some(reason) = report.refused {
@@ -49,9 +53,16 @@ fn is_served(file: &File) -> bool {
 ///
 /// Errors: refused with the store's reason.
 pub(crate) fn check_format(file: &File, path: &Path) -> Result<(), Failure> {
-    let refused = |what: &dyn std::fmt::Display| Failure::refused(format_args!("{}: {what}", path.display()));
+    let refused =
+        |what: &dyn std::fmt::Display| Failure::refused(format_args!("{}: {what}", path.display()));
     let mut image = Image::of(file).map_err(|error| refused(&error))?;
-    let limits = Limits { deliveries: 0, recipients: 0, reads: 1, buffer_bytes: 0, resident_bytes: u64::MAX };
+    let limits = Limits {
+        deliveries: 0,
+        recipients: 0,
+        reads: 1,
+        buffer_bytes: 0,
+        resident_bytes: u64::MAX,
+    };
     let mut store = Store::new(limits, image.disk(), [0; 32]);
     let mut requests = Vec::new();
     while let Some(request) = store.next_request() {
@@ -59,7 +70,9 @@ pub(crate) fn check_format(file: &File, path: &Path) -> Result<(), Failure> {
     }
     for mut request in requests {
         let result = match request.operation {
-            DiskOperation::Read => image.read(request.sector, &mut request.buffer).map_err(|_| DiskError::Failed),
+            DiskOperation::Read => {
+                image.read(request.sector, &mut request.buffer).map_err(|_| DiskError::Failed)
+            }
             DiskOperation::Write | DiskOperation::Flush => Err(DiskError::Failed),
         };
         let (token, operation, buffer) = (request.token, request.operation, request.buffer);
@@ -120,7 +133,10 @@ mod tests {
         let said = check_format(&file, &path);
         let mut after = std::fs::read(&path).unwrap();
         assert_eq!(after.len() as u64, bytes);
-        assert!(after.split_off(start.len()).iter().all(|byte| *byte == 0) && after == start, "it was written to");
+        assert!(
+            after.split_off(start.len()).iter().all(|byte| *byte == 0) && after == start,
+            "it was written to"
+        );
         said
     }
 
@@ -142,7 +158,10 @@ mod tests {
         superblock.extend_from_slice(&(store::FORMAT_VERSION + 1).to_le_bytes());
         let failure = said_of(&superblock, DISK_BYTES).unwrap_err();
         assert_eq!(failure.status(), 2);
-        assert!(failure.to_string().contains(&format!("format {}", store::FORMAT_VERSION + 1)), "{failure}");
+        assert!(
+            failure.to_string().contains(&format!("format {}", store::FORMAT_VERSION + 1)),
+            "{failure}"
+        );
     }
 
     #[test]

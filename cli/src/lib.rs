@@ -44,7 +44,9 @@ enum Command {
 
 fn help_for_developers() -> String {
     let lines = FOR_DEVELOPERS.iter().map(|(name, about)| format!("  {name:<5}  {about}\n"));
-    std::iter::once("For developers, compiled when first used:\n".to_string()).chain(lines).collect()
+    std::iter::once("For developers, compiled when first used:\n".to_string())
+        .chain(lines)
+        .collect()
 }
 
 /// Obeys the command line of this process. Does not return when the command fails.
@@ -80,7 +82,10 @@ mod tests {
         assert_eq!(handed, told);
         let help = CommandLine::command().render_help().to_string();
         for name in ["run", "fsck", "dns"].iter().chain(&told) {
-            assert!(help.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {help}");
+            assert!(
+                help.lines().any(|line| line.split_whitespace().next() == Some(name)),
+                "{name}: {help}"
+            );
         }
     }
 }

@@ -51,7 +51,12 @@ fn text(text: String) -> File {
     File { content_type, modified, gzip: None, brotli: None, plain: text.into_bytes() }
 }
 
-fn collect(root: &Path, folder: &Path, prefix: &str, files: &mut BTreeMap<String, File>) -> Result<(), Failure> {
+fn collect(
+    root: &Path,
+    folder: &Path,
+    prefix: &str,
+    files: &mut BTreeMap<String, File>,
+) -> Result<(), Failure> {
     for entry in fs::read_dir(folder).map_err(|error| refused(folder, error))? {
         let path = entry.map_err(|error| refused(folder, error))?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -79,13 +84,20 @@ fn collect(root: &Path, folder: &Path, prefix: &str, files: &mut BTreeMap<String
 /// Where `path` leads to, which must not be outside of the site.
 fn inside(root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     let target = path.canonicalize().map_err(|error| refused(path, error))?;
-    if target.starts_with(root) { Ok(target) } else { Err(refused(path, "a link that leads out of the site")) }
+    if target.starts_with(root) {
+        Ok(target)
+    } else {
+        Err(refused(path, "a link that leads out of the site"))
+    }
 }
 
 fn file(path: &Path) -> Result<File, Failure> {
     let plain = fs::read(path).map_err(|error| refused(path, error))?;
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).map_err(|error| refused(path, error))?;
-    let is_worthwhile = |packed: &Vec<u8>| packed.len() * WORTHWHILE.1 <= plain.len() * WORTHWHILE.0;
+    let modified = fs::metadata(path)
+        .and_then(|metadata| metadata.modified())
+        .map_err(|error| refused(path, error))?;
+    let is_worthwhile =
+        |packed: &Vec<u8>| packed.len() * WORTHWHILE.1 <= plain.len() * WORTHWHILE.0;
     let gzip = Some(gzip(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
     let brotli = Some(brotli(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
     let modified = httpdate::fmt_http_date(modified.max(SystemTime::UNIX_EPOCH));
@@ -95,7 +107,8 @@ fn file(path: &Path) -> Result<File, Failure> {
 /// What a file is, by its name. Text is UTF-8.
 fn content_type(path: &Path) -> String {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
-    let is_text = guess.type_() == mime_guess::mime::TEXT || guess == mime_guess::mime::APPLICATION_JAVASCRIPT;
+    let is_text = guess.type_() == mime_guess::mime::TEXT
+        || guess == mime_guess::mime::APPLICATION_JAVASCRIPT;
     if is_text { format!("{guess}; charset=utf-8") } else { guess.to_string() }
 }
 
@@ -138,7 +151,13 @@ mod tests {
         fs::create_dir_all(place.path().join("deep/er")).unwrap();
         fs::create_dir_all(place.path().join(".well-known")).unwrap();
         fs::create_dir_all(place.path().join(".git")).unwrap();
-        for name in ["index.html", "deep/er/a b.css", ".well-known/security.txt", ".git/config", ".htpasswd"] {
+        for name in [
+            "index.html",
+            "deep/er/a b.css",
+            ".well-known/security.txt",
+            ".git/config",
+            ".htpasswd",
+        ] {
             fs::write(place.path().join(name), &text).unwrap();
         }
         fs::write(place.path().join("noise.bin"), [1, 2, 3]).unwrap();
@@ -146,15 +165,24 @@ mod tests {
         assert_eq!(site.len(), 4, "what begins with a dot is left out");
         let page = site.find("/index.html").unwrap();
         assert_eq!(page.content_type(), "text/html; charset=utf-8");
-        assert_eq!(site.find("/deep/er/a b.css").unwrap().content_type(), "text/css; charset=utf-8");
-        assert_eq!(site.find("/.well-known/security.txt").unwrap().content_type(), "text/plain; charset=utf-8");
+        assert_eq!(
+            site.find("/deep/er/a b.css").unwrap().content_type(),
+            "text/css; charset=utf-8"
+        );
+        assert_eq!(
+            site.find("/.well-known/security.txt").unwrap().content_type(),
+            "text/plain; charset=utf-8"
+        );
         for representation in page.representations() {
             let mut found = String::new();
-            let read = match representation.coding {
-                Coding::Identity => (&mut &*representation.bytes).read_to_string(&mut found),
-                Coding::Gzip => flate2::read::GzDecoder::new(representation.bytes).read_to_string(&mut found),
-                Coding::Brotli => brotli::Decompressor::new(representation.bytes, 4096).read_to_string(&mut found),
-            };
+            let read =
+                match representation.coding {
+                    Coding::Identity => (&mut &*representation.bytes).read_to_string(&mut found),
+                    Coding::Gzip => flate2::read::GzDecoder::new(representation.bytes)
+                        .read_to_string(&mut found),
+                    Coding::Brotli => brotli::Decompressor::new(representation.bytes, 4096)
+                        .read_to_string(&mut found),
+                };
             assert_eq!(read.unwrap(), text.len());
             assert_eq!(found, text);
         }

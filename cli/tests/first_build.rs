@@ -7,7 +7,9 @@ use std::process::Command;
 /// A BASE whose services' ports are free, below those that Linux gives to clients.
 fn free_ports() -> Option<u16> {
     let start = std::process::id() as u16 % 200;
-    let is_free = |base: &u16| [25, 80, 110].iter().all(|port| TcpListener::bind(("127.0.0.1", base + port)).is_ok());
+    let is_free = |base: &u16| {
+        [25, 80, 110].iter().all(|port| TcpListener::bind(("127.0.0.1", base + port)).is_ok())
+    };
     (0..200).map(|step| 10_000 + (start + step) % 200 * 100).find(is_free)
 }
 
@@ -21,11 +23,19 @@ fn the_first_build_of_the_image_is_announced_and_later_ones_are_not() {
     std::fs::create_dir(&programs).unwrap();
     for name in ["cargo", "qemu-system-x86_64"] {
         std::fs::write(programs.join(name), "#!/bin/sh\nexit 1\n").unwrap();
-        std::fs::set_permissions(programs.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(programs.join(name), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
     }
     let said_by_run = || {
         let output = Command::new(env!("CARGO_BIN_EXE_barepost"))
-            .args(["run", "--accel", "tcg", "--ports", &free_ports().unwrap().to_string(), "--data"])
+            .args([
+                "run",
+                "--accel",
+                "tcg",
+                "--ports",
+                &free_ports().unwrap().to_string(),
+                "--data",
+            ])
             .arg(root.join("data"))
             .env("BAREPOST_ROOT", root)
             .env("PATH", &programs)

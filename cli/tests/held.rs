@@ -10,20 +10,25 @@ const BAREPOST: &str = env!("CARGO_BIN_EXE_barepost");
 /// Whether a process runs; one that has ended and that nobody has waited for does not.
 fn runs(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    stat.rsplit(')')
+        .next()
+        .is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
 #[test]
 fn a_held_program_dies_with_its_parent() {
     // A shell stands for `barepost`: it starts a program as `barepost` does, and is killed.
     let script = format!("{BAREPOST} --held $$ sleep 1000 & echo $!; wait");
-    let mut shell = Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut shell =
+        Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let held: u32 = line.trim().parse().unwrap();
     let started = Instant::now();
     // Until it has become the program.
-    while !std::fs::read_link(format!("/proc/{held}/exe")).is_ok_and(|exe| !exe.ends_with(Path::new("barepost"))) {
+    while !std::fs::read_link(format!("/proc/{held}/exe"))
+        .is_ok_and(|exe| !exe.ends_with(Path::new("barepost")))
+    {
         assert!(started.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -40,14 +45,16 @@ fn a_held_program_dies_with_its_parent() {
 #[test]
 fn a_program_whose_parent_is_gone_already_does_not_start() {
     let nobody = std::process::id() + 1;
-    let status = Command::new(BAREPOST).args(["--held", &nobody.to_string(), "true"]).status().unwrap();
+    let status =
+        Command::new(BAREPOST).args(["--held", &nobody.to_string(), "true"]).status().unwrap();
     assert_eq!(status.code(), Some(1));
 }
 
 #[test]
 fn a_held_program_gets_its_arguments_and_gives_its_exit_status() {
     let own = std::process::id().to_string();
-    let arguments = ["--held", &own, "sh", "-c", "test \"$1\" = '--help me' && exit 7", "sh", "--help me"];
+    let arguments =
+        ["--held", &own, "sh", "-c", "test \"$1\" = '--help me' && exit 7", "sh", "--help me"];
     // The parent of a process is the process, whichever of its threads started it.
     let status = Command::new(BAREPOST).args(arguments).status().unwrap();
     assert_eq!(status.code(), Some(7));

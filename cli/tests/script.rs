@@ -25,7 +25,8 @@ fn sooner_or_later<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 
 /// Whether the process runs; one that has ended may wait for its parent.
 fn runs(id: &str) -> bool {
-    let line = std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).unwrap_or_default();
+    let line =
+        std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).unwrap_or_default();
     line.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
 }
 
@@ -38,15 +39,18 @@ fn ctrl_c_during_the_first_build_ends_all_compilers() {
     let programs = root.join("programs");
     std::fs::create_dir(&programs).unwrap();
     std::fs::write(root.join("barepost"), include_str!("../../barepost")).unwrap();
-    let cargo = "#!/bin/sh\nsh -c 'echo $$ > \"$0.new\" && mv \"$0.new\" \"$0\" && exec sleep 60' \"$1\"\n";
+    let cargo =
+        "#!/bin/sh\nsh -c 'echo $$ > \"$0.new\" && mv \"$0.new\" \"$0\" && exec sleep 60' \"$1\"\n";
     for (name, text) in [("cargo", cargo), ("rustc", "#!/bin/sh\n"), ("cc", "#!/bin/sh\n")] {
         std::fs::write(programs.join(name), text).unwrap();
-        std::fs::set_permissions(programs.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(programs.join(name), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
     }
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut script = Command::new("env");
     script.args(["--default-signal=INT", "sh"]).arg(root.join("barepost")).arg("run");
-    let mut script = script.env("PATH", path).process_group(0).stderr(Stdio::null()).spawn().unwrap();
+    let mut script =
+        script.env("PATH", path).process_group(0).stderr(Stdio::null()).spawn().unwrap();
     let compiler = |verb: &str| sooner_or_later(|| std::fs::read_to_string(root.join(verb)).ok());
     let compilers = ["image", "build"].map(|verb| compiler(verb).unwrap());
     let compilers = compilers.each_ref().map(|id| id.trim());

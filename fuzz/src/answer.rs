@@ -23,7 +23,8 @@ pub fn run(data: &[u8]) {
     if who & 1 == 0 {
         let [whole, cut] = sizes.map(|size| verdict(answer, size));
         assert_eq!(whole, cut, "it does not depend on where it is cut");
-        if let Some(Verdict::Suspect(words) | Verdict::Later(words) | Verdict::Never(words)) = whole {
+        if let Some(Verdict::Suspect(words) | Verdict::Later(words) | Verdict::Never(words)) = whole
+        {
             assert!(words.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{words:?}");
             assert!(words.len() <= WORDS_BYTES_MAX, "{words:?}");
         }
@@ -49,7 +50,9 @@ fn verdict(answer: &[u8], size: usize) -> Option<Verdict> {
 
 fn policy(answer: &[u8], size: usize) -> String {
     let Ok(server) = Name::parse("mta-sts.far.test") else { return String::new() };
-    hear(Fetch::from(&server), answer, size, |fetch| fetch.outcome().map(|outcome| format!("{outcome:?}")))
+    hear(Fetch::from(&server), answer, size, |fetch| {
+        fetch.outcome().map(|outcome| format!("{outcome:?}"))
+    })
 }
 
 /// What came of it when the server has said all, so many bytes at a time.

@@ -16,16 +16,29 @@ pub fn run(data: &[u8]) {
 fn check(configuration: &Configuration) {
     assert!(!configuration.domains.is_empty(), "a server without domains");
     for domain in &configuration.domains {
-        assert!(configuration.serves(domain.as_str()) && configuration.serves(&domain.as_str().to_ascii_uppercase()));
-        assert_eq!(configuration.domains.iter().filter(|other| *other == domain).count(), 1, "a domain named twice");
+        assert!(
+            configuration.serves(domain.as_str())
+                && configuration.serves(&domain.as_str().to_ascii_uppercase())
+        );
+        assert_eq!(
+            configuration.domains.iter().filter(|other| *other == domain).count(),
+            1,
+            "a domain named twice"
+        );
     }
     let mut names: Vec<String> = Vec::new();
     for user in &configuration.users {
         for address in std::iter::once(&user.address).chain(&user.aliases) {
             let text = address.to_string();
             let (local_part, domain) = text.rsplit_once('@').expect("an address has a domain");
-            assert!(!local_part.is_empty() && configuration.serves(domain), "an address of a foreign domain: {text}");
-            assert!(!text.chars().any(char::is_control) && text.len() <= 254, "an address that no client can send");
+            assert!(
+                !local_part.is_empty() && configuration.serves(domain),
+                "an address of a foreign domain: {text}"
+            );
+            assert!(
+                !text.chars().any(char::is_control) && text.len() <= 254,
+                "an address that no client can send"
+            );
             names.push(text);
         }
     }
@@ -33,7 +46,10 @@ fn check(configuration: &Configuration) {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count, "an address that two accounts have");
-    assert!(configuration.postmaster().is_some() || configuration.users.is_empty(), "postmaster is somebody");
+    assert!(
+        configuration.postmaster().is_some() || configuration.users.is_empty(),
+        "postmaster is somebody"
+    );
 }
 
 fn check_error(text: &str, error: &ConfigurationError) {
@@ -42,6 +58,12 @@ fn check_error(text: &str, error: &ConfigurationError) {
     let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
     let columns = line.chars().count() + 1;
     assert!((1..=columns).contains(&error.column), "column {} of {columns}: {error}", error.column);
-    assert!(!error.what.is_empty() && !error.expected.is_empty(), "an error says what is wrong and what is right");
-    assert!(!error.to_string().contains(char::is_control), "an error is one line for any terminal: {error}");
+    assert!(
+        !error.what.is_empty() && !error.expected.is_empty(),
+        "an error says what is wrong and what is right"
+    );
+    assert!(
+        !error.to_string().contains(char::is_control),
+        "an error is one line for any terminal: {error}"
+    );
 }

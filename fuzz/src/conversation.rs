@@ -53,7 +53,8 @@ impl<P: Party> Conversation<P> {
     /// Carries out the script.
     pub(crate) fn run(party: P, steps: &[Step], pace: Pace) -> Conversation<P> {
         let (pending, kept) = (Vec::new(), Vec::new());
-        let mut conversation = Conversation { party, taken: Vec::new(), pace, pending, kept, held: false };
+        let mut conversation =
+            Conversation { party, taken: Vec::new(), pace, pending, kept, held: false };
         for step in steps {
             match step {
                 Step::Bytes(bytes) => conversation.pending.extend_from_slice(bytes),
@@ -100,7 +101,10 @@ impl<P: Party> Conversation<P> {
             }
             match self.party.is_served(self.pace, self.held) {
                 Waits::ForBytes => {
-                    assert!(self.kept.len() <= P::KEPT_BYTES_MAX, "an incomplete command is no longer than a line");
+                    assert!(
+                        self.kept.len() <= P::KEPT_BYTES_MAX,
+                        "an incomplete command is no longer than a line"
+                    );
                     assert!(self.party.has_deadline(), "nobody is waited for without an end");
                     break;
                 }

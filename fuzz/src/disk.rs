@@ -59,12 +59,16 @@ fn attempt(valid: &Image, input: &Input) {
         change.apply(&mut image, valid);
     }
     seal::renew(&mut image);
-    let unreadable: Vec<u64> = input.unreadable.iter().take(8).map(|sector| u64::from(*sector)).collect();
+    let unreadable: Vec<u64> =
+        input.unreadable.iter().take(8).map(|sector| u64::from(*sector)).collect();
     check_offline(&image, &unreadable);
     let before = image.clone();
     let mut rig = Rig::open(image, unreadable, 1);
     if let State::Refused(_) = rig.store.state() {
-        assert!(rig.writes == 0 && *rig.image() == before, "a disk that is refused is not written to");
+        assert!(
+            rig.writes == 0 && *rig.image() == before,
+            "a disk that is refused is not written to"
+        );
         return;
     }
     ask_for_everything(&mut rig);
@@ -74,7 +78,8 @@ fn attempt(valid: &Image, input: &Input) {
 }
 
 fn check_offline(image: &Image, unreadable: &[u64]) {
-    let report = store::fsck(&mut rig::Offline { image, unreadable, reads_left: rig::REQUESTS_MAX });
+    let report =
+        store::fsck(&mut rig::Offline { image, unreadable, reads_left: rig::REQUESTS_MAX });
     assert!(report.refused.is_none() || report.accounts.is_empty());
 }
 
@@ -103,11 +108,14 @@ fn use_and_reopen(mut rig: Rig, mail: [u8; 3]) {
     }
     let check = |rig: &mut Rig| {
         for (account, uid, body) in &kept {
-            let message = rig.store.message(*account, INBOX, *uid).expect("what was acknowledged is there");
+            let message =
+                rig.store.message(*account, INBOX, *uid).expect("what was acknowledged is there");
             assert_eq!(message.octets as usize, body.len());
             match rig.read(*account, &message) {
                 Ok(read) => assert!(read == *body, "what is read is what was stored"),
-                Err(Stopped::Refused(refusal)) => panic!("what was acknowledged is refused: {refusal:?}"),
+                Err(Stopped::Refused(refusal)) => {
+                    panic!("what was acknowledged is refused: {refusal:?}")
+                }
                 Err(Stopped::Long) => panic!("a body longer than itself"),
             }
         }

@@ -51,11 +51,18 @@ pub fn run(data: &[u8]) {
 fn signs(input: &Input<'_>, now: UnixTime) {
     let key = SigningKey::new(&KEY, "key").expect("a key");
     let domain = Name::parse("example.test").expect("a name");
-    let Ok(field) = read(Reading::to_sign(), input.message, input.cuts).sign(&key, &domain, now) else { return };
+    let Ok(field) = read(Reading::to_sign(), input.message, input.cuts).sign(&key, &domain, now)
+    else {
+        return;
+    };
     let lines = field.strip_suffix("\r\n").expect("a field ends with its line");
-    assert!(lines.split("\r\n").skip(1).all(|line| line.starts_with(' ') && line.len() < 78), "{field}");
+    assert!(
+        lines.split("\r\n").skip(1).all(|line| line.starts_with(' ') && line.len() < 78),
+        "{field}"
+    );
     let signed = [field.as_bytes(), input.message].concat();
-    let verdicts = verdicts(&read(Reading::to_verify(), &signed, input.cuts), key.record().as_bytes(), now);
+    let verdicts =
+        verdicts(&read(Reading::to_verify(), &signed, input.cuts), key.record().as_bytes(), now);
     assert_eq!(verdicts.first().map(|(outcome, _)| *outcome), Some(Outcome::Pass), "{field}");
 }
 
@@ -70,9 +77,14 @@ fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
         }
     }
     let sealed = [sealing.fields().as_bytes(), input.message].concat();
-    let again = chain(&read(Reading::to_verify(), &sealed, input.cuts), key.record().as_bytes(), now);
+    let again =
+        chain(&read(Reading::to_verify(), &sealed, input.cuts), key.record().as_bytes(), now);
     // Another's keys are not the same, and one more set may be one too many to be asked for.
-    assert!(again == ChainVerdict::Pass || found != ChainVerdict::None, "{again}: {}", sealing.fields());
+    assert!(
+        again == ChainVerdict::Pass || found != ChainVerdict::None,
+        "{again}: {}",
+        sealing.fields()
+    );
 }
 
 /// Reads a message that is cut at these hundredths.
@@ -95,9 +107,13 @@ fn chain(message: &Message, key: &[u8], now: UnixTime) -> ChainVerdict {
             Ok(Some(verdict)) => return verdict,
             Ok(None) => step += 1,
             Err(Missing(question)) => {
-                assert!(message.missing(&knowledge, now).contains(&question), "it was said before that it is wanted");
+                assert!(
+                    message.missing(&knowledge, now).contains(&question),
+                    "it was said before that it is wanted"
+                );
                 let records = vec![Record::Text(key.into())];
-                knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+                knowledge
+                    .learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
             }
         }
     }
@@ -114,9 +130,13 @@ fn verdicts(message: &Message, key: &[u8], now: UnixTime) -> Vec<(Outcome, Strin
                 verdicts.push((verdict.outcome(), text));
             }
             Err(Missing(question)) => {
-                assert!(question.kind == RecordKind::Text && question.name.as_str().contains("._domainkey."));
+                assert!(
+                    question.kind == RecordKind::Text
+                        && question.name.as_str().contains("._domainkey.")
+                );
                 let records = vec![Record::Text(key.into())];
-                knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+                knowledge
+                    .learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
             }
         }
     }

@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use dns::{
-    Action, Answer, Client, Limits, Name, OnBehalf, QUESTION_SPAN_MAX, Question, Record, RecordKind, Resolver,
-    SERVER_PORT, StreamId, Unanswered,
+    Action, Answer, Client, Limits, Name, OnBehalf, QUESTION_SPAN_MAX, Question, Record,
+    RecordKind, Resolver, SERVER_PORT, StreamId, Unanswered,
 };
 use machine::{Instant, Micros};
 
@@ -176,7 +176,11 @@ impl House {
             Some(answer) => judge(&question, &answer),
             None => {
                 self.waiting.insert(self.asked, (question.clone(), self.now, host));
-                let of_host = self.waiting.values().filter(|(other, _, of)| *of == host && *other == question).count();
+                let of_host = self
+                    .waiting
+                    .values()
+                    .filter(|(other, _, of)| *of == host && *other == question)
+                    .count();
                 assert!(host == 0 || of_host <= LIMITS.askers / 2, "others may ask that, too");
             }
         }
@@ -199,19 +203,29 @@ impl House {
                 Action::Send { port, to, bytes } => {
                     assert!(self.ports.insert(port, (to, bytes)).is_none(), "a port is bound once");
                 }
-                Action::Release { port } => assert!(self.ports.remove(&port).is_some(), "what is released was bound"),
+                Action::Release { port } => {
+                    assert!(self.ports.remove(&port).is_some(), "what is released was bound")
+                }
                 Action::Connect { stream, .. } => {
-                    assert!(self.streams.insert(stream, Vec::new()).is_none(), "a stream is opened once");
+                    assert!(
+                        self.streams.insert(stream, Vec::new()).is_none(),
+                        "a stream is opened once"
+                    );
                 }
                 Action::Write { stream, bytes } => {
-                    assert!(self.streams.insert(stream, bytes).is_some(), "what is written to is open");
+                    assert!(
+                        self.streams.insert(stream, bytes).is_some(),
+                        "what is written to is open"
+                    );
                 }
                 Action::HangUp { stream } => {
                     assert!(self.streams.remove(&stream).is_some(), "what is hung up was open");
                 }
                 Action::Tell { asker, answer } => {
-                    let (question, since, _) =
-                        self.waiting.remove(&asker.number).expect("who is told has asked, and was not told yet");
+                    let (question, since, _) = self
+                        .waiting
+                        .remove(&asker.number)
+                        .expect("who is told has asked, and was not told yet");
                     assert!(self.now.since(since) <= QUESTION_SPAN_MAX, "nobody waits longer");
                     judge(&question, &answer);
                 }
@@ -229,7 +243,8 @@ impl House {
 
 fn judge(question: &Question, answer: &Result<Answer, Unanswered>) {
     let Ok(answer) = answer else { return };
-    let kinds: BTreeSet<bool> = answer.records.iter().map(|record| is_of(record, question.kind)).collect();
+    let kinds: BTreeSet<bool> =
+        answer.records.iter().map(|record| is_of(record, question.kind)).collect();
     assert!(!kinds.contains(&false), "{question:?} is answered by {answer:?}");
 }
 
@@ -246,11 +261,32 @@ fn is_of(record: &Record, kind: RecordKind) -> bool {
 }
 
 /// A reply that repeats the question: with these flags beside that it is one, and so many records in what follows.
-fn reply(sent: &[u8], flags: [u8; 2], [answers, authorities, others]: [u8; 3], body: &[u8]) -> Vec<u8> {
+fn reply(
+    sent: &[u8],
+    flags: [u8; 2],
+    [answers, authorities, others]: [u8; 3],
+    body: &[u8],
+) -> Vec<u8> {
     let Some((head, rest)) = sent.split_first_chunk::<12>() else { return Vec::new() };
     // A question ends with its name's root, its type and its class.
-    let question = rest.iter().position(|byte| *byte == 0).map_or(rest, |root| rest.get(..root + 5).unwrap_or(rest));
-    let head = [head[0], head[1], flags[0] | 0x80, flags[1], 0, 1, 0, answers % 9, 0, authorities % 3, 0, others % 3];
+    let question = rest
+        .iter()
+        .position(|byte| *byte == 0)
+        .map_or(rest, |root| rest.get(..root + 5).unwrap_or(rest));
+    let head = [
+        head[0],
+        head[1],
+        flags[0] | 0x80,
+        flags[1],
+        0,
+        1,
+        0,
+        answers % 9,
+        0,
+        authorities % 3,
+        0,
+        others % 3,
+    ];
     [&head[..], question, body].concat()
 }
 

@@ -24,7 +24,10 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn read<'a>(content_type: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Read, FormError> {
+fn read<'a>(
+    content_type: &str,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Read, FormError> {
     let mut reader = Reader::of(content_type)?;
     let mut heard = VecDeque::new();
     for piece in pieces {
@@ -36,14 +39,19 @@ fn read<'a>(content_type: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> R
     for heard in heard {
         match heard {
             Heard::Began(file) => {
-                assert!(!std::mem::replace(&mut is_within, true), "a file ends before the next one begins");
+                assert!(
+                    !std::mem::replace(&mut is_within, true),
+                    "a file ends before the next one begins"
+                );
                 files.push((format!("{file:?}"), Vec::new()));
             }
             Heard::Bytes(bytes) => {
                 assert!(is_within, "bytes are of a file");
                 files.last_mut().expect("it has begun").1.extend(bytes);
             }
-            Heard::Ended => assert!(std::mem::replace(&mut is_within, false), "what ends has begun"),
+            Heard::Ended => {
+                assert!(std::mem::replace(&mut is_within, false), "what ends has begun")
+            }
         }
     }
     assert!(!is_within, "each file ends");

@@ -13,7 +13,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use arbitrary::{Arbitrary, Unstructured};
 use machine::{Checksum, Frame, Instant, Machine, Micros, Offloads};
 use net::tcp::PoolSizes;
-use net::{Address, Addressing, Config, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Net, Route, Service};
+use net::{
+    Address, Addressing, Config, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Net, Route,
+    Service,
+};
 use tasks::Budget;
 
 use crate::network::card::CheckedCard;
@@ -69,16 +72,25 @@ impl World {
     fn new(input: &Input) -> World {
         let has_offloads = input.has_offloads;
         let has = |mode| input.modes & mode != 0;
-        let offloads = Offloads { checksum: has_offloads, segmentation_ipv4: has_offloads, ..Offloads::default() };
+        let offloads = Offloads {
+            checksum: has_offloads,
+            segmentation_ipv4: has_offloads,
+            ..Offloads::default()
+        };
         let card = CheckedCard::new(hardware(2), offloads);
-        let own = Address { address: US, prefix_bits: 24, gateway: Some(Ipv4Addr::new(10, 0, 0, 1)) };
-        let addressing = if has(ASKS_FOR_ADDRESS) { Addressing::Dhcp } else { Addressing::Static(own) };
+        let own =
+            Address { address: US, prefix_bits: 24, gateway: Some(Ipv4Addr::new(10, 0, 0, 1)) };
+        let addressing =
+            if has(ASKS_FOR_ADDRESS) { Addressing::Dhcp } else { Addressing::Static(own) };
         let ipv6 = match (has(SPEAKS_IPV6), has(LISTENS_TO_ROUTERS)) {
             (false, _) => Ipv6Addressing::None,
             (true, true) => Ipv6Addressing::Automatic,
             (true, false) => {
                 let address = Ipv6Address { address: US_IPV6, prefix_bits: 64 };
-                Ipv6Addressing::Static { addresses: [Some(address), None, None, None], gateway: None }
+                Ipv6Addressing::Static {
+                    addresses: [Some(address), None, None, None],
+                    gateway: None,
+                }
             }
         };
         let now = Instant::START + Micros::from_secs(1);
@@ -111,7 +123,8 @@ impl World {
             }
             Action::Peer { frame, checksum_is_known } => {
                 if let Some(frame) = self.peers.frame(frame) {
-                    let checksum = if *checksum_is_known { Checksum::Verified } else { Checksum::Unknown };
+                    let checksum =
+                        if *checksum_is_known { Checksum::Verified } else { Checksum::Unknown };
                     self.hears(frame, checksum);
                 }
             }
@@ -121,7 +134,11 @@ impl World {
     fn hears(&mut self, frame: Vec<u8>, checksum: Checksum) -> Vec<Event> {
         let mut frame = Frame::new(frame.into(), 0..usize::MAX, checksum);
         let mut events = Events::new();
-        assert_eq!(self.net.frame_arrived(self.now, &mut frame, &mut events), Route::Here, "there is one core");
+        assert_eq!(
+            self.net.frame_arrived(self.now, &mut frame, &mut events),
+            Route::Here,
+            "there is one core"
+        );
         self.user.hears(&events, &frame, &mut self.net, &self.peers);
         events.into_iter().collect()
     }
@@ -149,7 +166,9 @@ impl World {
             let Some(deadline) = self.net.next_deadline() else { break };
             self.waits(deadline.since(self.now));
             self.user.aborts_all(&mut self.net);
-            if self.net.connection_count() == 0 && deadline.since(Instant::START) > Micros::from_secs(7_200) {
+            if self.net.connection_count() == 0
+                && deadline.since(Instant::START) > Micros::from_secs(7_200)
+            {
                 break;
             }
         }
@@ -165,9 +184,13 @@ impl World {
         let mut friend = peers::Friend::new();
         self.hears(friend.syn(), Checksum::Unknown);
         let answers = self.speaks(usize::MAX);
-        let answer = answers.iter().find(|segment| friend.is_answer(segment)).expect("a SYN is answered");
+        let answer =
+            answers.iter().find(|segment| friend.is_answer(segment)).expect("a SYN is answered");
         let events = self.hears(friend.request(answer), Checksum::Unknown);
-        assert!(events.iter().any(|event| matches!(event, Event::Accepted { .. })), "who behaves is served");
+        assert!(
+            events.iter().any(|event| matches!(event, Event::Accepted { .. })),
+            "who behaves is served"
+        );
         let is_data = |event: &Event| matches!(event, Event::Data { .. } | Event::Buffered { .. });
         assert!(events.iter().any(is_data), "what a friend says is heard");
     }

@@ -8,7 +8,9 @@
 //! - What is encoded both decoders read, and there is room for all of it or the encoder says that there is not.
 
 use heapless::Vec as Block;
-use http2::{Decoder, FIELDS_MAX, Fields, LIST_BYTES_MAX, encode_field, encode_secret, encode_status};
+use http2::{
+    Decoder, FIELDS_MAX, Fields, LIST_BYTES_MAX, encode_field, encode_secret, encode_status,
+};
 
 /// What a field counts beside its name and its value (RFC 9113 section 6.5.2).
 const FIELD_OVERHEAD: usize = 32;
@@ -41,7 +43,10 @@ fn decode(mut bytes: &[u8]) {
         if fields.is_too_large() {
             assert!(pairs.len() < expected.len(), "something is left out");
             let mut expected = expected.iter();
-            assert!(pairs.iter().all(|pair| expected.any(|other| other == pair)), "the others are as they were said");
+            assert!(
+                pairs.iter().all(|pair| expected.any(|other| other == pair)),
+                "the others are as they were said"
+            );
         } else {
             assert_eq!(pairs, expected, "{block:02x?}");
         }
@@ -50,9 +55,15 @@ fn decode(mut bytes: &[u8]) {
 
 /// What was kept of a block, which is never more than there is room for.
 fn pairs(fields: &Fields) -> Vec<Pair> {
-    let pairs: Vec<Pair> = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
-    let bytes: usize = pairs.iter().map(|(name, value)| name.len() + value.len() + FIELD_OVERHEAD).sum();
-    assert!(pairs.len() <= FIELDS_MAX && bytes <= LIST_BYTES_MAX, "{} fields, {bytes} bytes", pairs.len());
+    let pairs: Vec<Pair> =
+        fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+    let bytes: usize =
+        pairs.iter().map(|(name, value)| name.len() + value.len() + FIELD_OVERHEAD).sum();
+    assert!(
+        pairs.len() <= FIELDS_MAX && bytes <= LIST_BYTES_MAX,
+        "{} fields, {bytes} bytes",
+        pairs.len()
+    );
     pairs
 }
 

@@ -36,7 +36,8 @@ pub fn run(data: &[u8]) {
     let steps = script::steps(script, first % 8 != 0);
     converse(send_room, &steps, Pace::AsCut);
     converse(send_room, &steps, Pace::AtOnce);
-    let bytes: usize = steps.iter().map(|step| if let Step::Bytes(bytes) = step { bytes.len() } else { 0 }).sum();
+    let bytes: usize =
+        steps.iter().map(|step| if let Step::Bytes(bytes) = step { bytes.len() } else { 0 }).sum();
     if bytes <= 2_000 {
         converse(send_room, &steps, Pace::ByteByByte);
     }
@@ -74,8 +75,14 @@ impl Server {
 
     fn is_read(&mut self) {
         self.reading.read(&self.world.sent);
-        assert!(self.world.admitted <= STREAMS_MAX * BODY_BYTES_MAX, "each stream has at most one body");
-        assert!(self.session.kept_bytes() <= KEPT_BYTES_MAX + UNASKED_BYTES_MAX, "no more is kept than may be");
+        assert!(
+            self.world.admitted <= STREAMS_MAX * BODY_BYTES_MAX,
+            "each stream has at most one body"
+        );
+        assert!(
+            self.session.kept_bytes() <= KEPT_BYTES_MAX + UNASKED_BYTES_MAX,
+            "no more is kept than may be"
+        );
     }
 }
 
@@ -134,8 +141,12 @@ impl Party for Server {
                 Waits::NoMore
             }
             WaitsFor::SendRoom => {
-                let has_spoken = self.world.sent.len() > std::mem::replace(&mut self.said, self.world.sent.len());
-                assert!(has_spoken || self.world.send_room < ROOM_ENOUGH, "any room is enough to go on");
+                let has_spoken = self.world.sent.len()
+                    > std::mem::replace(&mut self.said, self.world.sent.len());
+                assert!(
+                    has_spoken || self.world.send_room < ROOM_ENOUGH,
+                    "any room is enough to go on"
+                );
                 let room = more_room(pace, self.send_room);
                 self.world.send_room = self.world.send_room.saturating_add(room);
                 Waits::NoMore

@@ -30,11 +30,12 @@ pub fn run(data: &[u8]) {
         _ => Secrecy::Optional,
     };
     let steps = steps(script);
-    let [as_cut, at_once] =
-        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(send_room, secrecy), &steps, pace));
+    let [as_cut, at_once] = [Pace::AsCut, Pace::AtOnce]
+        .map(|pace| Conversation::run(Server::new(send_room, secrecy), &steps, pace));
     as_cut.party.assert_same(&at_once.party);
     if as_cut.taken.len() <= 2_000 {
-        let byte_by_byte = Conversation::run(Server::new(send_room, secrecy), &steps, Pace::ByteByByte);
+        let byte_by_byte =
+            Conversation::run(Server::new(send_room, secrecy), &steps, Pace::ByteByByte);
         as_cut.party.assert_same(&byte_by_byte.party);
     }
     reading::check(&as_cut.party.world);

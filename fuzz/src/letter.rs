@@ -36,7 +36,9 @@ pub fn run(data: &[u8]) {
                 Address::Mailbox(mailbox) => vec![mailbox],
                 Address::Group { mailboxes, .. } => mailboxes,
             };
-            assert!(mailboxes.iter().all(|mailbox| is_line(&mailbox.name) && is_line(&mailbox.address)));
+            assert!(
+                mailboxes.iter().all(|mailbox| is_line(&mailbox.name) && is_line(&mailbox.address))
+            );
         }
     });
 }
@@ -47,7 +49,8 @@ fn check_unambiguous(field: &Field<'_>) {
         Address::Mailbox(mailbox) => vec![mailbox],
         Address::Group { mailboxes, .. } => mailboxes,
     });
-    let shown: Vec<String> = mailboxes.map(|mailbox| mailbox.address).filter(|address| !address.is_empty()).collect();
+    let shown: Vec<String> =
+        mailboxes.map(|mailbox| mailbox.address).filter(|address| !address.is_empty()).collect();
     assert!(field.unambiguous_addresses().is_none_or(|read| read == shown));
 }
 

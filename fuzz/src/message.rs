@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
 use message::{
-    Assurance, DATE_TIME_BYTES, DateTimeNow, Origin, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
-    Reviser, Revision, date_time, return_path,
+    Assurance, DATE_TIME_BYTES, DateTimeNow, Origin, Protocol, RECEIVED_BYTES_MAX,
+    RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, date_time, return_path,
 };
 
 /// Where the colon of a field is looked for.
@@ -42,9 +42,14 @@ fn dates([first, second]: [u64; 2]) {
         let text = date_time(time);
         assert_eq!(now.at(time), &text, "the date of the present is that of the time");
         let (year, month, day) = calendar(time.seconds().min(253_402_300_799) / 86_400);
-        let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let names =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         let text = String::from_utf8(text.to_vec()).expect("a date is ASCII");
-        assert_eq!(text.get(5..16), Some(format!("{day:02} {} {year}", names[month]).as_str()), "{seconds} s");
+        assert_eq!(
+            text.get(5..16),
+            Some(format!("{day:02} {} {year}", names[month]).as_str()),
+            "{seconds} s"
+        );
         assert_eq!(text.len(), DATE_TIME_BYTES);
     }
 }
@@ -52,7 +57,9 @@ fn dates([first, second]: [u64; 2]) {
 /// Year, month from 0 and day from 1 of a day after 1970-01-01: counted year by year and month by month, after whole
 /// rounds of the calendar, which are of 400 years.
 fn calendar(mut days: u64) -> (u64, usize, u64) {
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     const DAYS_IN_ROUND: u64 = 400 * 365 + 97;
     let mut year = 1970 + 400 * (days / DAYS_IN_ROUND);
     days %= DAYS_IN_ROUND;
@@ -90,7 +97,11 @@ fn trace(input: &Input<'_>) {
     let room = usize::from(input.room) % (RECEIVED_BYTES_MAX + 1);
     let mut small = vec![0; room];
     let written = received.write(&mut small);
-    assert_eq!(written, (room >= length).then_some(length), "a field is written whole or not at all");
+    assert_eq!(
+        written,
+        (room >= length).then_some(length),
+        "a field is written whole or not at all"
+    );
     assert!(written.is_none_or(|length| small[..length] == *field));
     // It is one hop, and no more, whatever the peer says of itself.
     assert_eq!(revised(field, &[]), (field.to_vec(), 1));
@@ -101,7 +112,11 @@ fn paths(input: &Input<'_>) {
     let path = shortened(input.reverse_path, 256);
     let length = return_path(path, &mut out).expect("there is room for the longest path");
     check_field(&out[..length], 1);
-    assert_eq!(length, "Return-Path: <>\r\n".len() + path.len(), "each byte is there, or a sign in its place");
+    assert_eq!(
+        length,
+        "Return-Path: <>\r\n".len() + path.len(),
+        "each byte is there, or a sign in its place"
+    );
 }
 
 /// So many lines, each with its CRLF, all but the first folded, and no other control character but the tab of a fold.
@@ -111,7 +126,11 @@ fn check_field(field: &[u8], lines: usize) {
     for (number, line) in text.iter().enumerate() {
         let line = line.strip_suffix(b"\r\n").expect("a line ends in CRLF");
         let content = if number == 0 { line } else { line.strip_prefix(b"\t").expect("a fold") };
-        assert!(!content.iter().any(|byte| *byte < b' ' || *byte == 0x7f), "{:?}", String::from_utf8_lossy(line));
+        assert!(
+            !content.iter().any(|byte| *byte < b' ' || *byte == 0x7f),
+            "{:?}",
+            String::from_utf8_lossy(line)
+        );
         assert!(line.len() <= 998);
     }
 }
@@ -160,7 +179,8 @@ fn hops_line_by_line(message: &[u8]) -> u16 {
     let hops = header.filter(|line| {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return false };
         let name = line[..colon].to_vec();
-        let end = name.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
+        let end =
+            name.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
         colon < HELD_BYTES_MAX && name[..end].eq_ignore_ascii_case(b"received")
     });
     hops.count().try_into().unwrap_or(u16::MAX)

@@ -23,5 +23,9 @@ pub(crate) fn assert_whole(net: &Net, sizes: PoolSizes) {
     assert_eq!(net.connection_count(), 0, "every connection has its end");
     let pools = net.pools();
     let free = (pools.free_blocks(), pools.free_send_queues(), pools.free_receive_queues());
-    assert_eq!(free, (sizes.blocks, sizes.send_queues, sizes.receive_queues), "what was lent is given back");
+    assert_eq!(
+        free,
+        (sizes.blocks, sizes.send_queues, sizes.receive_queues),
+        "what was lent is given back"
+    );
 }

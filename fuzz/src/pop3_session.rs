@@ -29,12 +29,17 @@ struct Settings {
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
-    let Some((&[messages, send_room, read_bytes], script)) = data.split_first_chunk() else { return };
-    let settings =
-        Settings { messages, send_room: 1 + usize::from(send_room) * 2, read_bytes: 1 + usize::from(read_bytes) };
+    let Some((&[messages, send_room, read_bytes], script)) = data.split_first_chunk() else {
+        return;
+    };
+    let settings = Settings {
+        messages,
+        send_room: 1 + usize::from(send_room) * 2,
+        read_bytes: 1 + usize::from(read_bytes),
+    };
     let steps = steps(script);
-    let [as_cut, at_once] =
-        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(settings), &steps, pace));
+    let [as_cut, at_once] = [Pace::AsCut, Pace::AtOnce]
+        .map(|pace| Conversation::run(Server::new(settings), &steps, pace));
     as_cut.party.assert_same(&at_once.party);
     if as_cut.taken.len() <= 600 {
         let byte_by_byte = Conversation::run(Server::new(settings), &steps, Pace::ByteByByte);
@@ -85,7 +90,9 @@ impl Party for Server {
             WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
             WaitsFor::SendRoom => self.room_comes(pace),
             WaitsFor::Turn => self.session.resumed(&mut self.world),
-            WaitsFor::Login | WaitsFor::Message | WaitsFor::Deletion if held => return Waits::ForAnswer,
+            WaitsFor::Login | WaitsFor::Message | WaitsFor::Deletion if held => {
+                return Waits::ForAnswer;
+            }
             WaitsFor::Login => self.login_comes(),
             WaitsFor::Message => self.message_comes(pace),
             WaitsFor::Deletion => {
@@ -118,11 +125,15 @@ impl Server {
         let answer = self.world.log_in();
         let messages = self.world.messages.len() as u32;
         let bytes = self.world.messages.iter().map(|message| message.len() as u64).sum();
-        self.session.login_answered(answer.map(|signature| (Maildrop { messages, bytes }, signature)), &mut self.world);
+        self.session.login_answered(
+            answer.map(|signature| (Maildrop { messages, bytes }, signature)),
+            &mut self.world,
+        );
     }
 
     fn message_comes(&mut self, pace: Pace) {
-        let reading = self.world.reading.clone().expect("a message is waited for that is being read");
+        let reading =
+            self.world.reading.clone().expect("a message is waited for that is being read");
         let rest = &reading.bytes[self.read..];
         let failed = reading.fails_after.is_some_and(|after| self.read >= after);
         if rest.is_empty() || failed {

@@ -10,8 +10,8 @@
 //! - What waits to be sent is bounded, and after the end nothing is said but goodbye.
 
 use relay::{
-    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome, Recipient, Return,
-    Script, Settings, Speaker, Tls,
+    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome,
+    Recipient, Return, Script, Settings, Speaker, Tls,
 };
 
 use crate::script::{Event, Step, steps};
@@ -20,7 +20,8 @@ use crate::script::{Event, Step, steps};
 const COMMANDS_BYTES_MAX: usize = 2_048;
 const LETTERS_MAX: u16 = 3;
 /// Messages, of which one is more than ASCII.
-const MESSAGES: [&[u8]; 2] = [b".\r\nSubject: x\r\n\r\n..\r\n.", b".\r\nSubject: x\xe6\r\n\r\n..\r\n."];
+const MESSAGES: [&[u8]; 2] =
+    [b".\r\nSubject: x\r\n\r\n..\r\n.", b".\r\nSubject: x\xe6\r\n\r\n..\r\n."];
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
@@ -160,7 +161,9 @@ impl Caller {
                     self.said.extend_from_slice(self.client.output());
                     self.client.sent(self.client.output().len());
                 }
-                None if self.client.output().is_empty() && (!self.wants_body || self.is_held) => break,
+                None if self.client.output().is_empty() && (!self.wants_body || self.is_held) => {
+                    break;
+                }
                 None => {}
             }
         }
@@ -176,18 +179,28 @@ impl Caller {
     fn check(&self) {
         let mut numbers: Vec<_> = self.told.iter().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
-        let expected: Vec<_> =
-            (0..self.letters).flat_map(|letter| (0..self.recipients).map(move |place| letter * 16 + place)).collect();
+        let expected: Vec<_> = (0..self.letters)
+            .flat_map(|letter| (0..self.recipients).map(move |place| letter * 16 + place))
+            .collect();
         assert_eq!(numbers, expected, "each recipient has one outcome");
-        let delivered = self.told.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Delivered(_)));
-        let letters = delivered.map(|(number, _)| number / 16).collect::<std::collections::BTreeSet<_>>().len();
-        let count = |text: &[u8], word: &[u8]| text.windows(word.len()).filter(|window| *window == word).count();
+        let delivered =
+            self.told.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Delivered(_)));
+        let letters = delivered
+            .map(|(number, _)| number / 16)
+            .collect::<std::collections::BTreeSet<_>>()
+            .len();
+        let count = |text: &[u8], word: &[u8]| {
+            text.windows(word.len()).filter(|window| *window == word).count()
+        };
         let [start, end] = [&b"..\r\nSubject: x"[..], b"\r\n\r\n...\r\n..\r\n.\r\n"];
         let middle = if self.message.is_ascii() { &[][..] } else { b"\xe6" };
         let whole = [start, middle, end].concat();
         assert!(count(&self.said, &whole) >= letters, "who has a letter has all of it");
         let offers = count(&self.heard.to_ascii_uppercase(), b"8BITMIME");
-        assert!(offers > 0 || self.said.is_ascii(), "who does not offer to take more than ASCII gets none");
+        assert!(
+            offers > 0 || self.said.is_ascii(),
+            "who does not offer to take more than ASCII gets none"
+        );
         // For MAIL, for RCPT and for the whole; and for DATA.
         let (twos, threes) = (count(&self.heard, b"2"), count(&self.heard, b"3"));
         assert!(twos >= 3 * letters && threes >= letters, "who has a letter has said so");

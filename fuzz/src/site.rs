@@ -91,7 +91,9 @@ fn changed(changes: &[Change]) -> Vec<u8> {
         match change {
             Change::Number { entry, field, value } => {
                 let places = ENTRY_BYTES / 4;
-                let at = HEADER_BYTES + usize::from(entry % 3) * ENTRY_BYTES + usize::from(*field) % places * 4;
+                let at = HEADER_BYTES
+                    + usize::from(entry % 3) * ENTRY_BYTES
+                    + usize::from(*field) % places * 4;
                 let value = match *value {
                     Value::Little(value) => value.into(),
                     Value::More(value) => value.into(),
@@ -127,7 +129,9 @@ fn put(pack: &mut [u8], at: usize, bytes: &[u8]) {
 
 /// What lies at the place of which an entry speaks at `at`.
 fn content(pack: &'static [u8], entry: &[u8], at: usize) -> &'static [u8] {
-    let number = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]) as usize;
+    let number = |at: usize| {
+        u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]) as usize
+    };
     &pack[number(at)..number(at) + number(at + 4)]
 }
 

@@ -27,7 +27,9 @@ struct Settings {
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
-    let Some((&[limit, send_room, message_room], script)) = data.split_first_chunk() else { return };
+    let Some((&[limit, send_room, message_room], script)) = data.split_first_chunk() else {
+        return;
+    };
     let settings = Settings {
         message_bytes_max: 16 + u64::from(limit) * 8,
         send_room: 1 + usize::from(send_room) * 3,
@@ -35,8 +37,8 @@ pub fn run(data: &[u8]) {
         login: if message_room >= 0xf0 { Login::Required } else { Login::Absent },
     };
     let steps = steps(script);
-    let [as_cut, at_once] =
-        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(settings), &steps, pace));
+    let [as_cut, at_once] = [Pace::AsCut, Pace::AtOnce]
+        .map(|pace| Conversation::run(Server::new(settings), &steps, pace));
     as_cut.party.assert_same(&at_once.party);
     if as_cut.taken.len() <= 1_500 {
         let byte_by_byte = Conversation::run(Server::new(settings), &steps, Pace::ByteByByte);
@@ -55,8 +57,11 @@ struct Server {
 }
 
 impl Party for Server {
-    const KEPT_BYTES_MAX: usize =
-        if LINE_BYTES_MAX > RESPONSE_LINE_BYTES_MAX { LINE_BYTES_MAX } else { RESPONSE_LINE_BYTES_MAX };
+    const KEPT_BYTES_MAX: usize = if LINE_BYTES_MAX > RESPONSE_LINE_BYTES_MAX {
+        LINE_BYTES_MAX
+    } else {
+        RESPONSE_LINE_BYTES_MAX
+    };
 
     fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
         self.session.bytes_arrived(bytes, &mut self.world)
@@ -100,7 +105,10 @@ impl Party for Server {
                 self.session.sender_known(&mut self.world);
             }
             WaitsFor::MessageRoom => {
-                assert!(self.world.message_room == 0, "room is waited for only where there is none");
+                assert!(
+                    self.world.message_room == 0,
+                    "room is waited for only where there is none"
+                );
                 self.world.message_room = more_room(pace, self.settings.message_room);
                 self.session.message_room(&mut self.world);
             }
@@ -124,7 +132,8 @@ impl Server {
         let (ours, theirs) = (&self.world, &other.world);
         assert_eq!(ours.closed, theirs.closed, "the end does not depend on cuts");
         if !ours.dropped_bytes && !theirs.dropped_bytes {
-            let replies = [ours, theirs].map(|world| String::from_utf8_lossy(&world.sent).into_owned());
+            let replies =
+                [ours, theirs].map(|world| String::from_utf8_lossy(&world.sent).into_owned());
             assert_eq!(replies[0], replies[1], "replies do not depend on cuts");
             assert_eq!(ours.log, theirs.log, "what is asked of the server does not depend on cuts");
         }

@@ -58,7 +58,14 @@ pub fn run(data: &[u8]) {
     let start = Instant(u64::from(choices.next()) << 32 | 1_000_000);
     let offloads = choices.next();
     let mut ends = [0, 1].map(|side| {
-        End::new(side as u8, addresses[side], sizes[side], [totals[side], totals[1 - side]], offloads, start)
+        End::new(
+            side as u8,
+            addresses[side],
+            sizes[side],
+            [totals[side], totals[1 - side]],
+            offloads,
+            start,
+        )
     });
     let mut now = start;
     let mut wire = Wire::default();
@@ -66,7 +73,9 @@ pub fn run(data: &[u8]) {
     for _ in 0..STEPS_MAX {
         for (side, end) in ends.iter_mut().enumerate() {
             end.works(now, &mut choices);
-            end.speaks(now, &mut choices, |frame, choices| wire.send(now, 1 - side, frame, choices));
+            end.speaks(now, &mut choices, |frame, choices| {
+                wire.send(now, 1 - side, frame, choices)
+            });
         }
         let is_over = ends.iter().all(End::is_over) && wire.is_empty();
         if is_over {
@@ -98,11 +107,18 @@ fn judge(ends: &mut [End; 2], lost: u32, sizes: [PoolSizes; 2], now: Instant) {
     let aborted = ends.iter().any(|end| end.has_aborted);
     if !aborted && lost <= HARMLESS_LOSSES {
         let reasons = [ends[0].closed, ends[1].closed];
-        assert_eq!(reasons, [Some(CloseReason::Normal); 2], "little was lost, and at {now} there is no good end");
+        assert_eq!(
+            reasons,
+            [Some(CloseReason::Normal); 2],
+            "little was lost, and at {now} there is no good end"
+        );
     }
     for side in [0, 1] {
         if ends[side].closed == Some(CloseReason::Normal) && !aborted {
-            assert!(ends[side].has_heard_all() && ends[1 - side].has_heard_all(), "a normal end is that of both");
+            assert!(
+                ends[side].has_heard_all() && ends[1 - side].has_heard_all(),
+                "a normal end is that of both"
+            );
         }
     }
 }

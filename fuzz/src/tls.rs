@@ -142,7 +142,11 @@ impl Harmed {
 
     /// Compares what is about to arrive with what was said: of the record in which they differ first nothing may be heard. Bytes that were lost may be the same as those that follow them.
     fn is_compared(&mut self, bytes: &[u8]) {
-        let same = bytes.iter().zip(&self.said[self.arrived..]).take_while(|(came, said)| came == said).count();
+        let same = bytes
+            .iter()
+            .zip(&self.said[self.arrived..])
+            .take_while(|(came, said)| came == said)
+            .count();
         self.arrived += same;
         if same < bytes.len() {
             self.limit = self.limit.or(Some(self.text_before(self.arrived)));
@@ -161,7 +165,10 @@ impl Harmed {
     fn check(&self) {
         let heard = &self.wire.heard;
         assert!(self.text.starts_with(heard), "what is heard was said");
-        assert!(self.limit.is_none_or(|limit| heard.len() <= limit), "nothing is heard of what was harmed");
+        assert!(
+            self.limit.is_none_or(|limit| heard.len() <= limit),
+            "nothing is heard of what was harmed"
+        );
         assert!(self.was_harmed || !self.wire.has_failed, "nobody did anything wrong");
         assert!(self.was_harmed || !self.wire.is_client_confused, "the client understands");
     }
@@ -236,20 +243,24 @@ impl Harmed {
 
     fn is_new(&self) -> bool {
         let version = self.wire.client.protocol_version();
-        version == Some(rustls::ProtocolVersion::TLSv1_3) && !self.wire.client.is_handshaking() && !self.has_closed
+        version == Some(rustls::ProtocolVersion::TLSv1_3)
+            && !self.wire.client.is_handshaking()
+            && !self.has_closed
     }
 
     /// The client says more of its text: lines of all lengths.
     fn says(&mut self, count: u8) {
         use std::io::Write;
-        if self.wire.client.is_handshaking() || self.has_closed || self.text.len() > TEXT_BYTES_MAX {
+        if self.wire.client.is_handshaking() || self.has_closed || self.text.len() > TEXT_BYTES_MAX
+        {
             return;
         }
         let start = self.text.len();
         let length = usize::from(count) * usize::from(count % 16 + 1) + 1;
         let is_end = |place: usize| place % 89 == 88 || place % 7 == 6;
-        let more: Vec<u8> =
-            (start..start + length).map(|place| if is_end(place) { b'\n' } else { place as u8 }).collect();
+        let more: Vec<u8> = (start..start + length)
+            .map(|place| if is_end(place) { b'\n' } else { place as u8 })
+            .collect();
         // A client that was told of a failure says no more.
         if self.wire.client.writer().write_all(&more).is_err() {
             return;
@@ -289,7 +300,10 @@ impl Harmed {
         if self.wire.is_established && self.wire.appetite != Appetite::Lines {
             assert_eq!(self.wire.heard.len(), self.text.len(), "all is heard that was said");
         }
-        assert!(!self.wire.is_established || self.wire.client_has_heard_all(), "and so is all that the server said");
+        assert!(
+            !self.wire.is_established || self.wire.client_has_heard_all(),
+            "and so is all that the server said"
+        );
         assert_eq!(self.wire.is_peer_closed, self.has_closed && self.wire.is_established);
     }
 }

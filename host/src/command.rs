@@ -12,7 +12,8 @@ use crate::terminal::remark;
 pub fn main<C>(read: fn() -> C, obey: impl FnOnce(C, &House, &Stop) -> Result<(), Failure>) {
     hold::become_held_program();
     let command_line = read();
-    let obeyed = House::find().and_then(|house| obey(command_line, &house, &Stop::watch_signals()?));
+    let obeyed =
+        House::find().and_then(|house| obey(command_line, &house, &Stop::watch_signals()?));
     if let Err(failure) = obeyed {
         if !matches!(failure, Failure::Told) {
             remark(format_args!("barepost: {failure}"));

@@ -31,7 +31,8 @@ pub fn become_held_program() {
     if arguments.next().as_deref() != Some(OsStr::new(FLAG)) {
         return;
     }
-    let parent = arguments.next().and_then(|parent| parent.to_str()?.parse().ok()).map(Pid::from_raw);
+    let parent =
+        arguments.next().and_then(|parent| parent.to_str()?.parse().ok()).map(Pid::from_raw);
     let Some(program) = arguments.next() else { std::process::exit(2) };
     let is_held = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_ok();
     if !is_held || parent != Some(getppid()) {
@@ -85,11 +86,18 @@ pub fn run(command: &mut Command, budget: Duration, stop: &Stop) -> std::io::Res
 }
 
 /// Runs a held command that is to succeed; `doing` says what it does, such as "building the image".
-pub fn run_to_success(command: &mut Command, doing: &str, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+pub fn run_to_success(
+    command: &mut Command,
+    doing: &str,
+    budget: Duration,
+    stop: &Stop,
+) -> Result<(), Failure> {
     match run(command, budget, stop).map_err(Failure::io(doing))? {
         Ended::Finished(status) if status.success() => Ok(()),
         Ended::Finished(status) => Err(Failure::broke(format_args!("{doing}: failed ({status})"))),
-        Ended::OutOfTime => Err(Failure::broke(format_args!("{doing}: not done after {} s", budget.as_secs()))),
+        Ended::OutOfTime => {
+            Err(Failure::broke(format_args!("{doing}: not done after {} s", budget.as_secs())))
+        }
         Ended::Stopped => Err(Failure::broke(format_args!("{doing}: stopped"))),
     }
 }

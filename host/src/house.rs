@@ -16,7 +16,9 @@ impl House {
         let root = std::env::var_os("BAREPOST_ROOT").map(PathBuf::from);
         match root {
             Some(root) if root.join("machines/bare").is_dir() => Ok(House { root }),
-            _ => Err(Failure::refused("start this through the script `barepost` at the repository's root")),
+            _ => Err(Failure::refused(
+                "start this through the script `barepost` at the repository's root",
+            )),
         }
     }
 

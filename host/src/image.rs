@@ -31,7 +31,10 @@ pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
 pub fn cargo(house: &House) -> Command {
     let mut command = hold::command("cargo");
     command.args(["image", "--quiet"]).current_dir(house.root());
-    command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_RUSTFLAGS");
+    command
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("CARGO_BUILD_RUSTFLAGS");
     command
 }
 

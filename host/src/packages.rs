@@ -18,8 +18,11 @@ pub fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Fai
         return Ok(found);
     }
     install(&[package], program, stop)?;
-    house::program(program)
-        .ok_or_else(|| Failure::refused(format_args!("{program} is missing although package {package} is installed")))
+    house::program(program).ok_or_else(|| {
+        Failure::refused(format_args!(
+            "{program} is missing although package {package} is installed"
+        ))
+    })
 }
 
 /// Installs Debian packages. Errors: refused when we are not root or this is no Debian.
@@ -29,7 +32,9 @@ pub fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), F
         && Path::new("/etc/debian_version").exists()
         && house::program("apt-get").is_some();
     if !may_install {
-        return Err(Failure::refused(format_args!("{needed_for} is missing; install it first (Debian: {line})")));
+        return Err(Failure::refused(format_args!(
+            "{needed_for} is missing; install it first (Debian: {line})"
+        )));
     }
     remark(format_args!("barepost: {line}"));
     let mut update = hold::command("apt-get");

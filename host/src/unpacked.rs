@@ -24,7 +24,8 @@ pub struct Unpacked {
 }
 
 /// The name server of NLnet Labs.
-pub const NSD: Unpacked = Unpacked { name: "nsd", packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1", kept: "*" };
+pub const NSD: Unpacked =
+    Unpacked { name: "nsd", packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1", kept: "*" };
 /// The mail server, and its programs for tests.
 pub const POSTFIX: Unpacked = Unpacked { name: "postfix", packages: "postfix", kept: "*" };
 
@@ -127,6 +128,7 @@ impl Tool {
         );
         std::fs::write(path, start).map_err(Failure::io(&doing))?;
         use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).map_err(Failure::io(&doing))
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+            .map_err(Failure::io(&doing))
     }
 }

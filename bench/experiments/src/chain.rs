@@ -13,7 +13,9 @@
 //! - A call is at one place: ready, queued at a gate, in a device, or done. So calls are conserved.
 //! - A gate has one owner: whoever is between the gate's lock and its release, or between a device's and its handler.
 
-use tasks::{Continuation, Countdown, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue};
+use tasks::{
+    Continuation, Countdown, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue,
+};
 
 /// How senders contend for the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +116,8 @@ impl Chain {
 
     /// A sender for a call on `device`, counted from 0, becomes ready; false when there is no room.
     pub fn send(&mut self, device: u32) -> bool {
-        let call = Call { stage: Stage::Sender, device: GateId(device + 1), receiver: Countdown::new(2) };
+        let call =
+            Call { stage: Stage::Sender, device: GateId(device + 1), receiver: Countdown::new(2) };
         match self.calls.insert(call) {
             Ok(frame) => self.ready.resume(frame),
             Err(_) => return false,

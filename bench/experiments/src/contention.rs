@@ -25,7 +25,12 @@ pub fn contend(calls: usize, contention: Contention, costs: Costs) -> Work {
     let units = Units::run_batch(1, 1, calls, contention, DevicePlace::Apart, costs);
     assert!(units.underway() == 0, "every call is done");
     let counts = units.counts();
-    Work { calls: counts.done, runs: counts.runs, clocks: units.now(), self_continuations: counts.self_continuations }
+    Work {
+        calls: counts.done,
+        runs: counts.runs,
+        clocks: units.now(),
+        self_continuations: counts.self_continuations,
+    }
 }
 
 /// The exponent `e` of work that grows as `calls^e` between two points.

@@ -66,7 +66,9 @@ impl Core {
         for _ in 0..TURN {
             let Some((frame, _)) = self.chain.next_ready() else { return };
             match self.chain.run(frame) {
-                Ran::Requested(continuation) if self.round_trip.is_zero() => self.chain.completed(continuation),
+                Ran::Requested(continuation) if self.round_trip.is_zero() => {
+                    self.chain.completed(continuation)
+                }
                 Ran::Requested(continuation) => {
                     assert!(self.request.is_none(), "a device has one request at a time");
                     self.request = Some((Instant::now() + self.round_trip, continuation));

@@ -67,7 +67,12 @@ pub fn offer(kind: Kind, per_second: u64, period: Clocks, seed: u64) -> Outcome 
         room,
         ring: 0,
         lost: 0,
-        wire: Wire { dice: Dice::new(seed), between: 1_000_000_000 / per_second.max(1), next: Clocks(0), offered: 0 },
+        wire: Wire {
+            dice: Dice::new(seed),
+            between: 1_000_000_000 / per_second.max(1),
+            next: Clocks(0),
+            offered: 0,
+        },
     };
     while machine.now < period {
         match kind {

@@ -168,7 +168,11 @@ impl Server {
         let next = self.world.peek();
         assert!(next.is_some(), "emails are underway, and nothing will ever happen");
         let Some(Reverse((at, ..))) = next else { return };
-        let steps = if length == 0 { 0 } else { at.0.saturating_sub(self.now.0).div_ceil(self.load.step.0) };
+        let steps = if length == 0 {
+            0
+        } else {
+            at.0.saturating_sub(self.now.0).div_ceil(self.load.step.0)
+        };
         self.outcome.steps += steps;
         self.outcome.in_vain += steps;
         self.now = (self.now + Clocks(steps * self.load.step.0)).max(*at);
@@ -182,7 +186,9 @@ impl Server {
         while !self.is_done() {
             while let Some(event) = self.next_event() {
                 match event {
-                    Event::Connected => self.new_task().into_iter().for_each(|frame| ready.resume(frame)),
+                    Event::Connected => {
+                        self.new_task().into_iter().for_each(|frame| ready.resume(frame))
+                    }
                     Event::Arrived(frame) => {
                         self.event_came(frame);
                         delay.cancel(frame);

@@ -38,7 +38,11 @@ fn every_call_that_was_sent_is_completed_and_none_twice() {
         for place in PLACES {
             for (units, devices) in [(1, 1), (1, 3), (3, 1), (4, 4), (7, 3)] {
                 let run = Units::run_batch(units, devices, 500, contention, place, costs(2));
-                assert_eq!((run.counts().done, run.underway()), (500, 0), "{contention:?} {place:?} {units} {devices}");
+                assert_eq!(
+                    (run.counts().done, run.underway()),
+                    (500, 0),
+                    "{contention:?} {place:?} {units} {devices}"
+                );
             }
         }
     }
@@ -59,11 +63,15 @@ fn contending_by_self_continuation_is_quadratic_and_with_a_software_queue_linear
     for calls in [5, 10, 20, 40, 60, 80, 320] {
         let n = calls as u64;
         // Each call that passes costs one run of everyone who is still behind it.
-        assert_eq!(contend(calls, Contention::SelfContinuation, costs(2)).self_continuations, n * (n - 1) / 2);
+        assert_eq!(
+            contend(calls, Contention::SelfContinuation, costs(2)).self_continuations,
+            n * (n - 1) / 2
+        );
         assert_eq!(contend(calls, Contention::SoftwareQueue, costs(2)).self_continuations, 0);
     }
     let clocks = |contention, calls| contend(calls, contention, costs(2)).clocks.0;
-    let slope = |contention| growth((1_000, clocks(contention, 1_000)), (2_000, clocks(contention, 2_000)));
+    let slope =
+        |contention| growth((1_000, clocks(contention, 1_000)), (2_000, clocks(contention, 2_000)));
     assert!((slope(Contention::SelfContinuation) - 2.0).abs() < 0.05);
     assert!((slope(Contention::SoftwareQueue) - 1.0).abs() < 0.01);
 }
@@ -80,7 +88,14 @@ fn a_device_works_on_one_request_at_a_time() {
 #[test]
 fn units_do_no_more_than_they_have_time_for() {
     for units in [1, 2, 5] {
-        let run = Units::run_batch(units, 3, 300, Contention::SoftwareQueue, DevicePlace::OnAUnit, costs(4));
+        let run = Units::run_batch(
+            units,
+            3,
+            300,
+            Contention::SoftwareQueue,
+            DevicePlace::OnAUnit,
+            costs(4),
+        );
         assert_eq!(run.busy().0, 300 * (7 * 200 + 4_000));
         assert!(run.busy().0 <= run.now().0 * units as u64);
     }
@@ -93,10 +108,19 @@ fn throughput_grows_with_pairs_of_device_and_unit() {
             let contention = Contention::SoftwareQueue;
             let place = DevicePlace::OnAUnit;
             let costs = costs(round_trip);
-            calls_in_a_period(Machine { devices: pairs, units: pairs as usize, contention, place, costs }) as f64
+            calls_in_a_period(Machine {
+                devices: pairs,
+                units: pairs as usize,
+                contention,
+                place,
+                costs,
+            }) as f64
         };
         for pairs in [2, 3, 4] {
-            assert!(calls(pairs) >= 0.9 * f64::from(pairs) * calls(1), "{pairs} pairs, {round_trip} µs");
+            assert!(
+                calls(pairs) >= 0.9 * f64::from(pairs) * calls(1),
+                "{pairs} pairs, {round_trip} µs"
+            );
         }
     }
 }
@@ -105,7 +129,8 @@ fn throughput_grows_with_pairs_of_device_and_unit() {
 fn the_greatest_number_of_calls_fits_and_one_more_does_not() {
     let costs = costs(2);
     let (contention, place) = (Contention::SoftwareQueue, DevicePlace::Apart);
-    let most = calls_in_a_period(Machine { devices: 2, units: 2, contention, place, costs }) as usize;
+    let most =
+        calls_in_a_period(Machine { devices: 2, units: 2, contention, place, costs }) as usize;
     let end = |calls| Units::run_batch(2, 2, calls, contention, place, costs).now();
     assert!(end(most) <= Clocks(100_000) && end(most + 1) > Clocks(100_000));
 }
@@ -122,7 +147,11 @@ fn every_call_that_was_offered_is_done_or_lost_or_left() {
     for kind in [Kind::Turns, Kind::Interrupts, Kind::SelfContinuation] {
         for per_second in [10_000, 600_000, 2_000_000, 50_000_000] {
             let outcome = offer(kind, per_second, Clocks(20_000_000), 7);
-            assert_eq!(outcome.offered, outcome.done + outcome.lost + outcome.left, "{kind:?} {per_second}");
+            assert_eq!(
+                outcome.offered,
+                outcome.done + outcome.lost + outcome.left,
+                "{kind:?} {per_second}"
+            );
         }
     }
 }
@@ -159,7 +188,11 @@ fn either_scheduling_takes_every_email_and_ends_every_task() {
             let outcome = queues::run(scheduling, Load { threads, silent, ..LOAD });
             assert_eq!(outcome.emails, 2_000);
             // Every event, and the end of the task.
-            assert_eq!(outcome.steps - outcome.in_vain, 2_000 * u64::from(EVENTS + 1), "{scheduling:?} {threads}");
+            assert_eq!(
+                outcome.steps - outcome.in_vain,
+                2_000 * u64::from(EVENTS + 1),
+                "{scheduling:?} {threads}"
+            );
         }
     }
 }
@@ -184,14 +217,24 @@ fn rounds_in_vain_are_counted_as_if_each_step_was_taken() {
     let idle = outcome.elapsed.0 - 50 * u64::from(EVENTS) * (load.handle.0 + load.step.0);
     let most = idle / load.step.0;
     // Not while there is no task: before each connection.
-    assert!(outcome.in_vain <= most && outcome.in_vain * 10 >= most * 8, "{} of {most}", outcome.in_vain);
+    assert!(
+        outcome.in_vain <= most && outcome.in_vain * 10 >= most * 8,
+        "{} of {most}",
+        outcome.in_vain
+    );
 }
 
 #[test]
 fn the_same_seed_is_the_same_run() {
     for scheduling in [Scheduling::OneQueue, Scheduling::ResumeAndDelay] {
         assert_eq!(queues::run(scheduling, LOAD), queues::run(scheduling, LOAD));
-        assert_ne!(queues::run(scheduling, LOAD), queues::run(scheduling, Load { seed: 4, ..LOAD }));
+        assert_ne!(
+            queues::run(scheduling, LOAD),
+            queues::run(scheduling, Load { seed: 4, ..LOAD })
+        );
     }
-    assert_eq!(offer(Kind::Turns, 900_000, Clocks(9_000_000), 5), offer(Kind::Turns, 900_000, Clocks(9_000_000), 5));
+    assert_eq!(
+        offer(Kind::Turns, 900_000, Clocks(9_000_000), 5),
+        offer(Kind::Turns, 900_000, Clocks(9_000_000), 5)
+    );
 }

@@ -57,7 +57,15 @@ pub struct Units {
 impl Units {
     /// `units` units with nothing to do yet.
     pub fn new(units: usize, chain: Chain, costs: Costs) -> Units {
-        Units { chain, costs, idle: units, now: Clocks(0), busy: Clocks(0), due: BinaryHeap::new(), begun: 0 }
+        Units {
+            chain,
+            costs,
+            idle: units,
+            now: Clocks(0),
+            busy: Clocks(0),
+            due: BinaryHeap::new(),
+            begun: 0,
+        }
     }
 
     /// `calls` senders at once, by turns on each of `devices`, run to their end.

@@ -51,8 +51,14 @@ pub fn alone() -> Result<Alone, String> {
     let measuring = std::thread::spawn(|| {
         stay_on_first()?;
         let identity = identity()?;
-        let mut best =
-            Alone { full: 0.0, resumed: 0.0, step: Duration::MAX, keys: 0.0, sealed: 0.0, sealed_in_long_records: 0.0 };
+        let mut best = Alone {
+            full: 0.0,
+            resumed: 0.0,
+            step: Duration::MAX,
+            keys: 0.0,
+            sealed: 0.0,
+            sealed_in_long_records: 0.0,
+        };
         for _ in 0..REPETITIONS {
             let (full, step) = handshakes(&identity, HandshakeKind::Full)?;
             best.full = best.full.max(full);
@@ -69,7 +75,10 @@ pub fn alone() -> Result<Alone, String> {
 }
 
 /// How many handshakes of a kind a second of the server's time, and how long the server's first step takes.
-fn handshakes((certificate, key): &(String, String), kind: HandshakeKind) -> Result<(f64, Duration), String> {
+fn handshakes(
+    (certificate, key): &(String, String),
+    kind: HandshakeKind,
+) -> Result<(f64, Duration), String> {
     let tickets = if kind == HandshakeKind::Resumed { Tickets::Kept } else { Tickets::Forgotten };
     let client = settings(&["http/1.1"], tickets)?;
     let server = serving(certificate, key)?;
@@ -78,7 +87,8 @@ fn handshakes((certificate, key): &(String, String), kind: HandshakeKind) -> Res
     let began = Instant::now();
     while began.elapsed() < SPAN {
         let name = ServerName::try_from(NAME).map_err(|error| error.to_string())?;
-        let client = ClientConnection::new(Arc::clone(&client), name).map_err(|error| error.to_string())?;
+        let client =
+            ClientConnection::new(Arc::clone(&client), name).map_err(|error| error.to_string())?;
         let (had, step, whole) = handshake(client, &server).map_err(|error| error.to_string())?;
         before += 1;
         if had == Some(kind) && before > WARM {
@@ -92,12 +102,15 @@ fn handshakes((certificate, key): &(String, String), kind: HandshakeKind) -> Res
 }
 
 fn serving(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
-    let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|error| error.to_string())?;
+    let certificate = CertificateDer::from_pem_slice(certificate.as_bytes())
+        .map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| error.to_string())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&rustls::version::TLS13]);
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13]);
     let builder = builder.map_err(|error| error.to_string())?.with_no_client_auth();
-    let mut config = builder.with_single_cert(vec![certificate], key).map_err(|error| error.to_string())?;
+    let mut config =
+        builder.with_single_cert(vec![certificate], key).map_err(|error| error.to_string())?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(|error| error.to_string())?;
     Ok(Arc::new(config))
@@ -132,7 +145,10 @@ fn write_all(mut write: impl FnMut(&mut dyn Write) -> std::io::Result<usize>, in
     while write(into).is_ok_and(|count| count > 0) {}
 }
 
-fn read_all(mut read: impl FnMut(&mut dyn std::io::Read) -> std::io::Result<usize>, from: &mut Vec<u8>) {
+fn read_all(
+    mut read: impl FnMut(&mut dyn std::io::Read) -> std::io::Result<usize>,
+    from: &mut Vec<u8>,
+) {
     let mut rest = from.as_slice();
     while !rest.is_empty() && read(&mut rest).is_ok() {}
     from.clear();
@@ -142,7 +158,9 @@ fn read_all(mut read: impl FnMut(&mut dyn std::io::Read) -> std::io::Result<usiz
 fn keys() -> Option<f64> {
     let random = SystemRandom::new();
     let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).ok()?;
-    let signer = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, document.as_ref(), &random).ok()?;
+    let signer =
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, document.as_ref(), &random)
+            .ok()?;
     let peers = EphemeralPrivateKey::generate(&X25519, &random).ok()?.compute_public_key().ok()?;
     let (began, mut done) = (Instant::now(), 0_u32);
     while began.elapsed() < SPAN {
@@ -158,7 +176,8 @@ fn keys() -> Option<f64> {
 
 /// Bytes a second of a text that is sealed where it lies, a record after another.
 fn sealed(record_bytes: usize) -> Option<f64> {
-    let mut text: Vec<u8> = (0..TEXT_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut text: Vec<u8> =
+        (0..TEXT_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).ok()?);
     let (began, mut done, mut number) = (Instant::now(), 0_u64, 0_u64);
     while began.elapsed() < SPAN {
@@ -166,7 +185,11 @@ fn sealed(record_bytes: usize) -> Option<f64> {
             let mut nonce = [0; NONCE_LEN];
             nonce.last_chunk_mut::<8>()?.copy_from_slice(&number.to_be_bytes());
             number += 1;
-            let tag = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from([0; 5]), part);
+            let tag = key.seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from([0; 5]),
+                part,
+            );
             let _ = std::hint::black_box(tag.ok()?);
             done += part.len() as u64;
         }

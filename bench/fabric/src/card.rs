@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame, Instant, Machine, Offloads, Outgoing,
-    TransmitError, UnixTime,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame, Instant, Machine,
+    Offloads, Outgoing, TransmitError, UnixTime,
 };
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -55,7 +55,12 @@ pub(crate) struct FabricMachine {
 
 impl FabricMachine {
     /// `serves` becomes true when a server says so on its console.
-    pub(crate) fn new(who: Who, end: End, disk: MemoryDisk, serves: Arc<AtomicBool>) -> FabricMachine {
+    pub(crate) fn new(
+        who: Who,
+        end: End,
+        disk: MemoryDisk,
+        serves: Arc<AtomicBool>,
+    ) -> FabricMachine {
         FabricMachine { who, end, disk, started: Moment::now(), serves, has_worked: false }
     }
 
@@ -71,7 +76,10 @@ impl Entropy for FabricMachine {
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match getrandom(rest, GetRandomFlags::empty()) {
                 Ok(more) => filled += more,
-                Err(error) => assert!(error == Errno::INTR, "without randomness nothing may be served: {error}"),
+                Err(error) => assert!(
+                    error == Errno::INTR,
+                    "without randomness nothing may be served: {error}"
+                ),
             }
         }
     }
@@ -98,7 +106,8 @@ impl Machine for FabricMachine {
             Who::Server { cores } => (0, cores),
             Who::Client { end, .. } => (end, 1),
         };
-        let offloads = Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
+        let offloads =
+            Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
         Card { address: hardware(end), mtu: 1500, offloads, queues }
     }
 

@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 use machine::{Entropy, Instant, Machine};
 use net::tcp::PoolSizes;
-use net::{Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net};
+use net::{
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net,
+};
 use tasks::Budget;
 
 use crate::card::{FabricMachine, Who};
@@ -46,13 +48,21 @@ struct Talk {
 
 impl Client {
     /// A client at the wire's end with the number `end`, with `connections` at once to a server of `cores` cores.
-    pub(crate) fn new(words: Arc<Words>, connections: usize, wire: End, end: u8, cores: u8) -> Client {
+    pub(crate) fn new(
+        words: Arc<Words>,
+        connections: usize,
+        wire: End,
+        end: u8,
+        cores: u8,
+    ) -> Client {
         let who = Who::Client { end, cores };
-        let mut machine = FabricMachine::new(who, wire, MemoryDisk::blank(0), Arc::new(AtomicBool::new(false)));
+        let mut machine =
+            FabricMachine::new(who, wire, MemoryDisk::blank(0), Arc::new(AtomicBool::new(false)));
         let mut seed = [0; 32];
         machine.random(&mut seed);
         let [a, b, c, _] = ADDRESS;
-        let own = Address { address: Ipv4Addr::new(a, b, c, 10 + end), prefix_bits: 24, gateway: None };
+        let own =
+            Address { address: Ipv4Addr::new(a, b, c, 10 + end), prefix_bits: 24, gateway: None };
         // Twice as many, since one that is over may still have something to say.
         let slots = connections.max(CONNECTIONS_LEAST) * 2;
         let pools = PoolSizes { blocks: slots * 4, send_queues: slots, receive_queues: slots };
@@ -111,7 +121,8 @@ impl Client {
             && let Some(place) = self.talks.get_mut(connection.index())
         {
             let shield = self.words.shield.as_ref().map(Shield::new).transpose()?;
-            *place = Some(Talk { dialogue: Dialogue::new(&self.words, self.opened % ACCOUNTS), shield });
+            *place =
+                Some(Talk { dialogue: Dialogue::new(&self.words, self.opened % ACCOUNTS), shield });
             self.opened += 1;
             self.open += 1;
         }
@@ -134,7 +145,9 @@ impl Client {
                     }
                     self.net.close(connection);
                 }
-                Event::Closed { connection, reason } => self.closed(connection, &format!("{reason:?}"))?,
+                Event::Closed { connection, reason } => {
+                    self.closed(connection, &format!("{reason:?}"))?
+                }
                 _ => {}
             }
         }
@@ -156,7 +169,12 @@ impl Client {
         }
     }
 
-    fn heard(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> Result<(), String> {
+    fn heard(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        bytes: &[u8],
+    ) -> Result<(), String> {
         let Some(talk) = find(&mut self.talks, connection) else { return Ok(()) };
         let before = talk.dialogue.done;
         let Some(shield) = &mut talk.shield else {
@@ -195,13 +213,19 @@ impl Client {
     }
 
     fn closed(&mut self, connection: ConnectionId, reason: &str) -> Result<(), String> {
-        let Some(Talk { dialogue, .. }) = self.talks.get_mut(connection.index()).and_then(Option::take) else {
+        let Some(Talk { dialogue, .. }) =
+            self.talks.get_mut(connection.index()).and_then(Option::take)
+        else {
             return Ok(());
         };
         self.open -= 1;
         // Not all cores of a server serve at the same moment.
         let is_early = self.done == 0 && !dialogue.is_connected();
-        if dialogue.is_over() || is_early { Ok(()) } else { Err(format!("a connection is over: {reason}")) }
+        if dialogue.is_over() || is_early {
+            Ok(())
+        } else {
+            Err(format!("a connection is over: {reason}"))
+        }
     }
 }
 
@@ -216,7 +240,12 @@ enum Standing {
     Left,
 }
 
-fn carry_out(net: &mut Net, now: Instant, connection: ConnectionId, then: &Then<'_>) -> Result<Standing, String> {
+fn carry_out(
+    net: &mut Net,
+    now: Instant,
+    connection: ConnectionId,
+    then: &Then<'_>,
+) -> Result<Standing, String> {
     match then {
         Then::Listen => Ok(Standing::Stays),
         Then::Say(bytes) => say(net, now, connection, bytes).map(|()| Standing::Stays),
@@ -228,5 +257,9 @@ fn carry_out(net: &mut Net, now: Instant, connection: ConnectionId, then: &Then<
 }
 
 fn say(net: &mut Net, now: Instant, connection: ConnectionId, bytes: &[u8]) -> Result<(), String> {
-    if net.send(now, connection, bytes) < bytes.len() { Err("there is no room to send".into()) } else { Ok(()) }
+    if net.send(now, connection, bytes) < bytes.len() {
+        Err("there is no room to send".into())
+    } else {
+        Ok(())
+    }
 }

@@ -44,9 +44,11 @@ impl Load {
         match self {
             Load::Pages | Load::PagesInNewConnections => machine::HTTP.port,
             Load::Letters | Load::LettersInNewSessions => machine::SMTP.port,
-            Load::SecurePages | Load::SecureLargePages | Load::Handshakes | Load::ResumedHandshakes | Load::Hellos => {
-                machine::HTTPS.port
-            }
+            Load::SecurePages
+            | Load::SecureLargePages
+            | Load::Handshakes
+            | Load::ResumedHandshakes
+            | Load::Hellos => machine::HTTPS.port,
         }
     }
 
@@ -90,7 +92,10 @@ impl Load {
     /// What is waited for first.
     fn beginning(self) -> Expect {
         match self {
-            Load::Pages | Load::PagesInNewConnections | Load::SecurePages | Load::SecureLargePages => Expect::Head,
+            Load::Pages
+            | Load::PagesInNewConnections
+            | Load::SecurePages
+            | Load::SecureLargePages => Expect::Head,
             Load::Letters | Load::LettersInNewSessions => Expect::Greeting,
             Load::Handshakes | Load::ResumedHandshakes => Expect::Handshake,
             Load::Hellos => Expect::Answer,
@@ -144,7 +149,9 @@ impl Words {
     pub(crate) fn of(load: Load) -> Result<Words, String> {
         let (page, _) = load.page();
         let close = if load.is_kept() { "" } else { "Connection: close\r\n" };
-        let mut letter = b"From: sender@client.test\r\nTo: user@fabric.test\r\nSubject: measured\r\n\r\n".to_vec();
+        let mut letter =
+            b"From: sender@client.test\r\nTo: user@fabric.test\r\nSubject: measured\r\n\r\n"
+                .to_vec();
         while letter.len() < LETTER_BYTES - 2 {
             let line = (LETTER_BYTES - letter.len()).min(74) - 2;
             letter.extend(std::iter::repeat_n(b'x', line));
@@ -152,7 +159,9 @@ impl Words {
         }
         letter.extend_from_slice(b".\r\n");
         let hello = match load {
-            Load::Hellos => Shield::new(&trusting::settings(&["http/1.1"], Tickets::Forgotten)?)?.words(),
+            Load::Hellos => {
+                Shield::new(&trusting::settings(&["http/1.1"], Tickets::Forgotten)?)?.words()
+            }
             _ => format!("GET {page} HTTP/1.1\r\nHost: fabric.test\r\n{close}\r\n").into_bytes(),
         };
         Ok(Words {
@@ -186,7 +195,13 @@ impl Dialogue {
     /// `recipient`: of the first letter; each is for another one.
     pub(crate) fn new(words: &Words, recipient: usize) -> Dialogue {
         let expect = words.load.beginning();
-        Dialogue { expect, heard: Vec::with_capacity(HEARD_BYTES_MAX), recipient, is_connected: false, done: 0 }
+        Dialogue {
+            expect,
+            heard: Vec::with_capacity(HEARD_BYTES_MAX),
+            recipient,
+            is_connected: false,
+            done: 0,
+        }
     }
 
     /// The connection is there.
@@ -203,7 +218,11 @@ impl Dialogue {
         let is_all = self.expect == Expect::Handshake;
         if is_all {
             self.expect = Expect::End;
-            let wanted = if words.load == Load::Handshakes { HandshakeKind::Full } else { HandshakeKind::Resumed };
+            let wanted = if words.load == Load::Handshakes {
+                HandshakeKind::Full
+            } else {
+                HandshakeKind::Resumed
+            };
             self.done += u64::from(kind == wanted);
         }
         is_all
@@ -232,7 +251,11 @@ impl Dialogue {
     /// Bytes have arrived.
     ///
     /// Errors: what they say is not what we wait for.
-    pub(crate) fn heard<'a>(&mut self, mut bytes: &[u8], words: &'a Words) -> Result<Then<'a>, String> {
+    pub(crate) fn heard<'a>(
+        &mut self,
+        mut bytes: &[u8],
+        words: &'a Words,
+    ) -> Result<Then<'a>, String> {
         loop {
             if self.expect == Expect::Answer {
                 (self.expect, self.done) = (Expect::End, self.done + 1);
@@ -254,7 +277,11 @@ impl Dialogue {
     }
 
     /// What has arrived up to `end`, which is not in it, and what follows; `None` until it is whole.
-    fn line<'b>(&mut self, bytes: &'b [u8], end: &[u8]) -> Result<Option<(String, &'b [u8])>, String> {
+    fn line<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        end: &[u8],
+    ) -> Result<Option<(String, &'b [u8])>, String> {
         let before = self.heard.len();
         self.heard.extend_from_slice(bytes);
         let Some(at) = self.heard.windows(end.len()).position(|window| window == end) else {
@@ -272,7 +299,11 @@ impl Dialogue {
             Expect::Greeting => ("220", Expect::Hello, b"EHLO client.test\r\n"),
             Expect::Hello if line.starts_with("250-") => return Ok(Then::Listen),
             Expect::Hello => ("250", Expect::Sender, FROM),
-            Expect::Sender => ("250", Expect::Recipient, words.recipients.get(self.recipient).map_or(b"", |to| to)),
+            Expect::Sender => (
+                "250",
+                Expect::Recipient,
+                words.recipients.get(self.recipient).map_or(b"", |to| to),
+            ),
             Expect::Recipient => ("250", Expect::GoAhead, b"DATA\r\n"),
             Expect::GoAhead => ("354", Expect::Taken, &words.letter),
             Expect::Taken if words.load.is_kept() => ("250", Expect::Sender, FROM),
@@ -295,7 +326,8 @@ impl Dialogue {
 
     fn head_arrived<'a>(&mut self, head: &str, words: &'a Words) -> Result<Then<'a>, String> {
         let (_, bytes) = words.load.page();
-        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
+        let length =
+            head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
         if !head.starts_with("HTTP/1.1 200 ") || length != Some(bytes) {
             return Err(format!("the page was expected, and this came: {head}"));
         }

@@ -34,7 +34,9 @@ impl MemoryDisk {
         if request.operation == DiskOperation::Flush {
             return Ok(());
         }
-        let start = usize::try_from(request.sector.0).ok().and_then(|sector| sector.checked_mul(SECTOR_BYTES));
+        let start = usize::try_from(request.sector.0)
+            .ok()
+            .and_then(|sector| sector.checked_mul(SECTOR_BYTES));
         let end = start.and_then(|start| start.checked_add(request.buffer.len()));
         let (Some(start), Some(end)) = (start, end) else { return Err(DiskError::OutOfRange) };
         let sectors = self.bytes.get_mut(start..end).ok_or(DiskError::OutOfRange)?;

@@ -35,7 +35,8 @@ pub struct Flooded {
 ///
 /// Errors: what went otherwise than it should, for people.
 pub fn flood() -> Result<Flooded, String> {
-    let mut best = Flooded { quiet: Duration::MAX, flooded: Duration::MAX, handshakes_per_second: 0.0 };
+    let mut best =
+        Flooded { quiet: Duration::MAX, flooded: Duration::MAX, handshakes_per_second: 0.0 };
     for _ in 0..REPETITIONS {
         let (quiet, _) = pages(0)?;
         let (flooded, handshakes_per_second) = pages(Load::Hellos.connections())?;
@@ -50,7 +51,8 @@ pub fn flood() -> Result<Flooded, String> {
 /// The 99th percentile of pages while `others` connections at once are in handshakes, and how many of those are answered in a second.
 pub(crate) fn pages(others: usize) -> Result<(Duration, f64), String> {
     let processors = processors();
-    let (Some(near_processor), Some(far_processor)) = (processors.first(), processors.get(1)) else {
+    let (Some(near_processor), Some(far_processor)) = (processors.first(), processors.get(1))
+    else {
         return Err("this needs two processors".into());
     };
     let (near, far) = ends(1, 2);
@@ -60,7 +62,8 @@ pub(crate) fn pages(others: usize) -> Result<(Duration, f64), String> {
         threads.push(serve(beginning, *near_processor, &room)?);
     }
     room.await_that(&threads, |room| room.serves.load(Ordering::Acquire))?;
-    let (words, hellos) = (Arc::new(Words::of(Load::SecurePages)?), Arc::new(Words::of(Load::Hellos)?));
+    let (words, hellos) =
+        (Arc::new(Words::of(Load::SecurePages)?), Arc::new(Words::of(Load::Hellos)?));
     let (far_processor, found) = (*far_processor, Arc::new(Found::default()));
     let (own, finds) = (Arc::clone(&room.is_over), Arc::clone(&found));
     threads.push(Thread::start("clients", move |count| {
@@ -83,7 +86,9 @@ pub(crate) fn pages(others: usize) -> Result<(Duration, f64), String> {
             flooding.turn()?;
         }
         finds.answered.store(flooding.done() - before, Ordering::Relaxed);
-        finds.p99_ns.store(p99(took.split_off(WARM.min(took.len()))).as_nanos() as u64, Ordering::Relaxed);
+        finds
+            .p99_ns
+            .store(p99(took.split_off(WARM.min(took.len()))).as_nanos() as u64, Ordering::Relaxed);
         Ok(())
     })?);
     room.await_that(&threads, |_| false)?;

@@ -58,13 +58,16 @@ pub fn measure(cores: u8, load: Load, span: Duration) -> Result<Measured, String
     room.await_that(&threads, |_| clients.iter().all(|client| client.count() >= load.warm()))?;
     let (began, busy, done) = (Instant::now(), counts(servers), counts(clients));
     room.await_that(&threads, |_| began.elapsed() >= span)?;
-    let (took, busy_then, done_then) = (began.elapsed().as_secs_f64(), counts(servers), counts(clients));
+    let (took, busy_then, done_then) =
+        (began.elapsed().as_secs_f64(), counts(servers), counts(clients));
     drop(room);
     for thread in threads {
         thread.handle.join().map_err(|_| "a thread panicked")??;
     }
-    let parts = busy_then.iter().zip(&busy).map(|(then, before)| (then - before) as f64 / 1e6 / took);
-    let (busiest, idlest) = parts.fold((0.0_f64, 1.0_f64), |(most, least), part| (most.max(part), least.min(part)));
+    let parts =
+        busy_then.iter().zip(&busy).map(|(then, before)| (then - before) as f64 / 1e6 / took);
+    let (busiest, idlest) =
+        parts.fold((0.0_f64, 1.0_f64), |(most, least), part| (most.max(part), least.min(part)));
     let done = done_then.iter().sum::<u64>() - done.iter().sum::<u64>();
     Ok(Measured { per_second: done as f64 / took, busiest, idlest })
 }
@@ -84,7 +87,8 @@ pub(crate) fn stay_on_first() -> Result<(), String> {
 pub(crate) fn stay_on(processor: usize) -> Result<(), String> {
     let mut only = CpuSet::new();
     only.set(processor);
-    sched_setaffinity(None, &only).map_err(|error| format!("processor {processor} is not ours: {error}"))
+    sched_setaffinity(None, &only)
+        .map_err(|error| format!("processor {processor} is not ours: {error}"))
 }
 
 /// What all threads see.
@@ -132,7 +136,11 @@ pub(crate) fn serve(beginning: Beginning, processor: usize, room: &Room) -> Resu
     })
 }
 
-fn ask(make: impl FnOnce() -> Client + Send + 'static, processor: usize, room: &Room) -> Result<Thread, String> {
+fn ask(
+    make: impl FnOnce() -> Client + Send + 'static,
+    processor: usize,
+    room: &Room,
+) -> Result<Thread, String> {
     let is_over = Arc::clone(&room.is_over);
     Thread::start("client", move |count| {
         stay_on(processor)?;
@@ -153,7 +161,11 @@ impl Room {
     /// Waits until something is so.
     ///
     /// Errors: it takes too long, or a thread is over.
-    pub(crate) fn await_that(&self, threads: &[Thread], is_so: impl Fn(&Room) -> bool) -> Result<(), String> {
+    pub(crate) fn await_that(
+        &self,
+        threads: &[Thread],
+        is_so: impl Fn(&Room) -> bool,
+    ) -> Result<(), String> {
         let began = Instant::now();
         while !is_so(self) {
             if threads.iter().any(|thread| thread.handle.is_finished()) {

@@ -28,7 +28,8 @@ pub const LARGE_BYTES: usize = 1 << 20;
 pub(crate) const ACCOUNTS: usize = 1024;
 
 /// Nobody logs in.
-const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
+const HASH: &str =
+    "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
 /// Of the machine, for each core.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -54,8 +55,10 @@ pub(crate) struct Core {
 /// Errors: why there is no such server, for people.
 pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Beginning>, String> {
     let cores = ends.len() as u8;
-    let sizes = Sizes::for_memory(MEMORY_BYTES * u64::from(cores), cores).ok_or("there is too little memory")?;
-    let configuration = Configuration::parse(&configuration()).map_err(|error| error.to_string())?;
+    let sizes = Sizes::for_memory(MEMORY_BYTES * u64::from(cores), cores)
+        .ok_or("there is too little memory")?;
+    let configuration =
+        Configuration::parse(&configuration()).map_err(|error| error.to_string())?;
     let mut machines = (0..).zip(ends).map(|(core, end)| {
         let disk = MemoryDisk::blank(if core == 0 { DISK_BYTES } else { 0 });
         FabricMachine::new(Who::Server { cores }, end, disk, Arc::clone(serves))
@@ -66,7 +69,8 @@ pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Begi
     let papers = Papers { certificates: vec![trusting::certificate()?], ..Papers::default() };
     let (first, others) = server::seeds(configuration, site()?, papers, sizes, cores, secret);
     let first = Beginning { seed: first, machine: first_machine };
-    let others = others.into_iter().zip(machines).map(|(seed, machine)| Beginning { seed, machine });
+    let others =
+        others.into_iter().zip(machines).map(|(seed, machine)| Beginning { seed, machine });
     Ok(std::iter::once(first).chain(others).collect())
 }
 
@@ -110,7 +114,9 @@ pub(crate) fn account(number: usize) -> String {
 fn configuration() -> String {
     let [a, b, c, d] = ADDRESS;
     let users: String = (0..ACCOUNTS)
-        .map(|number| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number)))
+        .map(|number| {
+            format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number))
+        })
         .collect();
     format!(
         "hostname = \"mail.fabric.test\"\ndomains = [\"fabric.test\"]\n{users}[network]\naddress = \"{a}.{b}.{c}.{d}/24\"\n\
@@ -120,7 +126,8 @@ fn configuration() -> String {
 
 /// Two pages of which no two stretches are alike. Lives as long as the process, as a machine's site does.
 fn site() -> Result<Site, String> {
-    let pages = [(PAGE, PAGE_BYTES), (LARGE, LARGE_BYTES)].map(|(name, bytes)| (name.to_string(), file(bytes)));
+    let pages = [(PAGE, PAGE_BYTES), (LARGE, LARGE_BYTES)]
+        .map(|(name, bytes)| (name.to_string(), file(bytes)));
     let pack = http::pack(&BTreeMap::from(pages)).map_err(|error| error.to_string())?;
     Site::new(pack.leak()).map_err(|error| error.to_string())
 }

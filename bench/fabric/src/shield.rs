@@ -22,7 +22,8 @@ pub(crate) struct Shield {
 impl Shield {
     pub(crate) fn new(settings: &Arc<ClientConfig>) -> Result<Shield, String> {
         let name = ServerName::try_from(NAME).map_err(|error| error.to_string())?;
-        let tls = ClientConnection::new(Arc::clone(settings), name).map_err(|error| error.to_string())?;
+        let tls =
+            ClientConnection::new(Arc::clone(settings), name).map_err(|error| error.to_string())?;
         Ok(Shield { tls, text: vec![0; TEXT_BYTES].into_boxed_slice(), heard_more: false })
     }
 

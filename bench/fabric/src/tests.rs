@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use machine::{DiskError, DiskOperation, DiskRequest, DiskToken, Outgoing, SECTOR_BYTES, Sector, TransmitError};
+use machine::{
+    DiskError, DiskOperation, DiskRequest, DiskToken, Outgoing, SECTOR_BYTES, Sector, TransmitError,
+};
 
 use crate::card::queue_of;
 use crate::client::Client;
@@ -22,8 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 fn served(cores: u8) -> (Vec<Core>, Vec<End>) {
     let (near, far) = ends(cores, cores);
     let serves = Arc::new(AtomicBool::new(false));
-    let mut cores: Vec<Core> =
-        server::cores(near, &serves).unwrap().into_iter().map(|beginning| beginning.begin()).collect();
+    let mut cores: Vec<Core> = server::cores(near, &serves)
+        .unwrap()
+        .into_iter()
+        .map(|beginning| beginning.begin())
+        .collect();
     let began = Instant::now();
     while !serves.load(Ordering::Acquire) {
         cores.iter_mut().for_each(|core| core.turn().unwrap());
@@ -36,7 +41,8 @@ fn served(cores: u8) -> (Vec<Core>, Vec<End>) {
 fn exchange(cores: u8, load: Load, each: u64) -> Vec<Core> {
     let (mut servers, far) = served(cores);
     let words = Arc::new(Words::of(load).unwrap());
-    let client = |(end, wire)| Client::new(Arc::clone(&words), load.connections().min(16), wire, end, cores);
+    let client =
+        |(end, wire)| Client::new(Arc::clone(&words), load.connections().min(16), wire, end, cores);
     let mut clients: Vec<Client> = (cores..).zip(far).map(client).collect();
     let began = Instant::now();
     while clients.iter().any(|client| client.done() < each) {
@@ -49,14 +55,18 @@ fn exchange(cores: u8, load: Load, each: u64) -> Vec<Core> {
 
 #[test]
 fn every_load_is_done_by_one_core() {
-    for load in [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions] {
+    for load in
+        [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions]
+    {
         exchange(1, load, 300);
     }
 }
 
 #[test]
 fn every_load_is_done_by_several_cores_each_of_which_has_some_of_it() {
-    for load in [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions] {
+    for load in
+        [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions]
+    {
         let servers = exchange(3, load, 300);
         assert!(servers.iter().all(|core| core.busy() > Duration::ZERO), "{load:?}");
     }
@@ -146,10 +156,14 @@ fn an_answer_that_is_not_the_awaited_one_is_an_error() {
         assert!(matches!(dialogue.connected(&words), Then::Say(_)));
         dialogue
     };
-    let head = |status: &str, length: usize| format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n");
+    let head = |status: &str, length: usize| {
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n")
+    };
     assert!(asked().heard(head("404 Not Found", 4096).as_bytes(), &words).is_err());
     assert!(asked().heard(head("200 OK", 4095).as_bytes(), &words).is_err());
-    assert!(asked().heard(&[head("200 OK", 4096).as_bytes(), &[0; 4097]].concat(), &words).is_err());
+    assert!(
+        asked().heard(&[head("200 OK", 4096).as_bytes(), &[0; 4097]].concat(), &words).is_err()
+    );
     let mut dialogue = asked();
     // However it is cut.
     for byte in [head("200 OK", 4096).as_bytes(), &[0; 4095]].concat() {
@@ -167,12 +181,23 @@ fn the_disk_holds_what_was_written_and_nothing_lies_beyond_its_end() {
     let mut disk = MemoryDisk::blank(8 * SECTOR_BYTES);
     let mut ask = |operation, sector, buffer: Vec<u8>| {
         let buffer = buffer.into_boxed_slice();
-        disk.request(DiskRequest { token: DiskToken(7), operation, sector: Sector(sector), buffer });
+        disk.request(DiskRequest {
+            token: DiskToken(7),
+            operation,
+            sector: Sector(sector),
+            buffer,
+        });
         disk.completed().unwrap()
     };
     assert_eq!(ask(DiskOperation::Write, 6, vec![9; 2 * SECTOR_BYTES]).result, Ok(()));
     assert_eq!(ask(DiskOperation::Flush, 0, vec![]).result, Ok(()));
     assert_eq!(&*ask(DiskOperation::Read, 7, vec![0; SECTOR_BYTES]).buffer, [9; SECTOR_BYTES]);
-    assert_eq!(ask(DiskOperation::Write, 7, vec![9; 2 * SECTOR_BYTES]).result, Err(DiskError::OutOfRange));
-    assert_eq!(ask(DiskOperation::Read, u64::MAX, vec![0; SECTOR_BYTES]).result, Err(DiskError::OutOfRange));
+    assert_eq!(
+        ask(DiskOperation::Write, 7, vec![9; 2 * SECTOR_BYTES]).result,
+        Err(DiskError::OutOfRange)
+    );
+    assert_eq!(
+        ask(DiskOperation::Read, u64::MAX, vec![0; SECTOR_BYTES]).result,
+        Err(DiskError::OutOfRange)
+    );
 }

@@ -38,7 +38,9 @@ pub fn settings(protocols: &[&str], tickets: Tickets) -> Result<Arc<ClientConfig
     let mut provider = default_provider();
     provider.cipher_suites = vec![cipher_suite::TLS13_AES_128_GCM_SHA256];
     let builder = ClientConfig::builder_with_provider(Arc::new(provider));
-    let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).map_err(|error| error.to_string())?;
+    let builder = builder
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| error.to_string())?;
     let verifier = builder.dangerous().with_custom_certificate_verifier(Arc::new(Credulous));
     let mut settings = verifier.with_no_client_auth();
     settings.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
@@ -55,7 +57,8 @@ pub fn settings(protocols: &[&str], tickets: Tickets) -> Result<Arc<ClientConfig
 pub(crate) fn identity() -> Result<(String, String), String> {
     provide_randomness();
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| error.to_string())?;
-    let parameters = CertificateParams::new([NAME.to_string()]).map_err(|error| error.to_string())?;
+    let parameters =
+        CertificateParams::new([NAME.to_string()]).map_err(|error| error.to_string())?;
     let certificate = parameters.self_signed(&key).map_err(|error| error.to_string())?;
     Ok((certificate.pem(), key.serialize_pem()))
 }
@@ -65,8 +68,11 @@ pub(crate) fn identity() -> Result<(String, String), String> {
 /// Errors: the library's, for people.
 pub(crate) fn certificate() -> Result<Certificate, String> {
     let (certificate, key) = identity()?;
-    let certificate = Certificate::parse(certificate.as_bytes(), key.as_bytes()).map_err(|error| error.to_string())?;
-    certificate.check(UnixTime::from_seconds(Time::now().as_secs())).map_err(|error| error.to_string())?;
+    let certificate = Certificate::parse(certificate.as_bytes(), key.as_bytes())
+        .map_err(|error| error.to_string())?;
+    certificate
+        .check(UnixTime::from_seconds(Time::now().as_secs()))
+        .map_err(|error| error.to_string())?;
     Ok(certificate)
 }
 

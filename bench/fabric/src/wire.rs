@@ -47,7 +47,8 @@ pub(crate) fn ends(servers: u8, clients: u8) -> (Vec<End>, Vec<End>) {
     for (number, server) in (0..).zip(&mut near) {
         for (other, client) in (servers..).zip(&mut far) {
             let ((to_client, from_server), (to_server, from_client)) = (ring(FRAMES), ring(FRAMES));
-            let ((servers_go, servers_come), (clients_go, clients_come)) = (ring(BUFFERS), ring(BUFFERS));
+            let ((servers_go, servers_come), (clients_go, clients_come)) =
+                (ring(BUFFERS), ring(BUFFERS));
             server.ways.push(Way {
                 other,
                 frames: to_client,

@@ -24,7 +24,8 @@ const PAGE_BYTES: u32 = 4 << 10;
 /// Accounts that get mail: so many that each core owns about as many as every other.
 pub(super) const ACCOUNTS: u32 = 1024;
 /// Nobody logs in.
-const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
+const HASH: &str =
+    "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
 const MEMORY_MIB: u32 = 512;
 const DISK_BYTES: u64 = 1 << 30;
@@ -75,15 +76,27 @@ impl Place {
     /// With accounts that get mail. `name`: of the bench.
     pub(super) fn make(house: &House, name: &str, stop: &Stop) -> Result<Place, Failure> {
         let users = (0..ACCOUNTS)
-            .map(|number| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number)))
+            .map(|number| {
+                format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number))
+            })
             .collect();
-        let equipment =
-            Equipment { memory_mib: MEMORY_MIB, disk_bytes: DISK_BYTES, users, network: "", signing_keys: &[] };
+        let equipment = Equipment {
+            memory_mib: MEMORY_MIB,
+            disk_bytes: DISK_BYTES,
+            users,
+            network: "",
+            signing_keys: &[],
+        };
         Place::with(house, name, equipment, stop)
     }
 
     /// With this.
-    pub(super) fn with(house: &House, name: &str, equipment: Equipment, stop: &Stop) -> Result<Place, Failure> {
+    pub(super) fn with(
+        house: &House,
+        name: &str,
+        equipment: Equipment,
+        stop: &Stop,
+    ) -> Result<Place, Failure> {
         let Equipment { memory_mib, disk_bytes, users, network, signing_keys } = equipment;
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
@@ -91,19 +104,23 @@ impl Place {
         let folder = house.target(format!("bench/{name}-{}", std::process::id()));
         let doing = "making a site";
         std::fs::create_dir_all(folder.join("site")).map_err(Failure::io(doing))?;
-        let page: Vec<u8> = (0..PAGE_BYTES).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let page: Vec<u8> =
+            (0..PAGE_BYTES).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         std::fs::write(folder.join("site").join(PAGE), page).map_err(Failure::io(doing))?;
         let text = format!(
             "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{MACHINE}/24\"\n{network}\
              [web]\nsite = \"site/\"\n[access]\nunthrottled_from = [\"{LINUX}/32\"]\nplaintext_auth_from = [\"{LINUX}/32\"]\n"
         );
-        std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring a guest"))?;
+        std::fs::write(folder.join("barepost.toml"), text)
+            .map_err(Failure::io("configuring a guest"))?;
         for (name, key) in signing_keys {
             let path = folder.join("dkim").join(name);
-            let written = std::fs::create_dir_all(folder.join("dkim")).and_then(|()| std::fs::write(path, key));
+            let written = std::fs::create_dir_all(folder.join("dkim"))
+                .and_then(|()| std::fs::write(path, key));
             written.map_err(Failure::io("writing a key"))?;
         }
-        let disk = std::fs::File::create(folder.join("disk.img")).and_then(|file| file.set_len(disk_bytes));
+        let disk = std::fs::File::create(folder.join("disk.img"))
+            .and_then(|file| file.set_len(disk_bytes));
         disk.map_err(Failure::io("making a disk"))?;
         let data = DataFolder::open(&folder)?;
         data.pass_lock_on()?;
@@ -111,7 +128,12 @@ impl Place {
     }
 
     /// Boots a guest with so many cores, under TCG.
-    pub(super) fn boot(&self, house: &House, cores: u32, queues: Queues) -> Result<Serving, Failure> {
+    pub(super) fn boot(
+        &self,
+        house: &House,
+        cores: u32,
+        queues: Queues,
+    ) -> Result<Serving, Failure> {
         let queues = if queues == Queues::Each { cores } else { 1 };
         make_interface(queues)?;
         let counters = Counters::for_cores(house, cores, &self.stop)?;
@@ -213,7 +235,9 @@ impl Serving {
                 Some(Event::Ended) => {
                     return match self.guest.end()? {
                         End::Clean => ip(&format!("link delete {INTERFACE}")).map(|()| said),
-                        End::Other(how) => Err(Failure::broke(format_args!("the guest did not stop cleanly: {how}"))),
+                        End::Other(how) => Err(Failure::broke(format_args!(
+                            "the guest did not stop cleanly: {how}"
+                        ))),
                     };
                 }
                 None => {}
@@ -226,10 +250,17 @@ impl Serving {
 /// Runs h2load (HTTP/1.1) for so many pages, with `options`.
 ///
 /// Errors: not all requests came to a page.
-pub(super) fn ask_for_pages(h2load: &Path, requests: u32, options: &[String]) -> Result<(), Failure> {
+pub(super) fn ask_for_pages(
+    h2load: &Path,
+    requests: u32,
+    options: &[String],
+) -> Result<(), Failure> {
     let doing = "running h2load";
     let mut command = hold::command(h2load);
-    command.args(["--h1", "-t1", &format!("-n{requests}")]).args(options).arg(format!("http://{MACHINE}/{PAGE}"));
+    command
+        .args(["--h1", "-t1", &format!("-n{requests}")])
+        .args(options)
+        .arg(format!("http://{MACHINE}/{PAGE}"));
     let mut running = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -250,5 +281,8 @@ pub(super) fn ask_for_pages(h2load: &Path, requests: u32, options: &[String]) ->
     if said.contains(&format!(" {requests} succeeded, 0 failed, 0 errored, 0 timeout")) {
         return Ok(());
     }
-    Err(Failure::broke(format_args!("h2load said\n{said}{}", String::from_utf8_lossy(&output.stderr))))
+    Err(Failure::broke(format_args!(
+        "h2load said\n{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    )))
 }

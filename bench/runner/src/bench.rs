@@ -6,7 +6,9 @@ use clap::Args;
 use host::{Failure, House, Stop, say};
 
 use crate::report::Report;
-use crate::{boot, email, fabric, goodput, instructions, multicore, papers, relay, tls, web, webmail};
+use crate::{
+    boot, email, fabric, goodput, instructions, multicore, papers, relay, tls, web, webmail,
+};
 
 /// A bench that can be run by its name.
 struct Bench {

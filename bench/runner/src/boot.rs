@@ -22,7 +22,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let workplace = Workplace::new(house, stop)?;
     // The first boot makes the disk and the accounts, once for all later ones.
     let first = workplace.boot(MachineType::Q35, None)?;
-    let mut rows = vec![Row::alone("first boot ever, QEMU's start to ready", "ms", millis(first.ready))];
+    let mut rows =
+        vec![Row::alone("first boot ever, QEMU's start to ready", "ms", millis(first.ready))];
     first.stop()?;
     for (machine, name) in [(MachineType::Q35, "q35"), (MachineType::Microvm, "microvm")] {
         let mut ready = Vec::new();
@@ -61,7 +62,11 @@ fn at_rest(serving: &mut Serving) -> Result<Vec<Row>, Failure> {
     let percent = 100.0 * used / started.elapsed().as_secs_f64();
     let mut rows = Vec::new();
     if let Some(mib) = memory_mib(&serving.lines) {
-        rows.push(Row::alone("memory taken by the idle machine", "MiB", mib).beside(PEER, PEER_MEMORY_MIB, None));
+        rows.push(Row::alone("memory taken by the idle machine", "MiB", mib).beside(
+            PEER,
+            PEER_MEMORY_MIB,
+            None,
+        ));
     }
     rows.push(Row::alone("resident memory of QEMU", "MiB", resident_mib(serving.process_id())?));
     rows.push(Row::alone("processor time of QEMU while idle", "% of a core", percent));
@@ -80,12 +85,15 @@ fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
 /// pools `memory: … KiB for the engine, N KiB of them taken`.
 fn memory_mib(lines: &[String]) -> Option<f64> {
     let number = |before: &str, after: &str| {
-        let line =
-            lines.iter().find(|line| line.contains("] memory: ") && line.contains(before) && line.contains(after))?;
+        let line = lines.iter().find(|line| {
+            line.contains("] memory: ") && line.contains(before) && line.contains(after)
+        })?;
         let (_, rest) = line.split_once(before)?;
         rest.split_once(after)?.0.trim().parse::<f64>().ok()
     };
-    let kib = number(", image ", " KiB")? + number(", page tables ", " KiB")? + number(" for the engine, ", " KiB")?;
+    let kib = number(", image ", " KiB")?
+        + number(", page tables ", " KiB")?
+        + number(" for the engine, ", " KiB")?;
     Some(kib / 1024.0)
 }
 
@@ -106,7 +114,8 @@ pub(super) fn resident_mib(process: u32) -> Result<f64, Failure> {
 }
 
 fn read(process: u32, name: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(format!("/proc/{process}/{name}")).map_err(Failure::io("looking at QEMU"))
+    std::fs::read_to_string(format!("/proc/{process}/{name}"))
+        .map_err(Failure::io("looking at QEMU"))
 }
 
 fn millis(span: Duration) -> f64 {

@@ -55,7 +55,10 @@ impl Client {
             self.read_line()?;
             if !self.line.starts_with(start.as_bytes()) {
                 let line = String::from_utf8_lossy(&self.line);
-                return Err(Failure::broke(format_args!("expected {start}, but the answer was {}", line.trim_end())));
+                return Err(Failure::broke(format_args!(
+                    "expected {start}, but the answer was {}",
+                    line.trim_end()
+                )));
             }
             let is_continued = start != "+OK" && self.line.get(3) == Some(&b'-');
             if !is_continued {
@@ -66,15 +69,23 @@ impl Client {
 
     fn read_line(&mut self) -> Result<(), Failure> {
         self.line.clear();
-        self.connection.read_until(b'\n', &mut self.line).map_err(Failure::io("reading a reply"))?;
-        if self.line.ends_with(b"\n") { Ok(()) } else { Err(Failure::broke("the connection ended in a reply")) }
+        self.connection
+            .read_until(b'\n', &mut self.line)
+            .map_err(Failure::io("reading a reply"))?;
+        if self.line.ends_with(b"\n") {
+            Ok(())
+        } else {
+            Err(Failure::broke("the connection ended in a reply"))
+        }
     }
 }
 
 /// A message of `size` bytes, header and all, and the dot that ends it.
 pub(super) fn message(size: usize) -> Vec<u8> {
-    let mut text = b"From: bench@client.test\r\nTo: ada@barepost.test\r\nSubject: measured\r\n\r\n".to_vec();
-    const LINE: &[u8] = b"The quick brown fox jumps over the lazy dog, and then it rests a while.\r\n";
+    let mut text =
+        b"From: bench@client.test\r\nTo: ada@barepost.test\r\nSubject: measured\r\n\r\n".to_vec();
+    const LINE: &[u8] =
+        b"The quick brown fox jumps over the lazy dog, and then it rests a while.\r\n";
     while text.len() + LINE.len() <= size {
         text.extend_from_slice(LINE);
     }
@@ -103,7 +114,9 @@ mod tests {
         std::thread::spawn(move || {
             let (mut connection, _) = listener.accept().unwrap();
             connection
-                .write_all(b"220 hello\r\n250-a\r\n250-b\r\n250 c\r\n+OK\r\nab\r\n..\r\n.\r\n550 no\r\n")
+                .write_all(
+                    b"220 hello\r\n250-a\r\n250-b\r\n250 c\r\n+OK\r\nab\r\n..\r\n.\r\n550 no\r\n",
+                )
                 .unwrap();
             std::io::copy(&mut connection, &mut std::io::sink()).unwrap();
         });

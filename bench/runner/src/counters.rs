@@ -35,13 +35,17 @@ impl Counters {
     /// The same for a guest of several cores, each of which counts for itself.
     pub(super) fn for_cores(house: &House, cores: u32, stop: &Stop) -> Result<Counters, Failure> {
         let library = house.target("bench/instructions.so");
-        std::fs::create_dir_all(house.target("bench")).map_err(Failure::io("making target/bench"))?;
+        std::fs::create_dir_all(house.target("bench"))
+            .map_err(Failure::io("making target/bench"))?;
         let mut compiler = hold::command("cc");
-        compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(house.path("bench/plugin/instructions.c"));
+        compiler
+            .args(["-O2", "-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(house.path("bench/plugin/instructions.c"));
         hold::run_to_success(&mut compiler, "building the plugin", Duration::from_secs(60), stop)?;
         let doing = "making the counters";
-        let descriptor =
-            memfd_create("counters", MFdFlags::MFD_CLOEXEC).map_err(|error| Failure::io(doing)(error.into()))?;
+        let descriptor = memfd_create("counters", MFdFlags::MFD_CLOEXEC)
+            .map_err(|error| Failure::io(doing)(error.into()))?;
         let file = File::from(descriptor);
         file.set_len(u64::from(cores) * (SLOTS * SLOT_BYTES) as u64).map_err(Failure::io(doing))?;
         Ok(Counters { file, library, cores })

@@ -50,7 +50,11 @@ pub(super) fn fill(place: &Place, all: &[Letters], stop: &Stop) -> Result<(), Fa
     for letters in all {
         let began = Instant::now();
         letters.deliver()?;
-        remark(format_args!("{} letters came in {:.1} s", letters.count, began.elapsed().as_secs_f64()));
+        remark(format_args!(
+            "{} letters came in {:.1} s",
+            letters.count,
+            began.elapsed().as_secs_f64()
+        ));
     }
     end(machine)?;
     ip(&format!("link delete {INTERFACE}"))
@@ -102,7 +106,9 @@ fn end(mut machine: Hosted) -> Result<(), Failure> {
         if let Some(Event::Ended) = machine.next_event(Duration::from_millis(20)) {
             return match machine.end()? {
                 End::Clean => Ok(()),
-                End::Other(how) => Err(Failure::broke(format_args!("the machine did not stop cleanly: {how}"))),
+                End::Other(how) => {
+                    Err(Failure::broke(format_args!("the machine did not stop cleanly: {how}")))
+                }
             };
         }
     }
@@ -113,10 +119,15 @@ impl Letters {
     /// Brings them all; each of them is another.
     pub(super) fn deliver(&self) -> Result<(), Failure> {
         let numbers = AtomicUsize::new(0);
-        let next = || Some(numbers.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < self.count);
+        let next =
+            || Some(numbers.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < self.count);
         std::thread::scope(|scope| {
-            let senders: Vec<_> = (0..self.sessions.min(self.count)).map(|_| scope.spawn(|| self.send(next))).collect();
-            senders.into_iter().try_for_each(|one| one.join().map_err(|_| Failure::broke("a sender panicked"))?)
+            let senders: Vec<_> = (0..self.sessions.min(self.count))
+                .map(|_| scope.spawn(|| self.send(next)))
+                .collect();
+            senders
+                .into_iter()
+                .try_for_each(|one| one.join().map_err(|_| Failure::broke("a sender panicked"))?)
         })
     }
 
@@ -139,7 +150,8 @@ impl Letters {
             expected.push("235 ");
         }
         let recipient = |number: usize| self.to.get(number.checked_rem(self.to.len())?);
-        while let Some((number, to)) = next().and_then(|number| Some((number, recipient(number)?))) {
+        while let Some((number, to)) = next().and_then(|number| Some((number, recipient(number)?)))
+        {
             said.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{to}>\r\nDATA\r\n", self.from));
             expected.extend(["250 ", "250 ", "354 "]);
             exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
@@ -152,7 +164,11 @@ impl Letters {
 }
 
 /// Says all of it, and hears these replies.
-fn exchange(connection: &mut BufReader<TcpStream>, said: &mut String, expected: &mut Vec<&str>) -> std::io::Result<()> {
+fn exchange(
+    connection: &mut BufReader<TcpStream>,
+    said: &mut String,
+    expected: &mut Vec<&str>,
+) -> std::io::Result<()> {
     connection.get_mut().write_all(said.as_bytes())?;
     said.clear();
     for reply in expected.drain(..) {
@@ -162,7 +178,10 @@ fn exchange(connection: &mut BufReader<TcpStream>, said: &mut String, expected: 
             connection.read_line(&mut line)?;
         }
         if !line.starts_with(reply) {
-            return Err(std::io::Error::other(format!("expected {reply}, but the answer was {}", line.trim_end())));
+            return Err(std::io::Error::other(format!(
+                "expected {reply}, but the answer was {}",
+                line.trim_end()
+            )));
         }
     }
     Ok(())

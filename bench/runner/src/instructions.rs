@@ -51,17 +51,22 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
     let letter = message(MESSAGE_BYTES);
     let mut rows = Vec::new();
-    let new_connection =
-        measuring.transactions("new-connection", SESSIONS, |base| send_in_new_sessions(base, &letter))?;
+    let new_connection = measuring
+        .transactions("new-connection", SESSIONS, |base| send_in_new_sessions(base, &letter))?;
     let case = "SMTP: 1 KB message, new connection";
     rows.push(Row::alone(case, "instructions", new_connection).beside(
         PEER,
         PEER_NEW_CONNECTION,
         Some(AIM_NEW_CONNECTION),
     ));
-    let reused = measuring.transactions("reused-session", MESSAGES, |base| send_in_one_session(base, &letter))?;
+    let reused = measuring
+        .transactions("reused-session", MESSAGES, |base| send_in_one_session(base, &letter))?;
     let case = "SMTP: 1 KB message, reused session";
-    rows.push(Row::alone(case, "instructions", reused).beside(PEER, PEER_REUSED_SESSION, Some(AIM_REUSED_SESSION)));
+    rows.push(Row::alone(case, "instructions", reused).beside(
+        PEER,
+        PEER_REUSED_SESSION,
+        Some(AIM_REUSED_SESSION),
+    ));
 
     // Once only: from then on the machine knows the password again without computing its hash.
     let mut session = None;
@@ -70,18 +75,27 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         serving.rest(SETTLE)
     })?;
     rows.push(Row::alone("POP3: first login (argon2id)", "instructions", first.total() as f64));
-    let fetched = measuring.transactions("pop3", FETCHES, |_| session.as_mut().map_or(Ok(()), fetch))?;
+    let fetched =
+        measuring.transactions("pop3", FETCHES, |_| session.as_mut().map_or(Ok(()), fetch))?;
     drop(session);
-    rows.push(Row::alone("POP3: 1 KB message", "instructions", fetched).beside(PEER, PEER_POP3, None));
-    let login = measuring
-        .transactions("pop3-login", LOGINS, |base| (0..LOGINS).try_for_each(|_| leave(log_in(base, password)?)))?;
+    rows.push(
+        Row::alone("POP3: 1 KB message", "instructions", fetched).beside(PEER, PEER_POP3, None),
+    );
+    let login = measuring.transactions("pop3-login", LOGINS, |base| {
+        (0..LOGINS).try_for_each(|_| leave(log_in(base, password)?))
+    })?;
     rows.push(Row::alone("POP3: later login, with its connection", "instructions", login));
-    rows.push(Row::alone("boot to ready", "instructions", boot as f64).beside(PEER, PEER_BOOT, None));
+    rows.push(
+        Row::alone("boot to ready", "instructions", boot as f64).beside(PEER, PEER_BOOT, None),
+    );
     rows.push(Row::alone("idle, in a second", "instructions", measuring.idle_per_second));
     refuse_if_stopped(stop)?;
     measuring.serving.stop()?;
     Ok(Report {
-        machine: format!("{} TCG, q35, one core, 256 MiB, QEMU's user network", workplace.emulator()?),
+        machine: format!(
+            "{} TCG, q35, one core, 256 MiB, QEMU's user network",
+            workplace.emulator()?
+        ),
         rows,
         note: "Counted with bench/plugin/instructions.c, idle rate subtracted, median of 5 repetitions. The peer's \
                figures are recorded ones, counted the same way on a tap network. Where ours went: target/bench/instructions-*.profile.",
@@ -178,7 +192,9 @@ fn fetch(session: &mut Client) -> Result<(), Failure> {
     for number in 1..=FETCHES {
         let bytes = session.fetch(format!("RETR {number}\r\n").as_bytes())?;
         if bytes < MESSAGE_BYTES {
-            return Err(Failure::broke(format_args!("message {number} came back with {bytes} bytes only")));
+            return Err(Failure::broke(format_args!(
+                "message {number} came back with {bytes} bytes only"
+            )));
         }
     }
     Ok(())

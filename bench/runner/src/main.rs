@@ -59,7 +59,10 @@ mod tests {
 
     #[test]
     fn usage_names_the_script() {
-        let Err(help) = CommandLine::try_parse_from(["target/release/program", "bench", "--help"]) else { panic!() };
+        let Err(help) = CommandLine::try_parse_from(["target/release/program", "bench", "--help"])
+        else {
+            panic!()
+        };
         assert!(help.to_string().contains("\nUsage: barepost bench "), "{help}");
     }
 
@@ -72,7 +75,10 @@ mod tests {
     fn the_help_of_all_commands_says_the_same_of_benches() {
         for command in CommandLine::command().get_subcommands() {
             let about = command.get_about().unwrap().to_string();
-            assert!(host::FOR_DEVELOPERS.contains(&(command.get_name(), about.as_str())), "{about}");
+            assert!(
+                host::FOR_DEVELOPERS.contains(&(command.get_name(), about.as_str())),
+                "{about}"
+            );
         }
     }
 }

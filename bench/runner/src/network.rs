@@ -13,7 +13,9 @@ use nix::sched::{CloneFlags, unshare};
 /// Errors: refused when that is not permitted.
 pub(super) fn enter() -> Result<(), Failure> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
-        Failure::refused(format_args!("network namespaces are not permitted here ({error}); this bench needs root"))
+        Failure::refused(format_args!(
+            "network namespaces are not permitted here ({error}); this bench needs root"
+        ))
     })?;
     ip("link set lo up")
 }
@@ -22,7 +24,10 @@ pub(super) fn enter() -> Result<(), Failure> {
 pub(super) fn widen() -> Result<(), Failure> {
     for (name, value) in [("ip_local_port_range", "1024 65000"), ("tcp_tw_reuse", "1")] {
         let path = Path::new("/proc/sys/net/ipv4").join(name);
-        let mut file = OpenOptions::new().write(true).open(&path).map_err(Failure::io("widening the network"))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .map_err(Failure::io("widening the network"))?;
         file.write_all(value.as_bytes()).map_err(Failure::io("widening the network"))?;
     }
     Ok(())
@@ -31,7 +36,8 @@ pub(super) fn widen() -> Result<(), Failure> {
 /// Runs `ip` with `arguments`, in this thread's network.
 pub(super) fn ip(arguments: &str) -> Result<(), Failure> {
     let doing = format!("ip {arguments}");
-    let output = Command::new("ip").args(arguments.split(' ')).output().map_err(Failure::io(&doing))?;
+    let output =
+        Command::new("ip").args(arguments.split(' ')).output().map_err(Failure::io(&doing))?;
     if output.status.success() {
         return Ok(());
     }

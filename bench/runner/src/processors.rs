@@ -21,7 +21,10 @@ pub(super) fn taken(process: u32, count: u32) -> Result<Vec<f64>, Failure> {
             *place = Some(seconds);
         }
     }
-    taken.into_iter().collect::<Option<_>>().ok_or_else(|| Failure::broke(format_args!("{doing}: one is not there")))
+    taken
+        .into_iter()
+        .collect::<Option<_>>()
+        .ok_or_else(|| Failure::broke(format_args!("{doing}: one is not there")))
 }
 
 /// None if it is no processor's, or is gone.
@@ -45,8 +48,12 @@ mod tests {
 
     #[test]
     fn a_processors_time_is_its_threads_time() {
-        let line = "4711 (CPU 2/TCG) S 1 4711 4711 0 -1 4194304 117 0 0 0 250 50 0 0 20 0 1 0 4881518";
+        let line =
+            "4711 (CPU 2/TCG) S 1 4711 4711 0 -1 4194304 117 0 0 0 250 50 0 0 20 0 1 0 4881518";
         assert_eq!(parse(line), Some((2, 3.0)));
-        assert_eq!(parse("4711 (qemu-system-x86) S 1 4711 4711 0 -1 4194304 117 0 0 0 250 50 0"), None);
+        assert_eq!(
+            parse("4711 (qemu-system-x86) S 1 4711 4711 0 -1 4194304 117 0 0 0 250 50 0"),
+            None
+        );
     }
 }

@@ -23,11 +23,20 @@ pub(super) struct Profiler {
 impl Profiler {
     /// Of the image as it is.
     pub(super) fn new(house: &House, bench: &'static str) -> Result<Profiler, Failure> {
-        Ok(Profiler { functions: Functions::read(&image::unstripped(house))?, folder: house.target("bench"), bench })
+        Ok(Profiler {
+            functions: Functions::read(&image::unstripped(house))?,
+            folder: house.target("bench"),
+            bench,
+        })
     }
 
     /// Keeps that of one case, for each of its transactions.
-    pub(super) fn write(&self, case: &str, sample: &Sample, transactions: u32) -> Result<(), Failure> {
+    pub(super) fn write(
+        &self,
+        case: &str,
+        sample: &Sample,
+        transactions: u32,
+    ) -> Result<(), Failure> {
         let text = self.functions.profile(sample, transactions)?;
         let path = self.folder.join(format!("{}-{case}.profile", self.bench));
         std::fs::write(path, text).map_err(Failure::io("writing a profile"))
@@ -46,21 +55,30 @@ impl Functions {
     pub(super) fn read(image: &Path) -> Result<Functions, Failure> {
         let output = Command::new("nm").args(["-C", "--defined-only"]).arg(image).output();
         let output = output.map_err(Failure::io("reading the names in the image"))?;
-        Ok(Functions { image: image.into(), compiled: parse(&String::from_utf8_lossy(&output.stdout)) })
+        Ok(Functions {
+            image: image.into(),
+            compiled: parse(&String::from_utf8_lossy(&output.stdout)),
+        })
     }
 
     /// The functions that executed most, as lines of instructions for each transaction, share and name.
     pub(super) fn profile(&self, sample: &Sample, transactions: u32) -> Result<String, Failure> {
-        let compiled = sample.by_address().map(|(address, count)| (self.compiled_name(address), count));
+        let compiled =
+            sample.by_address().map(|(address, count)| (self.compiled_name(address), count));
         let compiled = ranking(compiled, transactions);
         let written = self.written_names(sample)?;
-        let written = written.iter().map(String::as_str).zip(sample.by_address().map(|(_, count)| count));
+        let written =
+            written.iter().map(String::as_str).zip(sample.by_address().map(|(_, count)| count));
         Ok(format!("As compiled:\n{compiled}\nAs written:\n{}", ranking(written, transactions)))
     }
 
     /// How many instructions of the sample were executed in functions, as compiled, whose names are so.
     pub(super) fn executed_in(&self, sample: &Sample, is_so: impl Fn(&str) -> bool) -> u64 {
-        sample.by_address().filter(|(address, _)| is_so(self.compiled_name(*address))).map(|(_, count)| count).sum()
+        sample
+            .by_address()
+            .filter(|(address, _)| is_so(self.compiled_name(*address)))
+            .map(|(_, count)| count)
+            .sum()
     }
 
     fn compiled_name(&self, address: u64) -> &str {
@@ -70,7 +88,12 @@ impl Functions {
     /// For each address of the sample the function whose line it is, however deep it was inlined.
     fn written_names(&self, sample: &Sample) -> Result<Vec<String>, Failure> {
         // A line with the function, a line with its file and line, for each address.
-        Ok(self.lines_of(sample, &["-C", "-f", "-s"])?.lines().step_by(2).map(str::to_string).collect())
+        Ok(self
+            .lines_of(sample, &["-C", "-f", "-s"])?
+            .lines()
+            .step_by(2)
+            .map(str::to_string)
+            .collect())
     }
 
     /// For each address of the sample the places whose lines it is, as `FILE:LINE`: the innermost first, then those that it was inlined into.
@@ -82,12 +105,20 @@ impl Functions {
     fn lines_of(&self, sample: &Sample, options: &[&str]) -> Result<String, Failure> {
         let doing = "looking for the lines of the image";
         let mut finder = Command::new("addr2line");
-        finder.args(options).arg("-e").arg(&self.image).stdin(Stdio::piped()).stdout(Stdio::piped());
+        finder
+            .args(options)
+            .arg("-e")
+            .arg(&self.image)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut finder = finder.spawn().map_err(Failure::io(doing))?;
-        let addresses: String = sample.by_address().map(|(address, _)| format!("{address:x}\n")).collect();
+        let addresses: String =
+            sample.by_address().map(|(address, _)| format!("{address:x}\n")).collect();
         let input = finder.stdin.take();
         // Beside the reading, so that neither pipe can fill up and stop both.
-        let writing = std::thread::spawn(move || input.map(|mut input| input.write_all(addresses.as_bytes())));
+        let writing = std::thread::spawn(move || {
+            input.map(|mut input| input.write_all(addresses.as_bytes()))
+        });
         let output = finder.wait_with_output().map_err(Failure::io(doing))?;
         // What could not be written has no name in the output.
         let _ = writing.join();
@@ -97,7 +128,9 @@ impl Functions {
 
 /// Whose the instructions at some places are, of which the innermost comes first: the first of these that lies in a file of `owners` says so, and of its owners the first.
 pub(super) fn whose<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Option<P> {
-    let owner = |place: &String| owners.iter().find(|(file, _)| place.contains(file)).map(|(_, owner)| *owner);
+    let owner = |place: &String| {
+        owners.iter().find(|(file, _)| place.contains(file)).map(|(_, owner)| *owner)
+    };
     places.iter().find_map(owner)
 }
 
@@ -159,19 +192,26 @@ pub(crate) mod tests {
         let functions = parse(
             "0000000000100010 T store::append\n0000000000100000 t net::<impl A for B>::frame\n0000000000200000 D data\n",
         );
-        assert_eq!(functions.range(..=0x10_000f).next_back().unwrap().1, "net::<impl A for B>::frame");
+        assert_eq!(
+            functions.range(..=0x10_000f).next_back().unwrap().1,
+            "net::<impl A for B>::frame"
+        );
         assert_eq!(functions.len(), 2);
     }
 
     #[test]
     fn an_address_has_the_places_that_it_was_inlined_into() {
-        let said = "0x0000000000100010\n/net/ring.rs:5\n/net/post.rs:70\n0x0000000000100020\n??:0\n";
+        let said =
+            "0x0000000000100010\n/net/ring.rs:5\n/net/post.rs:70\n0x0000000000100020\n??:0\n";
         assert_eq!(by_address(said), [vec!["/net/ring.rs:5", "/net/post.rs:70"], vec!["??:0"]]);
     }
 
     #[test]
     fn counts_of_one_function_are_added_and_the_most_comes_first() {
         let counts = [("little", 100), ("much", 500), ("much", 400)];
-        assert_eq!(ranking(counts.into_iter(), 10), "        90.0  90.00 %  much\n        10.0  10.00 %  little\n");
+        assert_eq!(
+            ranking(counts.into_iter(), 10),
+            "        90.0  90.00 %  much\n        10.0  10.00 %  little\n"
+        );
     }
 }

@@ -35,11 +35,24 @@ pub(super) struct Row {
 impl Row {
     /// A measurement that nothing is compared with.
     pub(super) fn alone(case: impl Into<String>, unit: &'static str, ours: f64) -> Row {
-        Row { case: case.into(), unit, ours: rounded(ours), peer_name: None, peer: None, ratio: None, target: None }
+        Row {
+            case: case.into(),
+            unit,
+            ours: rounded(ours),
+            peer_name: None,
+            peer: None,
+            ratio: None,
+            target: None,
+        }
     }
 
     /// A measurement of which more is better, beside a peer's; `target` is the part of the peer's that ours is to be at least.
-    pub(super) fn ahead_of(mut self, peer_name: &'static str, peer: f64, target: Option<f64>) -> Row {
+    pub(super) fn ahead_of(
+        mut self,
+        peer_name: &'static str,
+        peer: f64,
+        target: Option<f64>,
+    ) -> Row {
         self.peer_name = Some(peer_name);
         self.peer = Some(rounded(peer));
         self.ratio = ratio(self.ours, peer);
@@ -59,10 +72,14 @@ impl Row {
 
 impl Report {
     pub(super) fn table(&self) -> String {
-        let mut table = format!("{}\n\n| case | unit | ours | peer | its figure | ratio | target |\n", self.machine);
+        let mut table = format!(
+            "{}\n\n| case | unit | ours | peer | its figure | ratio | target |\n",
+            self.machine
+        );
         table.push_str("|---|---|---:|---|---:|---:|---:|\n");
         for row in &self.rows {
-            let cells = [row.peer, row.ratio, row.target].map(|cell| cell.map(readable).unwrap_or_default());
+            let cells = [row.peer, row.ratio, row.target]
+                .map(|cell| cell.map(readable).unwrap_or_default());
             let [peer, ratio, target] = cells;
             let peer_name = row.peer_name.unwrap_or_default();
             let ours = readable(row.ours);
@@ -87,8 +104,8 @@ impl Report {
         let path = house.path("bench/results").join(name).with_extension("json");
         let doing = format!("writing {}", path.display());
         let file = File { name, commit: commit(house), machine: &self.machine, rows: &self.rows };
-        let mut text =
-            serde_json::to_string_pretty(&file).map_err(|error| Failure::broke(format_args!("{doing}: {error}")))?;
+        let mut text = serde_json::to_string_pretty(&file)
+            .map_err(|error| Failure::broke(format_args!("{doing}: {error}")))?;
         text.push('\n');
         std::fs::create_dir_all(house.path("bench/results")).map_err(Failure::io(&doing))?;
         std::fs::write(&path, text).map_err(Failure::io(&doing))?;
@@ -103,7 +120,8 @@ fn commit(house: &House) -> String {
         let output = Command::new("git").args(arguments).current_dir(house.root()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
     };
-    let changed = git(&["status", "--porcelain", "--", ".", ":!bench/results", ":!docs/figures"]).unwrap_or_default();
+    let changed = git(&["status", "--porcelain", "--", ".", ":!bench/results", ":!docs/figures"])
+        .unwrap_or_default();
     let commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".into());
     if changed.is_empty() { commit } else { format!("{commit}+") }
 }
@@ -153,7 +171,11 @@ mod tests {
 
     #[test]
     fn a_ratio_above_one_is_better() {
-        let row = Row::alone("a message", "instructions", 30_000.0).beside("a peer", 3_000_000.0, Some(60_000.0));
+        let row = Row::alone("a message", "instructions", 30_000.0).beside(
+            "a peer",
+            3_000_000.0,
+            Some(60_000.0),
+        );
         assert_eq!((row.ratio, row.target), (Some(100.0), Some(50.0)));
         let worse = Row::alone("a message", "instructions", 6.0).beside("a peer", 3.0, None);
         assert_eq!((worse.ratio, worse.target), (Some(0.5), None));

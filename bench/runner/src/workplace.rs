@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use barepost::guest::{Accelerator, End, Event, Guest, MachineType, Network, Plugin, Running, Setup};
+use barepost::guest::{
+    Accelerator, End, Event, Guest, MachineType, Network, Plugin, Running, Setup,
+};
 use barepost::run::{DataFolder, watch_services};
 use barepost::services::{Reached, SERVICES, base_max};
 use host::{Failure, House, Stop, image, packages};
@@ -48,21 +50,29 @@ impl Workplace {
     pub(super) fn password(&self) -> Result<&str, Failure> {
         match self.data.configuration.users.first().map(|user| &user.password) {
             Some(Password::Plain(password)) => Ok(password),
-            Some(Password::Argon2id(_)) | None => Err(Failure::broke("the data has no user with a password")),
+            Some(Password::Argon2id(_)) | None => {
+                Err(Failure::broke("the data has no user with a password"))
+            }
         }
     }
 
     /// The emulator, for a report: `QEMU 7.2.22`.
     pub(super) fn emulator(&self) -> Result<String, Failure> {
-        let output =
-            Command::new(&self.qemu).arg("--version").output().map_err(Failure::io("asking QEMU its version"))?;
+        let output = Command::new(&self.qemu)
+            .arg("--version")
+            .output()
+            .map_err(Failure::io("asking QEMU its version"))?;
         let line = String::from_utf8_lossy(&output.stdout);
         let (_, version) = line.split_once(" version ").unwrap_or_default();
         Ok(format!("QEMU {}", version.split_whitespace().next().unwrap_or("of unknown version")))
     }
 
     /// Boots a guest on this data; it runs on TCG, where instructions can be counted.
-    pub(super) fn boot(&self, machine: MachineType, plugin: Option<Plugin>) -> Result<Serving, Failure> {
+    pub(super) fn boot(
+        &self,
+        machine: MachineType,
+        plugin: Option<Plugin>,
+    ) -> Result<Serving, Failure> {
         let base = free_base()?;
         let guest = Guest::start(&Setup {
             qemu: self.qemu.clone(),
@@ -76,7 +86,9 @@ impl Workplace {
             plugin,
             linux: None,
         })?;
-        let ready = watch_services(SERVICES.iter().map(|service| (*service, service.forwarded(base))).collect());
+        let ready = watch_services(
+            SERVICES.iter().map(|service| (*service, service.forwarded(base))).collect(),
+        );
         let mut lines = Vec::new();
         while guest.started().elapsed() < READY_BUDGET {
             if let Ok(moment) = ready.try_recv() {
@@ -128,7 +140,9 @@ impl Serving {
             if let Some(Event::Ended) = self.guest.next_event(Duration::from_millis(20)) {
                 return match self.guest.end()? {
                     End::Clean => Ok(()),
-                    End::Other(how) => Err(Failure::broke(format_args!("the guest did not stop cleanly: {how}"))),
+                    End::Other(how) => {
+                        Err(Failure::broke(format_args!("the guest did not stop cleanly: {how}")))
+                    }
                 };
             }
         }
@@ -142,7 +156,9 @@ pub(super) fn refuse_if_stopped(stop: &Stop) -> Result<(), Failure> {
 
 /// A BASE of which every service's port is free.
 fn free_base() -> Result<u16, Failure> {
-    let is_free = |base: &u16| SERVICES.iter().all(|service| TcpListener::bind(service.forwarded(*base)).is_ok());
+    let is_free = |base: &u16| {
+        SERVICES.iter().all(|service| TcpListener::bind(service.forwarded(*base)).is_ok())
+    };
     // Starting at another place for each process, so that two of them do not race for the same ports.
     let first = 23_000_u16.saturating_add((std::process::id() % 100) as u16 * 200);
     let bases = (first..base_max()).step_by(200);

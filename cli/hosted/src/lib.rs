@@ -41,8 +41,12 @@ impl Hosting for Hosted {
                 }
                 Err(error) => {
                     let hint = match error {
-                        AttachError::Missing => format!(" (ip tuntap add dev {interface} mode tap)"),
-                        AttachError::NoTap => " (one made with multi_queue is for several cores: --cores)".into(),
+                        AttachError::Missing => {
+                            format!(" (ip tuntap add dev {interface} mode tap)")
+                        }
+                        AttachError::NoTap => {
+                            " (one made with multi_queue is for several cores: --cores)".into()
+                        }
                         _ => String::new(),
                     };
                     return Err(Failure::refused(format_args!("--tap {interface}: {error}{hint}")));
@@ -51,7 +55,12 @@ impl Hosting for Hosted {
         }
     }
 
-    fn start(taps: Vec<Tap>, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
+    fn start(
+        taps: Vec<Tap>,
+        cores: u8,
+        data: &DataFolder,
+        memory_mib: u32,
+    ) -> Result<Hosted, Failure> {
         let started = Instant::now();
         let sizes = Sizes::for_memory(u64::from(memory_mib) << 20, cores).ok_or_else(|| {
             Failure::refused(format_args!(
@@ -100,7 +109,9 @@ impl Running for Hosted {
             Ending::Asked => End::Clean,
             Ending::Refused => End::Other("it refused to serve; its console says why".into()),
             Ending::CutOff => End::Other("the tap interface was taken away".into()),
-            Ending::Panicked => End::Other("it panicked; the log keeps what it acknowledged".into()),
+            Ending::Panicked => {
+                End::Other("it panicked; the log keeps what it acknowledged".into())
+            }
         })
     }
 }
@@ -120,7 +131,8 @@ fn papers(data: &DataFolder) -> Result<Papers, Failure> {
 fn site(data: &DataFolder) -> Result<Site, Failure> {
     let Some(path) = &data.site_path else { return Ok(Site::default()) };
     let pack = std::fs::read(path).map_err(Failure::io("reading the packed site"))?;
-    Site::new(pack.leak()).map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
+    Site::new(pack.leak())
+        .map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
 }
 
 fn unpacked<T>(path: &Path, unpack: impl Fn(&[u8]) -> Result<T, BadPack>) -> Result<T, Failure> {

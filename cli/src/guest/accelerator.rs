@@ -60,10 +60,16 @@ impl AcceleratorChoice {
         match self {
             AcceleratorChoice::Tcg => Ok(Accelerator::Tcg),
             AcceleratorChoice::Kvm if runs_a_guest(qemu, Accelerator::Kvm)? => Ok(Accelerator::Kvm),
-            AcceleratorChoice::Kvm => Err(Failure::refused("--accel kvm: no guest runs on KVM here; use --accel tcg")),
+            AcceleratorChoice::Kvm => {
+                Err(Failure::refused("--accel kvm: no guest runs on KVM here; use --accel tcg"))
+            }
             AcceleratorChoice::Auto => {
                 let is_there = File::options().read(true).write(true).open("/dev/kvm").is_ok();
-                Ok(if is_there && runs_a_guest(qemu, Accelerator::Kvm)? { Accelerator::Kvm } else { Accelerator::Tcg })
+                Ok(if is_there && runs_a_guest(qemu, Accelerator::Kvm)? {
+                    Accelerator::Kvm
+                } else {
+                    Accelerator::Tcg
+                })
             }
         }
     }
@@ -105,7 +111,8 @@ pub(super) const PROBE: [u8; 80] = [
 fn runs_a_guest(qemu: &Path, accelerator: Accelerator) -> Result<bool, Failure> {
     let doing = "trying the accelerator";
     // A file in memory: nothing can be left behind.
-    let descriptor = memfd_create("probe", MFdFlags::MFD_CLOEXEC).map_err(|error| Failure::io(doing)(error.into()))?;
+    let descriptor = memfd_create("probe", MFdFlags::MFD_CLOEXEC)
+        .map_err(|error| Failure::io(doing)(error.into()))?;
     let mut file = File::from(descriptor);
     file.write_all(&PROBE).map_err(Failure::io(doing))?;
 

@@ -134,24 +134,43 @@ impl Setup {
         // `signal=off`: no control character on this pipe means anything to QEMU.
         line.option("-chardev", "stdio,id=console,signal=off").option("-serial", "chardev:console");
         line.option("-device", "isa-debug-exit,iobase=0xf4,iosize=4");
-        line.option("-fw_cfg", with_file("name=opt/barepost/barepost.toml,file=", &self.files.configuration, ""));
+        line.option(
+            "-fw_cfg",
+            with_file("name=opt/barepost/barepost.toml,file=", &self.files.configuration, ""),
+        );
         if let Some(site) = &self.files.site {
             line.option("-fw_cfg", with_file("name=opt/barepost/site.pack,file=", site, ""));
         }
-        line.option("-fw_cfg", with_file("name=opt/barepost/certificates.pack,file=", &self.files.certificates, ""));
-        line.option("-fw_cfg", with_file("name=opt/barepost/signing-keys.pack,file=", &self.files.signing_keys, ""));
+        line.option(
+            "-fw_cfg",
+            with_file("name=opt/barepost/certificates.pack,file=", &self.files.certificates, ""),
+        );
+        line.option(
+            "-fw_cfg",
+            with_file("name=opt/barepost/signing-keys.pack,file=", &self.files.signing_keys, ""),
+        );
         if let Some(authorities) = &self.files.authorities {
-            line.option("-fw_cfg", with_file("name=opt/barepost/authorities.pack,file=", authorities, ""));
+            line.option(
+                "-fw_cfg",
+                with_file("name=opt/barepost/authorities.pack,file=", authorities, ""),
+            );
         }
 
         line.option("-netdev", self.network.backend());
-        line.option("-device", self.device("virtio-net", &format!("netdev=network{}", self.network.card())));
-        line.option("-drive", with_file("if=none,id=disk,format=raw,cache=writeback,file=", &self.files.disk, ""));
+        line.option(
+            "-device",
+            self.device("virtio-net", &format!("netdev=network{}", self.network.card())),
+        );
+        line.option(
+            "-drive",
+            with_file("if=none,id=disk,format=raw,cache=writeback,file=", &self.files.disk, ""),
+        );
         line.option("-device", self.device("virtio-blk", "drive=disk,werror=report,rerror=report"));
         line.option("-object", "rng-builtin,id=entropy");
         line.option("-device", self.device("virtio-rng", "rng=entropy"));
         if let Some(plugin) = &self.plugin {
-            let arguments: String = plugin.arguments.iter().map(|argument| format!(",{argument}")).collect();
+            let arguments: String =
+                plugin.arguments.iter().map(|argument| format!(",{argument}")).collect();
             line.option("-plugin", with_file("", &plugin.library, &arguments));
         }
         line.0
@@ -161,9 +180,9 @@ impl Setup {
         match self.machine {
             MachineType::Q35 => line.option("-machine", "q35"),
             // Without ACPI QEMU names the virtio devices on the command line of the image, which looks for them there.
-            MachineType::Microvm => {
-                line.option("-machine", "microvm,acpi=off,rtc=on").option("-global", "virtio-mmio.force-legacy=false")
-            }
+            MachineType::Microvm => line
+                .option("-machine", "microvm,acpi=off,rtc=on")
+                .option("-global", "virtio-mmio.force-legacy=false"),
         };
         for argument in self.accelerator.arguments() {
             line.flag(argument);
@@ -173,7 +192,9 @@ impl Setup {
     /// A virtio device behind the bus that the machine has, of the modern kind only.
     fn device(&self, kind: &str, backend: &str) -> String {
         match self.machine {
-            MachineType::Q35 if kind == "virtio-net" => format!("{kind}-pci,{backend},disable-legacy=on,romfile="),
+            MachineType::Q35 if kind == "virtio-net" => {
+                format!("{kind}-pci,{backend},disable-legacy=on,romfile=")
+            }
             MachineType::Q35 => format!("{kind}-pci,{backend},disable-legacy=on"),
             MachineType::Microvm => format!("{kind}-device,{backend}"),
         }
@@ -184,7 +205,9 @@ impl Network {
     /// What the card has for it: two queues for each of the interface's, a message for each, and one more of both for the card itself.
     fn card(&self) -> String {
         match self {
-            Network::Tap { queues, .. } if *queues > 1 => format!(",mq=on,vectors={}", 2 * queues + 2),
+            Network::Tap { queues, .. } if *queues > 1 => {
+                format!(",mq=on,vectors={}", 2 * queues + 2)
+            }
             _ => String::new(),
         }
     }
@@ -196,9 +219,9 @@ impl Network {
                 format!("tap,id=network,ifname={interface},script=no,downscript=no{queues}")
             }
             Network::User { base } => {
-                let forwarded = SERVICES
-                    .iter()
-                    .map(|service| format!(",hostfwd=tcp:{}-:{}", service.forwarded(*base), service.port));
+                let forwarded = SERVICES.iter().map(|service| {
+                    format!(",hostfwd=tcp:{}-:{}", service.forwarded(*base), service.port)
+                });
                 std::iter::once("user,id=network".to_string()).chain(forwarded).collect()
             }
         }

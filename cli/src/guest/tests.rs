@@ -27,7 +27,12 @@ fn setup() -> Setup {
 }
 
 fn line(setup: &Setup) -> String {
-    setup.arguments().iter().map(|argument| argument.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+    setup
+        .arguments()
+        .iter()
+        .map(|argument| argument.to_str().unwrap())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[test]
@@ -41,7 +46,10 @@ fn each_machine_has_its_own_kind_of_devices() {
     let q35 = line(&setup());
     assert!(q35.contains("virtio-net-pci,netdev=network,disable-legacy=on"), "{q35}");
     let microvm = line(&Setup { machine: MachineType::Microvm, ..setup() });
-    assert!(microvm.contains("virtio-blk-device,drive=disk") && !microvm.contains("-pci"), "{microvm}");
+    assert!(
+        microvm.contains("virtio-blk-device,drive=disk") && !microvm.contains("-pci"),
+        "{microvm}"
+    );
     assert!(microvm.contains("virtio-mmio.force-legacy=false"), "{microvm}");
 }
 
@@ -73,7 +81,9 @@ fn every_error_of_the_disk_is_reported_to_the_guest() {
 
 #[test]
 fn qemu_runs_in_its_sandbox_on_every_network() {
-    for network in [Network::User { base: 20000 }, Network::Tap { interface: "tap0".into(), queues: 1 }] {
+    for network in
+        [Network::User { base: 20000 }, Network::Tap { interface: "tap0".into(), queues: 1 }]
+    {
         let line = line(&Setup { network, ..setup() });
         assert!(line.contains("-sandbox on,"), "{line}");
         for denied in ["obsolete", "elevateprivileges", "spawn", "resourcecontrol"] {
@@ -84,7 +94,11 @@ fn qemu_runs_in_its_sandbox_on_every_network() {
 
 #[test]
 fn a_comma_in_a_path_stays_part_of_it() {
-    let files = GuestFiles { disk: "a,b/disk.img".into(), configuration: PathBuf::from("c,,d.toml"), ..setup().files };
+    let files = GuestFiles {
+        disk: "a,b/disk.img".into(),
+        configuration: PathBuf::from("c,,d.toml"),
+        ..setup().files
+    };
     let line = line(&Setup { files, ..setup() });
     assert!(line.contains("file=a,,b/disk.img "), "{line}");
     assert!(line.contains("file=c,,,,d.toml "), "{line}");
@@ -113,7 +127,9 @@ fn a_line_without_end_is_cut() {
 
 #[test]
 fn the_probe_of_the_accelerator_is_a_multiboot_image() {
-    let word = |index: usize| u32::from_le_bytes(super::accelerator::PROBE[index..][..4].try_into().unwrap());
+    let word = |index: usize| {
+        u32::from_le_bytes(super::accelerator::PROBE[index..][..4].try_into().unwrap())
+    };
     assert_eq!(word(0), 0x1bad_b002);
     assert_eq!(word(0).wrapping_add(word(4)).wrapping_add(word(8)), 0, "the header's checksum");
 }

@@ -32,7 +32,12 @@ impl Servers {
         key.iter_mut().zip(high.into_iter().chain(low)).for_each(|(place, byte)| *place = byte);
         let mut resolver = Resolver::new(LIMITS, key);
         resolver.set_servers(servers.iter().copied(), Instant::START);
-        Servers { resolver, sockets: BTreeMap::new(), streams: BTreeMap::new(), started: HostInstant::now() }
+        Servers {
+            resolver,
+            sockets: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            started: HostInstant::now(),
+        }
     }
 
     /// Asks, and waits for the answer; for no longer than [`dns::QUESTION_SPAN_MAX`].
@@ -64,15 +69,18 @@ impl Servers {
                 }
             }
             Action::Release { port } => drop(self.sockets.remove(&port)),
-            Action::Connect { stream, to } => match TcpStream::connect_timeout(&to, CONNECT_PATIENCE) {
-                Ok(connection) if connection.set_read_timeout(Some(GLANCE)).is_ok() => {
-                    self.streams.insert(stream, connection);
-                    self.resolver.stream_opened(stream);
+            Action::Connect { stream, to } => {
+                match TcpStream::connect_timeout(&to, CONNECT_PATIENCE) {
+                    Ok(connection) if connection.set_read_timeout(Some(GLANCE)).is_ok() => {
+                        self.streams.insert(stream, connection);
+                        self.resolver.stream_opened(stream);
+                    }
+                    _ => self.resolver.stream_closed(stream, self.now()),
                 }
-                _ => self.resolver.stream_closed(stream, self.now()),
-            },
+            }
             Action::Write { stream, bytes } => {
-                let written = self.streams.get_mut(&stream).map(|connection| connection.write_all(&bytes));
+                let written =
+                    self.streams.get_mut(&stream).map(|connection| connection.write_all(&bytes));
                 if !matches!(written, Some(Ok(()))) {
                     self.resolver.stream_closed(stream, self.now());
                 }
@@ -91,7 +99,12 @@ impl Servers {
             has_waited = true;
             if let Ok((count, from)) = socket.recv_from(&mut buffer) {
                 let now = self.now();
-                self.resolver.datagram_arrived(*port, from, buffer.get(..count).unwrap_or_default(), now);
+                self.resolver.datagram_arrived(
+                    *port,
+                    from,
+                    buffer.get(..count).unwrap_or_default(),
+                    now,
+                );
                 return;
             }
         }
@@ -99,9 +112,14 @@ impl Servers {
         for (stream, connection) in &mut self.streams {
             has_waited = true;
             match connection.read(&mut buffer) {
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Ok(0) | Err(_) => self.resolver.stream_closed(*stream, now),
-                Ok(count) => self.resolver.stream_arrived(*stream, buffer.get(..count).unwrap_or_default(), now),
+                Ok(count) => self.resolver.stream_arrived(
+                    *stream,
+                    buffer.get(..count).unwrap_or_default(),
+                    now,
+                ),
             }
         }
         if !has_waited {
@@ -125,7 +143,10 @@ fn open(port: u16, to: SocketAddr) -> std::io::Result<UdpSocket> {
 /// The name servers that this host asks, as its `resolv.conf` says; those that only this host can reach in a way of its own are left out.
 pub(super) fn of_host(resolv_conf: &str) -> Vec<IpAddr> {
     let named = resolv_conf.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
-    named.filter_map(|rest| rest.split_whitespace().next()?.parse().ok()).take(dns::SERVERS_MAX).collect()
+    named
+        .filter_map(|rest| rest.split_whitespace().next()?.parse().ok())
+        .take(dns::SERVERS_MAX)
+        .collect()
 }
 
 #[cfg(test)]
@@ -135,7 +156,8 @@ mod tests {
     #[test]
     fn the_hosts_name_servers_are_those_with_an_address() {
         let text = "# nameserver 192.0.2.1\nsearch a.test\nnameserver 192.0.2.2\n nameserver\t2001:db8::1 # one\nnameserver fe80::1%eth0\n";
-        let expected: Vec<IpAddr> = vec!["192.0.2.2".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        let expected: Vec<IpAddr> =
+            vec!["192.0.2.2".parse().unwrap(), "2001:db8::1".parse().unwrap()];
         assert_eq!(of_host(text), expected);
     }
 }

@@ -53,7 +53,10 @@ pub(super) struct Senders<'a> {
 }
 
 /// The addresses of the hosts that send mail on, as far as others know them.
-pub(super) fn addresses_of(relay: &Relay, ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>) -> Vec<IpAddr> {
+pub(super) fn addresses_of(
+    relay: &Relay,
+    ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
+) -> Vec<IpAddr> {
     let mut addresses = Vec::new();
     for smarthost in relay.smarthosts() {
         match &smarthost.place.host {
@@ -88,8 +91,10 @@ pub(super) fn judge(
     if let Some(key) = keys.iter().find(is_key) {
         return judge_key(key, wanted, &records);
     }
-    let alike: Vec<&Record> = records.iter().filter(|record| is_alike(record, &wanted.record)).collect();
-    let others: Vec<&Record> = alike.iter().copied().filter(|record| **record != wanted.record).collect();
+    let alike: Vec<&Record> =
+        records.iter().filter(|record| is_alike(record, &wanted.record)).collect();
+    let others: Vec<&Record> =
+        alike.iter().copied().filter(|record| **record != wanted.record).collect();
     let is_there = others.len() < alike.len();
     match &wanted.record {
         _ if alike.is_empty() => Finding::Missing,
@@ -97,10 +102,14 @@ pub(super) fn judge(
             Finding::Wrong(format!("there are several, of which none counts: {}", Several(&alike)))
         }
         Record::Text(text) if !is_there => judge_text(text, wanted, &others, senders, ask),
-        Record::Address(_) if is_there && !others.is_empty() => Finding::AsGood(format!("beside {}", Several(&others))),
+        Record::Address(_) if is_there && !others.is_empty() => {
+            Finding::AsGood(format!("beside {}", Several(&others)))
+        }
         _ if is_there => Finding::Right,
         Record::Exchanger { host, .. }
-            if others.iter().any(|record| matches!(record, Record::Exchanger { host: other, .. } if other == host)) =>
+            if others.iter().any(
+                |record| matches!(record, Record::Exchanger { host: other, .. } if other == host),
+            ) =>
         {
             Finding::Right
         }
@@ -111,7 +120,9 @@ pub(super) fn judge(
 /// Whether both are for the same: of texts there may be others, for other things.
 fn is_alike(record: &Record, wanted: &Record) -> bool {
     match (record, wanted) {
-        (Record::Text(text), Record::Text(wanted)) => version(text).eq_ignore_ascii_case(version(wanted)),
+        (Record::Text(text), Record::Text(wanted)) => {
+            version(text).eq_ignore_ascii_case(version(wanted))
+        }
         _ => true,
     }
 }
@@ -123,18 +134,25 @@ fn version(text: &[u8]) -> &[u8] {
 
 /// Of a key all texts are for the same, whatever they begin with. What is as good, a signature shows.
 fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
-    let texts: Vec<&Record> = records.iter().filter(|record| matches!(record, Record::Text(_))).collect();
+    let texts: Vec<&Record> =
+        records.iter().filter(|record| matches!(record, Record::Text(_))).collect();
     match texts[..] {
         [] => Finding::Missing,
         [text] if *text == wanted.record => Finding::Right,
         [text] => match reason_with(key, wanted, text) {
-            Some(Reason::Verified) => Finding::AsGood(format!("there is {}, which is the same key", Written(text))),
+            Some(Reason::Verified) => {
+                Finding::AsGood(format!("there is {}, which is the same key", Written(text)))
+            }
             reason => {
-                let reason = reason.map(|reason| format!(", by which what is signed here fails: {reason}"));
+                let reason =
+                    reason.map(|reason| format!(", by which what is signed here fails: {reason}"));
                 Finding::Wrong(format!("there is {}{}", Written(text), reason.unwrap_or_default()))
             }
         },
-        _ => Finding::Wrong(format!("there are several, of which others take any: {}", Several(&texts))),
+        _ => Finding::Wrong(format!(
+            "there are several, of which others take any: {}",
+            Several(&texts)
+        )),
     }
 }
 
@@ -166,19 +184,25 @@ fn judge_text(
     match version(text) {
         b"v=spf1" => {
             let mut refused = |addresses: &[IpAddr]| {
-                let mut verdicts = addresses.iter().map(|address| (*address, may_send(*address, wanted, ask)));
+                let mut verdicts =
+                    addresses.iter().map(|address| (*address, may_send(*address, wanted, ask)));
                 verdicts.find(|(_, verdict)| *verdict != spf::Verdict::Pass)
             };
             // By what a smarthost sends may be other addresses than its own.
-            let includes =
-                others.iter().any(|other| matches!(other, Record::Text(text) if mentions(text, b"include:")));
+            let includes = others
+                .iter()
+                .any(|other| matches!(other, Record::Text(text) if mentions(text, b"include:")));
             let wrong = |(address, verdict)| {
-                Finding::Wrong(format!("there is {said}, by which mail from {address} is judged as {verdict}"))
+                Finding::Wrong(format!(
+                    "there is {said}, by which mail from {address} is judged as {verdict}"
+                ))
             };
             match (refused(senders.own), refused(senders.smarthosts)) {
                 (Some(own), _) => wrong(own),
                 (None, _) if senders.own.is_empty() => Finding::Wrong(format!("there is {said}")),
-                (None, None) => Finding::AsGood(format!("there is {said}, by which this machine may send")),
+                (None, None) => {
+                    Finding::AsGood(format!("there is {said}, by which this machine may send"))
+                }
                 (None, Some(_)) if includes => Finding::AsGood(format!(
                     "there is {said}; whoever runs the smarthost knows whether that is where it sends from"
                 )),
@@ -217,7 +241,10 @@ fn may_send(
 }
 
 /// What the domain above the owner of a policy wants done with what nobody proves to be its own.
-fn policy(wanted: &Wanted, ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>) -> dmarc::Verdict {
+fn policy(
+    wanted: &Wanted,
+    ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
+) -> dmarc::Verdict {
     let Some(author) = wanted.owner.parent() else { return dmarc::Verdict::None };
     let letter = dmarc::Letter { author: &author, sender: None, signers: &[] };
     learned(ask, |knowledge| dmarc::check(&letter, knowledge))
@@ -244,7 +271,8 @@ struct Several<'a>(&'a [&'a Record]);
 
 impl fmt::Display for Several<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written: Vec<String> = self.0.iter().map(|record| Written(record).to_string()).collect();
+        let written: Vec<String> =
+            self.0.iter().map(|record| Written(record).to_string()).collect();
         out.write_str(&written.join(", "))
     }
 }
@@ -281,9 +309,13 @@ mod tests {
         let configuration = Configuration::parse(&[CONFIGURATION, more].concat()).unwrap();
         let all = wanted(&configuration, &keys, &own).unwrap();
         let kind = records.first().map(std::mem::discriminant);
-        let is_replaced = |record: &Record| kind.is_none_or(|kind| kind == std::mem::discriminant(record));
+        let is_replaced =
+            |record: &Record| kind.is_none_or(|kind| kind == std::mem::discriminant(record));
         let mut ask = |question: Question| {
-            let own = all.iter().filter(|wanted| wanted.question() == question).map(|wanted| wanted.record.clone());
+            let own = all
+                .iter()
+                .filter(|wanted| wanted.question() == question)
+                .map(|wanted| wanted.record.clone());
             let own: Vec<Record> = own.collect();
             let is_here = question.name == name(owner) && own.iter().all(is_replaced);
             let records = if is_here { records.to_vec() } else { own };
@@ -292,7 +324,10 @@ mod tests {
         let smarthosts = addresses_of(&configuration.relay, &mut ask);
         let senders = Senders { own: &own, smarthosts: &smarthosts };
         let judged = all.iter().map(|wanted| (judge(wanted, &keys, &senders, &mut ask), wanted));
-        judged.filter(|(finding, _)| *finding != Finding::Right).map(|(finding, wanted)| finding.told(wanted)).collect()
+        judged
+            .filter(|(finding, _)| *finding != Finding::Right)
+            .map(|(finding, wanted)| finding.told(wanted))
+            .collect()
     }
 
     #[test]
@@ -303,7 +338,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_missing() {
         assert_eq!(findings("_smtp._tls.a.test", &[]).len(), 1);
-        assert!(findings("_smtp._tls.a.test", &[])[0].starts_with("missing  _smtp._tls.a.test. IN TXT"));
+        assert!(
+            findings("_smtp._tls.a.test", &[])[0].starts_with("missing  _smtp._tls.a.test. IN TXT")
+        );
         // Whatever else is said there.
         let found = findings("a.test", &[text("something=else")]);
         assert_eq!(found, ["missing  a.test. IN TXT \"v=spf1 mx -all\""]);
@@ -314,20 +351,30 @@ mod tests {
         let exchanger = |preference, host| Record::Exchanger { preference, host: name(host) };
         let found = findings("a.test", &[exchanger(10, "mail.b.test")]);
         assert_eq!(found, ["wrong    a.test. IN MX 10 mail.a.test.: there is MX 10 mail.b.test."]);
-        assert!(findings("a.test", &[exchanger(5, "mail.b.test"), exchanger(20, "mail.a.test")]).is_empty());
+        assert!(
+            findings("a.test", &[exchanger(5, "mail.b.test"), exchanger(20, "mail.a.test")])
+                .is_empty()
+        );
     }
 
     #[test]
     fn another_policy_is_as_good_if_the_machine_may_send_by_it() {
         let found = findings("a.test", &[text("v=spf1 ip4:192.0.2.0/24 ~all"), text("v=other")]);
-        assert!(found[0].starts_with("right    a.test. IN TXT") && found[0].ends_with("may send"), "{found:?}");
+        assert!(
+            found[0].starts_with("right    a.test. IN TXT") && found[0].ends_with("may send"),
+            "{found:?}"
+        );
         let found = findings("a.test", &[text("v=spf1 ip4:192.0.2.8 -all")]);
         assert!(
-            found[0].starts_with("wrong    a.test.") && found[0].ends_with("from 192.0.2.7 is judged as fail"),
+            found[0].starts_with("wrong    a.test.")
+                && found[0].ends_with("from 192.0.2.7 is judged as fail"),
             "{found:?}"
         );
         let found = findings("a.test", &[text("v=spf1 mx -all"), text("v=spf1 -all")]);
-        assert!(found[0].starts_with("wrong    a.test.") && found[0].contains("none counts"), "{found:?}");
+        assert!(
+            found[0].starts_with("wrong    a.test.") && found[0].contains("none counts"),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -336,15 +383,25 @@ mod tests {
         assert!(findings_for(relay, "elsewhere.test", &[]).is_empty());
         let found = findings_for(relay, "a.test", &[text("v=spf1 mx -all")]);
         assert!(
-            found[0].starts_with("wrong    a.test.") && found[0].ends_with("from 192.0.2.99 is judged as fail"),
+            found[0].starts_with("wrong    a.test.")
+                && found[0].ends_with("from 192.0.2.99 is judged as fail"),
             "{found:?}"
         );
         let found = findings_for(relay, "a.test", &[text("v=spf1 mx ip4:192.0.2.64/26 -all")]);
-        assert!(found[0].starts_with("right    a.test.") && found[0].ends_with("may send"), "{found:?}");
+        assert!(
+            found[0].starts_with("right    a.test.") && found[0].ends_with("may send"),
+            "{found:?}"
+        );
         let found = findings_for(relay, "a.test", &[text("v=spf1 mx include:spf.b.test -all")]);
-        assert!(found[0].starts_with("right    a.test.") && found[0].ends_with("where it sends from"), "{found:?}");
+        assert!(
+            found[0].starts_with("right    a.test.") && found[0].ends_with("where it sends from"),
+            "{found:?}"
+        );
         let found = findings_for(relay, "a.test", &[text("v=spf1 include:spf.b.test -all")]);
-        assert!(found[0].starts_with("wrong    a.test.") && found[0].contains("from 192.0.2.7 is"), "{found:?}");
+        assert!(
+            found[0].starts_with("wrong    a.test.") && found[0].contains("from 192.0.2.7 is"),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -353,7 +410,8 @@ mod tests {
         assert!(found[0].starts_with("right    _dmarc.a.test."), "{found:?}");
         let found = findings("_dmarc.a.test", &[text("v=DMARC1 p=none")]);
         assert!(
-            found[0].starts_with("wrong    _dmarc.a.test.") && found[0].ends_with("which is no policy"),
+            found[0].starts_with("wrong    _dmarc.a.test.")
+                && found[0].ends_with("which is no policy"),
             "{found:?}"
         );
     }
@@ -362,10 +420,16 @@ mod tests {
     fn a_key_is_right_if_signatures_pass_with_it() {
         let owner = "key._domainkey.a.test";
         let [own, other] = [1, 2].map(|number| key("key", number).record());
-        assert!(findings(owner, &[])[0].starts_with(&format!("missing  {owner}. IN TXT \"v=DKIM1; k=ed25519; p=")));
+        assert!(
+            findings(owner, &[])[0]
+                .starts_with(&format!("missing  {owner}. IN TXT \"v=DKIM1; k=ed25519; p="))
+        );
         let spaced = own.replace("v=DKIM1; k", "k").replace(';', " ;");
         let found = findings(owner, &[text(&spaced)]);
-        assert!(found[0].starts_with("right    key.") && found[0].ends_with("which is the same key"), "{found:?}");
+        assert!(
+            found[0].starts_with("right    key.") && found[0].ends_with("which is the same key"),
+            "{found:?}"
+        );
         for (record, reason) in [
             (other, "fails: the signature is wrong"),
             (own.replace("v=DKIM1; ", "v=DKIM1; t=y; "), "fails: the domain is only testing"),
@@ -373,10 +437,16 @@ mod tests {
             ("v=spf1 -all".into(), "fails: "),
         ] {
             let found = findings(owner, &[text(&record)]);
-            assert!(found[0].starts_with("wrong    key.") && found[0].contains(reason), "{found:?}");
+            assert!(
+                found[0].starts_with("wrong    key.") && found[0].contains(reason),
+                "{found:?}"
+            );
         }
         let found = findings(owner, &[text(&own), text("v=spf1 -all")]);
-        assert!(found[0].starts_with("wrong    key.") && found[0].contains("there are several"), "{found:?}");
+        assert!(
+            found[0].starts_with("wrong    key.") && found[0].contains("there are several"),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -384,15 +454,26 @@ mod tests {
         let found = findings("mail.a.test", &[Record::Address("192.0.2.9".parse().unwrap())]);
         assert_eq!(found, ["wrong    mail.a.test. IN A 192.0.2.7: there is A 192.0.2.9"]);
         let both = ["192.0.2.9", ADDRESS].map(|address| Record::Address(address.parse().unwrap()));
-        assert_eq!(findings("mail.a.test", &both), ["right    mail.a.test. IN A 192.0.2.7: beside A 192.0.2.9"]);
-        let found = findings("7.2.0.192.in-addr.arpa", &[Record::Pointer(name("host7.provider.test"))]);
-        assert_eq!(found, ["wrong    7.2.0.192.in-addr.arpa. IN PTR mail.a.test.: there is PTR host7.provider.test."]);
+        assert_eq!(
+            findings("mail.a.test", &both),
+            ["right    mail.a.test. IN A 192.0.2.7: beside A 192.0.2.9"]
+        );
+        let found =
+            findings("7.2.0.192.in-addr.arpa", &[Record::Pointer(name("host7.provider.test"))]);
+        assert_eq!(
+            found,
+            [
+                "wrong    7.2.0.192.in-addr.arpa. IN PTR mail.a.test.: there is PTR host7.provider.test."
+            ]
+        );
     }
 
     #[test]
     fn name_servers_that_say_nothing_are_no_proof() {
         let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &[], &[]).unwrap();
-        let finding = judge(&all[0], &[], &Senders { own: &[], smarthosts: &[] }, &mut |_| Err(Unanswered::Silence));
+        let finding = judge(&all[0], &[], &Senders { own: &[], smarthosts: &[] }, &mut |_| {
+            Err(Unanswered::Silence)
+        });
         assert_eq!(finding, Finding::Unknown(Unanswered::Silence));
         assert!(!finding.is_right());
     }

@@ -51,7 +51,11 @@ pub(crate) fn run(options: &Options, stop: &Stop) -> Result<(), Failure> {
     }
 }
 
-fn print(configuration: &Configuration, keys: &[SigningKey], addresses: &[IpAddr]) -> Result<(), Failure> {
+fn print(
+    configuration: &Configuration,
+    keys: &[SigningKey],
+    addresses: &[IpAddr],
+) -> Result<(), Failure> {
     if addresses.is_empty() {
         let host = configuration.hostname.as_str();
         remark(format_args!(
@@ -76,7 +80,9 @@ fn check(
         None => asking::of_host(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default()),
     };
     if servers.is_empty() {
-        return Err(Failure::refused(format_args!("{RESOLV_CONF} names no name server; name one by --server")));
+        return Err(Failure::refused(format_args!(
+            "{RESOLV_CONF} names no name server; name one by --server"
+        )));
     }
     let mut servers = Servers::new(&servers);
     let mut ask = |question| servers.ask(question);
@@ -114,14 +120,19 @@ fn check(
 
 /// Those of the machine's fixed addresses that are no private ones.
 fn public_addresses(configuration: &Configuration) -> Vec<IpAddr> {
-    let own = configuration.network.iter().flat_map(|network| &network.addresses).map(|own| own.address);
+    let own =
+        configuration.network.iter().flat_map(|network| &network.addresses).map(|own| own.address);
     own.filter(is_public).collect()
 }
 
 fn is_public(address: &IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => !address.is_private() && !address.is_loopback() && !address.is_link_local(),
-        IpAddr::V6(address) => !address.is_unique_local() && !address.is_loopback() && !address.is_unicast_link_local(),
+        IpAddr::V4(address) => {
+            !address.is_private() && !address.is_loopback() && !address.is_link_local()
+        }
+        IpAddr::V6(address) => {
+            !address.is_unique_local() && !address.is_loopback() && !address.is_unicast_link_local()
+        }
     }
 }
 

@@ -59,7 +59,8 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
     for address in addresses {
         let record = Record::Address(*address);
         records.push(Wanted::new(host, record, "This machine has this address.".into()));
-        let purpose = format!("The address has the machine's name; whoever lends you {address} can say so.");
+        let purpose =
+            format!("The address has the machine's name; whoever lends you {address} can say so.");
         records.push(Wanted::new(&Name::reverse(*address), Record::Pointer(host.clone()), purpose));
     }
     // What a domain says of its own mail stands there already.
@@ -70,7 +71,12 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
     records
 }
 
-fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name, relay: &Relay) -> Result<Vec<Wanted>, NotAName> {
+fn of_domain(
+    domain: &HostName,
+    keys: &[SigningKey],
+    host: &Name,
+    relay: &Relay,
+) -> Result<Vec<Wanted>, NotAName> {
     let domain = domain.as_str();
     let below = |label: &str| Name::parse(&format!("{label}.{domain}"));
     let name = Name::parse(domain)?;
@@ -108,10 +114,16 @@ fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name, relay: &Relay)
 }
 
 /// By what others find the policy of a domain (RFC 8461 §3), at the host that has to have its own name for that.
-fn of_policy(domain: &HostName, policy: &str, addresses: &[IpAddr]) -> Result<Vec<Wanted>, NotAName> {
+fn of_policy(
+    domain: &HostName,
+    policy: &str,
+    addresses: &[IpAddr],
+) -> Result<Vec<Wanted>, NotAName> {
     let below = |label: &str| Name::parse(&format!("{label}.{domain}"));
     // It changes when the policy does.
-    let version = policy.bytes().fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
+    let version = policy
+        .bytes()
+        .fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
     let announced = text(&format!("v=STSv1; id={version:016x};"));
     let purpose = format!(
         "There is a policy for mail to {domain}, at https://mta-sts.{domain}{POLICY_PATH}: the certificates have to be valid for that name, too."
@@ -119,7 +131,11 @@ fn of_policy(domain: &HostName, policy: &str, addresses: &[IpAddr]) -> Result<Ve
     let mut records = vec![Wanted::new(&below("_mta-sts")?, announced, purpose)];
     let server = below("mta-sts")?;
     for address in addresses {
-        records.push(Wanted::new(&server, Record::Address(*address), "The policy is served by this machine.".into()));
+        records.push(Wanted::new(
+            &server,
+            Record::Address(*address),
+            "The policy is served by this machine.".into(),
+        ));
     }
     Ok(records)
 }
@@ -127,7 +143,8 @@ fn of_policy(domain: &HostName, policy: &str, addresses: &[IpAddr]) -> Result<Ve
 /// From where mail in the domain's name comes.
 fn senders(domain: &Name, relay: &Relay) -> Wanted {
     let smarthosts = relay.smarthosts();
-    let terms: String = smarthosts.iter().filter_map(|smarthost| Some(format!(" {}", term(smarthost)?))).collect();
+    let terms: String =
+        smarthosts.iter().filter_map(|smarthost| Some(format!(" {}", term(smarthost)?))).collect();
     let name = domain.as_str();
     let purpose = match smarthosts.first() {
         None => format!("Mail from {name} comes from there too, and only from there."),
@@ -196,7 +213,8 @@ impl fmt::Display for Written<'_> {
             Record::Text(text) => {
                 out.write_str("TXT")?;
                 // A text without bytes is one string, too.
-                let strings = text.chunks(STRING_BYTES_MAX).chain(text.is_empty().then_some(&[][..]));
+                let strings =
+                    text.chunks(STRING_BYTES_MAX).chain(text.is_empty().then_some(&[][..]));
                 strings.into_iter().try_for_each(|string| write!(out, " \"{}\"", quoted(string)))
             }
             Record::Tlsa { usage, selector, matching, data } => {
@@ -234,7 +252,8 @@ mod tests {
 
     fn lines(configuration: &str, addresses: &[&str]) -> Vec<String> {
         let configuration = Configuration::parse(configuration).unwrap();
-        let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let addresses: Vec<IpAddr> =
+            addresses.iter().map(|address| address.parse().unwrap()).collect();
         wanted(&configuration, &[key("one", 1), key("two", 2)], &addresses)
             .unwrap()
             .iter()
@@ -244,7 +263,10 @@ mod tests {
 
     #[test]
     fn a_domain_gets_all_that_mail_needs() {
-        let lines = lines("hostname = 'mail.a.test'\ndomains = ['a.test']\n", &["192.0.2.7", "2001:db8::7"]);
+        let lines = lines(
+            "hostname = 'mail.a.test'\ndomains = ['a.test']\n",
+            &["192.0.2.7", "2001:db8::7"],
+        );
         assert_eq!(
             lines,
             [
@@ -279,13 +301,17 @@ mod tests {
     #[test]
     fn a_policy_is_announced_with_a_version_that_changes_with_it() {
         let announced = |host: &str, mode: &str| {
-            let text = format!("hostname = '{host}'\ndomains = ['a.test']\n[web]\nmta_sts = '{mode}'\n");
+            let text =
+                format!("hostname = '{host}'\ndomains = ['a.test']\n[web]\nmta_sts = '{mode}'\n");
             let found = lines(&text, &["192.0.2.7"]);
             assert!(found.contains(&"mta-sts.a.test. IN A 192.0.2.7".to_string()), "{found:?}");
             found.into_iter().find(|line| line.starts_with("_mta-sts.a.test. IN TXT")).unwrap()
         };
         let first = announced("mail.a.test", "enforce");
-        assert!(first.starts_with("_mta-sts.a.test. IN TXT \"v=STSv1; id=") && first.ends_with(";\""), "{first}");
+        assert!(
+            first.starts_with("_mta-sts.a.test. IN TXT \"v=STSv1; id=") && first.ends_with(";\""),
+            "{first}"
+        );
         assert_eq!(first, announced("mail.a.test", "enforce"));
         assert_ne!(first, announced("mail.a.test", "testing"));
         assert_ne!(first, announced("mx.a.test", "enforce"));
@@ -296,18 +322,28 @@ mod tests {
     #[test]
     fn mail_may_come_by_smarthosts() {
         let policy = |relay: &str| {
-            let text = format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n[relay]\n{relay}\n");
+            let text =
+                format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n[relay]\n{relay}\n");
             let found = wanted(&Configuration::parse(&text).unwrap(), &[], &[]).unwrap();
             found
                 .into_iter()
-                .find(|wanted| wanted.owner.as_str() == "a.test" && wanted.to_string().contains("spf1"))
+                .find(|wanted| {
+                    wanted.owner.as_str() == "a.test" && wanted.to_string().contains("spf1")
+                })
                 .unwrap()
         };
         let others = "smarthost = 'smart.test:25'\n[[relay.domain]]\ndomains = ['b.test', 'c.test']\nsmarthost = '192.0.2.9:25'\n\
                       [[relay.domain]]\ndomains = ['d.test']\nsmarthost = '[2001:db8::9]:25'";
         let found = policy(others);
-        assert_eq!(found.to_string(), "a.test. IN TXT \"v=spf1 mx a:smart.test ip4:192.0.2.9 ip6:2001:db8::9 -all\"");
-        assert!(found.purpose.contains("If smart.test:25 sends it on from other addresses"), "{}", found.purpose);
+        assert_eq!(
+            found.to_string(),
+            "a.test. IN TXT \"v=spf1 mx a:smart.test ip4:192.0.2.9 ip6:2001:db8::9 -all\""
+        );
+        assert!(
+            found.purpose.contains("If smart.test:25 sends it on from other addresses"),
+            "{}",
+            found.purpose
+        );
         let found = policy("smarthost = '10.0.0.9:25'");
         assert_eq!(found.to_string(), "a.test. IN TXT \"v=spf1 mx -all\"");
         assert!(found.purpose.contains("If 10.0.0.9:25 sends it on"), "{}", found.purpose);
@@ -318,7 +354,10 @@ mod tests {
         let mut long = vec![b'x'; 300];
         long.splice(..3, *b"\"\\\n");
         let written = Written(&Record::Text(long.into())).to_string();
-        assert_eq!(written, format!("TXT \"\\\"\\\\\\010{}\" \"{}\"", "x".repeat(252), "x".repeat(45)));
+        assert_eq!(
+            written,
+            format!("TXT \"\\\"\\\\\\010{}\" \"{}\"", "x".repeat(252), "x".repeat(45))
+        );
         assert_eq!(Written(&text("")).to_string(), "TXT \"\"");
     }
 
@@ -326,7 +365,8 @@ mod tests {
     fn a_name_that_becomes_too_long_is_refused() {
         let domain = [&["a".repeat(61).as_str(); 4].join("."), "test"].join(".");
         let configuration =
-            Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['{domain}']\n")).unwrap();
+            Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['{domain}']\n"))
+                .unwrap();
         assert_eq!(wanted(&configuration, &[], &[]), Err(NotAName));
     }
 }

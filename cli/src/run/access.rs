@@ -48,7 +48,9 @@ pub(super) fn wide(configuration: &Configuration) -> Vec<String> {
     };
     let said = |(key, AccessRange { prefix, line }): (&str, &AccessRange)| {
         let least = if prefix.address().is_ipv4() { IPV4_PREFIX_MIN } else { IPV6_PREFIX_MIN };
-        format!("{line}: {key} names {prefix}, which is wider than a /{least}; make sure that all of it is yours")
+        format!(
+            "{line}: {key} names {prefix}, which is wider than a /{least}; make sure that all of it is yours"
+        )
     };
     ranges(configuration).filter(|(_, range)| is_wide(range)).map(said).collect()
 }
@@ -65,18 +67,24 @@ mod tests {
     use super::*;
 
     fn configuration(sections: &str) -> Configuration {
-        Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{sections}")).unwrap()
+        Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{sections}"))
+            .unwrap()
     }
 
     #[test]
     fn the_range_of_forwarded_ports_is_refused_elsewhere() {
         for key in ["plaintext_auth_from", "unthrottled_from"] {
-            let demo = configuration(&format!("[access]\n{key} = [\n'10.0.0.0/24',\n'10.0.2.0/24']\n"));
+            let demo =
+                configuration(&format!("[access]\n{key} = [\n'10.0.0.0/24',\n'10.0.2.0/24']\n"));
             assert_eq!(check(&demo, Way::Forwarded), Ok(()));
             let wrong = check(&demo, Way::Tap).unwrap_err();
-            assert!(wrong.starts_with(&format!("6: {key} names 10.0.2.0/24")) && wrong.contains("tap"), "{wrong}");
+            assert!(
+                wrong.starts_with(&format!("6: {key} names 10.0.2.0/24")) && wrong.contains("tap"),
+                "{wrong}"
+            );
         }
-        let access = "[access]\nunthrottled_from = ['10.0.2.0/24']\n[network]\naddress = '10.0.2.15/24'\n";
+        let access =
+            "[access]\nunthrottled_from = ['10.0.2.0/24']\n[network]\naddress = '10.0.2.15/24'\n";
         assert!(check(&configuration(access), Way::Forwarded).unwrap_err().contains("[network]"));
         let narrow = access.replace("10.0.2.0/24", "10.0.2.2/32");
         for way in [Way::Forwarded, Way::Tap] {
@@ -86,18 +94,27 @@ mod tests {
 
     #[test]
     fn a_range_wider_than_a_16_or_a_48_is_told() {
-        let told = |range: &str| wide(&configuration(&format!("[access]\nunthrottled_from = ['{range}']\n")));
+        let told = |range: &str| {
+            wide(&configuration(&format!("[access]\nunthrottled_from = ['{range}']\n")))
+        };
         for narrow in ["10.1.0.0/16", "192.0.2.1/32", "2001:db8::/48"] {
             assert_eq!(told(narrow), [""; 0], "{narrow}");
         }
         assert_eq!(
             told("10.0.0.0/15"),
-            ["4: unthrottled_from names 10.0.0.0/15, which is wider than a /16; make sure that all of it is yours"]
+            [
+                "4: unthrottled_from names 10.0.0.0/15, which is wider than a /16; make sure that all of it is yours"
+            ]
         );
         assert_eq!(
             told("2001:db8::/47"),
-            ["4: unthrottled_from names 2001:db8::/47, which is wider than a /48; make sure that all of it is yours"]
+            [
+                "4: unthrottled_from names 2001:db8::/47, which is wider than a /48; make sure that all of it is yours"
+            ]
         );
-        assert_eq!(wide(&configuration("[access]\nplaintext_auth_from = ['0.0.0.0/0', '::/0']\n")).len(), 2);
+        assert_eq!(
+            wide(&configuration("[access]\nplaintext_auth_from = ['0.0.0.0/0', '::/0']\n")).len(),
+            2
+        );
     }
 }

@@ -20,17 +20,23 @@ pub(super) fn pack(
     let mut pairs = Vec::new();
     for named in &configuration.relay.authorities {
         let path = folder.join(&named.file);
-        let refused = |why: &dyn Display| wrong(&format_args!("{}: [relay] ca: {}: {why}", named.line, path.display()));
+        let refused = |why: &dyn Display| {
+            wrong(&format_args!("{}: [relay] ca: {}: {why}", named.line, path.display()))
+        };
         let text = std::fs::read(&path).map_err(|error| refused(&error))?;
         pairs.push((named.file.clone(), text));
-        Authorities::with(pairs.iter().map(|(_, text)| text.as_slice())).map_err(|error| refused(&error))?;
+        Authorities::with(pairs.iter().map(|(_, text)| text.as_slice()))
+            .map_err(|error| refused(&error))?;
     }
     if pairs.is_empty() {
         return Ok(None);
     }
     let path = folder.join("authorities.pack");
-    let pack = configuration::pack::pack(pairs.iter().map(|(file, text)| (file.as_bytes(), text.as_slice())));
-    std::fs::write(&path, pack).map_err(|error| Failure::refused(format_args!("{}: {error}", path.display())))?;
+    let pack = configuration::pack::pack(
+        pairs.iter().map(|(file, text)| (file.as_bytes(), text.as_slice())),
+    );
+    std::fs::write(&path, pack)
+        .map_err(|error| Failure::refused(format_args!("{}: {error}", path.display())))?;
     Ok(Some(path))
 }
 
@@ -51,7 +57,11 @@ mod tests {
         };
         assert!(open("").unwrap().authorities_path.is_none());
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
-        let pem = CertificateParams::new(vec!["ca.test".to_string()]).unwrap().self_signed(&key).unwrap().pem();
+        let pem = CertificateParams::new(vec!["ca.test".to_string()])
+            .unwrap()
+            .self_signed(&key)
+            .unwrap()
+            .pem();
         std::fs::write(place.path().join("ca.pem"), pem).unwrap();
         std::fs::write(place.path().join("key.pem"), key.serialize_pem()).unwrap();
         let data = open("[relay]\nca = 'ca.pem'\n").unwrap();
@@ -59,11 +69,16 @@ mod tests {
         let authorities = configuration::pack::authorities(&pack).unwrap();
         assert!(format!("{authorities:?}").ends_with("1 named)"));
         drop(data);
-        for (file, why) in [("gone.pem", "No such file"), ("key.pem", "there is no certificate in the file")] {
+        for (file, why) in
+            [("gone.pem", "No such file"), ("key.pem", "there is no certificate in the file")]
+        {
             let failure = open(&format!("[relay]\nca = ['ca.pem', '{file}']\n")).err().unwrap();
             assert_eq!(failure.status(), 2);
             let text = failure.to_string();
-            assert!(text.contains(":4: [relay] ca: ") && text.contains(file) && text.contains(why), "{text}");
+            assert!(
+                text.contains(":4: [relay] ca: ") && text.contains(file) && text.contains(why),
+                "{text}"
+            );
         }
     }
 }

@@ -12,7 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use configuration::Configuration;
 use host::Failure;
 use machine::UnixTime;
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, date_time_ymd};
+use rcgen::{
+    CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
 use tls::Certificate;
 
 /// Where the folder's own lie.
@@ -37,7 +39,8 @@ pub(super) fn pack(
         let refused = |name: &str, why: &dyn std::fmt::Display| {
             wrong(&format_args!("{}: [[tls]] {}: {why}", named.line, folder.join(name).display()))
         };
-        let read = |name: &str| std::fs::read(folder.join(name)).map_err(|error| refused(name, &error));
+        let read =
+            |name: &str| std::fs::read(folder.join(name)).map_err(|error| refused(name, &error));
         let pair = (read(&named.certificate)?, read(&named.key)?);
         check(&pair, now).map_err(|error| refused(&named.certificate, &error))?;
         pairs.push(pair);
@@ -45,7 +48,9 @@ pub(super) fn pack(
     if pairs.is_empty() {
         pairs.push(own(&folder.join(FOLDER), configuration, now)?);
     }
-    Ok(configuration::pack::pack(pairs.iter().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()))))
+    Ok(configuration::pack::pack(
+        pairs.iter().map(|(certificate, key)| (certificate.as_slice(), key.as_slice())),
+    ))
 }
 
 /// The certificate of a file and its key.
@@ -59,11 +64,16 @@ fn check((certificate, key): &Pair, now: UnixTime) -> Result<(), tls::Certificat
 fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pair, Failure> {
     let path = folder.join(CERTIFICATE);
     let refused = |why: &dyn std::fmt::Display| {
-        Failure::refused(format_args!("{}: {why}; without it and its key another is made", path.display()))
+        Failure::refused(format_args!(
+            "{}: {why}; without it and its key another is made",
+            path.display()
+        ))
     };
     let pair = match (std::fs::read(&path), std::fs::read(folder.join(KEY))) {
         (Ok(certificate), Ok(key)) => (certificate, key),
-        (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::NotFound => make(folder, configuration)?,
+        (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::NotFound => {
+            make(folder, configuration)?
+        }
         (Err(error), _) | (_, Err(error)) => return Err(refused(&error)),
     };
     check(&pair, now).map_err(|error| refused(&error))?;
@@ -85,7 +95,8 @@ fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
     parameters.not_after = date_time_ymd(2120, 1, 1);
     let certificate = parameters.self_signed(&key).map_err(broke)?;
     let pair = (certificate.pem().into_bytes(), key.serialize_pem().into_bytes());
-    let refused = |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
+    let refused =
+        |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
     // The key first: a certificate without its key would be of no use.
     write(&folder.join(KEY), &pair.1)?;
@@ -95,13 +106,16 @@ fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
 
 /// Writes a file that nobody else may read.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let refused = |error: std::io::Error| Failure::refused(format_args!("{}: writing: {error}", path.display()));
+    let refused = |error: std::io::Error| {
+        Failure::refused(format_args!("{}: writing: {error}", path.display()))
+    };
     // Anew, since the rights of a file that is there stay what they are.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(refused(error)),
         _ => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(refused)?;
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(refused)?;
     file.write_all(bytes).map_err(refused)
 }
 
@@ -124,7 +138,10 @@ mod tests {
     }
 
     fn names(data: &DataFolder) -> Vec<String> {
-        certificates(data).iter().flat_map(|one| one.names().map(String::from).collect::<Vec<_>>()).collect()
+        certificates(data)
+            .iter()
+            .flat_map(|one| one.names().map(String::from).collect::<Vec<_>>())
+            .collect()
     }
 
     #[test]
@@ -141,7 +158,10 @@ mod tests {
             let mode = place.path().join(name).metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }
-        assert_eq!(place.path().join("tls").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            place.path().join("tls").metadata().unwrap().permissions().mode() & 0o777,
+            0o700
+        );
     }
 
     #[test]
@@ -173,7 +193,8 @@ mod tests {
         let pair = |from: i32, until: i32| {
             let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
             let mut parameters = CertificateParams::new(vec!["mail.a.test".to_string()]).unwrap();
-            (parameters.not_before, parameters.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
+            (parameters.not_before, parameters.not_after) =
+                (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
             (parameters.self_signed(&key).unwrap().pem(), key.serialize_pem())
         };
         let write = |name: &str, (certificate, key): (String, String)| {

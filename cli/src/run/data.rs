@@ -77,13 +77,18 @@ impl DataFolder {
         if folder.exists() && !folder.is_dir() {
             return Err(Failure::refused(format_args!("{}: this is no folder", folder.display())));
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused("making the folder", folder))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(refused("making the folder", folder))?;
         let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
         let place = disk_file::find(&folder, terms.missing_disk)?;
         let configuration_path = folder.join("barepost.toml");
         if !configuration_path.exists() {
             let text = demo::make()?;
-            make_demo(&folder, &configuration_path, &text).map_err(refused("making the file", &configuration_path))?;
+            make_demo(&folder, &configuration_path, &text)
+                .map_err(refused("making the file", &configuration_path))?;
         }
         let (text, configuration) = read_configuration(&configuration_path)?;
         let wrong = |what: &dyn Display| wrong(&configuration_path, what);
@@ -104,7 +109,10 @@ impl DataFolder {
             }
         };
         let certificates_path = folder.join("certificates.pack");
-        certificates::write(&certificates_path, &certificates::pack(&folder, &configuration, wrong)?)?;
+        certificates::write(
+            &certificates_path,
+            &certificates::pack(&folder, &configuration, wrong)?,
+        )?;
         let signing_keys_path = folder.join("signing-keys.pack");
         certificates::write(&signing_keys_path, &signing::pack(&folder, &configuration)?)?;
         let authorities_path = authorities::pack(&folder, &configuration, wrong)?;
@@ -150,9 +158,9 @@ impl DataFolder {
 
     /// Lets programs that are started from now on hold the lock as well.
     pub fn pass_lock_on(&self) -> Result<(), Failure> {
-        fcntl(&self.disk, FcntlArg::F_SETFD(FdFlag::empty()))
-            .map(drop)
-            .map_err(|error| Failure::broke(format_args!("passing the lock of the disk on: {error}")))
+        fcntl(&self.disk, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(|error| {
+            Failure::broke(format_args!("passing the lock of the disk on: {error}"))
+        })
     }
 }
 
@@ -160,9 +168,10 @@ impl DataFolder {
 ///
 /// Errors: refused when it cannot be read or is wrong, with its place.
 pub(crate) fn read_configuration(path: &Path) -> Result<(String, Configuration), Failure> {
-    let bytes =
-        std::fs::read(path).map_err(|error| Failure::refused(format_args!("{}: reading: {error}", path.display())))?;
-    let text = String::from_utf8(bytes).map_err(|error| wrong(path, &not_text(error.as_bytes())))?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::refused(format_args!("{}: reading: {error}", path.display())))?;
+    let text =
+        String::from_utf8(bytes).map_err(|error| wrong(path, &not_text(error.as_bytes())))?;
     let configuration = Configuration::parse(&text).map_err(|error| wrong(path, &error))?;
     Ok((text, configuration))
 }
@@ -212,10 +221,15 @@ fn lock(disk: &File, folder: &Path) -> Result<(), Failure> {
             }
             Err(TryLockError::WouldBlock) => {
                 let folder = folder.display();
-                return Err(Failure::refused(format_args!("{folder}: another barepost is using this data folder")));
+                return Err(Failure::refused(format_args!(
+                    "{folder}: another barepost is using this data folder"
+                )));
             }
             Err(TryLockError::Error(error)) => {
-                return Err(Failure::refused(format_args!("{}: locking the disk: {error}", folder.display())));
+                return Err(Failure::refused(format_args!(
+                    "{}: locking the disk: {error}",
+                    folder.display()
+                )));
             }
         }
     }
@@ -231,12 +245,21 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("a/b");
         let data = DataFolder::open(&folder).unwrap();
-        assert!(data.demo_users.is_some() && data.site_path.as_ref().is_some_and(|path| path.exists()));
+        assert!(
+            data.demo_users.is_some() && data.site_path.as_ref().is_some_and(|path| path.exists())
+        );
         let disk = data.disk_path.metadata().unwrap();
-        assert_eq!((disk.len(), data.new_disk_bytes), (disk_file::NEW_BYTES, Some(disk_file::NEW_BYTES)));
+        assert_eq!(
+            (disk.len(), data.new_disk_bytes),
+            (disk_file::NEW_BYTES, Some(disk_file::NEW_BYTES))
+        );
         assert!(disk.blocks() * 512 < 1 << 20, "the disk is sparse");
         drop(data);
-        std::fs::write(folder.join("barepost.toml"), "hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
+        std::fs::write(
+            folder.join("barepost.toml"),
+            "hostname = 'mail.a.test'\ndomains = ['a.test']\n",
+        )
+        .unwrap();
         std::fs::write(folder.join("disk.img"), vec![0; 2 << 20]).unwrap();
         let data = DataFolder::open(&folder).unwrap();
         assert!(data.demo_users.is_none() && data.new_disk_bytes.is_none());
@@ -268,10 +291,17 @@ mod tests {
     #[test]
     fn a_wrong_configuration_is_refused_with_file_and_line() {
         let place = tempfile::tempdir().unwrap();
-        std::fs::write(place.path().join("barepost.toml"), "hostname = 'mail.a.test'\ndomain = ['a.test']\n").unwrap();
+        std::fs::write(
+            place.path().join("barepost.toml"),
+            "hostname = 'mail.a.test'\ndomain = ['a.test']\n",
+        )
+        .unwrap();
         let failure = DataFolder::open(place.path()).err().unwrap();
         assert_eq!(failure.status(), 2);
-        assert!(failure.to_string().contains("barepost.toml:2:1: `domain` is not known"), "{failure}");
+        assert!(
+            failure.to_string().contains("barepost.toml:2:1: `domain` is not known"),
+            "{failure}"
+        );
         assert!(!place.path().join("disk.img").exists(), "nothing was made");
     }
 
@@ -290,10 +320,14 @@ mod tests {
     fn a_configuration_in_another_encoding_is_refused_with_file_and_line() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("barepost.toml");
-        std::fs::write(&path, b"hostname = 'mail.a.test'\n# Caf\xe9\ndomains = ['a.test']\n").unwrap();
+        std::fs::write(&path, b"hostname = 'mail.a.test'\n# Caf\xe9\ndomains = ['a.test']\n")
+            .unwrap();
         let failure = DataFolder::open(place.path()).err().unwrap();
         assert_eq!(failure.status(), 2);
-        assert!(failure.to_string().contains("barepost.toml:2:6: this byte is not UTF-8"), "{failure}");
+        assert!(
+            failure.to_string().contains("barepost.toml:2:6: this byte is not UTF-8"),
+            "{failure}"
+        );
     }
 
     #[test]

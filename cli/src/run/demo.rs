@@ -15,7 +15,10 @@ const PLACES: [&str; 2] = ["PASSWORD-OF-ADA", "PASSWORD-OF-GRACE"];
 const LETTERS: &[u8; 20] = b"bcdfghjkmnpqrstvwxyz";
 const GROUPS: usize = 4;
 const GROUP_LETTERS: usize = 4;
-const _: () = assert!(20_u128.pow((GROUPS * GROUP_LETTERS) as u32) > 1 << 64, "a password has 64 bits at least");
+const _: () = assert!(
+    20_u128.pow((GROUPS * GROUP_LETTERS) as u32) > 1 << 64,
+    "a password has 64 bits at least"
+);
 
 /// The text of a new configuration.
 pub(super) fn make() -> Result<String, Failure> {
@@ -55,7 +58,8 @@ fn password() -> Result<String, Failure> {
 /// Each as likely as the others.
 fn letter() -> Result<char, Failure> {
     loop {
-        let [byte] = <[u8; 1]>::try_generate().map_err(|error| Failure::broke(format_args!("chance: {error}")))?;
+        let [byte] = <[u8; 1]>::try_generate()
+            .map_err(|error| Failure::broke(format_args!("chance: {error}")))?;
         let limit = u8::MAX / LETTERS.len() as u8 * LETTERS.len() as u8;
         let chosen = LETTERS.get(usize::from(byte) % LETTERS.len());
         if let (true, Some(letter)) = (byte < limit, chosen) {
@@ -88,11 +92,21 @@ mod tests {
         };
         let mut all: Vec<String> = (0..50).flat_map(|_| passwords()).collect();
         for password in &all {
-            assert_eq!(password.split('-').map(str::len).collect::<Vec<_>>(), [GROUP_LETTERS; GROUPS], "{password}");
-            assert!(password.bytes().all(|byte| byte == b'-' || LETTERS.contains(&byte)), "{password}");
+            assert_eq!(
+                password.split('-').map(str::len).collect::<Vec<_>>(),
+                [GROUP_LETTERS; GROUPS],
+                "{password}"
+            );
+            assert!(
+                password.bytes().all(|byte| byte == b'-' || LETTERS.contains(&byte)),
+                "{password}"
+            );
         }
         let seen = all.concat();
-        assert!(LETTERS.iter().all(|letter| seen.contains(char::from(*letter))), "each letter comes up");
+        assert!(
+            LETTERS.iter().all(|letter| seen.contains(char::from(*letter))),
+            "each letter comes up"
+        );
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 100);
@@ -103,7 +117,10 @@ mod tests {
         let text = make().unwrap();
         let said = |text: &str| users(text, &Configuration::parse(text).unwrap());
         let users = said(&text).unwrap();
-        assert!(users.starts_with("ada@barepost.test, password ") && users.contains("; grace@"), "{users}");
+        assert!(
+            users.starts_with("ada@barepost.test, password ") && users.contains("; grace@"),
+            "{users}"
+        );
         let password = users.split([' ', ';']).nth(2).unwrap();
         assert!(text.contains(password));
         assert_eq!(said(&text.replace("[web]", "[web] ")), None);

@@ -20,7 +20,8 @@ const NAME: &str = "disk.img";
 /// The size of a new disk. The file is sparse: it takes what is written to it.
 pub(super) const NEW_BYTES: u64 = 1 << 30;
 /// What a run leaves in the folder beside the disk.
-const TRACES: &[&str] = &["tls", "dkim", "certificates.pack", "signing-keys.pack", "authorities.pack", "site.pack"];
+const TRACES: &[&str] =
+    &["tls", "dkim", "certificates.pack", "signing-keys.pack", "authorities.pack", "site.pack"];
 
 /// What becomes of a disk that is not there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +63,9 @@ pub(super) fn find(folder: &Path, missing: MissingDisk) -> Result<Place, Failure
             }
         }
         (MissingDisk::Make, false) => {
-            return Err(refused(&"this disk is there already, and --new never replaces one; leave --new out"));
+            return Err(refused(
+                &"this disk is there already, and --new never replaces one; leave --new out",
+            ));
         }
         (MissingDisk::MakeOnFirstRun, false) | (MissingDisk::Make, true) => {}
     }
@@ -73,7 +76,9 @@ pub(super) fn find(folder: &Path, missing: MissingDisk) -> Result<Place, Failure
 fn traces(folder: &Path, disk: &Path) -> Vec<&'static str> {
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     let link = is_there(disk).then_some("a link or an empty file in its place");
-    link.into_iter().chain(TRACES.iter().copied().filter(|name| is_there(&folder.join(name)))).collect()
+    link.into_iter()
+        .chain(TRACES.iter().copied().filter(|name| is_there(&folder.join(name))))
+        .collect()
 }
 
 fn said(traces: &[&str]) -> String {
@@ -83,7 +88,12 @@ fn said(traces: &[&str]) -> String {
 
 /// Opens the disk; makes it, with its size, where it is new.
 pub(super) fn open(place: &Place) -> std::io::Result<File> {
-    let mut file = OpenOptions::new().read(true).write(true).create(place.is_new).mode(0o600).open(&place.path)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(place.is_new)
+        .mode(0o600)
+        .open(&place.path)?;
     // Not the metadata's length, which is 0 for a block device.
     if place.is_new && file.seek(SeekFrom::End(0))? == 0 {
         file.set_len(NEW_BYTES)?;
@@ -116,10 +126,22 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let disk = place.path().join(NAME);
         std::os::unix::fs::symlink(place.path().join("volume/disk.img"), &disk).unwrap();
-        assert!(find(place.path(), MissingDisk::MakeOnFirstRun).err().unwrap().to_string().contains("link"));
+        assert!(
+            find(place.path(), MissingDisk::MakeOnFirstRun)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("link")
+        );
         std::fs::remove_file(&disk).unwrap();
         std::fs::write(&disk, "").unwrap();
-        assert!(find(place.path(), MissingDisk::MakeOnFirstRun).err().unwrap().to_string().contains("empty file"));
+        assert!(
+            find(place.path(), MissingDisk::MakeOnFirstRun)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("empty file")
+        );
         let new = find(place.path(), MissingDisk::Make).unwrap();
         assert_eq!(open(&new).unwrap().metadata().unwrap().len(), NEW_BYTES);
     }

@@ -20,7 +20,12 @@ pub trait Hosting: Running + Sized {
     /// Starts the machine on this data.
     ///
     /// Errors: refused when the memory is too little.
-    fn start(taps: Self::Taps, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Self, Failure>;
+    fn start(
+        taps: Self::Taps,
+        cores: u8,
+        data: &DataFolder,
+        memory_mib: u32,
+    ) -> Result<Self, Failure>;
 }
 
 /// What stands in for it in a program without the engine.
@@ -30,10 +35,17 @@ impl Hosting for NotHosted {
     type Taps = NotHosted;
 
     fn attach(_interface: &str, _cores: u8) -> Result<NotHosted, Failure> {
-        Err(Failure::refused("--hosted: this program has no engine; start it with the script barepost"))
+        Err(Failure::refused(
+            "--hosted: this program has no engine; start it with the script barepost",
+        ))
     }
 
-    fn start(taps: NotHosted, _cores: u8, _data: &DataFolder, _memory_mib: u32) -> Result<NotHosted, Failure> {
+    fn start(
+        taps: NotHosted,
+        _cores: u8,
+        _data: &DataFolder,
+        _memory_mib: u32,
+    ) -> Result<NotHosted, Failure> {
         match taps {}
     }
 }

@@ -80,7 +80,11 @@ pub(crate) struct Options {
 }
 
 /// Errors: how the machine failed; stopping it when asked to is success.
-pub(crate) fn run<H: Hosting>(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+pub(crate) fn run<H: Hosting>(
+    house: &House,
+    options: &Options,
+    stop: &Stop,
+) -> Result<(), Failure> {
     match &options.tap {
         Some(interface) if options.hosted => run_hosted::<H>(options, interface, stop),
         _ => run_guest(house, options, stop),
@@ -109,7 +113,9 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         linux: None,
     };
     let services = match &setup.network {
-        Network::User { base } => SERVICES.iter().map(|service| (*service, service.forwarded(*base))).collect(),
+        Network::User { base } => {
+            SERVICES.iter().map(|service| (*service, service.forwarded(*base))).collect()
+        }
         Network::Tap { .. } => services_on_tap(&data),
     };
     let machine = format!("{} under {}", setup.machine, setup.accelerator);
@@ -154,7 +160,11 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     let missing_disk = if options.new { MissingDisk::Make } else { MissingDisk::MakeOnFirstRun };
     let data = DataFolder::open_on(&Terms { missing_disk, accepts: &accepts }, &options.data)?;
     if let Some(bytes) = data.new_disk_bytes {
-        say(format_args!("barepost: made a new, empty disk of {} GiB: {}", bytes >> 30, data.disk_path.display()));
+        say(format_args!(
+            "barepost: made a new, empty disk of {} GiB: {}",
+            bytes >> 30,
+            data.disk_path.display()
+        ));
     }
     Ok(data)
 }
@@ -178,11 +188,18 @@ fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
 /// What a guest has not for its engines, in MiB: firmware, image, page tables, the cores' stacks,
 /// and the packed site.
 fn own_mib(options: &Options, site_bytes: u64) -> u64 {
-    u64::from(options.cores).saturating_add(GUEST_OWN_MIB).saturating_add(site_bytes.div_ceil(1 << 20))
+    u64::from(options.cores)
+        .saturating_add(GUEST_OWN_MIB)
+        .saturating_add(site_bytes.div_ceil(1 << 20))
 }
 
 /// `machine`: its kind, and where it runs. The pair: its cores, and its memory in MiB.
-fn announce(machine: &str, (cores, memory_mib): (u32, u32), services: &[(Service, SocketAddr)], data: &DataFolder) {
+fn announce(
+    machine: &str,
+    (cores, memory_mib): (u32, u32),
+    services: &[(Service, SocketAddr)],
+    data: &DataFolder,
+) {
     let folder = data.disk_path.parent().unwrap_or(Path::new("."));
     let cores = if cores > 1 { format!("{cores} cores, ") } else { String::new() };
     say(format_args!("barepost: {machine}, {cores}{memory_mib} MiB, data in {}", folder.display()));
@@ -214,7 +231,10 @@ fn network(options: &Options) -> Result<Network, Failure> {
         None => {
             let base = options.ports;
             if base > base_max() {
-                return Err(Failure::refused(format_args!("--ports {base}: the highest BASE is {}", base_max())));
+                return Err(Failure::refused(format_args!(
+                    "--ports {base}: the highest BASE is {}",
+                    base_max()
+                )));
             }
             SERVICES.iter().try_for_each(|service| check_free(service, base))?;
             Ok(Network::User { base })
@@ -232,10 +252,12 @@ fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'st
     match (flags & MULTI_QUEUE != 0, machine) {
         (false, _) => Ok(1),
         (true, MachineType::Q35) if cores > 1 => Ok(cores),
-        (true, MachineType::Q35) => Err("it was made with multi_queue, for a machine of several cores (--cores)"),
-        (true, MachineType::Microvm) => {
-            Err("it was made with multi_queue, and the card of a microvm has one queue: make it without, or use q35")
+        (true, MachineType::Q35) => {
+            Err("it was made with multi_queue, for a machine of several cores (--cores)")
         }
+        (true, MachineType::Microvm) => Err(
+            "it was made with multi_queue, and the card of a microvm has one queue: make it without, or use q35",
+        ),
     }
 }
 
@@ -261,7 +283,9 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     loop {
         match TcpListener::bind(address) {
             Ok(_) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::AddrInUse && started.elapsed() < LEAVE_PATIENCE => {
+            Err(error)
+                if error.kind() == ErrorKind::AddrInUse && started.elapsed() < LEAVE_PATIENCE =>
+            {
                 std::thread::sleep(Duration::from_millis(20));
             }
             Err(error) => {
@@ -278,7 +302,9 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
 fn services_on_tap(data: &DataFolder) -> Vec<(Service, SocketAddr)> {
     let network = data.configuration.network.as_ref();
     let own_address = network.and_then(|network| network.addresses.first()).map(|own| own.address);
-    let at = |service: &Service| own_address.map(|address| (*service, SocketAddr::new(address, service.port)));
+    let at = |service: &Service| {
+        own_address.map(|address| (*service, SocketAddr::new(address, service.port)))
+    };
     SERVICES.iter().filter_map(at).collect()
 }
 
@@ -344,7 +370,8 @@ mod tests {
         }
         let checked = |arguments: &[&str], site_bytes: u64| {
             let line = Line::try_parse_from([&["run"], arguments].concat()).unwrap();
-            memory_for(&line.options, own_mib(&line.options, site_bytes)).map_err(|failure| failure.to_string())
+            memory_for(&line.options, own_mib(&line.options, site_bytes))
+                .map_err(|failure| failure.to_string())
         };
         assert_eq!(checked(&["--memory", "128M"], 0), Ok(128));
         let refused = checked(&["--memory", "129M", "--cores", "2"], 0).unwrap_err();
@@ -352,7 +379,8 @@ mod tests {
         assert_eq!(checked(&["--memory", "158M", "--cores", "2"], 0), Ok(158));
         let refused = checked(&["--memory", "128M"], 20 << 20).unwrap_err();
         assert_eq!(refused, "--memory 128M: one core needs at least 129M here");
-        let usual = [&[][..], &["--cores", "4"], &["--cores", "16"]].map(|cores| checked(cores, 1 << 20));
+        let usual =
+            [&[][..], &["--cores", "4"], &["--cores", "16"]].map(|cores| checked(cores, 1 << 20));
         assert_eq!(usual, [Ok(256), Ok(257), Ok(845)]);
     }
 
@@ -381,7 +409,10 @@ mod tests {
         let failure = check_free(&service, port - service.port).unwrap_err();
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().contains(&port.to_string()), "{failure}");
-        assert!(failure.to_string().contains(&format!("--ports {}", port - service.port)), "{failure}");
+        assert!(
+            failure.to_string().contains(&format!("--ports {}", port - service.port)),
+            "{failure}"
+        );
         drop(listener);
         check_free(&service, port - service.port).unwrap();
     }

@@ -21,7 +21,8 @@ pub fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
         let started = Instant::now();
         for (service, address) in services {
             loop {
-                let patience = if started.elapsed() < BOOTING { ATTEMPT_WHILE_BOOTING } else { ATTEMPT };
+                let patience =
+                    if started.elapsed() < BOOTING { ATTEMPT_WHILE_BOOTING } else { ATTEMPT };
                 if greets(&service, address, patience) {
                     break;
                 }

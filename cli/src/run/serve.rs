@@ -21,7 +21,11 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// `ready`: tells when all services have greeted.
 ///
 /// Errors: how the machine failed; stopping it when asked to is success.
-pub(super) fn serve(mut machine: impl Running, ready: &Receiver<Instant>, stop: &Stop) -> Result<(), Failure> {
+pub(super) fn serve(
+    mut machine: impl Running,
+    ready: &Receiver<Instant>,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let mut is_ready = false;
     let mut panics = 0;
     let mut asked: Option<Instant> = None;
@@ -38,13 +42,21 @@ pub(super) fn serve(mut machine: impl Running, ready: &Receiver<Instant>, stop: 
         }
         if let (false, Ok(moment)) = (is_ready, ready.try_recv()) {
             is_ready = true;
-            say(format_args!("barepost: ready in {} ms", moment.duration_since(machine.started()).as_millis()));
+            say(format_args!(
+                "barepost: ready in {} ms",
+                moment.duration_since(machine.started()).as_millis()
+            ));
         }
         if !is_ready && panics >= PANICS_MAX {
-            return Err(Failure::broke("the machine panics before it serves; its console says why"));
+            return Err(Failure::broke(
+                "the machine panics before it serves; its console says why",
+            ));
         }
         if !is_ready && asked.is_none() && machine.started().elapsed() > READY_BUDGET {
-            return Err(Failure::broke(format_args!("not ready after {} s", READY_BUDGET.as_secs())));
+            return Err(Failure::broke(format_args!(
+                "not ready after {} s",
+                READY_BUDGET.as_secs()
+            )));
         }
         if stop.is_requested() {
             let since = *asked.get_or_insert_with(Instant::now);
@@ -66,10 +78,12 @@ pub(super) fn serve(mut machine: impl Running, ready: &Receiver<Instant>, stop: 
 fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
     match (end, stop.is_requested()) {
         (End::Clean, true) => Ok(()),
-        (End::Clean, false) => Err(Failure::broke("the machine stopped by itself; its console says why")),
-        (End::Other(_), true) => {
-            Err(Failure::broke("the machine was killed before it had stopped; what it acknowledged is on the disk"))
+        (End::Clean, false) => {
+            Err(Failure::broke("the machine stopped by itself; its console says why"))
         }
+        (End::Other(_), true) => Err(Failure::broke(
+            "the machine was killed before it had stopped; what it acknowledged is on the disk",
+        )),
         (End::Other(how), false) => Err(Failure::broke(format_args!("the machine is gone: {how}"))),
     }
 }
@@ -83,7 +97,9 @@ mod tests {
         let interrupted = || End::Other("QEMU ended (signal: 2)".into());
         let asked = verdict(interrupted(), &Stop::requested()).unwrap_err().to_string();
         assert!(asked.contains("before it had stopped"), "{asked}");
-        assert!(verdict(interrupted(), &Stop::default()).unwrap_err().to_string().contains("is gone"));
+        assert!(
+            verdict(interrupted(), &Stop::default()).unwrap_err().to_string().contains("is gone")
+        );
         verdict(End::Clean, &Stop::requested()).unwrap();
         verdict(End::Clean, &Stop::default()).unwrap_err();
     }

@@ -34,7 +34,10 @@ const KEYS_MAX: usize = 4;
 /// The data folder's keys, in the order in which their signatures stand above letters: made if there are none.
 ///
 /// Errors: refused when a file cannot be read, or holds none.
-pub(crate) fn keys(folder: &Path, configuration: &Configuration) -> Result<Vec<SigningKey>, Failure> {
+pub(crate) fn keys(
+    folder: &Path,
+    configuration: &Configuration,
+) -> Result<Vec<SigningKey>, Failure> {
     Ok(named(folder, configuration)?.into_iter().map(|(_, key)| key).collect())
 }
 
@@ -43,10 +46,15 @@ pub(crate) fn keys(folder: &Path, configuration: &Configuration) -> Result<Vec<S
 /// Errors: the same.
 pub(super) fn pack(folder: &Path, configuration: &Configuration) -> Result<Vec<u8>, Failure> {
     let keys = named(folder, configuration)?;
-    Ok(configuration::pack::pack(keys.iter().map(|((selector, pem), _)| (selector.as_bytes(), pem.as_slice()))))
+    Ok(configuration::pack::pack(
+        keys.iter().map(|((selector, pem), _)| (selector.as_bytes(), pem.as_slice())),
+    ))
 }
 
-fn named(folder: &Path, configuration: &Configuration) -> Result<Vec<(Named, SigningKey)>, Failure> {
+fn named(
+    folder: &Path,
+    configuration: &Configuration,
+) -> Result<Vec<(Named, SigningKey)>, Failure> {
     // Keys are not even read without it.
     host::randomness::provide();
     let folder = folder.join(FOLDER);
@@ -57,7 +65,10 @@ fn named(folder: &Path, configuration: &Configuration) -> Result<Vec<(Named, Sig
     }
     if files.len() > KEYS_MAX {
         let count = files.len();
-        return Err(Failure::refused(format_args!("{}: {count} keys; at most {KEYS_MAX} sign", folder.display())));
+        return Err(Failure::refused(format_args!(
+            "{}: {count} keys; at most {KEYS_MAX} sign",
+            folder.display()
+        )));
     }
     let mut keys = Vec::new();
     for (selector, pem) in files {
@@ -67,7 +78,9 @@ fn named(folder: &Path, configuration: &Configuration) -> Result<Vec<(Named, Sig
         let key = SigningKey::read(&pem, &selector).map_err(|error| refused(&error))?;
         for domain in &configuration.domains {
             let name = Name::parse(domain.as_str()).and_then(|domain| key.name_at(&domain));
-            name.map_err(|_| refused(&format_args!("the name is too long for keys of {}", domain.as_str())))?;
+            name.map_err(|_| {
+                refused(&format_args!("the name is too long for keys of {}", domain.as_str()))
+            })?;
         }
         keys.push(((selector, pem), key));
     }
@@ -86,7 +99,8 @@ fn file_of(folder: &Path, selector: &str) -> PathBuf {
 
 /// All keys that lie there, in the order of their selectors.
 fn files(folder: &Path) -> Result<Vec<Named>, Failure> {
-    let refused = |path: &Path, error| Failure::refused(format_args!("{}: {error}", path.display()));
+    let refused =
+        |path: &Path, error| Failure::refused(format_args!("{}: {error}", path.display()));
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -105,12 +119,16 @@ fn files(folder: &Path) -> Result<Vec<Named>, Failure> {
 }
 
 fn make(folder: &Path) -> Result<(), Failure> {
-    let broke = |error: &dyn std::fmt::Display| Failure::broke(format_args!("making a key: {error}"));
-    let refused = |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
+    let broke =
+        |error: &dyn std::fmt::Display| Failure::broke(format_args!("making a key: {error}"));
+    let refused =
+        |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
     let seed = <[u8; 32]>::try_generate().map_err(|error| broke(&error))?;
-    let key = rsa::PrivateKey::new(&mut ChaCha20Rng::from_seed(seed), RSA_BITS).map_err(|error| broke(&error))?;
+    let key = rsa::PrivateKey::new(&mut ChaCha20Rng::from_seed(seed), RSA_BITS)
+        .map_err(|error| broke(&error))?;
     let rsa = key.to_pkcs8_pem(LineEnding::LF).map_err(|error| broke(&error))?;
-    let ed25519 = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| broke(&error))?.serialize_pem();
+    let ed25519 =
+        KeyPair::generate_for(&PKCS_ED25519).map_err(|error| broke(&error))?.serialize_pem();
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
     for (selector, pem) in [(RSA, rsa.as_str()), (ED25519, &ed25519)] {
         write(&file_of(folder, selector), pem.as_bytes())?;
@@ -124,7 +142,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn configuration(domain: &str) -> Configuration {
-        Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['a.test', '{domain}']\n")).unwrap()
+        Configuration::parse(&format!(
+            "hostname = 'mail.a.test'\ndomains = ['a.test', '{domain}']\n"
+        ))
+        .unwrap()
     }
 
     fn records(folder: &Path) -> Vec<String> {
@@ -136,9 +157,17 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let made = records(place.path());
         assert_eq!(made.len(), 2);
-        assert!(made[0].starts_with("v=DKIM1; k=rsa; p=") && made[1].starts_with("v=DKIM1; k=ed25519; p="), "{made:?}");
+        assert!(
+            made[0].starts_with("v=DKIM1; k=rsa; p=")
+                && made[1].starts_with("v=DKIM1; k=ed25519; p="),
+            "{made:?}"
+        );
         assert_eq!(records(place.path()), made);
-        for (name, mode) in [("dkim", 0o700), ("dkim/barepost-rsa.pem", 0o600), ("dkim/barepost-ed25519.pem", 0o600)] {
+        for (name, mode) in [
+            ("dkim", 0o700),
+            ("dkim/barepost-rsa.pem", 0o600),
+            ("dkim/barepost-ed25519.pem", 0o600),
+        ] {
             let permissions = place.path().join(name).metadata().unwrap().permissions();
             assert_eq!(permissions.mode() & 0o777, mode, "{name}");
         }
@@ -151,11 +180,17 @@ mod tests {
         let (place, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let made = records(other.path());
         std::fs::create_dir(place.path().join("dkim")).unwrap();
-        std::fs::copy(other.path().join("dkim/barepost-rsa.pem"), place.path().join("dkim/2026-11.key.pem")).unwrap();
+        std::fs::copy(
+            other.path().join("dkim/barepost-rsa.pem"),
+            place.path().join("dkim/2026-11.key.pem"),
+        )
+        .unwrap();
         std::fs::write(place.path().join("dkim/notes.txt"), "no key").unwrap();
         assert_eq!(records(place.path()), made[..1]);
         let domain = Name::parse("a.test").unwrap();
-        let [key] = &keys(place.path(), &configuration("b.test")).unwrap()[..] else { panic!("one key") };
+        let [key] = &keys(place.path(), &configuration("b.test")).unwrap()[..] else {
+            panic!("one key")
+        };
         assert_eq!(key.name_at(&domain).unwrap().as_str(), "2026-11.key._domainkey.a.test");
     }
 
@@ -169,7 +204,10 @@ mod tests {
             let failure = keys(place.path(), &configuration(domain)).err().unwrap();
             std::fs::remove_file(folder.join(name)).unwrap();
             assert_eq!(failure.status(), 2);
-            assert!(failure.to_string().contains(&folder.join(name).display().to_string()), "{failure}");
+            assert!(
+                failure.to_string().contains(&folder.join(name).display().to_string()),
+                "{failure}"
+            );
             failure.to_string()
         };
         host::randomness::provide();

@@ -54,7 +54,9 @@ pub fn may_send(
     archive: &mut Archive,
     console: &mut ConsoleLines,
 ) -> Result<(), Excess> {
-    let Some(known) = archive.own.store.account(account) else { unreachable!("accounts that log in stay") };
+    let Some(known) = archive.own.store.account(account) else {
+        unreachable!("accounts that log in stay")
+    };
     let address = String::from(known.address());
     let daily = directory.daily(&address);
     let verdict = MaySend::new(account, now, daily, people).answer(&mut archive.own).verdict;

@@ -47,14 +47,18 @@ struct Domain {
 impl Directory {
     /// What the configuration says of domains and users.
     pub fn new(configuration: &Configuration) -> Directory {
-        let catches = |domain: &HostName| configuration.users.iter().find(|user| user.catch_all.contains(domain));
+        let catches = |domain: &HostName| {
+            configuration.users.iter().find(|user| user.catch_all.contains(domain))
+        };
         let domain = |domain: &HostName| Domain {
             name: domain.as_str().to_string(),
             catch_all: catches(domain).map(|user| user.address.as_str().to_string()),
         };
         Directory {
             domains: configuration.domains.iter().map(domain).collect(),
-            administrators: addresses(configuration.users.iter().filter(|user| user.is_administrator)),
+            administrators: addresses(
+                configuration.users.iter().filter(|user| user.is_administrator),
+            ),
             quota: configuration.limits.quota,
             quotas: configuration
                 .users
@@ -64,13 +68,17 @@ impl Directory {
             forwardings: configuration
                 .users
                 .iter()
-                .filter_map(|user| Some((user.address.as_str().to_string(), user.forwarding.clone()?)))
+                .filter_map(|user| {
+                    Some((user.address.as_str().to_string(), user.forwarding.clone()?))
+                })
                 .collect(),
             daily: daily_of(configuration, None),
             dailies: configuration
                 .users
                 .iter()
-                .map(|user| (user.address.as_str().to_string(), daily_of(configuration, Some(user))))
+                .map(|user| {
+                    (user.address.as_str().to_string(), daily_of(configuration, Some(user)))
+                })
                 .filter(|(_, daily)| *daily != daily_of(configuration, None))
                 .collect(),
             postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
@@ -128,10 +136,17 @@ impl Directory {
 
     fn domain(&self, name: &str) -> Option<&Domain> {
         // Nearly all write it in lower case, and comparing whole words is cheaper.
-        self.domains.iter().find(|domain| domain.name == name || domain.name.eq_ignore_ascii_case(name))
+        self.domains
+            .iter()
+            .find(|domain| domain.name == name || domain.name.eq_ignore_ascii_case(name))
     }
 
-    fn reader_of(&self, store: &Archive, local_part: &str, domain: &Domain) -> Result<AccountId, RecipientRefusal> {
+    fn reader_of(
+        &self,
+        store: &Archive,
+        local_part: &str,
+        domain: &Domain,
+    ) -> Result<AccountId, RecipientRefusal> {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let mut find = |local_part| store.find(canonical(local_part, &domain.name, &mut buffer)?);
         if let Some(account) = find(local_part) {
@@ -157,7 +172,10 @@ impl Directory {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
         let known = store.find(address).and_then(|account| store.account(account));
-        Login { account: known.map(|known| known.id), name: known.map_or(address, |known| known.address).into() }
+        Login {
+            account: known.map(|known| known.id),
+            name: known.map_or(address, |known| known.address).into(),
+        }
     }
 
     /// Whether no account has another quota than it has without any configuration.
@@ -187,7 +205,11 @@ impl Directory {
 
     /// Where what comes for an account is put: into its inbox, or where it is sent on from.
     pub fn entrance(&self, store: &Archive, account: AccountId) -> Recipient {
-        if self.forwards(store, account) { entries::arriving(account) } else { Recipient::inbox(account) }
+        if self.forwards(store, account) {
+            entries::arriving(account)
+        } else {
+            Recipient::inbox(account)
+        }
     }
 
     /// How much the account with this address may send in a day.
@@ -197,7 +219,9 @@ impl Directory {
 
     /// Whether the configuration makes an administrator of the account.
     pub fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
-        store.account(account).is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
+        store
+            .account(account)
+            .is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
     }
 
     /// The addresses of the accounts of administrators.
@@ -217,7 +241,9 @@ fn daily_of(configuration: &Configuration, user: Option<&User>) -> Daily {
     let limits = &configuration.limits;
     Daily {
         messages: user.and_then(|user| user.messages_per_day).unwrap_or(limits.messages_per_day),
-        people: user.and_then(|user| user.new_recipients_per_day).unwrap_or(limits.new_recipients_per_day),
+        people: user
+            .and_then(|user| user.new_recipients_per_day)
+            .unwrap_or(limits.new_recipients_per_day),
     }
 }
 
@@ -245,7 +271,11 @@ impl fmt::Display for Directory {
 }
 
 /// `local_part@domain` in lower case, in `buffer`; `None` when it does not fit. Accounts are made with the same form.
-fn canonical<'a>(local_part: &str, domain: &str, buffer: &'a mut [u8; ADDRESS_BYTES_MAX]) -> Option<&'a str> {
+fn canonical<'a>(
+    local_part: &str,
+    domain: &str,
+    buffer: &'a mut [u8; ADDRESS_BYTES_MAX],
+) -> Option<&'a str> {
     let mut at = 0;
     if local_part.is_ascii() {
         at = local_part.len();

@@ -45,12 +45,20 @@ pub(crate) fn arriving(account: AccountId) -> Recipient {
 }
 
 fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
-    Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry: Some(entry), ..Recipient::inbox(account) }
+    Recipient {
+        mailbox: OUTBOX,
+        flags: Flags::SEEN,
+        entry: Some(entry),
+        ..Recipient::inbox(account)
+    }
 }
 
 /// The recipients of its envelope that an entry stands for, as it says itself or, where it does
 /// not, as it was made. `None`: the envelope has none like these, or they are not of one domain.
-pub fn recipients_of<'a>(entry: &OutboxEntry, envelope: &'a Envelope) -> Option<&'a [relay::Recipient]> {
+pub fn recipients_of<'a>(
+    entry: &OutboxEntry,
+    envelope: &'a Envelope,
+) -> Option<&'a [relay::Recipient]> {
     let count = entry.count().unwrap_or_else(|| together(envelope, entry.first()));
     let recipients = envelope.recipients.get(entry.first()..)?.get(..count)?;
     let (first, more) = recipients.split_first()?;
@@ -83,8 +91,12 @@ pub fn domain_of(address: &str) -> String {
 
 /// An envelope of whom nothing else is known.
 pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
-    let recipient =
-        |address: &String| relay::Recipient { number: 0, address: address.clone(), notify: None, original: None };
+    let recipient = |address: &String| relay::Recipient {
+        number: 0,
+        address: address.clone(),
+        notify: None,
+        original: None,
+    };
     Envelope {
         reverse_path: reverse_path.to_string(),
         recipients: together_by_kind(addresses.iter().map(recipient).collect()),
@@ -131,8 +143,10 @@ mod tests {
     fn an_entry_stands_for_the_recipients_that_it_says() {
         let addresses = ["a@far.test", "b@far.test", "c@far.test", "d@other.test"];
         let envelope = envelope_of("ada@here.test", &addresses.map(|address| address.to_string()));
-        let made: Vec<OutboxEntry> =
-            entries_for(AccountId::from_bits(1), &envelope).iter().filter_map(|one| one.entry).collect();
+        let made: Vec<OutboxEntry> = entries_for(AccountId::from_bits(1), &envelope)
+            .iter()
+            .filter_map(|one| one.entry)
+            .collect();
         assert_eq!(made, [OutboxEntry::submitted(0, 3), OutboxEntry::submitted(3, 1)]);
         let those = |first, count| {
             let recipients = recipients_of(&OutboxEntry::submitted(first, count), &envelope)?;

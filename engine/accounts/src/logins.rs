@@ -196,8 +196,13 @@ impl Logins {
             Some(account) => Verdict::Granted(account),
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
             None => {
-                if let Some(failures) = self.failures.as_mut().filter(|failures| failures.len() < FAILURES_MAX) {
-                    failures.push_back(FailedLogin { peer: attempt.peer, name: attempt.login.name.clone() });
+                if let Some(failures) =
+                    self.failures.as_mut().filter(|failures| failures.len() < FAILURES_MAX)
+                {
+                    failures.push_back(FailedLogin {
+                        peer: attempt.peer,
+                        name: attempt.login.name.clone(),
+                    });
                 }
                 Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now))
             }
@@ -223,9 +228,10 @@ impl Logins {
     pub fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
-            AttemptState::Hashing(_) | AttemptState::Proving | AttemptState::Verified(..) | AttemptState::Granted => {
-                true
-            }
+            AttemptState::Hashing(_)
+            | AttemptState::Proving
+            | AttemptState::Verified(..)
+            | AttemptState::Granted => true,
             AttemptState::TooMany | AttemptState::Refused => false,
         };
         if attempt.throttled == Throttled::Yes && is_undecided_or_right {
@@ -259,7 +265,12 @@ impl Logins {
     }
 
     /// A client has said who it is. What comes of that is decided in a later turn, which is given to the caller's session.
-    pub fn begin(&mut self, credentials: Credentials<'_>, caller: Caller, cx: &mut Context<'_>) -> Attempt {
+    pub fn begin(
+        &mut self,
+        credentials: Credentials<'_>,
+        caller: Caller,
+        cx: &mut Context<'_>,
+    ) -> Attempt {
         let throttled = match self.access.is_unthrottled(caller.address) {
             true => Throttled::No,
             false => Throttled::Yes,
@@ -283,7 +294,15 @@ impl Logins {
         if !matches!(state, AttemptState::Hashing(_)) {
             cx.connections.resume(frame);
         }
-        Attempt { login, proof, password_bytes, peer: caller.address, throttled, state, signature: None }
+        Attempt {
+            login,
+            proof,
+            password_bytes,
+            peer: caller.address,
+            throttled,
+            state,
+            signature: None,
+        }
     }
 
     /// Asks for the hash that decides a password, if it is not known to be right without one.
@@ -299,7 +318,9 @@ impl Logins {
             Some(known) if self.verified.contains(known.password_hash, password, cx.turn.now) => {
                 return AttemptState::Verified(known.id, PasswordMark::of(known.password_hash));
             }
-            Some(known) => HashTask::Check { password: password.into(), hash: known.password_hash.into() },
+            Some(known) => {
+                HashTask::Check { password: password.into(), hash: known.password_hash.into() }
+            }
             None => HashTask::Spend { password: password.into() },
         };
         let name = (throttled == Throttled::Yes).then(|| login.name.clone());
@@ -309,7 +330,12 @@ impl Logins {
 
     /// Which account a hash that was computed lets in. A password that was changed meanwhile is not
     /// right any more.
-    fn let_in_by(&mut self, login: &Login, result: &JobResult, cx: &Context<'_>) -> Option<AccountId> {
+    fn let_in_by(
+        &mut self,
+        login: &Login,
+        result: &JobResult,
+        cx: &Context<'_>,
+    ) -> Option<AccountId> {
         let JobResult::Right { password, hash } = result else { return None };
         let known = cx.store.account(login.account?).filter(|known| known.password_hash == hash)?;
         self.verified.insert(hash, password, cx.turn.now);
@@ -318,12 +344,19 @@ impl Logins {
 
     /// The attempt's turn has come, if it still waits for one: its hash is computed, or it needs
     /// none.
-    pub fn decide(&mut self, attempt: &mut Attempt, caller: Caller, cx: &mut Context<'_>) -> Option<Decision> {
+    pub fn decide(
+        &mut self,
+        attempt: &mut Attempt,
+        caller: Caller,
+        cx: &mut Context<'_>,
+    ) -> Option<Decision> {
         let now = cx.turn.now;
         let verdict = match attempt.state {
             AttemptState::Refused | AttemptState::Granted => return None,
             AttemptState::TooMany => return Some(Decision::TooMany),
-            AttemptState::Verified(account, mark) if is_password(account, mark, cx.store) => Verdict::Granted(account),
+            AttemptState::Verified(account, mark) if is_password(account, mark, cx.store) => {
+                Verdict::Granted(account)
+            }
             // The password has changed since.
             AttemptState::Verified(..) => self.verdict(attempt, None, now),
             AttemptState::Hashing(number) => {

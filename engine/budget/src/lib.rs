@@ -109,7 +109,12 @@ impl MemoryBudget {
     /// The holder at `address` keeps `bytes` from now on.
     ///
     /// Errors: that is more than its share. Nothing has changed.
-    pub fn charge(&mut self, charge: &mut Charge, address: IpAddr, bytes: usize) -> Result<(), Overdrawn> {
+    pub fn charge(
+        &mut self,
+        charge: &mut Charge,
+        address: IpAddr,
+        bytes: usize,
+    ) -> Result<(), Overdrawn> {
         let bytes = u32::try_from(bytes).map_err(|_| Overdrawn)?;
         let before = charge.lent();
         let after = bytes.saturating_sub(charge.least) as usize;
@@ -140,7 +145,8 @@ impl MemoryBudget {
     pub fn is_above_share(&self, charge: &Charge, address: IpAddr) -> bool {
         let [of_address, of_network] = self.places(address);
         let free = self.free();
-        charge.lent() > 0 && (self.holding(of_network) > free || self.holding(of_address) > free / 2)
+        charge.lent() > 0
+            && (self.holding(of_network) > free || self.holding(of_address) > free / 2)
     }
 
     /// The holder at `address` keeps nothing any more.
@@ -156,7 +162,8 @@ impl MemoryBudget {
 
     /// The most that whatever is counted in these places can hold.
     fn holding(&self, places: Places) -> usize {
-        let counters = self.rows.iter().zip(places).map(|(row, place)| row.get(place).copied().unwrap_or(0));
+        let counters =
+            self.rows.iter().zip(places).map(|(row, place)| row.get(place).copied().unwrap_or(0));
         counters.min().unwrap_or(0) as usize
     }
 

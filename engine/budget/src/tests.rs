@@ -26,7 +26,10 @@ fn v6(site: u16, subnet: u16, host: u16) -> IpAddr {
 }
 
 /// How many bytes holders at these addresses can be lent in pieces, one after the other.
-fn take_all(budget: &mut MemoryBudget, addresses: impl Iterator<Item = IpAddr>) -> (usize, Vec<(IpAddr, Charge)>) {
+fn take_all(
+    budget: &mut MemoryBudget,
+    addresses: impl Iterator<Item = IpAddr>,
+) -> (usize, Vec<(IpAddr, Charge)>) {
     let mut holders = Vec::new();
     for address in addresses {
         let mut charge = Charge::new(0);
@@ -58,9 +61,10 @@ fn one_address_leaves_two_thirds_of_the_pool() {
 
 #[test]
 fn one_network_leaves_half_of_the_pool() {
-    for addresses in
-        [(0..=255).map(|host| v4(1, host)).collect::<Vec<_>>(), (0..256).map(|net| v6(1, net, 1)).collect()]
-    {
+    for addresses in [
+        (0..=255).map(|host| v4(1, host)).collect::<Vec<_>>(),
+        (0..256).map(|net| v6(1, net, 1)).collect(),
+    ] {
         let mut budget = budget();
         let (taken, _) = take_all(&mut budget, addresses.into_iter());
         assert!(taken > POOL / 2 - 2048 && taken <= POOL / 2, "{taken}");
@@ -72,7 +76,10 @@ fn an_ipv6_subnet_counts_as_one_address() {
     let mut budget = budget();
     let (taken, _) = take_all(&mut budget, (0..1000).map(|host| v6(1, 7, host)));
     assert!(taken <= POOL / 3, "{taken}");
-    let (mapped, _) = take_all(&mut budget, [IpAddr::V6(Ipv4Addr::new(203, 0, 1, 1).to_ipv6_mapped())].into_iter());
+    let (mapped, _) = take_all(
+        &mut budget,
+        [IpAddr::V6(Ipv4Addr::new(203, 0, 1, 1).to_ipv6_mapped())].into_iter(),
+    );
     let (again, _) = take_all(&mut budget, [v4(1, 1)].into_iter());
     assert!(mapped > 0 && again == 0, "an address mapped into IPv6 is the same address");
 }
@@ -84,10 +91,12 @@ fn a_newcomer_finds_room_however_many_networks_take_all() {
         let mut all = Vec::new();
         // They take what they get again and again, and some are ended whenever the pool is short.
         for round in 0..20 {
-            let (_, mut holders) = take_all(&mut budget, (0..networks).map(|network| v4(network, round)));
+            let (_, mut holders) =
+                take_all(&mut budget, (0..networks).map(|network| v4(network, round)));
             all.append(&mut holders);
             while budget.is_short()
-                && let Some(place) = all.iter().position(|(address, charge)| budget.is_above_share(charge, *address))
+                && let Some(place) =
+                    all.iter().position(|(address, charge)| budget.is_above_share(charge, *address))
             {
                 let (address, mut charge) = all.swap_remove(place);
                 budget.release(&mut charge, address);
@@ -95,7 +104,11 @@ fn a_newcomer_finds_room_however_many_networks_take_all() {
         }
         let mut newcomer = Charge::new(0);
         let wanted = POOL / (4 * (usize::from(networks) + 1));
-        assert_eq!(budget.charge(&mut newcomer, v4(9999, 1), wanted), Ok(()), "beside {networks} networks");
+        assert_eq!(
+            budget.charge(&mut newcomer, v4(9999, 1), wanted),
+            Ok(()),
+            "beside {networks} networks"
+        );
         assert!(!budget.is_above_share(&newcomer, v4(9999, 1)));
     }
 }
@@ -145,7 +158,8 @@ fn few_networks_are_counted_for_what_others_hold() {
 fn sums_are_right_whatever_holders_do() {
     let mut state = 7_u64;
     let mut roll = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     let mut budget = budget();
@@ -154,7 +168,8 @@ fn sums_are_right_whatever_holders_do() {
         match roll(4) {
             0 => holders.push((v4(roll(5) as u16, roll(3) as u8), Charge::new(LEAST))),
             1 if !holders.is_empty() => {
-                let (address, mut charge) = holders.swap_remove(roll(holders.len() as u64) as usize);
+                let (address, mut charge) =
+                    holders.swap_remove(roll(holders.len() as u64) as usize);
                 budget.release(&mut charge, address);
             }
             _ if !holders.is_empty() => {
@@ -164,7 +179,10 @@ fn sums_are_right_whatever_holders_do() {
                 let would = budget.would_grant(charge, *address, wanted);
                 let is_granted = budget.charge(charge, *address, wanted).is_ok();
                 assert_eq!(would, is_granted);
-                assert!(is_granted || wanted > before.max(LEAST as usize), "only growth is refused");
+                assert!(
+                    is_granted || wanted > before.max(LEAST as usize),
+                    "only growth is refused"
+                );
                 assert_eq!(charge.bytes(), if is_granted { wanted } else { before });
             }
             _ => {}

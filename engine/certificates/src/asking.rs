@@ -44,7 +44,8 @@ impl Wish {
             return Err(Reply::text(Status::Forbidden, "over TLS alone\n".into()));
         }
         let wish = if question.method == Method::Put { Wish::Replace } else { Wish::Read };
-        let (name, password) = question.authorization.and_then(http::credentials).ok_or_else(unknown)?;
+        let (name, password) =
+            question.authorization.and_then(http::credentials).ok_or_else(unknown)?;
         Ok((wish, name, password))
     }
 }

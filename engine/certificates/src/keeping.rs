@@ -19,7 +19,12 @@ const REMOVED: Continuation = Continuation { frame: FRAME, entry: Point::Removed
 
 impl Certificates {
     /// A certificate was sent: it begins to be kept, unless something is wrong with it.
-    pub(super) fn begin_keeping(&mut self, upload: Upload, account: AccountId, cx: &mut Context<'_>) {
+    pub(super) fn begin_keeping(
+        &mut self,
+        upload: Upload,
+        account: AccountId,
+        cx: &mut Context<'_>,
+    ) {
         let now = cx.turn.wall;
         let checked = read(&upload.pem).and_then(|certificate| {
             certificate.check(now).map_err(|error| error.to_string())?;
@@ -32,7 +37,8 @@ impl Certificates {
         match cx.store.own.store.begin(&[Recipient::inbox(account)]) {
             Err(refusal) => self.refused(&upload, refusal, cx),
             Ok(letter) => {
-                self.expect = Expect::Kept(Box::new(Keeping { upload, account, letter, taken: 0, next }));
+                self.expect =
+                    Expect::Kept(Box::new(Keeping { upload, account, letter, taken: 0, next }));
                 self.keep_on(cx);
             }
         }
@@ -40,7 +46,9 @@ impl Certificates {
 
     /// Gives the store as much as it takes, and when that is all, has it kept.
     fn keep_on(&mut self, cx: &mut Context<'_>) {
-        let Expect::Kept(keeping) = &mut self.expect else { unreachable!("no certificate is being kept") };
+        let Expect::Kept(keeping) = &mut self.expect else {
+            unreachable!("no certificate is being kept")
+        };
         let store = &mut cx.store.own.store;
         let rest = keeping.upload.pem.get(keeping.taken..).unwrap_or_default();
         let letter = keeping.letter;
@@ -90,7 +98,9 @@ impl Certificates {
             entry.origin = Origin::Letter(uid);
             let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
             let names = names.collect::<Vec<_>>().join(", ");
-            cx.console.print(format_args!("tls: there is a new certificate for {names}, valid until {until}"));
+            cx.console.print(format_args!(
+                "tls: there is a new certificate for {names}, valid until {until}"
+            ));
         }
         let next = Arc::new(next);
         self.show(Arc::clone(&next), cx);
@@ -101,7 +111,9 @@ impl Certificates {
 
     /// So many other cores were told what to show.
     pub fn others_are_told(&mut self, others: usize, cx: &mut Context<'_>) {
-        let Expect::Shown(rollout) = &mut self.expect else { unreachable!("no new certificate is shown") };
+        let Expect::Shown(rollout) = &mut self.expect else {
+            unreachable!("no new certificate is shown")
+        };
         rollout.others_are_told(others);
         self.answer_when_shown(cx);
     }

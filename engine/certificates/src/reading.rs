@@ -32,7 +32,8 @@ pub enum ReadSoFar {
 impl Certificates {
     /// Whether a part of a stored certificate is to be read now.
     pub fn is_to_be_read(&self, now: Instant) -> bool {
-        let waits = |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
+        let waits =
+            |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
         matches!(&self.expect, Expect::Letters(reading) if !waits(reading))
     }
 
@@ -46,7 +47,9 @@ impl Certificates {
     /// What was kept in former lives is to be read, if there is TLS.
     pub fn begin_reading(&mut self, cx: &Context<'_>) {
         let store = &cx.store.own.store;
-        let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().is_there()) else { return };
+        let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().is_there()) else {
+            return;
+        };
         let letters = store.messages(account, INBOX);
         let letter = |letter: store::MessageInfo| Letter {
             uid: letter.uid,
@@ -54,7 +57,14 @@ impl Certificates {
             date: letter.internal_date,
         };
         let letters = letters.map(letter).collect();
-        let reading = Reading { account, letters, pem: Vec::new(), is_under_way: false, failed: 0, again: None };
+        let reading = Reading {
+            account,
+            letters,
+            pem: Vec::new(),
+            is_under_way: false,
+            failed: 0,
+            again: None,
+        };
         self.expect = Expect::Letters(Box::new(reading));
     }
 
@@ -109,19 +119,26 @@ impl Certificates {
 
     /// The stored certificates that are being read.
     fn reading(&mut self) -> &mut Reading {
-        let Expect::Letters(reading) = &mut self.expect else { unreachable!("nothing is being read") };
+        let Expect::Letters(reading) = &mut self.expect else {
+            unreachable!("nothing is being read")
+        };
         reading
     }
 
     fn letter_is_read(&mut self, cx: &mut Context<'_>) {
         let reading = self.reading();
         let pem = core::mem::take(&mut reading.pem);
-        let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else { unreachable!("one was read") };
-        let next = read(&pem)
-            .and_then(|certificate| self.shown.with(Entry { certificate, since: date, origin: Origin::Letter(uid) }));
+        let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else {
+            unreachable!("one was read")
+        };
+        let next = read(&pem).and_then(|certificate| {
+            self.shown.with(Entry { certificate, since: date, origin: Origin::Letter(uid) })
+        });
         match next {
             Ok(next) => self.show(Arc::new(next), cx),
-            Err(why) => cx.console.print(format_args!("tls: a certificate that was sent does not count: {why}")),
+            Err(why) => cx
+                .console
+                .print(format_args!("tls: a certificate that was sent does not count: {why}")),
         }
     }
 
@@ -131,6 +148,7 @@ impl Certificates {
         reading.pem.clear();
         let lost = reading.letters.pop_front().filter(|_| refusal == Refusal::Unreadable);
         self.unread.extend(lost.map(|letter| letter.uid));
-        cx.console.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
+        cx.console
+            .print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
     }
 }

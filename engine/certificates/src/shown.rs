@@ -73,9 +73,12 @@ impl Shown {
     pub(super) fn with(&self, new: Entry) -> Result<Shown, String> {
         let is_newer = |own: &Entry| own.origin == Origin::Configuration && own.since > new.since;
         if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
-            return Err("the configuration has one for the same names whose validity began later".into());
+            return Err(
+                "the configuration has one for the same names whose validity began later".into()
+            );
         }
-        let shares = |own: &Entry| !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate);
+        let shares =
+            |own: &Entry| !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate);
         let stays = |own: &&Entry| is_newer(own) || !new.certificate.covers(&own.certificate);
         let place = self.all.iter().position(shares).unwrap_or(self.all.len());
         let (before, behind) = self.all.split_at_checked(place).unwrap_or_default();
@@ -106,7 +109,11 @@ pub fn described(certificates: &[Certificate]) -> String {
         let (until, fingerprint) = (Day(certificate.valid_until()), certificate.fingerprint());
         let separator = if text.is_empty() { "" } else { "\n" };
         // Writing to a string does not fail.
-        let _ = write!(text, "{separator}names: {}\nvalid until: {until}\nSHA-256: {fingerprint}\n", names.join(", "));
+        let _ = write!(
+            text,
+            "{separator}names: {}\nvalid until: {until}\nSHA-256: {fingerprint}\n",
+            names.join(", ")
+        );
     }
     text
 }
@@ -117,7 +124,10 @@ pub fn described(certificates: &[Certificate]) -> String {
 pub(super) fn read(pem: &[u8]) -> Result<Certificate, String> {
     let certificate = Certificate::parse(pem, pem).map_err(|error| error.to_string())?;
     if certificate.names().next().is_none() {
-        return Err("the certificate is for no name: no DNS name is among its subject's alternative names".into());
+        return Err(
+            "the certificate is for no name: no DNS name is among its subject's alternative names"
+                .into(),
+        );
     }
     Ok(certificate)
 }

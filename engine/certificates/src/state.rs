@@ -123,13 +123,17 @@ pub(super) struct Letter {
 impl Certificates {
     /// `configured`: the one for all other names first.
     pub fn new(core: CoreId, configured: Vec<Certificate>) -> Certificates {
-        let expiry = if core == CoreId::FIRST { Expiry::of(&configured) } else { Expiry::default() };
+        let expiry =
+            if core == CoreId::FIRST { Expiry::of(&configured) } else { Expiry::default() };
         let entry = |certificate: Certificate| Entry {
             since: certificate.valid_from(),
             certificate,
             origin: Origin::Configuration,
         };
-        let shown = Shown { version: ListVersion::default(), all: configured.into_iter().map(entry).collect() };
+        let shown = Shown {
+            version: ListVersion::default(),
+            all: configured.into_iter().map(entry).collect(),
+        };
         Certificates {
             core,
             shown: Arc::new(shown),

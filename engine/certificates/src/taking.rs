@@ -27,7 +27,10 @@ impl Certificates {
     pub(super) fn take_up(&mut self, cx: &mut Context<'_>) {
         while self.uploads.len() > UPLOADS_MAX {
             let Some(upload) = self.uploads.pop_back() else { return };
-            self.answer_upload(upload.ticket, Err((Obstacle::Later, "too many at a time\n".into())));
+            self.answer_upload(
+                upload.ticket,
+                Err((Obstacle::Later, "too many at a time\n".into())),
+            );
         }
         if !self.can_take_up() {
             return;
@@ -38,8 +41,12 @@ impl Certificates {
                 let why = "the machine has no account to keep it in\n";
                 self.answer_upload(upload.ticket, Err((Obstacle::Later, why.into())));
             }
-            Some(account) if cx.store.owner(account) == self.core => self.begin_keeping(upload, account, cx),
-            Some(account) => self.events.push_back(Event::Upload(cx.store.owner(account), Box::new(upload))),
+            Some(account) if cx.store.owner(account) == self.core => {
+                self.begin_keeping(upload, account, cx)
+            }
+            Some(account) => {
+                self.events.push_back(Event::Upload(cx.store.owner(account), Box::new(upload)))
+            }
         }
     }
 

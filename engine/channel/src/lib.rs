@@ -117,7 +117,9 @@ pub fn links<M: Send>(cores: u8, mut places: impl FnMut() -> usize) -> (Links<M>
             let (to_low, from_high) = rings::ring(places());
             let ends = [(low, high, to_high, from_high), (high, low, to_low, from_low)];
             for (own, other, sender, receiver) in ends {
-                let Some(links) = all.get_mut(usize::from(own)) else { unreachable!("a core above the last one") };
+                let Some(links) = all.get_mut(usize::from(own)) else {
+                    unreachable!("a core above the last one")
+                };
                 links.links.push(Link::new(CoreId(other), sender, receiver));
             }
         }
@@ -233,7 +235,11 @@ impl<M> Links<M> {
     ///
     /// `next`: what else there is for a core, of a class, behind what was told. `wake`: something
     /// was sent to this core.
-    pub fn post(&mut self, mut next: impl FnMut(CoreId, Class) -> Option<M>, mut wake: impl FnMut(CoreId)) {
+    pub fn post(
+        &mut self,
+        mut next: impl FnMut(CoreId, Class) -> Option<M>,
+        mut wake: impl FnMut(CoreId),
+    ) {
         for link in &mut self.links {
             if link.is_over {
                 // What has no queue here ends here too.
@@ -261,7 +267,8 @@ impl<M> Link<M> {
             let mut left = class.per_turn();
             while left > 0
                 && self.sender.has_room()
-                && let Some(message) = self.waiting.of(class).pop_front().or_else(|| next(self.core, class))
+                && let Some(message) =
+                    self.waiting.of(class).pop_front().or_else(|| next(self.core, class))
             {
                 let sent = self.sender.send(message);
                 assert!(sent.is_ok(), "a ring that has room takes a message");
@@ -283,12 +290,20 @@ impl<M> Waiting<M> {
     }
 
     fn is_empty(&self) -> bool {
-        self.control.is_empty() && self.answer.is_empty() && self.bulk.is_empty() && self.hearsay.is_empty()
+        self.control.is_empty()
+            && self.answer.is_empty()
+            && self.bulk.is_empty()
+            && self.hearsay.is_empty()
     }
 }
 
 impl<M> Default for Waiting<M> {
     fn default() -> Waiting<M> {
-        Waiting { control: VecDeque::new(), answer: VecDeque::new(), bulk: VecDeque::new(), hearsay: VecDeque::new() }
+        Waiting {
+            control: VecDeque::new(),
+            answer: VecDeque::new(),
+            bulk: VecDeque::new(),
+            hearsay: VecDeque::new(),
+        }
     }
 }

@@ -21,7 +21,9 @@ fn received(links: &mut Links<u32>) -> Vec<u32> {
 #[test]
 fn urgent_messages_overtake_others_and_each_class_keeps_its_order() {
     let (mut one, mut other) = pair(16);
-    for (class, message) in [(Class::Hearsay, 30), (Class::Bulk, 20), (Class::Answer, 10), (Class::Control, 0)] {
+    for (class, message) in
+        [(Class::Hearsay, 30), (Class::Bulk, 20), (Class::Answer, 10), (Class::Control, 0)]
+    {
         one.tell(OTHER, class, message);
         one.tell(OTHER, class, message + 1);
     }
@@ -35,7 +37,10 @@ fn what_is_pulled_goes_behind_what_was_told_in_its_class() {
     one.tell(OTHER, Class::Bulk, 3);
     one.tell(OTHER, Class::Control, 1);
     let mut pulled = [(Class::Control, 2), (Class::Bulk, 4)].into_iter().peekable();
-    one.post(|_, class| pulled.next_if(|(own, _)| *own == class).map(|(_, message)| message), |_| {});
+    one.post(
+        |_, class| pulled.next_if(|(own, _)| *own == class).map(|(_, message)| message),
+        |_| {},
+    );
     assert_eq!(received(&mut other), [1, 2, 3, 4]);
 }
 
@@ -66,7 +71,8 @@ fn a_full_ring_keeps_messages_waiting_and_loses_none() {
 #[test]
 fn requests_without_a_reply_are_bounded_on_each_link() {
     let (mut one, _other) = pair(2);
-    (0..CREDITS).for_each(|number| assert_eq!(one.ask(OTHER, Class::Answer, number as u32), Ok(())));
+    (0..CREDITS)
+        .for_each(|number| assert_eq!(one.ask(OTHER, Class::Answer, number as u32), Ok(())));
     assert_eq!(one.ask(OTHER, Class::Answer, 7), Err(7));
     one.answered(OTHER);
     assert_eq!(one.ask(OTHER, Class::Answer, 8), Ok(()));

@@ -181,7 +181,12 @@ impl Compute {
     }
 
     /// Asks for a hash. The frame is resumed when the result is there.
-    pub fn ask_hash(&mut self, continuation: Continuation, applicant: Applicant, task: HashTask) -> JobNumber {
+    pub fn ask_hash(
+        &mut self,
+        continuation: Continuation,
+        applicant: Applicant,
+        task: HashTask,
+    ) -> JobNumber {
         let (core, waiting) = self.place(continuation);
         let job = HashJob { waiting, applicant, task };
         match core {
@@ -193,12 +198,19 @@ impl Compute {
 
     /// Asks for a signature over `signed`. `key`: the key's number. The frame is resumed when the
     /// signature is there.
-    pub fn ask_signature(&mut self, continuation: Continuation, signed: Vec<u8>, key: usize) -> JobNumber {
+    pub fn ask_signature(
+        &mut self,
+        continuation: Continuation,
+        signed: Vec<u8>,
+        key: usize,
+    ) -> JobNumber {
         let (core, waiting) = self.place(continuation);
         let job = SignatureJob { waiting, signed, key };
         match core {
             None => self.signatures.push_back(job),
-            Some(core) => self.messages.push_back((core, JobMessage::SignatureAsked(Box::new(job)))),
+            Some(core) => {
+                self.messages.push_back((core, JobMessage::SignatureAsked(Box::new(job))))
+            }
         }
         waiting.number
     }
@@ -287,7 +299,9 @@ impl Compute {
 
     /// Computes the next signature, which takes up to some milliseconds. False: there is none.
     pub fn compute_signature(&mut self) -> bool {
-        let Some(SignatureJob { waiting, signed, key }) = self.signatures.pop_front() else { return false };
+        let Some(SignatureJob { waiting, signed, key }) = self.signatures.pop_front() else {
+            return false;
+        };
         let signature = self.keys.get(key).and_then(|key| key.sign(&signed).ok());
         self.computed(waiting, JobResult::Signed(signature));
         true
@@ -345,7 +359,12 @@ impl Compute {
 
     /// The next hash to compute, if one may be computed now. `is_quiet`: the core has nothing else
     /// to do.
-    fn next_hash(&mut self, throttle: &Throttle, now: Instant, is_quiet: bool) -> Option<(Waiting, HashTask)> {
+    fn next_hash(
+        &mut self,
+        throttle: &Throttle,
+        now: Instant,
+        is_quiet: bool,
+    ) -> Option<(Waiting, HashTask)> {
         if self.hashes.is_empty() || now < self.rests_until && !is_quiet {
             return None;
         }

@@ -52,7 +52,11 @@ fn a_client_without_failures_is_not_behind_a_flood() {
     ask(&mut jobs, 200, address(2, 1), "grace");
     ask(&mut jobs, 201, address(3, 1), "ada");
     let turns: Vec<usize> = (0..4).filter_map(|_| compute(&mut jobs, &throttle)).collect();
-    assert_eq!(turns, [200, 201, 0, 1], "other networks come first, and one account's failures count little");
+    assert_eq!(
+        turns,
+        [200, 201, 0, 1],
+        "other networks come first, and one account's failures count little"
+    );
 }
 
 #[test]

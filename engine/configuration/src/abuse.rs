@@ -93,9 +93,10 @@ fn greeting_delay(section: &Section<'_, '_>) -> Result<Micros, ConfigurationErro
     let Some(item) = section.optional("greeting_delay") else { return Ok(GREETING_DELAY) };
     let Span(delay) = item.parsed()?;
     if delay > GREETING_DELAY_MAX {
-        return Err(
-            item.error("clients do not wait so long", format_args!("at most {} s", GREETING_DELAY_MAX.as_secs()))
-        );
+        return Err(item.error(
+            "clients do not wait so long",
+            format_args!("at most {} s", GREETING_DELAY_MAX.as_secs()),
+        ));
     }
     Ok(delay)
 }
@@ -115,7 +116,10 @@ fn limits(section: &Section<'_, '_>) -> Result<StrangerLimits, ConfigurationErro
 
 fn trusted_arc(section: &Section<'_, '_>) -> Result<Vec<HostName>, ConfigurationError> {
     let Some(item) = section.optional("trusted_arc") else { return Ok(Vec::new()) };
-    parsed_once(&item.list(SEALERS_MAX, "a list of domain names, such as [\"lists.example.org\"]")?, "a domain")
+    parsed_once(
+        &item.list(SEALERS_MAX, "a list of domain names, such as [\"lists.example.org\"]")?,
+        "a domain",
+    )
 }
 
 fn lists(section: &Section<'_, '_>, key: &str) -> Result<Vec<HostName>, ConfigurationError> {

@@ -20,20 +20,34 @@ pub struct CertificateFiles {
     pub line: usize,
 }
 
-pub(super) fn certificates(root: &Section<'_, '_>) -> Result<Vec<CertificateFiles>, ConfigurationError> {
+pub(super) fn certificates(
+    root: &Section<'_, '_>,
+) -> Result<Vec<CertificateFiles>, ConfigurationError> {
     root.sections("tls", CERTIFICATES_MAX)?.iter().map(files).collect()
 }
 
 fn files(section: &Section<'_, '_>) -> Result<CertificateFiles, ConfigurationError> {
     section.refuse_unknown(&["certificate", "key"])?;
     Ok(CertificateFiles {
-        certificate: name(section, "certificate", "the file of a certificate, such as \"cert.pem\"")?,
-        key: name(section, "key", "the file of the certificate's private key, such as \"key.pem\"")?,
+        certificate: name(
+            section,
+            "certificate",
+            "the file of a certificate, such as \"cert.pem\"",
+        )?,
+        key: name(
+            section,
+            "key",
+            "the file of the certificate's private key, such as \"key.pem\"",
+        )?,
         line: section.line(),
     })
 }
 
-fn name(section: &Section<'_, '_>, key: &str, expected: &str) -> Result<String, ConfigurationError> {
+fn name(
+    section: &Section<'_, '_>,
+    key: &str,
+    expected: &str,
+) -> Result<String, ConfigurationError> {
     let item = section.required(key, expected)?;
     match item.string(expected)? {
         "" => Err(item.error("the name of the file is empty", expected)),

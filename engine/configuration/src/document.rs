@@ -24,20 +24,27 @@ pub(super) struct Document<'t> {
 impl<'t> Document<'t> {
     /// Errors: what the TOML parser found first.
     pub(super) fn parse(text: &'t str) -> Result<Document<'t>, ConfigurationError> {
-        let table = DeTable::parse(text).map_err(|error| syntax_error(text, error.message(), error.span()))?;
+        let table = DeTable::parse(text)
+            .map_err(|error| syntax_error(text, error.message(), error.span()))?;
         Ok(Document { text, table })
     }
 
     /// The keys outside of any section.
     pub(super) fn root(&self) -> Section<'_, 't> {
-        Section { text: self.text, at: self.text.len(), name: "the file", table: self.table.get_ref() }
+        Section {
+            text: self.text,
+            at: self.text.len(),
+            name: "the file",
+            table: self.table.get_ref(),
+        }
     }
 }
 
 /// The parser's message is one line of the form `WHAT, expected EXPECTED`.
 fn syntax_error(text: &str, message: &str, span: Option<Range<usize>>) -> ConfigurationError {
     let at = span.map_or(text.len(), |span| span.start);
-    let (what, expected) = message.split_once(", expected ").unwrap_or((message, "well-formed TOML"));
+    let (what, expected) =
+        message.split_once(", expected ").unwrap_or((message, "well-formed TOML"));
     ConfigurationError::new(text, at, what, expected)
 }
 
@@ -74,18 +81,31 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// Errors: `key` is missing.
-    pub(super) fn required(&self, key: &str, expected: &str) -> Result<Item<'a, 't>, ConfigurationError> {
-        self.optional(key).ok_or_else(|| self.error(format_args!("`{key}` is missing in {}", self.name), expected))
+    pub(super) fn required(
+        &self,
+        key: &str,
+        expected: &str,
+    ) -> Result<Item<'a, 't>, ConfigurationError> {
+        self.optional(key).ok_or_else(|| {
+            self.error(format_args!("`{key}` is missing in {}", self.name), expected)
+        })
     }
 
     /// The table `[name]`, if it is there. Errors: `name` is not a table.
-    pub(super) fn section(&self, name: &'a str) -> Result<Option<Section<'a, 't>>, ConfigurationError> {
+    pub(super) fn section(
+        &self,
+        name: &'a str,
+    ) -> Result<Option<Section<'a, 't>>, ConfigurationError> {
         let Some(item) = self.optional(name) else { return Ok(None) };
         item.section(name, &format!("a section `[{name}]`")).map(Some)
     }
 
     /// The tables `[[name]]`, at most `most` of them. Errors: `name` is anything else.
-    pub(super) fn sections(&self, name: &'a str, most: usize) -> Result<Vec<Section<'a, 't>>, ConfigurationError> {
+    pub(super) fn sections(
+        &self,
+        name: &'a str,
+        most: usize,
+    ) -> Result<Vec<Section<'a, 't>>, ConfigurationError> {
         let Some(item) = self.optional(name) else { return Ok(Vec::new()) };
         let expected = format!("sections `[[{name}]]`");
         item.list(most, &expected)?.iter().map(|item| item.section(name, &expected)).collect()
@@ -97,12 +117,18 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// An error about the section as a whole.
-    pub(super) fn error(&self, what: impl fmt::Display, expected: impl ToString) -> ConfigurationError {
+    pub(super) fn error(
+        &self,
+        what: impl fmt::Display,
+        expected: impl ToString,
+    ) -> ConfigurationError {
         ConfigurationError::new(self.text, self.at, what, expected)
     }
 
     /// The parser keeps keys by name; errors are told in the order of the file.
-    fn keys_in_order(&self) -> Vec<(&'a Spanned<alloc::borrow::Cow<'t, str>>, &'a Spanned<DeValue<'t>>)> {
+    fn keys_in_order(
+        &self,
+    ) -> Vec<(&'a Spanned<alloc::borrow::Cow<'t, str>>, &'a Spanned<DeValue<'t>>)> {
         let mut keys: Vec<_> = self.table.iter().collect();
         keys.sort_by_key(|(key, _)| key.span().start);
         keys
@@ -120,7 +146,8 @@ impl<'a, 't> Item<'a, 't> {
     /// Parses a string into a value. Errors: not a string, or not of the value's form.
     pub(super) fn parsed<T: Value>(&self) -> Result<T, ConfigurationError> {
         let text = self.string(T::FORM)?;
-        T::parse(text).map_err(|what| self.error(format_args!("`{}`: {what}", shortened(text)), T::FORM))
+        T::parse(text)
+            .map_err(|what| self.error(format_args!("`{}`: {what}", shortened(text)), T::FORM))
     }
 
     /// Errors: not a string.
@@ -130,7 +157,13 @@ impl<'a, 't> Item<'a, 't> {
 
     /// A whole number without a sign, if it is one.
     pub(super) fn integer(&self) -> Option<u64> {
-        self.value.get_ref().as_integer().filter(|number| number.radix() == 10)?.as_str().parse().ok()
+        self.value
+            .get_ref()
+            .as_integer()
+            .filter(|number| number.radix() == 10)?
+            .as_str()
+            .parse()
+            .ok()
     }
 
     /// Whether it is this word.
@@ -147,23 +180,38 @@ impl<'a, 't> Item<'a, 't> {
     pub(super) fn count(&self) -> Result<u16, ConfigurationError> {
         const EXPECTED: &str = "a number from 1 to 65535";
         let number = self.value.get_ref().as_integer().ok_or_else(|| self.wrong_type(EXPECTED))?;
-        let count = u16::from_str_radix(number.as_str(), number.radix()).ok().filter(|count| *count > 0);
+        let count =
+            u16::from_str_radix(number.as_str(), number.radix()).ok().filter(|count| *count > 0);
         count.ok_or_else(|| self.error(format_args!("{number} is out of range"), EXPECTED))
     }
 
     /// Errors: not a list, or more than `most` items.
-    pub(super) fn list(&self, most: usize, expected: &str) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
+    pub(super) fn list(
+        &self,
+        most: usize,
+        expected: &str,
+    ) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
         let array = self.value.get_ref().as_array().ok_or_else(|| self.wrong_type(expected))?;
         let items: Vec<_> = array.iter().map(|value| Item { text: self.text, value }).collect();
         match items.get(most) {
             None => Ok(items),
-            Some(beyond) => Err(beyond.error("this is one too many", format_args!("at most {most}"))),
+            Some(beyond) => {
+                Err(beyond.error("this is one too many", format_args!("at most {most}")))
+            }
         }
     }
 
     /// The items of a list, or the value itself as the only one. Errors: more than `most` items.
-    pub(super) fn one_or_several(&self, most: usize, expected: &str) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
-        if self.value.get_ref().is_array() { self.list(most, expected) } else { Ok(Vec::from([*self])) }
+    pub(super) fn one_or_several(
+        &self,
+        most: usize,
+        expected: &str,
+    ) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
+        if self.value.get_ref().is_array() {
+            self.list(most, expected)
+        } else {
+            Ok(Vec::from([*self]))
+        }
     }
 
     /// The line in which it begins, counted from 1.
@@ -172,11 +220,19 @@ impl<'a, 't> Item<'a, 't> {
     }
 
     /// An error at this value.
-    pub(super) fn error(&self, what: impl fmt::Display, expected: impl ToString) -> ConfigurationError {
+    pub(super) fn error(
+        &self,
+        what: impl fmt::Display,
+        expected: impl ToString,
+    ) -> ConfigurationError {
         ConfigurationError::new(self.text, self.value.span().start, what, expected)
     }
 
-    fn section(&self, name: &'a str, expected: &str) -> Result<Section<'a, 't>, ConfigurationError> {
+    fn section(
+        &self,
+        name: &'a str,
+        expected: &str,
+    ) -> Result<Section<'a, 't>, ConfigurationError> {
         let table = self.value.get_ref().as_table().ok_or_else(|| self.wrong_type(expected))?;
         Ok(Section { text: self.text, at: self.value.span().start, name, table })
     }

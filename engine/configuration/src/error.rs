@@ -18,11 +18,22 @@ pub struct ConfigurationError {
 
 impl ConfigurationError {
     /// `at`: byte offset in `text`; past its end means the end.
-    pub(super) fn new(text: &str, at: usize, what: impl ToString, expected: impl ToString) -> ConfigurationError {
+    pub(super) fn new(
+        text: &str,
+        at: usize,
+        what: impl ToString,
+        expected: impl ToString,
+    ) -> ConfigurationError {
         let before = text.get(..at).unwrap_or(text);
         let line = before.matches('\n').count().saturating_add(1);
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count().saturating_add(1);
-        ConfigurationError { line, column, what: printable(&what.to_string()), expected: expected.to_string() }
+        let column =
+            before.rsplit('\n').next().unwrap_or_default().chars().count().saturating_add(1);
+        ConfigurationError {
+            line,
+            column,
+            what: printable(&what.to_string()),
+            expected: expected.to_string(),
+        }
     }
 }
 
@@ -42,7 +53,11 @@ fn printable(what: &str) -> String {
 /// `LINE:COLUMN: WHAT; expected EXPECTED`, so that the name of the file may stand before it.
 impl fmt::Display for ConfigurationError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}: {}; expected {}", self.line, self.column, self.what, self.expected)
+        write!(
+            formatter,
+            "{}:{}: {}; expected {}",
+            self.line, self.column, self.what, self.expected
+        )
     }
 }
 

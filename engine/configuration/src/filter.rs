@@ -49,7 +49,10 @@ impl fmt::Debug for Filter {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Filter { place, timeout, when_away, .. } = self;
         let mut out = out.debug_struct("Filter");
-        out.field("place", place).field("timeout", timeout).field("when_away", when_away).finish_non_exhaustive()
+        out.field("place", place)
+            .field("timeout", timeout)
+            .field("when_away", when_away)
+            .finish_non_exhaustive()
     }
 }
 
@@ -83,9 +86,16 @@ pub(super) fn filter(section: &Section<'_, '_>) -> Result<Filter, ConfigurationE
     let Url(place) = section.required("url", Url::FORM)?.parsed()?;
     Ok(Filter {
         place,
-        password: section.optional("password").map(|item| sayable(&item, "password")).transpose()?,
+        password: section
+            .optional("password")
+            .map(|item| sayable(&item, "password"))
+            .transpose()?,
         timeout: timeout(section)?,
-        when_away: section.optional("when_away").map(|item| item.parsed()).transpose()?.unwrap_or_default(),
+        when_away: section
+            .optional("when_away")
+            .map(|item| item.parsed())
+            .transpose()?
+            .unwrap_or_default(),
     })
 }
 
@@ -93,7 +103,9 @@ fn timeout(section: &Section<'_, '_>) -> Result<Micros, ConfigurationError> {
     let Some(item) = section.optional("timeout") else { return Ok(TIMEOUT) };
     let Span(timeout) = item.parsed()?;
     if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&timeout) {
-        return Err(item.error("no letter waits so long, or so short", "a time from \"1s\" to \"60s\""));
+        return Err(
+            item.error("no letter waits so long, or so short", "a time from \"1s\" to \"60s\"")
+        );
     }
     Ok(timeout)
 }

@@ -40,7 +40,9 @@ pub use error::ConfigurationError;
 pub use filter::{Filter, WhenAway};
 pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
 pub use network::{Access, AccessRange, Network};
-pub use relay::{AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way};
+pub use relay::{
+    AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way,
+};
 pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, InterfaceAddress, Prefix};
 pub use web::{POLICY_PATH, PolicyMode, Web};
@@ -85,8 +87,10 @@ pub const SMARTHOSTS_MAX: usize = 64;
 /// The most files of authorities.
 pub const AUTHORITY_FILES_MAX: usize = 16;
 
-const KEYS: &[&str] =
-    &["hostname", "domains", "network", "user", "access", "abuse", "disk", "filter", "limits", "web", "tls", "relay"];
+const KEYS: &[&str] = &[
+    "hostname", "domains", "network", "user", "access", "abuse", "disk", "filter", "limits", "web",
+    "tls", "relay",
+];
 
 /// What `barepost.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,24 +127,53 @@ impl Configuration {
     /// Errors: the first thing that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Configuration, ConfigurationError> {
         if text.len() > TEXT_BYTES_MAX {
-            return Err(ConfigurationError::new(text, TEXT_BYTES_MAX, "the file is too long", "at most 1 MiB"));
+            return Err(ConfigurationError::new(
+                text,
+                TEXT_BYTES_MAX,
+                "the file is too long",
+                "at most 1 MiB",
+            ));
         }
         let document = Document::parse(text)?;
         let root = document.root();
         root.refuse_unknown(KEYS)?;
 
-        let hostname = root.required("hostname", "the server's own name, such as \"mail.example.org\"")?.parsed()?;
+        let hostname = root
+            .required("hostname", "the server's own name, such as \"mail.example.org\"")?
+            .parsed()?;
         let domains = domains(&root)?;
-        let network = root.section("network")?.map(|section| network::network(&section)).transpose()?;
+        let network =
+            root.section("network")?.map(|section| network::network(&section)).transpose()?;
         let users = users::users(&root, &domains)?;
-        let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
-        let abuse = root.section("abuse")?.map(|section| abuse::abuse(&section)).transpose()?.unwrap_or_default();
-        let disk = root.section("disk")?.map(|section| disk::format(&section)).transpose()?.unwrap_or_default();
+        let access = root
+            .section("access")?
+            .map(|section| network::access(&section))
+            .transpose()?
+            .unwrap_or_default();
+        let abuse = root
+            .section("abuse")?
+            .map(|section| abuse::abuse(&section))
+            .transpose()?
+            .unwrap_or_default();
+        let disk = root
+            .section("disk")?
+            .map(|section| disk::format(&section))
+            .transpose()?
+            .unwrap_or_default();
         let filter = root.section("filter")?.map(|section| filter::filter(&section)).transpose()?;
-        let limits = root.section("limits")?.map(|section| limits::limits(&section)).transpose()?.unwrap_or_default();
-        let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
+        let limits = root
+            .section("limits")?
+            .map(|section| limits::limits(&section))
+            .transpose()?
+            .unwrap_or_default();
+        let web =
+            root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
         let certificates = certificates::certificates(&root)?;
-        let relay = root.section("relay")?.map(|section| relay::relay(&section)).transpose()?.unwrap_or_default();
+        let relay = root
+            .section("relay")?
+            .map(|section| relay::relay(&section))
+            .transpose()?
+            .unwrap_or_default();
         Ok(Configuration {
             hostname,
             domains,
@@ -173,13 +206,19 @@ fn domains(root: &Section<'_, '_>) -> Result<Vec<HostName>, ConfigurationError> 
     let list = root.required("domains", "a list of the mail domains, such as [\"example.org\"]")?;
     let items = list.list(DOMAINS_MAX, "a list of domain names")?;
     if items.is_empty() {
-        return Err(list.error("the list of domains is empty", "at least one domain, such as [\"example.org\"]"));
+        return Err(list.error(
+            "the list of domains is empty",
+            "at least one domain, such as [\"example.org\"]",
+        ));
     }
     parsed_once(&items, "a domain")
 }
 
 /// Parses every item of a list, and refuses the second of two that are equal.
-fn parsed_once<T: values::Value + PartialEq>(items: &[Item<'_, '_>], what: &str) -> Result<Vec<T>, ConfigurationError> {
+fn parsed_once<T: values::Value + PartialEq>(
+    items: &[Item<'_, '_>],
+    what: &str,
+) -> Result<Vec<T>, ConfigurationError> {
     let mut parsed: Vec<T> = Vec::with_capacity(items.len());
     for item in items {
         let value: T = item.parsed()?;

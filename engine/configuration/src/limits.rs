@@ -68,17 +68,21 @@ impl Quota {
 }
 
 impl Value for Quota {
-    const FORM: &'static str = "a size of at least 1M, such as \"500M\" or \"2G\", or \"unlimited\"";
+    const FORM: &'static str =
+        "a size of at least 1M, such as \"500M\" or \"2G\", or \"unlimited\"";
 
     fn parse(text: &str) -> Result<Quota, &'static str> {
         if text == "unlimited" {
             return Ok(Quota::Unlimited);
         }
         let units = [(['M', 'm'], 20), (['G', 'g'], 30), (['T', 't'], 40)];
-        let unit = units.into_iter().find_map(|(letters, bits)| Some((text.strip_suffix(letters)?, bits)));
+        let unit =
+            units.into_iter().find_map(|(letters, bits)| Some((text.strip_suffix(letters)?, bits)));
         let (number, bits) = unit.ok_or("the unit must be M, G or T")?;
         let digits = Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-        let number: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or("before the unit stands no number")?;
+        let number: u64 = digits
+            .and_then(|digits| digits.parse().ok())
+            .ok_or("before the unit stands no number")?;
         match number.checked_mul(1 << bits) {
             Some(octets @ QUOTA_MIN..=0xFFFF_FFFF_FFFF) => Ok(Quota::Octets(octets)),
             Some(0) => Err("nothing fits into that"),
@@ -91,14 +95,22 @@ pub(super) fn limits(section: &Section<'_, '_>) -> Result<Limits, ConfigurationE
     section.refuse_unknown(&["quota", "messages_per_day", "new_recipients_per_day"])?;
     let usual = Limits::default();
     Ok(Limits {
-        quota: section.optional("quota").map(|item| item.parsed()).transpose()?.unwrap_or(usual.quota),
+        quota: section
+            .optional("quota")
+            .map(|item| item.parsed())
+            .transpose()?
+            .unwrap_or(usual.quota),
         messages_per_day: per_day(section, "messages_per_day")?.unwrap_or(usual.messages_per_day),
-        new_recipients_per_day: per_day(section, "new_recipients_per_day")?.unwrap_or(usual.new_recipients_per_day),
+        new_recipients_per_day: per_day(section, "new_recipients_per_day")?
+            .unwrap_or(usual.new_recipients_per_day),
     })
 }
 
 /// The value of `key`, if it is there.
-pub(super) fn per_day(section: &Section<'_, '_>, key: &str) -> Result<Option<PerDay>, ConfigurationError> {
+pub(super) fn per_day(
+    section: &Section<'_, '_>,
+    key: &str,
+) -> Result<Option<PerDay>, ConfigurationError> {
     let Some(item) = section.optional(key) else { return Ok(None) };
     let number = |item: &Item<'_, '_>| item.integer().and_then(|number| u32::try_from(number).ok());
     match number(&item) {

@@ -32,22 +32,27 @@ pub(super) fn network(section: &Section<'_, '_>) -> Result<Network, Configuratio
         None => (None, None),
     };
     let dns = match section.optional("dns") {
-        Some(item) => parsed_once(&item.list(DNS_SERVERS_MAX, "a list of addresses")?, "a name server")?,
+        Some(item) => {
+            parsed_once(&item.list(DNS_SERVERS_MAX, "a list of addresses")?, "a name server")?
+        }
         None => Vec::new(),
     };
-    let dnssec = section.optional("dnssec").map(|item| item.boolean()).transpose()?.unwrap_or_default();
+    let dnssec =
+        section.optional("dnssec").map(|item| item.boolean()).transpose()?.unwrap_or_default();
     Ok(Network { addresses, gateway, ipv6_gateway, dns, dnssec })
 }
 
 fn addresses(section: &Section<'_, '_>) -> Result<Vec<InterfaceAddress>, ConfigurationError> {
-    const EXPECTED: &str = "the machine's address with its prefix, such as \"10.0.0.2/24\", or a list of such";
+    const EXPECTED: &str =
+        "the machine's address with its prefix, such as \"10.0.0.2/24\", or a list of such";
     let item = section.required("address", EXPECTED)?;
     let items = item.one_or_several(ADDRESSES_MAX, EXPECTED)?;
     if items.is_empty() {
         return Err(item.error("the list of addresses is empty", EXPECTED));
     }
     let addresses: Vec<InterfaceAddress> = parsed_once(&items, "an address")?;
-    let family = |is_ipv4| move |(_, own): &(_, &InterfaceAddress)| own.address.is_ipv4() == is_ipv4;
+    let family =
+        |is_ipv4| move |(_, own): &(_, &InterfaceAddress)| own.address.is_ipv4() == is_ipv4;
     let pairs = || items.iter().zip(&addresses);
     if let Some((item, _)) = pairs().filter(family(true)).nth(1) {
         return Err(item.error("this is the second IPv4 address", "at most one of IPv4"));
@@ -68,12 +73,18 @@ fn gateways(
     for item in item.one_or_several(2, "the address of the router, or one for each family")? {
         let gateway: IpAddr = item.parsed()?;
         if own.iter().any(|own| own.address == gateway) {
-            return Err(item.error("the gateway is the machine itself", "the address of the router"));
+            return Err(
+                item.error("the gateway is the machine itself", "the address of the router")
+            );
         }
         let family = own.iter().find(|own| own.address.is_ipv4() == gateway.is_ipv4());
         let is_near = matches!(gateway, IpAddr::V6(gateway) if gateway.is_unicast_link_local());
         match family {
-            None => return Err(item.error("the machine has no address of this family", "a gateway of another")),
+            None => {
+                return Err(
+                    item.error("the machine has no address of this family", "a gateway of another")
+                );
+            }
             Some(first) if !is_near && !own.iter().any(|own| own.reaches(gateway)) => {
                 let expected = format_args!("an address within {first}");
                 return Err(item.error("the gateway is not on the machine's network", expected));
@@ -85,7 +96,9 @@ fn gateways(
             IpAddr::V6(gateway) => ipv6.replace(gateway).is_some(),
         };
         if is_second {
-            return Err(item.error("this is the second gateway of its family", "one for each family"));
+            return Err(
+                item.error("this is the second gateway of its family", "one for each family")
+            );
         }
     }
     Ok((ipv4, ipv6))
@@ -133,5 +146,9 @@ fn ranges(section: &Section<'_, '_>, key: &str) -> Result<Vec<AccessRange>, Conf
     let Some(item) = section.optional(key) else { return Ok(Vec::new()) };
     let items = item.list(PREFIXES_MAX, "a list of prefixes")?;
     let prefixes: Vec<Prefix> = parsed_once(&items, "a prefix")?;
-    Ok(prefixes.into_iter().zip(&items).map(|(prefix, item)| AccessRange { prefix, line: item.line() }).collect())
+    Ok(prefixes
+        .into_iter()
+        .zip(&items)
+        .map(|(prefix, item)| AccessRange { prefix, line: item.line() })
+        .collect())
 }

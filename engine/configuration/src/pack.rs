@@ -51,7 +51,9 @@ pub fn pack<'t>(pairs: impl IntoIterator<Item = (&'t [u8], &'t [u8])>) -> Vec<u8
 ///
 /// Errors: the pack was cut, or a certificate is not to be used.
 pub fn certificates(pack: &[u8]) -> Result<Vec<Certificate>, BadPack> {
-    read(pack, |certificate, key| Certificate::parse(certificate, key).map_err(BadPack::Certificate))
+    read(pack, |certificate, key| {
+        Certificate::parse(certificate, key).map_err(BadPack::Certificate)
+    })
 }
 
 /// The keys of a pack that sign letters, in the order in which their signatures stand above one.
@@ -72,7 +74,10 @@ pub fn authorities(pack: &[u8]) -> Result<Authorities, BadPack> {
     Authorities::with(texts.iter().map(Vec::as_slice)).map_err(BadPack::Authorities)
 }
 
-fn read<T>(mut pack: &[u8], read: impl Fn(&[u8], &[u8]) -> Result<T, BadPack>) -> Result<Vec<T>, BadPack> {
+fn read<T>(
+    mut pack: &[u8],
+    read: impl Fn(&[u8], &[u8]) -> Result<T, BadPack>,
+) -> Result<Vec<T>, BadPack> {
     let mut all = Vec::new();
     while !pack.is_empty() {
         let one = next(&mut pack).ok_or(BadPack::Cut)?;
@@ -125,15 +130,23 @@ mod tests {
         let pack = packed(&[("ca.pem", CERTIFICATE)]);
         assert!(alloc::format!("{:?}", authorities(&pack).unwrap()).ends_with("1 named)"));
         assert_eq!(authorities(&pack[1..]).err(), Some(BadPack::Cut));
-        assert_eq!(authorities(&packed(&[("ca.pem", KEY)])).err(), Some(BadPack::Authorities(NotAuthorities::None)));
+        assert_eq!(
+            authorities(&packed(&[("ca.pem", KEY)])).err(),
+            Some(BadPack::Authorities(NotAuthorities::None))
+        );
     }
 
     #[test]
     fn what_is_no_certificate_and_no_key_is_refused() {
         let mixed = certificates(&packed(&[(CERTIFICATE, KEY)])).unwrap_err();
         assert_eq!(mixed, BadPack::Certificate(CertificateError::KeyOfAnother));
-        for (selector, key, error) in [("a b", KEY, NotAKey::NoSelector), ("key", CERTIFICATE, NotAKey::NoKey)] {
-            assert_eq!(signing_keys(&packed(&[(selector, key)])).err(), Some(BadPack::SigningKey(error)));
+        for (selector, key, error) in
+            [("a b", KEY, NotAKey::NoSelector), ("key", CERTIFICATE, NotAKey::NoKey)]
+        {
+            assert_eq!(
+                signing_keys(&packed(&[(selector, key)])).err(),
+                Some(BadPack::SigningKey(error))
+            );
         }
         assert_eq!(
             signing_keys(&pack([(&[0xff][..], KEY.as_bytes())])).err(),

@@ -139,20 +139,26 @@ impl fmt::Display for Place {
 }
 
 impl Value for Place {
-    const FORM: &'static str =
-        "a host and its port, such as \"mail.isp.example:587\", \"10.0.0.9:25\" or \"[2001:db8::9]:587\"";
+    const FORM: &'static str = "a host and its port, such as \"mail.isp.example:587\", \"10.0.0.9:25\" or \"[2001:db8::9]:587\"";
 
     fn parse(text: &str) -> Result<Place, &'static str> {
-        let bracketed = text.strip_prefix('[').map(|rest| rest.split_once("]:").ok_or("the bracket is not closed"));
+        let bracketed = text
+            .strip_prefix('[')
+            .map(|rest| rest.split_once("]:").ok_or("the bracket is not closed"));
         let (host, port) = match bracketed {
             Some(parts) => parts?,
             None => text.rsplit_once(':').ok_or("the port is missing")?,
         };
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-        let port =
-            port.parse().ok().filter(|port| is_number && *port > 0).ok_or("what follows the colon is no port")?;
+        let port = port
+            .parse()
+            .ok()
+            .filter(|port| is_number && *port > 0)
+            .ok_or("what follows the colon is no port")?;
         let host = match host.parse::<IpAddr>() {
-            Ok(IpAddr::V6(_)) if bracketed.is_none() => return Err("an address of IPv6 stands in brackets"),
+            Ok(IpAddr::V6(_)) if bracketed.is_none() => {
+                return Err("an address of IPv6 stands in brackets");
+            }
             Ok(_) => PlaceHost::Address(Value::parse(host)?),
             Err(_) if bracketed.is_some() => return Err("what stands in brackets is no address"),
             Err(_) => PlaceHost::Name(HostName::parse(host)?),
@@ -162,7 +168,8 @@ impl Value for Place {
 }
 
 impl Value for SmarthostTls {
-    const FORM: &'static str = "\"starttls\", \"implicit\" or \"none\"; without it TLS is spoken if it is offered";
+    const FORM: &'static str =
+        "\"starttls\", \"implicit\" or \"none\"; without it TLS is spoken if it is offered";
 
     fn parse(text: &str) -> Result<SmarthostTls, &'static str> {
         match text {
@@ -177,7 +184,15 @@ impl Value for SmarthostTls {
 const SMARTHOST_KEYS: [&str; 4] = ["smarthost", "tls", "user", "password"];
 
 pub(super) fn relay(section: &Section<'_, '_>) -> Result<Relay, ConfigurationError> {
-    section.refuse_unknown(&["smarthost", "tls", "user", "password", "ca", "private_networks", "domain"])?;
+    section.refuse_unknown(&[
+        "smarthost",
+        "tls",
+        "user",
+        "password",
+        "ca",
+        "private_networks",
+        "domain",
+    ])?;
     let mut places = BTreeSet::new();
     let everybody = smarthost(section, &mut places)?.map_or(Way::Direct, Way::By);
     let mut others = BTreeMap::new();
@@ -201,19 +216,31 @@ fn domains(
     places: &mut BTreeSet<Place>,
 ) -> Result<(), ConfigurationError> {
     section.refuse_unknown(&["domains", "smarthost", "tls", "user", "password", "direct"])?;
-    let list = section.required("domains", "the domains whose mail leaves so, such as [\"example.org\"]")?;
+    let list = section
+        .required("domains", "the domains whose mail leaves so, such as [\"example.org\"]")?;
     let items = list.list(DOMAINS_MAX, "a list of domains")?;
     if items.is_empty() {
-        return Err(list.error("the list of domains is empty", "at least one domain, such as [\"example.org\"]"));
+        return Err(list.error(
+            "the list of domains is empty",
+            "at least one domain, such as [\"example.org\"]",
+        ));
     }
-    let is_direct = section.optional("direct").map(|item| item.boolean()).transpose()?.unwrap_or_default();
+    let is_direct =
+        section.optional("direct").map(|item| item.boolean()).transpose()?.unwrap_or_default();
     let way = match (is_direct, smarthost(section, places)?) {
         (true, None) => Way::Direct,
         (false, Some(smarthost)) => Way::By(smarthost),
         (true, Some(_)) => {
-            return Err(section.error("mail cannot leave both straight and by a smarthost", "`direct` or `smarthost`"));
+            return Err(section.error(
+                "mail cannot leave both straight and by a smarthost",
+                "`direct` or `smarthost`",
+            ));
         }
-        (false, None) => return Err(section.error("it is not said how mail leaves", "`direct = true` or `smarthost`")),
+        (false, None) => {
+            return Err(
+                section.error("it is not said how mail leaves", "`direct = true` or `smarthost`")
+            );
+        }
     };
     for item in &items {
         let name: HostName = item.parsed()?;
@@ -231,7 +258,8 @@ fn smarthost(
     places: &mut BTreeSet<Place>,
 ) -> Result<Option<Arc<Smarthost>>, ConfigurationError> {
     let Some(item) = section.optional("smarthost") else {
-        let of_none = SMARTHOST_KEYS.into_iter().find_map(|key| Some((key, section.optional(key)?)));
+        let of_none =
+            SMARTHOST_KEYS.into_iter().find_map(|key| Some((key, section.optional(key)?)));
         let refuse = |(key, item): (&str, Item<'_, '_>)| {
             Err(item.error(format_args!("`{key}` is of no use without `smarthost`"), Place::FORM))
         };
@@ -239,22 +267,35 @@ fn smarthost(
     };
     let place: Place = item.parsed()?;
     if !places.insert(place.clone()) {
-        return Err(item.error(format_args!("`{place}` is named twice"), "one section with all of its domains"));
+        return Err(item.error(
+            format_args!("`{place}` is named twice"),
+            "one section with all of its domains",
+        ));
     }
-    let tls = section.optional("tls").map(|item| item.parsed()).transpose()?.unwrap_or(SmarthostTls::IfOffered);
+    let tls = section
+        .optional("tls")
+        .map(|item| item.parsed())
+        .transpose()?
+        .unwrap_or(SmarthostTls::IfOffered);
     let login = match (section.optional("user"), section.optional("password")) {
         (None, None) => None,
-        (Some(user), Some(password)) => {
-            Some(SmarthostLogin { user: sayable(&user, "user")?, password: sayable(&password, "password")? })
+        (Some(user), Some(password)) => Some(SmarthostLogin {
+            user: sayable(&user, "user")?,
+            password: sayable(&password, "password")?,
+        }),
+        (Some(user), None) => {
+            return Err(user.error("`password` is missing", "both, or none of them"));
         }
-        (Some(user), None) => return Err(user.error("`password` is missing", "both, or none of them")),
-        (None, Some(password)) => return Err(password.error("`user` is missing", "both, or none of them")),
+        (None, Some(password)) => {
+            return Err(password.error("`user` is missing", "both, or none of them"));
+        }
     };
     Ok(Some(Arc::new(Smarthost { place, tls, login })))
 }
 
 fn authorities(item: &Item<'_, '_>) -> Result<Vec<AuthorityFile>, ConfigurationError> {
-    const EXPECTED: &str = "the file of an authority's certificate, such as \"ca.pem\", or a list of such";
+    const EXPECTED: &str =
+        "the file of an authority's certificate, such as \"ca.pem\", or a list of such";
     let items = item.one_or_several(AUTHORITY_FILES_MAX, EXPECTED)?;
     let file = |item: &Item<'_, '_>| match item.string(EXPECTED)? {
         "" => Err(item.error("the name of the file is empty", EXPECTED)),

@@ -14,8 +14,8 @@ use mail::StrangerLimits;
 
 use super::values::Value as _;
 use super::{
-    Address, Configuration, DiskFormat, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, Password, PerDay, PolicyMode,
-    Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
+    Address, Configuration, DiskFormat, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, Password,
+    PerDay, PolicyMode, Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
 };
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
@@ -50,7 +50,10 @@ fn a_whole_file_is_understood() {
         ["barepost.test", "example.org"]
     );
     let network = configuration.network.as_ref().unwrap();
-    assert_eq!(network.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.2/24"]);
+    assert_eq!(
+        network.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["10.0.0.2/24"]
+    );
     assert_eq!((network.gateway, network.ipv6_gateway), (Some(Ipv4Addr::new(10, 0, 0, 1)), None));
     assert_eq!(network.dns, [IpAddr::from([10, 0, 0, 1]), IpAddr::from([9, 9, 9, 9])]);
     let [ada, grace] = configuration.users.as_slice() else { panic!("two accounts") };
@@ -65,7 +68,8 @@ fn a_whole_file_is_understood() {
 
 #[test]
 fn what_may_be_absent_has_its_default() {
-    let configuration = Configuration::parse("hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
+    let configuration =
+        Configuration::parse("hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
     assert_eq!(configuration.network, None);
     assert!(configuration.users.is_empty());
     assert_eq!(configuration.postmaster(), None);
@@ -113,9 +117,19 @@ fn a_missing_key_is_named() {
 
 #[test]
 fn an_unknown_key_is_answered_with_the_nearest_known_one() {
-    refused(&with_root("hostnam = 'b.test'"), 3, "`hostnam` is not known in the file", "`hostname`");
+    refused(
+        &with_root("hostnam = 'b.test'"),
+        3,
+        "`hostnam` is not known in the file",
+        "`hostname`",
+    );
     refused(&with_user("pasword = 'x'"), 5, "`pasword` is not known in user", "`password`");
-    refused(&with_access("unthrotled_from = []"), 4, "`unthrotled_from` is not known in access", "`unthrottled_from`");
+    refused(
+        &with_access("unthrotled_from = []"),
+        4,
+        "`unthrotled_from` is not known in access",
+        "`unthrottled_from`",
+    );
     refused(
         &with_network("address = '10.0.0.2/24'\nmtu = 9000"),
         5,
@@ -147,12 +161,27 @@ fn what_is_served_by_http_is_named() {
 #[test]
 fn a_value_of_another_type_is_refused() {
     refused("hostname = 25\n", 1, "this is of type integer", "a full name");
-    refused("hostname = 'm.a.test'\ndomains = 'a.test'\n", 2, "this is of type string", "a list of domain names");
-    refused("hostname = 'm.a.test'\ndomains = ['a.test', 1]\n", 2, "this is of type integer", "a full name");
+    refused(
+        "hostname = 'm.a.test'\ndomains = 'a.test'\n",
+        2,
+        "this is of type string",
+        "a list of domain names",
+    );
+    refused(
+        "hostname = 'm.a.test'\ndomains = ['a.test', 1]\n",
+        2,
+        "this is of type integer",
+        "a full name",
+    );
     refused(&with_root("user = 1"), 3, "this is of type integer", "sections `[[user]]`");
     refused(&with_root("[user]"), 3, "this is of type table", "sections `[[user]]`");
     refused(&with_root("access = []"), 3, "this is of type array", "a section `[access]`");
-    refused(&with_user("password = 'lovelace'\nadmin = 'yes'"), 6, "this is of type string", "true or false");
+    refused(
+        &with_user("password = 'lovelace'\nadmin = 'yes'"),
+        6,
+        "this is of type string",
+        "true or false",
+    );
 }
 
 #[test]
@@ -171,14 +200,29 @@ fn a_name_that_no_host_can_have_is_refused() {
         (long_label.as_str(), "a label longer than 63"),
         (long_name.as_str(), "longer than 253"),
     ] {
-        refused(&format!("# a comment\nhostname = '{name}'\ndomains = ['a.test']\n"), 2, what, "a full name");
+        refused(
+            &format!("# a comment\nhostname = '{name}'\ndomains = ['a.test']\n"),
+            2,
+            what,
+            "a full name",
+        );
     }
 }
 
 #[test]
 fn domains_are_at_least_one_and_none_is_named_twice() {
-    refused("hostname = 'm.a.test'\ndomains = []\n", 2, "the list of domains is empty", "at least one domain");
-    refused("hostname = 'm.a.test'\ndomains = ['a.test',\n 'A.test']\n", 3, "a domain is named twice", "once");
+    refused(
+        "hostname = 'm.a.test'\ndomains = []\n",
+        2,
+        "the list of domains is empty",
+        "at least one domain",
+    );
+    refused(
+        "hostname = 'm.a.test'\ndomains = ['a.test',\n 'A.test']\n",
+        3,
+        "a domain is named twice",
+        "once",
+    );
 }
 
 #[test]
@@ -198,9 +242,14 @@ fn an_address_must_be_well_formed() {
         refused(&text, 5, what, "an address, such as");
     }
     let text = with_root(
-        "[[user]]\npassword = 'lovelace'\naddress = 'Łucja.O\\u0027Neil@a.test'".replace("\\u0027", "+").as_str(),
+        "[[user]]\npassword = 'lovelace'\naddress = 'Łucja.O\\u0027Neil@a.test'"
+            .replace("\\u0027", "+")
+            .as_str(),
     );
-    assert_eq!(Configuration::parse(&text).unwrap().users[0].address.as_str(), "łucja.o+neil@a.test");
+    assert_eq!(
+        Configuration::parse(&text).unwrap().users[0].address.as_str(),
+        "łucja.o+neil@a.test"
+    );
 }
 
 #[test]
@@ -215,8 +264,7 @@ fn an_address_must_belong_to_one_of_the_domains() {
 fn an_address_is_given_to_one_account_only() {
     let again = "password = 'lovelace'\n[[user]]\naddress = 'ADA@a.test'\npassword = 'countess'";
     refused(&with_user(again), 7, "`ada@a.test` is given twice", "nobody else's");
-    let alias =
-        "password = 'lovelace'\n[[user]]\naddress = 'grace@a.test'\npassword = 'countess'\naliases = ['ada@a.test']";
+    let alias = "password = 'lovelace'\n[[user]]\naddress = 'grace@a.test'\npassword = 'countess'\naliases = ['ada@a.test']";
     refused(&with_user(alias), 9, "`ada@a.test` is given twice", "nobody else's");
     refused(
         &with_user("password = 'lovelace'\naliases = ['ada@a.test']"),
@@ -232,8 +280,12 @@ fn what_comes_for_nobody_is_read_by_one_account_of_the_domain() {
     refused(&text, 6, "`b.test` is not one of the domains", "a domain that `domains` names");
     let twice = "password = 'lovelace'\ncatch_all = ['A.test']\n[[user]]\naddress = 'grace@a.test'\npassword = 'countess'\ncatch_all = ['a.test']";
     refused(&with_user(twice), 10, "`a.test` is caught twice", "one account that reads");
-    let once = Configuration::parse(&with_user("password = 'lovelace'\ncatch_all = ['A.test']")).unwrap();
-    assert_eq!(once.users.first().map(|user| user.catch_all.as_slice()), Some(once.domains.as_slice()));
+    let once =
+        Configuration::parse(&with_user("password = 'lovelace'\ncatch_all = ['A.test']")).unwrap();
+    assert_eq!(
+        once.users.first().map(|user| user.catch_all.as_slice()),
+        Some(once.domains.as_slice())
+    );
 }
 
 #[test]
@@ -242,25 +294,52 @@ fn an_account_has_exactly_one_password_that_a_client_can_send() {
     refused(&with_user("password = ''"), 5, "the password is empty", "at least one character");
     refused(&with_user("password = \"a\\nb\""), 5, "a control character", "a client can send");
     for short in ["x", "hopper7", "7 ä€ßöü"] {
-        refused(&with_user(&format!("password = '{short}'")), 5, "the password is too short", "at least 8 characters");
+        refused(
+            &with_user(&format!("password = '{short}'")),
+            5,
+            "the password is too short",
+            "at least 8 characters",
+        );
     }
     Configuration::parse(&with_user("password = '8 ä€ßöüx'")).unwrap();
-    refused(&with_user(&format!("password = '{}'", "x".repeat(201))), 5, "the password is too long", "at most 200");
-    refused(&with_user("password = 'x'\npassword_hash = 'y'"), 6, "both a password and a hash", "one of the two");
+    refused(
+        &with_user(&format!("password = '{}'", "x".repeat(201))),
+        5,
+        "the password is too long",
+        "at most 200",
+    );
+    refused(
+        &with_user("password = 'x'\npassword_hash = 'y'"),
+        6,
+        "both a password and a hash",
+        "one of the two",
+    );
 }
 
 #[test]
 fn a_hash_must_be_argon2id_and_cheap_enough_to_check() {
-    const SALT_AND_HASH: &str = "c29tZXNhbHRzb21lc2FsdA$4x0SWUhwAkvSPcWYL6FYLzDtcyMOW9ezJ5LRZr/0XW0";
+    const SALT_AND_HASH: &str =
+        "c29tZXNhbHRzb21lc2FsdA$4x0SWUhwAkvSPcWYL6FYLzDtcyMOW9ezJ5LRZr/0XW0";
     let hash = |start: &str| with_user(&format!("password_hash = '{start}{SALT_AND_HASH}'"));
     assert!(Configuration::parse(&hash("$argon2id$v=19$m=65536,t=3,p=4$")).is_ok());
-    refused(&with_user("password_hash = 'secret'"), 5, "this is no password hash", "an argon2id hash");
+    refused(
+        &with_user("password_hash = 'secret'"),
+        5,
+        "this is no password hash",
+        "an argon2id hash",
+    );
     refused(&hash("$argon2i$v=19$m=4096,t=3,p=1$"), 5, "not by argon2id", "an argon2id hash");
     refused(&hash("$scrypt$ln=16,r=8,p=1$"), 5, "not by argon2id", "an argon2id hash");
     refused(&hash("$argon2id$v=19$m=1,t=2,p=1$"), 5, "no password hash", "an argon2id hash");
     refused(&hash("$argon2id$v=19$m=1048576,t=2,p=1$"), 5, "costs too much", "at most m=65536");
-    refused(&hash("$argon2id$v=19$m=19456,t=99,p=1$"), 5, "costs too much", "m times t at most 262144");
-    let without_result = with_user("password_hash = '$argon2id$v=19$m=4096,t=3,p=1$c29tZXNhbHRzb21lc2FsdA'");
+    refused(
+        &hash("$argon2id$v=19$m=19456,t=99,p=1$"),
+        5,
+        "costs too much",
+        "m times t at most 262144",
+    );
+    let without_result =
+        with_user("password_hash = '$argon2id$v=19$m=4096,t=3,p=1$c29tZXNhbHRzb21lc2FsdA'");
     refused(&without_result, 5, "no password hash", "an argon2id hash");
 }
 
@@ -274,9 +353,19 @@ fn a_prefix_must_be_one() {
         ("fe80::/129", "not a number from 0 to 128"),
         ("10.0.2.15/24", "bits set behind the prefix"),
     ] {
-        refused(&with_access(&format!("plaintext_auth_from = ['{prefix}']")), 4, what, "a prefix, such as");
+        refused(
+            &with_access(&format!("plaintext_auth_from = ['{prefix}']")),
+            4,
+            what,
+            "a prefix, such as",
+        );
     }
-    refused(&with_access("unthrottled_from = ['10.0.0.0/8', '10.0.0.0/8']"), 4, "a prefix is named twice", "once");
+    refused(
+        &with_access("unthrottled_from = ['10.0.0.0/8', '10.0.0.0/8']"),
+        4,
+        "a prefix is named twice",
+        "once",
+    );
 }
 
 #[test]
@@ -296,10 +385,20 @@ fn the_machines_address_must_be_that_of_a_host() {
     ] {
         refused(&with_network(&format!("address = '{address}'")), 4, what, "the machine's address");
     }
-    for address in ["10.0.0.0/31", "10.0.0.1/32", "10.0.0.254/24", "2001:db8::2/64", "2001:db8::/127"] {
-        assert!(Configuration::parse(&with_network(&format!("address = '{address}'"))).is_ok(), "{address}");
+    for address in
+        ["10.0.0.0/31", "10.0.0.1/32", "10.0.0.254/24", "2001:db8::2/64", "2001:db8::/127"]
+    {
+        assert!(
+            Configuration::parse(&with_network(&format!("address = '{address}'"))).is_ok(),
+            "{address}"
+        );
     }
-    refused(&with_network("gateway = '10.0.0.1'"), 3, "`address` is missing in network", "10.0.0.2/24");
+    refused(
+        &with_network("gateway = '10.0.0.1'"),
+        3,
+        "`address` is missing in network",
+        "10.0.0.2/24",
+    );
 }
 
 #[test]
@@ -309,18 +408,40 @@ fn name_servers_are_trusted_where_that_is_said() {
         Configuration::parse(&text).unwrap().network.unwrap().dnssec
     };
     assert!(is_trusted("dnssec = true") && !is_trusted("dnssec = false") && !is_trusted(""));
-    refused(&with_network("address = '10.0.0.2/24'\ndnssec = 'yes'"), 5, "this is of type string", "true or false");
+    refused(
+        &with_network("address = '10.0.0.2/24'\ndnssec = 'yes'"),
+        5,
+        "this is of type string",
+        "true or false",
+    );
 }
 
 #[test]
 fn the_gateway_must_be_on_the_machines_network() {
-    let gateway = |address: &str| with_network(&format!("address = '10.0.0.2/24'\ngateway = '{address}'"));
-    refused(&gateway("10.0.1.1"), 5, "the gateway is not on the machine's network", "an address within 10.0.0.2/24");
-    refused(&gateway("10.0.0.2"), 5, "the gateway is the machine itself", "the address of the router");
+    let gateway =
+        |address: &str| with_network(&format!("address = '10.0.0.2/24'\ngateway = '{address}'"));
+    refused(
+        &gateway("10.0.1.1"),
+        5,
+        "the gateway is not on the machine's network",
+        "an address within 10.0.0.2/24",
+    );
+    refused(
+        &gateway("10.0.0.2"),
+        5,
+        "the gateway is the machine itself",
+        "the address of the router",
+    );
     refused(&gateway("router"), 5, "this is not an address", "the address of a host");
     refused(&gateway("2001:db8::1"), 5, "no address of this family", "a gateway of another");
-    refused(&with_network("address = '10.0.0.2/24'\ndns = ['0.0.0.0']"), 5, "not the address of a host", "10.0.0.1");
-    let five = "address = '10.0.0.2/24'\ndns = ['1.1.1.1',\n'1.1.1.2','1.1.1.3','1.1.1.4',\n'1.1.1.5']";
+    refused(
+        &with_network("address = '10.0.0.2/24'\ndns = ['0.0.0.0']"),
+        5,
+        "not the address of a host",
+        "10.0.0.1",
+    );
+    let five =
+        "address = '10.0.0.2/24'\ndns = ['1.1.1.1',\n'1.1.1.2','1.1.1.3','1.1.1.4',\n'1.1.1.5']";
     refused(&with_network(five), 7, "one too many", "at most 4");
 }
 
@@ -334,10 +455,30 @@ fn both_families_may_have_their_addresses_and_gateways() {
 
     let six = |rest: &str| with_network(&format!("address = '2001:db8::2/64'\n{rest}"));
     assert!(Configuration::parse(&six("gateway = '2001:db8::1'\ndns = ['2001:db8::53']")).is_ok());
-    refused(&six("gateway = '2001:db8:1::1'"), 5, "not on the machine's network", "an address within 2001:db8::2/64");
-    refused(&six("gateway = ['fe80::1', 'fe80::2']"), 5, "the second gateway of its family", "one for each family");
-    refused(&with_network("address = ['10.0.0.2/24', '10.0.0.3/24']"), 4, "the second IPv4", "at most one of IPv4");
-    refused(&with_network("address = ['fd00::2/64', 'fd00::2/64']"), 4, "an address is named twice", "once");
+    refused(
+        &six("gateway = '2001:db8:1::1'"),
+        5,
+        "not on the machine's network",
+        "an address within 2001:db8::2/64",
+    );
+    refused(
+        &six("gateway = ['fe80::1', 'fe80::2']"),
+        5,
+        "the second gateway of its family",
+        "one for each family",
+    );
+    refused(
+        &with_network("address = ['10.0.0.2/24', '10.0.0.3/24']"),
+        4,
+        "the second IPv4",
+        "at most one of IPv4",
+    );
+    refused(
+        &with_network("address = ['fd00::2/64', 'fd00::2/64']"),
+        4,
+        "an address is named twice",
+        "once",
+    );
     refused(&with_network("address = []"), 4, "the list of addresses is empty", "10.0.0.2/24");
     let five = "address = ['fd00::1/64', 'fd00::2/64', 'fd00::3/64', 'fd00::4/64',\n'fd00::5/64']";
     refused(&with_network(five), 5, "one IPv6 address too many", "at most 4 of IPv6");
@@ -346,8 +487,9 @@ fn both_families_may_have_their_addresses_and_gateways() {
 #[test]
 fn the_size_of_a_configuration_is_bounded() {
     refused(&"#".repeat(TEXT_BYTES_MAX + 1), 1, "the file is too long", "at most 1 MiB");
-    let users: String =
-        (0..=USERS_MAX).map(|n| format!("[[user]]\naddress = 'u{n}@a.test'\npassword = 'lovelace'\n")).collect();
+    let users: String = (0..=USERS_MAX)
+        .map(|n| format!("[[user]]\naddress = 'u{n}@a.test'\npassword = 'lovelace'\n"))
+        .collect();
     refused(&with_root(&users), 3 + 3 * USERS_MAX, "one too many", "at most 4096");
     let deep = format!("hostname = {}", "[".repeat(10_000));
     assert!(Configuration::parse(&deep).is_err());
@@ -355,11 +497,17 @@ fn the_size_of_a_configuration_is_bounded() {
 
 #[test]
 fn an_error_names_line_and_column_in_characters() {
-    let error = Configuration::parse("hostname = 'mail.a.test'\ndomains = ['ä', 'x']\n").unwrap_err();
+    let error =
+        Configuration::parse("hostname = 'mail.a.test'\ndomains = ['ä', 'x']\n").unwrap_err();
     assert_eq!((error.line, error.column), (2, 12));
-    let error = Configuration::parse("hostname = 'mail.a.test'\r\ndomains = ['ä.test', 'x']\r\n").unwrap_err();
+    let error = Configuration::parse("hostname = 'mail.a.test'\r\ndomains = ['ä.test', 'x']\r\n")
+        .unwrap_err();
     assert_eq!(error.line, 2);
-    assert!(error.to_string().starts_with("2:12: `ä.test`: a domain in another script is written in its form for DNS"));
+    assert!(
+        error.to_string().starts_with(
+            "2:12: `ä.test`: a domain in another script is written in its form for DNS"
+        )
+    );
 }
 
 #[test]
@@ -373,16 +521,38 @@ domains = ["a\n\u001b[2J\u009b.test"]"#;
 
 #[test]
 fn certificates_are_named_with_their_keys_and_lines() {
-    let text =
-        with_root("[[tls]]\ncertificate = 'a.pem'\nkey = 'a.key'\n[[tls]]\ncertificate = 'b.pem'\nkey = 'b.key'");
+    let text = with_root(
+        "[[tls]]\ncertificate = 'a.pem'\nkey = 'a.key'\n[[tls]]\ncertificate = 'b.pem'\nkey = 'b.key'",
+    );
     let found = Configuration::parse(&text).unwrap().certificates;
-    let found: Vec<_> = found.iter().map(|one| (one.certificate.as_str(), one.key.as_str(), one.line)).collect();
+    let found: Vec<_> =
+        found.iter().map(|one| (one.certificate.as_str(), one.key.as_str(), one.line)).collect();
     assert_eq!(found, [("a.pem", "a.key", 3), ("b.pem", "b.key", 6)]);
-    refused(&with_root("[[tls]]\ncertificate = 'a.pem'"), 3, "`key` is missing in tls", "private key");
+    refused(
+        &with_root("[[tls]]\ncertificate = 'a.pem'"),
+        3,
+        "`key` is missing in tls",
+        "private key",
+    );
     refused(&with_root("[[tls]]\nkey = 'a.pem'"), 3, "`certificate` is missing in tls", "cert.pem");
-    refused(&with_root("[[tls]]\ncertificate = ''\nkey = 'a'"), 4, "the name of the file is empty", "cert.pem");
-    refused(&with_root("[[tls]]\ncertificate = 'a'\nkey = 1"), 5, "this is of type integer", "private key");
-    refused(&with_root("[[tls]]\ncertificate = 'a'\nkeys = 'a'"), 5, "`keys` is not known in tls", "`key`");
+    refused(
+        &with_root("[[tls]]\ncertificate = ''\nkey = 'a'"),
+        4,
+        "the name of the file is empty",
+        "cert.pem",
+    );
+    refused(
+        &with_root("[[tls]]\ncertificate = 'a'\nkey = 1"),
+        5,
+        "this is of type integer",
+        "private key",
+    );
+    refused(
+        &with_root("[[tls]]\ncertificate = 'a'\nkeys = 'a'"),
+        5,
+        "`keys` is not known in tls",
+        "`key`",
+    );
     refused(
         &with_root(&"[[tls]]\ncertificate = 'a'\nkey = 'b'\n".repeat(17)),
         51,
@@ -393,9 +563,11 @@ fn certificates_are_named_with_their_keys_and_lines() {
 
 #[test]
 fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
-    let parsed = |rest: &str| Configuration::parse(&with_user(&format!("password = 'lovelace'\n{rest}")));
+    let parsed =
+        |rest: &str| Configuration::parse(&with_user(&format!("password = 'lovelace'\n{rest}")));
     let forwarding = |rest: &str| parsed(rest).expect("it is right").users[0].forwarding.clone();
-    let addresses = ["bob@far.test", "grace@a.test"].map(|address| Address::parse(address).expect("an address"));
+    let addresses = ["bob@far.test", "grace@a.test"]
+        .map(|address| Address::parse(address).expect("an address"));
     let expected = |keep| Some(Forwarding { addresses: addresses.to_vec(), keep });
     let list = "forward = ['bob@Far.test', 'grace@a.test']";
     assert_eq!(forwarding(""), None);
@@ -412,7 +584,12 @@ fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
         ("aliases = ['lady@a.test']\nforward = ['lady@a.test']", "to itself"),
         (&format!("forward = [{many}]"), "one too many"),
     ] {
-        refused(&with_user(&format!("password = 'lovelace'\n{wrong}")), 5 + wrong.matches('\n').count() + 1, what, "");
+        refused(
+            &with_user(&format!("password = 'lovelace'\n{wrong}")),
+            5 + wrong.matches('\n').count() + 1,
+            what,
+            "",
+        );
     }
 }
 
@@ -435,21 +612,35 @@ fn limits_of_a_day_are_numbers_of_an_account_or_of_all() {
             what,
             "1000000, or \"unlimited\"",
         );
-        refused(&with_root(&format!("[limits]\nmessages_per_day = {wrong}")), 4, what, "a number from 1");
+        refused(
+            &with_root(&format!("[limits]\nmessages_per_day = {wrong}")),
+            4,
+            what,
+            "a number from 1",
+        );
     }
-    refused(&with_root("[limits]\nmessages_per_dy = 1"), 4, "`messages_per_dy` is not known", "`messages_per_day`");
+    refused(
+        &with_root("[limits]\nmessages_per_dy = 1"),
+        4,
+        "`messages_per_dy` is not known",
+        "`messages_per_day`",
+    );
 }
 
 #[test]
 fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
-    let text =
-        with_root("[limits]\nquota = '2G'\n[[user]]\naddress = 'ada@a.test'\npassword = 'lovelace'\nquota = '500M'");
+    let text = with_root(
+        "[limits]\nquota = '2G'\n[[user]]\naddress = 'ada@a.test'\npassword = 'lovelace'\nquota = '500M'",
+    );
     let configuration = Configuration::parse(&text).expect("it is right");
     assert_eq!(configuration.limits.quota, Quota::Octets(2 << 30));
     assert_eq!(configuration.users[0].quota, Some(Quota::Octets(500 << 20)));
     let text = with_user("password = 'lovelace'\nquota = 'unlimited'");
     let configuration = Configuration::parse(&text).expect("it is right");
-    assert_eq!((configuration.limits.quota, configuration.users[0].quota), (Quota::HalfOfDisk, Some(Quota::Unlimited)));
+    assert_eq!(
+        (configuration.limits.quota, configuration.users[0].quota),
+        (Quota::HalfOfDisk, Some(Quota::Unlimited))
+    );
     for (wrong, what) in [
         ("'2'", "the unit must be M, G or T"),
         ("'2GB'", "the unit must be M, G or T"),
@@ -474,7 +665,12 @@ fn a_disk_keeps_its_format_until_the_newest_is_asked_for() {
     assert_eq!(disk("[disk]"), DiskFormat::Kept);
     assert_eq!(disk("[disk]\nformat = 4"), DiskFormat::Newest);
     for wrong in ["3", "5", "-4", "'4'", "true"] {
-        refused(&with_root(&format!("[disk]\nformat = {wrong}")), 4, "converted to format 4 alone", "no `format`");
+        refused(
+            &with_root(&format!("[disk]\nformat = {wrong}")),
+            4,
+            "converted to format 4 alone",
+            "no `format`",
+        );
     }
     refused(&with_root("[disk]\nformats = 4"), 4, "`formats` is not known", "`format`");
 }
@@ -510,17 +706,26 @@ fn with_access(rest: &str) -> String {
 
 #[test]
 fn lists_of_addresses_are_named_by_what_they_are_for() {
-    let parsed =
-        Configuration::parse(&with_root("[abuse]\ndnsbl = ['Zen.Spamhaus.org', 'b.test']\ndnswl = ['list.dnswl.org']"));
+    let parsed = Configuration::parse(&with_root(
+        "[abuse]\ndnsbl = ['Zen.Spamhaus.org', 'b.test']\ndnswl = ['list.dnswl.org']",
+    ));
     let abuse = parsed.unwrap().abuse;
     let names = |lists: &[HostName]| lists.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(&abuse.dnsbl), ["zen.spamhaus.org", "b.test"]);
-    assert_eq!((names(&abuse.dnsbl_junk), names(&abuse.dnswl)), (vec![], vec!["list.dnswl.org".to_string()]));
+    assert_eq!(
+        (names(&abuse.dnsbl_junk), names(&abuse.dnswl)),
+        (vec![], vec!["list.dnswl.org".to_string()])
+    );
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
     refused(&with_abuse("dnsbl = ['zen']"), 4, "the name has no dot in it", "a full name");
     refused(&with_abuse("dnsbl = 'zen.test'"), 4, "of type string", "a list of domain names");
     refused(&with_abuse("dnsbl = ['a.test', 'a.test']"), 4, "a list is named twice", "once");
-    refused(&with_abuse("dnswl = ['a.b', 'c.d', 'e.f', 'g.h', 'i.j']"), 4, "one too many", "at most 4");
+    refused(
+        &with_abuse("dnswl = ['a.b', 'c.d', 'e.f', 'g.h', 'i.j']"),
+        4,
+        "one too many",
+        "at most 4",
+    );
     refused(&with_abuse("rbl = ['a.test']"), 4, "`rbl` is not known in abuse", "one of `dnsbl`");
     let long = ["x".repeat(63), "y".repeat(63), "z".repeat(62)].join(".");
     refused(
@@ -537,11 +742,24 @@ fn whose_seals_are_trusted_are_domains_and_usually_nobodys_are() {
     let trusted = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.trusted_arc;
     assert_eq!(trusted(""), []);
     let two = trusted("trusted_arc = ['Lists.Example.org', 'b.test']");
-    assert_eq!(two.iter().map(HostName::as_str).collect::<Vec<_>>(), ["lists.example.org", "b.test"]);
+    assert_eq!(
+        two.iter().map(HostName::as_str).collect::<Vec<_>>(),
+        ["lists.example.org", "b.test"]
+    );
     refused(&with_abuse("trusted_arc = ['org']"), 4, "the name has no dot in it", "a full name");
-    refused(&with_abuse("trusted_arc = ['a.test', 'a.test']"), 4, "a domain is named twice", "once");
+    refused(
+        &with_abuse("trusted_arc = ['a.test', 'a.test']"),
+        4,
+        "a domain is named twice",
+        "once",
+    );
     let many: Vec<String> = (0..65).map(|number| format!("'a{number}.test'")).collect();
-    refused(&with_abuse(&format!("trusted_arc = [{}]", many.join(", "))), 4, "one too many", "at most 64");
+    refused(
+        &with_abuse(&format!("trusted_arc = [{}]", many.join(", "))),
+        4,
+        "one too many",
+        "at most 64",
+    );
 }
 
 #[test]
@@ -562,7 +780,12 @@ fn how_much_strangers_may_do_are_numbers() {
     assert_eq!(limits(all), said);
     refused(&with_abuse("connections = 0"), 4, "0 is out of range", "a number from 1 to 65535");
     refused(&with_abuse("connections = -1"), 4, "-1 is out of range", "a number from 1 to 65535");
-    refused(&with_abuse("connections = 65536"), 4, "65536 is out of range", "a number from 1 to 65535");
+    refused(
+        &with_abuse("connections = 65536"),
+        4,
+        "65536 is out of range",
+        "a number from 1 to 65535",
+    );
     refused(&with_abuse("connections = 'many'"), 4, "of type string", "a number from 1 to 65535");
     refused(&with_abuse("messages = 5"), 4, "`messages` is not known in abuse", "one of");
 }
@@ -570,7 +793,9 @@ fn how_much_strangers_may_do_are_numbers() {
 #[test]
 fn how_long_strangers_are_listened_to_is_a_time() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
-    let delay = |text: &str| Configuration::parse(&with_root(text)).unwrap().abuse.greeting_delay.as_millis();
+    let delay = |text: &str| {
+        Configuration::parse(&with_root(text)).unwrap().abuse.greeting_delay.as_millis()
+    };
     assert_eq!((delay(""), delay("[abuse]")), (1_000, 1_000));
     for (said, ms) in [("0s", 0), ("250ms", 250), ("20s", 20_000)] {
         assert_eq!(delay(&format!("[abuse]\ngreeting_delay = '{said}'")), ms);
@@ -592,9 +817,19 @@ fn how_long_strangers_are_listened_to_is_a_time() {
 #[test]
 fn how_long_letters_are_put_off_is_a_time_and_usually_they_are_not() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
-    let delay = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.greylist.map(Micros::as_secs);
-    assert_eq!((delay(""), delay("greylist = '5m'"), delay("greylist = '6h'")), (None, Some(300), Some(21_600)));
+    let delay = |line: &str| {
+        Configuration::parse(&with_abuse(line)).unwrap().abuse.greylist.map(Micros::as_secs)
+    };
+    assert_eq!(
+        (delay(""), delay("greylist = '5m'"), delay("greylist = '6h'")),
+        (None, Some(300), Some(21_600))
+    );
     for said in ["0s", "999ms", "361m"] {
-        refused(&with_abuse(&format!("greylist = '{said}'")), 4, "nobody comes again then", "from \"1s\" to \"6h\"");
+        refused(
+            &with_abuse(&format!("greylist = '{said}'")),
+            4,
+            "nobody comes again then",
+            "from \"1s\" to \"6h\"",
+        );
     }
 }

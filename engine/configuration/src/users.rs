@@ -78,9 +78,15 @@ impl core::fmt::Debug for Password {
     }
 }
 
-pub(super) fn users(root: &Section<'_, '_>, domains: &[HostName]) -> Result<Vec<User>, ConfigurationError> {
+pub(super) fn users(
+    root: &Section<'_, '_>,
+    domains: &[HostName],
+) -> Result<Vec<User>, ConfigurationError> {
     let mut taken = Taken::default();
-    root.sections("user", USERS_MAX)?.iter().map(|section| user(section, domains, &mut taken)).collect()
+    root.sections("user", USERS_MAX)?
+        .iter()
+        .map(|section| user(section, domains, &mut taken))
+        .collect()
 }
 
 /// What accounts have that no other may have.
@@ -90,7 +96,11 @@ struct Taken {
     catch_alls: BTreeSet<HostName>,
 }
 
-fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> Result<User, ConfigurationError> {
+fn user(
+    section: &Section<'_, '_>,
+    domains: &[HostName],
+    taken: &mut Taken,
+) -> Result<User, ConfigurationError> {
     section.refuse_unknown(&[
         "address",
         "password",
@@ -120,11 +130,15 @@ fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> R
     let catch_all = match section.optional("catch_all") {
         Some(list) => {
             let items = list.list(DOMAINS_MAX, "a list of domains")?;
-            items.iter().map(|item| caught(item, domains, &mut taken.catch_alls)).collect::<Result<Vec<_>, _>>()?
+            items
+                .iter()
+                .map(|item| caught(item, domains, &mut taken.catch_alls))
+                .collect::<Result<Vec<_>, _>>()?
         }
         None => Vec::new(),
     };
-    let is_administrator = section.optional("admin").map(|item| item.boolean()).transpose()?.unwrap_or(false);
+    let is_administrator =
+        section.optional("admin").map(|item| item.boolean()).transpose()?.unwrap_or(false);
     let quota = section.optional("quota").map(|item| item.parsed()).transpose()?;
     let is_own = |other: &Address| *other == address || aliases.contains(other);
     let forwarding = forwarding(section, is_own)?;
@@ -150,7 +164,9 @@ fn forwarding(
 ) -> Result<Option<Forwarding>, ConfigurationError> {
     let keep = section.optional("keep");
     let Some(list) = section.optional("forward") else {
-        let alone = keep.map(|item| item.error("nothing is sent on that could be kept", "`forward` beside `keep`"));
+        let alone = keep.map(|item| {
+            item.error("nothing is sent on that could be kept", "`forward` beside `keep`")
+        });
         return alone.map_or(Ok(None), Err);
     };
     let items = list.list(FORWARDS_MAX, "a list of addresses")?;
@@ -159,7 +175,9 @@ fn forwarding(
     }
     let addresses: Vec<Address> = super::parsed_once(&items, "an address")?;
     if let Some((_, item)) = addresses.iter().zip(&items).find(|(address, _)| is_own(address)) {
-        return Err(item.error("the account's mail is sent on to itself", "an address of somebody else"));
+        return Err(
+            item.error("the account's mail is sent on to itself", "an address of somebody else")
+        );
     }
     let is_kept = keep.map(|item| item.boolean()).transpose()?.unwrap_or(true);
     Ok(Some(Forwarding { addresses, keep: if is_kept { Keep::Copy } else { Keep::Nothing } }))
@@ -177,7 +195,10 @@ fn address(
         return Err(item.error(what, "an address in a domain that `domains` names"));
     }
     if !taken.insert(address.clone()) {
-        return Err(item.error(format_args!("`{address}` is given twice"), "an address that is nobody else's"));
+        return Err(item.error(
+            format_args!("`{address}` is given twice"),
+            "an address that is nobody else's",
+        ));
     }
     Ok(address)
 }
@@ -190,12 +211,16 @@ fn caught(
 ) -> Result<HostName, ConfigurationError> {
     let domain: HostName = item.parsed()?;
     if !domains.contains(&domain) {
-        return Err(item.error(format_args!("`{domain}` is not one of the domains"), "a domain that `domains` names"));
+        return Err(item.error(
+            format_args!("`{domain}` is not one of the domains"),
+            "a domain that `domains` names",
+        ));
     }
     if !taken.insert(domain.clone()) {
-        return Err(
-            item.error(format_args!("`{domain}` is caught twice"), "one account that reads what comes for nobody")
-        );
+        return Err(item.error(
+            format_args!("`{domain}` is caught twice"),
+            "one account that reads what comes for nobody",
+        ));
     }
     Ok(domain)
 }
@@ -204,8 +229,12 @@ fn password(section: &Section<'_, '_>) -> Result<Password, ConfigurationError> {
     match (section.optional("password"), section.optional("password_hash")) {
         (Some(item), None) => plain_password(&item),
         (None, Some(item)) => password_hash(&item),
-        (Some(_), Some(hash)) => Err(hash.error("the account has both a password and a hash", "one of the two")),
-        (None, None) => Err(section.error("the account has no password", "`password` or `password_hash`")),
+        (Some(_), Some(hash)) => {
+            Err(hash.error("the account has both a password and a hash", "one of the two"))
+        }
+        (None, None) => {
+            Err(section.error("the account has no password", "`password` or `password_hash`"))
+        }
     }
 }
 
@@ -243,7 +272,8 @@ fn password_hash(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
         Err(HashError::Syntax) => "this is no password hash with parameters, salt and result",
         Err(HashError::Algorithm) => "this hash is not by argon2id, version 19",
         Err(HashError::TooCostly) => {
-            let expected = format_args!("at most m={MEMORY_KIB_MAX}, and m times t at most {WORK_KIB_MAX}");
+            let expected =
+                format_args!("at most m={MEMORY_KIB_MAX}, and m times t at most {WORK_KIB_MAX}");
             return Err(item.error("the hash costs too much to check", expected));
         }
     };

@@ -43,7 +43,8 @@ impl Borrow<str> for HostName {
 }
 
 impl Value for HostName {
-    const FORM: &'static str = "a full name of letters, digits, hyphens and dots, such as \"mail.example.org\"";
+    const FORM: &'static str =
+        "a full name of letters, digits, hyphens and dots, such as \"mail.example.org\"";
 
     fn parse(text: &str) -> Result<HostName, &'static str> {
         check_host_name(text)?;
@@ -82,7 +83,9 @@ fn check_host_name(text: &str) -> Result<(), &'static str> {
         }
     }
     match text.rsplit('.').next() {
-        Some(last) if last.bytes().all(|byte| byte.is_ascii_digit()) => Err("this is not a name but a number"),
+        Some(last) if last.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err("this is not a name but a number")
+        }
         _ => Ok(()),
     }
 }
@@ -148,7 +151,10 @@ fn check_local_part(local: &str) -> Result<(), &'static str> {
         return Err("what stands before the @ has a dot too many");
     }
     let is_atom = |c: char| {
-        c == '.' || c.is_ascii_alphanumeric() || SPECIAL.contains(c) || (!c.is_ascii() && c.is_alphanumeric())
+        c == '.'
+            || c.is_ascii_alphanumeric()
+            || SPECIAL.contains(c)
+            || (!c.is_ascii() && c.is_alphanumeric())
     };
     if !local.chars().all(is_atom) {
         return Err("what stands before the @ has a character that must not be there");
@@ -165,10 +171,15 @@ impl Value for Span {
 
     fn parse(text: &str) -> Result<Span, &'static str> {
         let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-        let unit = units.into_iter().find_map(|(letters, ms)| Some((text.strip_suffix(letters)?, ms)));
+        let unit =
+            units.into_iter().find_map(|(letters, ms)| Some((text.strip_suffix(letters)?, ms)));
         let (number, unit_ms) = unit.ok_or("the unit must be ms, s, m or h")?;
         let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-        let number = number.parse::<u64>().ok().filter(|_| is_number).ok_or("before the unit stands no number")?;
+        let number = number
+            .parse::<u64>()
+            .ok()
+            .filter(|_| is_number)
+            .ok_or("before the unit stands no number")?;
         match number.checked_mul(unit_ms) {
             Some(ms @ 0..=86_400_000) => Ok(Span(Micros::from_millis(ms))),
             _ => Err("that is more than a day"),
@@ -211,7 +222,8 @@ impl Prefix {
 
     /// Whether `address` is in the block. An address of the other family never is.
     pub fn contains(&self, address: IpAddr) -> bool {
-        address.is_ipv4() == self.address.is_ipv4() && network_of(address, self.length) == self.address
+        address.is_ipv4() == self.address.is_ipv4()
+            && network_of(address, self.length) == self.address
     }
 }
 
@@ -222,7 +234,8 @@ impl fmt::Display for Prefix {
 }
 
 impl Value for Prefix {
-    const FORM: &'static str = "a prefix, such as \"10.0.2.0/24\", or \"10.0.2.2/32\" for one address";
+    const FORM: &'static str =
+        "a prefix, such as \"10.0.2.0/24\", or \"10.0.2.2/32\" for one address";
 
     fn parse(text: &str) -> Result<Prefix, &'static str> {
         let (address, length) = split_prefix(text)?;
@@ -243,7 +256,8 @@ pub struct InterfaceAddress {
 }
 
 impl Value for InterfaceAddress {
-    const FORM: &'static str = "the machine's address with its prefix, such as \"10.0.0.2/24\" or \"2001:db8::2/64\"";
+    const FORM: &'static str =
+        "the machine's address with its prefix, such as \"10.0.0.2/24\" or \"2001:db8::2/64\"";
 
     fn parse(text: &str) -> Result<InterfaceAddress, &'static str> {
         let (address, length) = split_prefix(text)?;
@@ -255,14 +269,19 @@ impl Value for InterfaceAddress {
                 let host_mask = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
                 let host = address.to_bits() & host_mask;
                 if length < 31 && (host == 0 || host == host_mask) {
-                    return Err("this is the address of the network or its broadcast address, not of a host");
+                    return Err(
+                        "this is the address of the network or its broadcast address, not of a host",
+                    );
                 }
             }
             IpAddr::V6(address) => {
                 if address.is_unicast_link_local() {
                     return Err("the machine finds its address for the link by itself");
                 }
-                if length < 127 && address.to_bits() & u128::MAX.checked_shr(u32::from(length)).unwrap_or(0) == 0 {
+                if length < 127
+                    && address.to_bits() & u128::MAX.checked_shr(u32::from(length)).unwrap_or(0)
+                        == 0
+                {
                     return Err("this is the address of the network's routers, not of a host");
                 }
             }
@@ -294,7 +313,8 @@ impl Value for IpAddr {
 }
 
 fn is_host(address: IpAddr) -> bool {
-    let is_somebody = !(address.is_unspecified() || address.is_multicast() || address.is_loopback());
+    let is_somebody =
+        !(address.is_unspecified() || address.is_multicast() || address.is_loopback());
     match address {
         IpAddr::V4(address) => is_somebody && !address.is_broadcast(),
         IpAddr::V6(address) => is_somebody && address.to_ipv4_mapped().is_none(),
@@ -303,7 +323,8 @@ fn is_host(address: IpAddr) -> bool {
 
 fn split_prefix(text: &str) -> Result<(IpAddr, u8), &'static str> {
     let (address, length) = text.split_once('/').ok_or("the length of the prefix is missing")?;
-    let address: IpAddr = address.parse().map_err(|_| "what stands before the / is not an address")?;
+    let address: IpAddr =
+        address.parse().map_err(|_| "what stands before the / is not an address")?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     match length.parse() {

@@ -48,7 +48,8 @@ impl PolicyMode {
 }
 
 impl Value for PolicyMode {
-    const FORM: &'static str = "\"enforce\", \"testing\", or \"none\" to take back what was said before";
+    const FORM: &'static str =
+        "\"enforce\", \"testing\", or \"none\" to take back what was said before";
 
     fn parse(text: &str) -> Result<PolicyMode, &'static str> {
         let all = [PolicyMode::Enforce, PolicyMode::Testing, PolicyMode::None];
@@ -60,7 +61,9 @@ impl Web {
     /// The policy of all our domains, whose mail comes to this host (RFC 8461 §3.2), if they have one.
     pub fn policy(&self, host: &HostName) -> Option<String> {
         let mode = self.mta_sts?.word();
-        Some(format!("version: STSv1\r\nmode: {mode}\r\nmx: {host}\r\nmax_age: {POLICY_SECONDS}\r\n"))
+        Some(format!(
+            "version: STSv1\r\nmode: {mode}\r\nmx: {host}\r\nmax_age: {POLICY_SECONDS}\r\n"
+        ))
     }
 }
 
@@ -73,8 +76,10 @@ pub(super) fn web(section: &Section<'_, '_>) -> Result<Web, ConfigurationError> 
             name => Ok(name.to_string()),
         }
     });
-    let https_only = section.optional("https_only").map(|item| item.boolean()).transpose()?.unwrap_or_default();
-    let access_log = section.optional("access_log").map(|item| item.boolean()).transpose()?.unwrap_or_default();
+    let https_only =
+        section.optional("https_only").map(|item| item.boolean()).transpose()?.unwrap_or_default();
+    let access_log =
+        section.optional("access_log").map(|item| item.boolean()).transpose()?.unwrap_or_default();
     let mta_sts = section.optional("mta_sts").map(|item| item.parsed()).transpose()?;
     Ok(Web { site: site.transpose()?, https_only, access_log, mta_sts })
 }

@@ -61,7 +61,9 @@ pub struct Waiting {
 impl Waiting {
     /// The bytes, to be worked on where they lie.
     pub fn bytes(&mut self) -> &mut [u8] {
-        let Some(bytes) = self.scratch.get_mut(..self.length) else { unreachable!("more bytes than were copied") };
+        let Some(bytes) = self.scratch.get_mut(..self.length) else {
+            unreachable!("more bytes than were copied")
+        };
         bytes
     }
 }
@@ -107,7 +109,13 @@ impl Connections {
 
     /// `connections`: how many `net` has room for. `unread_bytes_max`: what a session leaves at the
     /// most while it waits for more.
-    pub fn new(net: Net, tls: TlsTable, connections: usize, unread_bytes_max: usize, now: Instant) -> Connections {
+    pub fn new(
+        net: Net,
+        tls: TlsTable,
+        connections: usize,
+        unread_bytes_max: usize,
+        now: Instant,
+    ) -> Connections {
         Connections {
             net,
             tls,
@@ -117,7 +125,10 @@ impl Connections {
             ready: ResumeQueue::with_capacity(connections),
             gates: Gates::new(TurnGate::COUNT, connections),
             reset: None,
-            limits: Limits { crowd: connections - connections / 16, tight: connections - connections / 8 },
+            limits: Limits {
+                crowd: connections - connections / 16,
+                tight: connections - connections / 8,
+            },
             is_low_on_memory: false,
             // What a session leaves, and two records.
             scratch: vec![0; unread_bytes_max + 2 * tls::RECORD_BYTES_MAX],
@@ -159,7 +170,12 @@ impl Connections {
     /// Calls a host, for `owner`.
     ///
     /// Errors: those of [`Net::connect`].
-    pub fn connect(&mut self, now: Instant, to: SocketAddr, owner: Owner) -> Result<ConnectionId, Unsent> {
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        owner: Owner,
+    ) -> Result<ConnectionId, Unsent> {
         let connection = self.net.connect(now, to)?;
         self.owners.set(connection, owner);
         Ok(connection)
@@ -215,7 +231,13 @@ impl Connections {
 
     /// The same for a connection that has no session.
     #[inline]
-    pub fn send_by(&mut self, now: Instant, connection: ConnectionId, channel: Channel, bytes: &[u8]) -> usize {
+    pub fn send_by(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        channel: Channel,
+        bytes: &[u8],
+    ) -> usize {
         match channel {
             Channel::Plain => self.net.send(now, connection, bytes),
             Channel::Tls => self.tls.send(now, connection, bytes.into(), &mut self.net),
@@ -338,7 +360,8 @@ impl Connections {
             let connection = waiting.connection;
             self.net.consumed(connection, done);
             let opened = self.tls.held(connection);
-            self.net.put_back(connection, waiting.bytes().get(done..done + opened).unwrap_or_default());
+            self.net
+                .put_back(connection, waiting.bytes().get(done..done + opened).unwrap_or_default());
             done > 0 && waiting.length == waiting.scratch.len()
         };
         self.scratch = waiting.scratch;
@@ -347,8 +370,16 @@ impl Connections {
 
     /// Works on the front of what has arrived, sends what TLS has to say to it, and says how many
     /// bytes are done with.
-    pub fn open(&mut self, turn: Turn, connection: ConnectionId, bytes: &mut [u8], opening: Opening) -> (usize, Event) {
-        let Some((tls, out, clock)) = self.tls.at_work(connection) else { return (bytes.len(), Event::Bytes) };
+    pub fn open(
+        &mut self,
+        turn: Turn,
+        connection: ConnectionId,
+        bytes: &mut [u8],
+        opening: Opening,
+    ) -> (usize, Event) {
+        let Some((tls, out, clock)) = self.tls.at_work(connection) else {
+            return (bytes.len(), Event::Bytes);
+        };
         let progress = match opening {
             Opening::Next => tls.receive(bytes, out),
             Opening::More => tls.more(bytes, out),

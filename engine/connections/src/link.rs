@@ -22,7 +22,12 @@ impl Connections {
     }
 
     /// The network of another core has sent something.
-    pub fn message_arrived(&mut self, now: Instant, message: NetMessage, events: &mut Events) -> Arrived {
+    pub fn message_arrived(
+        &mut self,
+        now: Instant,
+        message: NetMessage,
+        events: &mut Events,
+    ) -> Arrived {
         self.net_mut().message_arrived(now, message, events)
     }
 
@@ -44,7 +49,12 @@ impl Connections {
 
     /// Sends what connections have to say.
     #[inline]
-    pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
+    pub fn output(
+        &mut self,
+        now: Instant,
+        machine: &mut impl Machine,
+        budget: &mut Budget,
+    ) -> Output {
         self.net_mut().output(now, machine, budget)
     }
 
@@ -65,7 +75,8 @@ impl Connections {
 
     /// Sends a datagram. What is not sent is as good as lost on its way.
     pub fn send_datagram(&mut self, now: Instant, port: u16, to: SocketAddr, bytes: &[u8]) {
-        let _ = self.net_mut().bind(port) && self.net_mut().send_datagram(now, port, to, bytes).is_ok();
+        let _ =
+            self.net_mut().bind(port) && self.net_mut().send_datagram(now, port, to, bytes).is_ok();
     }
 
     /// Datagrams to this port are not for us any more.

@@ -64,7 +64,15 @@ impl Sum for Handshakes {
 
 impl fmt::Display for Handshakes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Handshakes { established, resumed, turned_away, late, no_common_ground, broken, given_up } = self;
+        let Handshakes {
+            established,
+            resumed,
+            turned_away,
+            late,
+            no_common_ground,
+            broken,
+            given_up,
+        } = self;
         write!(
             out,
             "TLS: {established} handshakes, {resumed} by tickets; {} came to nothing: {turned_away} turned away, {late} too late, \

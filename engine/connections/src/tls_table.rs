@@ -23,8 +23,8 @@ use machine::{BLOCK_BYTES, Instant, Protocol, SERVICES, Security, ServiceEntry, 
 use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
-    Authorities, Certificate, ClientSettings, Clock, Connection, FLIGHT_BYTES_MAX, Offer, Published,
-    SEALED_OVERHEAD_MAX, Sealed, Settings, Text, TicketKeys,
+    Authorities, Certificate, ClientSettings, Clock, Connection, FLIGHT_BYTES_MAX, Offer,
+    Published, SEALED_OVERHEAD_MAX, Sealed, Settings, Text, TicketKeys,
 };
 
 use crate::outcomes::Handshakes;
@@ -124,7 +124,8 @@ impl TlsTable {
     pub fn judge_certificates(&mut self, now: UnixTime) -> bool {
         let is_believed = |certificate| self.browser_authorities.believe(certificate, now);
         let is_publicly_trusted = self.is_there() && self.certificates.iter().all(is_believed);
-        core::mem::replace(&mut self.is_publicly_trusted, is_publicly_trusted) != is_publicly_trusted
+        core::mem::replace(&mut self.is_publicly_trusted, is_publicly_trusted)
+            != is_publicly_trusted
     }
 
     /// Whether browsers trust each of the certificates.
@@ -192,7 +193,12 @@ impl TlsTable {
 
     /// A host that we have called is to speak TLS with us: the first step of the handshake is due.
     /// False: it cannot begin. `host`: its name, or its address where that has to be proved.
-    pub fn call(&mut self, connection: ConnectionId, host: Option<&str>, identity: &Identity) -> bool {
+    pub fn call(
+        &mut self,
+        connection: ConnectionId,
+        host: Option<&str>,
+        identity: &Identity,
+    ) -> bool {
         let client = match identity {
             Identity::Anybody => self.for_anybody.clone(),
             Identity::Published(published, domain) => {
@@ -238,7 +244,13 @@ impl TlsTable {
 
     /// Encrypts as much of `text` as there is room for, in as few records as that takes. Says how
     /// much that was.
-    pub fn send(&mut self, now: Instant, connection: ConnectionId, text: Text<'_>, net: &mut Net) -> usize {
+    pub fn send(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        text: Text<'_>,
+        net: &mut Net,
+    ) -> usize {
         let Some(tls) = self.of_mut(connection) else { return 0 };
         let mut taken = 0;
         while taken < text.len() {
@@ -276,7 +288,10 @@ impl TlsTable {
 
     /// What a step in the connection's handshake is worked with, if TLS is spoken.
     #[inline]
-    pub(crate) fn at_work(&mut self, connection: ConnectionId) -> Option<(&mut Connection, &mut [u8], &Clock)> {
+    pub(crate) fn at_work(
+        &mut self,
+        connection: ConnectionId,
+    ) -> Option<(&mut Connection, &mut [u8], &Clock)> {
         let TlsTable { connections, out, clock, .. } = self;
         let tls = connections.get_mut(connection.index()).and_then(Option::as_mut)?;
         Some((tls, out, clock))
@@ -301,7 +316,11 @@ impl TlsTable {
 }
 
 /// What each service offers with these certificates.
-fn settings(certificates: &[Certificate], clock: &Clock, tickets: &TicketKeys) -> Vec<Option<Settings>> {
+fn settings(
+    certificates: &[Certificate],
+    clock: &Clock,
+    tickets: &TicketKeys,
+) -> Vec<Option<Settings>> {
     let offer = |service: &ServiceEntry| {
         // Known large senders of mail break on tickets.
         let tickets = (service.protocol != Protocol::Smtp).then_some(tickets);

@@ -115,7 +115,9 @@ impl Wire {
             return;
         }
         let sent = match self.secrecy {
-            Secrecy::Clear => connections.send_by(turn.now, self.connection, Channel::Plain, output),
+            Secrecy::Clear => {
+                connections.send_by(turn.now, self.connection, Channel::Plain, output)
+            }
             Secrecy::Sealed => connections.send_by(turn.now, self.connection, Channel::Tls, output),
             Secrecy::Handshake(..) => 0,
         };
@@ -160,7 +162,10 @@ impl Wire {
             match event {
                 Event::Plaintext(length) => {
                     speaker.arrived(bytes.get(done..done + length).unwrap_or_default());
-                    done += connections.tls_mut().of_mut(self.connection).map_or(length, |tls| tls.taken(length));
+                    done += connections
+                        .tls_mut()
+                        .of_mut(self.connection)
+                        .map_or(length, |tls| tls.taken(length));
                 }
                 Event::Nothing if !connections.is_reset() => {}
                 Event::Nothing | Event::Bytes | Event::Established(_) => return done,
@@ -182,7 +187,12 @@ impl Wire {
 
     /// TLS may begin: the host has said so, or its port speaks nothing else. The first word is
     /// ours.
-    pub fn begin_handshake(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
+    pub fn begin_handshake(
+        &mut self,
+        speaker: &mut impl Speaker,
+        turn: Turn,
+        connections: &mut Connections,
+    ) {
         if !connections.tls_mut().call(self.connection, self.called.as_deref(), &self.identity) {
             return speaker.lost(Lost::Tls);
         }

@@ -28,7 +28,8 @@ fn main() -> Result<(), Failure> {
         match &fields[..] {
             ["verify", now, pieces @ ..] => {
                 let message = read(Reading::to_verify(), pieces)?;
-                let verdicts = verdicts(&message, UnixTime::from_seconds(now.parse()?), &mut lines)?;
+                let verdicts =
+                    verdicts(&message, UnixTime::from_seconds(now.parse()?), &mut lines)?;
                 say(format_args!("verdicts\t{}", verdicts.join("\t")))?;
             }
             ["sign", now, key, domain, selector, pieces @ ..] => {
@@ -48,8 +49,13 @@ fn main() -> Result<(), Failure> {
                 let (key, domain) = signer(key, domain, selector)?;
                 let message = read(Reading::to_sign(), pieces)?;
                 let found = if *found == "none" { ChainVerdict::None } else { ChainVerdict::Pass };
-                let fields =
-                    set(&message, found, &bytes(results)?, (&key, &domain), UnixTime::from_seconds(now.parse()?))?;
+                let fields = set(
+                    &message,
+                    found,
+                    &bytes(results)?,
+                    (&key, &domain),
+                    UnixTime::from_seconds(now.parse()?),
+                )?;
                 say(format_args!("signed\t{}\t{}", key.record(), hexadecimal(&fields)))?;
             }
             _ => return Err(line.into()),
@@ -65,7 +71,11 @@ fn read(mut reading: Reading, pieces: &[&str]) -> Result<Message, Failure> {
     Ok(reading.ended())
 }
 
-fn verdicts(message: &Message, now: UnixTime, lines: &mut Lines<StdinLock<'_>>) -> Result<Vec<String>, Failure> {
+fn verdicts(
+    message: &Message,
+    now: UnixTime,
+    lines: &mut Lines<StdinLock<'_>>,
+) -> Result<Vec<String>, Failure> {
     let mut knowledge = Knowledge::default();
     let mut verdicts = Vec::new();
     // Of a message without signatures the first one's verdict says so.
@@ -78,7 +88,11 @@ fn verdicts(message: &Message, now: UnixTime, lines: &mut Lines<StdinLock<'_>>) 
     Ok(verdicts)
 }
 
-fn chain(message: &Message, now: UnixTime, lines: &mut Lines<StdinLock<'_>>) -> Result<ChainVerdict, Failure> {
+fn chain(
+    message: &Message,
+    now: UnixTime,
+    lines: &mut Lines<StdinLock<'_>>,
+) -> Result<ChainVerdict, Failure> {
     let (mut knowledge, mut step) = (Knowledge::default(), 0);
     loop {
         match message.judge_chain(step, &knowledge, now) {
@@ -113,7 +127,11 @@ fn hexadecimal(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn learn(knowledge: &mut Knowledge, question: Question, lines: &mut Lines<StdinLock<'_>>) -> Result<(), Failure> {
+fn learn(
+    knowledge: &mut Knowledge,
+    question: Question,
+    lines: &mut Lines<StdinLock<'_>>,
+) -> Result<(), Failure> {
     say(format_args!("ask\t{}", question.name))?;
     let line = lines.next().ok_or("the input ends")??;
     let mut fields = line.split('\t');
@@ -137,6 +155,7 @@ fn say(line: std::fmt::Arguments<'_>) -> io::Result<()> {
 
 fn bytes(hexadecimal: &str) -> Result<Vec<u8>, Failure> {
     let digits: Vec<char> = hexadecimal.chars().collect();
-    let bytes = digits.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16));
+    let bytes =
+        digits.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16));
     Ok(bytes.collect::<Result<_, _>>()?)
 }

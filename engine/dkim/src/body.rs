@@ -59,7 +59,8 @@ impl BodyHash {
                 Form::Simple => memchr(b'\r', piece),
                 Form::Relaxed => memchr3(b'\r', b' ', b'\t', piece),
             };
-            let (text, rest) = piece.split_at_checked(end.unwrap_or(piece.len())).unwrap_or_default();
+            let (text, rest) =
+                piece.split_at_checked(end.unwrap_or(piece.len())).unwrap_or_default();
             self.text(text);
             piece = match rest.split_first() {
                 Some((b'\r', rest)) => {

@@ -110,7 +110,10 @@ impl Chain {
             _ => Err(Flaw::Incomplete),
         });
         let sets = sets.collect::<Result<Vec<Set>, Flaw>>()?;
-        let newest = sets.last().map(|set| message_signature(header.value(set.message), count)).transpose()?;
+        let newest = sets
+            .last()
+            .map(|set| message_signature(header.value(set.message), count))
+            .transpose()?;
         let chain = Chain { sets, newest };
         let mut keys: Vec<_> = chain.signatures().map(|signature| signature.question()).collect();
         keys.sort_unstable();
@@ -124,17 +127,28 @@ impl Chain {
     }
 
     /// Those of its signatures that are looked at, if none of them is nothing at this time whatever its key is.
-    pub(crate) fn countable(&self, authors: usize, now: UnixTime) -> impl Iterator<Item = &Signature> {
+    pub(crate) fn countable(
+        &self,
+        authors: usize,
+        now: UnixTime,
+    ) -> impl Iterator<Item = &Signature> {
         let could_count = self.flaw_at(authors, now).is_none();
         self.signatures().filter(move |_| could_count)
     }
 
     /// What of it cannot count at this time whatever its keys are, if anything cannot.
     fn flaw_at(&self, authors: usize, now: UnixTime) -> Option<Flaw> {
-        let of_message = self.newest.iter().map(|newest| (self.sets.len(), newest.judge(authors, now)));
-        let seals =
-            self.sets.iter().enumerate().rev().map(|(before, set)| (before + 1, set.signature.judge_itself(now)));
-        of_message.chain(seals).find_map(|(instance, judged)| Some(Flaw::Link(instance, judged.err()?)))
+        let of_message =
+            self.newest.iter().map(|newest| (self.sets.len(), newest.judge(authors, now)));
+        let seals = self
+            .sets
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(before, set)| (before + 1, set.signature.judge_itself(now)));
+        of_message
+            .chain(seals)
+            .find_map(|(instance, judged)| Some(Flaw::Link(instance, judged.err()?)))
     }
 
     /// About how many bytes it takes in memory.
@@ -168,8 +182,11 @@ impl Message {
         knowledge: &Knowledge,
         now: UnixTime,
     ) -> Result<Option<ChainVerdict>, Missing> {
-        let links =
-            self.chain.as_ref().ok().and_then(|chain| Some((chain, chain.newest.as_ref()?, chain.sets.last()?)));
+        let links = self
+            .chain
+            .as_ref()
+            .ok()
+            .and_then(|chain| Some((chain, chain.newest.as_ref()?, chain.sets.last()?)));
         let (Some((chain, newest, set)), None) = (links, self.chain_at_once(now)) else {
             return Ok(self.chain_at_once(now));
         };
@@ -177,13 +194,18 @@ impl Message {
             None => (chain.sets.len(), self.judge(set.message, newest, knowledge, now)),
             Some(newer) => {
                 let instance = chain.sets.len().saturating_sub(newer);
-                (instance, self.judge_seal(chain.sets.get(..instance).unwrap_or_default(), knowledge))
+                (
+                    instance,
+                    self.judge_seal(chain.sets.get(..instance).unwrap_or_default(), knowledge),
+                )
             }
         };
         match judged {
             Ok(()) if step > 0 && instance <= 1 => Ok(Some(ChainVerdict::Pass)),
             Ok(()) => Ok(None),
-            Err(Stop::Because(reason)) => Ok(Some(ChainVerdict::Fail(Flaw::Link(instance, reason)))),
+            Err(Stop::Because(reason)) => {
+                Ok(Some(ChainVerdict::Fail(Flaw::Link(instance, reason))))
+            }
             Err(Stop::Missing(missing)) => Err(missing),
         }
     }
@@ -197,7 +219,12 @@ impl Message {
         for field in [last.results, last.message] {
             self.header.write_field(field, Form::Relaxed, &mut signed);
         }
-        self.header.write_without(last.seal, last.signature.span.clone(), Form::Relaxed, &mut signed);
+        self.header.write_without(
+            last.seal,
+            last.signature.span.clone(),
+            Form::Relaxed,
+            &mut signed,
+        );
         prove(&last.signature, &keys, &signed, || Ok(()))
     }
 
@@ -213,7 +240,8 @@ impl Message {
     pub fn vouched_by(&self, is_trusted: impl Fn(&Name) -> bool) -> Option<&Name> {
         let sets = self.chain.as_ref().map_or(&[][..], |chain| &chain.sets);
         let trusted = sets.iter().rev().take_while(|set| is_trusted(&set.signature.signer.domain));
-        let mut vouching = trusted.filter(|set| vouching::has_found_pass(self.header.value(set.results)));
+        let mut vouching =
+            trusted.filter(|set| vouching::has_found_pass(self.header.value(set.results)));
         vouching.next().map(|set| &set.signature.signer.domain)
     }
 }
@@ -249,8 +277,13 @@ fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<Signature, Fla
 fn message_signature(value: &[u8], instance: usize) -> Result<Signature, Flaw> {
     let tags = Tags::read(value).ok_or(Flaw::Syntax)?;
     let signature = Signature::of_message(&tags).map_err(|reason| Flaw::Link(instance, reason))?;
-    let is_of_chain = |name: &[u8]| [RESULTS, MESSAGE, SEAL].iter().any(|field| name.eq_ignore_ascii_case(field));
-    if signature.names.iter().any(|name| is_of_chain(name)) { Err(Flaw::CoversItself) } else { Ok(signature) }
+    let is_of_chain =
+        |name: &[u8]| [RESULTS, MESSAGE, SEAL].iter().any(|field| name.eq_ignore_ascii_case(field));
+    if signature.names.iter().any(|name| is_of_chain(name)) {
+        Err(Flaw::CoversItself)
+    } else {
+        Ok(signature)
+    }
 }
 
 impl ChainVerdict {

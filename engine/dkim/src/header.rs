@@ -40,7 +40,8 @@ impl Header {
             bytes.extend(b"\r\n");
         }
         bytes.shrink_to_fit();
-        let mut header = Header { bytes, fields: Vec::new(), by_name: BTreeMap::new(), is_whole: true };
+        let mut header =
+            Header { bytes, fields: Vec::new(), by_name: BTreeMap::new(), is_whole: true };
         let mut start = 0;
         while let Some(length) = field_length(header.at(start..header.bytes.len())) {
             let whole = start..start + length;
@@ -71,7 +72,9 @@ impl Header {
     /// About how many bytes it takes in memory.
     pub(crate) fn footprint(&self) -> usize {
         let names: usize = self.by_name.keys().map(|name| name.len() + NAME_BYTES).sum();
-        self.bytes.capacity() + self.fields.capacity() * (size_of::<Field>() + size_of::<usize>()) + names
+        self.bytes.capacity()
+            + self.fields.capacity() * (size_of::<Field>() + size_of::<usize>())
+            + names
     }
 
     /// The fields of a name, which is in lower case, from the top.
@@ -101,7 +104,9 @@ impl Header {
         for name in names {
             let name = name.to_ascii_lowercase();
             let fields = self.named(&name);
-            let left = left.entry(name).or_insert_with(|| fields.iter().rev().filter(|field| Some(**field) != except));
+            let left = left
+                .entry(name)
+                .or_insert_with(|| fields.iter().rev().filter(|field| Some(**field) != except));
             if let Some(field) = left.next().and_then(|field| self.fields.get(*field)) {
                 write(self.at(field.whole.clone()), form, out);
             }
@@ -115,7 +120,13 @@ impl Header {
     }
 
     /// Writes a field without a part of its value and without a line end: a signature, as it was when it was made.
-    pub(crate) fn write_without(&self, field: usize, part: Range<usize>, form: Form, out: &mut Vec<u8>) {
+    pub(crate) fn write_without(
+        &self,
+        field: usize,
+        part: Range<usize>,
+        form: Form,
+        out: &mut Vec<u8>,
+    ) {
         let Some(Field { whole, value }) = self.fields.get(field) else { return };
         let before = self.at(whole.start..value.start + part.start);
         let behind = self.at(value.start + part.end..whole.end);
@@ -129,7 +140,9 @@ impl Header {
 
 /// The length of the first field of several, with its line end: the first that no white space follows.
 fn field_length(bytes: &[u8]) -> Option<usize> {
-    memmem::find_iter(bytes, b"\r\n").map(|end| end + 2).find(|end| !matches!(bytes.get(*end), Some(b' ' | b'\t')))
+    memmem::find_iter(bytes, b"\r\n")
+        .map(|end| end + 2)
+        .find(|end| !matches!(bytes.get(*end), Some(b' ' | b'\t')))
 }
 
 /// A field's name, in lower case, and where its value stands.
@@ -161,7 +174,9 @@ fn write_relaxed(field: &[u8], out: &mut Vec<u8>) {
     out.push(b':');
     // A line end within a field stands before white space, and goes with it.
     let unfolded = value.get(1..).unwrap_or_default().split(|byte| b" \t".contains(byte));
-    let words = unfolded.map(|word| word.strip_suffix(b"\r\n").unwrap_or(word)).filter(|word| !word.is_empty());
+    let words = unfolded
+        .map(|word| word.strip_suffix(b"\r\n").unwrap_or(word))
+        .filter(|word| !word.is_empty());
     for (number, word) in words.enumerate() {
         if number > 0 {
             out.push(b' ');

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 use ring::signature::{
-    ED25519, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, RsaPublicKeyComponents, UnparsedPublicKey,
+    ED25519, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 use x509_cert::der::asn1::UintRef;
 use x509_cert::der::oid::ObjectIdentifier;
@@ -22,7 +23,8 @@ const RSA_BITS: RangeInclusive<usize> = 1024..=4096;
 /// Bytes of a key of Ed25519.
 const ED25519_BYTES: usize = 32;
 /// `rsaEncryption` (RFC 8017 appendix A.1).
-pub(crate) const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+pub(crate) const RSA_ENCRYPTION: ObjectIdentifier =
+    ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
 /// A key that a domain has published.
 pub(crate) struct Key {
@@ -104,8 +106,11 @@ impl Key {
     pub(crate) fn verify(&self, signed: &[u8], signature: &[u8]) -> Result<(), Reason> {
         let verified = match self.kind {
             Kind::Rsa => {
-                let Numbers { modulus, exponent } = numbers(&self.bytes).ok_or(Reason::KeyBroken)?;
-                let bits = modulus.first().map_or(0, |first| 8 * modulus.len() - first.leading_zeros() as usize);
+                let Numbers { modulus, exponent } =
+                    numbers(&self.bytes).ok_or(Reason::KeyBroken)?;
+                let bits = modulus
+                    .first()
+                    .map_or(0, |first| 8 * modulus.len() - first.leading_zeros() as usize);
                 if bits < *RSA_BITS.start() {
                     return Err(Reason::KeyTooShort);
                 }
@@ -134,7 +139,9 @@ fn numbers(bytes: &[u8]) -> Option<Numbers<'_>> {
     };
     let mut reader = SliceReader::new(key).ok()?;
     let (modulus, exponent) = reader
-        .sequence(|reader| Ok::<_, x509_cert::der::Error>((UintRef::decode(reader)?, UintRef::decode(reader)?)))
+        .sequence(|reader| {
+            Ok::<_, x509_cert::der::Error>((UintRef::decode(reader)?, UintRef::decode(reader)?))
+        })
         .ok()?;
     reader.finish().ok()?;
     Some(Numbers { modulus: modulus.as_bytes(), exponent: exponent.as_bytes() })

@@ -70,7 +70,12 @@ impl Message {
     /// What is to be thought of one of its signatures, counted from the top; and that there is none, where there is no such signature.
     ///
     /// Errors: [`Missing`] says what has to be known first: the keys, one name for each signature.
-    pub fn verify(&self, number: usize, knowledge: &Knowledge, now: UnixTime) -> Result<Verdict, Missing> {
+    pub fn verify(
+        &self,
+        number: usize,
+        knowledge: &Knowledge,
+        now: UnixTime,
+    ) -> Result<Verdict, Missing> {
         let Some(Signed { field, signature }) = self.signatures.get(number) else {
             let is_there = number < self.signatures();
             let reason = if is_there { Reason::NotLookedAt } else { Reason::NotSigned };
@@ -101,7 +106,12 @@ impl Message {
         let keys = keys_of(signature, knowledge)?;
         let mut signed = Vec::new();
         let form = signature.header_form;
-        self.header.write_selected(signature.names.iter().map(AsRef::as_ref), Some(field), form, &mut signed);
+        self.header.write_selected(
+            signature.names.iter().map(AsRef::as_ref),
+            Some(field),
+            form,
+            &mut signed,
+        );
         self.header.write_without(field, signature.span.clone(), form, &mut signed);
         let body = bodies.of(signature.body_form).ok_or(Reason::BodyChanged)?;
         prove(signature, &keys, &signed, || judge_body(signature, body))
@@ -112,7 +122,9 @@ impl Signed {
     /// The signatures of a header that are looked at.
     pub(crate) fn all_of(header: &Header) -> Vec<Signed> {
         let fields = header.named(FIELD).iter().take(SIGNATURES_MAX);
-        fields.map(|field| Signed { field: *field, signature: Signature::read(header.value(*field)) }).collect()
+        fields
+            .map(|field| Signed { field: *field, signature: Signature::read(header.value(*field)) })
+            .collect()
     }
 
     /// In which form it looks at the body, if it can be read.
@@ -133,7 +145,8 @@ pub(crate) fn missing(
     let readable = signatures.iter().filter_map(|signed| signed.signature.as_ref().ok());
     let could_count = readable.filter(|signature| signature.judge(authors, now).is_ok());
     let links = chain.iter().flat_map(|chain| chain.countable(authors, now));
-    let unknown = could_count.chain(links).filter_map(|signature| knowledge.of(signature.question()).err());
+    let unknown =
+        could_count.chain(links).filter_map(|signature| knowledge.of(signature.question()).err());
     unknown.map(|Missing(key)| key).collect()
 }
 
@@ -186,7 +199,11 @@ pub(crate) fn prove(
     };
     let mut verdicts = keys.iter().map(verify);
     let first = verdicts.next().unwrap_or(Err(Reason::NoKey));
-    if first.is_ok() || verdicts.any(|verdict| verdict.is_ok()) { Ok(()) } else { first.map_err(Stop::from) }
+    if first.is_ok() || verdicts.any(|verdict| verdict.is_ok()) {
+        Ok(())
+    } else {
+        first.map_err(Stop::from)
+    }
 }
 
 /// The keys that a signature may be verified with: at least one.

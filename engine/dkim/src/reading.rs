@@ -86,7 +86,9 @@ impl Reading {
     pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
         match &self.expect {
             Expect::Header(_) => Vec::new(),
-            Expect::Body(opened) => message::missing(&opened.header, &opened.signatures, &opened.chain, knowledge, now),
+            Expect::Body(opened) => {
+                message::missing(&opened.header, &opened.signatures, &opened.chain, knowledge, now)
+            }
         }
     }
 
@@ -94,7 +96,9 @@ impl Reading {
     pub fn footprint(&self) -> usize {
         match &self.expect {
             Expect::Header(header) => header.capacity(),
-            Expect::Body(opened) => opened.header.footprint() + opened.chain.as_ref().map_or(0, Chain::footprint),
+            Expect::Body(opened) => {
+                opened.header.footprint() + opened.chain.as_ref().map_or(0, Chain::footprint)
+            }
         }
     }
 
@@ -117,7 +121,8 @@ impl Opened {
         }
         let wants = |form| {
             let mut links = opened.chain.iter().filter_map(Chain::body_form);
-            let signed = opened.signatures.iter().filter_map(Signed::body_form).any(|signed| signed == form);
+            let signed =
+                opened.signatures.iter().filter_map(Signed::body_form).any(|signed| signed == form);
             signed || links.any(|sealed| sealed == form) || is_to_be_signed && form == SIGNED_FORM
         };
         let body = |form| wants(form).then(|| BodyHash::new(form));

@@ -36,7 +36,11 @@ impl Sealing {
     /// says it.
     ///
     /// Errors: the chain is broken, is another, or has no room for a set.
-    pub fn begin(message: &Message, found: ChainVerdict, results: &str) -> Result<Sealing, Unsignable> {
+    pub fn begin(
+        message: &Message,
+        found: ChainVerdict,
+        results: &str,
+    ) -> Result<Sealing, Unsignable> {
         let sets = message.chain.as_ref().map_err(|_| Unsignable::ChainBroken)?.sets.len();
         let status = match found {
             ChainVerdict::None if sets == 0 => "none",
@@ -111,7 +115,8 @@ impl Sealing {
 
     /// The set, which goes above all other fields; empty as long as not all of it is there.
     pub fn fields(&self) -> String {
-        let [seal, message] = [&self.seal, &self.message].map(|field| field.as_deref().unwrap_or_default());
+        let [seal, message] =
+            [&self.seal, &self.message].map(|field| field.as_deref().unwrap_or_default());
         if self.is_open() { String::new() } else { [seal, message, &self.results].concat() }
     }
 }

@@ -73,7 +73,10 @@ impl Signature {
         }
         let signature = Signature::of_message(&tags)?;
         let agent = match tags.get(b"i") {
-            Some(agent) => agent.rsplit(|byte| *byte == b'@').next().and_then(|agent| Name::of_bytes(agent).ok()),
+            Some(agent) => agent
+                .rsplit(|byte| *byte == b'@')
+                .next()
+                .and_then(|agent| Name::of_bytes(agent).ok()),
             None => signature.agent,
         };
         Ok(Signature { agent, ..signature })

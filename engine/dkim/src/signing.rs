@@ -77,8 +77,12 @@ impl fmt::Display for NotAKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             NotAKey::NoKey => "there is no private key, in PKCS#8 and PEM",
-            NotAKey::OfAnotherKind => "the key is none of Ed25519, nor of RSA with 2048 to 4096 bits",
-            NotAKey::NoSelector => "a selector is made of letters, digits, hyphens, underscores, and dots between them",
+            NotAKey::OfAnotherKind => {
+                "the key is none of Ed25519, nor of RSA with 2048 to 4096 bits"
+            }
+            NotAKey::NoSelector => {
+                "a selector is made of letters, digits, hyphens, underscores, and dots between them"
+            }
         })
     }
 }
@@ -157,7 +161,8 @@ impl SigningKey {
                 let mut signature = vec![0; pair.public().modulus_len()];
                 // This padding needs no randomness.
                 let random = SystemRandom::new();
-                pair.sign(&RSA_PKCS1_SHA256, &random, signed, &mut signature).map_err(|_| Unsignable::KeyFails)?;
+                pair.sign(&RSA_PKCS1_SHA256, &random, signed, &mut signature)
+                    .map_err(|_| Unsignable::KeyFails)?;
                 Ok(signature)
             }
         }
@@ -168,7 +173,12 @@ impl Message {
     /// The field by which a domain signs it, with its line end: it goes above all others.
     ///
     /// Errors: [`Unsignable`].
-    pub fn sign(&self, key: &SigningKey, domain: &Name, now: UnixTime) -> Result<String, Unsignable> {
+    pub fn sign(
+        &self,
+        key: &SigningKey,
+        domain: &Name,
+        now: UnixTime,
+    ) -> Result<String, Unsignable> {
         let mut field = self.prepare(key, domain, now)?;
         let signature = key.sign(&field.take_signed())?;
         Ok(field.with_signature(&signature))
@@ -177,7 +187,12 @@ impl Message {
     /// The same field without its signature. The caller computes that with the same key.
     ///
     /// Errors: [`Unsignable`].
-    pub fn prepare(&self, key: &SigningKey, domain: &Name, now: UnixTime) -> Result<UnsignedField, Unsignable> {
+    pub fn prepare(
+        &self,
+        key: &SigningKey,
+        domain: &Name,
+        now: UnixTime,
+    ) -> Result<UnsignedField, Unsignable> {
         let body = self.body()?;
         self.check(key, domain)?;
         let mut lines = Lines::begin("DKIM-Signature: v=1;", key);
@@ -200,16 +215,28 @@ impl Message {
         if self.header.begins_folded() {
             return Err(Unsignable::BeginsFolded);
         }
-        let is_name = domain_of(domain.as_str().as_bytes()).and_then(|domain| key_name(&key.selector, &domain)).is_ok();
+        let is_name = domain_of(domain.as_str().as_bytes())
+            .and_then(|domain| key_name(&key.selector, &domain))
+            .is_ok();
         if is_name { Ok(()) } else { Err(Unsignable::NoName) }
     }
 
     /// The field that begins with these lines and signs the fields of these names and the body.
-    pub(crate) fn prepare_with(&self, mut lines: Lines, names: Vec<&'static str>, body: &Hashed) -> UnsignedField {
+    pub(crate) fn prepare_with(
+        &self,
+        mut lines: Lines,
+        names: Vec<&'static str>,
+        body: &Hashed,
+    ) -> UnsignedField {
         lines.add_names(&names);
         lines.add_word(&format!("bh={};", Base64::encode_string(body.digest.as_ref())));
         let mut signed = Vec::new();
-        self.header.write_selected(names.iter().map(|name| name.as_bytes()), None, SIGNED_FORM, &mut signed);
+        self.header.write_selected(
+            names.iter().map(|name| name.as_bytes()),
+            None,
+            SIGNED_FORM,
+            &mut signed,
+        );
         lines.end(signed)
     }
 }
@@ -235,7 +262,9 @@ impl UnsignedField {
 
 /// The names of the fields that are signed, once for each: these as they are, and those of which there is to be one.
 pub(crate) fn names(header: &Header, as_they_are: &[&'static str]) -> Vec<&'static str> {
-    let times = |name: &'static str, more| core::iter::repeat_n(name, header.named(name.as_bytes()).len() + more);
+    let times = |name: &'static str, more| {
+        core::iter::repeat_n(name, header.named(name.as_bytes()).len() + more)
+    };
     let once = ONCE.into_iter().flat_map(|name| times(name, 1));
     once.chain(as_they_are.iter().flat_map(|name| times(name, 0))).collect()
 }

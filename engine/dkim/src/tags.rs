@@ -20,7 +20,11 @@ impl<'a> Tags<'a> {
         for tag in text.split(|byte| *byte == b';') {
             let end = start + tag.len();
             let is_last = end == text.len();
-            match tag.iter().position(|byte| *byte == b'=').and_then(|equals| tag.split_at_checked(equals)) {
+            match tag
+                .iter()
+                .position(|byte| *byte == b'=')
+                .and_then(|equals| tag.split_at_checked(equals))
+            {
                 Some((name, [_, value @ ..])) => {
                     let name = name.trim_ascii();
                     let is_right = is_name(name) && value.iter().all(|byte| is_of_value(*byte));
@@ -72,6 +76,7 @@ pub(crate) fn decoded(value: &[u8]) -> Option<Vec<u8>> {
 /// A number of up to 76 digits; beyond what 64 bits hold, their largest.
 pub(crate) fn number(value: &[u8]) -> Option<u64> {
     let is_plain = (1..=76).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
-    let add = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    let add =
+        |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     is_plain.then(|| value.iter().fold(0, add))
 }

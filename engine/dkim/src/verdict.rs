@@ -123,9 +123,8 @@ impl Reason {
             HeaderTooLong | BodyPartlySigned | KeyTooShort | KeyTooLong => Outcome::Policy,
             KeyUnanswered(_) => Outcome::TempError,
             Sha1 | FromNotSigned | ForeignAgent | Expired | BodyTooShort => Outcome::PermError,
-            NoKey | KeyBroken | KeyRevoked | KeyOfAnotherKind | KeyOfAnotherHash | KeyNotForMail | KeyNotForPart => {
-                Outcome::PermError
-            }
+            NoKey | KeyBroken | KeyRevoked | KeyOfAnotherKind | KeyOfAnotherHash
+            | KeyNotForMail | KeyNotForPart => Outcome::PermError,
         }
     }
 }
@@ -188,7 +187,10 @@ impl fmt::Display for Verdict {
         }
         if let Some(Signer { domain, selector, algorithm, prefix }) = &self.signer {
             // What base64 has beyond words is quoted.
-            write!(out, " header.d={domain} header.s={selector} header.a={algorithm} header.b=\"{prefix}\"")?;
+            write!(
+                out,
+                " header.d={domain} header.s={selector} header.a={algorithm} header.b=\"{prefix}\""
+            )?;
         }
         Ok(())
     }

@@ -7,8 +7,14 @@ pub(crate) fn has_found_pass(value: &[u8]) -> bool {
     let plain = plain(value);
     plain.split(|byte| *byte == b';').any(|result| {
         let mut words = result.splitn(2, |byte| *byte == b'=').map(<[u8]>::trim_ascii);
-        let method = words.next().unwrap_or_default().split(|byte| *byte == b'/').next().unwrap_or_default();
-        let found = words.next().unwrap_or_default().split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let method =
+            words.next().unwrap_or_default().split(|byte| *byte == b'/').next().unwrap_or_default();
+        let found = words
+            .next()
+            .unwrap_or_default()
+            .split(u8::is_ascii_whitespace)
+            .next()
+            .unwrap_or_default();
         method.trim_ascii().eq_ignore_ascii_case(b"dmarc") && found.eq_ignore_ascii_case(b"pass")
     })
 }

@@ -95,7 +95,12 @@ fn is_aligned(
 }
 
 /// What is to be done with letters of the author's domain, as the record of `domain` says.
-fn wanted(author: &Name, domain: &Name, record: &Record, knowledge: &Knowledge) -> Result<Handling, Missing> {
+fn wanted(
+    author: &Name,
+    domain: &Name,
+    record: &Record,
+    knowledge: &Knowledge,
+) -> Result<Handling, Missing> {
     if author == domain {
         return Ok(record.own);
     }

@@ -55,9 +55,12 @@ pub(crate) fn is_record(text: &[u8]) -> bool {
 impl Record {
     /// Reads a text that [`is_record`]. `None` where what is to be done is nonsense, and nobody is there to be told.
     pub(crate) fn read(text: &[u8]) -> Option<Record> {
-        let get =
-            |wanted: &[u8]| tags(text).find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value);
-        let is = |name: &[u8], wanted: &[u8]| get(name).is_some_and(|value| value.eq_ignore_ascii_case(wanted));
+        let get = |wanted: &[u8]| {
+            tags(text).find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+        };
+        let is = |name: &[u8], wanted: &[u8]| {
+            get(name).is_some_and(|value| value.eq_ignore_ascii_case(wanted))
+        };
         let role = match () {
             () if is(b"psd", b"y") => Role::Public,
             () if is(b"psd", b"n") => Role::Organization,
@@ -94,8 +97,11 @@ fn tags(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 fn wish(value: Option<&[u8]>) -> Wish {
     let Some(value) = value else { return Wish::Unsaid };
-    let handlings =
-        [(&b"none"[..], Handling::None), (b"quarantine", Handling::Quarantine), (b"reject", Handling::Reject)];
+    let handlings = [
+        (&b"none"[..], Handling::None),
+        (b"quarantine", Handling::Quarantine),
+        (b"reject", Handling::Reject),
+    ];
     let handling = handlings.into_iter().find(|(name, _)| value.eq_ignore_ascii_case(name));
     handling.map_or(Wish::Nonsense, |(_, handling)| Wish::Said(handling))
 }
@@ -103,7 +109,9 @@ fn wish(value: Option<&[u8]>) -> Wish {
 /// Whether a list of addresses has one that can be written to.
 fn names_somebody(value: &[u8]) -> bool {
     let is_address = |address: &[u8]| {
-        let scheme = address.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"mailto:"));
+        let scheme = address
+            .split_at_checked(7)
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"mailto:"));
         scheme.is_some_and(|(_, address)| address.iter().skip(1).any(|byte| *byte == b'@'))
     };
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).any(is_address)

@@ -20,7 +20,12 @@ type World<'a> = &'a [(&'a str, &'a str)];
 const AUTHOR: &str = "mail.example.test";
 
 /// What comes of a letter, and which names were asked for. A record `silence` is not answered.
-fn asked(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>) -> (Verdict, Vec<String>) {
+fn asked(
+    author: &str,
+    sender: Option<&str>,
+    signers: &[&str],
+    world: World<'_>,
+) -> (Verdict, Vec<String>) {
     let name = |text: &str| Name::parse(text).unwrap();
     let (author, sender) = (name(author), sender.map(name));
     let signers: Vec<Name> = signers.iter().map(|signer| name(signer)).collect();
@@ -40,14 +45,18 @@ fn asked(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>)
 fn answer(question: &Question, world: World<'_>) -> Result<Answer, Unanswered> {
     let mut records = Vec::new();
     for (domain, text) in world {
-        let is_text = question.kind == RecordKind::Text && question.name.as_str() == format!("_dmarc.{domain}");
+        let is_text = question.kind == RecordKind::Text
+            && question.name.as_str() == format!("_dmarc.{domain}");
         if is_text && *text == "silence" {
             return Err(Unanswered::Silence);
         }
         if is_text {
             records.push(Record::Text(text.as_bytes().into()));
         }
-        if question.kind == RecordKind::Ipv4 && question.name.as_str() == *domain && *text == "address" {
+        if question.kind == RecordKind::Ipv4
+            && question.name.as_str() == *domain
+            && *text == "address"
+        {
             records.push(Record::Address(IpAddr::from([192, 0, 2, 1])));
         }
     }
@@ -61,9 +70,14 @@ fn unproved(author: &str, world: World<'_>) -> Verdict {
 
 #[test]
 fn a_domain_without_a_record_says_nothing() {
-    for text in
-        ["v=spf1 -all", "v=DMARC2; p=reject", "V=DMARC1; p=reject", "v=dmarc1; p=reject", "p=reject; v=DMARC1", ""]
-    {
+    for text in [
+        "v=spf1 -all",
+        "v=DMARC2; p=reject",
+        "V=DMARC1; p=reject",
+        "v=dmarc1; p=reject",
+        "p=reject; v=DMARC1",
+        "",
+    ] {
         assert_eq!(unproved("example.test", &[("example.test", text)]), Nothing, "{text}");
     }
     let twice = [("example.test", "v=DMARC1; p=reject"), ("example.test", "v=DMARC1; p=reject")];
@@ -101,7 +115,8 @@ fn for_domains_below_another_policy_may_count() {
     ] {
         assert_eq!(unproved(AUTHOR, &[("example.test", text)]), expected, "{text}");
     }
-    let there = [("example.test", "v=DMARC1; p=none; sp=quarantine; np=reject"), (AUTHOR, "address")];
+    let there =
+        [("example.test", "v=DMARC1; p=none; sp=quarantine; np=reject"), (AUTHOR, "address")];
     assert_eq!(unproved(AUTHOR, &there), Fail(Quarantine));
     let own = [("example.test", "v=DMARC1; p=none; sp=quarantine"), (AUTHOR, "v=DMARC1; p=reject")];
     assert_eq!(unproved(AUTHOR, &own), Fail(Reject));
@@ -157,7 +172,8 @@ fn an_organization_ends_where_somebody_says_so() {
 fn of_long_domains_the_first_name_is_asked_for_and_the_last() {
     let (verdict, names) = asked("a.b.c.d.e.f.g.h.i.example.test", None, &[], &[]);
     assert_eq!(verdict, Nothing);
-    let expected = ["a.b.c.d.e.f.g.h.i.example.test", "e.f.g.h.i.example.test", "f.g.h.i.example.test"];
+    let expected =
+        ["a.b.c.d.e.f.g.h.i.example.test", "e.f.g.h.i.example.test", "f.g.h.i.example.test"];
     assert_eq!(names[..3], expected.map(|name| format!("Text _dmarc.{name}")));
     assert_eq!((names.len(), names[WALK_MAX - 1].as_str()), (WALK_MAX, "Text _dmarc.test"));
     assert_eq!(asked("a.b.c.d.e.f.example.test", None, &[], &[]).1.len(), WALK_MAX);
@@ -166,7 +182,8 @@ fn of_long_domains_the_first_name_is_asked_for_and_the_last() {
 #[test]
 fn who_proves_to_be_somebody_else_costs_nothing() {
     let world = [("example.test", "v=DMARC1; p=reject")];
-    let (verdict, names) = asked("example.test", Some("eve.test"), &["a.eve.test", "b.eve.test", "test"], &world);
+    let (verdict, names) =
+        asked("example.test", Some("eve.test"), &["a.eve.test", "b.eve.test", "test"], &world);
     assert_eq!((verdict, names.len()), (Fail(Reject), 2), "{names:?}");
 }
 

@@ -40,7 +40,13 @@ impl Cache {
     }
 
     /// Remembers an answer for so many seconds, unless it is larger than any should be.
-    pub(crate) fn remember(&mut self, question: &Question, answer: &Answer, ttl: u32, now: Instant) {
+    pub(crate) fn remember(
+        &mut self,
+        question: &Question,
+        answer: &Answer,
+        ttl: u32,
+        now: Instant,
+    ) {
         self.forget(question);
         let footprint = footprint(question, &answer.records);
         if ttl == 0 || footprint > self.bytes_max / LARGEST_SHARE {
@@ -54,8 +60,10 @@ impl Cache {
         self.answers += 1;
         self.learned.insert(self.answers, question.clone());
         let true_until = now + Micros::from_secs(ttl.into());
-        self.known
-            .insert(question.clone(), Known { answer: answer.clone(), true_until, footprint, learned: self.answers });
+        self.known.insert(
+            question.clone(),
+            Known { answer: answer.clone(), true_until, footprint, learned: self.answers },
+        );
     }
 
     fn forget(&mut self, question: &Question) {

@@ -31,5 +31,7 @@ mod tests;
 pub use knowledge::{Knowledge, Missing};
 pub use name::{Name, NotAName};
 pub use question::{Answer, Question, Record, RecordKind, Unanswered};
-pub use resolver::{Action, Limits, QUESTION_SPAN_MAX, Resolver, SERVER_PORT, SERVERS_MAX, StreamId};
+pub use resolver::{
+    Action, Limits, QUESTION_SPAN_MAX, Resolver, SERVER_PORT, SERVERS_MAX, StreamId,
+};
 pub use share::{Client, OnBehalf};

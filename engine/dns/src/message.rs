@@ -41,7 +41,11 @@ pub(crate) struct Sent {
 
 impl Sent {
     /// Writes a question. `cases`: random bits, one for each letter of the name. `None` where the name is none.
-    pub(crate) fn new(question: &Question, identifier: u16, mut cases: impl FnMut() -> bool) -> Option<Sent> {
+    pub(crate) fn new(
+        question: &Question,
+        identifier: u16,
+        mut cases: impl FnMut() -> bool,
+    ) -> Option<Sent> {
         let name = question.name.labels()?;
         let mut builder = MessageBuilder::new_vec();
         let header = builder.header_mut();
@@ -92,13 +96,16 @@ pub(crate) enum Reading {
 pub(crate) fn read(bytes: &[u8], question: &Question, sent: &Sent, is_stream: bool) -> Reading {
     let Ok(message) = Message::from_slice(bytes) else { return Reading::Foreign };
     let (header, counts) = (message.header(), message.header_counts());
-    let is_repeated = sent
-        .repeated_in(bytes)
-        .is_some_and(|(theirs, ours)| if is_stream { theirs.eq_ignore_ascii_case(ours) } else { theirs == ours });
-    let is_reply =
-        header.qr() && header.opcode() == Opcode::QUERY && sent.bytes.starts_with(&header.id().to_be_bytes());
+    let is_repeated = sent.repeated_in(bytes).is_some_and(|(theirs, ours)| {
+        if is_stream { theirs.eq_ignore_ascii_case(ours) } else { theirs == ours }
+    });
+    let is_reply = header.qr()
+        && header.opcode() == Opcode::QUERY
+        && sent.bytes.starts_with(&header.id().to_be_bytes());
     // Who does not understand a question need not repeat it.
-    let is_refusal = is_reply && counts.qdcount() == 0 && ![Rcode::NOERROR, Rcode::NXDOMAIN].contains(&header.rcode());
+    let is_refusal = is_reply
+        && counts.qdcount() == 0
+        && ![Rcode::NOERROR, Rcode::NXDOMAIN].contains(&header.rcode());
     if is_refusal {
         return Reading::Unanswered(Unanswered::Refused(header.rcode()));
     }
@@ -142,7 +149,9 @@ fn follow_aliases(all: &[Read<'_>], name: &Name, ttl: &mut u32) -> Option<Labels
     let mut owner = name.labels()?;
     for _ in 0..=ALIASES_MAX {
         let mut aliases = all.iter().filter(|record| record.rtype() == Rtype::CNAME);
-        let Some(alias) = aliases.find(|record| record.owner().name_eq(&owner)) else { return Some(owner) };
+        let Some(alias) = aliases.find(|record| record.owner().name_eq(&owner)) else {
+            return Some(owner);
+        };
         *ttl = (*ttl).min(alias.ttl().as_secs());
         owner = alias.to_record::<Cname<ParsedName<&[u8]>>>().ok()??.data().cname().to_vec();
     }
@@ -151,28 +160,42 @@ fn follow_aliases(all: &[Read<'_>], name: &Name, ttl: &mut u32) -> Option<Labels
 
 fn read_record(record: &Read<'_>, kind: RecordKind) -> Option<Record> {
     Some(match kind {
-        RecordKind::Ipv4 => Record::Address(IpAddr::V4(record.to_record::<A>().ok()??.data().addr())),
-        RecordKind::Ipv6 => Record::Address(IpAddr::V6(record.to_record::<Aaaa>().ok()??.data().addr())),
+        RecordKind::Ipv4 => {
+            Record::Address(IpAddr::V4(record.to_record::<A>().ok()??.data().addr()))
+        }
+        RecordKind::Ipv6 => {
+            Record::Address(IpAddr::V6(record.to_record::<Aaaa>().ok()??.data().addr()))
+        }
         RecordKind::Exchanger => {
             let read = record.to_record::<Mx<ParsedName<&[u8]>>>().ok()??;
-            Record::Exchanger { preference: read.data().preference(), host: Name::of(read.data().exchange()) }
+            Record::Exchanger {
+                preference: read.data().preference(),
+                host: Name::of(read.data().exchange()),
+            }
         }
         RecordKind::Text => {
             let read = record.to_record::<Txt<&[u8]>>().ok()??;
             Record::Text(read.data().iter().flatten().copied().collect())
         }
-        RecordKind::Pointer => {
-            Record::Pointer(Name::of(record.to_record::<Ptr<ParsedName<&[u8]>>>().ok()??.data().ptrdname()))
-        }
+        RecordKind::Pointer => Record::Pointer(Name::of(
+            record.to_record::<Ptr<ParsedName<&[u8]>>>().ok()??.data().ptrdname(),
+        )),
         RecordKind::Tlsa => {
             let read = record.to_record::<UnknownRecordData<&[u8]>>().ok()??;
-            let &[usage, selector, matching, ref data @ ..] = *read.data().data() else { return None };
+            let &[usage, selector, matching, ref data @ ..] = *read.data().data() else {
+                return None;
+            };
             Record::Tlsa { usage, selector, matching, data: data.into() }
         }
         RecordKind::Service => {
             let read = record.to_record::<Srv<ParsedName<&[u8]>>>().ok()??;
             let (service, host) = (read.data(), Name::of(read.data().target()));
-            Record::Service { priority: service.priority(), weight: service.weight(), port: service.port(), host }
+            Record::Service {
+                priority: service.priority(),
+                weight: service.weight(),
+                port: service.port(),
+                host,
+            }
         }
     })
 }

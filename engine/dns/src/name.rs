@@ -65,7 +65,9 @@ impl Name {
     pub fn is_within(&self, other: &Name) -> bool {
         let above = self.0.strip_suffix(other.as_str());
         other.is_root()
-            || above.is_some_and(|above| above.is_empty() || above.ends_with('.') && !above.ends_with("\\."))
+            || above.is_some_and(|above| {
+                above.is_empty() || above.ends_with('.') && !above.ends_with("\\.")
+            })
     }
 
     /// The name above it, without its first label. `None` above the root.
@@ -123,7 +125,9 @@ fn backwards(address: IpAddr) -> String {
     let mut text = String::new();
     // A string takes whatever it is given.
     let _ = match address {
-        IpAddr::V4(address) => address.octets().iter().rev().try_for_each(|byte| write!(text, "{byte}.")),
+        IpAddr::V4(address) => {
+            address.octets().iter().rev().try_for_each(|byte| write!(text, "{byte}."))
+        }
         IpAddr::V6(address) => {
             let mut bytes = address.octets().into_iter().rev();
             bytes.try_for_each(|byte| write!(text, "{:x}.{:x}.", byte & 0xf, byte >> 4))

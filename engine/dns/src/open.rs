@@ -52,7 +52,11 @@ impl Attempt {
 
     /// The same question by a stream.
     pub(crate) fn by_stream(self, now: Instant) -> Attempt {
-        Attempt { way: Way::Stream { received: Vec::new() }, deadline: now + STREAM_PATIENCE, ..self }
+        Attempt {
+            way: Way::Stream { received: Vec::new() },
+            deadline: now + STREAM_PATIENCE,
+            ..self
+        }
     }
 
     /// What is written to a stream: the question after its length.

@@ -97,9 +97,9 @@ impl Record {
     pub(crate) fn footprint(&self) -> usize {
         match self {
             Record::Address(_) => 0,
-            Record::Exchanger { host: name, .. } | Record::Service { host: name, .. } | Record::Pointer(name) => {
-                name.as_str().len()
-            }
+            Record::Exchanger { host: name, .. }
+            | Record::Service { host: name, .. }
+            | Record::Pointer(name) => name.as_str().len(),
             Record::Text(bytes) | Record::Tlsa { data: bytes, .. } => bytes.len(),
         }
     }

@@ -139,7 +139,12 @@ impl<A: OnBehalf> Resolver<A> {
     }
 
     /// Asks a question. `None`: the asker is told later.
-    pub fn ask(&mut self, question: Question, asker: A, now: Instant) -> Option<Result<Answer, Unanswered>> {
+    pub fn ask(
+        &mut self,
+        question: Question,
+        asker: A,
+        now: Instant,
+    ) -> Option<Result<Answer, Unanswered>> {
         if let Some(answer) = self.cache.find(&question, now) {
             return Some(Ok(answer.clone()));
         }
@@ -164,7 +169,15 @@ impl<A: OnBehalf> Resolver<A> {
         };
         let number = self.draw();
         let give_up_at = now + QUESTION_SPAN_MAX;
-        self.open.push(Open { number, question, client, askers: Vec::from([asker]), attempt, failures: 0, give_up_at });
+        self.open.push(Open {
+            number,
+            question,
+            client,
+            askers: Vec::from([asker]),
+            attempt,
+            failures: 0,
+            give_up_at,
+        });
         None
     }
 
@@ -199,7 +212,9 @@ impl<A: OnBehalf> Resolver<A> {
 
     /// A datagram has come for a port that [`Action::Send`] named.
     pub fn datagram_arrived(&mut self, port: u16, from: SocketAddr, bytes: &[u8], now: Instant) {
-        let asked = |open: &Open<A>| open.is_at_port(port) && self.address(open.attempt.server) == Some(from);
+        let asked = |open: &Open<A>| {
+            open.is_at_port(port) && self.address(open.attempt.server) == Some(from)
+        };
         let Some(found) = self.open.iter().position(asked) else { return };
         let open = self.take(found);
         match message::read(bytes, &open.question, &open.attempt.sent, false) {
@@ -220,7 +235,10 @@ impl<A: OnBehalf> Resolver<A> {
         let Some(found) = self.open.iter().position(|open| open.number == stream.0) else { return };
         let mut open = self.take(found);
         open.stream_arrived(bytes);
-        match open.stream_message().map(|message| message::read(message, &open.question, &open.attempt.sent, true)) {
+        match open
+            .stream_message()
+            .map(|message| message::read(message, &open.question, &open.attempt.sent, true))
+        {
             None => self.open.push(open),
             Some(reading) => self.settle(open, reading, now),
         }
@@ -252,7 +270,9 @@ impl<A: OnBehalf> Resolver<A> {
                 self.tell(open, Ok(answer));
             }
             Reading::Unanswered(why) => self.attempt_failed(open, why, now),
-            Reading::Truncated | Reading::Foreign => self.attempt_failed(open, Unanswered::Nonsense, now),
+            Reading::Truncated | Reading::Foreign => {
+                self.attempt_failed(open, Unanswered::Nonsense, now)
+            }
         }
     }
 
@@ -268,7 +288,10 @@ impl<A: OnBehalf> Resolver<A> {
         let attempts_max = ATTEMPTS_MIN.max(ROUNDS * self.servers.len());
         let server = open.attempt.server.checked_rem(self.servers.len());
         let goes_on = open.failures < attempts_max && now < open.give_up_at;
-        match server.filter(|_| goes_on).and_then(|server| self.new_attempt(&open.question, server, now)) {
+        match server
+            .filter(|_| goes_on)
+            .and_then(|server| self.new_attempt(&open.question, server, now))
+        {
             Some(attempt) => {
                 open.attempt = attempt;
                 // Bytes that still come by a former stream are nobody's.
@@ -281,7 +304,9 @@ impl<A: OnBehalf> Resolver<A> {
 
     fn ask_by_stream(&mut self, mut open: Open<A>, now: Instant) {
         self.give_up_attempt(&open);
-        let Some(to) = self.address(open.attempt.server) else { return self.tell(open, Err(Unanswered::NoServer)) };
+        let Some(to) = self.address(open.attempt.server) else {
+            return self.tell(open, Err(Unanswered::NoServer));
+        };
         open.attempt = open.attempt.by_stream(now);
         self.actions.push_back(Action::Connect { stream: StreamId(open.number), to });
         self.open.push(open);
@@ -292,7 +317,8 @@ impl<A: OnBehalf> Resolver<A> {
         let identifier = self.draw() as u16;
         // A name has at most 255 letters.
         let cases = [(); 4].map(|()| self.draw());
-        let mut bits = cases.iter().flat_map(|bits| (0..u64::BITS).map(move |bit| bits >> bit & 1 == 1));
+        let mut bits =
+            cases.iter().flat_map(|bits| (0..u64::BITS).map(move |bit| bits >> bit & 1 == 1));
         let sent = Sent::new(question, identifier, || bits.next().unwrap_or(false))?;
         let port = self.free_port();
         self.actions.push_back(Action::Send { port, to, bytes: sent.bytes.clone() });

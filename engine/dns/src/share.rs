@@ -61,7 +61,8 @@ pub(crate) fn may_wait(client: Client, waiting: impl Iterator<Item = Client>, mo
         of_address += usize::from(other == client);
     }
     let is_first = of_network == 1;
-    most.checked_sub(all).is_some_and(|free| is_first || of_network <= free && of_address <= free / 2)
+    most.checked_sub(all)
+        .is_some_and(|free| is_first || of_network <= free && of_address <= free / 2)
 }
 
 #[cfg(test)]
@@ -88,16 +89,21 @@ mod tests {
 
     #[test]
     fn an_address_has_a_third_and_a_network_half() {
-        for (network, neighbour, far) in
-            [("192.0.2", "192.0.2.200", "192.0.3.1"), ("2001:db8:1", "2001:db8:1:ffff::1", "2001:db8:2::1")]
-        {
+        for (network, neighbour, far) in [
+            ("192.0.2", "192.0.2.200", "192.0.3.1"),
+            ("2001:db8:1", "2001:db8:1:ffff::1", "2001:db8:2::1"),
+        ] {
             let host = |number: usize| match network.contains(':') {
                 true => at(&format!("{network}:{number:x}::1")),
                 false => at(&format!("{network}.{number}")),
             };
             assert_eq!(share(host(1), &[]), 32, "{network}");
             let network: Vec<Client> = (0..).map(|number| host(number % 250)).take(48).collect();
-            assert!((0..48).all(|held| may_wait(network[held], network[..held].iter().copied(), MOST)));
+            assert!((0..48).all(|held| may_wait(
+                network[held],
+                network[..held].iter().copied(),
+                MOST
+            )));
             assert_eq!(share(at(neighbour), &network), 0);
             assert_eq!(share(at(far), &network), 16);
         }
@@ -125,16 +131,24 @@ mod tests {
             let network = at(&format!("198.51.{network}.0")).network();
             waiting.iter().filter(|client| client.network() == network).count()
         };
-        assert!((0..5).all(|network| (15..=17).contains(&held(network))), "{:?}", [0, 1, 2, 3, 4].map(held));
+        assert!(
+            (0..5).all(|network| (15..=17).contains(&held(network))),
+            "{:?}",
+            [0, 1, 2, 3, 4].map(held)
+        );
         assert!(share(at("192.0.2.1"), &waiting) >= 5);
     }
 
     #[test]
     fn a_network_of_which_none_waits_needs_no_more_than_room() {
-        let others: Vec<Client> = (0..MOST).map(|number| at(&format!("198.51.{number}.1"))).collect();
+        let others: Vec<Client> =
+            (0..MOST).map(|number| at(&format!("198.51.{number}.1"))).collect();
         let (all, but_one) = (&others[..], &others[1..]);
         assert!(may_wait(at("192.0.2.1"), but_one.iter().copied(), MOST));
-        assert!(!may_wait(at("198.51.1.2"), but_one.iter().copied(), MOST), "one of that network waits");
+        assert!(
+            !may_wait(at("198.51.1.2"), but_one.iter().copied(), MOST),
+            "one of that network waits"
+        );
         assert!(!may_wait(at("192.0.2.1"), all.iter().copied(), MOST));
     }
 }

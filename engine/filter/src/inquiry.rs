@@ -135,7 +135,8 @@ impl Inquiry {
             self.stage = Stage::Over(verdict_of(filter.named.when_away));
             return;
         }
-        let (address, hello, hostname) = (self.caller.address, &*self.greeting_name, &*filter.hostname);
+        let (address, hello, hostname) =
+            (self.caller.address, &*self.greeting_name, &*filter.hostname);
         let said = Said { address, hello, reverse_path, recipients, hostname, identifier };
         let message = core::mem::take(&mut self.message);
         let (host, password) = (filter.named.place.to_string(), filter.named.password.as_deref());
@@ -165,7 +166,9 @@ impl Inquiry {
 
     /// What it is, once it is known.
     pub fn verdict(&self) -> Verdict {
-        let Stage::Over(verdict) = &self.stage else { unreachable!("a verdict that is not known yet") };
+        let Stage::Over(verdict) = &self.stage else {
+            unreachable!("a verdict that is not known yet")
+        };
         verdict.clone()
     }
 
@@ -185,7 +188,8 @@ impl Inquiry {
         if self.asked.is_some() {
             return false;
         }
-        let ourselves = Ourselves::of(&filter.hostname, cx.connections.net(), &filter.private_networks);
+        let ourselves =
+            Ourselves::of(&filter.hostname, cx.connections.net(), &filter.private_networks);
         let place = &filter.named.place;
         match route_to(&place.host, &ourselves.us(), 0, &self.knowledge) {
             Err(Missing(_)) if !cx.names.can_be_asked() => {
@@ -197,7 +201,8 @@ impl Inquiry {
                 return false;
             }
             Ok(Route::By { hops, .. }) => {
-                self.addresses = hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
+                self.addresses =
+                    hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
                 self.stage = Stage::Spoken;
             }
             Ok(Route::Nowhere(_)) => self.is_away("has no address", filter, cx),
@@ -207,7 +212,9 @@ impl Inquiry {
 
     /// This came of a question to name servers. It comes back where it is another's.
     pub fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
-        let Some((_, question)) = self.asked.take_if(|(asked, _)| *asked == number) else { return Some(known) };
+        let Some((_, question)) = self.asked.take_if(|(asked, _)| *asked == number) else {
+            return Some(known);
+        };
         self.knowledge.learn(question, known);
         None
     }
@@ -218,9 +225,13 @@ impl Inquiry {
             self.is_away("does not answer", filter, cx);
             return true;
         };
-        if let Some(wire) =
-            Wire::to(address, Identity::Anybody, None, Owner::Filter(self.session()), (cx.turn, cx.connections))
-        {
+        if let Some(wire) = Wire::to(
+            address,
+            Identity::Anybody,
+            None,
+            Owner::Filter(self.session()),
+            (cx.turn, cx.connections),
+        ) {
             self.line = Some(Line { wire, is_open: false });
         }
         true
@@ -228,7 +239,9 @@ impl Inquiry {
 
     /// Says what there is to say, and looks whether it is answered.
     fn speak(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
-        let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return false };
+        let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else {
+            return false;
+        };
         if line.is_open {
             line.wire.say(&mut **question, cx.turn, cx.connections);
         }
@@ -306,7 +319,10 @@ impl Inquiry {
     /// Ends the connection: in good order where all was said and heard.
     fn hang_up(&mut self, cx: &mut Context<'_>) {
         let Some(mut line) = self.line.take() else { return };
-        let is_answered = self.question.as_ref().is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
+        let is_answered = self
+            .question
+            .as_ref()
+            .is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
         if is_answered {
             line.wire.close(cx.turn, cx.connections);
         } else {

@@ -73,7 +73,11 @@ pub struct Filter {
 
 impl Filter {
     /// `kept_max`: so many octets of messages.
-    pub fn new(named: &configuration::Filter, configuration: &Configuration, kept_max: usize) -> Filter {
+    pub fn new(
+        named: &configuration::Filter,
+        configuration: &Configuration,
+        kept_max: usize,
+    ) -> Filter {
         Filter {
             named: named.clone(),
             hostname: configuration.hostname.as_str().to_string(),
@@ -120,7 +124,8 @@ impl Filter {
         if self.asking.contains(&session) {
             return true;
         }
-        let is_turn = self.asking.len() < QUESTIONS_MAX && self.waiting.front().is_none_or(|first| *first == session);
+        let is_turn = self.asking.len() < QUESTIONS_MAX
+            && self.waiting.front().is_none_or(|first| *first == session);
         if is_turn {
             self.waiting.pop_front();
             self.asking.push(session);
@@ -156,7 +161,8 @@ impl Filter {
         };
         if !core::mem::replace(&mut self.is_away, true) {
             let place = &self.named.place;
-            self.line = Some(format!("filter: {place} {why}: letters are {meanwhile} while it is away"));
+            self.line =
+                Some(format!("filter: {place} {why}: letters are {meanwhile} while it is away"));
         }
     }
 }

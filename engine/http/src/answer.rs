@@ -52,13 +52,20 @@ impl Course {
     /// `path`: of a program that answers to these methods.
     ///
     /// Errors: the request says something in two ways.
-    fn of(path: &[u8], methods: &'static [Method], head: &Head<'_, '_>, after: After) -> Result<Course, Status> {
+    fn of(
+        path: &[u8],
+        methods: &'static [Method],
+        head: &Head<'_, '_>,
+        after: After,
+    ) -> Result<Course, Status> {
         let head_only = head.method == b"HEAD";
         let refused = |reply| Ok(Course::Known(Answer::replied(reply, head_only, after)));
         let Some(method) = Method::of(head.method).filter(|method| methods.contains(method)) else {
             return refused(Reply::only_these(methods));
         };
-        let Ok(path) = core::str::from_utf8(path) else { return refused(Reply::refusal(Status::NotFound)) };
+        let Ok(path) = core::str::from_utf8(path) else {
+            return refused(Reply::refusal(Status::NotFound));
+        };
         Ok(Course::Asked(Box::new(Asked::read(method, path, head, after)?)))
     }
 }
@@ -105,11 +112,18 @@ impl Answer {
         };
         let methods = if let Ok(Target::Path(path)) = target { actions.methods(path) } else { &[] };
         let content = match (head.method, target) {
-            _ if head.values(Name::Expect).any(|value| !value.eq_ignore_ascii_case(b"100-continue")) => {
+            _ if head
+                .values(Name::Expect)
+                .any(|value| !value.eq_ignore_ascii_case(b"100-continue")) =>
+            {
                 Content::error(Status::ExpectationFailed, site)
             }
-            (_, Ok(Target::Path(_))) if actions.secrecy() == Secrecy::Elsewhere => over_tls(head, actions),
-            (_, Ok(Target::Path(path))) if !methods.is_empty() => return Course::of(path, methods, head, after(head)),
+            (_, Ok(Target::Path(_))) if actions.secrecy() == Secrecy::Elsewhere => {
+                over_tls(head, actions)
+            }
+            (_, Ok(Target::Path(path))) if !methods.is_empty() => {
+                return Course::of(path, methods, head, after(head));
+            }
             (b"GET" | b"HEAD", Ok(Target::Path(path))) => file(path, head, site),
             (b"GET" | b"HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
             (b"OPTIONS", Ok(_)) => Content::Options,
@@ -137,7 +151,12 @@ impl Answer {
     pub(crate) fn to_question(asked: &Asked, reply: Reply, actions: &mut impl Actions) -> Answer {
         let answer = Answer::replied(reply, asked.method() == Method::Head, asked.after());
         let (status, bytes) = (answer.status().code(), answer.body_bytes());
-        actions.answered(|| Exchange { method: asked.method().name(), target: asked.target(), status, bytes });
+        actions.answered(|| Exchange {
+            method: asked.method().name(),
+            target: asked.target(),
+            status,
+            bytes,
+        });
         answer
     }
 
@@ -224,19 +243,29 @@ impl Answer {
     }
 
     /// Writes the head of the response but for its last, empty line, and returns what is to follow.
-    pub(crate) fn begin(&mut self, head: &mut ResponseHead, actions: &mut impl Actions) -> Outgoing {
+    pub(crate) fn begin(
+        &mut self,
+        head: &mut ResponseHead,
+        actions: &mut impl Actions,
+    ) -> Outgoing {
         head.begin(self.status(), self.after, &actions.date(), actions.secrecy());
         let head_only = self.head_only;
         match &mut self.content {
             Content::Whole(representation) => {
                 head.bytes(representation.head);
-                return if head_only { Outgoing::Nothing } else { Outgoing::Bytes(representation.bytes) };
+                return if head_only {
+                    Outgoing::Nothing
+                } else {
+                    Outgoing::Bytes(representation.bytes)
+                };
             }
             Content::Parts { resource, coding, part } => {
                 let outgoing = part.begin(head, resource, *coding);
                 return if head_only { Outgoing::Nothing } else { outgoing };
             }
-            Content::Error(status, page) => return begin_error(head, *status, page.as_ref(), head_only),
+            Content::Error(status, page) => {
+                return begin_error(head, *status, page.as_ref(), head_only);
+            }
             Content::Reply(reply) => {
                 let outgoing = reply.begin(head);
                 return if head_only { Outgoing::Nothing } else { outgoing };
@@ -258,7 +287,11 @@ impl Answer {
 
 impl From<Page> for Answer {
     fn from(page: Page) -> Answer {
-        Answer { content: Content::Whole(page.representation), head_only: page.head_only, after: page.after }
+        Answer {
+            content: Content::Whole(page.representation),
+            head_only: page.head_only,
+            after: page.after,
+        }
     }
 }
 
@@ -307,7 +340,9 @@ impl Part {
 
     /// Bytes of the response's body.
     fn length(&self, resource: &Resource, coding: Coding) -> u64 {
-        let whole = resource.representation(coding).map_or(0, |representation| representation.bytes.len() as u64);
+        let whole = resource
+            .representation(coding)
+            .map_or(0, |representation| representation.bytes.len() as u64);
         match self {
             Part::One(range) => range.end - range.start,
             Part::Many(parts) => PartsLeft::length(resource, whole, parts),
@@ -316,15 +351,21 @@ impl Part {
 }
 
 /// What the site, or we, have to say to something that is wrong.
-fn begin_error(head: &mut ResponseHead, status: Status, page: Option<&Resource>, head_only: bool) -> Outgoing {
+fn begin_error(
+    head: &mut ResponseHead,
+    status: Status,
+    page: Option<&Resource>,
+    head_only: bool,
+) -> Outgoing {
     if status == Status::MethodNotAllowed {
         head.text(ALLOW);
     }
     head.number_field("Content-Length", error_length(status, page));
-    let (bytes, content_type) = match page.and_then(|page| Some((page, page.representation(Coding::Identity)?))) {
-        Some((page, found)) => (found.bytes, page.content_type()),
-        None => (status.line().as_bytes(), "text/plain; charset=utf-8"),
-    };
+    let (bytes, content_type) =
+        match page.and_then(|page| Some((page, page.representation(Coding::Identity)?))) {
+            Some((page, found)) => (found.bytes, page.content_type()),
+            None => (status.line().as_bytes(), "text/plain; charset=utf-8"),
+        };
     head.field("Content-Type", content_type);
     if head_only || bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Bytes(bytes) }
 }
@@ -342,10 +383,13 @@ fn outgoing_part(bytes: &'static [u8], range: &Range<u64>) -> &'static [u8] {
 
 /// The file at `path`, or why it is not sent.
 fn file(path: &[u8], head: &Head<'_, '_>, site: &Site) -> Content {
-    let found = if path.ends_with(b"/") { site.find_in(path, INDEX) } else { site.find_in(path, b"") };
+    let found =
+        if path.ends_with(b"/") { site.find_in(path, INDEX) } else { site.find_in(path, b"") };
     match found {
         Some(resource) => form(resource, head),
-        None if is_folder(path, site) && head.target.len() <= MOVED_BYTES_MAX => Content::Moved(moved(head.target)),
+        None if is_folder(path, site) && head.target.len() <= MOVED_BYTES_MAX => {
+            Content::Moved(moved(head.target))
+        }
         None => Content::error(Status::NotFound, site),
     }
 }
@@ -360,14 +404,20 @@ fn moved(target: &[u8]) -> String {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     // Two slashes at the start would name another host.
     let path = path.strip_prefix('/').map_or(path, |rest| rest.trim_start_matches('/'));
-    if path.contains("://") { alloc::format!("{path}/{query}") } else { alloc::format!("/{path}/{query}") }
+    if path.contains("://") {
+        alloc::format!("{path}/{query}")
+    } else {
+        alloc::format!("/{path}/{query}")
+    }
 }
 
 /// Where over TLS there is what the request asks for: under the same name, if that is one of ours, and always under the port that goes without saying.
 fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
     let target = core::str::from_utf8(head.target).unwrap_or_default();
-    let (authority, path) = (authority(head), split_absolute(target).map_or(target, |(_, path)| path));
-    let host = authority.split(':').next().filter(|host| host.len() <= HOST_BYTES_MAX).unwrap_or_default();
+    let (authority, path) =
+        (authority(head), split_absolute(target).map_or(target, |(_, path)| path));
+    let host =
+        authority.split(':').next().filter(|host| host.len() <= HOST_BYTES_MAX).unwrap_or_default();
     if path.len() > MOVED_BYTES_MAX {
         return Content::error(Status::UriTooLong, actions.site());
     }
@@ -395,7 +445,9 @@ fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
             match ranges::parse(range, length) {
                 ranges::Asked::Nothing => Content::OutOfRange(length),
                 ranges::Asked::Whole => Content::Whole(representation),
-                ranges::Asked::Parts(parts) => Content::Parts { resource, coding, part: Part::of(parts) },
+                ranges::Asked::Parts(parts) => {
+                    Content::Parts { resource, coding, part: Part::of(parts) }
+                }
             }
         }
         _ => Content::Whole(representation),

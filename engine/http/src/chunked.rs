@@ -73,13 +73,18 @@ impl Chunked {
     /// Reads what of `bytes` belongs to the body and returns how many bytes that were. `keep` is given what is in the chunks.
     ///
     /// Errors: these are no chunks.
-    pub(crate) fn read(&mut self, bytes: &[u8], mut keep: impl FnMut(&[u8])) -> Result<usize, Status> {
+    pub(crate) fn read(
+        &mut self,
+        bytes: &[u8],
+        mut keep: impl FnMut(&[u8]),
+    ) -> Result<usize, Status> {
         let mut taken = 0;
         while let Some(&byte) = bytes.get(taken) {
             match self.0 {
                 Expect::Nothing => break,
                 Expect::Data { left } => {
-                    let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - taken);
+                    let count =
+                        usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - taken);
                     keep(bytes.get(taken..taken + count).unwrap_or_default());
                     taken += count;
                     let left = left - count as u64;
@@ -99,12 +104,17 @@ impl Chunked {
 fn next(expect: Expect, byte: u8) -> Option<Expect> {
     Some(match (expect, byte) {
         (Expect::Size { size, digits: 1.. }, b'\r') => Expect::SizeLf { size },
-        (Expect::Size { size, digits: 1.. }, b';' | b' ' | b'\t') => Expect::Extension { size, bytes: 0 },
-        (Expect::Size { size, digits }, _) if digits < SIZE_DIGITS_MAX => {
-            Expect::Size { size: size * 16 + u64::from(char::from(byte).to_digit(16)?), digits: digits + 1 }
+        (Expect::Size { size, digits: 1.. }, b';' | b' ' | b'\t') => {
+            Expect::Extension { size, bytes: 0 }
         }
+        (Expect::Size { size, digits }, _) if digits < SIZE_DIGITS_MAX => Expect::Size {
+            size: size * 16 + u64::from(char::from(byte).to_digit(16)?),
+            digits: digits + 1,
+        },
         (Expect::Extension { size, .. }, b'\r') => Expect::SizeLf { size },
-        (Expect::Extension { size, bytes }, _) if bytes < EXTENSION_BYTES_MAX && is_of_line(byte) => {
+        (Expect::Extension { size, bytes }, _)
+            if bytes < EXTENSION_BYTES_MAX && is_of_line(byte) =>
+        {
             Expect::Extension { size, bytes: bytes + 1 }
         }
         (Expect::SizeLf { size: 0 }, b'\n') => Expect::TrailerLine { bytes: 0 },

@@ -97,7 +97,9 @@ impl Accepted {
 fn parse(item: &[u8]) -> (&[u8], Quality) {
     let mut parts = item.split(|&byte| byte == b';');
     let name = parts.next().unwrap_or_default().trim_ascii();
-    let quality = parts.map(<[u8]>::trim_ascii).find_map(|part| part.strip_prefix(b"q=").or(part.strip_prefix(b"Q=")));
+    let quality = parts
+        .map(<[u8]>::trim_ascii)
+        .find_map(|part| part.strip_prefix(b"q=").or(part.strip_prefix(b"Q=")));
     (name, quality.map_or(1000, |quality| thousandths(quality).unwrap_or(0)))
 }
 

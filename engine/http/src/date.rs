@@ -5,20 +5,42 @@
 /// Bytes in an `IMF-fixdate`, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const DATE_BYTES: usize = 29;
 
-const MONTHS: [&[u8]; 12] =
-    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+const MONTHS: [&[u8]; 12] = [
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+];
 
 /// Seconds since 1970-01-01 of an `HTTP-date` in any of its forms; `None` for what is none, or before that day.
 /// Names of days are not held against the date. A year of two digits is of the century from 1970 to 2069.
 pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     let (_, rest) = text.split_at_checked(text.iter().position(|&byte| byte == b' ')? + 1)?;
     match *rest {
-        [d0, d1, b' ', m0, m1, m2, b' ', y0, y1, y2, y3, b' ', ref time @ .., b' ', b'G', b'M', b'T'] => {
-            seconds(number(&[y0, y1, y2, y3])?, &[m0, m1, m2], number(&[d0, d1])?, time)
-        }
+        [
+            d0,
+            d1,
+            b' ',
+            m0,
+            m1,
+            m2,
+            b' ',
+            y0,
+            y1,
+            y2,
+            y3,
+            b' ',
+            ref time @ ..,
+            b' ',
+            b'G',
+            b'M',
+            b'T',
+        ] => seconds(number(&[y0, y1, y2, y3])?, &[m0, m1, m2], number(&[d0, d1])?, time),
         [d0, d1, b'-', m0, m1, m2, b'-', y0, y1, b' ', ref time @ .., b' ', b'G', b'M', b'T'] => {
             let year = number(&[y0, y1])?;
-            seconds(if year < 70 { 2000 + year } else { 1900 + year }, &[m0, m1, m2], number(&[d0, d1])?, time)
+            seconds(
+                if year < 70 { 2000 + year } else { 1900 + year },
+                &[m0, m1, m2],
+                number(&[d0, d1])?,
+                time,
+            )
         }
         [m0, m1, m2, b' ', d0, d1, b' ', ref time @ .., b' ', y0, y1, y2, y3] => {
             let d0 = if d0 == b' ' { b'0' } else { d0 };
@@ -32,14 +54,22 @@ fn seconds(year: u64, month: &[u8], day: u64, time: &[u8]) -> Option<u64> {
     let [h0, h1, b':', m0, m1, b':', s0, s1] = *time else { return None };
     let (hour, minute, second) = (number(&[h0, h1])?, number(&[m0, m1])?, number(&[s0, s1])?);
     let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-    if year < 1970 || day == 0 || day > days_in(year, month) || hour > 23 || minute > 59 || second > 60 {
+    if year < 1970
+        || day == 0
+        || day > days_in(year, month)
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
         return None;
     }
     Some(((days_before(year, month) + day - 1) * 24 + hour) * 3600 + minute * 60 + second)
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0')))
+    digits.iter().try_fold(0, |number, digit| {
+        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+    })
 }
 
 fn is_leap(year: u64) -> bool {

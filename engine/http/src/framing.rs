@@ -31,7 +31,9 @@ impl Body {
             (Some(_), Some(_)) => Err(Status::BadRequest),
             // HTTP/1.0 has no transfer codings: something between the client and us does not understand what it passes on.
             (Some(_), None) if head.version == Version::Http10 => Err(Status::BadRequest),
-            (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Body::Chunked(Chunked::new())),
+            (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => {
+                Ok(Body::Chunked(Chunked::new()))
+            }
             (Some(coding), None) => Err(unknown_coding(coding)),
         }
     }
@@ -53,7 +55,11 @@ impl Body {
     /// The same, and gives to `keep` what is said in it.
     ///
     /// Errors: it is no body as it was announced.
-    pub(crate) fn read(&mut self, bytes: &[u8], mut keep: impl FnMut(&[u8])) -> Result<usize, Status> {
+    pub(crate) fn read(
+        &mut self,
+        bytes: &[u8],
+        mut keep: impl FnMut(&[u8]),
+    ) -> Result<usize, Status> {
         match self {
             Body::Length(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
@@ -72,7 +78,11 @@ fn unknown_coding(coding: &[u8]) -> Status {
     let is_chunked = |item: &[u8]| item.eq_ignore_ascii_case(b"chunked");
     let last = list(coding).last().is_some_and(is_chunked);
     let before = list(coding).filter(|item| !is_chunked(item)).count();
-    if last && before > 0 && list(coding).count() == before + 1 { Status::NotImplemented } else { Status::BadRequest }
+    if last && before > 0 && list(coding).count() == before + 1 {
+        Status::NotImplemented
+    } else {
+        Status::BadRequest
+    }
 }
 
 /// `1*DIGIT`, and nothing else: no sign, no space, no list.

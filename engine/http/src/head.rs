@@ -103,9 +103,14 @@ impl Name {
             10 => &[(b"connection", Name::Connection), (b"user-agent", Name::UserAgent)],
             12 => &[(b"content-type", Name::ContentType)],
             13 => &[(b"if-none-match", Name::IfNoneMatch), (b"authorization", Name::Authorization)],
-            14 => &[(b"content-length", Name::ContentLength), (b"sec-fetch-site", Name::SecFetchSite)],
+            14 => {
+                &[(b"content-length", Name::ContentLength), (b"sec-fetch-site", Name::SecFetchSite)]
+            }
             15 => &[(b"accept-encoding", Name::AcceptEncoding)],
-            17 => &[(b"transfer-encoding", Name::TransferEncoding), (b"if-modified-since", Name::IfModifiedSince)],
+            17 => &[
+                (b"transfer-encoding", Name::TransferEncoding),
+                (b"if-modified-since", Name::IfModifiedSince),
+            ],
             19 => &[(b"if-unmodified-since", Name::IfUnmodifiedSince)],
             _ => &[],
         };
@@ -175,7 +180,11 @@ impl<'a, 'r> Head<'a, 'r> {
 
     /// The head that says this: a token, visible ASCII, and fields that were held against the grammar.
     #[inline]
-    pub(crate) fn of(method: &'a [u8], target: &'a [u8], fields: &'r [(Name, &'a [u8])]) -> Head<'a, 'r> {
+    pub(crate) fn of(
+        method: &'a [u8],
+        target: &'a [u8],
+        fields: &'r [(Name, &'a [u8])],
+    ) -> Head<'a, 'r> {
         let names = fields.iter().fold(0, |names, (name, _)| names | 1 << *name as u16);
         Head { method, target, version: Version::Http11, length: 0, fields, names }
     }
@@ -206,7 +215,9 @@ impl<'a, 'r> Head<'a, 'r> {
     pub(crate) fn check_host(&self) -> Result<(), Status> {
         match self.only(Name::Host)? {
             None if self.version == Version::Http11 => Err(Status::BadRequest),
-            Some(host) if !host.iter().all(|byte| is_of_authority(*byte)) => Err(Status::BadRequest),
+            Some(host) if !host.iter().all(|byte| is_of_authority(*byte)) => {
+                Err(Status::BadRequest)
+            }
             _ => Ok(()),
         }
     }
@@ -263,7 +274,9 @@ impl<'a> Rest<'a> {
     fn value(&mut self) -> &'a [u8] {
         // Most values are long, and are looked at a vector at a time.
         let (blocks, _) = self.0.as_chunks::<BLOCK_BYTES>();
-        let is_plain = |block: &&[u8; BLOCK_BYTES]| !block.iter().fold(false, |odd, byte| odd | is_control(*byte));
+        let is_plain = |block: &&[u8; BLOCK_BYTES]| {
+            !block.iter().fold(false, |odd, byte| odd | is_control(*byte))
+        };
         let plain = blocks.iter().take_while(is_plain).count() * BLOCK_BYTES;
         let tail = self.0.get(plain..).unwrap_or_default();
         let count = plain + tail.iter().position(|byte| !is(*byte, VALUE)).unwrap_or(tail.len());
@@ -309,7 +322,9 @@ static CLASSES: [u8; 256] = {
 const fn class_of(byte: u8) -> u8 {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => TOKEN | VISIBLE | AUTHORITY,
-        b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' => TOKEN | VISIBLE | AUTHORITY,
+        b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' => {
+            TOKEN | VISIBLE | AUTHORITY
+        }
         b'#' | b'^' | b'`' | b'|' => TOKEN | VISIBLE,
         b'(' | b')' | b',' | b':' | b';' | b'=' | b'[' | b']' => VISIBLE | AUTHORITY,
         b'!'..=b'~' => VISIBLE,

@@ -72,7 +72,11 @@ impl Outgoing {
 
     /// These bytes, which are in no file.
     pub(crate) fn own(bytes: Vec<u8>) -> Outgoing {
-        if bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Own(Box::new(OwnLeft { bytes, sent: 0 })) }
+        if bytes.is_empty() {
+            Outgoing::Nothing
+        } else {
+            Outgoing::Own(Box::new(OwnLeft { bytes, sent: 0 }))
+        }
     }
 
     /// What a program says: these bytes first.
@@ -80,7 +84,14 @@ impl Outgoing {
         let length = if let Pace::Client { length } = open.pace { length } else { None };
         let left = length.map(|length| length.saturating_sub(bytes.len() as u64));
         let own = OwnLeft { bytes, sent: 0 };
-        Outgoing::Open(Box::new(OpenLeft { open, own, over: None, is_asked: false, in_chunks: false, left }))
+        Outgoing::Open(Box::new(OpenLeft {
+            open,
+            own,
+            over: None,
+            is_asked: false,
+            in_chunks: false,
+            left,
+        }))
     }
 
     /// What is said from now on, and what was said first, is framed in chunks (RFC 9112 section 7.1).
@@ -172,7 +183,9 @@ impl Outgoing {
                 let count = actions.send_before(head, bytes);
                 *bytes = bytes.get(count..).unwrap_or_default();
             }
-            Outgoing::Nothing | Outgoing::Parts(_) | Outgoing::Own(_) | Outgoing::Open(_) => actions.send(head),
+            Outgoing::Nothing | Outgoing::Parts(_) | Outgoing::Own(_) | Outgoing::Open(_) => {
+                actions.send(head)
+            }
         }
     }
 
@@ -264,7 +277,9 @@ impl PartsLeft {
 
     /// Bytes of the whole body, of parts of a representation that is `whole` bytes long.
     pub(crate) fn length(resource: &Resource, whole: u64, parts: &Parts) -> u64 {
-        let heads = parts.iter().map(|part| part_head(resource, part, whole).len() as u64 + part.end - part.start);
+        let heads = parts
+            .iter()
+            .map(|part| part_head(resource, part, whole).len() as u64 + part.end - part.start);
         heads.sum::<u64>() + end(resource).len() as u64
     }
 
@@ -284,7 +299,8 @@ impl PartsLeft {
             actions.send(text.as_bytes());
             match part {
                 Some(part) => {
-                    self.bytes = self.whole.get(part.start as usize..part.end as usize).unwrap_or_default();
+                    self.bytes =
+                        self.whole.get(part.start as usize..part.end as usize).unwrap_or_default();
                     self.begun += 1;
                 }
                 None => self.ended = true,

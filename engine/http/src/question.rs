@@ -45,8 +45,14 @@ pub struct Question<'a> {
 }
 
 /// The fields of a [`Question`].
-const FIELDS: [Name; 6] =
-    [Name::Authorization, Name::Cookie, Name::ContentType, Name::Origin, Name::SecFetchSite, Name::UserAgent];
+const FIELDS: [Name; 6] = [
+    Name::Authorization,
+    Name::Cookie,
+    Name::ContentType,
+    Name::Origin,
+    Name::SecFetchSite,
+    Name::UserAgent,
+];
 
 /// A question that waits.
 #[derive(Debug)]
@@ -64,7 +70,9 @@ pub(crate) struct Asked {
 /// Errors: there are several.
 fn value(name: Name, head: &Head<'_, '_>) -> Result<Option<String>, Status> {
     let value = match name {
-        Name::Cookie if head.has(name) => Some(head.values(name).collect::<Vec<_>>().join(&b"; "[..])),
+        Name::Cookie if head.has(name) => {
+            Some(head.values(name).collect::<Vec<_>>().join(&b"; "[..]))
+        }
         _ => head.only(name)?.map(<[u8]>::to_vec),
     };
     Ok(value.and_then(|value| String::from_utf8(value).ok()))
@@ -74,7 +82,12 @@ impl Asked {
     /// What `head` asks, of a program that answers for `path`.
     ///
     /// Errors: the request says something in two ways.
-    pub(crate) fn read(method: Method, path: &str, head: &Head<'_, '_>, after: After) -> Result<Asked, Status> {
+    pub(crate) fn read(
+        method: Method,
+        path: &str,
+        head: &Head<'_, '_>,
+        after: After,
+    ) -> Result<Asked, Status> {
         let mut values = [const { None }; FIELDS.len()];
         for (place, name) in values.iter_mut().zip(FIELDS) {
             *place = value(name, head)?;
@@ -133,7 +146,10 @@ pub fn credentials(authorization: &str) -> Option<(String, Vec<u8>)> {
     let (scheme, token) = authorization.split_once(' ')?;
     let mut decoded = [0; CREDENTIALS_BYTES_MAX];
     let decoded = Base64::decode(token.trim_ascii_start(), &mut decoded).ok()?;
-    let (name, password) = decoded.split_at_checked(decoded.iter().position(|byte| *byte == b':')?)?;
+    let (name, password) =
+        decoded.split_at_checked(decoded.iter().position(|byte| *byte == b':')?)?;
     let name = core::str::from_utf8(name).ok()?;
-    scheme.eq_ignore_ascii_case("Basic").then(|| (name.into(), password.get(1..).unwrap_or_default().into()))
+    scheme
+        .eq_ignore_ascii_case("Basic")
+        .then(|| (name.into(), password.get(1..).unwrap_or_default().into()))
 }

@@ -30,7 +30,9 @@ pub(crate) fn parse(value: &[u8], length: u64) -> Asked {
         return Asked::Whole;
     }
     let mut parts = Parts::new();
-    for item in set.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty()) {
+    for item in
+        set.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
+    {
         match part(item, length) {
             None => return Asked::Whole,
             Some(part) if part.is_empty() => {}

@@ -80,7 +80,11 @@ impl Page {
 impl Remembered {
     /// Nothing yet.
     pub fn nothing() -> Remembered {
-        Remembered((0..PLACES).map(|_| Place { head: Vec::new(), page: None, ready: Ready::default() }).collect())
+        Remembered(
+            (0..PLACES)
+                .map(|_| Place { head: Vec::new(), page: None, ready: Ready::default() })
+                .collect(),
+        )
     }
 
     /// The head that `bytes` begin with and its answer, if it is remembered.
@@ -110,7 +114,10 @@ impl Remembered {
 
     /// Has a response lie ready, `head` and then `bytes`; not if all that lay ready before is still on its way, or it is too long.
     pub(crate) fn make_ready(&mut self, number: PlaceNumber, head: &[u8], bytes: &[u8]) {
-        let Some(Place { ready: Ready { length, blocks, .. }, .. }) = self.0.get_mut(number.0) else { return };
+        let Some(Place { ready: Ready { length, blocks, .. }, .. }) = self.0.get_mut(number.0)
+        else {
+            return;
+        };
         blocks.rotate_left(1);
         let [block, _] = blocks;
         let own = Arc::get_mut(block.get_or_insert_with(|| Arc::new([0; BLOCK_BYTES])));

@@ -108,7 +108,8 @@ impl Reply {
 
     /// A text, for nobody to keep.
     pub fn text(status: Status, text: String) -> Reply {
-        Reply::new(status, "text/plain; charset=utf-8", text.into_bytes()).with(Field::CacheControl, "no-store")
+        Reply::new(status, "text/plain; charset=utf-8", text.into_bytes())
+            .with(Field::CacheControl, "no-store")
     }
 
     /// The status in words, and nothing else.
@@ -154,7 +155,9 @@ impl Reply {
         let body = core::mem::take(&mut self.body);
         if let Some(open) = self.open {
             match open.pace {
-                Pace::Client { length: Some(length) } => head.number_field("Content-Length", length),
+                Pace::Client { length: Some(length) } => {
+                    head.number_field("Content-Length", length)
+                }
                 _ if self.in_chunks => head.field("Transfer-Encoding", "chunked"),
                 _ => head,
             };

@@ -66,7 +66,11 @@ impl ResponseHead {
     }
 
     /// A field whose value takes formatting: for what is rare.
-    pub(crate) fn formatted_field(&mut self, name: &str, value: fmt::Arguments<'_>) -> &mut ResponseHead {
+    pub(crate) fn formatted_field(
+        &mut self,
+        name: &str,
+        value: fmt::Arguments<'_>,
+    ) -> &mut ResponseHead {
         self.text(name).text(": ");
         let fitted = self.0.write_fmt(value);
         debug_assert!(fitted.is_ok(), "no head is longer");
@@ -74,7 +78,13 @@ impl ResponseHead {
     }
 
     /// What is said of a file that is sent, or a part of it.
-    pub(crate) fn file(&mut self, coding: Coding, digits: &str, modified: &str, varies: bool) -> &mut ResponseHead {
+    pub(crate) fn file(
+        &mut self,
+        coding: Coding,
+        digits: &str,
+        modified: &str,
+        varies: bool,
+    ) -> &mut ResponseHead {
         if coding != Coding::Identity {
             self.field("Content-Encoding", coding.name());
         }
@@ -89,7 +99,11 @@ impl ResponseHead {
         modified: &str,
         varies: bool,
     ) -> &mut ResponseHead {
-        self.text("ETag: \"").text(digits).text(coding.tag_suffix()).text("\"\r\n").field("Last-Modified", modified);
+        self.text("ETag: \"")
+            .text(digits)
+            .text(coding.tag_suffix())
+            .text("\"\r\n")
+            .field("Last-Modified", modified);
         if varies { self.field("Vary", "Accept-Encoding") } else { self }
     }
 

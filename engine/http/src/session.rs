@@ -166,7 +166,12 @@ impl Session {
         }
     }
 
-    fn head_bytes_arrived(&mut self, bytes: &[u8], searched: usize, actions: &mut impl Actions) -> Taken {
+    fn head_bytes_arrived(
+        &mut self,
+        bytes: &[u8],
+        searched: usize,
+        actions: &mut impl Actions,
+    ) -> Taken {
         if bytes.is_empty() {
             return Taken::AndWait(0, WaitsFor::Bytes);
         }
@@ -207,7 +212,12 @@ impl Session {
 
     /// A request's head is whole. Gives the answer, or waits for the request's body; refuses a request of which nobody knows where it
     /// ends.
-    fn head_arrived(&mut self, bytes: &[u8], head: &Head<'_, '_>, actions: &mut impl Actions) -> Taken {
+    fn head_arrived(
+        &mut self,
+        bytes: &[u8],
+        head: &Head<'_, '_>,
+        actions: &mut impl Actions,
+    ) -> Taken {
         match self.request_arrived(bytes, head, actions) {
             Ok(()) => Taken::AndGoOn(head.length),
             Err(status) => self.refuse(status, actions),
@@ -217,7 +227,12 @@ impl Session {
     /// `bytes`: what begins with the head.
     ///
     /// Errors: where the request ends cannot be known.
-    fn request_arrived(&mut self, bytes: &[u8], head: &Head<'_, '_>, actions: &mut impl Actions) -> Result<(), Status> {
+    fn request_arrived(
+        &mut self,
+        bytes: &[u8],
+        head: &Head<'_, '_>,
+        actions: &mut impl Actions,
+    ) -> Result<(), Status> {
         let body = Body::of(head)?;
         let course = Answer::to(head, actions)?;
         let is_told = !body.is_over() && head.lists(Name::Expect, "100-continue");
@@ -238,7 +253,13 @@ impl Session {
     }
 
     /// Gives the answer, or waits for the body before it.
-    fn answer_behind(&mut self, body: Body, mut answer: Answer, waits: Waits, actions: &mut impl Actions) {
+    fn answer_behind(
+        &mut self,
+        body: Body,
+        mut answer: Answer,
+        waits: Waits,
+        actions: &mut impl Actions,
+    ) {
         let is_long = matches!(body, Body::Length(length) if length > BODY_BYTES_MAX as u64);
         if !body.is_over() && !is_long && waits == Waits::No {
             actions.set_deadline(Some(REQUEST_TIMEOUT));
@@ -254,7 +275,8 @@ impl Session {
 
     /// The body has ended, or is too long to be waited for.
     fn body_ended(&mut self, taken: usize, is_over: bool, actions: &mut impl Actions) -> Taken {
-        let Expect::Body { mut answer, .. } = core::mem::replace(&mut self.expect, Expect::Closed) else {
+        let Expect::Body { mut answer, .. } = core::mem::replace(&mut self.expect, Expect::Closed)
+        else {
             return Taken::AndGoOn(taken);
         };
         if self.stopping || !is_over {
@@ -314,7 +336,12 @@ impl Session {
         self.upload_given_up(actions);
         self.listener_left(actions);
         let mut answer = Answer::refusal(status, false, actions.site());
-        actions.answered(|| Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
+        actions.answered(|| Exchange {
+            method: "",
+            target: "",
+            status: status.code(),
+            bytes: answer.body_bytes(),
+        });
         self.respond(&mut answer, actions);
         Taken::AndGoOn(0)
     }
@@ -370,6 +397,7 @@ impl Session {
 
 /// What is told of a request that was read. `method` and `target`: visible ASCII.
 fn exchange<'a>(method: &'a [u8], target: &'a [u8], answer: &Answer) -> Exchange<'a> {
-    let [method, target] = [method, target].map(|word| core::str::from_utf8(word).unwrap_or_default());
+    let [method, target] =
+        [method, target].map(|word| core::str::from_utf8(word).unwrap_or_default());
     Exchange { method, target, status: answer.status().code(), bytes: answer.body_bytes() }
 }

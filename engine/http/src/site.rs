@@ -210,12 +210,18 @@ impl Resource {
 
     /// Whether all that it is made of lies in the pack, and can stand in the head of a response.
     fn is_sound(&self) -> Option<()> {
-        let content_type = self.site.text(self.entry, 8).filter(|content_type| is_sound_type(content_type))?;
-        let modified = text(self.entry, 16..16 + DATE_BYTES).filter(|modified| is_of_one_line(modified))?;
+        let content_type =
+            self.site.text(self.entry, 8).filter(|content_type| is_sound_type(content_type))?;
+        let modified =
+            text(self.entry, 16..16 + DATE_BYTES).filter(|modified| is_of_one_line(modified))?;
         date::parse(modified.as_bytes())?;
-        text(self.entry, 48..48 + TAG_DIGITS)?.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
+        text(self.entry, 48..48 + TAG_DIGITS)?
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit())
+            .then_some(())?;
         self.representation(Coding::Identity)?;
-        let is_there = |coding: &Coding| number(self.entry, BYTES_AT + 8 * *coding as usize) != Some(0);
+        let is_there =
+            |coding: &Coding| number(self.entry, BYTES_AT + 8 * *coding as usize) != Some(0);
         let about = About { content_type, modified, digits: self.digits(), varies: self.varies() };
         CODINGS.into_iter().filter(is_there).try_for_each(|coding| {
             let found = self.representation(coding)?;
@@ -297,7 +303,12 @@ pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
         let codings = [Some(&file.plain), file.gzip.as_ref(), file.brotli.as_ref()];
         let digits = tag_of(file);
         let varies = codings.iter().flatten().count() > 1;
-        let about = About { content_type: &file.content_type, modified: &file.modified, digits: &digits, varies };
+        let about = About {
+            content_type: &file.content_type,
+            modified: &file.modified,
+            digits: &digits,
+            varies,
+        };
         let mut place = |bytes: &[u8]| place(bytes, body_start, &mut body);
         entries.extend(place(path.as_bytes())?);
         entries.extend(place(file.content_type.as_bytes())?);
@@ -308,7 +319,11 @@ pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
             entries.extend(bytes.map_or(Ok(NOWHERE), |bytes| place(bytes))?);
         }
         for (coding, bytes) in CODINGS.into_iter().zip(codings) {
-            entries.extend(bytes.map_or(Ok(NOWHERE), |bytes| place(about.head(coding, bytes.len()).as_bytes()))?);
+            entries.extend(
+                bytes.map_or(Ok(NOWHERE), |bytes| {
+                    place(about.head(coding, bytes.len()).as_bytes())
+                })?,
+            );
         }
     }
     let length = u32::try_from(body_start + body.len()).map_err(|_| SiteError::Broken)?;

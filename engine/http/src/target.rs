@@ -124,7 +124,8 @@ fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
 /// The host that is asked, with its port if that is said.
 pub(crate) fn authority<'a>(head: &Head<'a, '_>) -> &'a str {
     let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
-    let [said, target] = [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
+    let [said, target] =
+        [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
     split_absolute(target).map_or(said, |(authority, _)| authority)
 }
 

@@ -39,4 +39,5 @@ pub use session::Http2Session;
 pub(crate) use streams::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 
 /// What to tell a client for whom there is no session, before the connection is closed: no settings, and that it may come again, since nothing was done (RFC 9113 section 6.8).
-pub const BUSY: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];
+pub const BUSY: &[u8] =
+    &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];

@@ -69,7 +69,8 @@ impl Upload {
     pub(crate) fn begin(admission: Admission, announced: Option<u64>) -> Upload {
         let announced = announced.unwrap_or(0);
         let is_too_large = announced > admission.bytes;
-        let at_once = if admission.number.is_some() { announced.min(PIECE_BYTES as u64) } else { announced };
+        let at_once =
+            if admission.number.is_some() { announced.min(PIECE_BYTES as u64) } else { announced };
         let bytes = if is_too_large { Vec::new() } else { Vec::with_capacity(at_once as usize) };
         Upload { bytes, admission, came: 0, is_too_large, is_with_program: false }
     }
@@ -78,7 +79,8 @@ impl Upload {
     pub(crate) fn keep(&mut self, part: &[u8]) {
         self.came += part.len() as u64;
         let whole = self.bytes.len() + part.len();
-        let most = if self.admission.number.is_some() { PIECE_BYTES_MAX } else { self.admission.memory };
+        let most =
+            if self.admission.number.is_some() { PIECE_BYTES_MAX } else { self.admission.memory };
         if self.is_too_large || self.came > self.admission.bytes || whole > most {
             (self.is_too_large, self.bytes) = (true, Vec::new());
             return;
@@ -115,7 +117,8 @@ impl Upload {
             Some(number) => actions.pieces_ended(number, self.bytes),
             None => {
                 let bytes = self.bytes.len() as u64;
-                let announced = if bytes == 0 { Announced::Nothing } else { Announced::Bytes(bytes) };
+                let announced =
+                    if bytes == 0 { Announced::Nothing } else { Announced::Bytes(bytes) };
                 actions.body_arrived(&asked.question(announced), self.bytes);
             }
         }
@@ -123,7 +126,11 @@ impl Upload {
 
     /// Bytes that may come until there is a piece.
     pub(crate) fn room(&self) -> usize {
-        if self.admission.number.is_some() { PIECE_BYTES.saturating_sub(self.bytes.len()) } else { usize::MAX }
+        if self.admission.number.is_some() {
+            PIECE_BYTES.saturating_sub(self.bytes.len())
+        } else {
+            usize::MAX
+        }
     }
 
     /// Bytes that are kept of what comes in pieces.

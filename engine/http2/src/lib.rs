@@ -30,8 +30,8 @@ mod settings;
 pub use error::ErrorCode;
 pub use frame::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, flags};
 pub use hpack::{
-    Broken, Decoder, FIELDS_MAX, Fields, Full, LIST_BYTES_MAX, TABLE_BYTES_MAX, encode_field, encode_secret,
-    encode_status,
+    Broken, Decoder, FIELDS_MAX, Fields, Full, LIST_BYTES_MAX, TABLE_BYTES_MAX, encode_field,
+    encode_secret, encode_status,
 };
 pub use settings::{Setting, settings};
 

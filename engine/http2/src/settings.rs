@@ -46,7 +46,9 @@ impl Setting {
             3 => Ok(Setting::ConcurrentStreamsMax(value)),
             4 if value > i32::MAX as u32 => Err(ErrorCode::FlowControlError),
             4 => Ok(Setting::InitialWindow(value)),
-            5 if !(FRAME_BYTES_MAX as u32..1 << 24).contains(&value) => Err(ErrorCode::ProtocolError),
+            5 if !(FRAME_BYTES_MAX as u32..1 << 24).contains(&value) => {
+                Err(ErrorCode::ProtocolError)
+            }
             5 => Ok(Setting::FrameBytesMax(value)),
             6 => Ok(Setting::ListBytesMax(value)),
             _ => Ok(Setting::Other),
@@ -57,7 +59,9 @@ impl Setting {
 /// The settings in a frame's payload, in order.
 ///
 /// Errors: the connection is over.
-pub fn settings(payload: &[u8]) -> Result<impl Iterator<Item = Result<Setting, ErrorCode>> + '_, ErrorCode> {
+pub fn settings(
+    payload: &[u8],
+) -> Result<impl Iterator<Item = Result<Setting, ErrorCode>> + '_, ErrorCode> {
     match payload.as_chunks() {
         (settings, []) => Ok(settings.iter().map(|bytes| Setting::parse(*bytes))),
         _ => Err(ErrorCode::FrameSizeError),

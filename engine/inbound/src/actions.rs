@@ -11,8 +11,8 @@ use relay::QueueId;
 use sasl::{Credentials, Puzzle};
 use shards::LetterId;
 use smtp::{
-    Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings,
-    Tls,
+    Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal,
+    SenderRefusal, Settings, Tls,
 };
 use sometimes::buggify;
 use store::State;
@@ -61,7 +61,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         if login == smtp::Login::Absent {
             // What strangers send is in a mailbox when they hear that we have it, or is not taken.
             let extensions = settings.extensions.without(Extensions::DSN);
-            let haste = if self.cx.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
+            let haste =
+                if self.cx.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
             return Settings { tls, login, haste, extensions, ..settings };
         }
         let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.cx.turn.wall });
@@ -114,7 +115,10 @@ impl smtp::Actions for SmtpHost<'_, '_> {
 
     fn reason(&self) -> &str {
         let of_filter = self.transaction.as_ref().map(|transaction| transaction.reason.as_str());
-        of_filter.filter(|reason| !reason.is_empty()).or_else(|| self.standing()?.refusal()).unwrap_or_default()
+        of_filter
+            .filter(|reason| !reason.is_empty())
+            .or_else(|| self.standing()?.refusal())
+            .unwrap_or_default()
     }
 
     fn may_begin(&mut self, greeting_name: &str) -> bool {
@@ -122,7 +126,9 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             return false;
         }
         let account = self.account();
-        let (Some(account), Some(transaction)) = (account, self.transaction.as_deref_mut()) else { return true };
+        let (Some(account), Some(transaction)) = (account, self.transaction.as_deref_mut()) else {
+            return true;
+        };
         let Transaction { permission, posting, .. } = transaction;
         permission.is_known(account, || posting.people_elsewhere(), self.caller, self.cx)
     }
@@ -156,13 +162,25 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         transaction.permission.check()?;
         let (letter, head) = transaction.begin(account, self.cx.store)?;
         let queue_id = self.inbound.queue_ids.draw();
-        let proof = transaction.finding.sender((&transaction.reverse_path, envelope.greeting_name)).map(Proof::new);
-        let inquiry = (self.inbound.filter.is_some() && account.is_none() && self.cx.is_judged(self.caller))
-            .then(|| Inquiry::begin(envelope.greeting_name, self.caller, name_known_at(self.caller.connection.0)));
+        let proof = transaction
+            .finding
+            .sender((&transaction.reverse_path, envelope.greeting_name))
+            .map(Proof::new);
+        let inquiry =
+            (self.inbound.filter.is_some() && account.is_none() && self.cx.is_judged(self.caller))
+                .then(|| {
+                    Inquiry::begin(
+                        envelope.greeting_name,
+                        self.caller,
+                        name_known_at(self.caller.connection.0),
+                    )
+                });
         let revision = Revision::new(origin);
-        let signing = (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
+        let signing =
+            (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
         let ending = Ending::NotYet;
-        let message = Incoming { letter, head, queue_id, author, revision, proof, inquiry, signing, ending };
+        let message =
+            Incoming { letter, head, queue_id, author, revision, proof, inquiry, signing, ending };
         transaction.message = Some(message);
         trace(self, envelope, letter, queue_id).inspect_err(|_| self.abort_message())
     }
@@ -179,10 +197,13 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let taken = taken.and_then(|taken| {
             let looked_at = bytes.get(..taken).unwrap_or(bytes);
             let proof = incoming.proof.as_mut();
-            let checked = proof.map_or(Ok(()), |proof| proof.arrived(looked_at, caller, &mut inbound.checks, cx));
+            let checked = proof
+                .map_or(Ok(()), |proof| proof.arrived(looked_at, caller, &mut inbound.checks, cx));
             checked.map(|()| taken)
         });
-        if let (Ok(taken), Some(inquiry), Some(filter)) = (taken, &mut incoming.inquiry, &mut inbound.filter) {
+        if let (Ok(taken), Some(inquiry), Some(filter)) =
+            (taken, &mut incoming.inquiry, &mut inbound.filter)
+        {
             inquiry.arrived(bytes.get(..taken).unwrap_or(bytes), filter);
         }
         taken.inspect_err(|_| self.abort_message())
@@ -241,10 +262,15 @@ fn trace(
     };
     let trace = inbound.trace.buffer.as_mut_slice();
     let message = transaction.message.as_ref();
-    let is_said_last =
-        message.is_some_and(|message| message.is_judged() || message.signing.is_some() && cx.signer.has_keys());
+    let is_said_last = message.is_some_and(|message| {
+        message.is_judged() || message.signing.is_some() && cx.signer.has_keys()
+    });
     let is_elsewhere = transaction.posting.is_wanted();
-    let above = if is_said_last || is_elsewhere { Some(0) } else { return_path(&transaction.reverse_path, trace) };
+    let above = if is_said_last || is_elsewhere {
+        Some(0)
+    } else {
+        return_path(&transaction.reverse_path, trace)
+    };
     let length = above
         .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
         .ok_or(MessageRefusal::TryLater)?;

@@ -40,7 +40,9 @@ impl Permission {
             Permission::Asked(_) => return false,
             Permission::NotAsked => {}
         }
-        let Some(known) = cx.store.account(account) else { unreachable!("accounts that log in stay") };
+        let Some(known) = cx.store.account(account) else {
+            unreachable!("accounts that log in stay")
+        };
         let daily = cx.directory.daily(known.address);
         let question = MaySend::new(account, cx.turn.wall, daily, people());
         let permitted = cx.store.ask_owner(question, replied_at(caller.connection.0));
@@ -52,7 +54,11 @@ impl Permission {
     }
 
     /// Whether an account may send its message is known. Says whether that was asked.
-    pub(super) fn learn(&mut self, Permitted { account, verdict }: Permitted, cx: &mut Context<'_>) -> bool {
+    pub(super) fn learn(
+        &mut self,
+        Permitted { account, verdict }: Permitted,
+        cx: &mut Context<'_>,
+    ) -> bool {
         let is_asked = *self == Permission::Asked(account);
         if is_asked {
             self.settle(account, verdict, cx);
@@ -71,9 +77,15 @@ impl Permission {
     pub(super) fn check(self) -> Result<(), MessageRefusal> {
         match self {
             Permission::Known(Verdict::Refused(Met::Outbox, _)) => Err(MessageRefusal::OutboxFull),
-            Permission::Known(Verdict::Refused(Met::Messages(_), _)) => Err(MessageRefusal::TooManyToday),
-            Permission::Known(Verdict::Refused(Met::People(_), _)) => Err(MessageRefusal::TooManyNewToday),
-            Permission::Known(Verdict::Granted) | Permission::NotAsked | Permission::Asked(_) => Ok(()),
+            Permission::Known(Verdict::Refused(Met::Messages(_), _)) => {
+                Err(MessageRefusal::TooManyToday)
+            }
+            Permission::Known(Verdict::Refused(Met::People(_), _)) => {
+                Err(MessageRefusal::TooManyNewToday)
+            }
+            Permission::Known(Verdict::Granted) | Permission::NotAsked | Permission::Asked(_) => {
+                Ok(())
+            }
         }
     }
 }

@@ -43,7 +43,11 @@ impl Context<'_> {
 
     /// The account that mail for `path` is delivered to.
     pub(super) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
-        self.directory.recipient(self.store, |address| self.connections.net().has_address(address), path)
+        self.directory.recipient(
+            self.store,
+            |address| self.connections.net().has_address(address),
+            path,
+        )
     }
 
     /// What logs clients in, and the parts that it uses.

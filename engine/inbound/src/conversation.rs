@@ -155,7 +155,10 @@ impl SmtpConversation {
             }
             Some(Reply::MaySend(permitted)) => {
                 let SmtpHost { cx, transaction, .. } = host;
-                if transaction.as_deref_mut().is_some_and(|transaction| transaction.permission.learn(permitted, cx)) {
+                if transaction
+                    .as_deref_mut()
+                    .is_some_and(|transaction| transaction.permission.learn(permitted, cx))
+                {
                     session.sender_known(host);
                 }
             }
@@ -180,7 +183,9 @@ impl SmtpConversation {
             if login::answer_held_back(session, host) {
                 return;
             }
-            if session.waits_for() == smtp::WaitsFor::Sender && is_search_given_up(host) || is_check_given_up(host) {
+            if session.waits_for() == smtp::WaitsFor::Sender && is_search_given_up(host)
+                || is_check_given_up(host)
+            {
                 return session.sender_known(host);
             }
             if !ending::given_up(session, host) {
@@ -197,7 +202,9 @@ impl SmtpConversation {
                 session.message_room(host);
                 ending::room_found(session, host);
             }
-            (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), host),
+            (_, Outcome::Refused(refusal)) => {
+                session.message_stored(Err(message_refusal(refusal)), host)
+            }
             (_, Outcome::Delivered) => {
                 let queue_id = host.queue_id();
                 session.message_stored(Ok(queue_id.as_bytes()), host);

@@ -114,7 +114,9 @@ pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>)
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
         (Ending::Asking, _) => {
-            let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &mut inbound.filter) else { return false };
+            let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &mut inbound.filter) else {
+                return false;
+            };
             let is_given_up = inquiry.give_up(filter, &mut cx.for_filter());
             cx.console.extend(filter.take_line());
             if !is_given_up {
@@ -126,7 +128,9 @@ pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>)
             proof.time_is_up();
             go_on_later(session, host);
         }
-        (Ending::Revising | Ending::Saying(_), _) => refuse(MessageRefusal::TryLater, session, host),
+        (Ending::Revising | Ending::Saying(_), _) => {
+            refuse(MessageRefusal::TryLater, session, host)
+        }
         _ => return false,
     }
     true
@@ -178,11 +182,15 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
             };
-            let authors = signing.ended(|domain| cx.directory.has_domain(domain)).ok_or(MessageRefusal::NoAuthor)?;
-            let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author) == account;
+            let authors = signing
+                .ended(|domain| cx.directory.has_domain(domain))
+                .ok_or(MessageRefusal::NoAuthor)?;
+            let is_theirs =
+                |author: &String| cx.directory.recipient_at(cx.store, author) == account;
             if !authors.from.iter().all(is_theirs) {
                 // Who sends on what another has written says so, and answers for that alone.
-                if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs)) {
+                if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs))
+                {
                     return Err(MessageRefusal::NotTheirs);
                 }
                 signing.leave_unsigned();
@@ -198,7 +206,8 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             if signing.ask(signed(caller.connection.0), cx.signer, cx.compute, cx.turn.wall) {
                 return Ok(Step::Waits);
             }
-            let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), &mut inbound.trace)?;
+            let saying =
+                above(signing, Some(reverse_path).filter(|_| !is_elsewhere), &mut inbound.trace)?;
             signing.forget(cx.signer, cx.compute);
             Ok(Step::Done(Ending::Saying(saying)))
         }
@@ -216,7 +225,9 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             }
         }
         (Ending::Asking, _) => {
-            let Some(verdict) = verdict(message.inquiry.as_deref_mut(), inbound.filter.as_mut(), caller, cx) else {
+            let Some(verdict) =
+                verdict(message.inquiry.as_deref_mut(), inbound.filter.as_mut(), caller, cx)
+            else {
                 return Ok(Step::Waits);
             };
             let filtered = match verdict {
@@ -232,8 +243,13 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                 }
             };
             let path = Some(reverse_path).filter(|_| !is_elsewhere && message.is_judged());
-            let saying =
-                say(message.proof.as_deref(), (standing, filtered.as_deref()), path, caller, &mut inbound.trace)?;
+            let saying = say(
+                message.proof.as_deref(),
+                (standing, filtered.as_deref()),
+                path,
+                caller,
+                &mut inbound.trace,
+            )?;
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, &mut inbound.checks, cx);
             }
@@ -281,7 +297,9 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
         return;
     }
     let recipients = transaction.named(cx.store);
-    let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else { return };
+    let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else {
+        return;
+    };
     let queue_id = core::str::from_utf8(message.queue_id.as_bytes()).unwrap_or_default();
     if let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &inbound.filter) {
         inquiry.ended((reverse_path, &recipients), queue_id, filter, cx.turn.now);
@@ -306,7 +324,8 @@ fn say(
     };
     let listed = standing.into_iter().flat_map(Standing::suspicions);
     let reason = reason(unproved.as_deref().into_iter().chain(listed).chain(filtered));
-    let start = return_path(reverse_path, trace.buffer.as_mut_slice()).ok_or(MessageRefusal::TryLater)?;
+    let start =
+        return_path(reverse_path, trace.buffer.as_mut_slice()).ok_or(MessageRefusal::TryLater)?;
     let mut findings = Findings::begin(trace.buffer.as_mut_slice(), start, &trace.hostname);
     findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
     match proof {
@@ -326,9 +345,14 @@ fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
 }
 
 /// What stands above a message that was submitted here.
-fn above(signing: &Signing, path: Option<&String>, trace: &mut Trace) -> Result<Saying, MessageRefusal> {
+fn above(
+    signing: &Signing,
+    path: Option<&String>,
+    trace: &mut Trace,
+) -> Result<Saying, MessageRefusal> {
     let buffer = trace.buffer.as_mut_slice();
-    let length = path.map_or(Some(0), |path| return_path(path, buffer)).ok_or(MessageRefusal::TryLater)?;
+    let length =
+        path.map_or(Some(0), |path| return_path(path, buffer)).ok_or(MessageRefusal::TryLater)?;
     let fields = signing.head(trace.buffer.get(..length).unwrap_or_default());
     Ok(Saying { fields, taken: 0, is_suspect: false })
 }

@@ -27,17 +27,22 @@ pub(super) fn is_known(
     greeting_name: &str,
     host: &mut SmtpHost<'_, '_>,
 ) -> bool {
-    !concerns(path, host) || !is_welcome(account, host) || host.is_sender_known(greeting_name) && is_decided(path, host)
+    !concerns(path, host)
+        || !is_welcome(account, host)
+        || host.is_sender_known(greeting_name) && is_decided(path, host)
 }
 
 /// Whether nothing else is known for which the recipient is refused. Only then it counts that the
 /// message has come.
 fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
-    let is_refused = |standing: &Standing| standing.is_not_looked_up() || standing.refusal().is_some();
+    let is_refused =
+        |standing: &Standing| standing.is_not_looked_up() || standing.refusal().is_some();
     if host.standing().is_some_and(is_refused) {
         return false;
     }
-    let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else { return false };
+    let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else {
+        return false;
+    };
     let Transaction { taken, declared, .. } = &**transaction;
     limits::could_name_another(*caller, &mut inbound.strangers, cx).is_ok()
         && taken.room(account, *declared, inbound.settings.message_bytes_max, cx).is_ok()
@@ -50,7 +55,10 @@ fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
         .finding
         .authorized_domain(&transaction.reverse_path)
         .map_or(Origin::Host(caller.address), Origin::Domain);
-    let Some(triplet) = cx.store.own.facts.triplet(origin, &transaction.reverse_path, path.text()) else { return true };
+    let Some(triplet) = cx.store.own.facts.triplet(origin, &transaction.reverse_path, path.text())
+    else {
+        return true;
+    };
     match transaction.deferral {
         Deferral::None => true,
         Deferral::Deferred(deferred) if deferred == triplet => true,
@@ -67,7 +75,10 @@ fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
 /// Whether the message of the open transaction may come to this recipient.
 ///
 /// Errors: it may when it comes again.
-pub(super) fn check(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
+pub(super) fn check(
+    path: &ForwardPath<'_>,
+    host: &mut SmtpHost<'_, '_>,
+) -> Result<(), RecipientRefusal> {
     if !concerns(path, host) {
         return Ok(());
     }
@@ -82,5 +93,8 @@ pub(super) fn check(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Resu
 
 fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
     let is_trusted = host.standing().is_some_and(Standing::is_trusted);
-    host.cx.store.own.facts.is_greylisting() && !path.is_postmaster() && host.cx.is_judged(host.caller) && !is_trusted
+    host.cx.store.own.facts.is_greylisting()
+        && !path.is_postmaster()
+        && host.cx.is_judged(host.caller)
+        && !is_trusted
 }

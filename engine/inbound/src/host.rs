@@ -57,11 +57,14 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
 
     /// The name of the message that is on its way into the store.
     pub(super) fn queue_id(&self) -> QueueId {
-        let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
+        let message =
+            self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
         message.map(|message| message.queue_id).unwrap_or_default()
     }
 
-    pub(super) fn message(&mut self) -> Result<(&mut Incoming, &mut Inbound, &mut Context<'c>), MessageRefusal> {
+    pub(super) fn message(
+        &mut self,
+    ) -> Result<(&mut Incoming, &mut Inbound, &mut Context<'c>), MessageRefusal> {
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         Ok((transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?, self.inbound, self.cx))
     }
@@ -101,8 +104,16 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     pub(super) fn is_sender_known(&mut self, greeting_name: &str) -> bool {
         let is_logged_in = self.account().is_some();
         let SmtpHost { inbound, cx, caller, transaction, .. } = self;
-        let Some(Transaction { reverse_path, finding, .. }) = transaction.as_deref_mut() else { return true };
-        finding.is_known((reverse_path, greeting_name), is_logged_in, *caller, &mut inbound.checks, cx)
+        let Some(Transaction { reverse_path, finding, .. }) = transaction.as_deref_mut() else {
+            return true;
+        };
+        finding.is_known(
+            (reverse_path, greeting_name),
+            is_logged_in,
+            *caller,
+            &mut inbound.checks,
+            cx,
+        )
     }
 
     /// Whether a client may do this now, by how often it has. It is counted if it may.

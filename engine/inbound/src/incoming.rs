@@ -53,13 +53,20 @@ impl Incoming {
         if !self.put_head(cx.store, continuation)? {
             return Ok(0);
         }
-        self.revise((trace, cx), continuation, |revision, own, store| revision.pass(bytes, own, store))
+        self.revise((trace, cx), continuation, |revision, own, store| {
+            revision.pass(bytes, own, store)
+        })
     }
 
     /// Puts what stands above it into the store. False: there is no room for all of it.
-    fn put_head(&mut self, store: &mut Archive, continuation: Continuation) -> Result<bool, MessageRefusal> {
+    fn put_head(
+        &mut self,
+        store: &mut Archive,
+        continuation: Continuation,
+    ) -> Result<bool, MessageRefusal> {
         if !self.head.is_empty() {
-            let taken = store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
+            let taken =
+                store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
             self.head.drain(..taken);
         }
         Ok(self.head.is_empty())
@@ -73,19 +80,30 @@ impl Incoming {
         continuation: Continuation,
     ) -> Result<bool, MessageRefusal> {
         Ok(self.put_head(cx.store, continuation)?
-            && self.revise((trace, cx), continuation, |revision, own, store| revision.end(own, store))?)
+            && self.revise((trace, cx), continuation, |revision, own, store| {
+                revision.end(own, store)
+            })?)
     }
 
     fn revise<R>(
         &mut self,
         (trace, cx): (&mut Trace, &mut Context<'_>),
         continuation: Continuation,
-        act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
+        act: impl FnOnce(
+            &mut Revision,
+            &Reviser<'_>,
+            &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>,
+        ) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
         let Incoming { letter, queue_id, author, revision, signing, .. } = self;
         let Trace { hostname, date_now, .. } = trace;
         let Context { store, turn, signer, .. } = cx;
-        let own = Reviser { hostname, identifier: queue_id.as_bytes(), author, now: date_now.at(turn.wall) };
+        let own = Reviser {
+            hostname,
+            identifier: queue_id.as_bytes(),
+            author,
+            now: date_now.at(turn.wall),
+        };
         let result = act(revision, &own, &mut |bytes| {
             let taken = store.append(*letter, bytes, continuation)?;
             if let Some(signing) = signing {

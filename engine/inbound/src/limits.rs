@@ -7,7 +7,12 @@ use smtp::RecipientRefusal;
 use super::context::Context;
 
 /// Whether a client may do this now, by how often it has. It is counted if it may.
-pub(super) fn may_do(deed: Deed, caller: Caller, strangers: &mut Strangers, cx: &Context<'_>) -> bool {
+pub(super) fn may_do(
+    deed: Deed,
+    caller: Caller,
+    strangers: &mut Strangers,
+    cx: &Context<'_>,
+) -> bool {
     !cx.is_judged(caller) || strangers.may(deed, caller.address, cx.turn.now)
 }
 
@@ -19,7 +24,8 @@ pub(super) fn could_name_another(
     strangers: &mut Strangers,
     cx: &Context<'_>,
 ) -> Result<(), RecipientRefusal> {
-    let mut could = |deed| !cx.is_judged(caller) || strangers.could(deed, caller.address, cx.turn.now);
+    let mut could =
+        |deed| !cx.is_judged(caller) || strangers.could(deed, caller.address, cx.turn.now);
     match () {
         () if !could(Deed::Guess) => Err(RecipientRefusal::Guessing),
         () if !could(Deed::Recipient) => Err(RecipientRefusal::TooOften),
@@ -41,7 +47,12 @@ pub(super) fn may_name_another(
 }
 
 /// A recipient was refused. A client that named one that does not exist may have guessed.
-pub(super) fn note_guess(refusal: RecipientRefusal, caller: Caller, strangers: &mut Strangers, cx: &Context<'_>) {
+pub(super) fn note_guess(
+    refusal: RecipientRefusal,
+    caller: Caller,
+    strangers: &mut Strangers,
+    cx: &Context<'_>,
+) {
     if refusal == RecipientRefusal::UnknownUser && cx.is_judged(caller) {
         strangers.has_done(Deed::Guess, caller.address, cx.turn.now);
     }

@@ -121,7 +121,11 @@ impl Inquiry {
 
 impl Standing {
     /// Begins to look a client up, if it is to be.
-    pub(super) fn begin(caller: Caller, lists: &mut Lists, cx: &mut Context<'_>) -> Option<Standing> {
+    pub(super) fn begin(
+        caller: Caller,
+        lists: &mut Lists,
+        cx: &mut Context<'_>,
+    ) -> Option<Standing> {
         if !cx.is_judged(caller) || !cx.names.can_be_asked() {
             return None;
         }
@@ -155,7 +159,9 @@ impl Standing {
         lists: &mut Lists,
         cx: &mut Context<'_>,
     ) -> Result<bool, Known> {
-        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { return Err(known) };
+        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
+            return Err(known);
+        };
         let (_, inquiry) = self.asked.swap_remove(place);
         let makes_room = !matches!(known, Err(Unanswered::Busy));
         match known {
@@ -207,8 +213,16 @@ impl Standing {
         if list.asked_again_at > cx.turn.now {
             return;
         }
-        let kind = if matches!(inquiry, Inquiry::Whether(_)) { RecordKind::Ipv4 } else { RecordKind::Text };
-        let number = cx.names.ask_about(caller.address, name_known_at(caller.connection.0), Question { name, kind });
+        let kind = if matches!(inquiry, Inquiry::Whether(_)) {
+            RecordKind::Ipv4
+        } else {
+            RecordKind::Text
+        };
+        let number = cx.names.ask_about(
+            caller.address,
+            name_known_at(caller.connection.0),
+            Question { name, kind },
+        );
         self.asked.push((number, inquiry));
     }
 
@@ -222,12 +236,18 @@ impl Standing {
         }
     }
 
-    fn learn(&mut self, inquiry: Inquiry, answer: &Answer, (caller, lists, cx): (Caller, &Lists, &mut Context<'_>)) {
+    fn learn(
+        &mut self,
+        inquiry: Inquiry,
+        answer: &Answer,
+        (caller, lists, cx): (Caller, &Lists, &mut Context<'_>),
+    ) {
         let Some(list) = lists.lists.get(inquiry.list()) else { return };
         match inquiry {
             Inquiry::Whether(number) if is_listing(answer) => {
                 let meaning = list.meaning;
-                let reason = format!("{} is listed by {}", caller.address.to_canonical(), list.name);
+                let reason =
+                    format!("{} is listed by {}", caller.address.to_canonical(), list.name);
                 self.listings.push(Listing { list: number, meaning, reason });
                 if meaning != Meaning::Trusted {
                     self.ask(Inquiry::Why(number), caller, lists, cx);
@@ -255,7 +275,8 @@ impl Standing {
 
     fn reasons(&self, meaning: Meaning) -> impl Iterator<Item = &str> {
         let is_trusted = self.is_trusted();
-        let listings = self.listings.iter().filter(move |listing| listing.meaning == meaning && !is_trusted);
+        let listings =
+            self.listings.iter().filter(move |listing| listing.meaning == meaning && !is_trusted);
         listings.map(|listing| listing.reason.as_str())
     }
 }
@@ -264,7 +285,9 @@ impl Standing {
 fn is_listing(answer: &Answer) -> bool {
     answer.records.iter().any(|record| match record {
         Record::Address(IpAddr::V4(address)) => {
-            address.is_loopback() && !matches!(address.octets(), [127, 255, 255, _]) && *address != NOT_ALLOWED_TO_ASK
+            address.is_loopback()
+                && !matches!(address.octets(), [127, 255, 255, _])
+                && *address != NOT_ALLOWED_TO_ASK
         }
         _ => false,
     })

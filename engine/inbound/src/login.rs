@@ -7,7 +7,9 @@ use accounts::logins::Decision;
 use connections::Channel;
 use machine::Protocol;
 use sasl::Credentials;
-use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
+use smtp::{
+    Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal,
+};
 use store::AccountId;
 
 use super::host::{Client, SmtpHost};
@@ -15,7 +17,8 @@ use super::host::{Client, SmtpHost};
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut SmtpHost<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
-    *host.client = Some(Box::new(Client::LoggingIn(logins.begin(credentials, host.caller, &mut cx))));
+    *host.client =
+        Some(Box::new(Client::LoggingIn(logins.begin(credentials, host.caller, &mut cx))));
 }
 
 /// The attempt's turn has come: its hash is computed, or it needs none.
@@ -49,7 +52,11 @@ pub(super) fn drop_attempt(host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+fn answer(
+    result: Result<AccountId, LoginRefusal>,
+    session: &mut smtp::Session,
+    host: &mut SmtpHost<'_, '_>,
+) {
     let mut signature = None;
     if let Some(Client::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
         host.cx.logins.end(&attempt, host.cx.turn.now);
@@ -63,7 +70,8 @@ fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, 
 pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::Login {
     if host.caller.service_entry().protocol != Protocol::Submission {
         smtp::Login::Absent
-    } else if host.caller.channel == Channel::Tls || host.cx.logins.access().allows_plaintext_auth(host.caller.address)
+    } else if host.caller.channel == Channel::Tls
+        || host.cx.logins.access().allows_plaintext_auth(host.caller.address)
     {
         smtp::Login::Required
     } else {
@@ -72,20 +80,28 @@ pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::Login {
 }
 
 /// Whoever has said who he is sends under his own addresses, or under none.
-pub(super) fn check_sender(path: &ReversePath<'_>, host: &SmtpHost<'_, '_>) -> Result<(), SenderRefusal> {
+pub(super) fn check_sender(
+    path: &ReversePath<'_>,
+    host: &SmtpHost<'_, '_>,
+) -> Result<(), SenderRefusal> {
     match (host.account(), path) {
         (None, _) | (_, ReversePath::Null) => Ok(()),
-        (Some(account), ReversePath::Mailbox(mailbox)) => match host.cx.recipient(&ForwardPath::Mailbox(*mailbox)) {
-            Ok(owner) if owner == account => Ok(()),
-            _ => Err(SenderRefusal::NotTheirs),
-        },
+        (Some(account), ReversePath::Mailbox(mailbox)) => {
+            match host.cx.recipient(&ForwardPath::Mailbox(*mailbox)) {
+                Ok(owner) if owner == account => Ok(()),
+                _ => Err(SenderRefusal::NotTheirs),
+            }
+        }
     }
 }
 
 /// Mail for `path`, which is not local, goes on: to a domain by its name, for a client logged in.
 ///
 /// Errors: it does not.
-pub(super) fn check_relaying(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
+pub(super) fn check_relaying(
+    path: &ForwardPath<'_>,
+    host: &SmtpHost<'_, '_>,
+) -> Result<(), RecipientRefusal> {
     let ForwardPath::Mailbox(Mailbox { domain: Domain::Name(domain), .. }) = path else {
         return Err(RecipientRefusal::NotLocal);
     };

@@ -18,7 +18,9 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use accounts::entries::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
+use accounts::entries::{
+    ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind,
+};
 use machine::UnixTime;
 use relay::{Content, Envelope, Notify, Return, Script, envelope};
 use shards::{Archive, LetterId};
@@ -72,7 +74,12 @@ impl Wishes {
     }
 
     fn recipient(&self, address: String) -> relay::Recipient {
-        relay::Recipient { number: 0, address, notify: self.notify, original: self.original.clone() }
+        relay::Recipient {
+            number: 0,
+            address,
+            notify: self.notify,
+            original: self.original.clone(),
+        }
     }
 }
 
@@ -88,7 +95,8 @@ impl Posting {
 
     /// Whether it is for the queue: a recipient is elsewhere, it is held, or a report is asked for.
     pub(super) fn is_wanted(&self) -> bool {
-        let is_told = |(_, wishes): &(AccountId, Wishes)| wishes.notify.is_some_and(|notify| notify.success);
+        let is_told =
+            |(_, wishes): &(AccountId, Wishes)| wishes.notify.is_some_and(|notify| notify.success);
         !self.elsewhere.is_empty() || self.held_until.is_some() || self.here.iter().any(is_told)
     }
 
@@ -140,7 +148,8 @@ impl Transaction {
 
     /// The addresses of all.
     pub(super) fn named(&self, store: &Archive) -> Vec<String> {
-        let here = self.recipients.iter().map(|Recipient { account, .. }| address_of(*account, store));
+        let here =
+            self.recipients.iter().map(|Recipient { account, .. }| address_of(*account, store));
         here.chain(self.posting.people_elsewhere()).collect()
     }
 
@@ -150,8 +159,10 @@ impl Transaction {
         let here = recipients.iter().map(|Recipient { account, .. }| {
             posting.wishes_of(*account).envelope_bytes(address_of(*account, store).len())
         });
-        let elsewhere = posting.elsewhere.iter().map(|(address, wishes)| wishes.envelope_bytes(address.len()));
-        let (count, bytes) = here.chain(elsewhere).fold((0, 0), |(count, all), bytes| (count + 1, all + bytes));
+        let elsewhere =
+            posting.elsewhere.iter().map(|(address, wishes)| wishes.envelope_bytes(address.len()));
+        let (count, bytes) =
+            here.chain(elsewhere).fold((0, 0), |(count, all), bytes| (count + 1, all + bytes));
         let fits = count <= RECIPIENTS_MAX && bytes <= ENVELOPE_BYTES_MAX;
         if fits { Ok(()) } else { Err(RecipientRefusal::TooMany) }
     }
@@ -162,15 +173,17 @@ impl Transaction {
         account: Option<AccountId>,
         store: &mut Archive,
     ) -> Result<(LetterId, Vec<u8>), MessageRefusal> {
-        let Some(account) = account.or(self.posting.keeper).filter(|_| self.posting.is_wanted()) else {
+        let Some(account) = account.or(self.posting.keeper).filter(|_| self.posting.is_wanted())
+        else {
             let letter = store.begin(&self.recipients).map_err(message_refusal)?;
             return Ok((letter, Vec::new()));
         };
         let Transaction { recipients, posting, .. } = self;
-        let here = recipients
-            .iter()
-            .map(|Recipient { account, .. }| posting.wishes_of(*account).recipient(address_of(*account, store)));
-        let elsewhere = posting.elsewhere.iter().map(|(address, wishes)| wishes.recipient(address.clone()));
+        let here = recipients.iter().map(|Recipient { account, .. }| {
+            posting.wishes_of(*account).recipient(address_of(*account, store))
+        });
+        let elsewhere =
+            posting.elsewhere.iter().map(|(address, wishes)| wishes.recipient(address.clone()));
         let envelope = Envelope {
             recipients: together_by_kind(here.chain(elsewhere).collect()),
             content: if posting.is_eight_bit { Content::EightBit } else { Content::SevenBit },

@@ -219,18 +219,25 @@ impl Proof {
         self.leave_gate(caller, cx);
         let Stage::Arrived(message) = &self.stage else { return };
         if self.verdicts.len() < signatures(message) {
-            self.verdicts.extend(message.verify(self.verdicts.len(), &self.knowledge, cx.turn.wall).ok());
-        } else if let Ok(verdict) = message.judge_chain(self.chain_step, &self.knowledge, cx.turn.wall) {
+            self.verdicts
+                .extend(message.verify(self.verdicts.len(), &self.knowledge, cx.turn.wall).ok());
+        } else if let Ok(verdict) =
+            message.judge_chain(self.chain_step, &self.knowledge, cx.turn.wall)
+        {
             (self.chain, self.chain_step) = (verdict, self.chain_step + 1);
-            let is_trusted = |name: &Name| checks.trusted_sealers.iter().any(|trusted| name.is_within(trusted));
-            let is_told = verdict.is_some_and(|verdict| verdict == ChainVerdict::Pass || verdict.is_open());
+            let is_trusted =
+                |name: &Name| checks.trusted_sealers.iter().any(|trusted| name.is_within(trusted));
+            let is_told =
+                verdict.is_some_and(|verdict| verdict == ChainVerdict::Pass || verdict.is_open());
             self.voucher = message.vouched_by(is_trusted).filter(|_| is_told).cloned();
         }
     }
 
     /// This came of a question. It comes back where it is another's.
     pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
-        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { return Some(known) };
+        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
+            return Some(known);
+        };
         let (_, question) = self.asked.swap_remove(place);
         match known {
             Err(Unanswered::NoServer) => self.give_up(Asks::Nobody),
@@ -277,8 +284,11 @@ impl Proof {
             }
             for question in wanted {
                 if self.asks == Asks::Yes {
-                    let number =
-                        cx.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
+                    let number = cx.names.ask_about(
+                        caller.address,
+                        name_known_at(caller.connection.0),
+                        question.clone(),
+                    );
                     self.asked.push((number, question));
                 } else {
                     self.knowledge.learn(question, Err(Unanswered::Silence));
@@ -297,9 +307,17 @@ impl Proof {
         keys.dedup();
         let is_asked = |question: &Question| self.asked.iter().any(|(_, asked)| asked == question);
         let policy = self.author_says().err().map(|Missing(question)| question);
-        let under_way = self.asked.iter().filter(|(_, asked)| policy.as_ref() != Some(asked)).count();
-        let room = if self.asks == Asks::Yes { KEY_QUESTIONS_MAX.saturating_sub(under_way) } else { usize::MAX };
-        let keys = keys.into_iter().filter(|key| policy.as_ref() != Some(key) && !is_asked(key)).take(room);
+        let under_way =
+            self.asked.iter().filter(|(_, asked)| policy.as_ref() != Some(asked)).count();
+        let room = if self.asks == Asks::Yes {
+            KEY_QUESTIONS_MAX.saturating_sub(under_way)
+        } else {
+            usize::MAX
+        };
+        let keys = keys
+            .into_iter()
+            .filter(|key| policy.as_ref() != Some(key) && !is_asked(key))
+            .take(room);
         policy.iter().filter(|policy| !is_asked(policy)).cloned().chain(keys).collect()
     }
 
@@ -311,7 +329,8 @@ impl Proof {
         let is_unproved = matches!(verdict, dmarc::Verdict::Fail(_));
         let outcomes = [Outcome::Pass, Outcome::TempError];
         let best = || self.check(author, &outcomes, &[spf::Verdict::Pass, spf::Verdict::TempError]);
-        let may_be_vouched_for = self.voucher.is_some() && self.chain.is_some_and(|chain| chain.is_open());
+        let may_be_vouched_for =
+            self.voucher.is_some() && self.chain.is_some_and(|chain| chain.is_open());
         let is_open = is_unproved && (may_be_vouched_for || best()? == dmarc::Verdict::Pass);
         Ok(Some(if is_open { dmarc::Verdict::TempError } else { verdict }))
     }
@@ -324,15 +343,19 @@ impl Proof {
         senders: &[spf::Verdict],
     ) -> Result<dmarc::Verdict, Missing> {
         let sender = Name::of_bytes(self.sender.domain.as_bytes()).ok();
-        let proving = self.verdicts.iter().filter(|verdict| signatures.contains(&verdict.outcome()));
-        let signers: Vec<Name> = proving.filter_map(|verdict| Some(verdict.signer.as_ref()?.domain.clone())).collect();
+        let proving =
+            self.verdicts.iter().filter(|verdict| signatures.contains(&verdict.outcome()));
+        let signers: Vec<Name> =
+            proving.filter_map(|verdict| Some(verdict.signer.as_ref()?.domain.clone())).collect();
         let sender = sender.as_ref().filter(|_| senders.contains(&self.sender.spf));
         dmarc::check(&Letter { author, sender, signers: &signers }, &self.knowledge)
     }
 
     fn is_verified(&self) -> bool {
         match &self.stage {
-            Stage::Arrived(message) => self.verdicts.len() >= signatures(message) && self.chain.is_some(),
+            Stage::Arrived(message) => {
+                self.verdicts.len() >= signatures(message) && self.chain.is_some()
+            }
             Stage::Arriving(_) => unreachable!("a message that has not ended is not verified"),
         }
     }
@@ -343,10 +366,16 @@ impl Proof {
             (Author::Of(_), _) if self.voucher.is_some() => Judgement::Accept,
             (Author::Of(_), Ok(Some(dmarc::Verdict::Fail(Handling::Reject)))) => Judgement::Refuse,
             (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(Handling::Quarantine)))) => {
-                Judgement::Suspect(format!("not proved to be of {author}, which wants such mail kept apart (DMARC)"))
+                Judgement::Suspect(format!(
+                    "not proved to be of {author}, which wants such mail kept apart (DMARC)"
+                ))
             }
-            (Author::Of(_), Ok(Some(dmarc::Verdict::TempError))) if self.is_limited => Judgement::Defer,
-            (Author::Untold(reason), _) if self.asks != Asks::Nobody => Judgement::Suspect((*reason).into()),
+            (Author::Of(_), Ok(Some(dmarc::Verdict::TempError))) if self.is_limited => {
+                Judgement::Defer
+            }
+            (Author::Untold(reason), _) if self.asks != Asks::Nobody => {
+                Judgement::Suspect((*reason).into())
+            }
             _ => Judgement::Accept,
         }
     }
@@ -354,18 +383,26 @@ impl Proof {
     /// Writes down what was found out.
     pub(super) fn write(&self, caller: Caller, findings: &mut Findings<'_>) {
         let domain = &*self.sender.domain;
-        let domain = if self.sender.is_in_path { SenderDomain::Path(domain) } else { SenderDomain::Greeting(domain) };
+        let domain = if self.sender.is_in_path {
+            SenderDomain::Path(domain)
+        } else {
+            SenderDomain::Greeting(domain)
+        };
         findings.sender(self.sender.spf, domain);
         if self.asks == Asks::Nobody {
             return;
         }
         match (&self.author, self.author_says()) {
-            (Author::Of(author), Ok(Some(verdict @ dmarc::Verdict::Fail(_)))) if self.voucher.is_some() => {
+            (Author::Of(author), Ok(Some(verdict @ dmarc::Verdict::Fail(_))))
+                if self.voucher.is_some() =>
+            {
                 let voucher = self.voucher.as_ref().map_or("", |voucher| voucher.as_str());
                 let verdict = format_args!("{verdict} reason=\"{voucher} vouches for it (ARC)\"");
                 findings.author(verdict, Some(author.as_str()));
             }
-            (Author::Of(author), Ok(Some(verdict))) => findings.author(verdict, Some(author.as_str())),
+            (Author::Of(author), Ok(Some(verdict))) => {
+                findings.author(verdict, Some(author.as_str()))
+            }
             _ => findings.author("permerror", None),
         }
         if let Some(chain) = &self.chain {

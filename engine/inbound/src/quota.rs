@@ -46,8 +46,15 @@ pub(super) enum Room {
 
 impl Taken {
     /// Whether it is known how much the account has, if that matters; else it is asked.
-    pub(super) fn is_known(&mut self, account: AccountId, caller: Caller, cx: &mut Context<'_>) -> bool {
-        if matches!(self, Taken::Known(known, _) if *known == account) || allowed(account, cx).is_none() {
+    pub(super) fn is_known(
+        &mut self,
+        account: AccountId,
+        caller: Caller,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        if matches!(self, Taken::Known(known, _) if *known == account)
+            || allowed(account, cx).is_none()
+        {
             return true;
         }
         if *self == Taken::Asked(account) {
@@ -101,9 +108,13 @@ impl Taken {
         if sends_on && usage.outbox >= allowed / OUTBOX_PART {
             return Err(RecipientRefusal::MailboxFull);
         }
-        let has_room = |octets: u64| usage.mailboxes.saturating_add(octets).saturating_add(ADDED_OCTETS) <= allowed;
+        let has_room = |octets: u64| {
+            usage.mailboxes.saturating_add(octets).saturating_add(ADDED_OCTETS) <= allowed
+        };
         match declared {
-            Some(octets) if octets.saturating_add(ADDED_OCTETS) > allowed => Err(RecipientRefusal::NeverFits),
+            Some(octets) if octets.saturating_add(ADDED_OCTETS) > allowed => {
+                Err(RecipientRefusal::NeverFits)
+            }
             octets if !has_room(octets.unwrap_or(0)) => Err(RecipientRefusal::MailboxFull),
             None if has_room(largest) => Ok(Room::ForAll),
             None => Ok(Room::ForThis),

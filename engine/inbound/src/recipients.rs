@@ -24,10 +24,16 @@ use super::transaction::Transaction;
 use super::{greylist, limits};
 
 /// Whether all is known that the answer to RCPT needs. Goes on with finding it out.
-pub(super) fn may_answer(path: &ForwardPath<'_>, greeting_name: &str, host: &mut SmtpHost<'_, '_>) -> bool {
+pub(super) fn may_answer(
+    path: &ForwardPath<'_>,
+    greeting_name: &str,
+    host: &mut SmtpHost<'_, '_>,
+) -> bool {
     // That a recipient is not here is said at once.
     let Ok(account) = host.cx.recipient(path) else { return true };
-    is_looked_up(path, host) && is_room_known(account, host) && greylist::is_known(path, account, greeting_name, host)
+    is_looked_up(path, host)
+        && is_room_known(account, host)
+        && greylist::is_known(path, account, greeting_name, host)
 }
 
 /// Whether it is known what lists say of the client, if that is needed; else they are asked.
@@ -46,13 +52,18 @@ fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
 /// Whether it is known how much the account has, if that is needed; else its owner is asked.
 fn is_room_known(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction, .. } = host;
-    transaction.as_deref_mut().is_none_or(|transaction| transaction.taken.is_known(account, *caller, cx))
+    transaction
+        .as_deref_mut()
+        .is_none_or(|transaction| transaction.taken.is_known(account, *caller, cx))
 }
 
 /// Somebody is named whom the message of the open transaction is for.
 ///
 /// Errors: he does not get it.
-pub(super) fn name(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
+pub(super) fn name(
+    named: &smtp::Recipient<'_>,
+    host: &mut SmtpHost<'_, '_>,
+) -> Result<(), RecipientRefusal> {
     let path = &named.path;
     if let Some(standing) = host.standing().filter(|_| !path.is_postmaster()) {
         if standing.is_not_looked_up() {
@@ -74,7 +85,9 @@ pub(super) fn name(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> 
         limits::note_guess(refusal, host.caller, &mut host.inbound.strangers, host.cx);
         return Err(refusal);
     }
-    let Some(transaction) = host.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+    let Some(transaction) = host.transaction.as_mut() else {
+        return Err(RecipientRefusal::Unavailable);
+    };
     if transaction.first_recipient.is_empty() {
         transaction.first_recipient.push_str(path.text());
     }
@@ -84,7 +97,10 @@ pub(super) fn name(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> 
 /// Whether an address stands for the sender of a message that was forwarded: it gets the bounces.
 ///
 /// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
-fn is_returning(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<bool, RecipientRefusal> {
+fn is_returning(
+    path: &ForwardPath<'_>,
+    host: &mut SmtpHost<'_, '_>,
+) -> Result<bool, RecipientRefusal> {
     let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
     let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
     let is_user = host.account().is_some();
@@ -98,7 +114,8 @@ fn is_returning(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<b
     let Restored::Of(sender) = key.restore(local_part, cx.turn.wall) else {
         return Err(RecipientRefusal::UnknownUser);
     };
-    let transaction = host.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
+    let transaction =
+        host.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
     let keeper = cx.directory.postmaster(cx.store).ok();
     let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
     if !is_user && !transaction.recipients.is_empty() {
@@ -110,7 +127,10 @@ fn is_returning(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> Result<b
 }
 
 /// The open transaction has a recipient: a local one, or one elsewhere after a login.
-fn add_recipient(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Result<(), RecipientRefusal> {
+fn add_recipient(
+    named: &smtp::Recipient<'_>,
+    host: &mut SmtpHost<'_, '_>,
+) -> Result<(), RecipientRefusal> {
     let path = &named.path;
     let is_user = host.account().is_some();
     let wishes = if is_user { Wishes::of(named) } else { Wishes::default() };
@@ -122,7 +142,9 @@ fn add_recipient(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Re
         }
         Err(refusal) => return Err(refusal),
     };
-    let Some(transaction) = host.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+    let Some(transaction) = host.transaction.as_mut() else {
+        return Err(RecipientRefusal::Unavailable);
+    };
     if !is_user && transaction.posting.is_wanted() {
         return Err(RecipientRefusal::TooMany);
     }
@@ -134,7 +156,9 @@ fn add_recipient(named: &smtp::Recipient<'_>, host: &mut SmtpHost<'_, '_>) -> Re
             let Transaction { taken, declared, .. } = &mut **transaction;
             let room = taken.check(recipient.account, *declared, largest, host.cx)?;
             greylist::check(path, host)?;
-            let Some(transaction) = host.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+            let Some(transaction) = host.transaction.as_mut() else {
+                return Err(RecipientRefusal::Unavailable);
+            };
             transaction.note_room(room)?;
             transaction.add(recipient, wishes, host.cx.store)?;
         }

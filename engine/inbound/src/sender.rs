@@ -72,14 +72,18 @@ impl Finding {
         cx: &mut Context<'_>,
     ) -> bool {
         if matches!(self, Finding::NotSought) {
-            *self = if is_logged_in { Finding::Nothing } else { Finding::begin(caller, checks, cx) };
+            *self =
+                if is_logged_in { Finding::Nothing } else { Finding::begin(caller, checks, cx) };
         }
         let Finding::Sought(check) = self else { return true };
-        let local_part = reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
-        let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) = domain_of(reverse_path, greeting_name);
+        let local_part =
+            reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
+        let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) =
+            domain_of(reverse_path, greeting_name);
         // An address is no domain: nobody speaks for it.
         let domain = if domain.starts_with('[') { "" } else { domain };
-        let sender = spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
+        let sender =
+            spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
         let known = check.knowledge.bytes();
         let is_kept = checks.kept.charge(&mut check.charge, caller.address, known).is_ok();
         let finding = match spf::check(&sender, &check.knowledge) {
@@ -87,7 +91,11 @@ impl Finding {
             Ok(verdict) => Finding::Found(verdict),
             Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
             Err(Missing(question)) => {
-                let number = cx.names.ask_about(caller.address, name_known_at(caller.connection.0), question.clone());
+                let number = cx.names.ask_about(
+                    caller.address,
+                    name_known_at(caller.connection.0),
+                    question.clone(),
+                );
                 check.asked = Some((number, question));
                 let left = check.until.since(cx.turn.now);
                 cx.connections.set_deadline(cx.turn.now, caller.connection, Some(left));
@@ -105,7 +113,13 @@ impl Finding {
         }
         checks.under_way += 1;
         let (until, charge) = (cx.turn.now + PATIENCE, Charge::new(LEAST_BYTES));
-        let check = Check { knowledge: Knowledge::default(), asked: None, until, charge, is_limited: false };
+        let check = Check {
+            knowledge: Knowledge::default(),
+            asked: None,
+            until,
+            charge,
+            is_limited: false,
+        };
         Finding::Sought(Box::new(check))
     }
 
@@ -118,7 +132,9 @@ impl Finding {
         checks: &mut Checks,
     ) -> bool {
         let Finding::Sought(check) = self else { return false };
-        let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else { return false };
+        let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else {
+            return false;
+        };
         match known {
             Err(Unanswered::NoServer) => self.settle(Finding::Nothing, caller, checks),
             known => {

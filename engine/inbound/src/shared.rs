@@ -69,10 +69,18 @@ pub struct InboundInUse {
 impl Inbound {
     /// What the configuration says, and what is drawn.
     pub fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
-        let InboundSeed { cores, transactions, checked_bytes, filter_bytes, queue_ids, strangers_key, proofs_key } =
-            seed;
+        let InboundSeed {
+            cores,
+            transactions,
+            checked_bytes,
+            filter_bytes,
+            queue_ids,
+            strangers_key,
+            proofs_key,
+        } = seed;
         let abuse = &configuration.abuse;
-        let trusted = abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
+        let trusted =
+            abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
         Inbound {
             settings: Settings::default(),
             queue_ids,
@@ -81,7 +89,10 @@ impl Inbound {
             strangers: Strangers::new(abuse.limits, strangers_key, cores),
             greeting_delay: Some(abuse.greeting_delay).filter(|delay| delay.0 > 0),
             lists: Lists::new(abuse),
-            filter: configuration.filter.as_ref().map(|named| Filter::new(named, configuration, filter_bytes)),
+            filter: configuration
+                .filter
+                .as_ref()
+                .map(|named| Filter::new(named, configuration, filter_bytes)),
             checks: Checks::new(trusted.collect(), checked_bytes, proofs_key),
         }
     }

@@ -12,11 +12,14 @@ use net::Net;
 pub(crate) fn is_near(address: IpAddr, net: &Net) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
-            let is_nobodys = address.is_private() || address.is_loopback() || address.is_link_local();
+            let is_nobodys =
+                address.is_private() || address.is_loopback() || address.is_link_local();
             is_nobodys || net.address().is_some_and(|own| own.is_on_link(address))
         }
         IpAddr::V6(address) => {
-            let is_nobodys = address.is_unique_local() || address.is_loopback() || address.is_unicast_link_local();
+            let is_nobodys = address.is_unique_local()
+                || address.is_loopback()
+                || address.is_unicast_link_local();
             is_nobodys || net.ipv6_addresses().any(|own| own.is_on_link(address))
         }
     }

@@ -120,7 +120,10 @@ enum Source {
 impl Piece {
     /// Bytes that live as long as the machine; at most 4 GiB of them.
     pub fn from_static(bytes: &'static [u8]) -> Piece {
-        Piece { range: 0..u32::try_from(bytes.len()).unwrap_or(u32::MAX), source: Source::Static(bytes) }
+        Piece {
+            range: 0..u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+            source: Source::Static(bytes),
+        }
     }
 
     /// The bytes of `block` at `range`; what of the range lies outside of the block is cut off.
@@ -159,7 +162,8 @@ impl Piece {
         let start = range.start.min(end);
         Piece {
             source: self.source.clone(),
-            range: self.range.start.saturating_add(start as u32)..self.range.start.saturating_add(end as u32),
+            range: self.range.start.saturating_add(start as u32)
+                ..self.range.start.saturating_add(end as u32),
         }
     }
 

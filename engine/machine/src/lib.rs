@@ -26,13 +26,16 @@ mod time;
 
 pub use console::ConsoleLines;
 pub use core_id::CoreId;
-pub use disk::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, SECTOR_BYTES, Sector};
+pub use disk::{
+    Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, SECTOR_BYTES, Sector,
+};
 pub use frame::{
-    BLOCK_BYTES, Block, Card, Checksum, ChecksumOffload, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing,
-    PIECES_MAX, Piece, TransmitError,
+    BLOCK_BYTES, Block, Card, Checksum, ChecksumOffload, Ethernet, Frame, HEAD_BYTES_MAX, Offloads,
+    Outgoing, PIECES_MAX, Piece, TransmitError,
 };
 pub use services::{
-    HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
+    HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security,
+    ServiceEntry,
 };
 pub use time::{Instant, Micros, Turn, UnixTime};
 

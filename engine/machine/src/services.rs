@@ -59,7 +59,8 @@ pub struct ServiceEntry {
 /// Mail from the world.
 pub const SMTP: ServiceEntry = in_the_clear(25, Protocol::Smtp, Security::OnRequest, "SMTP");
 /// Mail from those who have an account here, once they have said who they are.
-pub const SUBMISSION: ServiceEntry = in_the_clear(587, Protocol::Submission, Security::OnRequest, "submission");
+pub const SUBMISSION: ServiceEntry =
+    in_the_clear(587, Protocol::Submission, Security::OnRequest, "submission");
 /// Mail to its readers.
 pub const POP3: ServiceEntry = in_the_clear(110, Protocol::Pop3, Security::OnRequest, "POP3");
 /// Pages to everybody.
@@ -75,10 +76,20 @@ pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[HTTP2, b"http/1.
 /// need a certificate.
 pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, SUBMISSION, SUBMISSIONS, POP3S, HTTPS];
 
-const fn in_the_clear(port: u16, protocol: Protocol, security: Security, name: &'static str) -> ServiceEntry {
+const fn in_the_clear(
+    port: u16,
+    protocol: Protocol,
+    security: Security,
+    name: &'static str,
+) -> ServiceEntry {
     ServiceEntry { port, protocol, security, alpn: &[], name }
 }
 
-const fn over_tls(port: u16, protocol: Protocol, alpn: &'static [&'static [u8]], name: &'static str) -> ServiceEntry {
+const fn over_tls(
+    port: u16,
+    protocol: Protocol,
+    alpn: &'static [&'static [u8]],
+    name: &'static str,
+) -> ServiceEntry {
     ServiceEntry { port, protocol, security: Security::Implicit, alpn, name }
 }

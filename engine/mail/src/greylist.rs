@@ -93,7 +93,9 @@ impl Greylist {
     fn note(&mut self, noted: Record) {
         let Some(set) = self.records.get_mut(noted.key as usize % SETS) else { return };
         let place = set.iter().position(|record| record.key == noted.key);
-        let forgotten_first = || set.iter().enumerate().min_by_key(|(_, record)| record.until).map(|(place, _)| place);
+        let forgotten_first = || {
+            set.iter().enumerate().min_by_key(|(_, record)| record.until).map(|(place, _)| place)
+        };
         let Some(place) = place.or_else(forgotten_first) else { return };
         if let Some(record) = set.get_mut(place) {
             *record = noted;

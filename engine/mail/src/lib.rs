@@ -13,7 +13,9 @@ mod throttle;
 mod verified;
 
 pub use greylist::{Greylist, Origin, Triplet};
-pub use password::{HashError, Hasher, MEMORY_KIB_MAX, PasswordMark, SALT_BYTES, WORK_KIB_MAX, check_hash};
+pub use password::{
+    HashError, Hasher, MEMORY_KIB_MAX, PasswordMark, SALT_BYTES, WORK_KIB_MAX, check_hash,
+};
 pub use strangers::{ConnectionKind, Deed, Deeds, NETWORK_SHARE, StrangerLimits, Strangers};
 pub use throttle::{FailedLogin, PENDING_MAX, Throttle};
 pub use verified::VerifiedLogins;

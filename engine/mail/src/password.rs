@@ -75,7 +75,10 @@ impl Hasher {
 
     /// Makes room for checking all of `hashes`, PHC strings from wherever: once, when they are known.
     pub fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
-        let blocks = hashes.filter_map(|hash| Parsed::parse(hash).ok()).map(|parsed| parsed.params.block_count()).max();
+        let blocks = hashes
+            .filter_map(|hash| Parsed::parse(hash).ok())
+            .map(|parsed| parsed.params.block_count())
+            .max();
         if let Some(blocks) = blocks.filter(|blocks| *blocks > self.memory.len()) {
             self.memory = Vec::new();
             self.memory = vec![Block::new(); blocks];
@@ -108,12 +111,20 @@ impl Hasher {
         let _ = self.hash(password, [0; SALT_BYTES]);
     }
 
-    fn compute(&mut self, params: &Params, password: &[u8], salt: &[u8], bytes: usize) -> Result<Output, HashError> {
+    fn compute(
+        &mut self,
+        params: &Params,
+        password: &[u8],
+        salt: &[u8],
+        bytes: usize,
+    ) -> Result<Output, HashError> {
         let memory = self.memory.get_mut(..params.block_count()).ok_or(HashError::TooCostly)?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
         let mut output = [0; Output::MAX_LENGTH];
         let output = output.get_mut(..bytes).ok_or(HashError::Syntax)?;
-        argon2.hash_password_into_with_memory(password, salt, output, memory).map_err(|_| HashError::Syntax)?;
+        argon2
+            .hash_password_into_with_memory(password, salt, output, memory)
+            .map_err(|_| HashError::Syntax)?;
         Output::new(output).map_err(|_| HashError::Syntax)
     }
 }
@@ -142,8 +153,10 @@ impl Parsed {
         if memory_kib > MEMORY_KIB_MAX || memory_kib.saturating_mul(passes) > WORK_KIB_MAX {
             return Err(HashError::TooCostly);
         }
-        let (salt, expected) = (hash.salt.ok_or(HashError::Syntax)?, hash.hash.ok_or(HashError::Syntax)?);
-        let params = Params::new(memory_kib, passes, lanes, Some(expected.len())).map_err(|_| HashError::Syntax)?;
+        let (salt, expected) =
+            (hash.salt.ok_or(HashError::Syntax)?, hash.hash.ok_or(HashError::Syntax)?);
+        let params = Params::new(memory_kib, passes, lanes, Some(expected.len()))
+            .map_err(|_| HashError::Syntax)?;
         Ok(Parsed { params, salt, expected })
     }
 }

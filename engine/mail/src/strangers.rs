@@ -105,8 +105,12 @@ struct Record {
 }
 
 impl Record {
-    const NONE: Record =
-        Record { key: 0, connections: [0; CONNECTION_KINDS], paid_at: [Instant::START; DEEDS], untold: [0; DEEDS] };
+    const NONE: Record = Record {
+        key: 0,
+        connections: [0; CONNECTION_KINDS],
+        paid_at: [Instant::START; DEEDS],
+        untold: [0; DEEDS],
+    };
 
     /// What is lost with it.
     fn weight(&self) -> (u32, Option<Instant>) {
@@ -163,7 +167,13 @@ impl Strangers {
     /// Nobody has done anything. `key` is random, so that nobody can choose whom he displaces.
     /// `cores`: how many there are.
     pub fn new(limits: StrangerLimits, key: [u8; 16], cores: u8) -> Strangers {
-        Strangers { records: vec![[Record::NONE; WAYS]; SETS], limits, key, cores, told: VecDeque::new() }
+        Strangers {
+            records: vec![[Record::NONE; WAYS]; SETS],
+            limits,
+            key,
+            cores,
+            told: VecDeque::new(),
+        }
     }
 
     /// A connection from `address` is opened. False: there are too many, and it is not to be counted as open.
@@ -174,12 +184,16 @@ impl Strangers {
             ConnectionKind::Client => self.limits.client_connections,
         });
         let has_room = Doer::both(address).into_iter().all(|doer| {
-            let open = self.record(doer).and_then(|record| record.connections.get(kind as usize)).copied();
+            let open =
+                self.record(doer).and_then(|record| record.connections.get(kind as usize)).copied();
             u64::from(open.unwrap_or(0)) < most * doer.share()
         });
-        let may = has_room && (kind == ConnectionKind::Client || self.may(Deed::Arrival, address, now));
+        let may =
+            has_room && (kind == ConnectionKind::Client || self.may(Deed::Arrival, address, now));
         for doer in Doer::both(address).into_iter().filter(|_| may) {
-            if let Some(open) = self.record(doer).and_then(|record| record.connections.get_mut(kind as usize)) {
+            if let Some(open) =
+                self.record(doer).and_then(|record| record.connections.get_mut(kind as usize))
+            {
                 *open = open.saturating_add(1);
             }
         }
@@ -189,7 +203,9 @@ impl Strangers {
     /// One that was counted is over.
     pub fn leaves(&mut self, kind: ConnectionKind, address: IpAddr) {
         for doer in Doer::both(address) {
-            if let Some(open) = self.known_mut(doer).and_then(|record| record.connections.get_mut(kind as usize)) {
+            if let Some(open) =
+                self.known_mut(doer).and_then(|record| record.connections.get_mut(kind as usize))
+            {
                 *open = open.saturating_sub(1);
             }
         }
@@ -198,15 +214,21 @@ impl Strangers {
     /// How much of all connections is held against `address`: as many as it has open itself, or its
     /// part of those of its network, if that is more.
     pub fn share_of(&mut self, address: IpAddr) -> u32 {
-        let shares = Doer::both(address)
-            .map(|doer| self.known_mut(doer).map_or(0, |record| record.open() / record.share() as u32));
+        let shares = Doer::both(address).map(|doer| {
+            self.known_mut(doer).map_or(0, |record| record.open() / record.share() as u32)
+        });
         shares.into_iter().max().unwrap_or(0)
     }
 
     /// The largest share of all addresses, as [`Strangers::share_of`] counts. Looks at the whole
     /// table.
     pub fn share_max(&self) -> u32 {
-        self.records.iter().flatten().map(|record| record.open() / record.share() as u32).max().unwrap_or(0)
+        self.records
+            .iter()
+            .flatten()
+            .map(|record| record.open() / record.share() as u32)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Whether somebody at `address` may do this now. It is counted if he may.
@@ -308,7 +330,8 @@ impl Strangers {
         let place = match set.iter().position(|record| record.key == key) {
             Some(place) => place,
             None => {
-                let (place, lightest) = set.iter_mut().enumerate().min_by_key(|(_, record)| record.weight())?;
+                let (place, lightest) =
+                    set.iter_mut().enumerate().min_by_key(|(_, record)| record.weight())?;
                 *lightest = Record { key, ..Record::NONE };
                 place
             }

@@ -7,8 +7,8 @@ use core::net::{IpAddr, Ipv4Addr};
 use machine::{Instant, Micros};
 
 use crate::{
-    ConnectionKind, Deed, Greylist, HashError, Hasher, NETWORK_SHARE, Origin, PENDING_MAX, StrangerLimits, Strangers,
-    Throttle, VerifiedLogins, check_hash,
+    ConnectionKind, Deed, Greylist, HashError, Hasher, NETWORK_SHARE, Origin, PENDING_MAX,
+    StrangerLimits, Strangers, Throttle, VerifiedLogins, check_hash,
 };
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -64,7 +64,10 @@ fn a_hash_that_would_cost_too_much_is_refused() {
             "$argon2id$v=19$m=64,t=9999,p=1$c29tZXNhbHQ$Zo3BGdTDYpTIeyD1W1yVG0oUKbTNGQ9QNC8RVBDnUqE",
             HashError::TooCostly,
         ),
-        ("$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$Zo3BGdTDYpTIeyD1W1yVG0oUKbTNGQ9QNC8RVBDnUqE", HashError::Algorithm),
+        (
+            "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$Zo3BGdTDYpTIeyD1W1yVG0oUKbTNGQ9QNC8RVBDnUqE",
+            HashError::Algorithm,
+        ),
         ("$argon2id$v=19$m=64,t=1,p=1", HashError::Syntax),
     ] {
         assert_eq!(check_hash(hash), Err(error), "{hash}");
@@ -99,11 +102,18 @@ fn failures_of_a_network_count_against_all_of_its_addresses() {
             true => address(&alloc::format!("{network}:{host:x}::1")),
             false => address(&alloc::format!("{network}.{host}")),
         };
-        let delays: alloc::vec::Vec<u64> =
-            (0..100).map(|host| throttle.login_failed(at(host), &host.to_string(), Instant::START).as_secs()).collect();
+        let delays: alloc::vec::Vec<u64> = (0..100)
+            .map(|host| {
+                throttle.login_failed(at(host), &host.to_string(), Instant::START).as_secs()
+            })
+            .collect();
         assert_eq!(delays[..16], [2; 16]);
         assert_eq!((delays[16], delays[32], delays[99]), (4, 8, 64));
-        assert_eq!(throttle.login_failed(address(other), "x", Instant::START).as_secs(), 2, "another network");
+        assert_eq!(
+            throttle.login_failed(address(other), "x", Instant::START).as_secs(),
+            2,
+            "another network"
+        );
         assert_eq!(throttle.guilt(at(200), "new", Instant::START), 100);
         assert_eq!(throttle.guilt(at(3), "new", Instant::START), 101);
         assert_eq!(throttle.guilt(address("192.0.2.1"), "new", Instant::START), 0);
@@ -115,7 +125,9 @@ fn failures_of_a_network_count_against_all_of_its_addresses() {
 #[test]
 fn failures_are_forgotten_by_halves() {
     let mut throttle = Throttle::new([1; 16]);
-    let mut fail = |seconds| throttle.login_failed(HERE, "ada", Instant::START + Micros::from_secs(seconds)).as_secs();
+    let mut fail = |seconds| {
+        throttle.login_failed(HERE, "ada", Instant::START + Micros::from_secs(seconds)).as_secs()
+    };
     assert_eq!([fail(0), fail(0), fail(0), fail(0)], [2, 4, 8, 16]);
     assert_eq!(fail(300), 8, "two of four are left");
     assert_eq!(fail(300 + 3600), 2);
@@ -140,7 +152,11 @@ fn logins_under_way_are_never_displaced_by_other_addresses() {
         assert!(throttle.login_begins(HERE, Instant(0)));
     }
     for host in 0..200_000u32 {
-        let _ = throttle.login_failed(IpAddr::V4(Ipv4Addr::from(0x0b00_0000 + host)), &host.to_string(), Instant(0));
+        let _ = throttle.login_failed(
+            IpAddr::V4(Ipv4Addr::from(0x0b00_0000 + host)),
+            &host.to_string(),
+            Instant(0),
+        );
     }
     assert!(!throttle.login_begins(HERE, Instant(0)));
 }
@@ -168,8 +184,14 @@ fn a_verified_login_is_remembered_for_an_hour_and_dies_with_the_password() {
     assert!(!verified.contains("$old", b"Secret", at(1)));
 }
 
-const FEW: StrangerLimits =
-    StrangerLimits { connections: 3, client_connections: 5, arrivals: 10, messages: 6, recipients: 60, guesses: 2 };
+const FEW: StrangerLimits = StrangerLimits {
+    connections: 3,
+    client_connections: 5,
+    arrivals: 10,
+    messages: 6,
+    recipients: 60,
+    guesses: 2,
+};
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -180,7 +202,9 @@ fn so_many_connections_are_open_from_an_address_and_from_its_network() {
     let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let now = Instant::START;
     let open = |address: &str, strangers: &mut Strangers| {
-        (0..20).filter(|_| strangers.arrives(ConnectionKind::Mail, address.parse().unwrap(), now)).count()
+        (0..20)
+            .filter(|_| strangers.arrives(ConnectionKind::Mail, address.parse().unwrap(), now))
+            .count()
     };
     assert_eq!(open("203.0.113.7", &mut strangers), 3);
     assert_eq!(open("203.0.113.8", &mut strangers), 3);
@@ -188,9 +212,17 @@ fn so_many_connections_are_open_from_an_address_and_from_its_network() {
     strangers.leaves(ConnectionKind::Mail, address("203.0.113.7"));
     assert_eq!(open("203.0.113.7", &mut strangers), 1);
     assert_eq!(open("203.0.113.9", &mut strangers) + open("203.0.113.10", &mut strangers), 6);
-    assert_eq!(open("203.0.113.11", &mut strangers), 0, "the network has {NETWORK_SHARE} times as many");
+    assert_eq!(
+        open("203.0.113.11", &mut strangers),
+        0,
+        "the network has {NETWORK_SHARE} times as many"
+    );
     assert_eq!(open("203.0.114.7", &mut strangers), 3, "another network");
-    assert_eq!(open("2001:db8:1:1::1", &mut strangers) + open("2001:db8:1:1::2", &mut strangers), 3, "one host");
+    assert_eq!(
+        open("2001:db8:1:1::1", &mut strangers) + open("2001:db8:1:1::2", &mut strangers),
+        3,
+        "one host"
+    );
     assert_eq!(open("2001:db8:1:2::1", &mut strangers), 3, "another");
     for host in 3..9 {
         open(&alloc::format!("2001:db8:1:{host}::1"), &mut strangers);
@@ -207,20 +239,28 @@ fn clients_of_other_services_have_a_limit_of_their_own() {
         (0..50).filter(|_| strangers.arrives(kind, address(text), now)).count()
     };
     assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 5);
-    assert_eq!(open(ConnectionKind::Mail, "203.0.113.7", &mut strangers), 3, "that is another limit");
+    assert_eq!(
+        open(ConnectionKind::Mail, "203.0.113.7", &mut strangers),
+        3,
+        "that is another limit"
+    );
     strangers.leaves(ConnectionKind::Mail, address("203.0.113.7"));
     assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 0);
     strangers.leaves(ConnectionKind::Client, address("203.0.113.7"));
     assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 1);
-    let others: usize =
-        (8..50).map(|host| open(ConnectionKind::Client, &alloc::format!("203.0.113.{host}"), &mut strangers)).sum();
+    let others: usize = (8..50)
+        .map(|host| {
+            open(ConnectionKind::Client, &alloc::format!("203.0.113.{host}"), &mut strangers)
+        })
+        .sum();
     assert_eq!(others, 15, "the network has {NETWORK_SHARE} times as many");
     assert_eq!(open(ConnectionKind::Client, "203.0.114.7", &mut strangers), 5);
 }
 
 #[test]
 fn a_share_is_an_addresses_own_or_its_part_of_the_network() {
-    let mut strangers = Strangers::new(StrangerLimits { client_connections: 1_000, ..FEW }, [7; 16], 1);
+    let mut strangers =
+        Strangers::new(StrangerLimits { client_connections: 1_000, ..FEW }, [7; 16], 1);
     let now = Instant::START;
     let open = |text: &str, count, strangers: &mut Strangers| {
         assert!((0..count).all(|_| strangers.arrives(ConnectionKind::Client, address(text), now)));
@@ -232,10 +272,18 @@ fn a_share_is_an_addresses_own_or_its_part_of_the_network() {
     open("192.0.2.1", 2, &mut strangers);
     assert_eq!(strangers.share_max(), 100);
     assert_eq!(strangers.share_of(address("203.0.113.7")), 100);
-    assert_eq!(strangers.share_of(address("203.0.113.8")), 101 / NETWORK_SHARE as u32, "its neighbour is heavy");
+    assert_eq!(
+        strangers.share_of(address("203.0.113.8")),
+        101 / NETWORK_SHARE as u32,
+        "its neighbour is heavy"
+    );
     assert_eq!(strangers.share_of(address("192.0.2.1")), 2);
     (0..100).for_each(|host| open(&alloc::format!("198.51.100.{host}"), 8, &mut strangers));
-    assert_eq!(strangers.share_max(), 800 / NETWORK_SHARE as u32, "a network of many hosts with few each");
+    assert_eq!(
+        strangers.share_max(),
+        800 / NETWORK_SHARE as u32,
+        "a network of many hosts with few each"
+    );
     assert_eq!(strangers.share_of(address("198.51.100.3")), strangers.share_max());
 }
 
@@ -244,7 +292,9 @@ fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
     let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let here = address("203.0.113.7");
     let mut now = Instant::START;
-    let done = |strangers: &mut Strangers, now| (0..20).filter(|_| strangers.may(Deed::Message, here, now)).count();
+    let done = |strangers: &mut Strangers, now| {
+        (0..20).filter(|_| strangers.may(Deed::Message, here, now)).count()
+    };
     assert_eq!(done(&mut strangers, now), 6, "at once");
     now = now + Micros::from_secs(9);
     assert_eq!(done(&mut strangers, now), 0);
@@ -255,7 +305,10 @@ fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
         })
         .sum();
     assert_eq!(later, 6, "who tries all the time gets as much");
-    assert!(strangers.may(Deed::Recipient, here, now) && strangers.may(Deed::Arrival, here, now), "of others he may");
+    assert!(
+        strangers.may(Deed::Recipient, here, now) && strangers.may(Deed::Arrival, here, now),
+        "of others he may"
+    );
     now = now + Micros::from_secs(3_600);
     assert_eq!(done(&mut strangers, now), 6, "and never more at once");
 }
@@ -263,7 +316,8 @@ fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
 /// Cores by one of which after the other an address does what it may. How often it may do it at
 /// once, and how many times one core tells others.
 fn done_on(cores: u8, limits: StrangerLimits, deed: Deed) -> (usize, usize) {
-    let mut all: Vec<Strangers> = (0..cores).map(|_| Strangers::new(limits, [7; 16], cores)).collect();
+    let mut all: Vec<Strangers> =
+        (0..cores).map(|_| Strangers::new(limits, [7; 16], cores)).collect();
     let (mut done, mut told) = (0, 0);
     for number in 0..20_000 {
         let own = number % usize::from(cores);
@@ -309,7 +363,11 @@ fn what_waits_to_be_told_is_bounded_and_told_with_the_next_deed() {
     while let Some(deeds) = strangers.next_deeds() {
         other.has_done_elsewhere(deeds, now);
     }
-    assert_eq!((0..9).filter(|_| other.may(Deed::Message, hosts(99), now)).count(), 4, "two were told at once");
+    assert_eq!(
+        (0..9).filter(|_| other.may(Deed::Message, hosts(99), now)).count(),
+        4,
+        "two were told at once"
+    );
 }
 
 #[test]
@@ -325,11 +383,15 @@ fn who_has_guessed_often_may_guess_seldom() {
     assert!(!strangers.could(Deed::Guess, here, now));
     now = now + Micros::from_secs(1);
     assert!(strangers.could(Deed::Guess, here, now), "what was too much is not counted on");
-    assert!(strangers.could(Deed::Guess, address("203.0.113.9"), now), "nor against his neighbours so soon");
+    assert!(
+        strangers.could(Deed::Guess, address("203.0.113.9"), now),
+        "nor against his neighbours so soon"
+    );
 }
 
 #[test]
-fn a_crowd_of_strangers_takes_no_more_than_the_table_and_whoever_has_connections_is_displaced_last() {
+fn a_crowd_of_strangers_takes_no_more_than_the_table_and_whoever_has_connections_is_displaced_last()
+{
     let mut strangers = Strangers::new(StrangerLimits { arrivals: 1_000, ..FEW }, [7; 16], 1);
     let (here, now) = (address("203.0.113.7"), Instant::START);
     assert!((0..3).all(|_| strangers.arrives(ConnectionKind::Mail, here, now)));
@@ -350,7 +412,13 @@ fn a_crowd_of_strangers_takes_no_more_than_the_table_and_whoever_has_connections
 const MINUTE: Micros = Micros::from_secs(60);
 const DAY: Micros = Micros::from_secs(24 * 3_600);
 
-fn may_come(list: &mut Greylist, origin: Origin<'_>, sender: &str, recipient: &str, now: Instant) -> bool {
+fn may_come(
+    list: &mut Greylist,
+    origin: Origin<'_>,
+    sender: &str,
+    recipient: &str,
+    now: Instant,
+) -> bool {
     list.may_come(list.triplet(origin, sender, recipient), now)
 }
 
@@ -374,12 +442,21 @@ fn who_comes_again_in_time_is_known_for_five_weeks_from_his_last_letter_on() {
         "other messages"
     );
     let neighbour = Origin::Host(address("203.0.113.9"));
-    assert!(may_come(&mut list, neighbour, "me@FAR.test", "Ada@here.test", now), "one network, one message");
+    assert!(
+        may_come(&mut list, neighbour, "me@FAR.test", "Ada@here.test", now),
+        "one network, one message"
+    );
     assert!(
         others.iter().all(|(sender, recipient)| may_come(&mut list, here, sender, recipient, now)),
         "the network is known"
     );
-    assert!(!may_come(&mut list, Origin::Host(address("203.0.114.7")), "me@far.test", "ada@here.test", now));
+    assert!(!may_come(
+        &mut list,
+        Origin::Host(address("203.0.114.7")),
+        "me@far.test",
+        "ada@here.test",
+        now
+    ));
     for _ in 0..3 {
         now = now + days(35);
         assert!(may(&mut list, now), "each letter renews that");
@@ -392,23 +469,40 @@ fn who_comes_again_in_time_is_known_for_five_weeks_from_his_last_letter_on() {
 fn who_comes_again_too_late_is_put_off_again() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let mut now = Instant::START;
-    let may = |list: &mut Greylist, now| may_come(list, Origin::Host(address("2001:db8::1")), "", "ada@here.test", now);
+    let may = |list: &mut Greylist, now| {
+        may_come(list, Origin::Host(address("2001:db8::1")), "", "ada@here.test", now)
+    };
     assert!(!may(&mut list, now));
     now = now + DAY + Micros(1);
     assert!(!may(&mut list, now));
     now = now + DAY;
     assert!(may(&mut list, now));
     assert!(may_come(&mut list, Origin::Host(address("2001:db8::2")), "a", "b", now), "one /64");
-    assert!(!may_come(&mut list, Origin::Host(address("2001:db8:0:1::2")), "a", "b", now), "another");
+    assert!(
+        !may_come(&mut list, Origin::Host(address("2001:db8:0:1::2")), "a", "b", now),
+        "another"
+    );
 }
 
 #[test]
 fn a_domain_that_lets_several_networks_send_is_known_by_its_name() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let later = Instant::START + MINUTE;
-    assert!(!may_come(&mut list, Origin::Domain("Far.test"), "me@far.test", "ada@here.test", Instant::START));
+    assert!(!may_come(
+        &mut list,
+        Origin::Domain("Far.test"),
+        "me@far.test",
+        "ada@here.test",
+        Instant::START
+    ));
     assert!(may_come(&mut list, Origin::Domain("far.test"), "me@far.test", "ada@here.test", later));
-    assert!(may_come(&mut list, Origin::Domain("far.test"), "you@far.test", "bob@here.test", later));
+    assert!(may_come(
+        &mut list,
+        Origin::Domain("far.test"),
+        "you@far.test",
+        "bob@here.test",
+        later
+    ));
     assert!(!may_come(&mut list, Origin::Domain("far.tes"), "t", "bob@here.test", later));
 }
 
@@ -416,9 +510,18 @@ fn a_domain_that_lets_several_networks_send_is_known_by_its_name() {
 fn however_many_letters_are_put_off_who_is_known_stays_so() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let (here, now) = (Origin::Domain("far.test"), Instant::START + MINUTE);
-    assert!(!may_come(&mut list, here, "a", "b", Instant::START) && may_come(&mut list, here, "a", "b", now));
+    assert!(
+        !may_come(&mut list, here, "a", "b", Instant::START)
+            && may_come(&mut list, here, "a", "b", now)
+    );
     for number in 0..50_000_u32 {
-        assert!(!may_come(&mut list, Origin::Host(address("203.0.113.7")), &number.to_string(), "ada@here.test", now));
+        assert!(!may_come(
+            &mut list,
+            Origin::Host(address("203.0.113.7")),
+            &number.to_string(),
+            "ada@here.test",
+            now
+        ));
     }
     assert!(may_come(&mut list, here, "c", "d", now));
 }
@@ -430,5 +533,8 @@ fn message_that_is_deferred_again_keeps_its_time() {
         assert!(!may_come(&mut list, Origin::Domain("far.test"), "a", "b", now));
         now = now + Micros(MINUTE.0 / 3);
     }
-    assert!(may_come(&mut list, Origin::Domain("far.test"), "a", "b", now), "a minute after the first time");
+    assert!(
+        may_come(&mut list, Origin::Domain("far.test"), "a", "b", now),
+        "a minute after the first time"
+    );
 }

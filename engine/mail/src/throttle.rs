@@ -127,14 +127,16 @@ impl Throttle {
         };
         let by_account = fail(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
         let by_network = fail(Culprit::Network(address)) / NETWORK_FAILURES_PER_DOUBLING;
-        let doublings = fail(Culprit::Address(address)).max(by_account).max(by_network).min(DOUBLINGS_MAX);
+        let doublings =
+            fail(Culprit::Address(address)).max(by_account).max(by_network).min(DOUBLINGS_MAX);
         Micros(FIRST_DELAY.0 << doublings)
     }
 
     /// How much there is against a login from `address` for `account`: the recent failures of the
     /// address and its network, and some of the account's. Those with less are looked at first.
     pub fn guilt(&self, address: IpAddr, account: &str, now: Instant) -> u32 {
-        let failures = |culprit| self.known(culprit).map_or(0, |record| u32::from(record.failures_at(now)));
+        let failures =
+            |culprit| self.known(culprit).map_or(0, |record| u32::from(record.failures_at(now)));
         let of_account = failures(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
         failures(Culprit::Address(address)) + failures(Culprit::Network(address)) + of_account
     }
@@ -158,8 +160,10 @@ impl Throttle {
         let place = match set.iter().position(|record| record.key == key) {
             Some(place) => place,
             None => {
-                let idle = set.iter().enumerate().filter(|(_, record)| !record.has_undecided_logins());
-                let (place, _) = idle.min_by_key(|(_, record)| (record.failures, record.last_failure))?;
+                let idle =
+                    set.iter().enumerate().filter(|(_, record)| !record.has_undecided_logins());
+                let (place, _) =
+                    idle.min_by_key(|(_, record)| (record.failures, record.last_failure))?;
                 if let Some(record) = set.get_mut(place) {
                     *record = Record { key, ..Record::default() };
                 }
@@ -179,9 +183,15 @@ impl Throttle {
         match culprit {
             Culprit::Address(IpAddr::V4(address)) => hasher.write(&address.octets()),
             // One host has a whole /64 to itself (RFC 6177), so that is what is judged.
-            Culprit::Address(IpAddr::V6(address)) => hasher.write(address.octets().get(..8).unwrap_or_default()),
-            Culprit::Network(IpAddr::V4(address)) => hasher.write(address.octets().get(..3).unwrap_or_default()),
-            Culprit::Network(IpAddr::V6(address)) => hasher.write(address.octets().get(..6).unwrap_or_default()),
+            Culprit::Address(IpAddr::V6(address)) => {
+                hasher.write(address.octets().get(..8).unwrap_or_default())
+            }
+            Culprit::Network(IpAddr::V4(address)) => {
+                hasher.write(address.octets().get(..3).unwrap_or_default())
+            }
+            Culprit::Network(IpAddr::V6(address)) => {
+                hasher.write(address.octets().get(..6).unwrap_or_default())
+            }
             Culprit::Account(name) => {
                 hasher.write(b"account:");
                 hasher.write(name.as_bytes());

@@ -14,7 +14,11 @@ fn main() {
     let name = arguments.next().unwrap_or_default();
     let size = arguments.next().and_then(|size| size.parse().ok()).unwrap_or(31 * 1_024);
     let Some(letter) = usual(&name).or_else(|| hostile(&name, size)) else {
-        println!("one of {:?}, or one of {:?}", USUAL.map(|(name, _)| name), HOSTILE.map(|(name, _, _)| name));
+        println!(
+            "one of {:?}, or one of {:?}",
+            USUAL.map(|(name, _)| name),
+            HOSTILE.map(|(name, _, _)| name)
+        );
         return;
     };
     let mut out = [0; SUMMARY_BYTES];
@@ -36,7 +40,8 @@ fn hostile(name: &str, size: usize) -> Option<Vec<u8>> {
     Some(beginning.bytes().chain(repeated.bytes().cycle()).take(size).collect())
 }
 
-const USUAL: [(&str, &str); 3] = [("plain", PLAIN), ("encoded", ENCODED), ("alternative", ALTERNATIVE)];
+const USUAL: [(&str, &str); 3] =
+    [("plain", PLAIN), ("encoded", ENCODED), ("alternative", ALTERNATIVE)];
 
 const HOSTILE: [(&str, &str, &str); 14] = [
     ("empty-lists", "", "To:,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\r\n"),

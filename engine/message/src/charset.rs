@@ -40,7 +40,8 @@ pub(crate) fn encoding(name: &[u8]) -> Option<&'static Encoding> {
     if ASCII.iter().any(|ascii| is(ascii)) {
         return None;
     }
-    let name = ALIASES.iter().find(|(alias, _)| is(alias)).map_or(name, |(_, known)| known.as_bytes());
+    let name =
+        ALIASES.iter().find(|(alias, _)| is(alias)).map_or(name, |(_, known)| known.as_bytes());
     Encoding::for_label_no_replacement(name)
 }
 

@@ -11,8 +11,10 @@ use machine::UnixTime;
 pub const DATE_TIME_BYTES: usize = 31;
 
 const DAY_NAMES: [[u8; 3]; 7] = [*b"Thu", *b"Fri", *b"Sat", *b"Sun", *b"Mon", *b"Tue", *b"Wed"];
-const MONTH_NAMES: [[u8; 3]; 12] =
-    [*b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct", *b"Nov", *b"Dec"];
+const MONTH_NAMES: [[u8; 3]; 12] = [
+    *b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct",
+    *b"Nov", *b"Dec",
+];
 const SECONDS_IN_DAY: u64 = 86_400;
 /// 9999-12-31T23:59:59Z: a header's year has four digits here.
 const SECONDS_MAX: u64 = 253_402_300_799;
@@ -32,8 +34,8 @@ pub fn date_time(time: UnixTime) -> [u8; DATE_TIME_BYTES] {
     let [n0, n1] = two_digits(second_of_day / 60 % 60);
     let [s0, s1] = two_digits(second_of_day % 60);
     [
-        w0, w1, w2, b',', b' ', d0, d1, b' ', m0, m1, m2, b' ', c0, c1, y0, y1, b' ', h0, h1, b':', n0, n1, b':', s0,
-        s1, b' ', b'+', b'0', b'0', b'0', b'0',
+        w0, w1, w2, b',', b' ', d0, d1, b' ', m0, m1, m2, b' ', c0, c1, y0, y1, b' ', h0, h1, b':',
+        n0, n1, b':', s0, s1, b' ', b'+', b'0', b'0', b'0', b'0',
     ]
 }
 
@@ -78,7 +80,8 @@ impl Date {
         const DAYS_IN_ERA: u64 = 146_097; // 400 years
         let days = days + DAYS_BEFORE_1970;
         let day_of_era = days % DAYS_IN_ERA;
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let month = (5 * day_of_year + 2) / 153;
         let (month0, years_after) = if month < 10 { (month + 2, 0) } else { (month - 10, 1) };

@@ -37,8 +37,8 @@ pub use revision::{Origin, Reviser, Revision};
 pub use summary::{SUMMARY_BYTES, Summary, summarize};
 pub use text::TextDecoder;
 pub use trace::{
-    Assurance, Findings, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, SenderDomain, names_a_login,
-    return_path,
+    Assurance, Findings, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
+    SenderDomain, names_a_login, return_path,
 };
 pub use transfer::BodyDecoder;
 

@@ -49,11 +49,13 @@ impl MboxWriter {
         *self = MboxWriter::default();
         let header = Header::new(octets);
         let sender = ["Return-Path", "From"].iter().find_map(|name| {
-            let Some(Address::Mailbox(Mailbox { address, .. })) = header.field(name)?.addresses().into_iter().next()
+            let Some(Address::Mailbox(Mailbox { address, .. })) =
+                header.field(name)?.addresses().into_iter().next()
             else {
                 return None;
             };
-            let is_word = !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_graphic());
+            let is_word =
+                !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_graphic());
             (is_word && address.len() <= SENDER_BYTES_MAX).then_some(address)
         });
         out.extend_from_slice(ENVELOPE);
@@ -99,7 +101,9 @@ impl MboxWriter {
         };
         let held_back = ENVELOPE.get(..came).unwrap_or_default();
         match ENVELOPE.get(came) {
-            Some(next) if *next == octet && came + 1 < ENVELOPE.len() => self.line = Line::Envelope(came + 1),
+            Some(next) if *next == octet && came + 1 < ENVELOPE.len() => {
+                self.line = Line::Envelope(came + 1)
+            }
             Some(next) if *next == octet => {
                 out.push(b'>');
                 out.extend_from_slice(ENVELOPE);
@@ -120,8 +124,37 @@ impl MboxWriter {
 
 /// As C's `asctime` writes it, in UTC: `Tue Nov  3 21:04:05 2026`.
 fn moment(time: UnixTime) -> [u8; 24] {
-    let [w0, w1, w2, _, _, d0, d1, _, m0, m1, m2, _, y0, y1, y2, y3, _, h0, h1, _, n0, n1, _, s0, s1, ..] =
-        date_time(time);
+    let [
+        w0,
+        w1,
+        w2,
+        _,
+        _,
+        d0,
+        d1,
+        _,
+        m0,
+        m1,
+        m2,
+        _,
+        y0,
+        y1,
+        y2,
+        y3,
+        _,
+        h0,
+        h1,
+        _,
+        n0,
+        n1,
+        _,
+        s0,
+        s1,
+        ..,
+    ] = date_time(time);
     let d0 = if d0 == b'0' { b' ' } else { d0 };
-    [w0, w1, w2, b' ', m0, m1, m2, b' ', d0, d1, b' ', h0, h1, b':', n0, n1, b':', s0, s1, b' ', y0, y1, y2, y3]
+    [
+        w0, w1, w2, b' ', m0, m1, m2, b' ', d0, d1, b' ', h0, h1, b':', n0, n1, b':', s0, s1, b' ',
+        y0, y1, y2, y3,
+    ]
 }

@@ -82,7 +82,10 @@ impl Known {
     /// Counts the field that begins with this line. What is said of a line that others leave as it
     /// is may be no field.
     fn note(&mut self, line: Line) {
-        let is_field = !matches!(line, Line::Unknown | Line::Folded | Line::Empty | Line::Text | Line::OtherField);
+        let is_field = !matches!(
+            line,
+            Line::Unknown | Line::Folded | Line::Empty | Line::Text | Line::OtherField
+        );
         self.fields = self.fields.saturating_add(u16::from(is_field));
         self.awaits_colon = line == Line::OtherField;
         self.hops = self.hops.saturating_add(u16::from(line == Line::Received));
@@ -172,7 +175,11 @@ impl Revision {
     /// The message is over: what is still to be said about it goes out, and whether `to` took all of it.
     ///
     /// Errors: those of `to`.
-    pub fn end<E>(&mut self, own: &Reviser<'_>, mut to: impl FnMut(&[u8]) -> Result<usize, E>) -> Result<bool, E> {
+    pub fn end<E>(
+        &mut self,
+        own: &Reviser<'_>,
+        mut to: impl FnMut(&[u8]) -> Result<usize, E>,
+    ) -> Result<bool, E> {
         if self.known.at != At::Body {
             let is_cut = match self.held() {
                 [] => self.known.at == At::Within(Fate::Kept),
@@ -185,7 +192,8 @@ impl Revision {
             if !self.release(&mut to)? {
                 return Ok(false);
             }
-            let line_end: &[u8] = if is_cut && self.lacks_anything(self.known) { b"\r\n" } else { b"" };
+            let line_end: &[u8] =
+                if is_cut && self.lacks_anything(self.known) { b"\r\n" } else { b"" };
             self.complete(line_end, b"", own);
         }
         self.release(&mut to)
@@ -247,14 +255,20 @@ impl Revision {
                 At::LineStart(before) => {
                     match self.line(rest, own) {
                         Line::Folded if before == Fate::Kept => {}
-                        line @ (Line::Received | Line::Author | Line::Date | Line::Identifier | Line::OtherField) => {
-                            known.note(line)
-                        }
+                        line @ (Line::Received
+                        | Line::Author
+                        | Line::Date
+                        | Line::Identifier
+                        | Line::OtherField) => known.note(line),
                         Line::Empty if !self.lacks_anything(known) => {
                             known.at = At::Body;
                             continue;
                         }
-                        Line::Unknown | Line::Folded | Line::Unwanted | Line::Empty | Line::Text => break,
+                        Line::Unknown
+                        | Line::Folded
+                        | Line::Unwanted
+                        | Line::Empty
+                        | Line::Text => break,
                     }
                     known.at = At::Within(Fate::Kept);
                 }
@@ -289,7 +303,9 @@ impl Revision {
     fn hold(&mut self, bytes: &[u8]) -> usize {
         let from = usize::from(self.held_to);
         let count = bytes.len().min(HELD_BYTES_MAX.saturating_sub(from));
-        if let (Some(place), Some(bytes)) = (self.place.get_mut(from..from + count), bytes.get(..count)) {
+        if let (Some(place), Some(bytes)) =
+            (self.place.get_mut(from..from + count), bytes.get(..count))
+        {
             place.copy_from_slice(bytes);
         }
         self.held_to += count as u16;
@@ -325,7 +341,8 @@ impl Revision {
     }
 
     fn lacks_anything(&self, known: Known) -> bool {
-        self.origin == Origin::Submitted && !(known.has_author && known.has_date && known.has_identifier)
+        self.origin == Origin::Submitted
+            && !(known.has_author && known.has_date && known.has_identifier)
     }
 
     /// The header is over: what it lacks goes out, with an end of line before it and an empty line behind it where there is none, and then what is held.
@@ -355,7 +372,8 @@ impl Revision {
         out.put(self.held());
         // There is room for all of that.
         let length = out.finish().unwrap_or(0);
-        (self.place, self.held_from, self.held_to, self.is_released) = (place, 0, length as u16, true);
+        (self.place, self.held_from, self.held_to, self.is_released) =
+            (place, 0, length as u16, true);
         self.known.at = At::Body;
     }
 

@@ -68,9 +68,15 @@ impl Protocol {
 /// that the client gave stands above that line.
 pub fn names_a_login(value: &[u8]) -> bool {
     let line = value.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
-    let protocol = line.unwrap_or_default().split(|byte| *byte == b' ').skip_while(|word| *word != b"with").nth(1);
+    let protocol = line
+        .unwrap_or_default()
+        .split(|byte| *byte == b' ')
+        .skip_while(|word| *word != b"with")
+        .nth(1);
     [Protocol::Esmtp, Protocol::Utf8Smtp].iter().any(|extended| {
-        [Assurance::Login, Assurance::TlsAndLogin].iter().any(|login| protocol == Some(extended.name(*login)))
+        [Assurance::Login, Assurance::TlsAndLogin]
+            .iter()
+            .any(|login| protocol == Some(extended.name(*login)))
     })
 }
 
@@ -232,12 +238,15 @@ impl<'a> Findings<'a> {
             // A write that fails has filled the buffer, which the writer remembers.
             let _ = write!(out, ";\r\n\t{result}");
             let Some(domain) = domain else { return };
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+            let is_plain =
+                |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
             if domain.bytes().all(is_plain) {
                 out.put(domain.as_bytes());
             } else {
                 out.put(b"\"");
-                out.put_filtered(domain.as_bytes(), |byte| is_text(byte) && !matches!(byte, b'"' | b'\\'));
+                out.put_filtered(domain.as_bytes(), |byte| {
+                    is_text(byte) && !matches!(byte, b'"' | b'\\')
+                });
                 out.put(b"\"");
             }
         });

@@ -44,7 +44,9 @@ impl Link {
             self.counters.count(Counter::DroppedMalformed);
             return ArpNews::Nothing;
         };
-        let (hardware, Some(own)) = (Ethernet(hardware), self.interface.address) else { return ArpNews::Nothing };
+        let (hardware, Some(own)) = (Ethernet(hardware), self.interface.address) else {
+            return ArpNews::Nothing;
+        };
         if hardware == self.interface.hardware {
             return ArpNews::Nothing;
         }
@@ -58,7 +60,8 @@ impl Link {
         let asks_us = operation == ArpOperation::Request && target == own.address;
         // The gateway may lie outside of the network: clouds give addresses with a prefix of 32 bits.
         let is_near = own.is_on_link(sender) || own.gateway == Some(sender);
-        let can_be_neighbour = is_near && ipv4::is_possible_source(sender) && Some(sender) != own.broadcast();
+        let can_be_neighbour =
+            is_near && ipv4::is_possible_source(sender) && Some(sender) != own.broadcast();
         if can_be_neighbour {
             let how = if asks_us { Told::ByAskingUs } else { Told::Otherwise };
             self.neighbour_told(now, sender, hardware, how);
@@ -80,7 +83,13 @@ impl Link {
     fn neighbour_told(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet, how: Told) {
         let gateway = self.gateway();
         if self.neighbours.told(now, address, hardware, how, gateway) {
-            release_held(&mut self.neighbours.held, address, hardware, &mut self.outbox, &mut self.counters);
+            release_held(
+                &mut self.neighbours.held,
+                address,
+                hardware,
+                &mut self.outbox,
+                &mut self.counters,
+            );
         }
     }
 
@@ -89,9 +98,16 @@ impl Link {
         while let Some(question) = self.neighbours.next_question(now) {
             self.counters.count(Counter::ArpRequestsOut);
             let to = question.hardware.unwrap_or(BROADCAST);
-            self.send_arp(ArpOperation::Request, to, self.interface.own(), Ethernet([0; 6]), question.address);
+            self.send_arp(
+                ArpOperation::Request,
+                to,
+                self.interface.own(),
+                Ethernet([0; 6]),
+                question.address,
+            );
         }
-        self.counters.add(Counter::DroppedUnresolved, core::mem::take(&mut self.neighbours.held.dropped));
+        self.counters
+            .add(Counter::DroppedUnresolved, core::mem::take(&mut self.neighbours.held.dropped));
     }
 
     fn conflict(&mut self, now: Instant) -> ArpNews {
@@ -110,7 +126,14 @@ impl Link {
         self.send_arp(ArpOperation::Request, BROADCAST, own, Ethernet([0; 6]), own);
     }
 
-    fn send_arp(&mut self, operation: ArpOperation, to: Ethernet, from: Ipv4Addr, target: Ethernet, asked: Ipv4Addr) {
+    fn send_arp(
+        &mut self,
+        operation: ArpOperation,
+        to: Ethernet,
+        from: Ipv4Addr,
+        target: Ethernet,
+        asked: Ipv4Addr,
+    ) {
         let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + ARP_BYTES) else {
             self.counters.count(Counter::DroppedOut);
             return;

@@ -31,7 +31,9 @@ impl Sum {
         match (rest, bytes.last_chunk()) {
             ([], _) => sum,
             // The last eight bytes, without those that were added before.
-            (_, Some(last)) => sum.plus((u64::from_le_bytes(*last) >> (64 - 8 * rest.len())).to_le()),
+            (_, Some(last)) => {
+                sum.plus((u64::from_le_bytes(*last) >> (64 - 8 * rest.len())).to_le())
+            }
             (_, None) => sum.plus(short(rest)),
         }
     }
@@ -40,8 +42,9 @@ impl Sum {
     #[inline]
     fn and_block(self, block: &[u8; 64]) -> Sum {
         let (words, _) = block.as_chunks::<8>();
-        let (sum, carry) =
-            words.iter().fold((self.0, false), |(sum, carry), word| sum.carrying_add(u64::from_ne_bytes(*word), carry));
+        let (sum, carry) = words.iter().fold((self.0, false), |(sum, carry), word| {
+            sum.carrying_add(u64::from_ne_bytes(*word), carry)
+        });
         Sum(sum).plus(u64::from(carry))
     }
 
@@ -76,7 +79,13 @@ impl Sum {
     #[inline]
     pub(crate) fn pseudo_header(source: Ip, destination: Ip, protocol: u8, length: u16) -> Sum {
         let ([a, b], [c, d]) = (source.words(), destination.words());
-        Sum::default().plus(a).plus(b).plus(c).plus(d).and_word(u16::from(protocol)).and_word(length)
+        Sum::default()
+            .plus(a)
+            .plus(b)
+            .plus(c)
+            .plus(d)
+            .and_word(u16::from(protocol))
+            .and_word(length)
     }
 
     /// The checksum field over what was summed, the field itself having been zero: bytes in wire order.
@@ -166,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_pseudo_headers_are_those_of_the_standards() {
-        let (source, destination) = (Ipv4Addr::new(10, 0, 2, 15), Ipv4Addr::new(192, 168, 255, 254));
+        let (source, destination) =
+            (Ipv4Addr::new(10, 0, 2, 15), Ipv4Addr::new(192, 168, 255, 254));
         let bytes = [10, 0, 2, 15, 192, 168, 255, 254, 0, 6, 4, 210];
         let sum = Sum::pseudo_header(source.into(), destination.into(), 6, 1234);
         assert_eq!(sum.field(), slow(&bytes).to_be_bytes());

@@ -31,8 +31,8 @@ use crate::link::Link;
 use crate::random::Random;
 use crate::rate::RateLimit;
 use crate::tcp::{
-    CloseReason, Cookies, HalfOpenTable, InitialSequences, Knocks, Pools, SendLimits, SequenceNumber, Tcb, TimeWait,
-    TimeWaitTable,
+    CloseReason, Cookies, HalfOpenTable, InitialSequences, Knocks, Pools, SendLimits,
+    SequenceNumber, Tcb, TimeWait, TimeWaitTable,
 };
 use crate::template::{TCP_BYTES, Template};
 
@@ -104,7 +104,10 @@ impl Tcp {
         Tcp {
             offloads: card.offloads,
             listeners: Vec::new(),
-            flows: FlowTable::new(limits.connections + limits.half_open + limits.time_wait, &keys.key()),
+            flows: FlowTable::new(
+                limits.connections + limits.half_open + limits.time_wait,
+                &keys.key(),
+            ),
             connections: FrameTable::with_capacity(limits.connections),
             half_open: Kept::new(HalfOpenTable::new(limits.half_open, local_mss)),
             time_wait: Kept::new(TimeWaitTable::with_capacity(limits.time_wait)),
@@ -196,7 +199,12 @@ impl Tcp {
         written
     }
 
-    pub(crate) fn send_piece(&mut self, now: Instant, connection: ConnectionId, piece: Piece) -> Result<(), Piece> {
+    pub(crate) fn send_piece(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        piece: Piece,
+    ) -> Result<(), Piece> {
         let Some(found) = self.connections.get_mut(connection.0) else { return Err(piece) };
         let result = found.tcb.send_piece(now, piece, &mut self.pools);
         self.touch(connection);
@@ -216,7 +224,9 @@ impl Tcp {
     }
 
     pub(crate) fn borrows_scarce(&self, parts: usize, connection: ConnectionId) -> bool {
-        self.connections.get(connection.0).is_some_and(|found| found.tcb.borrows_scarce(parts, &self.pools))
+        self.connections
+            .get(connection.0)
+            .is_some_and(|found| found.tcb.borrows_scarce(parts, &self.pools))
     }
 
     pub(crate) fn want_room(&mut self, now: Instant, connection: ConnectionId) {
@@ -328,7 +338,8 @@ impl Tcp {
 
     /// When there is something to be forgotten.
     pub(crate) fn next_forgotten(&self) -> Instant {
-        Instant::or_never(self.half_open.next_deadline()).min(Instant::or_never(self.time_wait.next_deadline()))
+        Instant::or_never(self.half_open.next_deadline())
+            .min(Instant::or_never(self.time_wait.next_deadline()))
     }
 
     /// Whether that may have changed since [`Tcp::rest`].
@@ -365,9 +376,13 @@ impl Tcp {
             self.ending_from = Some(index + 1);
             let Some(frame) = self.connections.id_at(index) else { continue };
             let connection = ConnectionId(frame);
-            let Some(found) = self.connections.get(frame) else { unreachable!("a name was just given for this slot") };
-            let (user_is_done, is_stranded) =
-                (found.user_is_done, link.own_address(found.template.local()) != Some(found.template.source()));
+            let Some(found) = self.connections.get(frame) else {
+                unreachable!("a name was just given for this slot")
+            };
+            let (user_is_done, is_stranded) = (
+                found.user_is_done,
+                link.own_address(found.template.local()) != Some(found.template.source()),
+            );
             if is_stranded {
                 self.bury(now, connection, None, fellows);
             }
@@ -386,7 +401,9 @@ impl Tcp {
         remember: Option<TimeWait>,
         fellows: &mut Option<Fellows>,
     ) {
-        let Some(mut gone) = self.connections.remove(connection.0) else { unreachable!("no connection ends twice") };
+        let Some(mut gone) = self.connections.remove(connection.0) else {
+            unreachable!("no connection ends twice")
+        };
         let flow = gone.template.flow();
         gone.tcb.release(&mut self.pools);
         self.timers.cancel(connection.0);

@@ -68,7 +68,10 @@ impl Fellows {
     /// `None` for a core that is alone. `queues`: how many cores receive for themselves.
     /// `connections_max`: how many connections each core may have.
     pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<Fellows> {
-        assert!(cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX, "a core of those that there are");
+        assert!(
+            cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX,
+            "a core of those that there are"
+        );
         assert!(queues > 0, "a card has a queue");
         if cores.count == 1 {
             return None;
@@ -85,7 +88,8 @@ impl Fellows {
             posts: (0..cores.count).map(post).collect(),
             away: Away::new(cores.count),
             holdings: is_steered.then(|| Holdings::new(CoreId(cores.own.0 % queues))),
-            steering: (is_steered && cores.own.0 < queues).then(|| Steering::new(group(), connections_max)),
+            steering: (is_steered && cores.own.0 < queues)
+                .then(|| Steering::new(group(), connections_max)),
         })
     }
 
@@ -129,7 +133,9 @@ impl Fellows {
         if is_full || buggify!(NoRoomBetweenCores) {
             return Err(frame);
         }
-        let Some(post) = self.posts.get_mut(usize::from(core.0)) else { unreachable!("a core above the last one") };
+        let Some(post) = self.posts.get_mut(usize::from(core.0)) else {
+            unreachable!("a core above the last one")
+        };
         post.push(Passed { frame, seen_at: self.now, home, hops, answerer, verified, syn }, kind)
             .map_err(|passed| passed.frame)?;
         if let Some(home) = ours {
@@ -144,7 +150,8 @@ impl Fellows {
     /// Whether no connection is open here, as far as we know of those whom we steer for, too.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
-        self.holdings.as_ref().is_none_or(Holdings::is_empty) && self.steering.as_ref().is_none_or(Steering::is_idle)
+        self.holdings.as_ref().is_none_or(Holdings::is_empty)
+            && self.steering.as_ref().is_none_or(Steering::is_idle)
     }
 
     pub(crate) fn cores(&self) -> Cores {
@@ -181,14 +188,17 @@ impl Fellows {
 
     /// A frame of our card has been handled. It goes on, or is given back.
     pub(crate) fn own_handled(&mut self, frame: Frame, counters: &mut Counters) -> Option<Frame> {
-        let Some(onward) = self.onward.take() else { unreachable!("a frame that goes on to no core") };
+        let Some(onward) = self.onward.take() else {
+            unreachable!("a frame that goes on to no core")
+        };
         let home = Home { core: self.cores.own, charged_to: onward.core };
         self.pass_on(frame, Some(home), onward, counters).err()
     }
 
     /// A frame has arrived that another core has passed on.
     pub(crate) fn passed_arrived(&mut self, now: Instant, passed: &Passed) {
-        (self.now, self.hops, self.answerer, self.onward) = (now, passed.hops, passed.answerer, None);
+        (self.now, self.hops, self.answerer, self.onward) =
+            (now, passed.hops, passed.answerer, None);
         if let Some(home) = passed.home.filter(|home| home.core == self.cores.own) {
             self.away.came_home(home.charged_to);
         }
@@ -198,7 +208,11 @@ impl Fellows {
     }
 
     /// It has been handled. It goes on, or home; it is given back if it is at home here.
-    pub(crate) fn passed_handled(&mut self, passed: Passed, counters: &mut Counters) -> Option<Frame> {
+    pub(crate) fn passed_handled(
+        &mut self,
+        passed: Passed,
+        counters: &mut Counters,
+    ) -> Option<Frame> {
         let Passed { frame, home, .. } = passed;
         let frame = match self.onward.take() {
             Some(onward) => self.pass_on(frame, home, onward, counters).err()?,
@@ -223,7 +237,9 @@ impl Fellows {
 
     /// A core that we steer for says how much it holds.
     pub(crate) fn load_told(&mut self, load: &Load) {
-        let Some(steering) = &mut self.steering else { unreachable!("a load told to a core that steers nothing") };
+        let Some(steering) = &mut self.steering else {
+            unreachable!("a load told to a core that steers nothing")
+        };
         steering.told(load);
     }
 
@@ -239,7 +255,8 @@ impl Fellows {
         {
             return Some(NetMessage(message));
         }
-        if let Some(holdings) = self.holdings.as_mut().filter(|holdings| holdings.steered_by() == to)
+        if let Some(holdings) =
+            self.holdings.as_mut().filter(|holdings| holdings.steered_by() == to)
             && let Some(load) = holdings.next_change(own)
         {
             return Some(NetMessage(Message::Load(load)));
@@ -298,6 +315,10 @@ impl Fellows {
     /// The other cores.
     fn others(&mut self) -> impl Iterator<Item = &mut Post> {
         let own = usize::from(self.cores.own.0);
-        self.posts.iter_mut().enumerate().filter(move |(core, _)| *core != own).map(|(_, post)| post)
+        self.posts
+            .iter_mut()
+            .enumerate()
+            .filter(move |(core, _)| *core != own)
+            .map(|(_, post)| post)
     }
 }

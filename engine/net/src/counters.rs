@@ -136,7 +136,9 @@ impl Counters {
     /// How often `counter` happened; or how many bytes or microseconds it came to.
     #[inline]
     pub fn of(&self, counter: Counter) -> u64 {
-        let Some(count) = self.0.get(counter as usize) else { unreachable!("there is a number for each counter") };
+        let Some(count) = self.0.get(counter as usize) else {
+            unreachable!("there is a number for each counter")
+        };
         *count
     }
 

@@ -174,7 +174,8 @@ impl Dhcp {
             }
             Expect::Acknowledgement { offered, server, asked, .. } => {
                 let again_at = self.again_at(now, asked);
-                self.expect = Expect::Acknowledgement { offered, server, asked: asked + 1, again_at };
+                self.expect =
+                    Expect::Acknowledgement { offered, server, asked: asked + 1, again_at };
                 let kind = RequestKind::Request { address: offered, server };
                 Some(self.send(now, kind, None, Ipv4Addr::UNSPECIFIED))
             }
@@ -189,18 +190,25 @@ impl Dhcp {
             return Outcome::Nothing;
         }
         match (self.expect, answer.kind) {
-            (Expect::Offer { .. }, AnswerKind::Offer) if crate::ipv4::is_possible_source(answer.address) => {
+            (Expect::Offer { .. }, AnswerKind::Offer)
+                if crate::ipv4::is_possible_source(answer.address) =>
+            {
                 let (offered, server) = (answer.address, answer.server);
                 self.expect = Expect::Acknowledgement { offered, server, asked: 0, again_at: now };
                 Outcome::Nothing
             }
-            (Expect::Acknowledgement { server, .. }, _) if answer.server != server => Outcome::Nothing,
-            (Expect::Acknowledgement { offered, .. }, AnswerKind::Acknowledgement) if answer.address != offered => {
+            (Expect::Acknowledgement { server, .. }, _) if answer.server != server => {
                 Outcome::Nothing
             }
-            (Expect::Acknowledgement { .. } | Expect::Extension { .. }, AnswerKind::Acknowledgement) => {
-                self.acknowledged(now, answer)
+            (Expect::Acknowledgement { offered, .. }, AnswerKind::Acknowledgement)
+                if answer.address != offered =>
+            {
+                Outcome::Nothing
             }
+            (
+                Expect::Acknowledgement { .. } | Expect::Extension { .. },
+                AnswerKind::Acknowledgement,
+            ) => self.acknowledged(now, answer),
             (Expect::Acknowledgement { .. } | Expect::Extension { .. }, AnswerKind::Refusal) => {
                 self.start_over(now);
                 Outcome::Refused
@@ -211,10 +219,12 @@ impl Dhcp {
 
     /// Another machine uses our address. `Refused`, if we give way to it.
     pub(crate) fn conflict_seen(&mut self, now: Instant) -> Outcome {
-        let Some(lease) = self.lease.take_if(|lease| now.since(lease.acknowledged_at) < PROBATION) else {
+        let Some(lease) = self.lease.take_if(|lease| now.since(lease.acknowledged_at) < PROBATION)
+        else {
             return Outcome::Nothing;
         };
-        self.decline = Some(RequestKind::Decline { address: lease.address.address, server: lease.server });
+        self.decline =
+            Some(RequestKind::Decline { address: lease.address.address, server: lease.server });
         self.expect = Expect::Discovery { at: now + PAUSE };
         Outcome::Refused
     }
@@ -235,8 +245,11 @@ impl Dhcp {
             self.expect = Expect::Discovery { at: now };
             return Some(Step::GiveUpAddress);
         }
-        let (phase_ends, server) =
-            if now < lease.rebind_at { (lease.rebind_at, Some(lease.server)) } else { (lease.expires_at, None) };
+        let (phase_ends, server) = if now < lease.rebind_at {
+            (lease.rebind_at, Some(lease.server))
+        } else {
+            (lease.expires_at, None)
+        };
         let source = lease.address.address;
         let half = Micros(phase_ends.since(now).0 / 2).max(EXTEND_AGAIN_MIN);
         if self.expect == Expect::Renewal {
@@ -248,14 +261,19 @@ impl Dhcp {
     }
 
     fn acknowledged(&mut self, now: Instant, answer: Answer) -> Outcome {
-        let previous = self.lease.as_ref().map(|lease| (lease.address.address, lease.acknowledged_at));
+        let previous =
+            self.lease.as_ref().map(|lease| (lease.address.address, lease.acknowledged_at));
         let changed = previous.is_some_and(|(address, _)| address != answer.address);
-        let Some(span) = answer.lease.map(|span| span.max(LEASE_MIN)) else { return Outcome::Nothing };
+        let Some(span) = answer.lease.map(|span| span.max(LEASE_MIN)) else {
+            return Outcome::Nothing;
+        };
         if changed || !crate::ipv4::is_possible_source(answer.address) {
             return Outcome::Nothing;
         }
-        let rebind = answer.rebind.filter(|rebind| *rebind < span).unwrap_or(Micros(span.0 / 8 * 7));
-        let renew = answer.renew.filter(|renew| *renew < rebind).unwrap_or(Micros(span.0 / 2).min(rebind));
+        let rebind =
+            answer.rebind.filter(|rebind| *rebind < span).unwrap_or(Micros(span.0 / 8 * 7));
+        let renew =
+            answer.renew.filter(|renew| *renew < rebind).unwrap_or(Micros(span.0 / 2).min(rebind));
         self.lease = Some(Lease {
             address: Address {
                 address: answer.address,
@@ -284,8 +302,21 @@ impl Dhcp {
         now + Micros::from_secs(1 << asked.min(6)) + Micros(self.random.below(1_000_000))
     }
 
-    fn send(&self, now: Instant, kind: RequestKind, server: Option<Ipv4Addr>, source: Ipv4Addr) -> Step {
+    fn send(
+        &self,
+        now: Instant,
+        kind: RequestKind,
+        server: Option<Ipv4Addr>,
+        source: Ipv4Addr,
+    ) -> Step {
         let seconds = u16::try_from(now.since(self.began_at).as_secs()).unwrap_or(u16::MAX);
-        Step::Send(Request { kind, server, source, transaction: self.transaction, seconds, hardware: self.hardware })
+        Step::Send(Request {
+            kind,
+            server,
+            source,
+            transaction: self.transaction,
+            seconds,
+            hardware: self.hardware,
+        })
     }
 }

@@ -31,7 +31,10 @@ impl Header {
         let (destination, others) = header.split_first_chunk()?;
         let (source, kind) = others.split_first_chunk()?;
         let kind = u16::from_be_bytes(*kind.first_chunk()?);
-        Some((Header { destination: Ethernet(*destination), source: Ethernet(*source), kind }, rest))
+        Some((
+            Header { destination: Ethernet(*destination), source: Ethernet(*source), kind },
+            rest,
+        ))
     }
 
     #[inline]

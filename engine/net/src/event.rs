@@ -35,7 +35,9 @@ impl Place {
     pub(crate) fn part(&self, start: usize, length: usize) -> Place {
         match self {
             Place::Frame(range) => Place::Frame(range.start + start..range.start + start + length),
-            Place::Reassembled(range) => Place::Reassembled(range.start + start..range.start + start + length),
+            Place::Reassembled(range) => {
+                Place::Reassembled(range.start + start..range.start + start + length)
+            }
         }
     }
 }

@@ -169,8 +169,10 @@ impl Keys {
     #[inline]
     fn hash_ipv6(&self, words: [u64; 3]) -> u64 {
         let [start, keys @ ..] = self.ipv6;
-        let sum =
-            keys.iter().zip(words).fold(start, |sum, (key, word)| sum.wrapping_add(key.wrapping_mul(word.into())));
+        let sum = keys
+            .iter()
+            .zip(words)
+            .fold(start, |sum, (key, word)| sum.wrapping_add(key.wrapping_mul(word.into())));
         scattered((sum >> 64) as u64)
     }
 }
@@ -219,10 +221,15 @@ impl FlowTable {
         let name = self.name(&flow);
         let (mut at, capacity) = (self.home(name.hash), self.slots.len());
         loop {
-            let Some(slot) = self.slots.get_mut(at as usize) else { unreachable!("a place above the last one") };
+            let Some(slot) = self.slots.get_mut(at as usize) else {
+                unreachable!("a place above the last one")
+            };
             if slot.entry == PackedEntry::NONE {
                 self.taken += 1;
-                assert!(self.taken * 2 <= capacity, "no more flows than the tables that they lead to can hold");
+                assert!(
+                    self.taken * 2 <= capacity,
+                    "no more flows than the tables that they lead to can hold"
+                );
                 let Name { hash, peer_port, local_port } = name;
                 *slot = Slot { hash, peer_port, local_port, entry };
                 return;
@@ -305,7 +312,9 @@ impl FlowTable {
     }
 
     fn put(&mut self, at: u32, to: Slot) {
-        let Some(slot) = self.slots.get_mut(at as usize) else { unreachable!("a place above the last one") };
+        let Some(slot) = self.slots.get_mut(at as usize) else {
+            unreachable!("a place above the last one")
+        };
         *slot = to;
     }
 
@@ -332,7 +341,12 @@ mod tests {
         let peer_port = 1000 + (number % 3) as u16;
         let bits = number / 6;
         if number.is_multiple_of(2) {
-            Flow { peer: Ipv4Addr::from_bits(bits).into(), local: Local::IPV4, peer_port, local_port: 25 }
+            Flow {
+                peer: Ipv4Addr::from_bits(bits).into(),
+                local: Local::IPV4,
+                peer_port,
+                local_port: 25,
+            }
         } else {
             Flow {
                 peer: Ipv6Addr::from_bits(bits.into()).into(),
@@ -389,13 +403,27 @@ mod tests {
 
     #[test]
     fn each_part_of_the_flow_and_the_key_count() {
-        let four = Flow { peer: Ipv4Addr::new(10, 0, 0, 1).into(), local: Local::IPV4, peer_port: 1, local_port: 25 };
+        let four = Flow {
+            peer: Ipv4Addr::new(10, 0, 0, 1).into(),
+            local: Local::IPV4,
+            peer_port: 1,
+            local_port: 25,
+        };
         let address = |text: &str| Ip::from(text.parse::<Ipv6Addr>().unwrap());
         let six = Flow { peer: address("2001:db8::1"), local: Local(1), ..four };
         let table = FlowTable::new(4, &[1; 16]);
-        assert_ne!(table.name(&four).hash, table.name(&Flow { peer: Ipv4Addr::new(10, 0, 0, 2).into(), ..four }).hash);
-        assert_ne!(table.name(&six).hash, table.name(&Flow { peer: address("2001:db8::2"), ..six }).hash);
-        assert_ne!(table.name(&six).hash, table.name(&Flow { peer: address("2001:db9::1"), ..six }).hash);
+        assert_ne!(
+            table.name(&four).hash,
+            table.name(&Flow { peer: Ipv4Addr::new(10, 0, 0, 2).into(), ..four }).hash
+        );
+        assert_ne!(
+            table.name(&six).hash,
+            table.name(&Flow { peer: address("2001:db8::2"), ..six }).hash
+        );
+        assert_ne!(
+            table.name(&six).hash,
+            table.name(&Flow { peer: address("2001:db9::1"), ..six }).hash
+        );
         assert_ne!(table.name(&six).hash, table.name(&Flow { local: Local(2), ..six }).hash);
         for flow in [four, six] {
             let hash = table.name(&flow).hash;
@@ -431,6 +459,9 @@ mod tests {
         ];
         assert_eq!(HashSet::from(all).len(), all.len());
         // The number of our address does not: who starts again gives others, and names the same ends.
-        assert_eq!(ends("2001:db8::1", 1, "2001:db8::2", 25, 2), ends("2001:db8::1", 1, "2001:db8::2", 25, 1));
+        assert_eq!(
+            ends("2001:db8::1", 1, "2001:db8::2", 25, 2),
+            ends("2001:db8::1", 1, "2001:db8::2", 25, 1)
+        );
     }
 }

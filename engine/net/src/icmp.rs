@@ -74,7 +74,12 @@ impl Icmp {
     }
 
     /// An ICMP message came for us. Errors about a segment of ours are handed back.
-    pub(crate) fn arrived(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) -> Option<Report> {
+    pub(crate) fn arrived(
+        &mut self,
+        link: &mut Link,
+        now: Instant,
+        received: &Received<'_>,
+    ) -> Option<Report> {
         if !Sum::of(received.payload).is_valid() {
             link.counters.count(Counter::DroppedChecksum);
             return None;
@@ -89,11 +94,16 @@ impl Icmp {
             Icmpv4Message::DstUnreachable if code == 4 => {
                 let [_, _, _, _, _, _, high, low] = *received.payload.first_chunk()?;
                 // A router older than RFC 1191 does not say what would have fitted: then the least that everybody takes.
-                let mss = u16::from_be_bytes([high, low]).saturating_sub((ipv4::IPV4_BYTES + TCP_BYTES) as u16);
+                let mss = u16::from_be_bytes([high, low])
+                    .saturating_sub((ipv4::IPV4_BYTES + TCP_BYTES) as u16);
                 return report(link, received, Trouble::TooBig { mss });
             }
-            Icmpv4Message::DstUnreachable if code == 2 || code == 3 => return report(link, received, Trouble::Refused),
-            Icmpv4Message::DstUnreachable | Icmpv4Message::TimeExceeded | Icmpv4Message::ParamProblem => {
+            Icmpv4Message::DstUnreachable if code == 2 || code == 3 => {
+                return report(link, received, Trouble::Refused);
+            }
+            Icmpv4Message::DstUnreachable
+            | Icmpv4Message::TimeExceeded
+            | Icmpv4Message::ParamProblem => {
                 return report(link, received, Trouble::Unreachable);
             }
             _ => {}
@@ -102,7 +112,13 @@ impl Icmp {
     }
 
     /// Tells the sender of a packet what is wrong with it, if it may be told.
-    pub(crate) fn complain(&mut self, link: &mut Link, now: Instant, received: &Received<'_>, what: Complaint) {
+    pub(crate) fn complain(
+        &mut self,
+        link: &mut Link,
+        now: Instant,
+        received: &Received<'_>,
+        what: Complaint,
+    ) {
         let Some(source) = received.source.to_v4() else { return };
         let about_error = received.protocol == PROTOCOL_ICMP
             && !received.payload.first().is_some_and(|kind| *kind == ECHO_REQUEST || *kind == 0);
@@ -142,7 +158,9 @@ impl Icmp {
         }
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
             bytes.copy_from_slice(received.payload);
-            let Some(header) = bytes.first_chunk_mut::<4>() else { unreachable!("an echo that has a header") };
+            let Some(header) = bytes.first_chunk_mut::<4>() else {
+                unreachable!("an echo that has a header")
+            };
             *header = [0; 4];
         });
         link.counters.add(Counter::EchoesAnswered, u64::from(sent));
@@ -157,15 +175,19 @@ fn answer(
     payload_bytes: usize,
     write: impl FnOnce(&mut [u8]),
 ) -> bool {
-    let Some(hardware) = link.hardware_to_answer(now, received.source, received.ethernet.source) else {
+    let Some(hardware) = link.hardware_to_answer(now, received.source, received.ethernet.source)
+    else {
         link.counters.count(Counter::DroppedNoRoute);
         return false;
     };
-    let packet = Packet::new(received.destination, received.source, PROTOCOL_ICMP, payload_bytes).by(hardware);
+    let packet = Packet::new(received.destination, received.source, PROTOCOL_ICMP, payload_bytes)
+        .by(hardware);
     let write = |bytes: &mut [u8]| {
         write(bytes);
         let field = Sum::of(bytes).field();
-        let Some([_, _, high, low]) = bytes.first_chunk_mut() else { unreachable!("a message without its header") };
+        let Some([_, _, high, low]) = bytes.first_chunk_mut() else {
+            unreachable!("a message without its header")
+        };
         [*high, *low] = field;
     };
     link.send(now, &packet, write).is_ok()

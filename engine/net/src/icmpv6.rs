@@ -76,26 +76,35 @@ impl Icmpv6 {
     }
 
     /// An ICMPv6 message came for us, or for a group of ours.
-    pub(crate) fn arrived(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) -> Icmpv6News {
+    pub(crate) fn arrived(
+        &mut self,
+        link: &mut Link,
+        now: Instant,
+        received: &Received<'_>,
+    ) -> Icmpv6News {
         let length = received.payload.len() as u16;
-        let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_ICMPV6, length);
+        let sum =
+            Sum::pseudo_header(received.source, received.destination, PROTOCOL_ICMPV6, length);
         if !sum.and(received.payload).is_valid() {
             link.counters.count(Counter::DroppedChecksum);
             return Icmpv6News::Nothing;
         }
-        let Some(&[kind, code, _, _, a, b, c, d]) = received.payload.first_chunk::<ERROR_BYTES>() else {
+        let Some(&[kind, code, _, _, a, b, c, d]) = received.payload.first_chunk::<ERROR_BYTES>()
+        else {
             link.counters.count(Counter::DroppedMalformed);
             return Icmpv6News::Nothing;
         };
         let trouble = match Icmpv6Message::from(kind) {
             Icmpv6Message::PktTooBig => {
-                let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(u16::MAX).max(MTU_MIN);
+                let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d]))
+                    .unwrap_or(u16::MAX)
+                    .max(MTU_MIN);
                 Trouble::TooBig { mss: mtu - HEADERS_IPV6 }
             }
             Icmpv6Message::DstUnreachable if code == 4 => Trouble::Refused,
-            Icmpv6Message::DstUnreachable | Icmpv6Message::TimeExceeded | Icmpv6Message::ParamProblem => {
-                Trouble::Unreachable
-            }
+            Icmpv6Message::DstUnreachable
+            | Icmpv6Message::TimeExceeded
+            | Icmpv6Message::ParamProblem => Trouble::Unreachable,
             Icmpv6Message::EchoRequest if code == 0 => {
                 self.answer_echo(link, now, received);
                 return Icmpv6News::Nothing;
@@ -106,8 +115,9 @@ impl Icmpv6 {
             }
             message if message.is_ndisc() => {
                 let claimed = link.ndp_arrived(now, received);
-                return claimed
-                    .map_or(Icmpv6News::Nothing, |(address, claim)| Icmpv6News::Neighbour { address, claim });
+                return claimed.map_or(Icmpv6News::Nothing, |(address, claim)| {
+                    Icmpv6News::Neighbour { address, claim }
+                });
             }
             _ => return Icmpv6News::Nothing,
         };
@@ -115,9 +125,17 @@ impl Icmpv6 {
     }
 
     /// Tells the sender of a packet what is wrong with it, if it may be told.
-    pub(crate) fn complain(&mut self, link: &mut Link, now: Instant, received: &Received<'_>, what: Complaint) {
-        let is_for_group = received.meant != Meant::Us || ethernet::is_group(received.ethernet.destination);
-        let concerns_groups = matches!(what, Complaint::Problem(Problem { concerns_groups: true, .. }));
+    pub(crate) fn complain(
+        &mut self,
+        link: &mut Link,
+        now: Instant,
+        received: &Received<'_>,
+        what: Complaint,
+    ) {
+        let is_for_group =
+            received.meant != Meant::Us || ethernet::is_group(received.ethernet.destination);
+        let concerns_groups =
+            matches!(what, Complaint::Problem(Problem { concerns_groups: true, .. }));
         let may = (!is_for_group || concerns_groups)
             && received.begins_datagram
             && ipv6::is_unicast(received.source.to_v6())
@@ -157,7 +175,9 @@ impl Icmpv6 {
         }
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
             bytes.copy_from_slice(received.payload);
-            let Some(header) = bytes.first_chunk_mut::<4>() else { unreachable!("an echo that has a header") };
+            let Some(header) = bytes.first_chunk_mut::<4>() else {
+                unreachable!("an echo that has a header")
+            };
             *header = [ECHO_REPLY, 0, 0, 0];
         });
         link.counters.add(Counter::EchoesAnswered, u64::from(sent));
@@ -211,7 +231,9 @@ fn answer(
 pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
     let sum = Sum::pseudo_header(source, destination, PROTOCOL_ICMPV6, message.len() as u16);
     let field = sum.and(message).field();
-    let Some([_, _, high, low]) = message.first_chunk_mut() else { unreachable!("a message without its header") };
+    let Some([_, _, high, low]) = message.first_chunk_mut() else {
+        unreachable!("a message without its header")
+    };
     [*high, *low] = field;
 }
 

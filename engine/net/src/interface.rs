@@ -97,8 +97,14 @@ mod tests {
     #[test]
     fn what_is_on_the_link_is_reached_directly_and_all_else_through_the_gateway() {
         let interface = interface(24);
-        assert_eq!(interface.next_hop(Ipv4Addr::new(10, 0, 0, 77)), Some(Ipv4Addr::new(10, 0, 0, 77)));
-        assert_eq!(interface.next_hop(Ipv4Addr::new(10, 0, 1, 77)), Some(Ipv4Addr::new(10, 0, 0, 1)));
+        assert_eq!(
+            interface.next_hop(Ipv4Addr::new(10, 0, 0, 77)),
+            Some(Ipv4Addr::new(10, 0, 0, 77))
+        );
+        assert_eq!(
+            interface.next_hop(Ipv4Addr::new(10, 0, 1, 77)),
+            Some(Ipv4Addr::new(10, 0, 0, 1))
+        );
     }
 
     #[test]

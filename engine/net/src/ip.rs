@@ -26,7 +26,10 @@ impl Ip {
     #[inline]
     pub(crate) const fn v6(address: Ipv6Addr) -> Ip {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = address.octets();
-        Ip { high: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), low: u64::from_ne_bytes([i, j, k, l, m, n, o, p]) }
+        Ip {
+            high: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            low: u64::from_ne_bytes([i, j, k, l, m, n, o, p]),
+        }
     }
 
     /// Its two words, for sums and hashes.
@@ -112,15 +115,26 @@ mod tests {
 
     #[test]
     fn both_families_come_out_as_they_went_in() {
-        for text in ["0.0.0.0", "10.0.0.2", "255.255.255.255", "::", "::1", "2001:db8::1", "::fffe:10.0.0.2", "ff02::1"]
-        {
+        for text in [
+            "0.0.0.0",
+            "10.0.0.2",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "2001:db8::1",
+            "::fffe:10.0.0.2",
+            "ff02::1",
+        ] {
             let address: IpAddr = text.parse().unwrap();
             let ip = Ip::from(address);
             assert_eq!(IpAddr::from(ip), address);
             assert_eq!(ip.is_ipv4(), address.is_ipv4());
             assert_eq!(ip.to_v4().is_some(), address.is_ipv4());
         }
-        assert_eq!(Ip::v4(Ipv4Addr::new(10, 0, 0, 2)).to_v6(), Ipv4Addr::new(10, 0, 0, 2).to_ipv6_mapped());
+        assert_eq!(
+            Ip::v4(Ipv4Addr::new(10, 0, 0, 2)).to_v6(),
+            Ipv4Addr::new(10, 0, 0, 2).to_ipv6_mapped()
+        );
         assert_ne!(Ip::v4(Ipv4Addr::UNSPECIFIED), Ip::v6(Ipv6Addr::UNSPECIFIED));
     }
 }

@@ -61,7 +61,9 @@ impl Header {
         // The length of nearly all headers is known when this is compiled, which makes their sum short.
         let mut sum = Sum::of(fixed);
         if usize::from(header.header_bytes) > IPV4_BYTES {
-            let options = packet.get(IPV4_BYTES..usize::from(header.header_bytes)).ok_or(Broken::Malformed)?;
+            let options = packet
+                .get(IPV4_BYTES..usize::from(header.header_bytes))
+                .ok_or(Broken::Malformed)?;
             sum = sum.and(options);
         }
         if sum.is_valid() { Ok(header) } else { Err(Broken::Checksum) }
@@ -72,17 +74,44 @@ impl Header {
     pub(crate) fn parse_quoted(packet: &[u8]) -> Result<Header, Broken> {
         let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Broken::Malformed)?;
         let header = Header::read(fixed)?;
-        if usize::from(header.header_bytes) > packet.len() { Err(Broken::Malformed) } else { Ok(header) }
+        if usize::from(header.header_bytes) > packet.len() {
+            Err(Broken::Malformed)
+        } else {
+            Ok(header)
+        }
     }
 
     #[inline]
     fn read(bytes: &[u8; IPV4_BYTES]) -> Result<Header, Broken> {
-        let [version_and_length, service, t0, t1, i0, i1, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] =
-            *bytes;
+        let [
+            version_and_length,
+            service,
+            t0,
+            t1,
+            i0,
+            i1,
+            f0,
+            f1,
+            _,
+            protocol,
+            _,
+            _,
+            s0,
+            s1,
+            s2,
+            s3,
+            d0,
+            d1,
+            d2,
+            d3,
+        ] = *bytes;
         let header_bytes = u16::from(version_and_length & 0x0f) * 4;
         let total_bytes = u16::from_be_bytes([t0, t1]);
         let flags = u16::from_be_bytes([f0, f1]);
-        if version_and_length >> 4 != 4 || header_bytes < IPV4_BYTES as u16 || header_bytes > total_bytes {
+        if version_and_length >> 4 != 4
+            || header_bytes < IPV4_BYTES as u16
+            || header_bytes > total_bytes
+        {
             return Err(Broken::Malformed);
         }
         Ok(Header {
@@ -107,12 +136,19 @@ impl Header {
     /// The payload of `packet`, which this header was read from.
     #[inline]
     pub(crate) fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
-        packet.get(usize::from(self.header_bytes)..usize::from(self.total_bytes)).unwrap_or_default()
+        packet
+            .get(usize::from(self.header_bytes)..usize::from(self.total_bytes))
+            .unwrap_or_default()
     }
 }
 
 /// The header of a packet that we send: `payload_bytes` of `protocol`.
-pub(crate) fn header(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, payload_bytes: usize) -> [u8; IPV4_BYTES] {
+pub(crate) fn header(
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    protocol: u8,
+    payload_bytes: usize,
+) -> [u8; IPV4_BYTES] {
     let total = u16::try_from(IPV4_BYTES + payload_bytes).unwrap_or(u16::MAX);
     let mut bytes = [0; IPV4_BYTES];
     let mut view = Ipv4Packet::new_unchecked(&mut bytes);

@@ -73,8 +73,13 @@ pub(crate) fn header(
 ) -> [u8; IPV6_BYTES] {
     let mut bytes = [0; IPV6_BYTES];
     let payload_len = payload_bytes.min(usize::from(u16::MAX));
-    let repr =
-        Ipv6Repr { src_addr: source, dst_addr: destination, next_header: protocol.into(), payload_len, hop_limit };
+    let repr = Ipv6Repr {
+        src_addr: source,
+        dst_addr: destination,
+        next_header: protocol.into(),
+        payload_len,
+        hop_limit,
+    };
     repr.emit(&mut Ipv6Packet::new_unchecked(&mut bytes));
     bytes
 }

@@ -61,7 +61,10 @@ mod template;
 mod tests;
 mod udp;
 
-pub use config::{Addressing, CORES_MAX, Config, Cores, IPV6_FIXED_MAX, Ipv6Address, Ipv6Addressing, Limits, Service};
+pub use config::{
+    Addressing, CORES_MAX, Config, Cores, IPV6_FIXED_MAX, Ipv6Address, Ipv6Addressing, Limits,
+    Service,
+};
 pub use cores::{Arrived, NetMessage, Route};
 pub use counters::{Counter, Counters};
 pub use event::{ConnectionId, EVENTS_MAX, Event, Events, Place};

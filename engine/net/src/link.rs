@@ -53,12 +53,19 @@ pub(crate) struct Link {
 
 impl Link {
     /// `key`: for what nobody outside may guess. `is_first`: whether we speak for the machine.
-    pub(crate) fn new(card: &Card, addressing: &Ipv6Addressing, is_first: bool, key: Random) -> Link {
+    pub(crate) fn new(
+        card: &Card,
+        addressing: &Ipv6Addressing,
+        is_first: bool,
+        key: Random,
+    ) -> Link {
         Link {
             interface: Interface { hardware: card.address, mtu: card.mtu, address: None },
             neighbours: Kept::new(Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu))),
             ndp: Kept::new(Ndp::new(card, addressing, key)),
-            outbox: Outbox::with_capacity(OUTBOX_BYTES.max(4 * (ETHERNET_BYTES + usize::from(card.mtu)))),
+            outbox: Outbox::with_capacity(
+                OUTBOX_BYTES.max(4 * (ETHERNET_BYTES + usize::from(card.mtu))),
+            ),
             counters: Counters::new(),
             defended_at: None,
             is_first,
@@ -82,7 +89,11 @@ impl Link {
 
     /// The address of ours that has this number; `None` when it is ours no longer.
     pub(crate) fn own_address(&self, local: Local) -> Option<Ip> {
-        if local.is_ipv4() { self.interface.address.map(|own| own.address.into()) } else { self.ndp.own_address(local) }
+        if local.is_ipv4() {
+            self.interface.address.map(|own| own.address.into())
+        } else {
+            self.ndp.own_address(local)
+        }
     }
 
     /// The address of ours that speaks to `destination`.
@@ -98,7 +109,10 @@ impl Link {
     pub(crate) fn is_stranger(&self, address: Ip) -> bool {
         match address.to_v4() {
             Some(address) => self.interface.meant(address) == Meant::Others,
-            None => self.ndp.meant(address.to_v6()).0 == Meant::Others && ipv6::is_unicast(address.to_v6()),
+            None => {
+                self.ndp.meant(address.to_v6()).0 == Meant::Others
+                    && ipv6::is_unicast(address.to_v6())
+            }
         }
     }
 
@@ -136,7 +150,12 @@ impl Link {
     /// Where to send the answer to a frame that came from `source` at `came_from`: to whom the route names, or back
     /// where it came from as long as nobody knows better. `None` if that is no card's address: the
     /// answer would go to a group, and [`BROADCAST`] stands for a neighbour that is not known yet.
-    pub(crate) fn hardware_to_answer(&mut self, now: Instant, source: Ip, came_from: Ethernet) -> Option<Ethernet> {
+    pub(crate) fn hardware_to_answer(
+        &mut self,
+        now: Instant,
+        source: Ip,
+        came_from: Ethernet,
+    ) -> Option<Ethernet> {
         let known = match source.to_v4() {
             Some(source) => self.neighbours.lookup(now, self.interface.next_hop(source)?),
             None if !self.ndp.has_way_to(source.to_v6()) => return None,
@@ -183,10 +202,18 @@ impl Link {
     /// Sends an IP packet with a payload that `write` fills in.
     ///
     /// Errors: [`Unsent`]. A packet that waits for its neighbour is as good as sent.
-    pub(crate) fn send(&mut self, now: Instant, packet: &Packet, write: impl FnOnce(&mut [u8])) -> Result<(), Unsent> {
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Unsent> {
         let destination = packet.destination.to_v4();
-        let (header_bytes, mtu) =
-            if destination.is_some() { (IPV4_BYTES, self.interface.mtu) } else { (IPV6_BYTES, self.ndp.mtu()) };
+        let (header_bytes, mtu) = if destination.is_some() {
+            (IPV4_BYTES, self.interface.mtu)
+        } else {
+            (IPV6_BYTES, self.ndp.mtu())
+        };
         let total = header_bytes + packet.payload_bytes;
         if total > usize::from(mtu) {
             return Err(Unsent::TooLong);
@@ -200,8 +227,11 @@ impl Link {
             return Err(Unsent::Full);
         };
         let kind = if destination.is_some() { TYPE_IPV4 } else { TYPE_IPV6 };
-        let header =
-            ethernet::Header { destination: hardware.unwrap_or(BROADCAST), source: self.interface.hardware, kind };
+        let header = ethernet::Header {
+            destination: hardware.unwrap_or(BROADCAST),
+            source: self.interface.hardware,
+            kind,
+        };
         let Some((ethernet, rest)) = frame.split_first_chunk_mut() else {
             unreachable!("the room is as long as was asked for")
         };
@@ -211,7 +241,12 @@ impl Link {
         };
         match (packet.source.to_v4(), destination) {
             (Some(source), Some(destination)) => {
-                ip.copy_from_slice(&ipv4::header(source, destination, packet.protocol, packet.payload_bytes));
+                ip.copy_from_slice(&ipv4::header(
+                    source,
+                    destination,
+                    packet.protocol,
+                    packet.payload_bytes,
+                ));
             }
             _ => ip.copy_from_slice(&ipv6::header(
                 packet.source.to_v6(),
@@ -232,8 +267,12 @@ impl Link {
     /// Where a packet to `destination` goes; `None` when the neighbour is being asked for.
     fn way_to(&mut self, now: Instant, destination: Ip) -> Result<Option<Ethernet>, Unsent> {
         match destination.to_v4() {
-            Some(destination) if self.interface.meant(destination) == Meant::Everybody => return Ok(Some(BROADCAST)),
-            None if destination.to_v6().is_multicast() => return Ok(Some(ethernet::of_group(destination.to_v6()))),
+            Some(destination) if self.interface.meant(destination) == Meant::Everybody => {
+                return Ok(Some(BROADCAST));
+            }
+            None if destination.to_v6().is_multicast() => {
+                return Ok(Some(ethernet::of_group(destination.to_v6())));
+            }
             _ => {}
         }
         if self.has_way_to(destination) {
@@ -257,7 +296,8 @@ impl Link {
     /// Sends what waits in the outbox; false when the card has no room for more.
     pub(crate) fn output(&mut self, machine: &mut impl Machine) -> bool {
         while let Some(frame) = self.outbox.front() {
-            let outgoing = Outgoing { head: frame, payload: &[], checksum: None, segment_bytes: None };
+            let outgoing =
+                Outgoing { head: frame, payload: &[], checksum: None, segment_bytes: None };
             match machine.transmit(&outgoing) {
                 Ok(()) => {
                     self.counters.count(Counter::FramesOut);
@@ -276,7 +316,13 @@ impl Link {
     }
 }
 
-fn hold(interface: &Interface, neighbours: &mut Neighbours, ndp: &mut Ndp, destination: Ip, frame: &[u8]) {
+fn hold(
+    interface: &Interface,
+    neighbours: &mut Neighbours,
+    ndp: &mut Ndp,
+    destination: Ip,
+    frame: &[u8],
+) {
     match destination.to_v4() {
         Some(destination) => {
             if let Some(next_hop) = interface.next_hop(destination) {
@@ -299,7 +345,9 @@ pub(crate) fn release_held<A: Copy + PartialEq>(
         match outbox.reserve(frame.len()) {
             Some(room) => {
                 room.copy_from_slice(&frame);
-                let Some(destination) = room.first_chunk_mut() else { unreachable!("a frame without its header") };
+                let Some(destination) = room.first_chunk_mut() else {
+                    unreachable!("a frame without its header")
+                };
                 *destination = hardware.0;
             }
             None => counters.count(Counter::DroppedOut),

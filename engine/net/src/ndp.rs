@@ -119,7 +119,11 @@ impl Ndp {
             networks: Networks::default(),
             name_servers: NameServers::default(),
             listening: Listening::new(),
-            parameters: Parameters { hop_limit: ipv6::HOP_LIMIT, mtu: card.mtu, retransmit: RETRANSMIT },
+            parameters: Parameters {
+                hop_limit: ipv6::HOP_LIMIT,
+                mtu: card.mtu,
+                retransmit: RETRANSMIT,
+            },
             solicit_at: Instant::NEVER,
             solicit_wait: SOLICITATION_INTERVAL,
             next_due: Instant::NEVER,
@@ -130,7 +134,10 @@ impl Ndp {
     /// Begins to speak IPv6, if it is to be spoken. `secret`: of this machine and none else, and the same after each start,
     /// so that its addresses are (RFC 7217 §5).
     pub(crate) fn begin(&mut self, now: Instant, secret: &[u8; 16]) {
-        if self.addressing == Ipv6Addressing::None || self.link_mtu < ipv6::MTU_MIN || self.identifiers.is_some() {
+        if self.addressing == Ipv6Addressing::None
+            || self.link_mtu < ipv6::MTU_MIN
+            || self.identifiers.is_some()
+        {
             return;
         }
         self.identifiers = Some(Identifiers::new(secret, self.hardware));
@@ -139,7 +146,15 @@ impl Ndp {
         if let Ipv6Addressing::Static { addresses, gateway } = self.addressing {
             for Ipv6Address { address, prefix_bits } in addresses.into_iter().flatten() {
                 let nonce = self.random.next();
-                self.own.add(now, address, prefix_bits, Origin::Fixed, 0, nonce, (Instant::NEVER, Instant::NEVER));
+                self.own.add(
+                    now,
+                    address,
+                    prefix_bits,
+                    Origin::Fixed,
+                    0,
+                    nonce,
+                    (Instant::NEVER, Instant::NEVER),
+                );
                 self.networks.advertised(address, prefix_bits, Instant::NEVER);
             }
             if let Some(gateway) = gateway {
@@ -178,9 +193,12 @@ impl Ndp {
     /// Takes over what the first core knows.
     pub(crate) fn learn(&mut self, knowledge: Knowledge) {
         let Knowledge { own, routers, networks, parameters, reachable } = knowledge;
-        let lost = |before: &own::Own| own.find(before.address).is_none_or(|now| now.local != before.local);
+        let lost = |before: &own::Own| {
+            own.find(before.address).is_none_or(|now| now.local != before.local)
+        };
         self.news.lost |= self.own.assigned().any(lost);
-        (self.own, self.routers, self.networks, self.parameters) = (own, routers, networks, parameters);
+        (self.own, self.routers, self.networks, self.parameters) =
+            (own, routers, networks, parameters);
         self.cache.reachable = reachable;
         self.revise();
         self.look_ahead();
@@ -197,7 +215,9 @@ impl Ndp {
 
     /// Our addresses, as far as they are surely ours.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = Ipv6Address> {
-        self.own.assigned().map(|own| Ipv6Address { address: own.address, prefix_bits: own.prefix_bits })
+        self.own
+            .assigned()
+            .map(|own| Ipv6Address { address: own.address, prefix_bits: own.prefix_bits })
     }
 
     /// The router that everything outside goes through, if there is one.
@@ -220,12 +240,17 @@ impl Ndp {
         if let Some(own) = self.own.assigned().find(|own| own.address == destination) {
             return (Meant::Us, own.local);
         }
-        let is_ours = destination == ipv6::ALL_NODES || self.own.groups().any(|group| group == destination);
+        let is_ours =
+            destination == ipv6::ALL_NODES || self.own.groups().any(|group| group == destination);
         (if is_ours { Meant::Everybody } else { Meant::Others }, Local::IPV4)
     }
 
     /// The address of ours that speaks to `destination` (RFC 6724 §5, as far as there is a choice).
-    pub(crate) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<(Local, Ipv6Addr)> {
+    pub(crate) fn source_for(
+        &self,
+        now: Instant,
+        destination: Ipv6Addr,
+    ) -> Option<(Local, Ipv6Addr)> {
         self.own.source_for(now, destination).map(|own| (own.local, own.address))
     }
 
@@ -295,7 +320,15 @@ impl Ndp {
         let Some(identifiers) = &self.identifiers else { return };
         let (address, attempt) = identifiers.address(prefix, attempt);
         let nonce = self.random.next();
-        self.own.add(now, address, ipv6::NETWORK_BITS, origin, attempt, nonce, (preferred_until, valid_until));
+        self.own.add(
+            now,
+            address,
+            ipv6::NETWORK_BITS,
+            origin,
+            attempt,
+            nonce,
+            (preferred_until, valid_until),
+        );
     }
 
     /// Another machine uses `address`, which we were about to take: another one is tried, if there is one to be tried.

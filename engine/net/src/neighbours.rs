@@ -67,7 +67,11 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     /// `frame_bytes`: the longest frame that may have to wait.
     pub(crate) fn new(frame_bytes: usize) -> Neighbours {
-        Neighbours { entries: Vec::with_capacity(NEIGHBOURS_MAX), held: Held::new(frame_bytes), next_ask: NEVER }
+        Neighbours {
+            entries: Vec::with_capacity(NEIGHBOURS_MAX),
+            held: Held::new(frame_bytes),
+            next_ask: NEVER,
+        }
     }
 
     /// Where `address` is, if known; an answer that has grown old is still given, and a new one asked for.
@@ -88,14 +92,22 @@ impl Neighbours {
         {
             return;
         }
-        self.entries.push(Neighbour { address, hardware: None, confirmed_at: now, asked: 0, ask_at: now });
+        self.entries.push(Neighbour {
+            address,
+            hardware: None,
+            confirmed_at: now,
+            asked: 0,
+            ask_at: now,
+        });
         self.next_ask = self.next_ask.min(now);
     }
 
     /// Doubts what is known of `address`, because packets to it seem to get lost: asks again, as soon as allowed.
     pub(crate) fn doubt(&mut self, now: Instant, address: Ipv4Addr) {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address);
-        let Some(neighbour) = neighbour.filter(|neighbour| neighbour.ask_at == NEVER) else { return };
+        let Some(neighbour) = neighbour.filter(|neighbour| neighbour.ask_at == NEVER) else {
+            return;
+        };
         neighbour.ask_at = now.max(neighbour.confirmed_at + ASK_AGAIN);
         self.next_ask = self.next_ask.min(neighbour.ask_at);
     }
@@ -109,7 +121,9 @@ impl Neighbours {
         how: Told,
         pinned: Option<Ipv4Addr>,
     ) -> bool {
-        if let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) {
+        if let Some(neighbour) =
+            self.entries.iter_mut().find(|neighbour| neighbour.address == address)
+        {
             let same = neighbour.hardware == Some(hardware);
             let locked = neighbour.asked == 0 && now.since(neighbour.confirmed_at) < LOCK_TIME;
             if !same && locked && neighbour.hardware.is_some() {
@@ -125,7 +139,13 @@ impl Neighbours {
             return false;
         }
         let hardware = Some(hardware);
-        self.entries.push(Neighbour { address, hardware, confirmed_at: now, asked: 0, ask_at: NEVER });
+        self.entries.push(Neighbour {
+            address,
+            hardware,
+            confirmed_at: now,
+            asked: 0,
+            ask_at: NEVER,
+        });
         true
     }
 
@@ -133,10 +153,13 @@ impl Neighbours {
     pub(crate) fn next_question(&mut self, now: Instant) -> Option<Question> {
         while self.next_ask <= now {
             let Some(at) = self.entries.iter().position(|neighbour| neighbour.ask_at <= now) else {
-                self.next_ask = self.entries.iter().map(|neighbour| neighbour.ask_at).min().unwrap_or(NEVER);
+                self.next_ask =
+                    self.entries.iter().map(|neighbour| neighbour.ask_at).min().unwrap_or(NEVER);
                 break;
             };
-            let Some(neighbour) = self.entries.get_mut(at) else { unreachable!("a neighbour that was just found") };
+            let Some(neighbour) = self.entries.get_mut(at) else {
+                unreachable!("a neighbour that was just found")
+            };
             if neighbour.asked < ASKS_MAX {
                 // Who answered before is asked alone first, and everybody is asked before he is given up.
                 let hardware = neighbour.hardware.filter(|_| neighbour.asked + 1 < ASKS_MAX);
@@ -169,11 +192,14 @@ impl Neighbours {
         }
         let held = &self.held;
         let may_go = |neighbour: &Neighbour| {
-            let precious = now.since(neighbour.confirmed_at) < FRESH || held.is_awaited(neighbour.address);
+            let precious =
+                now.since(neighbour.confirmed_at) < FRESH || held.is_awaited(neighbour.address);
             Some(neighbour.address) != pinned && (newcomer == Told::Otherwise || !precious)
         };
         let candidates = self.entries.iter().enumerate().filter(|(_, neighbour)| may_go(neighbour));
-        let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.confirmed_at) else { return false };
+        let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.confirmed_at) else {
+            return false;
+        };
         let gone = self.entries.swap_remove(at);
         self.held.drop_all(gone.address);
         true

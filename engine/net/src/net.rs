@@ -127,8 +127,11 @@ impl Net {
 
     /// The name servers that DHCP and routers have named, best first.
     pub fn name_servers(&self) -> impl Iterator<Item = IpAddr> {
-        let leased =
-            self.dhcp.as_ref().and_then(Dhcp::lease).map_or(&[] as &[_], |lease| lease.name_servers.as_slice());
+        let leased = self
+            .dhcp
+            .as_ref()
+            .and_then(Dhcp::lease)
+            .map_or(&[] as &[_], |lease| lease.name_servers.as_slice());
         leased.iter().copied().map(IpAddr::V4).chain(self.link.ndp.name_servers().map(IpAddr::V6))
     }
 
@@ -186,7 +189,12 @@ impl Net {
     /// Queues bytes without copying them.
     ///
     /// Errors: the piece itself when there is no room for it; [`Event::SendRoom`] follows if the connection lives.
-    pub fn send_piece(&mut self, now: Instant, connection: ConnectionId, piece: Piece) -> Result<(), Piece> {
+    pub fn send_piece(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        piece: Piece,
+    ) -> Result<(), Piece> {
         self.tcp.send_piece(now, connection, piece)
     }
 
@@ -293,7 +301,13 @@ impl Net {
     /// Sends a datagram from `port`.
     ///
     /// Errors: [`Unsent`] says why not. Without an error it may still be lost, like any datagram.
-    pub fn send_datagram(&mut self, now: Instant, port: u16, to: SocketAddr, bytes: &[u8]) -> Result<(), Unsent> {
+    pub fn send_datagram(
+        &mut self,
+        now: Instant,
+        port: u16,
+        to: SocketAddr,
+        bytes: &[u8],
+    ) -> Result<(), Unsent> {
         let (_, own) = self.link.source_for(now, to.ip().into()).ok_or(Unsent::NoRoute)?;
         let from = SocketAddr::new(own.into(), port);
         udp::send(&mut self.link, now, from, to, bytes.len(), |room| room.copy_from_slice(bytes))
@@ -308,7 +322,9 @@ impl Net {
                 None => unreachable!("a datagram that is asked for too late"),
             },
         };
-        let Some(bytes) = bytes.get(range.clone()) else { unreachable!("a datagram of another frame") };
+        let Some(bytes) = bytes.get(range.clone()) else {
+            unreachable!("a datagram of another frame")
+        };
         bytes
     }
 
@@ -325,7 +341,9 @@ impl Net {
         }
         // The first core tells, for all.
         self.address_news = self.cores().is_first();
-        if before.is_some_and(|before| address.is_none_or(|address| address.address != before.address)) {
+        if before
+            .is_some_and(|before| address.is_none_or(|address| address.address != before.address))
+        {
             self.tcp.address_lost();
         }
     }
@@ -345,7 +363,9 @@ impl Net {
                 assert!(told.is_ok(), "there was room for them");
             }
         }
-        if self.address_news && events.push(Event::AddressChanged { address: self.address() }).is_ok() {
+        if self.address_news
+            && events.push(Event::AddressChanged { address: self.address() }).is_ok()
+        {
             self.address_news = false;
         }
     }

@@ -46,8 +46,11 @@ impl Outbox {
         let start = self.write;
         self.last = start;
         self.write += needed;
-        let frame = self.bytes.get_mut(start..start + needed).and_then(<[u8]>::split_first_chunk_mut);
-        let Some((place, frame)) = frame else { unreachable!("it was looked whether there is room") };
+        let frame =
+            self.bytes.get_mut(start..start + needed).and_then(<[u8]>::split_first_chunk_mut);
+        let Some((place, frame)) = frame else {
+            unreachable!("it was looked whether there is room")
+        };
         *place = count.to_ne_bytes();
         Some(frame)
     }
@@ -81,7 +84,9 @@ impl Outbox {
 
     fn frame_at(&self, start: usize) -> &[u8] {
         let (_, rest) = self.bytes.split_at(start);
-        let Some((count, rest)) = rest.split_first_chunk() else { unreachable!("a frame without its length") };
+        let Some((count, rest)) = rest.split_first_chunk() else {
+            unreachable!("a frame without its length")
+        };
         let Some(frame) = rest.get(..usize::from(u16::from_ne_bytes(*count))) else {
             unreachable!("a frame that ends behind the last byte")
         };

@@ -14,8 +14,8 @@ use core::fmt;
 use core::num::NonZeroU16;
 
 use machine::{
-    Card, ChecksumOffload, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing,
-    PIECES_MAX, Piece, TransmitError, UnixTime,
+    Card, ChecksumOffload, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant,
+    Machine, Outgoing, PIECES_MAX, Piece, TransmitError, UnixTime,
 };
 use sometimes::{buggify, sometimes};
 
@@ -47,7 +47,11 @@ pub struct Sending {
 impl Sending {
     /// For core `own` of a card with so many queues.
     pub fn new(own: CoreId, queues: u8) -> Sending {
-        Sending { parcels: Parcels::new(own, queues), for_others: VecDeque::new(), others_first: true }
+        Sending {
+            parcels: Parcels::new(own, queues),
+            for_others: VecDeque::new(),
+            others_first: true,
+        }
     }
 
     /// The machine of a core that has no queue; `None` for a core that has one.
@@ -73,7 +77,9 @@ impl Sending {
 
     /// A parcel of this core has been sent.
     pub fn came_home(&mut self, parcel: Box<Parcel>) {
-        let Some(parcels) = &mut self.parcels else { unreachable!("a core with a queue has no parcels") };
+        let Some(parcels) = &mut self.parcels else {
+            unreachable!("a core with a queue has no parcels")
+        };
         parcels.idle.push(parcel);
     }
 
@@ -96,7 +102,11 @@ impl Sending {
     }
 
     /// Sends what other cores want to be sent, as far as the card has room. `sent`: goes home.
-    pub fn transmit_for_others(&mut self, machine: &mut impl Machine, mut sent: impl FnMut(CoreId, Box<Parcel>)) {
+    pub fn transmit_for_others(
+        &mut self,
+        machine: &mut impl Machine,
+        mut sent: impl FnMut(CoreId, Box<Parcel>),
+    ) {
         while let Some((_, parcel)) = self.for_others.front_mut() {
             if !parcel.transmit(machine) {
                 sometimes!(ParcelWaits);

@@ -14,7 +14,11 @@ pub(crate) struct RateLimit {
 impl RateLimit {
     /// `per_second` times a second in the long run, `burst` times at once.
     pub(crate) fn new(per_second: u64, burst: u64) -> RateLimit {
-        RateLimit { interval: Micros(1_000_000 / per_second.max(1)), burst, spent_until: Instant::START }
+        RateLimit {
+            interval: Micros(1_000_000 / per_second.max(1)),
+            burst,
+            spent_until: Instant::START,
+        }
     }
 
     /// Whether it may be done now; if so, it counts as done.

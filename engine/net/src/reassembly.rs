@@ -92,22 +92,32 @@ impl Reassembly {
     pub(crate) fn new() -> Reassembly {
         Reassembly {
             datagrams: (0..DATAGRAMS_MAX).map(|_| None).collect(),
-            spare: (0..DATAGRAMS_MAX).map(|_| vec![0; DATAGRAM_BYTES_MAX].into_boxed_slice()).collect(),
+            spare: (0..DATAGRAMS_MAX)
+                .map(|_| vec![0; DATAGRAM_BYTES_MAX].into_boxed_slice())
+                .collect(),
             displaced: 0,
         }
     }
 
     /// A fragment came: `payload` is what follows its header.
-    pub(crate) fn fragment_arrived(&mut self, now: Instant, part: &Part, payload: &[u8]) -> Progress {
+    pub(crate) fn fragment_arrived(
+        &mut self,
+        now: Instant,
+        part: &Part,
+        payload: &[u8],
+    ) -> Progress {
         let start = usize::from(part.offset);
         let end = start + payload.len();
         // Only the last fragment may be no multiple of the unit, and none may be empty (it could repeat for ever).
-        let impossible = payload.is_empty() || (part.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
+        let impossible = payload.is_empty()
+            || (part.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
         if impossible || end > DATAGRAM_BYTES_MAX {
             return Progress::Failed;
         }
         let index = self.find_or_start(now, part.key);
-        let Some(Some(datagram)) = self.datagrams.get_mut(index) else { unreachable!("it was just found or started") };
+        let Some(Some(datagram)) = self.datagrams.get_mut(index) else {
+            unreachable!("it was just found or started")
+        };
         if datagram.refused {
             return Progress::Waiting;
         }
@@ -124,7 +134,11 @@ impl Reassembly {
     /// Takes a whole datagram out.
     pub(crate) fn take(&mut self, index: usize) -> Option<Whole> {
         let datagram = self.datagrams.get_mut(index)?.take()?;
-        Some(Whole { buffer: datagram.bytes, length: datagram.total_bytes?, begins_with: datagram.begins_with })
+        Some(Whole {
+            buffer: datagram.bytes,
+            length: datagram.total_bytes?,
+            begins_with: datagram.begins_with,
+        })
     }
 
     pub(crate) fn put_back(&mut self, buffer: Box<[u8]>) {
@@ -160,19 +174,26 @@ impl Reassembly {
     }
 
     fn find_or_start(&mut self, now: Instant, key: Key) -> usize {
-        let known = |slot: &Option<Datagram>| slot.as_ref().is_some_and(|datagram| datagram.key == key);
+        let known =
+            |slot: &Option<Datagram>| slot.as_ref().is_some_and(|datagram| datagram.key == key);
         if let Some(index) = self.datagrams.iter().position(known) {
             return index;
         }
-        let age = |slot: &Option<Datagram>| slot.as_ref().map_or(Instant::START, |datagram| datagram.expires_at);
-        let Some((index, slot)) = self.datagrams.iter_mut().enumerate().min_by_key(|(_, slot)| age(slot)) else {
+        let age = |slot: &Option<Datagram>| {
+            slot.as_ref().map_or(Instant::START, |datagram| datagram.expires_at)
+        };
+        let Some((index, slot)) =
+            self.datagrams.iter_mut().enumerate().min_by_key(|(_, slot)| age(slot))
+        else {
             unreachable!("there are places for datagrams")
         };
         if let Some(oldest) = slot.take() {
             self.displaced += u64::from(!oldest.refused);
             self.spare.push(oldest.bytes);
         }
-        let Some(bytes) = self.spare.pop() else { unreachable!("there is a buffer for each place") };
+        let Some(bytes) = self.spare.pop() else {
+            unreachable!("there is a buffer for each place")
+        };
         *slot = Some(Datagram {
             key,
             expires_at: now + LIFETIME,
@@ -210,7 +231,9 @@ impl Datagram {
             self.total_bytes = Some(end);
         }
         for unit in units {
-            let Some(word) = self.present.get_mut(unit / 64) else { unreachable!("a unit above the last one") };
+            let Some(word) = self.present.get_mut(unit / 64) else {
+                unreachable!("a unit above the last one")
+            };
             *word |= 1 << (unit % 64);
         }
         true

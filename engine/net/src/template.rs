@@ -55,7 +55,13 @@ pub(crate) struct Head {
 
 impl Template {
     /// `address`: ours, that `flow` names. `hop_limit`: of IPv6.
-    pub(crate) fn new(own: Ethernet, peer: Ethernet, address: Ip, flow: &Flow, hop_limit: u8) -> Template {
+    pub(crate) fn new(
+        own: Ethernet,
+        peer: Ethernet,
+        address: Ip,
+        flow: &Flow,
+        hop_limit: u8,
+    ) -> Template {
         let mut bytes = [0; TEMPLATE_BYTES];
         let is_ipv4 = flow.local.is_ipv4();
         let kind = if is_ipv4 { TYPE_IPV4 } else { TYPE_IPV6 };
@@ -68,7 +74,8 @@ impl Template {
             bytes[44..46].fill(0);
             ip_sum = Sum::of(&bytes[34..54]);
         } else {
-            let header = ipv6::header(address.to_v6(), flow.peer.to_v6(), PROTOCOL_TCP, hop_limit, 0);
+            let header =
+                ipv6::header(address.to_v6(), flow.peer.to_v6(), PROTOCOL_TCP, hop_limit, 0);
             bytes[..14].copy_from_slice(&ethernet);
             bytes[14..54].copy_from_slice(&header);
         }
@@ -81,12 +88,15 @@ impl Template {
     #[inline]
     pub(crate) fn peer(&self) -> Ethernet {
         let place = if self.local.is_ipv4() { &self.bytes[20..26] } else { &self.bytes[..6] };
-        let Some(octets) = place.first_chunk() else { unreachable!("an address that is cut short") };
+        let Some(octets) = place.first_chunk() else {
+            unreachable!("an address that is cut short")
+        };
         Ethernet(*octets)
     }
 
     pub(crate) fn set_peer(&mut self, peer: Ethernet) {
-        let place = if self.local.is_ipv4() { &mut self.bytes[20..26] } else { &mut self.bytes[..6] };
+        let place =
+            if self.local.is_ipv4() { &mut self.bytes[20..26] } else { &mut self.bytes[..6] };
         place.copy_from_slice(&peer.0);
     }
 
@@ -106,7 +116,8 @@ impl Template {
         // Of an IPv4 connection the peer's address and the ports lie side by side.
         let [.., p0, p1, p2, p3] = flow.peer.words()[1].to_ne_bytes();
         let ([l0, l1], [r0, r1]) = (flow.local_port.to_be_bytes(), flow.peer_port.to_be_bytes());
-        let is_so = self.bytes[50..58] == [p0, p1, p2, p3, l0, l1, r0, r1] && self.local == flow.local;
+        let is_so =
+            self.bytes[50..58] == [p0, p1, p2, p3, l0, l1, r0, r1] && self.local == flow.local;
         is_so && (self.local.is_ipv4() || self.flow() == *flow)
     }
 
@@ -141,7 +152,8 @@ impl Template {
             let ip_bytes = tcp_bytes + IPV4_BYTES as u16;
             bytes[36..38].copy_from_slice(&ip_bytes.to_be_bytes());
             bytes[35] = ecn;
-            bytes[44..46].copy_from_slice(&self.ip_sum.and_word(ip_bytes).and_word(u16::from(ecn)).field());
+            bytes[44..46]
+                .copy_from_slice(&self.ip_sum.and_word(ip_bytes).and_word(u16::from(ecn)).field());
         } else {
             bytes[15] |= ecn << 4;
             bytes[18..20].copy_from_slice(&tcp_bytes.to_be_bytes());
@@ -154,7 +166,11 @@ impl Template {
         let sum = self.tcp_sum.and_word(tcp_bytes);
         let header = bytes.get(TCP_AT..TEMPLATE_BYTES + options);
         let Some(header) = header else { unreachable!("more options than there is room for") };
-        let field = if offloads.checksum { sum.offload_field() } else { and_pieces(sum.and(header), pieces).field() };
+        let field = if offloads.checksum {
+            sum.offload_field()
+        } else {
+            and_pieces(sum.and(header), pieces).field()
+        };
         bytes[70..72].copy_from_slice(&field);
         head
     }
@@ -168,7 +184,11 @@ impl Template {
         let (Some(ipv4), Some(ipv6)) = (ipv4.first_chunk(), ipv6.first_chunk()) else {
             unreachable!("an address that is cut short")
         };
-        if self.local.is_ipv4() { Ip::v4(Ipv4Addr::from_octets(*ipv4)) } else { Ip::v6(Ipv6Addr::from_octets(*ipv6)) }
+        if self.local.is_ipv4() {
+            Ip::v4(Ipv4Addr::from_octets(*ipv4))
+        } else {
+            Ip::v6(Ipv6Addr::from_octets(*ipv6))
+        }
     }
 }
 

@@ -62,11 +62,16 @@ pub(crate) fn parse<'a>(received: &Received<'a>) -> Result<Datagram<'a>, Broken>
     let datagram = received.payload.get(..usize::from(packet.len())).ok_or(Broken::Malformed)?;
     // A field of zero says that the sender did not compute it, which IPv6 does not allow (RFC 8200 §8.1).
     let is_summed = packet.checksum() != 0 || !received.source.is_ipv4();
-    let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_UDP, packet.len()).and(datagram);
+    let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_UDP, packet.len())
+        .and(datagram);
     if !received.verified && is_summed && (packet.checksum() == 0 || !sum.is_valid()) {
         return Err(Broken::Checksum);
     }
-    Ok(Datagram { source_port: packet.src_port(), destination_port: packet.dst_port(), payload: packet.payload() })
+    Ok(Datagram {
+        source_port: packet.src_port(),
+        destination_port: packet.dst_port(),
+        payload: packet.payload(),
+    })
 }
 
 /// Sends `payload_bytes` from `source` to `destination`, filled in by `write`.

@@ -35,10 +35,17 @@ impl ArrivalNotes {
 
     /// Looks up the notes of deliveries that cannot be repeated: the recipient is done, or what was
     /// reported is marked. `waiting`: recipients that are not done.
-    pub(super) fn look_up(&mut self, entry: &Entry, waiting: u16, record: OutboxEntry, cx: &AttemptCx<'_, '_>) {
+    pub(super) fn look_up(
+        &mut self,
+        entry: &Entry,
+        waiting: u16,
+        record: OutboxEntry,
+        cx: &AttemptCx<'_, '_>,
+    ) {
         let (done, told) = (record.done(entry.packing()), record.reported(entry.packing()));
         let is_delay_told = u32::from(record.is_delay_reported());
-        let settled = u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
+        let settled =
+            u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
         let new = settled & !self.looked_for;
         if self.has_some() || new == 0 {
             return;
@@ -59,7 +66,8 @@ impl ArrivalNotes {
                 }
             }
         }
-        bits((new >> RECIPIENTS) as u16 & told).for_each(|bit| self.note(Deed::Report(bit), own, cx));
+        bits((new >> RECIPIENTS) as u16 & told)
+            .for_each(|bit| self.note(Deed::Report(bit), own, cx));
         if new >> (2 * RECIPIENTS) != 0 {
             self.note(Deed::Delay, own, cx);
         }
@@ -75,7 +83,9 @@ impl ArrivalNotes {
 
     /// Has the next note forgotten.
     pub(super) fn forget(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        let Some((account, origin)) = self.notes.last().copied() else { unreachable!("there is a note to forget") };
+        let Some((account, origin)) = self.notes.last().copied() else {
+            unreachable!("there is a note to forget")
+        };
         let continuation = cx.continuation(Point::Attempt);
         cx.parts.store.forget_arrival(account, origin, continuation)
     }

@@ -35,7 +35,9 @@ const ABOVE: [&str; 7] = [
 pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local: bool) -> bool {
     match top(header) {
         None => false,
-        Some(top) if top.is("Authentication-Results") => results(&top, hostname).any(|result| is_proof(result, sender)),
+        Some(top) if top.is("Authentication-Results") => {
+            results(&top, hostname).any(|result| is_proof(result, sender))
+        }
         Some(top) if top.is("Received") => names_a_login(top.value),
         // Only a message written in the webmail has neither field.
         Some(_) => is_local,
@@ -46,7 +48,8 @@ pub(super) fn is_authentic(header: &[u8], sender: &str, hostname: &str, is_local
 /// that domain. `None` if a trusted server vouches for the message (ARC).
 pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
     let top = top(header).filter(|top| top.is("Authentication-Results"))?;
-    let author = results(&top, hostname).find_map(|result| result.strip_prefix("dmarc=fail header.from="))?;
+    let author = results(&top, hostname)
+        .find_map(|result| result.strip_prefix("dmarc=fail header.from="))?;
     // It has quotes unless it is a token (RFC 8601 section 2.2).
     Name::of_bytes(author.trim_matches('"').as_bytes()).ok()
 }
@@ -54,7 +57,8 @@ pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
 /// The topmost field that says where a message came from. For a message that was written in the
 /// webmail, its first field.
 fn top(header: &[u8]) -> Option<Field<'_>> {
-    let is_above = |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
+    let is_above =
+        |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
     Header::new(header).fields().find(|field| !is_above(field.name))
 }
 
@@ -84,15 +88,19 @@ mod tests {
 
     use super::*;
 
-    const RECEIVED: &str = "Received: from far.test ([192.0.2.7])\r\n\tby mail.test with ESMTPS id 5;\r\n\tnow\r\n";
+    const RECEIVED: &str =
+        "Received: from far.test ([192.0.2.7])\r\n\tby mail.test with ESMTPS id 5;\r\n\tnow\r\n";
 
     fn is_authentic_at(header: &str, sender: &str) -> bool {
         is_authentic(header.as_bytes(), sender, "mail.test", sender.ends_with("@mail.test"))
     }
 
     fn found(results: &str) -> bool {
-        let header = format!("Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n");
-        let sent_on = format!("Delivered-To: ada@mail.test\r\nX-Loop: A\r\nARC-Seal: i=1\r\n{header}");
+        let header = format!(
+            "Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n"
+        );
+        let sent_on =
+            format!("Delivered-To: ada@mail.test\r\nX-Loop: A\r\nARC-Seal: i=1\r\n{header}");
         let is_authentic = is_authentic_at(&header, "frank@far.test");
         assert_eq!(is_authentic_at(&sent_on, "frank@far.test"), is_authentic);
         is_authentic
@@ -125,12 +133,18 @@ mod tests {
     #[test]
     fn an_author_is_unproved_where_its_domain_has_a_policy_and_nothing_satisfies_it() {
         let unproved = |results: &str| {
-            let header = format!("Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n");
-            unproved_author(header.as_bytes(), "mail.test").map(|author| author.as_str().to_string())
+            let header = format!(
+                "Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n"
+            );
+            unproved_author(header.as_bytes(), "mail.test")
+                .map(|author| author.as_str().to_string())
         };
-        for (written, author) in [("mail.test", "mail.test"), ("\"a+b.mail.test\"", "a+b.mail.test")] {
-            let results =
-                format!("spf=pass smtp.mailfrom=far.test;\r\n\tdmarc=fail header.from={written};\r\n\tdkim=none");
+        for (written, author) in
+            [("mail.test", "mail.test"), ("\"a+b.mail.test\"", "a+b.mail.test")]
+        {
+            let results = format!(
+                "spf=pass smtp.mailfrom=far.test;\r\n\tdmarc=fail header.from={written};\r\n\tdkim=none"
+            );
             assert_eq!(unproved(&results).as_deref(), Some(author));
         }
         for results in [
@@ -143,20 +157,26 @@ mod tests {
         ] {
             assert_eq!(unproved(results), None, "{results}");
         }
-        let of_another = "Authentication-Results: other.test;\r\n\tdmarc=fail header.from=mail.test\r\n";
+        let of_another =
+            "Authentication-Results: other.test;\r\n\tdmarc=fail header.from=mail.test\r\n";
         assert_eq!(unproved_author(of_another.as_bytes(), "mail.test"), None);
         assert_eq!(unproved_author(RECEIVED.as_bytes(), "mail.test"), None);
     }
 
     #[test]
     fn only_our_own_results_make_a_sender_authentic() {
-        let results = |host: &str| format!("Authentication-Results: {host};\r\n\tspf=pass smtp.mailfrom=far.test\r\n");
+        let results = |host: &str| {
+            format!("Authentication-Results: {host};\r\n\tspf=pass smtp.mailfrom=far.test\r\n")
+        };
         for header in [
             format!("{}{RECEIVED}", results("other.test")),
             format!("{RECEIVED}{}", results("mail.test")),
             format!("Subject: a\r\n{}", results("mail.test")),
             format!("{}{}{RECEIVED}", results("other.test"), results("mail.test")),
-            format!("Authentication-Results: mail.test; none\r\n{}{RECEIVED}", results("mail.test")),
+            format!(
+                "Authentication-Results: mail.test; none\r\n{}{RECEIVED}",
+                results("mail.test")
+            ),
             RECEIVED.into(),
             "DKIM-Signature: a\r\n".into(),
             "".into(),
@@ -167,15 +187,24 @@ mod tests {
 
     #[test]
     fn a_user_is_an_authentic_sender() {
-        for (protocol, is_user) in [("ESMTPSA", true), ("UTF8SMTPA", true), ("ESMTPS", false), ("SMTP", false)] {
+        for (protocol, is_user) in
+            [("ESMTPSA", true), ("UTF8SMTPA", true), ("ESMTPS", false), ("SMTP", false)]
+        {
             let header = RECEIVED.replace("ESMTPS", protocol);
             for above in ["", "DKIM-Signature: v=1\r\n", "Delivered-To: ada@mail.test\r\n"] {
-                assert_eq!(is_authentic_at(&format!("{above}{header}"), "ada@mail.test"), is_user, "{protocol}");
+                assert_eq!(
+                    is_authentic_at(&format!("{above}{header}"), "ada@mail.test"),
+                    is_user,
+                    "{protocol}"
+                );
             }
         }
         let lie = RECEIVED.replace("far.test", "by mail.test with ESMTPSA id");
         assert!(!is_authentic_at(&lie, "ada@mail.test"));
-        assert!(is_authentic_at("DKIM-Signature: v=1\r\nDate: now\r\n", "ada@mail.test"), "from the webmail");
+        assert!(
+            is_authentic_at("DKIM-Signature: v=1\r\nDate: now\r\n", "ada@mail.test"),
+            "from the webmail"
+        );
         assert!(!is_authentic_at("Date: now\r\n", "frank@far.test"));
     }
 }

@@ -66,7 +66,9 @@ impl Calls {
             self.call_again(destination);
         }
         match self.called.get_mut(destination) {
-            Some(called) if called.is_asking || called.is_trial || called.attempts >= CONNECTIONS_MAX => {
+            Some(called)
+                if called.is_asking || called.is_trial || called.attempts >= CONNECTIONS_MAX =>
+            {
                 Admission::Busy
             }
             Some(called) => {
@@ -74,7 +76,8 @@ impl Calls {
                 Admission::Ask
             }
             None => {
-                let called = Called { key, attempts: 1, is_asking: true, is_trial: false, keeps: 0 };
+                let called =
+                    Called { key, attempts: 1, is_asking: true, is_trial: false, keeps: 0 };
                 self.called.insert(destination.into(), called);
                 Admission::Ask
             }
@@ -83,7 +86,9 @@ impl Calls {
 
     /// The attempt that has asked for leave has it. Whether another one may ask.
     pub(super) fn granted(&mut self, destination: &str, grant: Grant) -> bool {
-        let Some(called) = self.called.get_mut(destination) else { unreachable!("leave that was not asked for") };
+        let Some(called) = self.called.get_mut(destination) else {
+            unreachable!("leave that was not asked for")
+        };
         assert!(called.is_asking, "leave was asked for");
         let Grant { is_trial, keeps } = grant;
         (called.is_asking, called.is_trial, called.keeps) = (false, is_trial, keeps);
@@ -119,7 +124,9 @@ impl Calls {
 
     /// An attempt that was admitted is over. `has_leave`: it does not wait for that any more.
     pub(super) fn ended(&mut self, destination: &str, has_leave: bool) {
-        let Some(called) = self.called.get_mut(destination) else { unreachable!("an attempt that was not admitted") };
+        let Some(called) = self.called.get_mut(destination) else {
+            unreachable!("an attempt that was not admitted")
+        };
         assert!(called.attempts > 0, "an attempt that ends was counted");
         assert!(has_leave || called.is_asking, "an attempt has leave or asks for it");
         called.attempts -= 1;
@@ -136,7 +143,9 @@ impl Calls {
     /// The owner of a destination says how many connections this core may keep there. Whether it
     /// has more, and need not wait for a message to end with one: it keeps another.
     pub(super) fn keeps(&mut self, key: u64, keeps: u16) -> bool {
-        let Some(called) = self.called.values_mut().find(|called| called.key == key) else { return false };
+        let Some(called) = self.called.values_mut().find(|called| called.key == key) else {
+            return false;
+        };
         called.keeps = keeps;
         keeps > 0 && !called.may_keep()
     }

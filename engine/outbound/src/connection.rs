@@ -33,7 +33,10 @@ use dns::Name;
 use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::tally::{Rule, Shortfall};
-use relay::{Action, Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk, Tls};
+use relay::{
+    Action, Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk,
+    Tls,
+};
 use store::Refusal;
 use tls::Fault;
 
@@ -128,13 +131,20 @@ impl OutboundConnection {
     pub(super) fn to(host: MailHost, cx: &mut AttemptCx<'_, '_>) -> Option<OutboundConnection> {
         let AttemptCx { frame, queue, parts, .. } = cx;
         let at = (parts.turn, &mut *parts.connections);
-        let wire = Wire::to(host.address, host.identity.clone(), host.called(), Owner::Outbound(*frame), at)?;
+        let wire = Wire::to(
+            host.address,
+            host.identity.clone(),
+            host.called(),
+            Owner::Outbound(*frame),
+            at,
+        )?;
         let login = host.login.clone().map(|SmarthostLogin { user, password }| Login {
             user,
             password,
             nonce: parts.logins.draw_nonce(),
         });
-        let settings = Settings { hello: queue.config.hostname().to_string(), tls: host.tls, login };
+        let settings =
+            Settings { hello: queue.config.hostname().to_string(), tls: host.tls, login };
         Some(OutboundConnection {
             host,
             wire,
@@ -199,7 +209,9 @@ impl OutboundConnection {
                     self.body = BodyProgress::Idle;
                     reader.rewind();
                 }
-                Some(Action::Done { recipient, outcome }) => self.came.push((recipient as u8, outcome)),
+                Some(Action::Done { recipient, outcome }) => {
+                    self.came.push((recipient as u8, outcome))
+                }
                 Some(Action::Idle) => return Ok(ConversationStep::MessageOver),
                 Some(Action::HangUp) => return Ok(ConversationStep::HangUp),
                 Some(Action::StartTls) => self.begin_handshake(cx.parts),
@@ -219,7 +231,11 @@ impl OutboundConnection {
     }
 
     /// Gives the client of what was read, or reads on.
-    fn give_body(&mut self, reader: &mut EntryReader, cx: &mut AttemptCx<'_, '_>) -> Result<BodySupply, Refusal> {
+    fn give_body(
+        &mut self,
+        reader: &mut EntryReader,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<BodySupply, Refusal> {
         if reader.octets().is_empty() {
             if reader.read_on(cx)? {
                 return Ok(BodySupply::Later);
@@ -294,7 +310,10 @@ impl OutboundConnection {
 
     /// This message goes by the connection that was kept.
     pub(super) fn reuse(&mut self, message: Letter) {
-        assert!(self.is_kept() && self.came.is_empty(), "one message goes by a connection after the other");
+        assert!(
+            self.is_kept() && self.came.is_empty(),
+            "one message goes by a connection after the other"
+        );
         (self.usage, self.body) = (ConnectionUse::Message, BodyProgress::Idle);
         self.messages += 1;
         self.client.deliver(message);
@@ -335,8 +354,12 @@ impl OutboundConnection {
     /// The host, if nothing but its TLS is to blame for that it has not got the message.
     pub(super) fn to_be_called_in_the_clear(&self) -> Option<MailHost> {
         let is_to_blame = |(_, outcome): &(u8, Outcome)| match outcome {
-            Outcome::Later(Reason { stage, cause: Cause::Lost(Lost::Tls) }) => *stage <= Talk::Message,
-            Outcome::Later(Reason { stage, cause: Cause::Lost(_) | Cause::Misbehaved(_) }) => *stage <= Talk::Login,
+            Outcome::Later(Reason { stage, cause: Cause::Lost(Lost::Tls) }) => {
+                *stage <= Talk::Message
+            }
+            Outcome::Later(Reason { stage, cause: Cause::Lost(_) | Cause::Misbehaved(_) }) => {
+                *stage <= Talk::Login
+            }
             _ => false,
         };
         let is_tls = self.secured.is_some() && self.host.tls == Tls::IfOffered;

@@ -118,12 +118,17 @@ impl Courier {
 
     /// How it has ended for its entry, which is tried again then.
     pub(super) fn ended(self, next: Option<Instant>) -> Ended {
-        assert!(self.road.is_none() && self.connection.is_none(), "an attempt that ends has left its road");
+        assert!(
+            self.road.is_none() && self.connection.is_none(),
+            "an attempt that ends has left its road"
+        );
         // Where no delivery was tried, an earlier reason stays.
-        let is_news = |why: &&Why| self.destination_try == DestinationTry::OnRoad || matches!(why, Why::Full);
+        let is_news =
+            |why: &&Why| self.destination_try == DestinationTry::OnRoad || matches!(why, Why::Full);
         let why = self.round.last_reason().filter(is_news);
         let is_unread = self.round.is_damaged() || self.notice.is_some();
-        let words = if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
+        let words =
+            if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
         // A disk may read it later; what its head says stays as it is.
         let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
         Ended { place: self.place, next, destination_try: self.destination_try, is_left, words }
@@ -190,7 +195,11 @@ impl Courier {
             }
             (
                 Outcome::Refused(refusal),
-                Stage::Marked | Stage::Forgotten | Stage::Removed | Stage::Handed(_) | Stage::Delivered(_),
+                Stage::Marked
+                | Stage::Forgotten
+                | Stage::Removed
+                | Stage::Handed(_)
+                | Stage::Delivered(_),
             ) => {
                 if self.has_to_insist_on_outcome(refusal) {
                     return self.insist(refusal, cx);
@@ -236,8 +245,15 @@ impl Courier {
     }
 
     /// The answer to a question that it has asked of name servers.
-    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if self.stage == Stage::Sought && self.road.as_mut().is_some_and(|road| road.learn(number, known)) {
+    pub(super) fn name_known(
+        &mut self,
+        number: QuestionNumber,
+        known: Known,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Way {
+        if self.stage == Stage::Sought
+            && self.road.as_mut().is_some_and(|road| road.learn(number, known))
+        {
             self.is_waiting = false;
         }
         self.go_on(cx)
@@ -245,7 +261,10 @@ impl Courier {
 
     /// The signature that was asked for was computed.
     pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        assert!(self.stage == Stage::Sealed, "a signature comes only while the attempt waits for it");
+        assert!(
+            self.stage == Stage::Sealed,
+            "a signature comes only while the attempt waits for it"
+        );
         self.is_waiting = false;
         self.sealed(cx);
         self.go_on(cx)
@@ -290,7 +309,11 @@ impl Courier {
     pub(super) fn called_back(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         match self.stage {
             Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
-            Stage::Spoken if self.connection.as_ref().is_some_and(|connection| connection.is_said()) => Way::Waits,
+            Stage::Spoken
+                if self.connection.as_ref().is_some_and(|connection| connection.is_said()) =>
+            {
+                Way::Waits
+            }
             Stage::Permitted | Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
                 if let Some(inquiry) = &mut self.inquiry {
                     inquiry.hang_up(cx);
@@ -322,7 +345,11 @@ impl Courier {
     /// The attempt that goes on with a connection that was kept, when this one is over.
     pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
         let place = self.next_by_connection(cx)?;
-        Some(Courier { connection: self.connection.take(), road: self.road.take(), ..Courier::new(place) })
+        Some(Courier {
+            connection: self.connection.take(),
+            road: self.road.take(),
+            ..Courier::new(place)
+        })
     }
 
     /// Whether it asks for the same again: the store has too much to do; or it cannot write a mark,
@@ -330,7 +357,8 @@ impl Courier {
     /// everything once more when the disk takes writes again.
     fn has_to_insist(&self, refusal: Refusal) -> bool {
         let is_mark = self.stage == Stage::Marked;
-        refusal == Refusal::Busy || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
+        refusal == Refusal::Busy
+            || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
     /// The same of what the store has answered later. A delivery that was refused is over: it is
@@ -371,7 +399,9 @@ impl Courier {
                 self.stage = Stage::Sorted;
             }
             (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
-                Stage::Opened if opening::has_head(self.reader.beginning(), cx) => self.open(EntryExtent::Whole, cx),
+                Stage::Opened if opening::has_head(self.reader.beginning(), cx) => {
+                    self.open(EntryExtent::Whole, cx)
+                }
                 Stage::Opened if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
                 _ => self.stage = Stage::Over(Some(self.after_damage(cx))),
             },
@@ -394,7 +424,9 @@ impl Courier {
                 self.settle_here(bit, Come::Later(Why::Damaged), cx);
             }
             // The message was to go back with it, and does not.
-            (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => self.stage = Stage::Brought(deed),
+            (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => {
+                self.stage = Stage::Brought(deed)
+            }
             _ => {
                 self.round.delivery_refused(refusal);
                 self.put_off(deed);

@@ -47,27 +47,32 @@ pub(super) fn find(
     parts: &Context<'_>,
     knowledge: &Knowledge,
 ) -> Result<Result<Found, Unroutable>, Missing> {
-    let (hops, missing) = match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
-        Route::By { hops, missing } => (hops, missing),
-        Route::Nowhere(why) => return Ok(Err(why)),
-    };
+    let (hops, missing) =
+        match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
+            Route::By { hops, missing } => (hops, missing),
+            Route::Nowhere(why) => return Ok(Err(why)),
+        };
     let policy = match look(known, domain, knowledge, parts.turn.now)? {
         Look::Known(policy) => policy,
         Look::Fetch(id, known) => match fetched {
             FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),
-            FetchedPolicy::NotTried => match Inquiry::about(domain, id, us, random, knowledge, parts.turn.now)? {
-                Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
-                None => known,
-            },
+            FetchedPolicy::NotTried => {
+                match Inquiry::about(domain, id, us, random, knowledge, parts.turn.now)? {
+                    Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
+                    None => known,
+                }
+            }
         },
     };
     let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
     let with_demand = |hop: Hop| {
-        let demand = if parts.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
+        let demand =
+            if parts.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
         Ok(MailHost::of(hop, domain, demand, policy))
     };
     let others = missing.map(|why| Ok(Err(Barred::by(Unroutable::Unknown(why)))));
-    let hosts = hops.into_iter().map(with_demand).chain(others).collect::<Result<MailHosts, Missing>>()?;
+    let hosts =
+        hops.into_iter().map(with_demand).chain(others).collect::<Result<MailHosts, Missing>>()?;
     Ok(Ok(Found::Hosts(hosts)))
 }
 
@@ -76,9 +81,13 @@ impl Demand {
     ///
     /// Errors: [`Missing`] says what has to be known first.
     pub(super) fn on(hop: &Hop, knowledge: &Knowledge) -> Result<Demand, Missing> {
-        let Some(host) = hop.host.as_ref().filter(|_| hop.is_authenticated) else { return Ok(Demand::Nothing) };
+        let Some(host) = hop.host.as_ref().filter(|_| hop.is_authenticated) else {
+            return Ok(Demand::Nothing);
+        };
         // Longer than a name may be: nothing can be published there.
-        let Ok(name) = Name::parse(&["_25._tcp.", host.as_str()].concat()) else { return Ok(Demand::Nothing) };
+        let Ok(name) = Name::parse(&["_25._tcp.", host.as_str()].concat()) else {
+            return Ok(Demand::Nothing);
+        };
         let answer = match knowledge.of(Question { name, kind: RecordKind::Tlsa })? {
             Ok(answer) => answer,
             Err(unanswered) => return Ok(Demand::Unknown(unanswered)),
@@ -87,7 +96,9 @@ impl Demand {
             return Ok(Demand::Nothing);
         }
         let usable = |record: &Record| match record {
-            Record::Tlsa { usage, selector, matching, data } => Published::read(*usage, *selector, *matching, data),
+            Record::Tlsa { usage, selector, matching, data } => {
+                Published::read(*usage, *selector, *matching, data)
+            }
             _ => None,
         };
         Ok(Demand::Tls(answer.records.iter().filter_map(usable).collect()))

@@ -129,7 +129,8 @@ impl Entry {
     /// The message of so many octets as it goes to a host, for the recipients with these bits.
     pub(super) fn for_host(&self, recipients: u16, octets: u32) -> Letter {
         // The client knows them by their bits.
-        let known = |bit: u8| Some(Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
+        let known =
+            |bit: u8| Some(Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
         let recipients = bits(recipients).filter_map(known).collect();
         Letter { envelope: Envelope { recipients, ..self.envelope.clone() }, bytes: octets.into() }
     }

@@ -45,22 +45,32 @@ pub(super) const OWN: u8 = 0;
 
 /// Opens a message that came so, of which this much was read. When all of its header is there, its
 /// recipients are known.
-pub(super) fn arrival(beginning: &[u8], extent: EntryExtent, cx: &AttemptCx<'_, '_>) -> OpenedEntry {
+pub(super) fn arrival(
+    beginning: &[u8],
+    extent: EntryExtent,
+    cx: &AttemptCx<'_, '_>,
+) -> OpenedEntry {
     let end = memchr::memmem::find(beginning, b"\r\n\r\n").map(|at| at + 2);
     if end.is_none() && extent == EntryExtent::Beginning && beginning.len() < HEADER_BYTES_MAX {
         return OpenedEntry::Partial;
     }
     let header = beginning.get(..end.unwrap_or(beginning.len())).unwrap_or_default();
     let (Context { store, directory, .. }, hostname) = (&*cx.parts, cx.queue.config.hostname());
-    let Some(own) = store.account(cx.place.0).map(|account| account.address) else { return OpenedEntry::Gone };
+    let Some(own) = store.account(cx.place.0).map(|account| account.address) else {
+        return OpenedEntry::Gone;
+    };
     let (reverse_path, message_at) = reverse_path(header);
     let forwarding = directory.forwarding(own);
     let others = forwarding.into_iter().flat_map(|forwarding| &forwarding.addresses);
-    let addresses: Vec<String> = core::iter::once(own).chain(others.map(|to| to.as_str())).map(String::from).collect();
+    let addresses: Vec<String> =
+        core::iter::once(own).chain(others.map(|to| to.as_str())).map(String::from).collect();
     let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
     let mark = mark_of(own, header, cx.parts);
     let is_back = forwarding.is_some() && has_mark(mark, header);
-    let is_forged = || unproved_author(header, hostname).is_some_and(|author| directory.is_aligned(&author, hostname));
+    let is_forged = || {
+        unproved_author(header, hostname)
+            .is_some_and(|author| directory.is_aligned(&author, hostname))
+    };
     let wanted = match forwarding.map(|forwarding| forwarding.keep) {
         None => kept,
         _ if is_back || is_forged() => kept,
@@ -74,7 +84,8 @@ pub(super) fn arrival(beginning: &[u8], extent: EntryExtent, cx: &AttemptCx<'_, 
         notify: None,
         original: None,
     });
-    let envelope = Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
+    let envelope =
+        Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
     let nature = if is_back { Nature::ComesBack } else { Nature::Arrived(mark) };
     let message = header.get(message_at..).unwrap_or_default();
     let entry = Entry::arrived(cx.place.0, envelope, nature, wanted as u16, message);
@@ -89,14 +100,23 @@ impl Entry {
 
     /// The entry of the outbox by which it is forwarded to a recipient, and what stands there above
     /// it. `seal`: the fields of its ARC set.
-    pub(super) fn sent_on(&self, bit: u8, seal: &str, cx: &AttemptCx<'_, '_>) -> Result<(Recipient, Vec<u8>), Refusal> {
+    pub(super) fn sent_on(
+        &self,
+        bit: u8,
+        seal: &str,
+        cx: &AttemptCx<'_, '_>,
+    ) -> Result<(Recipient, Vec<u8>), Refusal> {
         let (came_in, to) = (self.envelope(), self.recipient(bit).ok_or(Refusal::NoSuchMessage)?);
         let own = self.address(OWN);
         let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
         let reverse_path = self.speaks_for(&came_in.reverse_path, cx);
         let addresses = core::slice::from_ref(&to.address);
         // Which bytes it has was not counted.
-        let envelope = Envelope { content: Content::EightBit, script, ..envelope_of(&reverse_path, addresses) };
+        let envelope = Envelope {
+            content: Content::EightBit,
+            script,
+            ..envelope_of(&reverse_path, addresses)
+        };
         let (entry, mut above) = posted(self.account(), &envelope)?;
         let Nature::Arrived(mark) = self.nature() else {
             unreachable!("only what came for an account is forwarded, and not twice")
@@ -115,8 +135,9 @@ impl Entry {
         let key = srs::Key::new(cx.parts.store.secret_of_paths());
         let rewritten = key.rewrite(reverse_path, &domain_of(own), cx.parts.turn.wall);
         // A bounce to that address goes to the sender that it stands for.
-        let is_authentic =
-            |path: &String| restored(path, cx.parts).is_some_and(|sender| self.is_sender_authentic(&sender, cx));
+        let is_authentic = |path: &String| {
+            restored(path, cx.parts).is_some_and(|sender| self.is_sender_authentic(&sender, cx))
+        };
         rewritten.filter(is_authentic).unwrap_or_else(|| own.to_string())
     }
 
@@ -124,7 +145,8 @@ impl Entry {
     /// go into the inbox of the account.
     pub(super) fn reports_to(&self, cx: &AttemptCx<'_, '_>) -> Option<String> {
         let path = &self.envelope().reverse_path;
-        let sender = restored(path, cx.parts).or_else(|| (!self.is_posted()).then(|| path.clone()))?;
+        let sender =
+            restored(path, cx.parts).or_else(|| (!self.is_posted()).then(|| path.clone()))?;
         (!sender.is_empty() && self.is_sender_authentic(&sender, cx)).then_some(sender)
     }
 
@@ -144,7 +166,9 @@ impl Entry {
 
     /// Whether the sender is to be told this of a recipient.
     pub(super) fn is_told(&self, bit: u8, kind: Kind, cx: &AttemptCx<'_, '_>) -> bool {
-        let (envelope, Some(recipient)) = (self.envelope(), self.recipient(bit)) else { return false };
+        let (envelope, Some(recipient)) = (self.envelope(), self.recipient(bit)) else {
+            return false;
+        };
         let is_of_trouble = matches!(kind, Kind::Failed | Kind::Delayed { .. });
         let is_bounce = || envelope.reverse_path.is_empty() && self.is_sent_on(cx);
         report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()
@@ -158,10 +182,14 @@ pub(super) fn account_address<'a>(cx: &'a AttemptCx<'_, '_>) -> Option<&'a str> 
 
 /// The entry by which a report leaves for a sender from this account's outbox, and what stands
 /// there above it.
-pub(super) fn reported_to(account: AccountId, sender: &str) -> Result<(Recipient, Vec<u8>), Refusal> {
+pub(super) fn reported_to(
+    account: AccountId,
+    sender: &str,
+) -> Result<(Recipient, Vec<u8>), Refusal> {
     let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
     // It may show a header that has more than ASCII.
-    let envelope = Envelope { content: Content::EightBit, script, ..envelope_of("", &[sender.to_string()]) };
+    let envelope =
+        Envelope { content: Content::EightBit, script, ..envelope_of("", &[sender.to_string()]) };
     posted(account, &envelope)
 }
 
@@ -190,7 +218,8 @@ fn restored(path: &str, parts: &Context<'_>) -> Option<String> {
 /// Who sent a letter, as its first line says, and where the letter goes on behind that.
 pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     let end = memchr::memmem::find(header, b"\r\n").unwrap_or(0);
-    let line = header.get(..end).and_then(|line| core::str::from_utf8(line).ok()).unwrap_or_default();
+    let line =
+        header.get(..end).and_then(|line| core::str::from_utf8(line).ok()).unwrap_or_default();
     let path = line.strip_prefix("Return-Path: <").and_then(|path| path.strip_suffix('>'));
     path.map_or(("", 0), |path| (path, end + 2))
 }

@@ -73,7 +73,9 @@ fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
         // A field ends where the next line is none of its own, which only that line's first octet
         // says.
         let mut ends = memchr::memmem::find_iter(rest, b"\r\n").map(|end| end + 2);
-        let end = ends.find(|end| !matches!(rest.get(*end), Some(b' ' | b'\t'))).filter(|end| *end < rest.len());
+        let end = ends
+            .find(|end| !matches!(rest.get(*end), Some(b' ' | b'\t')))
+            .filter(|end| *end < rest.len());
         length += end.ok_or(Unreadable::Partial)?;
     }
 }
@@ -100,7 +102,8 @@ mod tests {
     fn entry(signatures: &[usize], recipients: usize) -> (Vec<u8>, usize, usize) {
         let mut entry: Vec<u8> = signatures.iter().flat_map(|length| signature(*length)).collect();
         let signatures = entry.len();
-        let to: Vec<String> = (0..recipients).map(|number| alloc::format!("friend{number}@far.test")).collect();
+        let to: Vec<String> =
+            (0..recipients).map(|number| alloc::format!("friend{number}@far.test")).collect();
         envelope::write(&envelope_of("ada@barepost.test", &to), &mut entry).unwrap();
         let message_at = entry.len();
         entry.extend_from_slice(b"Subject: a\r\n\r\nDKIM-Signature: of no concern\r\n");
@@ -122,14 +125,20 @@ mod tests {
 
     #[test]
     fn an_entry_head_is_read_wherever_its_parts_end() {
-        for (signatures, recipients) in [(&[][..], 1), (&[400], 3), (&[600, 480], 9), (&[1000, 1040], 40)] {
+        for (signatures, recipients) in
+            [(&[][..], 1), (&[400], 3), (&[600, 480], 9), (&[1000, 1040], 40)]
+        {
             let (entry, signatures, message_at) = entry(signatures, recipients);
             let whole = read(&entry, EntryExtent::Whole).unwrap();
             assert_eq!((whole.signatures, whole.message_at), (signatures, message_at));
             assert_eq!(whole.envelope.recipients.len(), recipients);
             for first in 1..=message_at + 2 {
                 let mut parts = [first].into_iter();
-                assert_eq!(gathered(&entry, || parts.next().unwrap_or(PART)), Ok(whole.clone()), "cut at {first}");
+                assert_eq!(
+                    gathered(&entry, || parts.next().unwrap_or(PART)),
+                    Ok(whole.clone()),
+                    "cut at {first}"
+                );
             }
             for part in [1, 2, 7, 100] {
                 assert_eq!(gathered(&entry, || part), Ok(whole.clone()), "in parts of {part}");

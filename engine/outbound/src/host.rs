@@ -71,8 +71,14 @@ impl MailHost {
     /// else is demanded.
     ///
     /// Errors: the host is not to be called, or what is demanded cannot be known now.
-    pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<MailHost, Barred> {
-        let is_allowed = |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
+    pub(super) fn of(
+        hop: Hop,
+        domain: &str,
+        demand: Demand,
+        policy: Option<&Policy>,
+    ) -> Result<MailHost, Barred> {
+        let is_allowed =
+            |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
         let barred = |why, rule, shortfall| Err(Barred { why, counts_as: Some((rule, shortfall)) });
         let (tls, identity, rule) = match demand {
             Demand::Nothing => match policy.map(is_allowed) {
@@ -80,9 +86,15 @@ impl MailHost {
                 Some(true) => (Tls::Required, Identity::Vouched, Rule::Sts),
                 Some(false) => return barred(Unroutable::Forbidden, Rule::Sts, Shortfall::Failed),
             },
-            Demand::Tls(published) if published.is_empty() => (Tls::Required, Identity::Anybody, Rule::Tlsa),
-            Demand::Tls(published) => (Tls::Required, Identity::Published(published, domain.to_string()), Rule::Tlsa),
-            Demand::Unknown(why) => return barred(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid),
+            Demand::Tls(published) if published.is_empty() => {
+                (Tls::Required, Identity::Anybody, Rule::Tlsa)
+            }
+            Demand::Tls(published) => {
+                (Tls::Required, Identity::Published(published, domain.to_string()), Rule::Tlsa)
+            }
+            Demand::Unknown(why) => {
+                return barred(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid);
+            }
         };
         let address = SocketAddr::new(hop.address, PORT);
         Ok(MailHost { name: hop.host, address, tls, identity, login: None, rule: Some(rule) })

@@ -79,7 +79,9 @@ impl Inquiry {
     ) -> Result<Option<Inquiry>, Missing> {
         let Ok(server) = Name::parse(&["mta-sts.", domain].concat()) else { return Ok(None) };
         let addresses = match route(&Target::Host(&server), us, random, knowledge)? {
-            Route::By { hops, .. } => hops.iter().map(|hop| SocketAddr::new(hop.address, PORT)).collect(),
+            Route::By { hops, .. } => {
+                hops.iter().map(|hop| SocketAddr::new(hop.address, PORT)).collect()
+            }
             Route::Nowhere(_) => VecDeque::new(),
         };
         let domain = domain.to_string();
@@ -89,7 +91,9 @@ impl Inquiry {
 
     /// Goes on: says what there is to say, or calls the next address, or is done.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Fetching {
-        let Some(ServerConnection { wire, fetch, .. }) = &mut self.connection else { return self.call_next(cx) };
+        let Some(ServerConnection { wire, fetch, .. }) = &mut self.connection else {
+            return self.call_next(cx);
+        };
         wire.say(fetch, cx.parts.turn, cx.parts.connections);
         match fetch.outcome() {
             None => Fetching::Waits,
@@ -124,7 +128,8 @@ impl Inquiry {
         let wire = Wire::to(address, Identity::Vouched, called, Owner::Outbound(cx.frame), at);
         let Some(wire) = wire else { return Fetching::NextAddress };
         cx.queue.deadlines.set(cx.frame, self.until);
-        self.connection = Some(ServerConnection { wire, fetch: Fetch::from(&self.server), is_open: false });
+        self.connection =
+            Some(ServerConnection { wire, fetch: Fetch::from(&self.server), is_open: false });
         Fetching::Waits
     }
 

@@ -108,8 +108,8 @@ use waiting::Place;
 
 pub use context::{Config, Context};
 pub use questions::{
-    Handled, Handling, LINES, NoEntry, Posted, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, TlsCount,
-    Which,
+    Handled, Handling, LINES, NoEntry, Posted, QueueAsked, QueueCounts, QueueLine, QueueState,
+    QueueTold, TlsCount, Which,
 };
 
 tasks::points! {
@@ -227,15 +227,25 @@ impl Outbound {
     }
 
     /// What the frame has asked the store for has come, or is done.
-    pub fn woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome, parts: &mut Context<'_>) {
+    pub fn woken(
+        &mut self,
+        frame: FrameId,
+        entry: Entry,
+        outcome: Outcome,
+        parts: &mut Context<'_>,
+    ) {
         let Outbound { attempts, queue, orders } = self;
         match (Point::of(entry), attempts.get(frame)) {
             (Some(Point::Order), _) => {
-                orders.step(OrderCx { frame, attempts, queue, parts }, |order, cx| order.woken(outcome, cx));
+                orders.step(OrderCx { frame, attempts, queue, parts }, |order, cx| {
+                    order.woken(outcome, cx)
+                });
             }
             (Some(Point::Attempt | Point::AttemptRead), None) => parts.store.forget(outcome),
             (Some(Point::AttemptRead), Some(_)) => {
-                step(frame, attempts, queue, parts, |courier, cx| courier.part_arrived(outcome, cx));
+                step(frame, attempts, queue, parts, |courier, cx| {
+                    courier.part_arrived(outcome, cx)
+                });
             }
             (Some(Point::Attempt), Some(_)) => {
                 step(frame, attempts, queue, parts, |courier, cx| courier.woken(outcome, cx));
@@ -247,7 +257,13 @@ impl Outbound {
     }
 
     /// This came of a question of the attempt of this frame.
-    pub fn name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known, parts: &mut Context<'_>) {
+    pub fn name_known(
+        &mut self,
+        frame: FrameId,
+        number: QuestionNumber,
+        known: Known,
+        parts: &mut Context<'_>,
+    ) {
         self.step(frame, parts, |courier, cx| courier.name_known(number, known, cx));
     }
 
@@ -327,7 +343,9 @@ fn step_one(
     queue.shares.begin_acting(place.0);
     let mut way = act(courier, &mut AttemptCx { frame, place, queue, parts });
     while let Way::Over(next) = way {
-        let Some(mut courier) = attempts.remove(frame) else { unreachable!("an attempt that acts has a frame") };
+        let Some(mut courier) = attempts.remove(frame) else {
+            unreachable!("an attempt that acts has a frame")
+        };
         let place = courier.place();
         let follower = courier.follower(&mut AttemptCx { frame, place, queue, parts });
         queue.deadlines.cancel(frame);
@@ -355,6 +373,8 @@ fn step_one(
 
 /// The frame of an attempt that begins. The place that it has in `Queue::shares` says that there is one.
 fn begin(courier: Courier, attempts: &mut Attempts) -> FrameId {
-    let Ok(frame) = attempts.insert(Box::new(courier)) else { unreachable!("there are no more places than frames") };
+    let Ok(frame) = attempts.insert(Box::new(courier)) else {
+        unreachable!("there are no more places than frames")
+    };
     frame
 }

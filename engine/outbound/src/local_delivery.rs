@@ -44,14 +44,24 @@ pub(super) enum HandoverStep {
 
 impl LocalDelivery {
     /// Begins a delivery.
-    pub(super) fn begin(&mut self, recipient: Recipient, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
+    pub(super) fn begin(
+        &mut self,
+        recipient: Recipient,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<(), Refusal> {
         self.under_way = Some(cx.parts.store.begin(&[recipient])?);
         Ok(())
     }
 
     /// Of the delivery that has begun: the first octets, and what follows them.
-    pub(super) fn holds(&mut self, first: Vec<u8>, rest: FollowingContent, reader: &mut EntryReader) {
-        let signatures = if let FollowingContent::Message(_) = rest { reader.signatures() } else { &[] };
+    pub(super) fn holds(
+        &mut self,
+        first: Vec<u8>,
+        rest: FollowingContent,
+        reader: &mut EntryReader,
+    ) {
+        let signatures =
+            if let FollowingContent::Message(_) = rest { reader.signatures() } else { &[] };
         let first = [&first, signatures].concat();
         reader.rewind_behind(first);
         self.rest = rest;
@@ -63,12 +73,18 @@ impl LocalDelivery {
         reader: &mut EntryReader,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<HandoverStep, Refusal> {
-        let Some(letter) = self.under_way else { unreachable!("a delivery is handed over that has not begun") };
+        let Some(letter) = self.under_way else {
+            unreachable!("a delivery is handed over that has not begun")
+        };
         let continuation = cx.continuation(Point::Attempt);
         if !reader.octets().is_empty() {
             let taken = cx.parts.store.append(letter, reader.octets(), continuation);
             reader.used(taken.map_err(Refusal::of_begun_delivery)?);
-            return Ok(if reader.octets().is_empty() { HandoverStep::Taken } else { HandoverStep::Waits });
+            return Ok(if reader.octets().is_empty() {
+                HandoverStep::Taken
+            } else {
+                HandoverStep::Waits
+            });
         }
         if let FollowingContent::Message(behind) = &mut self.rest {
             if reader.read_on(cx)? {
@@ -81,7 +97,10 @@ impl LocalDelivery {
                 return Ok(HandoverStep::Taken);
             }
         }
-        cx.parts.store.commit(letter, cx.parts.turn.wall, continuation).map_err(Refusal::of_begun_delivery)?;
+        cx.parts
+            .store
+            .commit(letter, cx.parts.turn.wall, continuation)
+            .map_err(Refusal::of_begun_delivery)?;
         Ok(HandoverStep::Complete)
     }
 

@@ -10,7 +10,11 @@ use super::forwarding::arrival;
 use super::head::{self, EntryExtent, EntryHead};
 
 /// Opens an entry of which this much was read.
-pub(super) fn open(beginning: &[u8], extent: EntryExtent, cx: &mut AttemptCx<'_, '_>) -> OpenedEntry {
+pub(super) fn open(
+    beginning: &[u8],
+    extent: EntryExtent,
+    cx: &mut AttemptCx<'_, '_>,
+) -> OpenedEntry {
     if entry::is_arriving(cx.record()) {
         return arrival(beginning, extent, cx);
     }
@@ -27,7 +31,9 @@ pub(super) fn open(beginning: &[u8], extent: EntryExtent, cx: &mut AttemptCx<'_,
         return OpenedEntry::Partial;
     }
     // Its record may name a recipient that the envelope does not have.
-    let Some(entry) = Entry::posted(cx.place.0, envelope, cx.record(), message) else { return OpenedEntry::Unreadable };
+    let Some(entry) = Entry::posted(cx.place.0, envelope, cx.record(), message) else {
+        return OpenedEntry::Unreadable;
+    };
     let domain = domain_of(entry.address(0));
     cx.queue.is_for(cx.place, &domain, &cx.parts.store.own.store);
     OpenedEntry::Whole { entry, signatures, message_at: message_at as u32 }

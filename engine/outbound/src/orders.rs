@@ -28,7 +28,9 @@ use super::courier::Courier;
 use super::entry::{self, Fate};
 use super::forwarding::reverse_path;
 use super::head::EntryExtent;
-use super::questions::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
+use super::questions::{
+    Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which,
+};
 use super::showing::line;
 use super::standing::State;
 use super::state::Queue;
@@ -117,7 +119,12 @@ impl Orders {
     }
 
     /// Orders that can go on do, and new ones begin.
-    pub(super) fn work(&mut self, attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
+    pub(super) fn work(
+        &mut self,
+        attempts: &mut Attempts,
+        queue: &mut Queue,
+        parts: &mut Context<'_>,
+    ) {
         for frame in core::mem::take(&mut self.again) {
             self.step(OrderCx { frame, attempts, queue, parts }, |_, _| {});
         }
@@ -130,7 +137,11 @@ impl Orders {
     }
 
     /// The order of the frame does something, and goes on.
-    pub(super) fn step(&mut self, mut cx: OrderCx<'_, '_>, act: impl FnOnce(&mut Order, &mut OrderCx<'_, '_>)) {
+    pub(super) fn step(
+        &mut self,
+        mut cx: OrderCx<'_, '_>,
+        act: impl FnOnce(&mut Order, &mut OrderCx<'_, '_>),
+    ) {
         let frame = cx.frame;
         // One that the store had no time for stands in `again`, and may be over before its turn:
         // what it had asked for has come, and the rest was refused at once.
@@ -167,7 +178,18 @@ impl Order {
             QueueAsked::Look(after) => (after.map(place_of), Work::Look(Vec::new())),
             QueueAsked::Handle(handling, which) => {
                 let (batch, asked, under_way, handled) = (Vec::new(), 0, 0, Handled::default());
-                (None, Work::Handle(Handle { handling, which, batch, asked, under_way, is_gathered: false, handled }))
+                (
+                    None,
+                    Work::Handle(Handle {
+                        handling,
+                        which,
+                        batch,
+                        asked,
+                        under_way,
+                        is_gathered: false,
+                        handled,
+                    }),
+                )
             }
         };
         Order { asker, cursor, beginning: None, reading: None, work }
@@ -186,19 +208,27 @@ impl Order {
     /// Reads the next entry of a page, or is done with it.
     fn look(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
         loop {
-            let Work::Look(lines) = &mut self.work else { unreachable!("an order that looks at nothing") };
+            let Work::Look(lines) = &mut self.work else {
+                unreachable!("an order that looks at nothing")
+            };
             let next = cx.queue.standings.behind(self.cursor).next();
             // One more says that there is more.
             let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
                 let lines = core::mem::take(lines);
-                return Then::Over(QueueTold::Lines(lines, counts(cx), cx.queue.tls_counts(cx.parts.turn.wall)));
+                return Then::Over(QueueTold::Lines(
+                    lines,
+                    counts(cx),
+                    cx.queue.tls_counts(cx.parts.turn.wall),
+                ));
             };
             match self.read(place, cx) {
                 Ok(()) => return Then::Waits,
                 Err(Refusal::Busy) => return Then::Turn,
                 Err(refusal) => {
                     // Its owner has deleted it.
-                    if refusal == Refusal::NoSuchMessage && cx.queue.standings.is(place, State::LeftAlone) {
+                    if refusal == Refusal::NoSuchMessage
+                        && cx.queue.standings.is(place, State::LeftAlone)
+                    {
                         cx.queue.standings.gone(place);
                     }
                     self.cursor = Some(place);
@@ -224,24 +254,27 @@ impl Order {
         let (_, mut beginning) = known.unwrap_or((place, Beginning::from(0)));
         beginning.arrived(bytes);
         let store = &cx.parts.store.own.store;
-        let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0)) else {
+        let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0))
+        else {
             self.cursor = Some(place);
             return;
         };
         let record = store.outbox_entry(place.0, place.1);
         let is_arriving = entry::is_arriving(record);
         let extent = EntryExtent::of(&beginning, info.octets);
-        let envelope = match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), extent) {
-            Ok(envelope) => envelope,
-            Err(Unreadable::Partial) => {
-                self.beginning = Some((place, beginning));
-                return;
-            }
-            Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
-        };
+        let envelope =
+            match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), extent) {
+                Ok(envelope) => envelope,
+                Err(Unreadable::Partial) => {
+                    self.beginning = Some((place, beginning));
+                    return;
+                }
+                Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
+            };
         self.cursor = Some(place);
         let all = entry::recipients(&envelope, record);
-        let domain = all.first().map_or_else(String::new, |first| entries::domain_of(&first.address));
+        let domain =
+            all.first().map_or_else(String::new, |first| entries::domain_of(&first.address));
         if record.is_some() {
             cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
         }
@@ -252,7 +285,13 @@ impl Order {
                 let waits = |number: usize| number >= entry::RECIPIENTS || done >> number & 1 == 0;
                 let waiting = all.iter().enumerate().filter(|(number, _)| waits(*number));
                 let recipients = waiting.map(|(_, recipient)| recipient.address.clone()).collect();
-                lines.extend(line(place, Some(recipients), envelope.reverse_path, cx.queue, cx.parts));
+                lines.extend(line(
+                    place,
+                    Some(recipients),
+                    envelope.reverse_path,
+                    cx.queue,
+                    cx.parts,
+                ));
             }
             Work::Handle(handle) => {
                 if handle.handling == Handling::Retry {
@@ -279,7 +318,9 @@ impl Order {
     fn handle(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
         let mut budget = LOOKED_AT_MAX;
         loop {
-            let Work::Handle(handle) = &mut self.work else { unreachable!("an order that changes nothing") };
+            let Work::Handle(handle) = &mut self.work else {
+                unreachable!("an order that changes nothing")
+            };
             if handle.asked < handle.batch.len() {
                 match handle.ask(cx) {
                     Ok(()) => continue,
@@ -333,7 +374,12 @@ impl Order {
 
 impl Handle {
     /// Fills a batch from the cursor on. Returns an entry if its recipients must be read first.
-    fn gather(&mut self, cursor: &mut Option<Place>, budget: &mut usize, cx: &mut OrderCx<'_, '_>) -> Option<Place> {
+    fn gather(
+        &mut self,
+        cursor: &mut Option<Place>,
+        budget: &mut usize,
+        cx: &mut OrderCx<'_, '_>,
+    ) -> Option<Place> {
         let domain = match &self.which {
             Which::One(posted) => {
                 let place = place_of(*posted);
@@ -381,9 +427,13 @@ impl Handle {
         {
             return;
         }
-        let is_arriving = entry::is_arriving(cx.parts.store.own.store.outbox_entry(place.0, place.1));
+        let is_arriving =
+            entry::is_arriving(cx.parts.store.own.store.outbox_entry(place.0, place.1));
         // It has been tried in vain, for what it says or for the disk.
-        let is_left = matches!((self.handling, standing.state), (Handling::Delete | Handling::Retry, State::Waits(_)));
+        let is_left = matches!(
+            (self.handling, standing.state),
+            (Handling::Delete | Handling::Retry, State::Waits(_))
+        );
         match (self.handling, standing.state) {
             (_, State::Ordered) => self.handled.under_way += 1,
             // It is not in an envelope yet.
@@ -419,8 +469,14 @@ impl Handle {
             unreachable!("all changes were asked for")
         };
         let (store, continuation) = (&mut cx.parts.store.own.store, continuation(cx.frame));
-        let mut change =
-            |state| store.change_entry(account, uid, (EntryChange::to(state), Packing::default()), continuation);
+        let mut change = |state| {
+            store.change_entry(
+                account,
+                uid,
+                (EntryChange::to(state), Packing::default()),
+                continuation,
+            )
+        };
         let asked = match self.handling {
             Handling::Hold => change(EntryState::Held),
             Handling::Release => change(EntryState::Queued),
@@ -458,9 +514,14 @@ impl Handle {
 
 /// The envelope of an entry that begins so; of a message that came for `own` its path, and that
 /// address.
-fn envelope_of(entry: &[u8], own: Option<&str>, extent: EntryExtent) -> Result<Envelope, Unreadable> {
+fn envelope_of(
+    entry: &[u8],
+    own: Option<&str>,
+    extent: EntryExtent,
+) -> Result<Envelope, Unreadable> {
     let Some(own) = own else { return head::read(entry, extent).map(|head| head.envelope) };
-    let is_line = entry.len() >= message::RETURN_PATH_BYTES_MAX || memchr::memmem::find(entry, b"\r\n").is_some();
+    let is_line = entry.len() >= message::RETURN_PATH_BYTES_MAX
+        || memchr::memmem::find(entry, b"\r\n").is_some();
     if !is_line && extent == EntryExtent::Beginning {
         return Err(Unreadable::Partial);
     }
@@ -470,7 +531,8 @@ fn envelope_of(entry: &[u8], own: Option<&str>, extent: EntryExtent) -> Result<E
 /// A courier comes back with this entry, unless a host may have it already.
 fn call_back(place: Place, cx: &mut OrderCx<'_, '_>) {
     let OrderCx { attempts, queue, parts, .. } = cx;
-    let frame = attempts.iter().find(|(_, courier)| courier.place() == place).map(|(frame, _)| frame);
+    let frame =
+        attempts.iter().find(|(_, courier)| courier.place() == place).map(|(frame, _)| frame);
     if let Some(frame) = frame {
         step(frame, attempts, queue, parts, Courier::called_back);
     }

@@ -30,7 +30,8 @@ impl FromStr for Posted {
 
     fn from_str(text: &str) -> Result<Posted, NoEntry> {
         let (account, uid) = text.split_once('.').ok_or(NoEntry)?;
-        let is_plain = account.len() == 16 && account.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_plain = account.len() == 16
+            && account.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let account = u64::from_str_radix(account, 16).ok().filter(|_| is_plain).ok_or(NoEntry)?;
         // The form that `Display` gives, and no other.
         let is_number = uid.bytes().all(|byte| byte.is_ascii_digit()) && !uid.starts_with('0');

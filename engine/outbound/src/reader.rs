@@ -188,7 +188,8 @@ impl EntryReader {
             Some(Wanted::No) => self.asked = Some(Wanted::Another),
             Some(Wanted::Yes | Wanted::Another) => {}
             None => {
-                let ((account, uid), continuation) = (cx.place, cx.continuation(Point::AttemptRead));
+                let ((account, uid), continuation) =
+                    (cx.place, cx.continuation(Point::AttemptRead));
                 cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
                 self.asked = Some(Wanted::Yes);
             }

@@ -61,20 +61,35 @@ pub(super) struct ReportWriter<'a> {
 
 impl ReportWriter<'_> {
     /// That somebody does not get it, in words. With what stands behind the letter, if all of that goes back.
-    pub(super) fn report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
+    pub(super) fn report(
+        &self,
+        bit: u8,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
         let why = self.round.why_failed(bit).ok_or(Refusal::NoSuchMessage)?;
         let envelope = self.entry.envelope();
         let script = (envelope.returned == Some(Return::Full)).then_some(envelope.script);
-        let goes_back = !self.round.is_damaged() && self.reader.message_octets() <= RETURNED_OCTETS_MAX;
+        let goes_back =
+            !self.round.is_damaged() && self.reader.message_octets() <= RETURNED_OCTETS_MAX;
         let script = script.filter(|_| goes_back);
         let (mut text, mut end) = (Vec::new(), Vec::new());
-        let secret = self.write(Kind::Failed, &[Told::of(bit, why, 5)], script.map(Returned::Whole), cx, &mut text)?;
+        let secret = self.write(
+            Kind::Failed,
+            &[Told::of(bit, why, 5)],
+            script.map(Returned::Whole),
+            cx,
+            &mut text,
+        )?;
         report::write_end(secret, &mut end);
         Ok((text, script.map(|_| end)))
     }
 
     /// That somebody has it who is here, or that the host has it of who is not.
-    pub(super) fn arrival_report(&self, bit: u8, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn arrival_report(
+        &self,
+        bit: u8,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<Vec<u8>, Refusal> {
         let taken = self.round.taken(bit);
         let reply = taken.map(|taken| &taken.reply);
         let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
@@ -124,7 +139,13 @@ impl ReportWriter<'_> {
         let mut fates: Vec<Fate<'_>> = Vec::new();
         for Told { bit, status, words, host, reply } in all {
             let recipient = entry.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
-            fates.push(Fate { recipient, status: *status, words, reply: *reply, host: host.as_deref() });
+            fates.push(Fate {
+                recipient,
+                status: *status,
+                words,
+                reply: *reply,
+                host: host.as_deref(),
+            });
         }
         let secret = u128::from_le_bytes(cx.parts.store.own.store.secret(queue_id.as_bytes()));
         let report = Report {

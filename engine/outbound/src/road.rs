@@ -100,7 +100,13 @@ pub(super) enum Readability {
 
 impl Road {
     /// To a destination, which its owner knows by this key, for these recipients.
-    pub(super) fn to(destination: String, key: u64, leaving: Leaving, together: u16, random: u64) -> Road {
+    pub(super) fn to(
+        destination: String,
+        key: u64,
+        leaving: Leaving,
+        together: u16,
+        random: u64,
+    ) -> Road {
         Road {
             destination,
             leaving,
@@ -159,10 +165,11 @@ impl Road {
         let ourselves = cx.queue.config.ourselves(cx.parts.connections.net());
         let us = ourselves.us();
         let hosts = match leaving {
-            Leaving::By(smarthost) => {
-                smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))
+            Leaving::By(smarthost) => smarthosts::hosts(smarthost, &us, *random, knowledge)
+                .map(|hosts| hosts.map(Found::Hosts)),
+            Leaving::Direct => {
+                find(destination, &us, *random, policy.as_deref(), fetched, &*cx.parts, knowledge)
             }
-            Leaving::Direct => find(destination, &us, *random, policy.as_deref(), fetched, &*cx.parts, knowledge),
         };
         match hosts {
             Err(Missing(question)) => {
@@ -225,7 +232,11 @@ impl Road {
 
     /// A connection to a host is over. What was heard counts, unless it was nothing and there is
     /// another host.
-    pub(super) fn heard(&mut self, connection: &mut OutboundConnection, condition: Readability) -> HostAnswer {
+    pub(super) fn heard(
+        &mut self,
+        connection: &mut OutboundConnection,
+        condition: Readability,
+    ) -> HostAnswer {
         if connection.was_over() {
             (self.knowledge, self.asked, self.missed) = (Knowledge::default(), None, None);
             self.fetched = FetchedPolicy::NotTried;
@@ -240,10 +251,15 @@ impl Road {
         let host = host.as_ref();
         let mut came = connection.take_outcomes();
         if let Leaving::By(_) = self.leaving {
-            came = came.into_iter().map(|(bit, outcome)| (bit, smarthosts::mendable(outcome))).collect();
+            came = came
+                .into_iter()
+                .map(|(bit, outcome)| (bit, smarthosts::mendable(outcome)))
+                .collect();
         }
         // That the message could not be read on says nothing of the host.
-        let is_damaged = |(_, outcome): &(u8, Outcome)| condition == Readability::Damaged && is_given_up(outcome);
+        let is_damaged = |(_, outcome): &(u8, Outcome)| {
+            condition == Readability::Damaged && is_given_up(outcome)
+        };
         let (damaged, came): (Outcomes, Outcomes) = came.into_iter().partition(is_damaged);
         // Before a recipient was named, what is said is said of the host, and the next one may be
         // another.
@@ -266,7 +282,8 @@ impl Road {
     fn miss(&mut self, come: Come) {
         let is_kept = match &self.missed {
             Some(Come::Later(
-                Why::Nowhere(Unroutable::Forbidden) | Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _),
+                Why::Nowhere(Unroutable::Forbidden)
+                | Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _),
             )) => !matches!(come, Come::Later(_)),
             Some(Come::Later(_)) => true,
             _ => false,
@@ -284,13 +301,18 @@ impl Road {
 
 /// No host was there.
 pub(super) fn nobody() -> Come {
-    Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }, None))
+    Come::Later(Why::Said(
+        Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) },
+        None,
+    ))
 }
 
 /// What an outcome comes to that a host has said.
 pub(super) fn come_of(outcome: Outcome, host: Option<&Name>, reporter: Reporter) -> Come {
     match outcome {
-        Outcome::Delivered(reply) => Come::Delivered(Taken { reply, host: host.cloned(), reporter }),
+        Outcome::Delivered(reply) => {
+            Come::Delivered(Taken { reply, host: host.cloned(), reporter })
+        }
         Outcome::Later(reason) => Come::Later(Why::Said(reason, host.cloned())),
         Outcome::Never(reason) => Come::Never(Why::Said(reason, host.cloned())),
     }

@@ -167,5 +167,8 @@ impl Round {
 
 /// Whether a mailbox or the disk has no room. That lasts until messages are deleted.
 fn is_for_want_of_room(refusal: Refusal) -> bool {
-    matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::DiskFull | Refusal::IndexFull)
+    matches!(
+        refusal,
+        Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::DiskFull | Refusal::IndexFull
+    )
 }

@@ -109,7 +109,8 @@ impl ArcSeal {
             let found = found_in(entry.header(), cx.queue.config.hostname());
             let found = found.filter(|_| cx.parts.signer.sealing_key().is_some());
             let made = SealState::Made(String::new());
-            self.state = found.map_or(made, |found| SealState::Hashing(Box::new(Reading::to_sign()), found));
+            self.state =
+                found.map_or(made, |found| SealState::Hashing(Box::new(Reading::to_sign()), found));
             reader.rewind();
         }
         let SealState::Hashing(reading, _) = &mut self.state else { return Ok(SealProgress::Over) };
@@ -124,12 +125,16 @@ impl ArcSeal {
     fn hashed(&mut self, entry: &Entry, cx: &mut AttemptCx<'_, '_>) -> SealProgress {
         let domain = Name::of_bytes(domain_of(entry.address(OWN)).as_bytes());
         let hashed = core::mem::replace(&mut self.state, SealState::Made(String::new()));
-        let SealState::Hashing(reading, found) = hashed else { unreachable!("a message was read that is not hashed") };
+        let SealState::Hashing(reading, found) = hashed else {
+            unreachable!("a message was read that is not hashed")
+        };
         let message = reading.ended();
-        if let (Ok(sealing), Ok(domain)) = (Sealing::begin(&message, found.chain, &found.results), domain)
+        if let (Ok(sealing), Ok(domain)) =
+            (Sealing::begin(&message, found.chain, &found.results), domain)
             && let Some((job, field)) = ask_signature(&message, &sealing, &domain, cx)
         {
-            self.state = SealState::Signing(Box::new(Unsealed { message, sealing, domain, field, job }));
+            self.state =
+                SealState::Signing(Box::new(Unsealed { message, sealing, domain, field, job }));
             return SealProgress::Signs;
         }
         SealProgress::Over
@@ -149,8 +154,11 @@ impl ArcSeal {
             self.state = SealState::Made(sealing.fields());
             return SealProgress::Over;
         }
-        let Some((job, field)) = ask_signature(&message, &sealing, &domain, cx) else { return SealProgress::Over };
-        self.state = SealState::Signing(Box::new(Unsealed { message, sealing, domain, field, job }));
+        let Some((job, field)) = ask_signature(&message, &sealing, &domain, cx) else {
+            return SealProgress::Over;
+        };
+        self.state =
+            SealState::Signing(Box::new(Unsealed { message, sealing, domain, field, job }));
         SealProgress::Signs
     }
 }
@@ -194,10 +202,15 @@ mod tests {
 
     #[test]
     fn what_we_have_found_out_is_known_by_our_name_in_the_first_field_and_nothing_else_counts() {
-        let found = |header: &str| found_in(header.as_bytes(), "mail.test").map(|found| (found.results, found.chain));
+        let found = |header: &str| {
+            found_in(header.as_bytes(), "mail.test").map(|found| (found.results, found.chain))
+        };
         let ours = "mail.test;\r\n\tspf=pass;\r\n\tarc=pass smtp.remote-ip=192.0.2.7";
         let field = ["Authentication-Results: ", ours, "\r\n"].concat();
-        assert_eq!(found(&[&field, "Subject: a\r\n"].concat()), Some((ours.into(), ChainVerdict::Pass)));
+        assert_eq!(
+            found(&[&field, "Subject: a\r\n"].concat()),
+            Some((ours.into(), ChainVerdict::Pass))
+        );
         let without = field.replace("arc=pass", "arc=none");
         assert_eq!(found(&without).map(|(_, chain)| chain), Some(ChainVerdict::None));
         for other in [

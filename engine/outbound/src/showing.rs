@@ -13,7 +13,8 @@ use super::standing::State;
 use super::state::Queue;
 
 /// What is said of an entry that a rebuild has found.
-const LOST: &str = "it was found again after damage to this server's disk, and may have been delivered before";
+const LOST: &str =
+    "it was found again after damage to this server's disk, and may have been delivered before";
 
 /// How it stands with an entry that is for these and comes from there, if it still is one.
 pub(super) fn line(

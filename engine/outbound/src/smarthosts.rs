@@ -41,7 +41,9 @@ pub(super) fn hosts(
 ) -> Result<Result<MailHosts, Unroutable>, Missing> {
     Ok(match route_to(&smarthost.place.host, us, random, knowledge)? {
         // Of another family there may be addresses that nobody knows now: those that are known will do.
-        Route::By { hops, .. } => Ok(hops.into_iter().map(|hop| Ok(host(smarthost, hop))).collect()),
+        Route::By { hops, .. } => {
+            Ok(hops.into_iter().map(|hop| Ok(host(smarthost, hop))).collect())
+        }
         Route::Nowhere(why) => Err(why),
     })
 }

@@ -127,14 +127,17 @@ impl Queue {
     /// Whether the outboxes are to be looked through, which no event announces.
     #[inline]
     pub(super) fn has_to_look(&self) -> bool {
-        self.is_serving && (self.is_to_look || !self.unlooked.is_empty() || !self.released.is_empty())
+        self.is_serving
+            && (self.is_to_look || !self.unlooked.is_empty() || !self.released.is_empty())
     }
 
     /// The first entry that waits and has an account that may have another attempt.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
         // While a place is free all may have it but accounts that have some: so few are looked at.
         let is_any_free = self.is_serving && self.shares.is_any_free();
-        is_any_free.then(|| self.standings.next(|account| self.shares.has_one_for(account))).flatten()
+        is_any_free
+            .then(|| self.standings.next(|account| self.shares.has_one_for(account)))
+            .flatten()
     }
 
     /// What has come into the outboxes waits from now on.
@@ -144,7 +147,9 @@ impl Queue {
         }
         if core::mem::take(&mut self.is_to_look) {
             let all = store.accounts().map(|account| account.id());
-            let has_some = |account: &AccountId| store.mailbox(*account, OUTBOX).is_some_and(|own| own.messages > 0);
+            let has_some = |account: &AccountId| {
+                store.mailbox(*account, OUTBOX).is_some_and(|own| own.messages > 0)
+            };
             self.unlooked = all.filter(has_some).map(|account| (account, Uid(1))).collect();
         }
         let mut left = LOOKED_AT_MAX;
@@ -163,8 +168,10 @@ impl Queue {
                     return self.unlooked.push((account, info.uid));
                 }
                 *left -= 1;
-                self.standings
-                    .found((account, info.uid), entry::fate(store.outbox_entry(account, info.uid)).state(now));
+                self.standings.found(
+                    (account, info.uid),
+                    entry::fate(store.outbox_entry(account, info.uid)).state(now),
+                );
             }
         }
     }
@@ -263,7 +270,8 @@ impl Queue {
         if let Some(words) = words {
             self.standings.said(place, words);
         }
-        let has_tried_none = matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
+        let has_tried_none =
+            matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
         match (next, destination_try) {
             (None, _) => self.standings.gone(place),
             (Some(_), DestinationTry::Behind(destination)) => {
@@ -290,7 +298,8 @@ impl Queue {
     /// each destination without an attempt the next entry may try: else it would wait for none.
     fn let_others_try(&mut self) {
         let Queue { behind, calls, .. } = self;
-        let free: Vec<String> = behind.keys().filter(|name| !calls.is_called(name)).cloned().collect();
+        let free: Vec<String> =
+            behind.keys().filter(|name| !calls.is_called(name)).cloned().collect();
         free.iter().for_each(|destination| self.let_next_try(destination));
     }
 
@@ -299,7 +308,8 @@ impl Queue {
         let Queue { behind, standings, .. } = self;
         let turns = behind.get_mut(destination)?;
         // Some are held meanwhile.
-        let next = core::iter::from_fn(|| turns.next(|_| true)).find(|place| standings.is(*place, State::Behind));
+        let next = core::iter::from_fn(|| turns.next(|_| true))
+            .find(|place| standings.is(*place, State::Behind));
         if turns.is_empty() {
             behind.remove(destination);
         }

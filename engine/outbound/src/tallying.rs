@@ -16,7 +16,13 @@ use super::state::Queue;
 
 impl Queue {
     /// This came of TLS with a host of this domain's.
-    pub(super) fn count_tls(&mut self, domain: &str, rule: Rule, came: Result<(), Shortfall>, wall: UnixTime) {
+    pub(super) fn count_tls(
+        &mut self,
+        domain: &str,
+        rule: Rule,
+        came: Result<(), Shortfall>,
+        wall: UnixTime,
+    ) {
         self.tally.count(domain, rule, came, day(wall));
     }
 

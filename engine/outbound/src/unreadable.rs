@@ -71,8 +71,12 @@ pub(super) fn tell_operator(why: &Why, cx: &mut AttemptCx<'_, '_>) {
     let (account, uid) = cx.place;
     let Context { console, store, .. } = &mut *cx.parts;
     if cx.queue.standings.is_operator_to_be_told(cx.place) {
-        let (own, why) = (store.own.store.account(account).map_or("", |own| own.address()), why.words());
-        console.print(format_args!("queue: message {} in the outbox of {own} cannot be sent: {why}", uid.0));
+        let (own, why) =
+            (store.own.store.account(account).map_or("", |own| own.address()), why.words());
+        console.print(format_args!(
+            "queue: message {} in the outbox of {own} cannot be sent: {why}",
+            uid.0
+        ));
     }
 }
 

@@ -41,7 +41,11 @@ impl Waiting {
         self.first.is_empty()
     }
 
-    fn change(&mut self, account: AccountId, act: impl FnOnce(&mut BTreeSet<(Instant, Uid)>) -> bool) {
+    fn change(
+        &mut self,
+        account: AccountId,
+        act: impl FnOnce(&mut BTreeSet<(Instant, Uid)>) -> bool,
+    ) {
         let entries = self.entries.entry(account).or_default();
         let before = entries.first().map(|(at, _)| (*at, account));
         act(entries);
@@ -83,7 +87,8 @@ impl Turns {
 
     /// One of each account's.
     pub(super) fn one_of_each(&mut self) -> Vec<Place> {
-        let firsts = self.0.iter_mut().filter_map(|(account, uids)| Some((*account, uids.pop_front()?)));
+        let firsts =
+            self.0.iter_mut().filter_map(|(account, uids)| Some((*account, uids.pop_front()?)));
         let firsts = firsts.collect();
         self.0.retain(|(_, uids)| !uids.is_empty());
         firsts

@@ -45,7 +45,9 @@ impl Why {
             Why::Circle => Enhanced { class, subject: 4, detail: 6 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
             Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
-            Why::Unmarked | Why::Damaged | Why::Unreadable => Enhanced { class, subject: 3, detail: 0 },
+            Why::Unmarked | Why::Damaged | Why::Unreadable => {
+                Enhanced { class, subject: 3, detail: 0 }
+            }
         }
     }
 
@@ -62,11 +64,19 @@ impl Why {
             Why::Nobody => "there is no such address on this server".to_string(),
             Why::Full => "the mailbox is full".to_string(),
             Why::NeverFits => "it is larger than all that the mailbox may hold".to_string(),
-            Why::Circle => "it was here before: mail for this address is sent on in a circle".to_string(),
+            Why::Circle => {
+                "it was here before: mail for this address is sent on in a circle".to_string()
+            }
             Why::Busy => "this server has had too much to do".to_string(),
-            Why::Unmarked => "its result could not be written to this server's disk yet".to_string(),
-            Why::GivenBack => "an administrator of this server has taken it out of the queue".to_string(),
-            Why::Damaged => "a part of it cannot be read from this server's disk any more".to_string(),
+            Why::Unmarked => {
+                "its result could not be written to this server's disk yet".to_string()
+            }
+            Why::GivenBack => {
+                "an administrator of this server has taken it out of the queue".to_string()
+            }
+            Why::Damaged => {
+                "a part of it cannot be read from this server's disk any more".to_string()
+            }
             Why::Unreadable => "its envelope in this server's queue is not valid".to_string(),
         }
     }

@@ -80,7 +80,9 @@ fn uppercase(verb: &[u8]) -> [u8; 4] {
 }
 
 fn user(arguments: Option<&[u8]>) -> Result<Command<'_>, Fault> {
-    let name = core::str::from_utf8(arguments.unwrap_or_default()).map_err(|_| Fault::BadArguments)?.trim_ascii();
+    let name = core::str::from_utf8(arguments.unwrap_or_default())
+        .map_err(|_| Fault::BadArguments)?
+        .trim_ascii();
     if name.is_empty() || name.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(Fault::BadArguments);
     }
@@ -95,7 +97,11 @@ fn login(arguments: Option<&[u8]>) -> Result<Command<'_>, Fault> {
 }
 
 fn alone<'a>(arguments: Option<&[u8]>, command: Command<'a>) -> Result<Command<'a>, Fault> {
-    if arguments.unwrap_or_default().trim_ascii().is_empty() { Ok(command) } else { Err(Fault::BadArguments) }
+    if arguments.unwrap_or_default().trim_ascii().is_empty() {
+        Ok(command)
+    } else {
+        Err(Fault::BadArguments)
+    }
 }
 
 fn optional_number(arguments: Option<&[u8]>) -> Result<Option<MessageNumber>, Fault> {
@@ -120,6 +126,7 @@ fn decimal(digits: &[u8]) -> Result<u32, Fault> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Fault::BadArguments);
     }
-    let append = |number: u32, digit: &u8| number.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
+    let append =
+        |number: u32, digit: &u8| number.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
     Ok(digits.iter().fold(0, append))
 }

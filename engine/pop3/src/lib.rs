@@ -32,7 +32,9 @@ mod session;
 mod stuffing;
 mod unique_id;
 
-pub use actions::{Actions, DeletionError, LoginRefusal, Maildrop, PlainLogin, ReadError, Settings, Tls};
+pub use actions::{
+    Actions, DeletionError, LoginRefusal, Maildrop, PlainLogin, ReadError, Settings, Tls,
+};
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use number::MessageNumber;
 pub use reply::{BUSY, REPLY_BYTES_MAX};

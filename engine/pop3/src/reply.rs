@@ -29,11 +29,13 @@ pub(crate) const LIST_FOLLOWS: Reply = b"+OK List follows\r\n";
 pub(crate) const END: Reply = b".\r\n";
 
 pub(crate) const NO_PLAIN_LOGIN: Reply = b"-ERR Passwords are not taken in plain text here\r\n";
-pub(crate) const TLS_BUSY: Reply = b"-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n";
+pub(crate) const TLS_BUSY: Reply =
+    b"-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n";
 pub(crate) const TLS_TWICE: Reply = b"-ERR TLS is spoken already\r\n";
 pub(crate) const LOGIN_CANCELLED: Reply = b"-ERR Login given up\r\n";
 pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"-ERR Not the response that was asked for\r\n";
-pub(crate) const UNKNOWN_MECHANISM: Reply = b"-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n";
+pub(crate) const UNKNOWN_MECHANISM: Reply =
+    b"-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n";
 pub(crate) const SEND_USER_FIRST: Reply = b"-ERR Send USER first\r\n";
 pub(crate) const LOG_IN_FIRST: Reply = b"-ERR Log in first\r\n";
 pub(crate) const LOGGED_IN_ALREADY: Reply = b"-ERR Only before the login\r\n";
@@ -84,7 +86,10 @@ pub(crate) fn capabilities(actions: &mut impl Actions) {
     match plain_login {
         PlainLogin::Offered => {
             let mut sasl = Text::new();
-            sasl.put(b"USER\r\nUTF8 USER\r\nSASL ").put(sasl::NAMES.as_bytes()).put(b"\r\n").send(actions);
+            sasl.put(b"USER\r\nUTF8 USER\r\nSASL ")
+                .put(sasl::NAMES.as_bytes())
+                .put(b"\r\n")
+                .send(actions);
         }
         PlainLogin::Refused => actions.reply(b"UTF8\r\n"),
     }
@@ -129,7 +134,11 @@ impl Text {
     }
 
     /// `number unique-id`.
-    pub(crate) fn put_unique_id(&mut self, message: MessageNumber, unique_id: &UniqueId) -> &mut Text {
+    pub(crate) fn put_unique_id(
+        &mut self,
+        message: MessageNumber,
+        unique_id: &UniqueId,
+    ) -> &mut Text {
         self.put_decimal(message.0.into()).put(b" ").put(unique_id.as_str().as_bytes())
     }
 

@@ -175,7 +175,10 @@ impl Session {
                 // Unread bytes would make TCP answer by a reset, which could overtake the last reply. And whoever speaks before the
                 // handshake that he asked for may not be the client.
                 Expect::Handshake | Expect::Closed => rest.len(),
-                Expect::Authorization | Expect::LoginResponse | Expect::Transaction | Expect::LongLineEnd => {
+                Expect::Authorization
+                | Expect::LoginResponse
+                | Expect::Transaction
+                | Expect::LongLineEnd => {
                     if actions.send_room() < REPLY_BYTES_MAX {
                         self.waits_for = WaitsFor::SendRoom;
                         break;
@@ -186,14 +189,19 @@ impl Session {
                     }
                     self.command_bytes_arrived(rest, actions)
                 }
-                Expect::LoginAnswer | Expect::Listing(_) | Expect::Message(_) | Expect::Update(_) => break,
+                Expect::LoginAnswer
+                | Expect::Listing(_)
+                | Expect::Message(_)
+                | Expect::Update(_) => break,
             };
             if count == 0 {
                 break;
             }
             taken += count;
         }
-        if taken > 0 && !matches!(self.expect, Expect::Handshake | Expect::Closed | Expect::LongLineEnd) {
+        if taken > 0
+            && !matches!(self.expect, Expect::Handshake | Expect::Closed | Expect::LongLineEnd)
+        {
             actions.set_deadline(Some(AUTOLOGOUT));
         }
         taken
@@ -224,7 +232,10 @@ impl Session {
     /// The server is about to go away. What is under way is still answered; nothing is deleted without a QUIT.
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Authorization | Expect::LoginResponse | Expect::Transaction | Expect::LongLineEnd => {
+            Expect::Authorization
+            | Expect::LoginResponse
+            | Expect::Transaction
+            | Expect::LongLineEnd => {
                 self.end(reply::STOPPING, actions);
             }
             _ => self.stopping = Stopping::AfterReply,
@@ -256,7 +267,11 @@ impl Session {
     /// Takes one line, or what is there of one that is too long. Zero: its end is yet to come.
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         self.waits_for = WaitsFor::Bytes;
-        let limit = if self.expect == Expect::LoginResponse { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
+        let limit = if self.expect == Expect::LoginResponse {
+            RESPONSE_LINE_BYTES_MAX
+        } else {
+            LINE_BYTES_MAX
+        };
         match first_line(bytes, limit) {
             Line::Whole(_, count) if self.expect == Expect::LongLineEnd => {
                 self.fault(reply::LINE_TOO_LONG, actions);
@@ -291,7 +306,9 @@ impl Session {
             (Ok(Command::Quit), None) => self.end(reply::BYE, actions),
             (Ok(Command::Capabilities), _) => reply::capabilities(actions),
             (Ok(command), None) => self.authorization_command_arrived(&command, actions),
-            (Ok(command), Some(maildrop)) => self.transaction_command_arrived(&command, maildrop, actions),
+            (Ok(command), Some(maildrop)) => {
+                self.transaction_command_arrived(&command, maildrop, actions)
+            }
             (Err(fault), _) => self.fault(reply::fault(fault), actions),
         }
     }
@@ -317,7 +334,8 @@ impl Session {
         if self.expect == Expect::Closed {
             return;
         }
-        self.expect = if self.maildrop.is_some() { Expect::Transaction } else { Expect::Authorization };
+        self.expect =
+            if self.maildrop.is_some() { Expect::Transaction } else { Expect::Authorization };
         self.waits_for = WaitsFor::Bytes;
         actions.set_deadline(Some(AUTOLOGOUT));
         self.stop_if_stopping(actions);

@@ -24,10 +24,11 @@ impl sasl::Host for Pop3Host<'_, '_> {
 impl pop3::Actions for Pop3Host<'_, '_> {
     fn settings(&self) -> Settings {
         let is_hidden = self.caller.channel == Channel::Tls;
-        let plain_login = match is_hidden || self.cx.logins.access().allows_plaintext_auth(self.caller.address) {
-            true => PlainLogin::Offered,
-            false => PlainLogin::Refused,
-        };
+        let plain_login =
+            match is_hidden || self.cx.logins.access().allows_plaintext_auth(self.caller.address) {
+                true => PlainLogin::Offered,
+                false => PlainLogin::Refused,
+            };
         let tls = match self.cx.connections.tls() {
             _ if is_hidden => Tls::Spoken,
             secure if !secure.serves(self.caller.service) => Tls::Absent,
@@ -53,7 +54,10 @@ impl pop3::Actions for Pop3Host<'_, '_> {
     }
 
     fn message_bytes(&self, message: MessageNumber) -> u64 {
-        self.state.maildrop.as_ref().map_or(0, |maildrop| u64::from(maildrop.octets(message.index())))
+        self.state
+            .maildrop
+            .as_ref()
+            .map_or(0, |maildrop| u64::from(maildrop.octets(message.index())))
     }
 
     fn unique_id(&self, message: MessageNumber) -> pop3::UniqueId {

@@ -92,7 +92,9 @@ impl Pop3Conversation {
     /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
     pub fn replied(&mut self, reply: &mut Option<Reply>, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| match reply.take() {
-            Some(Reply::Maildrop(opened)) => *reply = login::opened(opened, session, host).map(Reply::Maildrop),
+            Some(Reply::Maildrop(opened)) => {
+                *reply = login::opened(opened, session, host).map(Reply::Maildrop)
+            }
             other => *reply = other,
         });
     }

@@ -21,7 +21,8 @@ const RETRY: Micros = Micros::from_millis(10);
 /// Asks the store for the removals.
 pub(super) fn begin(host: &mut Pop3Host<'_, '_>) {
     let Some(maildrop) = &host.state.maildrop else { return };
-    let deletion = Deletion { ranges: maildrop.marked(), outstanding: Countdown::default(), result: Ok(()) };
+    let deletion =
+        Deletion { ranges: maildrop.marked(), outstanding: Countdown::default(), result: Ok(()) };
     host.state.deletion = Some(Box::new(deletion));
     ask(host);
     if host.state.deletion.as_ref().is_some_and(|deletion| deletion.outstanding.is_done()) {
@@ -48,7 +49,11 @@ pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) ->
 }
 
 /// A removal is durable, or was refused.
-pub(super) fn part_ended(outcome: &Outcome, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+pub(super) fn part_ended(
+    outcome: &Outcome,
+    session: &mut pop3::Session,
+    host: &mut Pop3Host<'_, '_>,
+) {
     if let Some(deletion) = &mut host.state.deletion {
         deletion.part_ended(outcome);
     }
@@ -58,7 +63,9 @@ pub(super) fn part_ended(outcome: &Outcome, session: &mut pop3::Session, host: &
 /// Asks for as much as the store has room for.
 fn ask(host: &mut Pop3Host<'_, '_>) {
     let continuation = host.continuation(Point::Deleted);
-    let (Some(maildrop), Some(deletion)) = (&host.state.maildrop, &mut host.state.deletion) else { return };
+    let (Some(maildrop), Some(deletion)) = (&host.state.maildrop, &mut host.state.deletion) else {
+        return;
+    };
     while !deletion.ranges.is_empty() {
         let count = deletion.ranges.len().min(RANGES_PER_REMOVAL);
         let ranges = deletion.ranges.get(..count).unwrap_or_default();
@@ -78,7 +85,9 @@ fn ask(host: &mut Pop3Host<'_, '_>) {
 
 /// The client has left: a deletion that is under way keeps the maildrop.
 pub(super) fn leave(state: &mut State, call: &mut Pop3Call<'_>) {
-    let Some(outstanding) = state.deletion.take().map(|deletion| deletion.outstanding) else { return };
+    let Some(outstanding) = state.deletion.take().map(|deletion| deletion.outstanding) else {
+        return;
+    };
     if !outstanding.is_done()
         && let Some(maildrop) = state.maildrop.take()
     {

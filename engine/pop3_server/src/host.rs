@@ -33,7 +33,9 @@ pub struct Pop3 {
 impl Pop3 {
     /// A removal of a session that is gone has ended: after the last one the maildrop is unlocked.
     pub fn orphan_ended(&mut self, frame: FrameId, store: &mut Archive) {
-        let Some(place) = self.orphans.iter().position(|orphan| orphan.frame == frame) else { return };
+        let Some(place) = self.orphans.iter().position(|orphan| orphan.frame == frame) else {
+            return;
+        };
         if self.orphans.get_mut(place).is_some_and(|orphan| orphan.outstanding.arrived()) {
             let orphan = self.orphans.swap_remove(place);
             store.close_maildrop(orphan.maildrop);

@@ -35,7 +35,11 @@ pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
 }
 
 /// A maildrop is open, or cannot be opened. It is returned if no login waits for it.
-pub(super) fn opened(opened: Opened, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> Option<Opened> {
+pub(super) fn opened(
+    opened: Opened,
+    session: &mut pop3::Session,
+    host: &mut Pop3Host<'_, '_>,
+) -> Option<Opened> {
     if host.state.attempt.as_ref().is_none_or(|attempt| !attempt.is_granted()) {
         return Some(opened);
     }
@@ -53,7 +57,10 @@ pub(super) fn opened(opened: Opened, session: &mut pop3::Session, host: &mut Pop
 
 /// Whether an attempt for that account was granted, and waits for its maildrop.
 pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
-    state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted() && attempt.account() == Some(account))
+    state
+        .attempt
+        .as_ref()
+        .is_some_and(|attempt| attempt.is_granted() && attempt.account() == Some(account))
 }
 
 /// The password that was right no longer is: an attempt that was granted is refused after all. Its
@@ -80,7 +87,11 @@ pub(super) fn drop_attempt(host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-fn answer(result: Result<pop3::Maildrop, LoginRefusal>, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+fn answer(
+    result: Result<pop3::Maildrop, LoginRefusal>,
+    session: &mut pop3::Session,
+    host: &mut Pop3Host<'_, '_>,
+) {
     let attempt = host.state.attempt.take();
     if let Some(attempt) = &attempt {
         host.cx.logins.end(attempt, host.cx.turn.now);

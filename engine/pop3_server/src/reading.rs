@@ -69,7 +69,11 @@ pub(super) fn end_if_refused(session: &mut pop3::Session, host: &mut Pop3Host<'_
 }
 
 /// A part of a message has been read, or could not be.
-pub(super) fn read_ended(outcome: Outcome, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
+pub(super) fn read_ended(
+    outcome: Outcome,
+    session: &mut pop3::Session,
+    host: &mut Pop3Host<'_, '_>,
+) {
     let wanted = core::mem::take(&mut host.state.read) == Read::UnderWay;
     match outcome {
         Outcome::Body(body) if wanted => pass_on(body, session, host),
@@ -108,7 +112,8 @@ fn request_or_fail(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
 fn request_part(host: &mut Pop3Host<'_, '_>) -> Result<(), Refusal> {
     let room = host.cx.connections.send_room(host.caller);
     let continuation = host.continuation(Point::Read);
-    let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } = &mut *host.state
+    let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } =
+        &mut *host.state
     else {
         return Ok(());
     };

@@ -119,7 +119,12 @@ pub struct Destinations<W> {
 impl<W: Copy> Destinations<W> {
     /// Nothing is known yet.
     pub fn new(limits: Limits) -> Destinations<W> {
-        Destinations { limits, known: BTreeMap::new(), resting: BTreeSet::new(), told: VecDeque::new() }
+        Destinations {
+            limits,
+            known: BTreeMap::new(),
+            resting: BTreeSet::new(),
+            told: VecDeque::new(),
+        }
     }
 
     /// Whether this core may make one more connection. `None`: it waits, and is told later. What
@@ -145,7 +150,9 @@ impl<W: Copy> Destinations<W> {
 
     /// Messages get through there by a connection that goes on.
     pub fn reached(&mut self, name: u64) {
-        let Some(known) = self.known.get_mut(&name).filter(|known| known.failures > 0) else { return };
+        let Some(known) = self.known.get_mut(&name).filter(|known| known.failures > 0) else {
+            return;
+        };
         let before = known.forgive();
         // Without connections it would have been told too late.
         if known.holders.is_empty() {
@@ -158,7 +165,9 @@ impl<W: Copy> Destinations<W> {
 
     /// A connection that was granted to this core is over, or was not made. `random`: any number.
     pub fn ended(&mut self, name: u64, core: CoreId, how: Ended, now: Instant, random: u64) {
-        let Some(known) = self.known.get_mut(&name) else { unreachable!("a connection ends that was not granted") };
+        let Some(known) = self.known.get_mut(&name) else {
+            unreachable!("a connection ends that was not granted")
+        };
         known.give_back(core);
         match how {
             Ended::Reached => drop(known.forgive()),
@@ -166,7 +175,10 @@ impl<W: Copy> Destinations<W> {
             Ended::Failed if now >= known.back_off_until => {
                 let span = known.fail(now, random);
                 let waiting = known.waiting.drain(..);
-                self.told.extend(waiting.map(|(core, waiter)| Told::Leave(core, name, waiter, Leave::NotFor(span))));
+                self.told
+                    .extend(waiting.map(|(core, waiter)| {
+                        Told::Leave(core, name, waiter, Leave::NotFor(span))
+                    }));
             }
             Ended::Failed | Ended::Unknown => {}
         }
@@ -218,9 +230,11 @@ impl<W: Copy> Destinations<W> {
     /// Asks cores with more connections to do with fewer, for those that wait.
     fn balance(&mut self, name: u64) {
         let Some(known) = self.known.get_mut(&name) else { return };
-        let is_sound = |holder: &Holder| holder.connections > 0 && holder.keeps <= holder.connections;
+        let is_sound =
+            |holder: &Holder| holder.connections > 0 && holder.keeps <= holder.connections;
         assert!(known.holders.iter().all(is_sound), "a core keeps none that it does not have");
-        let mut coming: u16 = known.holders.iter().map(|holder| holder.connections - holder.keeps).sum();
+        let mut coming: u16 =
+            known.holders.iter().map(|holder| holder.connections - holder.keeps).sum();
         for core in known.order() {
             if coming > 0 {
                 coming -= 1;
@@ -239,7 +253,9 @@ impl<W: Copy> Destinations<W> {
 
     /// A destination without connections is forgotten, unless it has failed.
     fn rest(&mut self, name: u64) {
-        let Some(known) = self.known.get(&name).filter(|known| known.holders.is_empty()) else { return };
+        let Some(known) = self.known.get(&name).filter(|known| known.holders.is_empty()) else {
+            return;
+        };
         assert!(known.waiting.is_empty(), "a core waits for a connection that ends");
         if known.failures == 0 {
             self.known.remove(&name);
@@ -257,7 +273,12 @@ impl<W: Copy> Destinations<W> {
 
 impl<W: Copy> DestinationState<W> {
     fn new() -> DestinationState<W> {
-        DestinationState { failures: 0, back_off_until: Instant::START, holders: Vec::new(), waiting: Vec::new() }
+        DestinationState {
+            failures: 0,
+            back_off_until: Instant::START,
+            holders: Vec::new(),
+            waiting: Vec::new(),
+        }
     }
 
     /// How many connections there are.
@@ -272,7 +293,10 @@ impl<W: Copy> DestinationState<W> {
 
     /// How many a core has.
     fn of(&self, core: CoreId) -> u16 {
-        self.holders.iter().find(|holder| holder.core == core).map_or(0, |holder| holder.connections)
+        self.holders
+            .iter()
+            .find(|holder| holder.core == core)
+            .map_or(0, |holder| holder.connections)
     }
 
     /// The cores that wait, the next one first.
@@ -308,7 +332,9 @@ impl<W: Copy> DestinationState<W> {
     /// A core has one fewer.
     fn give_back(&mut self, core: CoreId) {
         let place = self.holders.iter().position(|holder| holder.core == core);
-        let Some((place, holder)) = place.and_then(|place| Some((place, self.holders.get_mut(place)?))) else {
+        let Some((place, holder)) =
+            place.and_then(|place| Some((place, self.holders.get_mut(place)?)))
+        else {
             unreachable!("a core ends a connection that it does not have")
         };
         holder.connections -= 1;

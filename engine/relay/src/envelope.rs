@@ -24,7 +24,8 @@ use machine::UnixTime;
 use smtp::{Notify, Return};
 
 use crate::letter::{
-    Content, Envelope, Recipient, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes,
+    Content, Envelope, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
+    write_wishes,
 };
 
 /// So many recipients an envelope has at most.
@@ -64,7 +65,11 @@ pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
     if !(1..=RECIPIENTS_MAX).contains(&envelope.recipients.len()) {
         return Err(Unwritable::Recipients);
     }
-    let mut parameters = envelope.recipients.iter().filter_map(|to| to.original.as_ref()).chain(&envelope.envelope_id);
+    let mut parameters = envelope
+        .recipients
+        .iter()
+        .filter_map(|to| to.original.as_ref())
+        .chain(&envelope.envelope_id);
     let are_paths = is_reverse_path(&envelope.reverse_path)
         && envelope.recipients.iter().all(|recipient| is_forward_path(&recipient.address));
     if !are_paths || !parameters.all(|parameter| is_parameter(parameter)) {
@@ -90,7 +95,8 @@ pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
 
 fn options(envelope: &Envelope) -> String {
     let returned = envelope.returned.map(|returned| ["RET=", returned.word()].concat());
-    let identifier = envelope.envelope_id.as_ref().map(|identifier| ["ENVID=", identifier].concat());
+    let identifier =
+        envelope.envelope_id.as_ref().map(|identifier| ["ENVID=", identifier].concat());
     let held = envelope.held_until.map(|until| format!("{HELD_UNTIL}={}", until.seconds()));
     let words = [
         (envelope.content == Content::EightBit).then_some("BODY=8BITMIME"),
@@ -115,7 +121,8 @@ fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
     let mut lines = Lines { rest: bytes };
     let reverse_path = lines.field(RETURN_PATH)?.ok_or(Unreadable::Malformed)?;
     let reverse_path = reverse_path.strip_prefix('<').and_then(|path| path.strip_suffix('>'));
-    let reverse_path = reverse_path.filter(|path| is_reverse_path(path)).ok_or(Unreadable::Malformed)?;
+    let reverse_path =
+        reverse_path.filter(|path| is_reverse_path(path)).ok_or(Unreadable::Malformed)?;
     let mut envelope = Envelope {
         reverse_path: String::from(reverse_path),
         recipients: Vec::new(),
@@ -126,14 +133,19 @@ fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
         held_until: None,
     };
     if let Some(options) = lines.field(OPTIONS)? {
-        options.split(' ').try_for_each(|word| read_option(word, &mut envelope)).ok_or(Unreadable::Malformed)?;
+        options
+            .split(' ')
+            .try_for_each(|word| read_option(word, &mut envelope))
+            .ok_or(Unreadable::Malformed)?;
     }
     let mut line = lines.field(TO)?.ok_or(Unreadable::Malformed)?;
     loop {
         let is_last = !line.ends_with(',');
-        let number =
-            u16::try_from(envelope.recipients.len()).ok().filter(|number| usize::from(*number) < RECIPIENTS_MAX);
-        let recipient = number.and_then(|number| read_recipient(number, line.strip_suffix(',').unwrap_or(line)));
+        let number = u16::try_from(envelope.recipients.len())
+            .ok()
+            .filter(|number| usize::from(*number) < RECIPIENTS_MAX);
+        let recipient = number
+            .and_then(|number| read_recipient(number, line.strip_suffix(',').unwrap_or(line)));
         envelope.recipients.push(recipient.ok_or(Unreadable::Malformed)?);
         if is_last {
             return Ok((envelope, bytes.len() - lines.rest.len()));
@@ -163,7 +175,8 @@ fn read_recipient(number: u16, line: &str) -> Option<Recipient> {
     let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
     // A route would be left out when it is sent.
     line.strip_prefix('<')?.strip_prefix(mailbox.text)?;
-    let mut recipient = Recipient { number, address: String::from(mailbox.text), notify: None, original: None };
+    let mut recipient =
+        Recipient { number, address: String::from(mailbox.text), notify: None, original: None };
     let mut words = wishes.split(' ');
     if words.next() != Some("") {
         return None;
@@ -171,7 +184,9 @@ fn read_recipient(number: u16, line: &str) -> Option<Recipient> {
     for word in words {
         match word.split_once('=')? {
             ("NOTIFY", wishes) => recipient.notify = Some(Notify::read(wishes)?),
-            ("ORCPT", original) if is_parameter(original) => recipient.original = Some(String::from(original)),
+            ("ORCPT", original) if is_parameter(original) => {
+                recipient.original = Some(String::from(original))
+            }
             _ => return None,
         }
     }

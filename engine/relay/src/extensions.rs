@@ -21,7 +21,8 @@ impl Extensions {
     /// Reads one line, without its code.
     pub(crate) fn learn(&mut self, line: &[u8]) {
         // Before RFC 2554 there was `AUTH=`, and some servers still say both.
-        let mut words = line.split(|byte| matches!(byte, b' ' | b'=')).filter(|word| !word.is_empty());
+        let mut words =
+            line.split(|byte| matches!(byte, b' ' | b'=')).filter(|word| !word.is_empty());
         let Some(keyword) = words.next() else { return };
         let is = |name: &[u8]| keyword.eq_ignore_ascii_case(name);
         if is(b"STARTTLS") {

@@ -29,8 +29,14 @@ impl Fetch {
     /// From the web server of this name.
     pub fn from(server: &Name) -> Fetch {
         let server = server.as_str();
-        let request = format!("GET /.well-known/mta-sts.txt HTTP/1.0\r\nHost: {server}\r\nAccept: text/plain\r\n\r\n");
-        Fetch { output: request.into_bytes(), response: Response::of("text/plain", TEXT_BYTES_MAX), outcome: None }
+        let request = format!(
+            "GET /.well-known/mta-sts.txt HTTP/1.0\r\nHost: {server}\r\nAccept: text/plain\r\n\r\n"
+        );
+        Fetch {
+            output: request.into_bytes(),
+            response: Response::of("text/plain", TEXT_BYTES_MAX),
+            outcome: None,
+        }
     }
 
     /// What came of it: a policy, or why there is none. `None`: it is not over.
@@ -45,7 +51,10 @@ impl Fetch {
     fn look(&mut self) {
         if self.outcome.is_none() {
             let read = |text| Policy::read(text).ok_or(Shortfall::PolicyInvalid);
-            self.outcome = self.response.body().map(|text| text.ok_or(Shortfall::PolicyNotFetched).and_then(read));
+            self.outcome = self
+                .response
+                .body()
+                .map(|text| text.ok_or(Shortfall::PolicyNotFetched).and_then(read));
         }
     }
 }

@@ -126,7 +126,8 @@ impl Question {
 
 impl Speaker for Question {
     fn output(&self) -> &[u8] {
-        let of_letter = || self.letter.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
+        let of_letter =
+            || self.letter.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
         self.head.get(self.sent..).filter(|rest| !rest.is_empty()).unwrap_or_else(of_letter)
     }
 
@@ -152,12 +153,16 @@ impl Speaker for Question {
 impl fmt::Debug for Question {
     /// Without the password, so that no log ever holds it, and without the letter.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Question").field("sent", &self.sent).field("verdict", &self.verdict).finish_non_exhaustive()
+        out.debug_struct("Question")
+            .field("sent", &self.sent)
+            .field("verdict", &self.verdict)
+            .finish_non_exhaustive()
     }
 }
 
 fn head(length: usize, said: &Said<'_>, host: &str, password: Option<&str>) -> String {
-    let mut head = format!("POST /checkv2 HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n");
+    let mut head =
+        format!("POST /checkv2 HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n");
     let mut field = |name: &str, value: &str| {
         let value = value.chars().filter(|character| !character.is_control()).collect::<String>();
         head += &format!("{name}: {value}\r\n");
@@ -189,16 +194,22 @@ fn read(text: &[u8]) -> Option<Verdict> {
 /// Why a letter is suspicious: its points, and what has brought most of them.
 fn reason(answer: &Answer) -> String {
     let Answer { score, required_score, symbols, .. } = answer;
-    let mut symbols: Vec<(&String, f64)> = symbols.iter().map(|(name, symbol)| (name, symbol.score)).collect();
+    let mut symbols: Vec<(&String, f64)> =
+        symbols.iter().map(|(name, symbol)| (name, symbol.score)).collect();
     symbols.retain(|(_, score)| *score > 0.0);
     symbols.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let named = symbols.iter().take(SYMBOLS_MAX).map(|(name, _)| sayable(name, WORD_CHARACTERS_MAX));
+    let named =
+        symbols.iter().take(SYMBOLS_MAX).map(|(name, _)| sayable(name, WORD_CHARACTERS_MAX));
     let named = named.collect::<Vec<_>>().join(", ");
-    let [score, required_score] = [score, required_score].map(|points| points.clamp(-POINTS_MAX, POINTS_MAX));
+    let [score, required_score] =
+        [score, required_score].map(|points| points.clamp(-POINTS_MAX, POINTS_MAX));
     let behind = if named.is_empty() { "" } else { ": " };
     format!("the filter gives it {score:.2} of {required_score:.2} points{behind}{named}")
 }
 
 fn sayable(text: &str, most: usize) -> String {
-    text.chars().filter(|character| character.is_ascii_graphic() || *character == ' ').take(most).collect()
+    text.chars()
+        .filter(|character| character.is_ascii_graphic() || *character == ' ')
+        .take(most)
+        .collect()
 }

@@ -78,7 +78,8 @@ impl Recipient {
 pub(crate) fn write_wishes(recipient: &Recipient, line: &mut String) {
     if let Some(Notify { success, failure, delay }) = recipient.notify {
         let wishes = [(success, "SUCCESS"), (failure, "FAILURE"), (delay, "DELAY")];
-        let words: Vec<_> = wishes.into_iter().filter_map(|(is_wanted, word)| is_wanted.then_some(word)).collect();
+        let words: Vec<_> =
+            wishes.into_iter().filter_map(|(is_wanted, word)| is_wanted.then_some(word)).collect();
         line.push_str(" NOTIFY=");
         line.push_str(&if words.is_empty() { String::from("NEVER") } else { words.join(",") });
     }
@@ -90,7 +91,9 @@ pub(crate) fn write_wishes(recipient: &Recipient, line: &mut String) {
 
 /// Whether a text may stand behind `ENVID=` or `ORCPT=`. No address ends in a comma.
 pub(crate) fn is_parameter(text: &str) -> bool {
-    (1..=500).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.ends_with(',')
+    (1..=500).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && !text.ends_with(',')
 }
 
 /// Whether a text, without angle brackets, is who a letter comes from: an address, or nobody.

@@ -32,7 +32,12 @@ impl Mark {
         // White space may change on the way, so it is left out. No address has a NUL, so no other
         // pair hashes the same text.
         let identifier = identifier.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
-        let text = b"\0".iter().copied().chain(account.to_ascii_lowercase().into_bytes()).chain([0]).chain(identifier);
+        let text = b"\0"
+            .iter()
+            .copied()
+            .chain(account.to_ascii_lowercase().into_bytes())
+            .chain([0])
+            .chain(identifier);
         let bits = u64::BITS.min(5 * CHARACTERS);
         Mark(key.hash(&text.collect::<alloc::vec::Vec<u8>>()) & (u64::MAX >> (u64::BITS - bits)))
     }
@@ -63,7 +68,11 @@ mod tests {
     #[test]
     fn a_mark_is_of_one_key_account_and_message() {
         let own = mark(1, "ada@us.test", " <1@far.test>");
-        assert_eq!(own, mark(1, "Ada@us.test", "\r\n\t<1@far.test> "), "white space and case may change");
+        assert_eq!(
+            own,
+            mark(1, "Ada@us.test", "\r\n\t<1@far.test> "),
+            "white space and case may change"
+        );
         for other in [
             mark(2, "ada@us.test", "<1@far.test>"),
             mark(1, "grace@us.test", "<1@far.test>"),
@@ -83,7 +92,9 @@ mod tests {
         let field = own.field();
         let value = field.strip_prefix("X-Loop:").unwrap();
         assert_eq!(value.trim().len(), 12);
-        assert!(own.is_in(value.as_bytes()) && own.is_in(value.trim().to_ascii_lowercase().as_bytes()));
+        assert!(
+            own.is_in(value.as_bytes()) && own.is_in(value.trim().to_ascii_lowercase().as_bytes())
+        );
         for other in ["", "ada@us.test", value.get(..8).unwrap(), &[value.trim(), "A"].concat()] {
             assert!(!own.is_in(other.as_bytes()), "{other}");
         }

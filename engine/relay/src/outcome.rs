@@ -130,7 +130,9 @@ impl Reason {
     /// The status to be reported (RFC 3463), for an outcome of this class: 4 where it is tried again or was too often, 5 where not.
     pub fn status(&self, class: u8) -> Enhanced {
         let (subject, detail) = match &self.cause {
-            Cause::Refused(Reply { enhanced: Some(enhanced), .. }) => (enhanced.subject, enhanced.detail),
+            Cause::Refused(Reply { enhanced: Some(enhanced), .. }) => {
+                (enhanced.subject, enhanced.detail)
+            }
             Cause::Refused(_) => match self.stage {
                 Stage::Sender => (1, 8),
                 Stage::Recipient => (1, 0),
@@ -158,13 +160,22 @@ impl fmt::Display for Reason {
     /// In words, for people, without a full stop.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
-            Cause::Refused(reply) => write!(out, "the other server {}: {reply}", self.stage.refusal()),
+            Cause::Refused(reply) => {
+                write!(out, "the other server {}: {reply}", self.stage.refusal())
+            }
             Cause::Lost(lost) => write!(out, "{lost} {}", self.stage),
-            Cause::Misbehaved(what) => write!(out, "the other server does not speak SMTP ({what}) {}", self.stage),
-            Cause::NoTls => out.write_str("the other server offers no TLS, and without it nothing is sent there"),
+            Cause::Misbehaved(what) => {
+                write!(out, "the other server does not speak SMTP ({what}) {}", self.stage)
+            }
+            Cause::NoTls => out
+                .write_str("the other server offers no TLS, and without it nothing is sent there"),
             Cause::NoLogin => out.write_str("the other server offers no way of logging in"),
-            Cause::TooLarge(most) => write!(out, "the other server takes messages of at most {most} bytes"),
-            Cause::EightBit => out.write_str("the other server takes ASCII only, and the message has more"),
+            Cause::TooLarge(most) => {
+                write!(out, "the other server takes messages of at most {most} bytes")
+            }
+            Cause::EightBit => {
+                out.write_str("the other server takes ASCII only, and the message has more")
+            }
             Cause::Utf8Address => out.write_str("the other server knows only addresses in ASCII"),
             Cause::Utf8Header => out.write_str("the other server knows only headers in ASCII"),
             Cause::BadAddress => out.write_str("the address is not a valid one"),
@@ -175,7 +186,9 @@ impl fmt::Display for Reason {
 impl Stage {
     fn refusal(self) -> &'static str {
         match self {
-            Stage::Greeting | Stage::Hello | Stage::Inspection | Stage::Rest => "does not want to speak with us",
+            Stage::Greeting | Stage::Hello | Stage::Inspection | Stage::Rest => {
+                "does not want to speak with us"
+            }
             Stage::Tls => "refused TLS",
             Stage::Login => "refused our login",
             Stage::Sender => "refused the sender",
@@ -211,7 +224,9 @@ impl fmt::Display for Lost {
             Lost::Closed => "the other server ended the connection",
             Lost::Silence => "the other server fell silent",
             Lost::Tls => "TLS with the other server failed",
-            Lost::Unproven => "the other server did not show the certificate that its domain has published",
+            Lost::Unproven => {
+                "the other server did not show the certificate that its domain has published"
+            }
             Lost::Unvouched => "the other server showed no certificate that is valid for its name",
             Lost::GivenUp => "this server stopped",
         })

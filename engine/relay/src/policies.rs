@@ -79,13 +79,17 @@ pub fn look<'a>(
     knowledge: &Knowledge,
     now: Instant,
 ) -> Result<Look<'a>, Missing> {
-    let Ok(name) = Name::parse(&["_mta-sts.", domain].concat()) else { return Ok(Look::Known(None)) };
+    let Ok(name) = Name::parse(&["_mta-sts.", domain].concat()) else {
+        return Ok(Look::Known(None));
+    };
     let answer = knowledge.of(Question { name, kind: RecordKind::Text })?;
     let announced = answer.ok().and_then(|answer| announced(&answer.records));
     let policy = known.filter(|known| now < known.until).and_then(|known| known.policy.as_ref());
     let is_paused = known.is_some_and(|known| now < known.pause);
     Ok(match (announced, policy) {
-        (Some(id), Some((known, policy))) if id != *known && !is_paused => Look::Fetch(id, Some(policy)),
+        (Some(id), Some((known, policy))) if id != *known && !is_paused => {
+            Look::Fetch(id, Some(policy))
+        }
         (Some(id), None) if !is_paused => Look::Fetch(id, None),
         (_, policy) => Look::Known(policy.map(|(_, policy)| &**policy)),
     })
@@ -99,7 +103,8 @@ impl KnownPolicy {
             // Where it cannot be fetched the next time, an earlier version holds that is known.
             Some(policy) if policy.bytes() > KEPT_BYTES_MAX => known.cloned(),
             Some(policy) => {
-                let (until, policy) = (*at + policy.max_age, Some((id.clone(), Arc::clone(policy))));
+                let (until, policy) =
+                    (*at + policy.max_age, Some((id.clone(), Arc::clone(policy))));
                 Some(KnownPolicy { policy, until, pause: Instant::START })
             }
             None => {

@@ -36,7 +36,8 @@ fn is_public_ipv4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_ipv6(address: Ipv6Addr) -> bool {
-    let embedded = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    let embedded =
+        |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
         // A translator leads to the IPv4 address behind the prefix (NAT64).
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_ipv4(embedded(high, low)),

@@ -137,10 +137,11 @@ impl Reader {
     }
 
     fn keep_text(&mut self, text: &[u8]) {
-        let (enhanced, words) = match enhanced(text).filter(|(found, _)| u16::from(found.class) == self.code / 100) {
-            Some((found, rest)) => (Some(found), rest),
-            None => (None, text),
-        };
+        let (enhanced, words) =
+            match enhanced(text).filter(|(found, _)| u16::from(found.class) == self.code / 100) {
+                Some((found, rest)) => (Some(found), rest),
+                None => (None, text),
+            };
         if self.lines == 1 {
             self.enhanced = enhanced;
         }
@@ -149,7 +150,8 @@ impl Reader {
         if !self.text.is_empty() {
             self.text.push(' ');
         }
-        let printable = |byte: &u8| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '?' };
+        let printable =
+            |byte: &u8| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '?' };
         let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
         self.text.extend(words.trim_ascii().iter().take(room).map(printable));
         self.text.truncate(TEXT_BYTES_MAX);
@@ -184,7 +186,8 @@ fn enhanced(text: &[u8]) -> Option<(Enhanced, &[u8])> {
     let (word, rest) = text.split_at_checked(end)?;
     let mut numbers = word.split(|byte| *byte == b'.').map(|digits| {
         let is_number = (1..=3).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-        is_number.then(|| digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0')))
+        is_number
+            .then(|| digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0')))
     });
     let (class, subject, detail) = (numbers.next()??, numbers.next()??, numbers.next()??);
     let class = u8::try_from(class).ok()?;

@@ -153,8 +153,11 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
         Returned::Header(letter) => {
             header = self::header(letter);
             let is_ascii = header.is_ascii();
-            let (kind, encoding) =
-                if is_ascii { ("text/rfc822-headers", "7bit") } else { ("message/global-headers", "8bit") };
+            let (kind, encoding) = if is_ascii {
+                ("text/rfc822-headers", "7bit")
+            } else {
+                ("message/global-headers", "8bit")
+            };
             (kind, encoding, header.as_str())
         }
         // Whether there is more than ASCII in it nobody has looked.
@@ -221,7 +224,9 @@ fn write_words(report: &Report<'_>, out: &mut String) {
             (alloc::format!("{message} has not been {done} yet to:"), &*until)
         }
         (Kind::Relayed, _) => (
-            alloc::format!("{message} went on to a server that does not tell what becomes of it, for:"),
+            alloc::format!(
+                "{message} went on to a server that does not tell what becomes of it, for:"
+            ),
             "If it cannot be delivered there, you should be told.",
         ),
         (Kind::Delivered, _) => {
@@ -242,7 +247,9 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     let hostname = report.hostname;
     paragraph(
         "",
-        &alloc::format!("{message} came to {hostname} on {came}. {what} is below, after a report for programs."),
+        &alloc::format!(
+            "{message} came to {hostname} on {came}. {what} is below, after a report for programs."
+        ),
         out,
     );
 }
@@ -256,7 +263,9 @@ fn write_status(report: &Report<'_>, out: &mut String) {
     field("Arrival-Date", &date(report.arrived), out);
     for fate in report.recipients {
         out.push_str("\r\n");
-        if let Some((kind, address)) = fate.recipient.original.as_ref().and_then(|original| original.split_once(';')) {
+        if let Some((kind, address)) =
+            fate.recipient.original.as_ref().and_then(|original| original.split_once(';'))
+        {
             field("Original-Recipient", &[kind, "; ", &from_xtext(address)].concat(), out);
         }
         field("Final-Recipient", &typed(&fate.recipient.address), out);
@@ -304,7 +313,9 @@ fn fold(start: usize, indent: &str, text: &str, out: &mut String) {
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         let mut rest = word;
         while !rest.is_empty() {
-            let (part, after) = rest.split_at_checked(rest.floor_char_boundary(WORD_BYTES_MAX)).unwrap_or((rest, ""));
+            let (part, after) = rest
+                .split_at_checked(rest.floor_char_boundary(WORD_BYTES_MAX))
+                .unwrap_or((rest, ""));
             if is_first {
                 is_first = false;
             } else if column + 1 + part.len() > LINE_BYTES {
@@ -314,7 +325,9 @@ fn fold(start: usize, indent: &str, text: &str, out: &mut String) {
                 out.push(' ');
                 column += 1;
             }
-            out.extend(part.chars().map(|character| if character.is_control() { '?' } else { character }));
+            out.extend(
+                part.chars().map(|character| if character.is_control() { '?' } else { character }),
+            );
             column += part.len();
             rest = after;
         }
@@ -345,9 +358,11 @@ fn from_xtext(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('+') {
         plain.push_str(before);
-        let hexadecimal =
-            after.split_at_checked(2).filter(|(digits, _)| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let value = hexadecimal.and_then(|(digits, behind)| Some((u8::from_str_radix(digits, 16).ok()?, behind)));
+        let hexadecimal = after
+            .split_at_checked(2)
+            .filter(|(digits, _)| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let value = hexadecimal
+            .and_then(|(digits, behind)| Some((u8::from_str_radix(digits, 16).ok()?, behind)));
         match value.filter(|(byte, _)| byte.is_ascii_graphic() || *byte == b' ') {
             Some((byte, behind)) => {
                 plain.push(char::from(byte));

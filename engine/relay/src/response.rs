@@ -55,7 +55,9 @@ impl Response {
                 let arrived = self.heard.len().saturating_sub(head.bytes);
                 match head.length {
                     Some(length) if length > self.body_bytes_max => self.failed(),
-                    Some(length) if arrived >= length => self.body = Some(Some(head.bytes..head.bytes + length)),
+                    Some(length) if arrived >= length => {
+                        self.body = Some(Some(head.bytes..head.bytes + length))
+                    }
                     _ if arrived > self.body_bytes_max => self.failed(),
                     _ => {}
                 }
@@ -88,7 +90,9 @@ impl Response {
         let mut fields = [EMPTY_HEADER; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
         match response.parse(&self.heard) {
-            Ok(Status::Complete(bytes)) if bytes <= HEAD_BYTES_MAX => Some(read(&response, self.kind, bytes).ok_or(())),
+            Ok(Status::Complete(bytes)) if bytes <= HEAD_BYTES_MAX => {
+                Some(read(&response, self.kind, bytes).ok_or(()))
+            }
             Ok(Status::Complete(_)) => Some(Err(())),
             Ok(Status::Partial) => None,
             Err(_) => Some(Err(())),
@@ -98,10 +102,14 @@ impl Response {
 
 /// What the head says that is the first `bytes` of a response. `None`: no body of that kind is behind it.
 fn read(response: &httparse::Response<'_, '_>, kind: &str, bytes: usize) -> Option<Head> {
-    let field = |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
-    let text = |field: &Header<'_>| core::str::from_utf8(field.value).ok().map(|text| text.trim().to_ascii_lowercase());
+    let field =
+        |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+    let text = |field: &Header<'_>| {
+        core::str::from_utf8(field.value).ok().map(|text| text.trim().to_ascii_lowercase())
+    };
     let theirs = text(field("Content-Type")?)?;
-    let is_plain = theirs.split(';').next().map(str::trim) == Some(kind) && field("Transfer-Encoding").is_none();
+    let is_plain = theirs.split(';').next().map(str::trim) == Some(kind)
+        && field("Transfer-Encoding").is_none();
     let length = match field("Content-Length") {
         Some(field) => Some(text(field)?.parse().ok()?),
         None => None,

@@ -136,9 +136,16 @@ impl Target<'_> {
 /// Where a letter goes. `random`: any number, the same for each call about one attempt; by it those take turns that are preferred alike.
 ///
 /// Errors: [`Missing`] says what has to be known first.
-pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
+pub fn route(
+    target: &Target<'_>,
+    us: &Us<'_>,
+    random: u64,
+    knowledge: &Knowledge,
+) -> Result<Route, Missing> {
     let hosts = match target {
-        Target::Domain(smtp::Domain::Literal(address)) => return Ok(to_literal(*address, Trust::Strangers, us)),
+        Target::Domain(smtp::Domain::Literal(address)) => {
+            return Ok(to_literal(*address, Trust::Strangers, us));
+        }
         Target::SmarthostAt(address) => {
             return Ok(match to_literal(*address, Trust::Configured, us) {
                 Route::Nowhere(_) => Route::Nowhere(Unroutable::NoSmarthost),
@@ -148,10 +155,12 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
         Target::Smarthost(host) | Target::Host(host) => {
             Hosts { names: Vec::from([(0, (*host).clone())]), is_authenticated: true }
         }
-        Target::Domain(smtp::Domain::Name(domain)) => match exchangers(domain, us, random, knowledge)? {
-            Ok(hosts) => hosts,
-            Err(why) => return Ok(Route::Nowhere(why)),
-        },
+        Target::Domain(smtp::Domain::Name(domain)) => {
+            match exchangers(domain, us, random, knowledge)? {
+                Ok(hosts) => hosts,
+                Err(why) => return Ok(Route::Nowhere(why)),
+            }
+        }
     };
     let trust = target.trust();
     let mut hops = Vec::new();
@@ -215,17 +224,26 @@ fn exchangers(
     let Some(domain) = Name::of_bytes(domain.as_bytes()).ok().filter(|_| domain.is_ascii()) else {
         return Ok(Err(Unroutable::NotAName));
     };
-    let answer = match knowledge.of(Question { name: domain.clone(), kind: RecordKind::Exchanger })? {
-        Ok(answer) => answer,
-        Err(unanswered) => return Ok(Err(Unroutable::Unknown(unanswered))),
-    };
-    Ok(ordered(&domain, answer, us, random).map(|names| Hosts { names, is_authenticated: answer.is_authenticated }))
+    let answer =
+        match knowledge.of(Question { name: domain.clone(), kind: RecordKind::Exchanger })? {
+            Ok(answer) => answer,
+            Err(unanswered) => return Ok(Err(Unroutable::Unknown(unanswered))),
+        };
+    Ok(ordered(&domain, answer, us, random)
+        .map(|names| Hosts { names, is_authenticated: answer.is_authenticated }))
 }
 
 /// The rule of RFC 5321 section 5.1.
-fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, random: u64) -> Result<Vec<(u16, Name)>, Unroutable> {
+fn ordered(
+    domain: &Name,
+    answer: &Answer,
+    us: &Us<'_>,
+    random: u64,
+) -> Result<Vec<(u16, Name)>, Unroutable> {
     let read = |record: &Record| match record {
-        Record::Exchanger { preference, host } => Some((*preference, place(random, host), host.clone())),
+        Record::Exchanger { preference, host } => {
+            Some((*preference, place(random, host), host.clone()))
+        }
         _ => None,
     };
     let mut hosts: Vec<_> = answer.records.iter().filter_map(read).collect();
@@ -241,7 +259,8 @@ fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, random: u64) -> Result<V
         return Err(Unroutable::TakesNoMail);
     }
     hosts.sort_unstable();
-    let ours = hosts.iter().find(|(_, _, host)| host == us.name).map(|(preference, _, _)| *preference);
+    let ours =
+        hosts.iter().find(|(_, _, host)| host == us.name).map(|(preference, _, _)| *preference);
     hosts.retain(|(preference, _, _)| ours.is_none_or(|ours| *preference < ours));
     if hosts.is_empty() {
         return Err(Unroutable::ComesBack);

@@ -64,7 +64,10 @@ impl Key {
                 format!("SRS1={seal}{day}={first}={rest}@{domain}")
             }
             None => {
-                format!("SRS0={}={day}={its_domain}={local_part}@{domain}", self.seal(&day, its_domain, local_part))
+                format!(
+                    "SRS0={}={day}={its_domain}={local_part}@{domain}",
+                    self.seal(&day, its_domain, local_part)
+                )
             }
         };
         is_reverse_path(&rewritten).then_some(rewritten)
@@ -82,7 +85,8 @@ impl Key {
 
     fn restore_plain(&self, sealed: &str, now: UnixTime) -> Option<String> {
         let mut parts = sealed.splitn(4, '=');
-        let (seal, day, domain, local_part) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let (seal, day, domain, local_part) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let is_ours = self.seal(day, domain, local_part).eq_ignore_ascii_case(seal);
         (is_ours && is_recent(day, now)?).then(|| format!("{local_part}@{domain}"))
     }
@@ -156,7 +160,8 @@ fn day_of(now: UnixTime) -> u64 {
 
 /// The lowest bits of a number, five a character.
 pub(crate) fn characters(number: u64, count: u32) -> String {
-    let character = |at: u32| CHARACTERS.get((number >> (5 * at) & 31) as usize).copied().unwrap_or_default();
+    let character =
+        |at: u32| CHARACTERS.get((number >> (5 * at) & 31) as usize).copied().unwrap_or_default();
     (0..count).rev().map(|at| char::from(character(at))).collect()
 }
 

@@ -58,12 +58,15 @@ enum Pattern {
 /// The version that the records at `_mta-sts` below a domain announce. `None`: it has no policy, or nobody can tell which.
 pub fn announced(records: &[Record]) -> Option<PolicyId> {
     let mut texts = records.iter().filter_map(|record| match record {
-        Record::Text(text) => core::str::from_utf8(text).ok().filter(|text| text.starts_with("v=STSv1;")),
+        Record::Text(text) => {
+            core::str::from_utf8(text).ok().filter(|text| text.starts_with("v=STSv1;"))
+        }
         _ => None,
     });
     let (text, None) = (texts.next()?, texts.next()) else { return None };
     let id = text.split(';').find_map(|field| field.trim().strip_prefix("id="))?;
-    let is_one = (1..=ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_one = (1..=ID_BYTES_MAX).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     is_one.then(|| PolicyId(id.into()))
 }
 
@@ -71,8 +74,11 @@ impl Policy {
     /// Reads one. `None`: it is none.
     pub fn read(text: &[u8]) -> Option<Policy> {
         let text = core::str::from_utf8(text).ok()?;
-        let fields =
-            || text.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key.trim(), value.trim()));
+        let fields = || {
+            text.lines()
+                .filter_map(|line| line.split_once(':'))
+                .map(|(key, value)| (key.trim(), value.trim()))
+        };
         // Of what stands twice the first counts.
         let first = |name: &str| fields().find(|(key, _)| *key == name).map(|(_, value)| value);
         let mode = match first("mode")? {
@@ -81,11 +87,14 @@ impl Policy {
             "none" => Mode::None,
             _ => return None,
         };
-        let seconds: u64 =
-            first("max_age").filter(|age| age.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()?;
+        let seconds: u64 = first("max_age")
+            .filter(|age| age.bytes().all(|byte| byte.is_ascii_digit()))?
+            .parse()
+            .ok()?;
         let all = fields().filter(|(key, _)| *key == "mx").map(|(_, value)| Pattern::read(value));
         let exchangers = all.collect::<Option<Vec<Pattern>>>()?;
-        let is_whole = first("version") == Some("STSv1") && (mode == Mode::None || !exchangers.is_empty());
+        let is_whole =
+            first("version") == Some("STSv1") && (mode == Mode::None || !exchangers.is_empty());
         let max_age = Micros::from_secs(seconds.min(MAX_AGE_SECONDS_MAX));
         is_whole.then_some(Policy { mode, max_age, exchangers })
     }
@@ -93,7 +102,9 @@ impl Policy {
     /// About how many bytes it takes.
     pub fn bytes(&self) -> usize {
         let of_one = |pattern: &Pattern| match pattern {
-            Pattern::Name(name) | Pattern::Below(name) => size_of::<Pattern>() + name.as_str().len(),
+            Pattern::Name(name) | Pattern::Below(name) => {
+                size_of::<Pattern>() + name.as_str().len()
+            }
         };
         self.exchangers.iter().map(of_one).sum()
     }
@@ -110,7 +121,9 @@ impl Policy {
 impl Pattern {
     fn read(text: &str) -> Option<Pattern> {
         match text.strip_prefix("*.") {
-            Some(below) => Name::parse(below).ok().filter(|name| !name.is_root()).map(Pattern::Below),
+            Some(below) => {
+                Name::parse(below).ok().filter(|name| !name.is_root()).map(Pattern::Below)
+            }
             None => Name::parse(text).ok().filter(|name| !name.is_root()).map(Pattern::Name),
         }
     }

@@ -118,7 +118,9 @@ impl Tally {
     /// What there is of today and yesterday, by day and domain.
     pub fn counted(&self, today: u64) -> impl Iterator<Item = Counted<'_>> {
         let days = self.days.iter().filter(move |(day, _)| is_recent(**day, today));
-        let domains = days.flat_map(|(day, domains)| domains.iter().map(|(domain, counts)| (*day, domain, counts)));
+        let domains = days.flat_map(|(day, domains)| {
+            domains.iter().map(|(domain, counts)| (*day, domain, counts))
+        });
         domains.flat_map(|(day, domain, counts)| {
             counts.iter().map(move |((rule, came), count)| Counted {
                 day,

@@ -20,7 +20,9 @@ use core::net::{IpAddr, SocketAddr};
 
 use configuration::Network;
 use connections::{Channel, Connections, Owner, Stir};
-use dns::{Action, Answer, Client, Limits, OnBehalf, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
+use dns::{
+    Action, Answer, Client, Limits, OnBehalf, Question, Resolver, SERVERS_MAX, StreamId, Unanswered,
+};
 use machine::{CoreId, Instant};
 use net::{ConnectionId, Net};
 use tasks::Continuation;
@@ -135,11 +137,21 @@ impl Names {
 
     /// A session asks a question about its client, which is at this address. Clients share the
     /// questions that may wait.
-    pub fn ask_about(&mut self, client: IpAddr, at: Continuation, question: Question) -> QuestionNumber {
+    pub fn ask_about(
+        &mut self,
+        client: IpAddr,
+        at: Continuation,
+        question: Question,
+    ) -> QuestionNumber {
         self.ask_for(Some(Client::at(client)), at, question)
     }
 
-    fn ask_for(&mut self, client: Option<Client>, at: Continuation, question: Question) -> QuestionNumber {
+    fn ask_for(
+        &mut self,
+        client: Option<Client>,
+        at: Continuation,
+        question: Question,
+    ) -> QuestionNumber {
         self.numbered += 1;
         let number = QuestionNumber(self.numbered);
         self.asked.push_back((Asker { core: None, at, number, client }, question));
@@ -233,14 +245,17 @@ impl Names {
                 }
                 // The question may come from a core that does not know of the stop yet.
                 None if self.has_stopped => {}
-                None => self.messages.push_back((CoreId::FIRST, NameMessage::Asked(Box::new((asker, question))))),
+                None => self
+                    .messages
+                    .push_back((CoreId::FIRST, NameMessage::Asked(Box::new((asker, question))))),
             }
         }
         if let Some(resolver) = &mut self.resolver {
             resolver.time_passed(now);
         }
         self.act(connections, now);
-        self.deadline = self.resolver.as_ref().map_or(Instant::NEVER, |resolver| resolver.next_deadline());
+        self.deadline =
+            self.resolver.as_ref().map_or(Instant::NEVER, |resolver| resolver.next_deadline());
     }
 
     fn tell(&mut self, asker: Asker, known: Known) {
@@ -253,18 +268,25 @@ impl Names {
 
     /// Does what the resolver wants done.
     fn act(&mut self, connections: &mut Connections, now: Instant) {
-        while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action()) {
+        while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action())
+        {
             match action {
                 // What is not sent is asked again.
-                Action::Send { port, to, bytes } => connections.send_datagram(now, port, to, &bytes),
+                Action::Send { port, to, bytes } => {
+                    connections.send_datagram(now, port, to, &bytes)
+                }
                 Action::Release { port } => connections.release(port),
-                Action::Connect { stream, to } => match connections.connect(now, to, Owner::Resolver) {
-                    Ok(connection) => self.streams.push((stream, connection)),
-                    Err(_) => self.stream_failed(stream, now),
-                },
+                Action::Connect { stream, to } => {
+                    match connections.connect(now, to, Owner::Resolver) {
+                        Ok(connection) => self.streams.push((stream, connection)),
+                        Err(_) => self.stream_failed(stream, now),
+                    }
+                }
                 Action::Write { stream, bytes } => {
-                    let connection = self.streams.iter().find(|(own, _)| *own == stream).map(|(_, own)| *own);
-                    let is_cut = |own| connections.send_by(now, own, Channel::Plain, &bytes) < bytes.len();
+                    let connection =
+                        self.streams.iter().find(|(own, _)| *own == stream).map(|(_, own)| *own);
+                    let is_cut =
+                        |own| connections.send_by(now, own, Channel::Plain, &bytes) < bytes.len();
                     if connection.is_some_and(is_cut) {
                         self.stream_failed(stream, now);
                     }
@@ -287,7 +309,12 @@ impl Names {
 
     /// A datagram came for a port that was bound for a question.
     #[cold]
-    pub fn datagram_arrived(&mut self, now: Instant, (port, peer): (u16, SocketAddr), bytes: &[u8]) {
+    pub fn datagram_arrived(
+        &mut self,
+        now: Instant,
+        (port, peer): (u16, SocketAddr),
+        bytes: &[u8],
+    ) {
         if let Some(resolver) = &mut self.resolver {
             resolver.datagram_arrived(port, peer, bytes, now);
             self.is_stirred = true;
@@ -323,7 +350,12 @@ impl Names {
     }
 
     /// The same, and they wait in the connection.
-    fn bytes_wait(&mut self, now: Instant, connection: ConnectionId, connections: &mut Connections) {
+    fn bytes_wait(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        connections: &mut Connections,
+    ) {
         loop {
             let mut waiting = connections.take_waiting(connection);
             let bytes = waiting.bytes();

@@ -20,8 +20,10 @@ pub struct Ourselves {
 impl Ourselves {
     /// `hostname`: our name. `private_networks`: where we may call hosts beside the internet.
     pub fn of(hostname: &str, net: &Net, private_networks: &[Prefix]) -> Ourselves {
-        let name = Name::parse(hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        let own = net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
+        let name = Name::parse(hostname)
+            .unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let own =
+            net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
         let own = own.map(IpAddr::V6).chain(net.address().map(|own| IpAddr::V4(own.address)));
         let callable = private_networks.iter().map(Prefix::addresses).collect();
         Ourselves { name, addresses: own.collect(), callable }
@@ -42,7 +44,12 @@ impl Ourselves {
 /// The addresses of a host.
 ///
 /// Errors: [`Missing`] says what has to be known first.
-pub fn route_to(host: &PlaceHost, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
+pub fn route_to(
+    host: &PlaceHost,
+    us: &Us<'_>,
+    random: u64,
+    knowledge: &Knowledge,
+) -> Result<Route, Missing> {
     match host {
         PlaceHost::Address(address) => route(&Target::SmarthostAt(*address), us, random, knowledge),
         PlaceHost::Name(name) => match Name::parse(name.as_str()) {

@@ -41,8 +41,15 @@ use plain::UnsafeCell;
 pub fn ring<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     assert!(capacity.is_power_of_two(), "places are found by a mask");
     let slots = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
-    let shared = Arc::new(Shared { head: Padded(AtomicUsize::new(0)), tail: Padded(AtomicUsize::new(0)), slots });
-    (Sender { shared: Arc::clone(&shared), tail: 0, head_seen: 0 }, Receiver { shared, head: 0, tail_seen: 0 })
+    let shared = Arc::new(Shared {
+        head: Padded(AtomicUsize::new(0)),
+        tail: Padded(AtomicUsize::new(0)),
+        slots,
+    });
+    (
+        Sender { shared: Arc::clone(&shared), tail: 0, head_seen: 0 },
+        Receiver { shared, head: 0, tail_seen: 0 },
+    )
 }
 
 /// The end that messages go in at.
@@ -140,7 +147,8 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let (mut head, tail) = (self.head.0.load(Ordering::Acquire), self.tail.0.load(Ordering::Acquire));
+        let (mut head, tail) =
+            (self.head.0.load(Ordering::Acquire), self.tail.0.load(Ordering::Acquire));
         while head != tail {
             if let Some(slot) = self.slot(head) {
                 // SAFETY: both ends are gone, and the slots from `head` to `tail` hold messages that nobody has moved out.

@@ -47,7 +47,8 @@ fn what_nobody_received_is_dropped_once_whichever_end_goes_last() {
         let (mut sender, mut receiver) = ring::<loom::sync::Arc<()>>(2);
         let witness = loom::sync::Arc::new(());
         let sent = [witness.clone(), witness.clone()];
-        let sending = thread::spawn(move || sent.into_iter().for_each(|message| drop(sender.send(message))));
+        let sending =
+            thread::spawn(move || sent.into_iter().for_each(|message| drop(sender.send(message))));
         drop(receiver.receive());
         drop(receiver);
         sending.join().unwrap();

@@ -45,7 +45,8 @@ impl Patience {
 #[test]
 fn nothing_that_was_posted_is_slept_through() {
     const POSTS: u64 = 20_000;
-    let (sleep, ends, posted, seen) = (Sleep::new(), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let (sleep, ends, posted, seen) =
+        (Sleep::new(), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for post in 1..=POSTS {

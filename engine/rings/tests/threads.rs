@@ -16,7 +16,10 @@ fn a_full_ring_gives_the_message_back_and_takes_it_once_there_is_room() {
     assert_eq!(receiver.receive(), Some(1));
     assert!(sender.has_room());
     assert_eq!(sender.send(3), Ok(()));
-    assert_eq!((receiver.receive(), receiver.receive(), receiver.receive()), (Some(2), Some(3), None));
+    assert_eq!(
+        (receiver.receive(), receiver.receive(), receiver.receive()),
+        (Some(2), Some(3), None)
+    );
     assert!(receiver.is_empty());
 }
 

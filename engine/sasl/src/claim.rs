@@ -60,10 +60,13 @@ impl Claim {
     ///
     /// Errors: it is none.
     pub fn challenged(&mut self, password: &str, challenge: &str) -> Result<(), NotAChallenge> {
-        let message = Base64::decode_vec(challenge).ok().and_then(|message| String::from_utf8(message).ok());
+        let message =
+            Base64::decode_vec(challenge).ok().and_then(|message| String::from_utf8(message).ok());
         let message = message.ok_or(NotAChallenge)?;
         let (nonce, salt, iterations) = parse(&message).ok_or(NotAChallenge)?;
-        let is_about_us = nonce.len() > self.nonce.len() && nonce.starts_with(&self.nonce) && self.stretch.is_none();
+        let is_about_us = nonce.len() > self.nonce.len()
+            && nonce.starts_with(&self.nonce)
+            && self.stretch.is_none();
         if !is_about_us || !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&iterations) {
             return Err(NotAChallenge);
         }
@@ -79,17 +82,23 @@ impl Claim {
         let client_key = hmac_of(&salted_password, b"Client Key");
         let mut proof = hmac_of(Sha256::digest(client_key).as_slice(), self.said.as_bytes());
         proof.iter_mut().zip(client_key).for_each(|(byte, key)| *byte ^= key);
-        self.signature = Some(hmac_of(&hmac_of(&salted_password, b"Server Key"), self.said.as_bytes()));
+        self.signature =
+            Some(hmac_of(&hmac_of(&salted_password, b"Server Key"), self.said.as_bytes()));
         let message = format!("c={HEADER},r={},p={}", self.nonce, Base64::encode_string(&proof));
         Some(Base64::encode_string(message.as_bytes()))
     }
 
     /// Whether this, in base64, is the message of a server that knows our password too.
     pub fn is_answered_by(&self, message: &str) -> bool {
-        let Some(message) = Base64::decode_vec(message).ok().and_then(|message| String::from_utf8(message).ok()) else {
+        let Some(message) =
+            Base64::decode_vec(message).ok().and_then(|message| String::from_utf8(message).ok())
+        else {
             return false;
         };
-        let signature = message.split(',').next().and_then(|first| decoded::<HASH_BYTES>(first.strip_prefix("v=")?));
+        let signature = message
+            .split(',')
+            .next()
+            .and_then(|first| decoded::<HASH_BYTES>(first.strip_prefix("v=")?));
         match (signature, self.signature) {
             (Some(theirs), Some(ours)) => theirs.ct_eq(&ours).into(),
             _ => false,
@@ -101,7 +110,9 @@ impl Claim {
 fn parse(message: &str) -> Option<(&str, Vec<u8>, u32)> {
     let mut attributes = message.split(',');
     let nonce = attributes.next()?.strip_prefix("r=")?;
-    let salt = Base64::decode_vec(attributes.next()?.strip_prefix("s=")?).ok().filter(|salt| !salt.is_empty())?;
+    let salt = Base64::decode_vec(attributes.next()?.strip_prefix("s=")?)
+        .ok()
+        .filter(|salt| !salt.is_empty())?;
     let iterations = attributes.next()?.strip_prefix("i=")?.parse().ok()?;
     Some((nonce, salt, iterations))
 }

@@ -26,7 +26,13 @@ impl Stretch {
     pub(crate) fn of(password: &[u8], salt: &[u8], iterations: u32) -> Stretch {
         let hmac = keyed(password);
         let first_block = 1_u32.to_be_bytes();
-        let last = hmac.clone().chain_update(salt).chain_update(first_block).finalize().into_bytes().into();
+        let last = hmac
+            .clone()
+            .chain_update(salt)
+            .chain_update(first_block)
+            .finalize()
+            .into_bytes()
+            .into();
         Stretch { left: iterations.saturating_sub(1), hmac, last, salted_password: last }
     }
 
@@ -35,7 +41,10 @@ impl Stretch {
         let iterations = self.left.min(STEP_ITERATIONS);
         for _ in 0..iterations {
             self.last = self.hmac.clone().chain_update(self.last).finalize().into_bytes().into();
-            self.salted_password.iter_mut().zip(self.last).for_each(|(byte, hashed)| *byte ^= hashed);
+            self.salted_password
+                .iter_mut()
+                .zip(self.last)
+                .for_each(|(byte, hashed)| *byte ^= hashed);
         }
         self.left -= iterations;
         (self.left == 0).then_some(self.salted_password)

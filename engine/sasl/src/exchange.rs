@@ -44,7 +44,9 @@ impl Mechanism {
             (b"PLAIN", Mechanism::Plain),
             (b"LOGIN", Mechanism::Login),
         ];
-        known.into_iter().find_map(|(known, mechanism)| name.eq_ignore_ascii_case(known).then_some(mechanism))
+        known
+            .into_iter()
+            .find_map(|(known, mechanism)| name.eq_ignore_ascii_case(known).then_some(mechanism))
     }
 }
 
@@ -138,7 +140,10 @@ impl Exchange {
         match &self.expect {
             Expect::Message => match Message::parse(decoded) {
                 Some(message) if is_for_itself(message.acts_for, message.name) => {
-                    host.login(Credentials { name: message.name, proof: Proof::Password(message.password) });
+                    host.login(Credentials {
+                        name: message.name,
+                        proof: Proof::Password(message.password),
+                    });
                     Answer::Complete
                 }
                 Some(_) => Answer::NotAllowed,

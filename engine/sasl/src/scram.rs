@@ -84,7 +84,11 @@ impl<'a> ClientFirst<'a> {
             return None;
         }
         let (acts_for, bare) = rest.split_once(',')?;
-        let acts_for = if acts_for.is_empty() { String::new() } else { plain_name(acts_for.strip_prefix("a=")?)? };
+        let acts_for = if acts_for.is_empty() {
+            String::new()
+        } else {
+            plain_name(acts_for.strip_prefix("a=")?)?
+        };
         let mut attributes = bare.split(',');
         let name = plain_name(attributes.next()?.strip_prefix("n=")?)?;
         let nonce = attributes.next()?.strip_prefix("r=").filter(|nonce| is_nonce(nonce))?;
@@ -157,7 +161,8 @@ fn plain_name(escaped: &str) -> Option<String> {
 }
 
 fn is_nonce(nonce: &str) -> bool {
-    (1..=CLIENT_NONCE_BYTES_MAX).contains(&nonce.len()) && nonce.bytes().all(|byte| byte.is_ascii_graphic())
+    (1..=CLIENT_NONCE_BYTES_MAX).contains(&nonce.len())
+        && nonce.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Whether it is an attribute that may be passed over.

@@ -48,7 +48,10 @@ fn challenge(answer: Answer) -> String {
     match answer {
         Answer::Challenge(challenge) => {
             assert!(challenge.len() <= crate::CHALLENGE_BYTES_MAX);
-            String::from_utf8(Base64::decode_vec(core::str::from_utf8(&challenge).unwrap()).unwrap()).unwrap()
+            String::from_utf8(
+                Base64::decode_vec(core::str::from_utf8(&challenge).unwrap()).unwrap(),
+            )
+            .unwrap()
         }
         answer => std::panic!("{answer:?}"),
     }

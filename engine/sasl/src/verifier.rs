@@ -35,10 +35,19 @@ pub struct Signature([u8; HASH_BYTES]);
 
 impl Verifier {
     /// Of what PBKDF2 has made of a password.
-    pub(crate) fn new(salt: [u8; SALT_BYTES], iterations: u32, salted_password: &[u8; HASH_BYTES]) -> Verifier {
+    pub(crate) fn new(
+        salt: [u8; SALT_BYTES],
+        iterations: u32,
+        salted_password: &[u8; HASH_BYTES],
+    ) -> Verifier {
         let client_key = hmac_of(salted_password, b"Client Key");
         let stored_key = Sha256::digest(client_key).into();
-        Verifier { salt, iterations, stored_key, server_key: hmac_of(salted_password, b"Server Key") }
+        Verifier {
+            salt,
+            iterations,
+            stored_key,
+            server_key: hmac_of(salted_password, b"Server Key"),
+        }
     }
 
     /// From its text.

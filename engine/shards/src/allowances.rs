@@ -38,7 +38,8 @@ const KNOWN_BYTES: usize = 1024;
 const REMEMBERED_MAX: usize = 1024;
 
 /// Nobody waits for what is noted.
-const NOBODY: Continuation = Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: Point::Noted.entry() };
+const NOBODY: Continuation =
+    Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: Point::Noted.entry() };
 
 /// How much an account may send in a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,9 +84,15 @@ impl Verdict {
     pub fn line(self, address: &str) -> Option<String> {
         let Verdict::Refused(met, Occurrence::FirstToday) = self else { return None };
         Some(match met {
-            Met::Messages(most) => format!("limits: {address} has sent {most} messages today and may send no more"),
-            Met::Outbox => format!("limits: {address} has as much mail waiting to be sent as it may have"),
-            Met::People(most) => format!("limits: {address} may write to no more than {most} new recipients today"),
+            Met::Messages(most) => {
+                format!("limits: {address} has sent {most} messages today and may send no more")
+            }
+            Met::Outbox => {
+                format!("limits: {address} has as much mail waiting to be sent as it may have")
+            }
+            Met::People(most) => {
+                format!("limits: {address} may write to no more than {most} new recipients today")
+            }
         })
     }
 }
@@ -174,22 +181,29 @@ impl Sent {
 
     /// The limit that it would break to send one more message, to so many new people.
     fn met(&self, daily: Daily, new: u32) -> Option<Met> {
-        let messages = daily.messages.most().filter(|most| self.today.messages >= *most).map(Met::Messages);
-        messages.or(daily.people.most().filter(|most| new > 0 && self.today.people + new > *most).map(Met::People))
+        let messages =
+            daily.messages.most().filter(|most| self.today.messages >= *most).map(Met::Messages);
+        messages.or(daily
+            .people
+            .most()
+            .filter(|most| new > 0 && self.today.people + new > *most)
+            .map(Met::People))
     }
 
     fn is_to_be_noted(&self, daily: Daily) -> bool {
         let Sent { today, noted, .. } = self;
         let before = if noted.day == today.day { *noted } else { Counts::default() };
-        let is_much =
-            |more: u32, limit: PerDay| limit.most().is_some_and(|most| more.saturating_mul(NOTED_PARTS) >= most);
-        is_much(today.messages - before.messages, daily.messages) || is_much(today.people - before.people, daily.people)
+        let is_much = |more: u32, limit: PerDay| {
+            limit.most().is_some_and(|most| more.saturating_mul(NOTED_PARTS) >= most)
+        };
+        is_much(today.messages - before.messages, daily.messages)
+            || is_much(today.people - before.people, daily.people)
     }
 
     fn knows(&self, places: &Places) -> bool {
-        places
-            .iter()
-            .all(|place| self.known.get(usize::from(place / 8)).is_some_and(|byte| byte >> (place % 8) & 1 == 1))
+        places.iter().all(|place| {
+            self.known.get(usize::from(place / 8)).is_some_and(|byte| byte >> (place % 8) & 1 == 1)
+        })
     }
 
     fn learn(&mut self, places: &Places) {
@@ -207,7 +221,9 @@ impl Sent {
 
     fn to_note(&self) -> Box<[u8]> {
         let Counts { day, messages, people } = self.today;
-        [&day.to_le_bytes()[..], &messages.to_le_bytes(), &people.to_le_bytes(), &self.known].concat().into()
+        [&day.to_le_bytes()[..], &messages.to_le_bytes(), &people.to_le_bytes(), &self.known]
+            .concat()
+            .into()
     }
 
     /// From a note. `None`: it is none of these.
@@ -215,7 +231,8 @@ impl Sent {
         let (day, rest) = note.split_first_chunk()?;
         let (messages, rest) = rest.split_first_chunk()?;
         let (people, rest) = rest.split_first_chunk()?;
-        let [day, messages, people] = [day, messages, people].map(|bytes| u32::from_le_bytes(*bytes));
+        let [day, messages, people] =
+            [day, messages, people].map(|bytes| u32::from_le_bytes(*bytes));
         let today = Counts { day, messages, people };
         Some(Sent { today, noted: today, is_told: false, known: rest.try_into().ok()? })
     }
@@ -226,7 +243,9 @@ type Places = [u16; 4];
 
 /// However his address is written. Nobody outside knows who has the same places.
 fn places(address: &str, store: &Store) -> Places {
-    let secret = u128::from_le_bytes(store.secret(["sent to ", &address.to_lowercase()].concat().as_bytes()));
+    let secret = u128::from_le_bytes(
+        store.secret(["sent to ", &address.to_lowercase()].concat().as_bytes()),
+    );
     [0, 32, 64, 96].map(|shift| (secret >> shift) as u16 % (KNOWN_BYTES as u16 * 8))
 }
 
@@ -235,8 +254,11 @@ mod tests {
     use super::*;
 
     fn places_of(seed: u32) -> Places {
-        let mixed = u128::from(seed).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
-        [0, 32, 64, 96].map(|shift| ((mixed >> shift) as u32 >> 7) as u16 % (KNOWN_BYTES as u16 * 8))
+        let mixed = u128::from(seed)
+            .wrapping_add(1)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        [0, 32, 64, 96]
+            .map(|shift| ((mixed >> shift) as u32 >> 7) as u16 % (KNOWN_BYTES as u16 * 8))
     }
 
     #[test]
@@ -257,7 +279,8 @@ mod tests {
 
     #[test]
     fn what_was_noted_is_read_again_and_nothing_else() {
-        let mut sent = Sent { today: Counts { day: 20_000, messages: 7, people: 3 }, ..Sent::NOTHING };
+        let mut sent =
+            Sent { today: Counts { day: 20_000, messages: 7, people: 3 }, ..Sent::NOTHING };
         sent.learn(&places_of(1));
         let note = sent.to_note();
         assert_eq!(Sent::of(&note), Some(Sent { noted: sent.today, ..sent.clone() }));
@@ -269,10 +292,13 @@ mod tests {
     #[test]
     fn it_is_noted_after_each_sixteenth_of_what_is_allowed() {
         let daily = |messages, people| Daily { messages, people };
-        let sent = |messages, people| Sent { today: Counts { day: 1, messages, people }, ..Sent::NOTHING };
+        let sent =
+            |messages, people| Sent { today: Counts { day: 1, messages, people }, ..Sent::NOTHING };
         let both = daily(PerDay::Most(160), PerDay::Most(32));
         assert!(
-            !sent(9, 1).is_to_be_noted(both) && sent(10, 0).is_to_be_noted(both) && sent(0, 2).is_to_be_noted(both)
+            !sent(9, 1).is_to_be_noted(both)
+                && sent(10, 0).is_to_be_noted(both)
+                && sent(0, 2).is_to_be_noted(both)
         );
         assert!(sent(1, 0).is_to_be_noted(daily(PerDay::Most(3), PerDay::Unlimited)));
         assert!(!sent(9000, 9000).is_to_be_noted(daily(PerDay::Unlimited, PerDay::Unlimited)));

@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 
 use machine::{CoreId, Disk, Instant};
 use relay::destinations::Leave;
-use store::{AccountId, Body, INBOX, Outcome, Owners, Recipient, Refusal, State, Store, Uid, UidRange, Wake};
+use store::{
+    AccountId, Body, INBOX, Outcome, Owners, Recipient, Refusal, State, Store, Uid, UidRange, Wake,
+};
 use tasks::Continuation;
 
 use crate::allowances::Allowances;
@@ -63,9 +65,11 @@ impl Elsewhere {
         let known = self.accounts.account(id)?;
         Some(match self.changed.get(&id) {
             None => known,
-            Some(changed) => {
-                KnownAccount { password_hash: &changed.password_hash, verifier: &changed.verifier, ..known }
-            }
+            Some(changed) => KnownAccount {
+                password_hash: &changed.password_hash,
+                verifier: &changed.verifier,
+                ..known
+            },
         })
     }
 
@@ -80,7 +84,13 @@ impl Elsewhere {
 impl Archive {
     /// Of one of `cores` cores. The first one's store begins to open the disk. `facts`: what is
     /// known of hosts elsewhere.
-    pub fn new((core, cores): (CoreId, u8), limits: &Limits, seed: [u8; 32], disk: Disk, facts: Facts) -> Archive {
+    pub fn new(
+        (core, cores): (CoreId, u8),
+        limits: &Limits,
+        seed: [u8; 32],
+        disk: Disk,
+        facts: Facts,
+    ) -> Archive {
         let mut store = match core {
             CoreId::FIRST => Store::keeper(limits.store, disk, seed, cores),
             _ => Store::guest(limits.store, seed),
@@ -94,8 +104,20 @@ impl Archive {
             changed: BTreeMap::new(),
             recipients: Vec::with_capacity(limits.store.recipients),
         });
-        let own = Owned { store, maildrops: Maildrops::new(cores), allowances: Allowances::default(), facts };
-        Archive { core, owners: Owners::ONE, own, outdated: Vec::new(), called: VecDeque::new(), elsewhere }
+        let own = Owned {
+            store,
+            maildrops: Maildrops::new(cores),
+            allowances: Allowances::default(),
+            facts,
+        };
+        Archive {
+            core,
+            owners: Owners::ONE,
+            own,
+            outdated: Vec::new(),
+            called: VecDeque::new(),
+            elsewhere,
+        }
     }
 
     /// How the store is that this core's clients depend on.
@@ -103,7 +125,10 @@ impl Archive {
         match self.elsewhere.as_ref().filter(|_| !self.owns_something()) {
             None => self.own.store.state(),
             // Who owns nothing knows what the first core has told.
-            Some(elsewhere) => elsewhere.distant.status(CoreId::FIRST).map_or(State::Opening, |status| status.state),
+            Some(elsewhere) => elsewhere
+                .distant
+                .status(CoreId::FIRST)
+                .map_or(State::Opening, |status| status.state),
         }
     }
 
@@ -115,7 +140,8 @@ impl Archive {
 
     /// Whether the stores have fewer buffers or places than are asked for.
     pub fn is_short_of_buffers(&self) -> bool {
-        self.is_short_of_buffers_itself() || self.all_status().any(|status| status.is_short_of_buffers)
+        self.is_short_of_buffers_itself()
+            || self.all_status().any(|status| status.is_short_of_buffers)
     }
 
     /// Whether this core's store has.
@@ -205,7 +231,12 @@ impl Archive {
 
     /// Asks the owner of a destination of mail whether one more connection may be made there.
     /// `None`: [`Archive::next_called`] tells it later.
-    pub fn ask_to_call(&mut self, destination: u64, at: Continuation, now: Instant) -> Option<(Leave, DomainPolicy)> {
+    pub fn ask_to_call(
+        &mut self,
+        destination: u64,
+        at: Continuation,
+        now: Instant,
+    ) -> Option<(Leave, DomainPolicy)> {
         let question = MayCall { destination, core: self.core, at, now };
         match self.ask_owner(question, at)?? {
             CallTold::Leave(_, _, leave, policy) => Some((leave, policy)),
@@ -223,7 +254,9 @@ impl Archive {
     pub fn next_called(&mut self) -> Option<CallTold> {
         while let Some((core, told)) = self.own.facts.next_told() {
             match &mut self.elsewhere {
-                Some(elsewhere) if core != self.core => elsewhere.desk.tell(core, News::Called(told)),
+                Some(elsewhere) if core != self.core => {
+                    elsewhere.desk.tell(core, News::Called(told))
+                }
                 _ => self.called.push_back(told),
             }
         }
@@ -317,7 +350,8 @@ impl Archive {
 
     /// Whether a wake waits.
     pub fn has_wakes(&self) -> bool {
-        self.own.store.has_wakes() || self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.distant.has_wakes())
+        self.own.store.has_wakes()
+            || self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.distant.has_wakes())
     }
 
     /// Whether everything asked for has ended, and is on the disk or refused.
@@ -337,13 +371,16 @@ impl Archive {
     pub fn letters_under_way(&self) -> usize {
         let elsewhere = self.elsewhere.as_ref();
         self.own.store.deliveries_under_way()
-            + elsewhere.map_or(0, |elsewhere| elsewhere.distant.letters_under_way() + elsewhere.spread.len())
+            + elsewhere.map_or(0, |elsewhere| {
+                elsewhere.distant.letters_under_way() + elsewhere.spread.len()
+            })
     }
 
     /// Parts of bodies on their way to a session, or not given back.
     pub fn reads_under_way(&self) -> usize {
         let elsewhere = self.elsewhere.as_ref();
-        self.own.store.reads_under_way() + elsewhere.map_or(0, |elsewhere| elsewhere.distant.reads_under_way())
+        self.own.store.reads_under_way()
+            + elsewhere.map_or(0, |elsewhere| elsewhere.distant.reads_under_way())
     }
 
     /// The locked maildrops of this core's accounts.

@@ -99,7 +99,8 @@ pub struct CallNews {
 
 impl CallNews {
     /// Nothing waits for the reply.
-    pub(crate) const NOWHERE: Continuation = Continuation { frame: FrameId::new(0, 0), entry: Point::Noted.entry() };
+    pub(crate) const NOWHERE: Continuation =
+        Continuation { frame: FrameId::new(0, 0), entry: Point::Noted.entry() };
 }
 
 impl Question for CallNews {
@@ -114,7 +115,9 @@ impl Question for CallNews {
         let Facts { destinations, policies, .. } = &mut owned.facts;
         match event {
             CallEvent::Reached => destinations.reached(destination),
-            CallEvent::Ended { how, now, random } => destinations.ended(destination, core, how, now, random),
+            CallEvent::Ended { how, now, random } => {
+                destinations.ended(destination, core, how, now, random)
+            }
             CallEvent::Fetched(fetched) => policies.learn(destination, &fetched),
             CallEvent::ToBeTried => destinations.call_again(destination),
         }

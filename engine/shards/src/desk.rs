@@ -97,7 +97,9 @@ impl Desk {
             Request::Asked(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {
                 unreachable!("a request that is not for the store")
             }
-            request @ (Request::Read { .. } | Request::Remove { .. } | Request::ForgetArrival { .. }) => {
+            request @ (Request::Read { .. }
+            | Request::Remove { .. }
+            | Request::ForgetArrival { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);
                     self.waiting.push_back((from, request));
@@ -113,7 +115,9 @@ impl Desk {
             let wake = store.next_wake()?;
             match core_of(wake.continuation) {
                 (None, _) => return Some(wake),
-                (Some(asked), continuation) => self.woken(asked, Wake { continuation, ..wake }, store),
+                (Some(asked), continuation) => {
+                    self.woken(asked, Wake { continuation, ..wake }, store)
+                }
             }
         }
     }
@@ -132,7 +136,12 @@ impl Desk {
     }
 
     /// Something that a core asked for has ended, or may go on.
-    pub(crate) fn woken(&mut self, (core, purpose): (CoreId, Purpose), wake: Wake, store: &mut Store) {
+    pub(crate) fn woken(
+        &mut self,
+        (core, purpose): (CoreId, Purpose),
+        wake: Wake,
+        store: &mut Store,
+    ) {
         match Point::of(wake.continuation.entry) {
             Some(Point::LetterRoom) => self.go_on(core, Letter(wake.continuation.frame), store),
             _ => self.tell(core, News::Woken(purpose, wake)),
@@ -233,16 +242,30 @@ impl Desk {
         }
     }
 
-    fn octets_arrived(&mut self, core: CoreId, page: Box<Page>, end: Option<End>, store: &mut Store) {
+    fn octets_arrived(
+        &mut self,
+        core: CoreId,
+        page: Box<Page>,
+        end: Option<End>,
+        store: &mut Store,
+    ) {
         let letter = page.letter;
         if !page.recipients.is_empty() {
-            let arrival = Arrival { letter, delivery: None, pages: VecDeque::new(), taken: 0, is_preparing: false };
+            let arrival = Arrival {
+                letter,
+                delivery: None,
+                pages: VecDeque::new(),
+                taken: 0,
+                is_preparing: false,
+            };
             let place = self.place(core, letter);
             assert!(place.is_none(), "a letter's slot is used again only after its end was sent");
             *place = Some(arrival);
             self.beginning.push_back((core, letter));
         }
-        let Some(arrival) = self.arrival(core, letter) else { unreachable!("a page behind its message's end") };
+        let Some(arrival) = self.arrival(core, letter) else {
+            unreachable!("a page behind its message's end")
+        };
         arrival.pages.push_back((page, end));
         self.begin_waiting(store);
         self.go_on(core, letter, store);
@@ -256,7 +279,9 @@ impl Desk {
             let Some(arrival) = self.arrival(core, letter) else {
                 unreachable!("a message that was not begun has no end")
             };
-            let Some((page, _)) = arrival.pages.front() else { unreachable!("a message begins with its first page") };
+            let Some((page, _)) = arrival.pages.front() else {
+                unreachable!("a message begins with its first page")
+            };
             let delivery = store.begin(&page.recipients);
             arrival.delivery = Some(delivery);
             if let Err(refusal) = delivery {
@@ -300,7 +325,8 @@ impl Desk {
     fn commit(&mut self, core: CoreId, letter: Letter, closing: Closing, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         if let Some(Ok(delivery)) = arrival.delivery
-            && let Err(refusal) = store.commit(delivery, closing, on_core((core, Purpose::Letter), stored(letter)))
+            && let Err(refusal) =
+                store.commit(delivery, closing, on_core((core, Purpose::Letter), stored(letter)))
         {
             self.refuse(core, letter, refusal);
         }
@@ -309,11 +335,16 @@ impl Desk {
 
     /// A letter is complete, and finds its space, or hears later whether there is some.
     fn prepare(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
-        let Some(Some(Ok(delivery))) = self.arrival(core, letter).map(|arrival| arrival.delivery) else { return };
+        let Some(Some(Ok(delivery))) = self.arrival(core, letter).map(|arrival| arrival.delivery)
+        else {
+            return;
+        };
         let room = Continuation { frame: letter.0, entry: Point::LetterRoom.entry() };
         match store.prepare(delivery, on_core((core, Purpose::Letter), room)) {
             Ok(true) => {
-                let Some(arrival) = self.arrival(core, letter) else { unreachable!("it was just prepared") };
+                let Some(arrival) = self.arrival(core, letter) else {
+                    unreachable!("it was just prepared")
+                };
                 arrival.is_preparing = false;
                 self.tell(core, News::Prepared(letter));
             }
@@ -339,7 +370,9 @@ impl Desk {
             Some(Err(_)) => {}
             None => self.beginning.retain(|waiting| *waiting != (core, letter)),
         }
-        let Some(arrival) = self.arrival(core, letter) else { unreachable!("its delivery was just given up") };
+        let Some(arrival) = self.arrival(core, letter) else {
+            unreachable!("its delivery was just given up")
+        };
         let pages = core::mem::take(&mut arrival.pages);
         pages.into_iter().for_each(|(page, _)| self.tell(core, News::PageDone(page)));
         self.forget(core, letter);
@@ -404,8 +437,13 @@ mod tests {
 
     /// For so many messages at a time.
     fn limits(letters: usize) -> Limits {
-        let store =
-            store::Limits { deliveries: 4, recipients: 8, reads: 4, buffer_bytes: 64 * 1024, resident_bytes: 1 << 20 };
+        let store = store::Limits {
+            deliveries: 4,
+            recipients: 8,
+            reads: 4,
+            buffer_bytes: 64 * 1024,
+            resident_bytes: 1 << 20,
+        };
         Limits { store, transactions: letters, letters_for_others: 4 }
     }
 
@@ -413,7 +451,11 @@ mod tests {
     fn a_core_that_does_not_listen_finds_the_latest_state_of_the_store_alone() {
         let mut desk = Desk::new(CoreId::FIRST, 2, &limits(4));
         for turn in 0..1000 {
-            desk.tell_status(Status { state: State::Serving, room: Room::NONE, is_short_of_buffers: turn % 2 == 0 });
+            desk.tell_status(Status {
+                state: State::Serving,
+                room: Room::NONE,
+                is_short_of_buffers: turn % 2 == 0,
+            });
         }
         let told = desk.next_news(CoreId(1));
         assert!(matches!(told, Some(News::Status(Status { is_short_of_buffers: false, .. }))));
@@ -427,11 +469,19 @@ mod tests {
         for round in 0..1000 {
             let letter = Letter(tasks::FrameId::new(round % 4, round));
             let recipients = alloc::vec![store::Recipient::inbox(store::AccountId::from_bits(1))];
-            let page = Box::new(Page { letter, recipients, length: 0, octets: [0; crate::messages::PAGE_OCTETS] });
+            let page = Box::new(Page {
+                letter,
+                recipients,
+                length: 0,
+                octets: [0; crate::messages::PAGE_OCTETS],
+            });
             desk.requested(CoreId(1), Request::Octets { page, end: None }, &mut store);
             assert!(!desk.is_at_rest());
             desk.requested(CoreId(1), Request::Abort(letter), &mut store);
-            assert!(matches!(desk.next_news(CoreId(1)), Some(News::PageDone(_))), "its page goes home");
+            assert!(
+                matches!(desk.next_news(CoreId(1)), Some(News::PageDone(_))),
+                "its page goes home"
+            );
         }
         assert!(desk.is_at_rest() && desk.beginning.is_empty());
     }

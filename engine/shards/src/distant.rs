@@ -16,7 +16,9 @@ use alloc::vec::Vec;
 
 use machine::CoreId;
 use sometimes::sometimes;
-use store::{AccountId, Body, Closing, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
+use store::{
+    AccountId, Body, Closing, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake,
+};
 use tasks::{Continuation, FrameId, FrameTable};
 
 use crate::messages::{End, Letter, PAGE_OCTETS, Page, Request, Status, end_of};
@@ -66,7 +68,12 @@ impl Distant {
     /// how many reads.
     pub(crate) fn new(cores: u8, letters: usize) -> Distant {
         let nowhere = Letter(FrameId::new(0, 0));
-        let page = || Page { letter: nowhere, recipients: Vec::with_capacity(8), length: 0, octets: [0; PAGE_OCTETS] };
+        let page = || Page {
+            letter: nowhere,
+            recipients: Vec::with_capacity(8),
+            length: 0,
+            octets: [0; PAGE_OCTETS],
+        };
         let owner = || Owner {
             status: Status { state: State::Opening, room: Room::NONE, is_short_of_buffers: false },
             requests: VecDeque::with_capacity(4 * letters),
@@ -82,7 +89,11 @@ impl Distant {
     }
 
     /// Begins a letter for accounts of `owner`.
-    pub(crate) fn begin(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<Letter, Refusal> {
+    pub(crate) fn begin(
+        &mut self,
+        owner: CoreId,
+        recipients: &[Recipient],
+    ) -> Result<Letter, Refusal> {
         // Who has not told yet how it is, is asked.
         if let State::ReadOnly(_) = self.status(owner)?.state {
             return Err(Refusal::ReadOnly);
@@ -92,8 +103,13 @@ impl Distant {
         }
         let mut page = self.pages.pop().ok_or(Refusal::Busy)?;
         page.recipients.extend_from_slice(recipients);
-        let gathering =
-            Gathering { owner, page: Some(page), expect: Expect::Octets, continuation: None, refused: None };
+        let gathering = Gathering {
+            owner,
+            page: Some(page),
+            expect: Expect::Octets,
+            continuation: None,
+            refused: None,
+        };
         self.letters.insert(gathering).map(Letter).map_err(|gathering| {
             gathering.page.into_iter().for_each(|page| self.put_back(page));
             Refusal::Busy
@@ -103,7 +119,9 @@ impl Distant {
     /// Asks the owner for a place for a message that has just begun. `continuation` is woken with
     /// [`Outcome::Room`] when the owner has one, or refuses.
     pub(crate) fn ask_for_place(&mut self, letter: Letter, continuation: Continuation) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { unreachable!("a message that has ended") };
+        let Some(gathering) = self.letters.get_mut(letter.0) else {
+            unreachable!("a message that has ended")
+        };
         gathering.continuation = Some(continuation);
         self.send_page(letter, None);
     }
@@ -115,7 +133,10 @@ impl Distant {
 
     /// Whether the core that a message is for has fewer buffers or places than are asked for.
     pub(crate) fn is_owner_short(&self, letter: Letter) -> bool {
-        let owner = self.letters.get(letter.0).and_then(|gathering| self.owners.get(gathering.owner.index()));
+        let owner = self
+            .letters
+            .get(letter.0)
+            .and_then(|gathering| self.owners.get(gathering.owner.index()));
         owner.is_some_and(|owner| owner.status.is_short_of_buffers)
     }
 
@@ -132,7 +153,9 @@ impl Distant {
                 return Err(refusal);
             }
             if let Some(page) = &mut gathering.page {
-                let Some(rest) = octets.get(taken..) else { unreachable!("more octets taken than given") };
+                let Some(rest) = octets.get(taken..) else {
+                    unreachable!("more octets taken than given")
+                };
                 taken += page.take(rest);
                 if taken == octets.len() {
                     return Ok(taken);
@@ -160,12 +183,21 @@ impl Distant {
     }
 
     /// Has a complete letter prepared; `continuation` is woken with [`Outcome::Room`] when it is.
-    pub(crate) fn prepare(&mut self, letter: Letter, continuation: Continuation) -> Result<(), Refusal> {
+    pub(crate) fn prepare(
+        &mut self,
+        letter: Letter,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
         self.complete(letter, End::Prepare, Expect::Prepared, continuation)
     }
 
     /// Commits a letter that is prepared.
-    pub(crate) fn commit_prepared(&mut self, letter: Letter, closing: Closing, continuation: Continuation) {
+    pub(crate) fn commit_prepared(
+        &mut self,
+        letter: Letter,
+        closing: Closing,
+        continuation: Continuation,
+    ) {
         let Some(gathering) = self.letters.get_mut(letter.0) else { return };
         (gathering.expect, gathering.continuation) = (Expect::Stored, Some(continuation));
         let owner = gathering.owner;
@@ -174,8 +206,10 @@ impl Distant {
 
     /// All of a letter is there, and space for it.
     pub(crate) fn prepared(&mut self, letter: Letter) {
-        let continuation = self.letters.get_mut(letter.0).and_then(|gathering| gathering.continuation.take());
-        self.wakes.extend(continuation.map(|continuation| Wake { continuation, outcome: Outcome::Room }));
+        let continuation =
+            self.letters.get_mut(letter.0).and_then(|gathering| gathering.continuation.take());
+        self.wakes
+            .extend(continuation.map(|continuation| Wake { continuation, outcome: Outcome::Room }));
     }
 
     /// Tells of an end that is known here.
@@ -273,7 +307,8 @@ impl Distant {
     pub(crate) fn page_done(&mut self, mut page: Box<Page>) {
         let letter = page.letter;
         page.clear();
-        let gathering = self.letters.get_mut(letter.0).filter(|gathering| gathering.waits_for_page());
+        let gathering =
+            self.letters.get_mut(letter.0).filter(|gathering| gathering.waits_for_page());
         let Some(gathering) = gathering else { return self.pages.push(page) };
         gathering.page = Some(page);
         self.offer_room(letter);
@@ -343,7 +378,9 @@ impl Distant {
 
     /// Whether an owner is so far behind that nothing more is begun.
     fn is_crowded(&self, owner: CoreId) -> bool {
-        self.owners.get(owner.index()).is_none_or(|owner| owner.requests.len() >= self.letters.capacity())
+        self.owners
+            .get(owner.index())
+            .is_none_or(|owner| owner.requests.len() >= self.letters.capacity())
     }
 
     /// A further page for a letter, if no letter that begins will miss it.
@@ -358,8 +395,12 @@ impl Distant {
 
     /// Sends the page of `letter`, which is complete with it if it has an end.
     fn send_page(&mut self, letter: Letter, end: Option<End>) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { unreachable!("a message that has ended") };
-        let Some(mut page) = gathering.page.take() else { unreachable!("a page that was sent already") };
+        let Some(gathering) = self.letters.get_mut(letter.0) else {
+            unreachable!("a message that has ended")
+        };
+        let Some(mut page) = gathering.page.take() else {
+            unreachable!("a page that was sent already")
+        };
         page.letter = letter;
         let owner = gathering.owner;
         self.ask(owner, Request::Octets { page, end });
@@ -379,7 +420,9 @@ impl Distant {
 
     /// Lets a letter go on that waits for room.
     fn offer_room(&mut self, letter: Letter) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { unreachable!("a message that has ended") };
+        let Some(gathering) = self.letters.get_mut(letter.0) else {
+            unreachable!("a message that has ended")
+        };
         if gathering.expect == Expect::Octets
             && let Some(continuation) = gathering.continuation.take()
         {
@@ -402,7 +445,9 @@ impl Page {
 
     /// Takes as many octets as there is room for.
     fn take(&mut self, octets: &[u8]) -> usize {
-        let Some(room) = self.octets.get_mut(self.length..) else { unreachable!("a page of more octets than fit") };
+        let Some(room) = self.octets.get_mut(self.length..) else {
+            unreachable!("a page of more octets than fit")
+        };
         let count = room.len().min(octets.len());
         let (Some(place), Some(octets)) = (room.get_mut(..count), octets.get(..count)) else {
             unreachable!("the smaller of two lengths fits both")

@@ -34,7 +34,12 @@ pub struct Facts {
 impl Facts {
     /// Nothing is known. `key`: random, and the same on all cores.
     pub fn new(greylist: Option<Greylist>, key: [u8; 16]) -> Facts {
-        Facts { greylist, destinations: Destinations::new(DESTINATIONS), policies: Policies::default(), key }
+        Facts {
+            greylist,
+            destinations: Destinations::new(DESTINATIONS),
+            policies: Policies::default(),
+            key,
+        }
     }
 
     /// How the owners of destinations of mail know one of them. `name`: a domain in lower case, or

@@ -21,7 +21,8 @@ pub struct KnownAccount<'a> {
 
 impl<'a> KnownAccount<'a> {
     pub(crate) fn of(info: AccountInfo<'a>) -> KnownAccount<'a> {
-        let (address, password_hash, verifier) = (info.address(), info.password_hash(), info.verifier());
+        let (address, password_hash, verifier) =
+            (info.address(), info.password_hash(), info.verifier());
         KnownAccount { id: info.id(), address, password_hash, verifier }
     }
 }
@@ -103,7 +104,11 @@ impl Changed {
 
     /// As the store of its owner knows it.
     pub(crate) fn of(info: &AccountInfo<'_>) -> Changed {
-        Changed { account: info.id(), password_hash: info.password_hash().into(), verifier: info.verifier().into() }
+        Changed {
+            account: info.id(),
+            password_hash: info.password_hash().into(),
+            verifier: info.verifier().into(),
+        }
     }
 }
 

@@ -33,7 +33,9 @@ impl Archive {
     pub fn is_short_for(&self, letter: LetterId) -> bool {
         match (letter, &self.elsewhere) {
             (LetterId::Own(_), _) => self.is_short_of_buffers_itself(),
-            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.is_owner_short(letter),
+            (LetterId::Distant(letter), Some(elsewhere)) => {
+                elsewhere.distant.is_owner_short(letter)
+            }
             (LetterId::Spread(letter), Some(elsewhere)) => {
                 elsewhere.spread.parts_of(letter).any(|part| self.is_short_for(part))
             }
@@ -42,10 +44,17 @@ impl Archive {
     }
 
     /// As [`store::Store::append`].
-    pub fn append(&mut self, letter: LetterId, octets: &[u8], continuation: Continuation) -> Result<usize, Refusal> {
+    pub fn append(
+        &mut self,
+        letter: LetterId,
+        octets: &[u8],
+        continuation: Continuation,
+    ) -> Result<usize, Refusal> {
         match (letter, &mut self.elsewhere) {
             (LetterId::Own(delivery), _) => self.own.store.append(delivery, octets, continuation),
-            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.append(letter, octets, continuation),
+            (LetterId::Distant(letter), Some(elsewhere)) => {
+                elsewhere.distant.append(letter, octets, continuation)
+            }
             (LetterId::Spread(letter), Some(_)) => self.append_spread(letter, octets, continuation),
             _ => Err(Refusal::NoSuchDelivery),
         }
@@ -61,8 +70,12 @@ impl Archive {
         let closing = closing.into();
         match (letter, &mut self.elsewhere) {
             (LetterId::Own(delivery), _) => self.own.store.commit(delivery, closing, continuation),
-            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.commit(letter, closing, continuation),
-            (LetterId::Spread(letter), Some(_)) => self.prepare_spread(letter, closing, continuation),
+            (LetterId::Distant(letter), Some(elsewhere)) => {
+                elsewhere.distant.commit(letter, closing, continuation)
+            }
+            (LetterId::Spread(letter), Some(_)) => {
+                self.prepare_spread(letter, closing, continuation)
+            }
             _ => Err(Refusal::NoSuchDelivery),
         }
     }

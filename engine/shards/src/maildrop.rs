@@ -55,13 +55,21 @@ pub enum NotOpened {
 impl Maildrops {
     /// `cores`: how many share what there may be of open maildrops.
     pub(crate) fn new(cores: u8) -> Maildrops {
-        Maildrops { locked: BTreeSet::new(), messages: 0, messages_max: OPEN_MESSAGES_MAX / usize::from(cores) }
+        Maildrops {
+            locked: BTreeSet::new(),
+            messages: 0,
+            messages_max: OPEN_MESSAGES_MAX / usize::from(cores),
+        }
     }
 
     /// Opens and locks the inbox of `account`.
     ///
     /// Errors: another session has it, or too much is open already.
-    pub(crate) fn open(&mut self, store: &Store, account: AccountId) -> Result<Box<Maildrop>, NotOpened> {
+    pub(crate) fn open(
+        &mut self,
+        store: &Store,
+        account: AccountId,
+    ) -> Result<Box<Maildrop>, NotOpened> {
         let inbox = store.mailbox(account, INBOX).ok_or(NotOpened::TooMuch)?;
         let messages = self.messages + inbox.messages as usize;
         if messages > self.messages_max {
@@ -92,7 +100,11 @@ impl Maildrops {
 }
 
 impl Maildrop {
-    fn new(account: AccountId, mailbox: &MailboxInfo, messages: impl Iterator<Item = MessageInfo>) -> Maildrop {
+    fn new(
+        account: AccountId,
+        mailbox: &MailboxInfo,
+        messages: impl Iterator<Item = MessageInfo>,
+    ) -> Maildrop {
         let mut letters = Vec::with_capacity(mailbox.messages as usize);
         // A mailbox's messages lie in blocks, which `for_each` goes through one by one, and
         // `extend` asks for each message.

@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use store::{
-    AccountId, Answer, Body, Closing, DeliveryId, Errand, Origin, Outcome, Owners, Recipient, Refusal, Room, Share,
-    State, Uid, UidRange, Wake,
+    AccountId, Answer, Body, Closing, DeliveryId, Errand, Origin, Outcome, Owners, Recipient,
+    Refusal, Room, Share, State, Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
 

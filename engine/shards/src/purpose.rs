@@ -21,7 +21,10 @@ impl Purpose {
 
 /// An owner knows the continuations of other cores, and what those have asked for, by bits of the
 /// entry that its own continuations do not use.
-pub(crate) fn on_core((core, purpose): (CoreId, Purpose), continuation: Continuation) -> Continuation {
+pub(crate) fn on_core(
+    (core, purpose): (CoreId, Purpose),
+    continuation: Continuation,
+) -> Continuation {
     let of_core = (u32::from(core.0) + 1) << CORE_SHIFT | (purpose as u32) << PURPOSE_SHIFT;
     Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
 }
@@ -32,7 +35,10 @@ pub(crate) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>,
     let Entry(bits) = continuation.entry;
     let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
     let purpose = Purpose::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
-    (core.zip(purpose), Continuation { entry: Entry(bits & ((1 << CORE_SHIFT) - 1)), ..continuation })
+    (
+        core.zip(purpose),
+        Continuation { entry: Entry(bits & ((1 << CORE_SHIFT) - 1)), ..continuation },
+    )
 }
 
 const CORE_SHIFT: u32 = Entry::BITS;
@@ -45,7 +51,10 @@ mod tests {
 
     #[test]
     fn a_continuation_of_another_core_comes_back_as_it_was() {
-        let continuation = Continuation { frame: FrameId::new(3, 4), entry: Entry::new(Subsystem::Outbound as u8, 15) };
+        let continuation = Continuation {
+            frame: FrameId::new(3, 4),
+            entry: Entry::new(Subsystem::Outbound as u8, 15),
+        };
         assert_eq!(core_of(continuation), (None, continuation), "it is this core's own");
         for core in [0, 1, 15].map(CoreId) {
             for purpose in Purpose::ALL {

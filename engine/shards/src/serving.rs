@@ -17,7 +17,9 @@ impl Archive {
     /// Another core has sent this. What concerns more than the stores comes back.
     pub fn message_arrived(&mut self, from: CoreId, message: Message) -> Option<Event> {
         match message.0 {
-            Kind::Request(Request::PasswordKnown(frame)) => return Some(Event::PasswordKnown(frame)),
+            Kind::Request(Request::PasswordKnown(frame)) => {
+                return Some(Event::PasswordKnown(frame));
+            }
             Kind::Request(request) => return self.requested(from, request),
             Kind::News(news) => return self.news_arrived(from, news),
             Kind::Errand(errand) => self.own.store.errand_arrived(from, errand),
@@ -44,12 +46,17 @@ impl Archive {
     /// Whether something waits to be sent to another core.
     pub fn has_messages(&self) -> bool {
         let store = &self.own.store;
-        let has_messages = |elsewhere: &Elsewhere| elsewhere.distant.has_requests() || elsewhere.desk.has_news();
-        store.has_errands() || store.has_answers() || self.elsewhere.as_ref().is_some_and(has_messages)
+        let has_messages =
+            |elsewhere: &Elsewhere| elsewhere.distant.has_requests() || elsewhere.desk.has_news();
+        store.has_errands()
+            || store.has_answers()
+            || self.elsewhere.as_ref().is_some_and(has_messages)
     }
 
     fn requested(&mut self, from: CoreId, request: Request) -> Option<Event> {
-        let Some(elsewhere) = &mut self.elsewhere else { unreachable!("a core that is alone is asked nothing") };
+        let Some(elsewhere) = &mut self.elsewhere else {
+            unreachable!("a core that is alone is asked nothing")
+        };
         match request {
             Request::Asked(at, asked) => {
                 let reply = asked.answer(&mut self.own);
@@ -63,7 +70,9 @@ impl Archive {
     }
 
     fn news_arrived(&mut self, from: CoreId, news: News) -> Option<Event> {
-        let Some(elsewhere) = &mut self.elsewhere else { unreachable!("a core that is alone is told nothing") };
+        let Some(elsewhere) = &mut self.elsewhere else {
+            unreachable!("a core that is alone is told nothing")
+        };
         match news {
             News::PageDone(page) => elsewhere.distant.page_done(page),
             News::Woken(purpose, wake) => elsewhere.distant.woken(purpose, wake),
@@ -106,7 +115,9 @@ impl Archive {
     pub fn share_out(&mut self, cores: u8) -> Option<Owners> {
         let (owners, shares) = self.own.store.share_out(cores)?;
         for (share, core) in shares.into_iter().zip(1..) {
-            let Some(elsewhere) = &mut self.elsewhere else { unreachable!("a share for a core that is not there") };
+            let Some(elsewhere) = &mut self.elsewhere else {
+                unreachable!("a share for a core that is not there")
+            };
             elsewhere.desk.tell(CoreId(core), News::Share(share));
         }
         Some(owners)
@@ -114,7 +125,9 @@ impl Archive {
 
     /// Whether each core that was told to take over a share has done so.
     pub fn is_taken_over(&self, owners: Owners) -> bool {
-        let has = |elsewhere: &Elsewhere| elsewhere.desk.have_taken_over() + 1 == usize::from(owners.count());
+        let has = |elsewhere: &Elsewhere| {
+            elsewhere.desk.have_taken_over() + 1 == usize::from(owners.count())
+        };
         self.elsewhere.as_ref().is_none_or(has)
     }
 

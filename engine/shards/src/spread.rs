@@ -110,7 +110,9 @@ impl Spread {
 
     /// Forgets a letter.
     fn remove(&mut self, letter: FrameId) {
-        let Some(mut parts) = self.letters.remove(letter) else { unreachable!("a message that has ended") };
+        let Some(mut parts) = self.letters.remove(letter) else {
+            unreachable!("a message that has ended")
+        };
         parts.clear();
         self.idle.push(parts);
     }
@@ -121,7 +123,10 @@ impl Spread {
 
     /// The parts of a message that have a place, or wait for one.
     pub(crate) fn parts_of(&self, letter: FrameId) -> impl Iterator<Item = LetterId> {
-        self.letters.get(letter).into_iter().flat_map(|parts| parts.parts.iter().map(|part| part.letter))
+        self.letters
+            .get(letter)
+            .into_iter()
+            .flat_map(|parts| parts.parts.iter().map(|part| part.letter))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -235,9 +240,15 @@ impl Archive {
     }
 
     /// Notes the part of a message for the accounts that `owner` has, if it has some of them.
-    fn note_part(&mut self, letter: FrameId, owner: CoreId, recipients: &[Recipient]) -> Result<(), Refusal> {
+    fn note_part(
+        &mut self,
+        letter: FrameId,
+        owner: CoreId,
+        recipients: &[Recipient],
+    ) -> Result<(), Refusal> {
         let (owners, is_own) = (self.owners, owner == self.core);
-        let Some(Elsewhere { distant, spread, recipients: theirs, .. }) = &mut self.elsewhere else {
+        let Some(Elsewhere { distant, spread, recipients: theirs, .. }) = &mut self.elsewhere
+        else {
             unreachable!("a core that is alone has all accounts")
         };
         let Some(parts) = spread.get(letter) else { unreachable!("a message that has just begun") };
@@ -262,7 +273,9 @@ impl Archive {
         let Some(Elsewhere { distant, spread, .. }) = &mut self.elsewhere else {
             unreachable!("a core that is alone has all accounts")
         };
-        let Some(parts) = spread.get(letter) else { unreachable!("a message that has ended takes no place") };
+        let Some(parts) = spread.get(letter) else {
+            unreachable!("a message that has ended takes no place")
+        };
         while let Some(coming) = parts.coming.pop() {
             match coming {
                 Unplaced::Own => {
@@ -311,7 +324,9 @@ impl Archive {
 
     /// Whether not all parts of a message have a place.
     pub fn is_beginning(&self, letter: FrameId) -> bool {
-        self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Beginning))
+        self.elsewhere
+            .as_ref()
+            .is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Beginning))
     }
 
     pub(crate) fn append_spread(
@@ -356,7 +371,9 @@ impl Archive {
         let Some(parts) = self.spread(letter) else { unreachable!("a message that is complete") };
         parts.outstanding = parts.parts.len();
         for number in 0..parts.parts.len() {
-            let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else { break };
+            let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else {
+                break;
+            };
             let prepared = match (part.letter, &mut self.elsewhere) {
                 (LetterId::Own(_), _) => {
                     self.part_has_space(letter);
@@ -377,9 +394,13 @@ impl Archive {
     /// This core's part of a letter may find space now.
     fn part_has_space(&mut self, letter: FrameId) {
         let own = |parts: &mut Parts| {
-            parts.parts.iter().find_map(|part| if let LetterId::Own(own) = part.letter { Some(own) } else { None })
+            parts.parts.iter().find_map(|part| {
+                if let LetterId::Own(own) = part.letter { Some(own) } else { None }
+            })
         };
-        let Some(own) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing).and_then(own) else {
+        let Some(own) =
+            self.spread(letter).filter(|parts| parts.stage == Stage::Preparing).and_then(own)
+        else {
             return;
         };
         match self.own.store.prepare(own, part_at(letter, Point::PartSpace)) {
@@ -393,13 +414,18 @@ impl Archive {
 
     /// One more part of a letter is prepared; with the last one all are committed.
     fn part_prepared(&mut self, letter: FrameId) {
-        let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing) else { return };
+        let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing)
+        else {
+            return;
+        };
         parts.outstanding -= 1;
         if parts.outstanding > 0 {
             return;
         }
         (parts.stage, parts.outstanding) = (Stage::Committed, parts.parts.len());
-        let Some(closing) = parts.closing else { unreachable!("a message that is prepared and not complete") };
+        let Some(closing) = parts.closing else {
+            unreachable!("a message that is prepared and not complete")
+        };
         for number in 0..parts.parts.len() {
             let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else {
                 unreachable!("a message that is being stored")
@@ -421,7 +447,10 @@ impl Archive {
 
     /// Refuses a letter that was not committed on any core; false: there is none such.
     pub fn refuse_preparing(&mut self, letter: FrameId, refusal: Refusal) -> bool {
-        let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing) else { return false };
+        let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing)
+        else {
+            return false;
+        };
         let continuation = parts.continuation.take();
         self.abort(LetterId::Spread(letter));
         if let (Some(continuation), Some(elsewhere)) = (continuation, &mut self.elsewhere) {
@@ -432,7 +461,9 @@ impl Archive {
 
     /// Whether a message for accounts of several cores is complete, but not yet prepared on all.
     pub fn is_preparing(&self, letter: FrameId) -> bool {
-        self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Preparing))
+        self.elsewhere
+            .as_ref()
+            .is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Preparing))
     }
 
     fn spread(&mut self, letter: FrameId) -> Option<&mut Parts> {
@@ -446,7 +477,8 @@ impl Archive {
         if parts.stage == Stage::Committed {
             return;
         }
-        let (parts, coming) = (core::mem::take(&mut parts.parts), core::mem::take(&mut parts.coming));
+        let (parts, coming) =
+            (core::mem::take(&mut parts.parts), core::mem::take(&mut parts.coming));
         let Some(elsewhere) = &mut self.elsewhere else { return };
         elsewhere.spread.remove(letter);
         for coming in coming {

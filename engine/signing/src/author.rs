@@ -88,7 +88,9 @@ impl Authors {
     pub fn of(header: &[u8], is_cut: bool) -> Option<Authors> {
         let from = addresses_of(header, is_cut).ok()?;
         // The topmost was added last.
-        let resent_from = Header::new(header).field("Resent-From").and_then(|field| field.unambiguous_addresses());
+        let resent_from = Header::new(header)
+            .field("Resent-From")
+            .and_then(|field| field.unambiguous_addresses());
         Some(Authors { from, resent_from: resent_from.filter(|addresses| !addresses.is_empty()) })
     }
 }

@@ -131,7 +131,9 @@ impl Signing {
         if !matches!(self.stage, Stage::Arriving(_)) {
             return None;
         }
-        let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) else { return None };
+        let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) else {
+            return None;
+        };
         let message = reading.ended();
         let authors = Authors::of(message.header(), message.is_cut());
         if let Author::Of(domain) = Author::of(message.header(), message.is_cut())
@@ -149,7 +151,13 @@ impl Signing {
 
     /// Asks for the next signature, if one is left and none was asked for. What waits for it is
     /// resumed `at` this point. Returns whether one is being computed.
-    pub fn ask(&mut self, at: Continuation, signer: &Signer, compute: &mut Compute, now: UnixTime) -> bool {
+    pub fn ask(
+        &mut self,
+        at: Continuation,
+        signer: &Signer,
+        compute: &mut Compute,
+        now: UnixTime,
+    ) -> bool {
         while self.job.is_none()
             && let Stage::Arrived(message, domain, next) = &mut self.stage
         {

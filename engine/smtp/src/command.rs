@@ -208,7 +208,9 @@ fn recipient(arguments: &str) -> Result<Recipient<'_>, Fault> {
 
 fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, Fault> {
     match arguments.split_at_checked(keyword.len()) {
-        Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => Ok(without_leading_spaces(rest)),
+        Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => {
+            Ok(without_leading_spaces(rest))
+        }
         _ => Err(Fault::BadArguments),
     }
 }
@@ -222,7 +224,9 @@ fn without_leading_spaces(text: &str) -> &str {
 fn chunk<'a>(arguments: &str) -> Result<Command<'a>, Fault> {
     let (size, place) = match split_at_byte(arguments, b' ') {
         None => (arguments, Place::NotLast),
-        Some((size, last)) if without_leading_spaces(last).eq_ignore_ascii_case("LAST") => (size, Place::Last),
+        Some((size, last)) if without_leading_spaces(last).eq_ignore_ascii_case("LAST") => {
+            (size, Place::Last)
+        }
         Some(_) => return Err(Fault::BadChunk),
     };
     decimal(size).map(|bytes| Command::Chunk { bytes, place }).ok_or(Fault::BadChunk)

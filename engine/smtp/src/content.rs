@@ -122,7 +122,8 @@ fn clean_blocks(bytes: &[u8]) -> usize {
         return 0;
     }
     // Each byte with the two behind it: a dot is known by the LF before it, so an LF is looked for once.
-    let from = |start: usize| bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK_BYTES>().0.iter();
+    let from =
+        |start: usize| bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK_BYTES>().0.iter();
     let is_clean = |((block, next), second): &((&Block, &Block), &Block)| {
         let triples = block.iter().zip(next.iter()).zip(second.iter());
         !triples.fold(false, |doubtful, ((byte, next), second)| {

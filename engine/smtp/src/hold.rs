@@ -47,7 +47,8 @@ impl Holds {
 impl Hold {
     /// Reads what stands behind `HOLDFOR=`: one to nine digits.
     pub(crate) fn read_for(text: &str) -> Option<Hold> {
-        let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number =
+            (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse().ok()).flatten().map(Hold::For)
     }
 
@@ -64,10 +65,17 @@ pub(crate) struct DateTime(pub(crate) UnixTime);
 
 impl fmt::Display for DateTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time =
-            i64::try_from(self.0.seconds()).ok().and_then(|seconds| UtcDateTime::from_unix_timestamp(seconds).ok());
+        let time = i64::try_from(self.0.seconds())
+            .ok()
+            .and_then(|seconds| UtcDateTime::from_unix_timestamp(seconds).ok());
         let time = time.unwrap_or(UtcDateTime::MAX);
         let (year, month, day) = (time.year(), u8::from(time.month()), time.day());
-        write!(out, "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", time.hour(), time.minute(), time.second())
+        write!(
+            out,
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+            time.hour(),
+            time.minute(),
+            time.second()
+        )
     }
 }

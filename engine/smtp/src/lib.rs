@@ -33,13 +33,15 @@ mod session;
 mod wishes;
 
 pub use actions::{
-    Actions, Envelope, Extensions, Haste, Login, LoginRefusal, MessageRefusal, Protocol, RecipientRefusal,
-    SenderRefusal, Settings, Tls,
+    Actions, Envelope, Extensions, Haste, Login, LoginRefusal, MessageRefusal, Protocol,
+    RecipientRefusal, SenderRefusal, Settings, Tls,
 };
 pub use command::{Body, CharacterSet, Mail, Recipient};
 pub use hold::Holds;
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
-pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, PathError, ReversePath};
+pub use path::{
+    Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, PathError, ReversePath,
+};
 pub use reply::{BUSY, REPLY_BYTES_MAX, SPOKE_FIRST, TOO_MANY_CONNECTIONS};
 pub use session::{Session, WaitsFor};
 pub use wishes::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Notify, ORIGINAL_BYTES_MAX, Original, Return};

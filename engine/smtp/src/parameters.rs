@@ -84,7 +84,9 @@ pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>
 
 /// The keywords and values of `text`, which has nothing or begins with a space.
 fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)>, Fault> {
-    let parameter = |word| split_at_byte(word, b'=').map_or((word, None), |(keyword, value)| (keyword, Some(value)));
+    let parameter = |word| {
+        split_at_byte(word, b'=').map_or((word, None), |(keyword, value)| (keyword, Some(value)))
+    };
     words(text).map(|words| words.map(parameter))
 }
 

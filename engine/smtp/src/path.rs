@@ -63,7 +63,9 @@ impl<'a> ForwardPath<'a> {
     pub fn read(text: &'a str) -> Result<(ForwardPath<'a>, &'a str), PathError> {
         const POSTMASTER: &str = "<postmaster>";
         match text.split_at_checked(POSTMASTER.len()) {
-            Some((path, rest)) if path.eq_ignore_ascii_case(POSTMASTER) => Ok((ForwardPath::Postmaster, rest)),
+            Some((path, rest)) if path.eq_ignore_ascii_case(POSTMASTER) => {
+                Ok((ForwardPath::Postmaster, rest))
+            }
             _ => mailbox(text).map(|(mailbox, rest)| (ForwardPath::Mailbox(mailbox), rest)),
         }
     }
@@ -115,7 +117,9 @@ impl<'a> Mailbox<'a> {
     where
         'a: 'b,
     {
-        let Some(quoted) = self.local_part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        let Some(quoted) =
+            self.local_part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
+        else {
             return self.local_part;
         };
         let mut length = 0;
@@ -151,7 +155,8 @@ pub enum PathError {
 pub(crate) fn is_greeting_name(text: &str) -> bool {
     (1..=DOMAIN_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|byte| {
-            byte.is_ascii_graphic() && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'@' | b',' | b';' | b'"' | b'\\')
+            byte.is_ascii_graphic()
+                && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'@' | b',' | b';' | b'"' | b'\\')
         })
 }
 
@@ -220,7 +225,9 @@ fn domain(text: &str) -> Result<Domain<'_>, PathError> {
 /// RFC 5321 section 4.1.3. No tag but `IPv6` was ever registered.
 fn address_literal(text: &str) -> Option<IpAddr> {
     match text.split_at_checked("IPv6:".len()) {
-        Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6:") => address.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6:") => {
+            address.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
+        }
         _ => text.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
     }
 }
@@ -260,7 +267,17 @@ const fn classes() -> [u8; 256] {
     while let Some((class, others)) = rest.split_first_mut() {
         *class = match byte {
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | 0x80.. => ATOM | LABEL,
-            b'!' | b'#'..=b'\'' | b'*' | b'+' | b'.' | b'/' | b'=' | b'?' | b'^' | b'`' | b'{'..=b'~' => ATOM,
+            b'!'
+            | b'#'..=b'\''
+            | b'*'
+            | b'+'
+            | b'.'
+            | b'/'
+            | b'='
+            | b'?'
+            | b'^'
+            | b'`'
+            | b'{'..=b'~' => ATOM,
             _ => 0,
         };
         rest = others;

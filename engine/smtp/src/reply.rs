@@ -9,7 +9,8 @@ use alloc::format;
 use heapless::Vec;
 
 use crate::actions::{
-    Actions, Extensions, Login, LoginRefusal, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls,
+    Actions, Extensions, Login, LoginRefusal, MessageRefusal, RecipientRefusal, SenderRefusal,
+    Settings, Tls,
 };
 use crate::command::Fault;
 use crate::hold::DateTime;
@@ -21,7 +22,8 @@ pub const REPLY_BYTES_MAX: usize = 576;
 const LINE_BYTES_MAX: usize = 512;
 
 /// What to tell a client whose address has too many connections, before this one is closed.
-pub const TOO_MANY_CONNECTIONS: &[u8] = b"421 4.7.0 Too many connections from your address, try again later\r\n";
+pub const TOO_MANY_CONNECTIONS: &[u8] =
+    b"421 4.7.0 Too many connections from your address, try again later\r\n";
 
 /// What to tell a client that has spoken before it was greeted, before the connection is closed.
 pub const SPOKE_FIRST: &[u8] = b"554 5.5.0 Sent something before the greeting\r\n";
@@ -39,7 +41,8 @@ pub(crate) const OK: Reply = b"250 2.0.0 OK\r\n";
 pub(crate) const SENDER_OK: Reply = b"250 2.1.0 Sender OK\r\n";
 pub(crate) const RECIPIENT_OK: Reply = b"250 2.1.5 Recipient OK\r\n";
 pub(crate) const CHUNK_OK: Reply = b"250 2.0.0 Chunk taken\r\n";
-pub(crate) const CANNOT_VERIFY: Reply = b"252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
+pub(crate) const CANNOT_VERIFY: Reply =
+    b"252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
 pub(crate) const SEND_MESSAGE: Reply = b"354 End with a line of one dot\r\n";
 
 const DISK_FAILED: Reply = b"451 4.3.0 The server's disk has failed, try again later\r\n";
@@ -52,7 +55,8 @@ pub(crate) const TOO_MANY_COMMANDS: Reply = b"421 4.7.0 Too many commands withou
 pub(crate) const TOO_MANY_UNKNOWN: Reply =
     b"421 4.7.0 Too many unknown recipients from your address, try again later\r\n";
 
-pub(crate) const TLS_BUSY: Reply = b"454 4.7.0 Too many are about to speak TLS, try again later\r\n";
+pub(crate) const TLS_BUSY: Reply =
+    b"454 4.7.0 Too many are about to speak TLS, try again later\r\n";
 
 pub(crate) const LINE_TOO_LONG: Reply = b"500 5.5.2 Line too long\r\n";
 pub(crate) const LOGIN_CANCELLED: Reply = b"501 5.7.0 Login given up\r\n";
@@ -60,7 +64,8 @@ pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"501 5.5.2 Not the response that w
 pub(crate) const UNKNOWN_MECHANISM: Reply =
     b"504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n";
 pub(crate) const LOGIN_TWICE: Reply = b"503 5.5.1 Logged in already\r\n";
-pub(crate) const LOGIN_WITHIN_TRANSACTION: Reply = b"503 5.5.1 AUTH has no place within a transaction\r\n";
+pub(crate) const LOGIN_WITHIN_TRANSACTION: Reply =
+    b"503 5.5.1 AUTH has no place within a transaction\r\n";
 pub(crate) const LOG_IN_FIRST: Reply = b"530 5.7.0 Log in first\r\n";
 pub(crate) const START_TLS_FIRST: Reply = b"530 5.7.0 Send STARTTLS first\r\n";
 pub(crate) const NO_LOGIN_IN_THE_CLEAR: Reply =
@@ -71,11 +76,15 @@ pub(crate) const MAIL_FIRST: Reply = b"503 5.5.1 Send MAIL first\r\n";
 pub(crate) const MAIL_TWICE: Reply = b"503 5.5.1 MAIL was sent already\r\n";
 pub(crate) const CHUNKS_BEGAN: Reply = b"503 5.5.1 BDAT was sent already\r\n";
 pub(crate) const NO_RECIPIENT: Reply = b"554 5.5.1 No valid recipients\r\n";
-pub(crate) const TOO_SOON: Reply = b"554 5.5.0 Sent more before the reply that has to be waited for\r\n";
-pub(crate) const BARE_LINE_END_IN_MESSAGE: Reply = b"554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
+pub(crate) const TOO_SOON: Reply =
+    b"554 5.5.0 Sent more before the reply that has to be waited for\r\n";
+pub(crate) const BARE_LINE_END_IN_MESSAGE: Reply =
+    b"554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
 pub(crate) const NUL_IN_MESSAGE: Reply = b"554 5.6.0 Message has a NUL byte\r\n";
-pub(crate) const BARE_LINE_END_IN_COMMAND: Reply = b"521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n";
-pub(crate) const RECIPIENT_NEEDS_SMTPUTF8: Reply = b"553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
+pub(crate) const BARE_LINE_END_IN_COMMAND: Reply =
+    b"521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n";
+pub(crate) const RECIPIENT_NEEDS_SMTPUTF8: Reply =
+    b"553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
 pub(crate) const TOO_MANY_RECIPIENTS: Reply = b"452 4.5.3 Too many recipients\r\n";
 pub(crate) const MAILBOX_FULL: Reply = b"452 4.2.2 Mailbox full\r\n";
 pub(crate) const NEVER_FITS: Reply = b"552 5.2.2 Larger than all that the mailbox may hold\r\n";
@@ -103,8 +112,12 @@ pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
         SenderRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
         SenderRefusal::Busy => b"451 4.3.2 Too busy, try again later\r\n",
         SenderRefusal::DiskFailed => DISK_FAILED,
-        SenderRefusal::TooOften => b"450 4.7.1 Too many messages from your address, try again later\r\n",
-        SenderRefusal::NotTheirs => b"553 5.7.1 The sender's address is not that of who has logged in\r\n",
+        SenderRefusal::TooOften => {
+            b"450 4.7.1 Too many messages from your address, try again later\r\n"
+        }
+        SenderRefusal::NotTheirs => {
+            b"553 5.7.1 The sender's address is not that of who has logged in\r\n"
+        }
     }
 }
 
@@ -117,9 +130,15 @@ pub(crate) fn login_refusal(refusal: LoginRefusal) -> Reply {
 
 pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Actions) {
     actions.reply(match refusal {
-        RecipientRefusal::TooOften => b"450 4.7.1 Too many recipients from your address, try again later\r\n",
-        RecipientRefusal::ComeAgain => b"450 4.7.1 Not known here yet, try again in some minutes\r\n",
-        RecipientRefusal::Unchecked => b"451 4.7.0 Too busy to check your address, try again later\r\n",
+        RecipientRefusal::TooOften => {
+            b"450 4.7.1 Too many recipients from your address, try again later\r\n"
+        }
+        RecipientRefusal::ComeAgain => {
+            b"450 4.7.1 Not known here yet, try again in some minutes\r\n"
+        }
+        RecipientRefusal::Unchecked => {
+            b"451 4.7.0 Too busy to check your address, try again later\r\n"
+        }
         RecipientRefusal::Guessing => TOO_MANY_UNKNOWN,
         RecipientRefusal::Unwanted => return unwanted(actions),
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
@@ -128,7 +147,9 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
         RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
         RecipientRefusal::MailboxFull => MAILBOX_FULL,
         RecipientRefusal::NeverFits => NEVER_FITS,
-        RecipientRefusal::Unavailable => b"450 4.2.1 Mailbox cannot be used now, try again later\r\n",
+        RecipientRefusal::Unavailable => {
+            b"450 4.2.1 Mailbox cannot be used now, try again later\r\n"
+        }
     });
 }
 
@@ -236,7 +257,8 @@ pub(crate) fn hello(actions: &mut impl Actions) {
 
 /// The reply to EHLO. It ends in the server's limits, or in HELP, which every server has.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
-    let Settings { message_bytes_max, recipients_max, extensions, holds, tls, login, .. } = actions.settings();
+    let Settings { message_bytes_max, recipients_max, extensions, holds, tls, login, .. } =
+        actions.settings();
     let mut reply = Composed::default();
     reply.put(b"250-").put(actions.hostname().as_bytes()).put(b"\r\n");
     for (extension, line) in PLAIN_EXTENSIONS {

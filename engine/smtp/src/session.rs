@@ -27,7 +27,9 @@ use sasl::Exchange;
 use crate::actions::{Actions, MessageRefusal};
 use crate::command::{CharacterSet, Command, Place, parse};
 use crate::content::Position;
-use crate::line::{LINE_BYTES_MAX, LINE_END_BYTES, Line, RESPONSE_LINE_BYTES_MAX, Rest, first_line, rest_of_line};
+use crate::line::{
+    LINE_BYTES_MAX, LINE_END_BYTES, Line, RESPONSE_LINE_BYTES_MAX, Rest, first_line, rest_of_line,
+};
 use crate::name::Name;
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
@@ -222,16 +224,23 @@ impl Session {
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            if matches!(self.waits_for, WaitsFor::Sender | WaitsFor::MessageRoom | WaitsFor::Stored | WaitsFor::Login) {
+            if matches!(
+                self.waits_for,
+                WaitsFor::Sender | WaitsFor::MessageRoom | WaitsFor::Stored | WaitsFor::Login
+            ) {
                 break;
             }
-            if actions.send_room() < REPLY_BYTES_MAX && !matches!(self.expect, Expect::Handshake | Expect::Closed) {
+            if actions.send_room() < REPLY_BYTES_MAX
+                && !matches!(self.expect, Expect::Handshake | Expect::Closed)
+            {
                 self.waits_for = WaitsFor::SendRoom;
                 break;
             }
             self.waits_for = WaitsFor::Bytes;
             let step = match self.expect {
-                Expect::Command | Expect::LoginResponse => self.command_bytes_arrived(rest, actions),
+                Expect::Command | Expect::LoginResponse => {
+                    self.command_bytes_arrived(rest, actions)
+                }
                 Expect::LongLineEnd => self.long_line_bytes_arrived(rest, actions),
                 Expect::MessageData(incoming) => self.message_data_arrived(incoming, rest, actions),
                 Expect::ChunkData { chunk, bytes_left, place } => {
@@ -261,7 +270,11 @@ impl Session {
 
     /// The message that [`Actions::message_end`] handed over is on the disk, under the name `identifier` (printable
     /// ASCII, at most 64 bytes), or it never will be. Bytes are taken again afterwards.
-    pub fn message_stored(&mut self, result: Result<&[u8], MessageRefusal>, actions: &mut impl Actions) {
+    pub fn message_stored(
+        &mut self,
+        result: Result<&[u8], MessageRefusal>,
+        actions: &mut impl Actions,
+    ) {
         if self.expect != Expect::Stored {
             return;
         }
@@ -308,7 +321,9 @@ impl Session {
     /// any more (RFC 5321 section 3.8).
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Command | Expect::LoginResponse | Expect::LongLineEnd => self.end(reply::STOPPING, actions),
+            Expect::Command | Expect::LoginResponse | Expect::LongLineEnd => {
+                self.end(reply::STOPPING, actions)
+            }
             _ => self.stopping = Stopping::AfterMessage,
         }
     }
@@ -334,7 +349,11 @@ impl Session {
     }
 
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
-        let limit = if self.expect == Expect::LoginResponse { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
+        let limit = if self.expect == Expect::LoginResponse {
+            RESPONSE_LINE_BYTES_MAX
+        } else {
+            LINE_BYTES_MAX
+        };
         match first_line(bytes, limit) {
             Line::Whole(line) => {
                 let command = (self.expect == Expect::Command).then(|| parse(line));
@@ -346,7 +365,9 @@ impl Session {
                     Some(Ok(Command::Data | Command::Chunk { .. })) if !self.may_begin(actions) => {
                         return Taken::AndWait(0, WaitsFor::Sender);
                     }
-                    Some(Ok(Command::Recipient(recipient))) if !self.may_answer(&recipient.path, actions) => {
+                    Some(Ok(Command::Recipient(recipient)))
+                        if !self.may_answer(&recipient.path, actions) =>
+                    {
                         return Taken::AndWait(0, WaitsFor::Sender);
                     }
                     Some(command) => self.command_arrived(command, actions),
@@ -423,10 +444,15 @@ impl Session {
     /// end earns nothing, and neither does a command without an end: it was not taken.
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
-            (Expect::Handshake | Expect::Closed | Expect::LongLineEnd | Expect::Stored, _) | (_, WaitsFor::Sender) => {}
+            (Expect::Handshake | Expect::Closed | Expect::LongLineEnd | Expect::Stored, _)
+            | (_, WaitsFor::Sender) => {}
             (Expect::LoginAnswer, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
-            (Expect::Command | Expect::LoginResponse, _) => actions.set_deadline(Some(COMMAND_TIMEOUT)),
-            (Expect::MessageData(_) | Expect::ChunkData { .. }, _) => actions.set_deadline(Some(DATA_TIMEOUT)),
+            (Expect::Command | Expect::LoginResponse, _) => {
+                actions.set_deadline(Some(COMMAND_TIMEOUT))
+            }
+            (Expect::MessageData(_) | Expect::ChunkData { .. }, _) => {
+                actions.set_deadline(Some(DATA_TIMEOUT))
+            }
         }
     }
 }

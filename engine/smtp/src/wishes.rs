@@ -69,7 +69,9 @@ impl Return {
 
     /// Reads it.
     pub fn read(word: &str) -> Option<Return> {
-        [Return::Full, Return::Header].into_iter().find(|returned| word.eq_ignore_ascii_case(returned.word()))
+        [Return::Full, Return::Header]
+            .into_iter()
+            .find(|returned| word.eq_ignore_ascii_case(returned.word()))
     }
 }
 
@@ -81,12 +83,15 @@ impl<'a> Original<'a> {
     /// Reads what stands behind `ORCPT=`.
     pub fn read(text: &'a str) -> Option<Original<'a>> {
         let (kind, address) = text.split_once(';')?;
-        let is_type = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let is_type = !kind.is_empty()
+            && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let is_utf8 = kind.eq_ignore_ascii_case("utf-8");
-        let ascii = address.split(|character: char| is_utf8 && !character.is_ascii() && !character.is_control());
+        let ascii = address
+            .split(|character: char| is_utf8 && !character.is_ascii() && !character.is_control());
         let is_printable = !address.is_empty() && ascii.into_iter().all(is_xtext);
         let original = Original(text);
-        (is_type && is_printable && original.ascii().len() <= ORIGINAL_BYTES_MAX).then_some(original)
+        (is_type && is_printable && original.ascii().len() <= ORIGINAL_BYTES_MAX)
+            .then_some(original)
     }
 
     /// The same in ASCII alone, as it can stand in a list.
@@ -102,7 +107,8 @@ pub struct EnvelopeId<'a>(&'a str);
 impl<'a> EnvelopeId<'a> {
     /// Reads what stands behind `ENVID=`.
     pub fn read(text: &'a str) -> Option<EnvelopeId<'a>> {
-        ((1..=ENVELOPE_ID_BYTES_MAX).contains(&text.len()) && is_xtext(text)).then_some(EnvelopeId(text))
+        ((1..=ENVELOPE_ID_BYTES_MAX).contains(&text.len()) && is_xtext(text))
+            .then_some(EnvelopeId(text))
     }
 
     /// The same, as it can stand in a list.
@@ -133,8 +139,9 @@ fn in_a_list(text: &str) -> String {
 fn is_xtext(text: &str) -> bool {
     let mut parts = text.split('+');
     let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'=');
-    let is_plain_behind_code =
-        |part: &str| part.split_at_checked(2).is_some_and(|(code, rest)| is_code(code) && is_plain(rest));
+    let is_plain_behind_code = |part: &str| {
+        part.split_at_checked(2).is_some_and(|(code, rest)| is_code(code) && is_plain(rest))
+    };
     parts.next().is_some_and(is_plain) && parts.all(is_plain_behind_code)
 }
 

@@ -18,7 +18,9 @@ fn main() -> Result<(), Failure> {
     let mut lines = io::stdin().lock().lines();
     while let Some(line) = lines.next().transpose()? {
         let fields: Vec<&str> = line.split('\t').collect();
-        let ["check", address, hello, local_part, domain] = fields[..] else { return Err(line.into()) };
+        let ["check", address, hello, local_part, domain] = fields[..] else {
+            return Err(line.into());
+        };
         let sender = Sender { address: address.parse()?, hello, local_part, domain };
         let mut knowledge = Knowledge::default();
         let verdict = loop {
@@ -71,7 +73,9 @@ fn record(value: &str, kind: RecordKind) -> Result<Record, Failure> {
         RecordKind::Pointer => Record::Pointer(name(value)?),
         RecordKind::Text | RecordKind::Tlsa | RecordKind::Service => {
             let digits: Vec<char> = value.chars().collect();
-            let bytes = digits.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16));
+            let bytes = digits
+                .chunks(2)
+                .map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16));
             Record::Text(bytes.collect::<Result<Vec<u8>, _>>()?.into())
         }
     })

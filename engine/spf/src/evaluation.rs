@@ -140,10 +140,11 @@ impl<'a> Evaluation<'a> {
     /// The text of a domain's policy, if it has one.
     fn policy_of(&self, domain: &Name) -> Result<Option<&'a [u8]>, Stop> {
         let question = Question { name: domain.clone(), kind: RecordKind::Text };
-        let texts = self.knowledge.of(question)??.records.iter().filter_map(|record| match record {
-            Record::Text(text) => Some(&text[..]),
-            _ => None,
-        });
+        let texts =
+            self.knowledge.of(question)??.records.iter().filter_map(|record| match record {
+                Record::Text(text) => Some(&text[..]),
+                _ => None,
+            });
         let mut policies = texts.filter(|text| is_policy(text));
         match (policies.next(), policies.next()) {
             (policy, None) => Ok(policy),
@@ -154,8 +155,12 @@ impl<'a> Evaluation<'a> {
     fn matches(&mut self, mechanism: &Mechanism, domain: &Name) -> Result<bool, Stop> {
         match mechanism {
             Mechanism::All => Ok(true),
-            Mechanism::Ipv4(network, bits) => Ok(is_in(self.sender.address, (*network).into(), *bits)),
-            Mechanism::Ipv6(network, bits) => Ok(is_in(self.sender.address, (*network).into(), *bits)),
+            Mechanism::Ipv4(network, bits) => {
+                Ok(is_in(self.sender.address, (*network).into(), *bits))
+            }
+            Mechanism::Ipv6(network, bits) => {
+                Ok(is_in(self.sender.address, (*network).into(), *bits))
+            }
             Mechanism::Include(target) => {
                 self.count_lookup()?;
                 let target = self.expand(target, domain)?.ok_or(Stop::Permanent)?;
@@ -192,7 +197,9 @@ impl<'a> Evaluation<'a> {
         let (address, kind) = (self.sender.address, self.kind());
         let bits = if address.is_ipv4() { prefixes.ipv4 } else { prefixes.ipv6 };
         let found = &self.look_up(name, kind)?.records;
-        Ok(found.iter().any(|record| matches!(record, Record::Address(found) if is_in(address, *found, bits))))
+        Ok(found
+            .iter()
+            .any(|record| matches!(record, Record::Address(found) if is_in(address, *found, bits))))
     }
 
     fn is_exchanger_of(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, Stop> {
@@ -212,7 +219,8 @@ impl<'a> Evaluation<'a> {
 
     /// Names of the sending host that are its own: whose address is its address. Where name servers do not answer there is none.
     fn validated_names(&mut self) -> Result<Vec<Name>, Stop> {
-        let reverse = Question { name: Name::reverse(self.sender.address), kind: RecordKind::Pointer };
+        let reverse =
+            Question { name: Name::reverse(self.sender.address), kind: RecordKind::Pointer };
         let Ok(found) = self.knowledge.of(reverse)? else { return Ok(Vec::new()) };
         let mut validated = Vec::new();
         for record in found.records.iter().take(POINTERS_MAX) {
@@ -250,22 +258,34 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The name that a mechanism means. `None` where what was expanded is no name, which nothing matches (RFC 7208 §4.8).
-    fn target(&mut self, specification: Option<&Specification>, domain: &Name) -> Result<Option<Name>, Stop> {
+    fn target(
+        &mut self,
+        specification: Option<&Specification>,
+        domain: &Name,
+    ) -> Result<Option<Name>, Stop> {
         match specification {
             Some(specification) => self.expand(specification, domain),
             None => Ok(Some(domain.clone())),
         }
     }
 
-    fn expand(&mut self, specification: &Specification, domain: &Name) -> Result<Option<Name>, Stop> {
-        let wants_name = |piece: &Piece| matches!(piece, Piece::Macro(Macro { letter: Letter::ValidatedName, .. }));
+    fn expand(
+        &mut self,
+        specification: &Specification,
+        domain: &Name,
+    ) -> Result<Option<Name>, Stop> {
+        let wants_name = |piece: &Piece| {
+            matches!(piece, Piece::Macro(Macro { letter: Letter::ValidatedName, .. }))
+        };
         let names = match specification.0.iter().any(wants_name) {
             true => self.validated_names()?,
             false => Vec::new(),
         };
         // The domain itself, or one below it, before any other (RFC 7208 §7.3).
-        let own =
-            names.iter().find(|name| *name == domain).or_else(|| names.iter().find(|name| name.is_within(domain)));
+        let own = names
+            .iter()
+            .find(|name| *name == domain)
+            .or_else(|| names.iter().find(|name| name.is_within(domain)));
         let validated = own.or(names.first()).map_or(UNKNOWN, |name| name.as_str().as_bytes());
         let values = Values { sender: self.sender, domain: domain.as_str().as_bytes(), validated };
         Ok(Name::of_bytes(&values.expand(specification)).ok())
@@ -279,8 +299,12 @@ fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
         difference.checked_shr(rest).unwrap_or(0) == 0
     };
     match (address, network) {
-        (IpAddr::V4(address), IpAddr::V4(network)) => same((address.to_bits() ^ network.to_bits()).into(), 32),
-        (IpAddr::V6(address), IpAddr::V6(network)) => same(address.to_bits() ^ network.to_bits(), 128),
+        (IpAddr::V4(address), IpAddr::V4(network)) => {
+            same((address.to_bits() ^ network.to_bits()).into(), 32)
+        }
+        (IpAddr::V6(address), IpAddr::V6(network)) => {
+            same(address.to_bits() ^ network.to_bits(), 128)
+        }
         _ => false,
     }
 }

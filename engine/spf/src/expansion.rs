@@ -45,7 +45,9 @@ impl Values<'_> {
         let joined = labels.get(dropped..).unwrap_or_default().join(&b'.');
         for byte in joined {
             if wanted.is_escaped && !byte.is_ascii_alphanumeric() && !b"-._~".contains(&byte) {
-                let digit = |value: u8| b"0123456789ABCDEF".get(usize::from(value)).copied().unwrap_or(b'0');
+                let digit = |value: u8| {
+                    b"0123456789ABCDEF".get(usize::from(value)).copied().unwrap_or(b'0')
+                };
                 text.extend([b'%', digit(byte >> 4), digit(byte & 0xf)]);
             } else {
                 text.push(byte);
@@ -74,7 +76,8 @@ fn address_text(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => alloc::format!("{address}").into(),
         IpAddr::V6(address) => {
-            let digits = address.octets().map(|byte| alloc::format!("{:x}.{:x}", byte >> 4, byte & 0xf));
+            let digits =
+                address.octets().map(|byte| alloc::format!("{:x}.{:x}", byte >> 4, byte & 0xf));
             digits.join(".").into()
         }
     }

@@ -60,7 +60,9 @@ pub(crate) struct Broken;
 
 /// Whether a text is a policy of this version.
 pub(crate) fn is_policy(text: &[u8]) -> bool {
-    let rest = text.split_at_checked(VERSION.len()).filter(|(version, _)| version.eq_ignore_ascii_case(VERSION));
+    let rest = text
+        .split_at_checked(VERSION.len())
+        .filter(|(version, _)| version.eq_ignore_ascii_case(VERSION));
     rest.is_some_and(|(_, rest)| matches!(rest.first(), None | Some(b' ')))
 }
 
@@ -73,11 +75,14 @@ impl Policy {
             let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
             let name = term.iter().take_while(|byte| is_name(byte)).count();
             match term.split_at_checked(name) {
-                Some((name, [b'=', value @ ..])) if name.first().is_some_and(u8::is_ascii_alphabetic) => {
+                Some((name, [b'=', value @ ..]))
+                    if name.first().is_some_and(u8::is_ascii_alphabetic) =>
+                {
                     let redirects = name.eq_ignore_ascii_case(b"redirect");
                     if redirects || name.eq_ignore_ascii_case(b"exp") {
                         let value = Specification::of_domain(value).ok_or(Broken)?;
-                        let is_second = if redirects { policy.redirect.is_some() } else { explains };
+                        let is_second =
+                            if redirects { policy.redirect.is_some() } else { explains };
                         if is_second {
                             return Err(Broken);
                         }
@@ -120,10 +125,18 @@ impl Mechanism {
             Some(value) if is(b"exists") => Ok(Mechanism::Exists(domain(value)?)),
             None if is(b"ptr") && rest.is_empty() => Ok(Mechanism::Pointer(None)),
             Some(value) if is(b"ptr") => Ok(Mechanism::Pointer(Some(domain(value)?))),
-            Some(value) if is(b"ip4") => address(value, 32).map(|(address, bits)| Mechanism::Ipv4(address, bits)),
-            Some(value) if is(b"ip6") => address(value, 128).map(|(address, bits)| Mechanism::Ipv6(address, bits)),
-            _ if is(b"a") => with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Address(domain, prefixes)),
-            _ if is(b"mx") => with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Exchanger(domain, prefixes)),
+            Some(value) if is(b"ip4") => {
+                address(value, 32).map(|(address, bits)| Mechanism::Ipv4(address, bits))
+            }
+            Some(value) if is(b"ip6") => {
+                address(value, 128).map(|(address, bits)| Mechanism::Ipv6(address, bits))
+            }
+            _ if is(b"a") => {
+                with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Address(domain, prefixes))
+            }
+            _ if is(b"mx") => {
+                with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Exchanger(domain, prefixes))
+            }
             _ => Err(Broken),
         }
     }
@@ -152,7 +165,11 @@ fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), Broke
 }
 
 /// Takes a prefix's length off the end, if there is one behind such slashes.
-fn without_prefix<'a>(text: &'a [u8], slashes: &[u8], bits_max: u8) -> Result<(&'a [u8], u8), Broken> {
+fn without_prefix<'a>(
+    text: &'a [u8],
+    slashes: &[u8],
+    bits_max: u8,
+) -> Result<(&'a [u8], u8), Broken> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     match text.split_at_checked(text.len().saturating_sub(digits)) {
         Some((rest, length)) if digits > 0 && rest.ends_with(slashes) => {
@@ -165,7 +182,8 @@ fn without_prefix<'a>(text: &'a [u8], slashes: &[u8], bits_max: u8) -> Result<(&
 
 /// A number up to `max`, without zeros before it.
 fn number(digits: &[u8], max: u8) -> Result<u8, Broken> {
-    let is_plain = matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
+    let is_plain =
+        matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
     let text = str::from_utf8(digits).ok().filter(|_| is_plain).ok_or(Broken)?;
     text.parse().ok().filter(|number| *number <= max).ok_or(Broken)
 }

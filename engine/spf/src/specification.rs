@@ -89,8 +89,9 @@ impl Specification {
     /// Reads a `domain-spec`: it ends with a macro, or with the label of a top-level domain. `None` where it is none.
     pub(crate) fn of_domain(text: &[u8]) -> Option<Specification> {
         let read = Specification::of_text(text)?;
-        let has_letter_of_explanations =
-            read.0.iter().any(|piece| matches!(piece, Piece::Macro(Macro { letter: Letter::OfExplanations, .. })));
+        let has_letter_of_explanations = read.0.iter().any(|piece| {
+            matches!(piece, Piece::Macro(Macro { letter: Letter::OfExplanations, .. }))
+        });
         let ends_well = match read.0.last()? {
             Piece::Macro(_) => true,
             Piece::Literal(_) => ends_with_top_label(text),
@@ -119,11 +120,9 @@ impl Macro {
         let labels = match number {
             [] => None,
             // More labels than any name has are as good as all.
-            digits => Some(
-                digits
-                    .iter()
-                    .fold(0_usize, |sum, digit| sum.saturating_mul(10).saturating_add(usize::from(digit - b'0'))),
-            ),
+            digits => Some(digits.iter().fold(0_usize, |sum, digit| {
+                sum.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
+            })),
         };
         let (is_reversed, delimiters) = match rest.split_first() {
             Some((b'r' | b'R', delimiters)) => (true, delimiters),

@@ -26,7 +26,8 @@ fn in_world(sender: &Sender<'_>, world: World<'_>) -> (Verdict, Vec<String>) {
         asked.push(format!("{:?} {}", question.kind, question.name));
         assert!(asked.len() < 150, "there is an end");
         let answer = world(&question);
-        let answer = answer.map(|records| Answer { exists: true, is_authenticated: false, records });
+        let answer =
+            answer.map(|records| Answer { exists: true, is_authenticated: false, records });
         knowledge.learn(question, answer);
     }
 }
@@ -43,7 +44,8 @@ fn text(policy: &str) -> Record {
 /// What the policy of `example.test` says of an address, in a world that has nothing else.
 fn verdict(policy: &str, address: &str) -> Verdict {
     let world: World<'_> = &|question| {
-        let is_policy = question.kind == RecordKind::Text && question.name.as_str() == "example.test";
+        let is_policy =
+            question.kind == RecordKind::Text && question.name.as_str() == "example.test";
         Ok(if is_policy { Vec::from([text(policy)]) } else { Vec::new() })
     };
     in_world(&sender(address), world).0
@@ -61,7 +63,11 @@ fn networks_match_by_their_first_bits() {
         ("ip6:2001:db8::/33", "2001:db8:ffff::1", Verdict::Fail),
         ("ip6:::/0", "2001:db8::1", Verdict::Pass),
     ] {
-        assert_eq!(verdict(&format!("v=spf1 {network} -all"), address), expected, "{network} {address}");
+        assert_eq!(
+            verdict(&format!("v=spf1 {network} -all"), address),
+            expected,
+            "{network} {address}"
+        );
     }
 }
 
@@ -134,11 +140,15 @@ fn of_names_that_are_too_long_the_first_labels_are_dropped() {
         _ => Ok(Vec::from([Record::Address(IpAddr::from([127, 0, 0, 2]))])),
     };
     let local_part = "longer.".repeat(40) + "end";
-    let (verdict, asked) = in_world(&Sender { local_part: &local_part, ..sender("192.0.2.1") }, world);
+    let (verdict, asked) =
+        in_world(&Sender { local_part: &local_part, ..sender("192.0.2.1") }, world);
     assert_eq!(verdict, Verdict::Pass);
     // The kind and a space stand before the name.
     let name = asked[1].strip_prefix("Ipv4 ").unwrap();
-    assert!(name.starts_with("longer.longer.") && name.ends_with(".longer.end.long.test"), "{name}");
+    assert!(
+        name.starts_with("longer.longer.") && name.ends_with(".longer.end.long.test"),
+        "{name}"
+    );
     assert!((247..=253).contains(&name.len()), "{}", name.len());
 }
 
@@ -149,8 +159,12 @@ fn only_the_first_ten_names_of_an_address_are_looked_at() {
             let name = |number| Name::parse(&format!("p{number}.example.test")).unwrap();
             Ok(match question.kind {
                 RecordKind::Text => Vec::from([text("v=spf1 ptr -all")]),
-                RecordKind::Pointer => (1..=11).map(|number| Record::Pointer(name(number))).collect(),
-                _ if question.name == name(own) => Vec::from([Record::Address(IpAddr::from([192, 0, 2, 1]))]),
+                RecordKind::Pointer => {
+                    (1..=11).map(|number| Record::Pointer(name(number))).collect()
+                }
+                _ if question.name == name(own) => {
+                    Vec::from([Record::Address(IpAddr::from([192, 0, 2, 1]))])
+                }
                 _ => Vec::new(),
             })
         }
@@ -163,7 +177,8 @@ fn only_the_first_ten_names_of_an_address_are_looked_at() {
 fn whoever_asks_in_circles_comes_to_an_end() {
     let includes_itself: World<'_> = &|_| Ok(Vec::from([text("v=spf1 include:%{d} -all")]));
     assert_eq!(in_world(&sender("192.0.2.1"), includes_itself).0, Verdict::PermError);
-    let redirects: World<'_> = &|question| Ok(Vec::from([text(&format!("v=spf1 redirect=a.{}", question.name))]));
+    let redirects: World<'_> =
+        &|question| Ok(Vec::from([text(&format!("v=spf1 redirect=a.{}", question.name))]));
     assert_eq!(in_world(&sender("192.0.2.1"), redirects).0, Verdict::PermError);
 }
 
@@ -174,19 +189,29 @@ fn the_greediest_policy_asks_for_no_more_than_is_promised() {
         let numbers = 0..10_u8;
         Ok(match question.kind {
             RecordKind::Text => {
-                let terms: Vec<String> = (0..10).map(|number| format!("mx:%{{p}}.{number}.test")).collect();
+                let terms: Vec<String> =
+                    (0..10).map(|number| format!("mx:%{{p}}.{number}.test")).collect();
                 Vec::from([text(&format!("v=spf1 {} -all", terms.join(" ")))])
             }
             RecordKind::Exchanger => numbers
-                .map(|number| Record::Exchanger { preference: 0, host: name(format!("{number}.{}", question.name)) })
+                .map(|number| Record::Exchanger {
+                    preference: 0,
+                    host: name(format!("{number}.{}", question.name)),
+                })
                 .collect(),
-            RecordKind::Pointer => numbers.map(|number| Record::Pointer(name(format!("p{number}.test")))).collect(),
+            RecordKind::Pointer => {
+                numbers.map(|number| Record::Pointer(name(format!("p{number}.test")))).collect()
+            }
             _ => Vec::from([Record::Address(IpAddr::from([127, 0, 0, 1]))]),
         })
     };
     let (verdict, asked) = in_world(&sender("192.0.2.1"), greedy);
     assert_eq!(verdict, Verdict::Fail);
-    assert_eq!(asked.len(), 1 + 11 + 10 * 11, "the policy, the sender's names, and ten times ten hosts: {asked:?}");
+    assert_eq!(
+        asked.len(),
+        1 + 11 + 10 * 11,
+        "the policy, the sender's names, and ten times ten hosts: {asked:?}"
+    );
 }
 
 const WORDS: [&str; 24] = [

@@ -280,7 +280,13 @@ impl Account {
     }
 
     /// Takes the messages from `first` to `last` out of a mailbox, telling each to `removed`.
-    pub(crate) fn remove(&mut self, mailbox: u32, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
+    pub(crate) fn remove(
+        &mut self,
+        mailbox: u32,
+        first: u32,
+        last: u32,
+        removed: &mut impl FnMut(&Entry),
+    ) {
         let Account { mailboxes, outbox, conversations, quota, .. } = self;
         let Some(known) = mailboxes.get_mut(&mailbox) else { return };
         known.messages_mut().remove(first, last, &mut |entry| {
@@ -304,7 +310,11 @@ impl Account {
         }
         let before = format3::join(entry.marks(), self.outbox.get(&uid).copied());
         let (marks, queued) = format3::split(change.applied(before));
-        known.mark(uid, MarkChange { clear: Marks { flags: Flags(u8::MAX), keywords: u16::MAX }, set: marks }, modseq);
+        known.mark(
+            uid,
+            MarkChange { clear: Marks { flags: Flags(u8::MAX), keywords: u16::MAX }, set: marks },
+            modseq,
+        );
         match queued {
             Some(queued) => self.outbox.insert(uid, queued),
             None => self.outbox.remove(&uid),
@@ -312,7 +322,10 @@ impl Account {
     }
 
     /// Gives a message of the outbox its entry, if the message is there.
-    pub(crate) fn put_entry(&mut self, QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord) {
+    pub(crate) fn put_entry(
+        &mut self,
+        QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord,
+    ) {
         let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
         outbox.saw(0, *modseq);
         if outbox.messages().find(*uid).is_some() {

@@ -90,7 +90,10 @@ pub(crate) struct DiskQueue {
 impl DiskQueue {
     /// Room for `requests` in flight.
     pub(crate) fn new(requests: usize) -> DiskQueue {
-        DiskQueue { purposes: FrameTable::with_capacity(requests), outgoing: VecDeque::with_capacity(requests) }
+        DiskQueue {
+            purposes: FrameTable::with_capacity(requests),
+            outgoing: VecDeque::with_capacity(requests),
+        }
     }
 
     /// The next request for the machine.
@@ -123,11 +126,22 @@ impl DiskQueue {
         !self.outgoing.is_empty()
     }
 
-    pub(crate) fn push(&mut self, operation: DiskOperation, sector: Sector, buffer: Box<[u8]>, purpose: Purpose) {
+    pub(crate) fn push(
+        &mut self,
+        operation: DiskOperation,
+        sector: Sector,
+        buffer: Box<[u8]>,
+        purpose: Purpose,
+    ) {
         let Ok(id) = self.purposes.insert(purpose) else {
             unreachable!("more requests in flight than there are buffers for")
         };
-        self.outgoing.push_back(DiskRequest { token: DiskToken(id.to_bits()), operation, sector, buffer });
+        self.outgoing.push_back(DiskRequest {
+            token: DiskToken(id.to_bits()),
+            operation,
+            sector,
+            buffer,
+        });
     }
 }
 

@@ -37,17 +37,37 @@ pub(crate) enum Block<'a> {
 
 /// Fills `pair`, the buffer of both copies, with a block of `records` for `page`. Returns what the next block carries
 /// as its `previous`.
-pub(crate) fn emit_records(pair: &mut [u8], key: &Key, page: Page, header: Header, records: &[u8]) -> u64 {
+pub(crate) fn emit_records(
+    pair: &mut [u8],
+    key: &Key,
+    page: Page,
+    header: Header,
+    records: &[u8],
+) -> u64 {
     emit(pair, key, page, header, KIND_RECORDS, 0, records).short()
 }
 
 /// Fills `pair` with a link to `next`, for `page`. `header` has the sequence of the block that comes next, and a random
 /// number in place of its group. Returns what that block carries as its `previous`.
-pub(crate) fn emit_link(pair: &mut [u8], key: &Key, page: Page, header: Header, next: SegmentIndex) -> u64 {
+pub(crate) fn emit_link(
+    pair: &mut [u8],
+    key: &Key,
+    page: Page,
+    header: Header,
+    next: SegmentIndex,
+) -> u64 {
     emit(pair, key, page, header, KIND_LINK, next.0, &[]).short()
 }
 
-fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: u32, records: &[u8]) -> Hash {
+fn emit(
+    pair: &mut [u8],
+    key: &Key,
+    page: Page,
+    header: Header,
+    kind: u8,
+    next: u32,
+    records: &[u8],
+) -> Hash {
     assert!(records.len() <= RECORDS_MAX, "a journal block of more records than fit");
     let mut fields = [0; HEADER_BYTES];
     Fields::of(&mut fields)
@@ -68,7 +88,9 @@ fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: 
         unreachable!("a page that is shorter than a header")
     };
     *head = fields;
-    let Some(used) = body.get_mut(..records.len()) else { unreachable!("a block of more records than fit") };
+    let Some(used) = body.get_mut(..records.len()) else {
+        unreachable!("a block of more records than fit")
+    };
     used.copy_from_slice(records);
     let hash = key.seal(first, end);
     let (Some(copy), Some(original)) = (second.get_mut(..end), first.get(..end)) else {
@@ -79,7 +101,12 @@ fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: 
 }
 
 /// The block in `bytes`, one page, if it is a sound one of `shard` and was meant for `page`.
-pub(crate) fn parse<'a>(bytes: &'a [u8], key: &Key, page: Page, shard: ShardId) -> Option<Block<'a>> {
+pub(crate) fn parse<'a>(
+    bytes: &'a [u8],
+    key: &Key,
+    page: Page,
+    shard: ShardId,
+) -> Option<Block<'a>> {
     let mut reader = Reader::new(bytes);
     reader.take(HASH_BYTES)?;
     if reader.u32()? != MAGIC {
@@ -99,7 +126,9 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], key: &Key, page: Page, shard: ShardId) 
     let next = SegmentIndex(reader.u32()?);
     let header = Header { shard, sequence, group_first, group_blocks, previous };
     match kind {
-        KIND_RECORDS => Some(Block::Records { header, hash: hash.short(), records: reader.take(length)? }),
+        KIND_RECORDS => {
+            Some(Block::Records { header, hash: hash.short(), records: reader.take(length)? })
+        }
         KIND_LINK => Some(Block::Link { header, hash: hash.short(), next }),
         _ => None,
     }
@@ -121,6 +150,8 @@ pub(crate) fn records_of(pair: &[u8]) -> &[u8] {
         unreachable!("a written block that is shorter than its header")
     };
     let records = pair.get(HEADER_BYTES..HEADER_BYTES + usize::from(length));
-    let Some(records) = records else { unreachable!("a written block that is shorter than its records") };
+    let Some(records) = records else {
+        unreachable!("a written block that is shorter than its records")
+    };
     records
 }

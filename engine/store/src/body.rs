@@ -50,7 +50,9 @@ impl Body {
     /// only. Where they end means nothing: a reader that needs more at once gathers it with
     /// [`crate::Beginning`].
     pub fn bytes(&self) -> &[u8] {
-        let Some(octets) = self.buffer.get(self.range.clone()) else { unreachable!("octets outside of their buffer") };
+        let Some(octets) = self.buffer.get(self.range.clone()) else {
+            unreachable!("octets outside of their buffer")
+        };
         octets
     }
 }

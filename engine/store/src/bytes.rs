@@ -115,7 +115,9 @@ impl<'a> Fields<'a> {
 
 /// Appends a text with its length before it. Texts that do not fit a record were refused earlier.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
-    let Ok(length) = u16::try_from(text.len()) else { unreachable!("a text that is larger than a record") };
+    let Ok(length) = u16::try_from(text.len()) else {
+        unreachable!("a text that is larger than a record")
+    };
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }

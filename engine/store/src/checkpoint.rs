@@ -97,9 +97,15 @@ impl Checkpointer {
 
     /// A group is durable: if it ended the walk, the root moves with the next one.
     pub(crate) fn flushed(&mut self, parts: &mut Parts) {
-        let Some(checkpoint) = self.0.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else { return };
+        let Some(checkpoint) = self.0.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else {
+            return;
+        };
         let Checkpoint { shard, root, old: segments, .. } = checkpoint;
-        parts.commit.release_by_superblock(Superseded { shard, segments, is_in_one_version: false });
+        parts.commit.release_by_superblock(Superseded {
+            shard,
+            segments,
+            is_in_one_version: false,
+        });
         parts.role.root_changed(&mut parts.superblock, shard, root);
     }
 
@@ -108,7 +114,9 @@ impl Checkpointer {
     pub(crate) fn give_up(&mut self, journals: &mut Journals) {
         let Some(Checkpoint { shard, old, .. }) = self.0.take() else { return };
         journals.needs_mending(shard);
-        let Some(journal) = journals.of_mut(shard) else { unreachable!("a checkpoint of no journal") };
+        let Some(journal) = journals.of_mut(shard) else {
+            unreachable!("a checkpoint of no journal")
+        };
         journal.begins_before(old);
     }
 
@@ -119,7 +127,8 @@ impl Checkpointer {
 }
 
 fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
-    let is_due = |shard: &ShardId| parts.journals.is_due(*shard, parts.indexes.of(*shard), &parts.segments);
+    let is_due =
+        |shard: &ShardId| parts.journals.is_due(*shard, parts.indexes.of(*shard), &parts.segments);
     let shard = parts.journals.candidates().iter().find(is_due)?;
     let needed = parts.indexes.of(shard).checkpoint_blocks();
     if !has_places(parts, shard, needed) || !extend_journal(parts, shard) {
@@ -143,7 +152,10 @@ fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cur
                 if account.is_named() {
                     record::put_account(out, account.texts());
                 }
-                account.notes().iter().for_each(|(key, value)| record::put_note(out, account.id(), key, value));
+                account
+                    .notes()
+                    .iter()
+                    .for_each(|(key, value)| record::put_note(out, account.id(), key, value));
                 // The number that was given last, where its mailbox does not say it. One that is there must not be told to be gone: what is told is done, also here.
                 let last = account.mailbox_next() - 1;
                 if account.mailbox(last).is_none() {
@@ -156,7 +168,14 @@ fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cur
         Cursor::Mailbox(id, from) => match known(index, id).mailbox_from(from) {
             Some(mailbox) => {
                 let counts = mailbox.counts();
-                record::put_mailbox(out, id, mailbox.id(), mailbox.uid_validity(), counts, mailbox.name());
+                record::put_mailbox(
+                    out,
+                    id,
+                    mailbox.id(),
+                    mailbox.uid_validity(),
+                    counts,
+                    mailbox.name(),
+                );
                 Cursor::Messages(id, mailbox.id(), 1)
             }
             None => behind_account(id),
@@ -181,8 +200,14 @@ fn known(index: &Index, id: AccountId) -> &Account {
 /// Appends one range of messages. Before it stand the chunks of those that do not lie where they
 /// were delivered, or have several; behind it the entries of those that have one. A replay that
 /// comes to the range forgets the entries: so all are in one group.
-fn messages(index: &Index, format: Format, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
-    let next_mailbox = number.checked_add(1).map_or_else(|| behind_account(id), |next| Cursor::Mailbox(id, next));
+fn messages(
+    index: &Index,
+    format: Format,
+    (id, number, from): (AccountId, u32, u32),
+    out: &mut Vec<u8>,
+) -> Cursor {
+    let next_mailbox =
+        number.checked_add(1).map_or_else(|| behind_account(id), |next| Cursor::Mailbox(id, next));
     let account = known(index, id);
     // A client may have removed it since the walk has paused.
     let Some(mailbox) = account.mailbox(number) else { return next_mailbox };
@@ -197,12 +222,19 @@ fn messages(index: &Index, format: Format, (id, number, from): (AccountId, u32, 
         if out.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let Some(last) = last else { return next_mailbox };
-    let recorded = |entry: &Entry| if format == Format::Three { account.recorded(number, entry) } else { *entry };
+    let recorded = |entry: &Entry| {
+        if format == Format::Three { account.recorded(number, entry) } else { *entry }
+    };
     record::put_range(out, id, number, (from, last), entries().take(count).map(recorded));
     if format == Format::Four && number == OUTBOX.0 {
         for message in entries().take(count) {
             let Some(entry) = account.outbox().get(&message.uid).copied() else { continue };
-            let record = QueuedRecord { account: id, uid: Uid(message.uid), modseq: message.modseq(), entry };
+            let record = QueuedRecord {
+                account: id,
+                uid: Uid(message.uid),
+                modseq: message.modseq(),
+                entry,
+            };
             record::put_queued(out, &record);
         }
     }

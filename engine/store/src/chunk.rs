@@ -77,10 +77,17 @@ pub(crate) fn pages_for(length: usize) -> u32 {
 }
 
 /// Makes `buffer`, which holds the octets behind the room for the header, the chunk for `page`. Returns the first eight bytes of the hash.
-pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header, summary: &[u8]) -> u64 {
+pub(crate) fn emit(
+    buffer: &mut [u8],
+    key: &Key,
+    page: Page,
+    header: &Header,
+    summary: &[u8],
+) -> u64 {
     let pages = (buffer.len() / PAGE_BYTES) as u8;
     let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
-    let last = header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0, head: Head::NONE });
+    let last =
+        header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0, head: Head::NONE });
     let octets = key.hash([octets_of(buffer, header.length)]);
     let mut head = [0; HEADER_BYTES];
     Fields::of(&mut head)
@@ -107,7 +114,9 @@ pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header, su
     let place = head.get_mut(FIELDS_BYTES..FIELDS_BYTES + summary.len());
     let Some(place) = place else { unreachable!("a summary that is larger than its space") };
     place.copy_from_slice(summary);
-    let Some(place) = buffer.first_chunk_mut() else { unreachable!("a chunk that is shorter than its header") };
+    let Some(place) = buffer.first_chunk_mut() else {
+        unreachable!("a chunk that is shorter than its header")
+    };
     *place = head;
     key.seal(buffer, FIELDS_BYTES + summary.len()).short()
 }
@@ -120,7 +129,9 @@ fn octets_of(buffer: &[u8], length: u32) -> &[u8] {
 
 /// Gives the chunk in `buffer` its new place. It has been parsed as `chunk` before.
 pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, chunk: &Chunk) {
-    let Some(place) = buffer.get_mut(24..32) else { unreachable!("a chunk that is shorter than its header") };
+    let Some(place) = buffer.get_mut(24..32) else {
+        unreachable!("a chunk that is shorter than its header")
+    };
     place.copy_from_slice(&u64::from(page.0).to_le_bytes());
     key.seal(buffer, chunk.summary().end);
 }
@@ -170,7 +181,8 @@ pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     let guid = reader.u64()?;
     let index = reader.u32()?;
     let length = reader.u32()?;
-    let is_possible = length as usize <= CHUNK_OCTETS && (1..=PIECE_PAGES).contains(&pages) && index < CHUNKS_MAX;
+    let is_possible =
+        length as usize <= CHUNK_OCTETS && (1..=PIECE_PAGES).contains(&pages) && index < CHUNKS_MAX;
     if !is_possible {
         return None;
     }

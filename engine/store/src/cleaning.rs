@@ -88,7 +88,8 @@ impl Cleaner {
 
     /// All that could be moved was. What lives on here cannot be read.
     fn end_job(&mut self, job: Job, segments: &mut Segments) {
-        if segments.owner(job.victim) == Owner::Body(job.shard) && segments.live_in(job.victim) > 0 {
+        if segments.owner(job.victim) == Owner::Body(job.shard) && segments.live_in(job.victim) > 0
+        {
             segments.damaged(job.victim);
         }
         sometimes!(SegmentCleaned);
@@ -96,7 +97,13 @@ impl Cleaner {
     }
 
     /// A piece of the victim has been read. `pages_to_leave`: single pages that others may still need.
-    pub(crate) fn victim_read(&mut self, ok: bool, buffer: Box<[u8]>, pages_to_leave: usize, parts: &mut Parts) {
+    pub(crate) fn victim_read(
+        &mut self,
+        ok: bool,
+        buffer: Box<[u8]>,
+        pages_to_leave: usize,
+        parts: &mut Parts,
+    ) {
         let Some(job) = self.job.as_mut() else { unreachable!("a segment that nobody empties") };
         job.reading = false;
         let job = *job;
@@ -106,7 +113,9 @@ impl Cleaner {
         let pages_read = (buffer.len() / PAGE_BYTES) as u32;
         let step = match sound.filter(|chunk| chunk.pages <= pages_read) {
             Some(chunk) => match living(&parts.indexes, &chunk, page) {
-                Some(moved) => return self.move_chunk(job, (&chunk, moved), buffer, pages_to_leave, parts),
+                Some(moved) => {
+                    return self.move_chunk(job, (&chunk, moved), buffer, pages_to_leave, parts);
+                }
                 None => chunk.pages,
             },
             None if ok => pages_to_next(&buffer, page),
@@ -149,7 +158,9 @@ impl Cleaner {
         };
         let moved = Move { to, ..moved };
         chunk::readdress(&mut copy, &parts.superblock.key, to, chunk);
-        let Ok(number) = self.moves.insert(moved) else { unreachable!("a piece read without a place for its move") };
+        let Ok(number) = self.moves.insert(moved) else {
+            unreachable!("a piece read without a place for its move")
+        };
         sometimes!(ChunkMoved);
         self.job = Some(Job { at: job.at + chunk.pages, ..job });
         parts.backing.write(to, copy, Purpose::Moved { number });
@@ -215,7 +226,8 @@ fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
         }
         (Some(last), None) => {
             let entry = index.mailbox(header.account, header.mailbox)?.messages().find(last.uid)?;
-            let same = entry.guid() == header.guid && entry.page == page.0 && chunks_of(entry.octets) == 1;
+            let same =
+                entry.guid() == header.guid && entry.page == page.0 && chunks_of(entry.octets) == 1;
             same.then_some(Place { mailbox: header.mailbox, uid: last.uid })
         }
         (None, None) => None,

@@ -73,7 +73,10 @@ impl Condition {
     pub(crate) fn wants_retry(&mut self) {
         // What was read before a flush that failed may not be on the disk: only opening it anew
         // tells.
-        let may_retry = matches!(self.state, State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed));
+        let may_retry = matches!(
+            self.state,
+            State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed)
+        );
         if may_retry && self.retry == Retry::No {
             self.retry = Retry::Wanted;
         }

@@ -27,7 +27,12 @@ impl Conversations {
     }
 
     /// The places from the first of the first mailbox to the last of the last one, ascending.
-    pub(crate) fn within(&self, conversation: u64, first: u32, last: u32) -> impl DoubleEndedIterator<Item = Place> {
+    pub(crate) fn within(
+        &self,
+        conversation: u64,
+        first: u32,
+        last: u32,
+    ) -> impl DoubleEndedIterator<Item = Place> {
         let from = (conversation, Place { mailbox: first, uid: 0 });
         let to = (conversation, Place { mailbox: last, uid: u32::MAX });
         self.0.range(from..=to).map(|(_, place)| *place)

@@ -109,11 +109,16 @@ impl Delivery {
         if self.chunks > 0 || core::mem::replace(&mut self.is_summarized, true) {
             return;
         }
-        let octets = self.staging.as_ref().and_then(|staging| staging.get(HEADER_BYTES..HEADER_BYTES + self.length));
+        let octets = self
+            .staging
+            .as_ref()
+            .and_then(|staging| staging.get(HEADER_BYTES..HEADER_BYTES + self.length));
         let Some(octets) = octets else { unreachable!("a complete chunk without octets") };
         let mut summary = [0; SUMMARY_BYTES];
         let (length, conversation) = summarize(octets, &mut summary);
-        let Some(written) = summary.get(..length) else { unreachable!("a summary that is larger than its space") };
+        let Some(written) = summary.get(..length) else {
+            unreachable!("a summary that is larger than its space")
+        };
         self.summary.extend_from_slice(written);
         self.conversation = conversation;
     }
@@ -142,7 +147,10 @@ pub(crate) struct Deliveries {
 impl Deliveries {
     pub(crate) fn new(limits: &Limits) -> Deliveries {
         let recipients = limits.deliveries.saturating_mul(limits.recipients);
-        assert!(recipients <= RECIPIENTS_UNDER_WAY_MAX, "more deliveries than mailboxes keep UIDs for");
+        assert!(
+            recipients <= RECIPIENTS_UNDER_WAY_MAX,
+            "more deliveries than mailboxes keep UIDs for"
+        );
         Deliveries {
             table: FrameTable::with_capacity(limits.deliveries),
             idle: Vec::with_capacity(limits.deliveries),
@@ -164,7 +172,11 @@ impl Deliveries {
     }
 
     /// Begins a message: see [`crate::Store::begin`].
-    pub(crate) fn begin(&mut self, recipients: &[Recipient], indexes: &mut Indexes) -> Result<DeliveryId, Refusal> {
+    pub(crate) fn begin(
+        &mut self,
+        recipients: &[Recipient],
+        indexes: &mut Indexes,
+    ) -> Result<DeliveryId, Refusal> {
         if indexes.are_full() {
             return Err(Refusal::IndexFull);
         }
@@ -174,7 +186,10 @@ impl Deliveries {
         let mut delivery = self.idle.pop().unwrap_or_default();
         delivery.reset();
         for recipient in recipients {
-            assert!(recipient.entry.is_none() || recipient.mailbox == OUTBOX, "an entry outside of an outbox");
+            assert!(
+                recipient.entry.is_none() || recipient.mailbox == OUTBOX,
+                "an entry outside of an outbox"
+            );
             match indexes.of_mut(recipient.account.shard()).guid_for(recipient) {
                 Ok(guid) => delivery.guids.push(guid),
                 Err(refusal) => {
@@ -212,7 +227,9 @@ impl Deliveries {
             if let Some(refusal) = delivery.failed {
                 return Err(refusal);
             }
-            let Some(rest) = octets.get(taken..) else { unreachable!("more octets taken than given") };
+            let Some(rest) = octets.get(taken..) else {
+                unreachable!("more octets taken than given")
+            };
             if rest.is_empty() {
                 return Ok(taken);
             }
@@ -284,8 +301,16 @@ impl Deliveries {
         }
         if let Some(mailbox) = mailbox {
             for recipient in &mut delivery.recipients {
-                if parts.indexes.of(recipient.account.shard()).takes_mail(recipient.account, mailbox) {
-                    *recipient = Recipient { mailbox, once: recipient.once, ..Recipient::inbox(recipient.account) };
+                if parts
+                    .indexes
+                    .of(recipient.account.shard())
+                    .takes_mail(recipient.account, mailbox)
+                {
+                    *recipient = Recipient {
+                        mailbox,
+                        once: recipient.once,
+                        ..Recipient::inbox(recipient.account)
+                    };
                 }
             }
         }
@@ -294,7 +319,9 @@ impl Deliveries {
             parts.commit.await_flush(Awaiting::Delivery(id.0));
         } else {
             delivery.expect = Expect::Gathered;
-            if self.ready.is_empty() && self.gather_delivery(id.0, reads_to_come, parts) == Progress::Done {
+            if self.ready.is_empty()
+                && self.gather_delivery(id.0, reads_to_come, parts) == Progress::Done
+            {
                 return Ok(());
             }
             self.ready.push_back(id.0);
@@ -306,7 +333,8 @@ impl Deliveries {
     pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut Parts) {
         let Some(delivery) = self.table.get_mut(id.0) else { return };
         delivery.continuation = None;
-        let gathered = delivery.expect == Expect::Flushed || delivery.expect == Expect::Gathered && delivery.cursor > 0;
+        let gathered = delivery.expect == Expect::Flushed
+            || delivery.expect == Expect::Gathered && delivery.cursor > 0;
         if !gathered {
             self.give_up(id.0, parts);
         }
@@ -321,16 +349,26 @@ impl Deliveries {
     }
 
     /// Makes space for more octets: a buffer, a larger one, or a full one written.
-    fn make_space(&mut self, id: FrameId, parts: &mut Parts) -> Result<Result<(), Wanted>, Refusal> {
+    fn make_space(
+        &mut self,
+        id: FrameId,
+        parts: &mut Parts,
+    ) -> Result<Result<(), Wanted>, Refusal> {
         let delivery = self.known(id);
         match delivery.staging.as_ref().map(|staging| staging.len()) {
             None => {
-                let (pages, wanted) = if delivery.chunks == 0 { (1, Wanted::Page) } else { (PIECE_PAGES, Wanted::Run) };
+                let (pages, wanted) = if delivery.chunks == 0 {
+                    (1, Wanted::Page)
+                } else {
+                    (PIECE_PAGES, Wanted::Run)
+                };
                 delivery.staging = parts.pool.take_sparing(pages);
                 Ok(if delivery.staging.is_some() { Ok(()) } else { Err(wanted) })
             }
             Some(PAGE_BYTES) => {
-                let Some(larger) = parts.pool.take_sparing(PIECE_PAGES) else { return Ok(Err(Wanted::Run)) };
+                let Some(larger) = parts.pool.take_sparing(PIECE_PAGES) else {
+                    return Ok(Err(Wanted::Run));
+                };
                 if let Some(page) = delivery.restage(larger) {
                     parts.pool.give(page);
                 }
@@ -341,7 +379,11 @@ impl Deliveries {
     }
 
     /// Writes the full chunk for each recipient that has not got it.
-    fn write_chunk(&mut self, id: FrameId, parts: &mut Parts) -> Result<Result<(), Wanted>, Refusal> {
+    fn write_chunk(
+        &mut self,
+        id: FrameId,
+        parts: &mut Parts,
+    ) -> Result<Result<(), Wanted>, Refusal> {
         let summarize = self.summarize;
         self.known(id).summarize_once(summarize);
         loop {
@@ -412,8 +454,12 @@ impl Delivery {
     /// So many of the octets come first. Where all of them are still here they change places; else they stay, and whoever reads them is told.
     fn set_head(&mut self, head: Head) {
         self.head = head;
-        let all = self.staging.as_mut().and_then(|staging| staging.get_mut(HEADER_BYTES..HEADER_BYTES + self.length));
-        if let Some(all) = all.filter(|all| self.chunks == 0 && all.len() >= head.octets() as usize) {
+        let all = self
+            .staging
+            .as_mut()
+            .and_then(|staging| staging.get_mut(HEADER_BYTES..HEADER_BYTES + self.length));
+        if let Some(all) = all.filter(|all| self.chunks == 0 && all.len() >= head.octets() as usize)
+        {
             all.rotate_right(head.octets() as usize);
             self.head = Head::NONE;
         }
@@ -451,7 +497,9 @@ impl Delivery {
 
     /// The GUID of the message for the recipient at the cursor.
     fn guid(&self) -> u64 {
-        let Some(guid) = self.guids.get(self.cursor) else { unreachable!("a recipient without a GUID") };
+        let Some(guid) = self.guids.get(self.cursor) else {
+            unreachable!("a recipient without a GUID")
+        };
         *guid
     }
 

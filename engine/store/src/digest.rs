@@ -52,7 +52,9 @@ impl Digester {
     fn sum_of_rest(&self, rest: &[u8]) -> u128 {
         let (pairs, rest) = rest.as_chunks::<PAIR_BYTES>();
         let sum = self.sum(pairs);
-        let (false, Some(secrets)) = (rest.is_empty(), self.words.get(pairs.len())) else { return sum };
+        let (false, Some(secrets)) = (rest.is_empty(), self.words.get(pairs.len())) else {
+            return sum;
+        };
         let mut last = [0; PAIR_BYTES];
         last.iter_mut().zip(rest).for_each(|(place, byte)| *place = *byte);
         sum.wrapping_add(product(&last, secrets))
@@ -61,13 +63,17 @@ impl Digester {
     /// NH: what at most a block of pairs comes to.
     #[inline]
     fn sum(&self, pairs: &[[u8; PAIR_BYTES]]) -> u128 {
-        pairs.iter().zip(&self.words).fold(0, |sum, (pair, secrets)| sum.wrapping_add(product(pair, secrets)))
+        pairs
+            .iter()
+            .zip(&self.words)
+            .fold(0, |sum, (pair, secrets)| sum.wrapping_add(product(pair, secrets)))
     }
 
     /// The polynomial's next step: modulo the prime, `value` times the place, and what a block comes to.
     #[inline]
     fn next(&self, value: u128, sum: u128) -> u128 {
-        let ([value_low, value_high], [place_low, place_high]) = (halves(value), halves(self.place));
+        let ([value_low, value_high], [place_low, place_high]) =
+            (halves(value), halves(self.place));
         let across = value_high * place_low + value_low * place_high;
         // 2^127 is one, and 2^128 two.
         let high = ((value_high * place_high) << 1) + (across >> 63) + (across << 65 >> 1);
@@ -108,7 +114,8 @@ mod tests {
     fn digester(seed: u8) -> Digester {
         let mut number = u128::from(seed) + 1;
         Digester::new(|| {
-            number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).rotate_left(37) ^ 0x55;
+            number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).rotate_left(37)
+                ^ 0x55;
             number.to_le_bytes()
         })
     }

@@ -79,17 +79,29 @@ impl fmt::Display for Finding {
         write!(out, "sector {}: ", self.sector.0)?;
         match &self.damage {
             Damage::Superblock => {
-                write!(out, "a copy of the superblock is damaged; the others are used, nothing is lost")
+                write!(
+                    out,
+                    "a copy of the superblock is damaged; the others are used, nothing is lost"
+                )
             }
-            Damage::JournalCopy => write!(out, "one of two copies of a journal block is damaged; nothing is lost"),
+            Damage::JournalCopy => {
+                write!(out, "one of two copies of a journal block is damaged; nothing is lost")
+            }
             Damage::LastJournalCopy => {
-                write!(out, "one of two copies of a journal's last block is not there; nothing is lost")
+                write!(
+                    out,
+                    "one of two copies of a journal's last block is not there; nothing is lost"
+                )
             }
             Damage::JournalBlock => {
                 write!(out, "a journal block is lost; its shard is rebuilt from the messages found")
             }
-            Damage::JournalStart => write!(out, "a journal is lost; its shard is rebuilt from the messages found"),
-            Damage::Record(kind) => write!(out, "a record of kind {kind} cannot be read; it is kept as it is"),
+            Damage::JournalStart => {
+                write!(out, "a journal is lost; its shard is rebuilt from the messages found")
+            }
+            Damage::Record(kind) => {
+                write!(out, "a record of kind {kind} cannot be read; it is kept as it is")
+            }
             Damage::Torn(account, Uid(uid)) => {
                 write!(
                     out,
@@ -98,19 +110,37 @@ impl fmt::Display for Finding {
                 )
             }
             Damage::Misplaced(account, Uid(uid)) => {
-                write!(out, "message {uid} of account {:016x} lies where no message can; it is lost", account.0)
+                write!(
+                    out,
+                    "message {uid} of account {:016x} lies where no message can; it is lost",
+                    account.0
+                )
             }
             Damage::Nameless(account) => {
-                write!(out, "account {:016x} has mail but no record; make it again under its address", account.0)
+                write!(
+                    out,
+                    "account {:016x} has mail but no record; make it again under its address",
+                    account.0
+                )
             }
             Damage::Rebuilt(messages) => {
-                write!(out, "a shard was rebuilt; {messages} messages came back, deleted ones may be among them")
+                write!(
+                    out,
+                    "a shard was rebuilt; {messages} messages came back, deleted ones may be among them"
+                )
             }
             Damage::LeftOut(messages) => {
-                write!(out, "{messages} of the oldest messages found were not restored: the disk is full")
+                write!(
+                    out,
+                    "{messages} of the oldest messages found were not restored: the disk is full"
+                )
             }
             Damage::Body(account, Uid(uid)) => {
-                write!(out, "message {uid} of account {:016x} is damaged; all others are served", account.0)
+                write!(
+                    out,
+                    "message {uid} of account {:016x} is damaged; all others are served",
+                    account.0
+                )
             }
         }
     }

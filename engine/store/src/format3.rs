@@ -41,7 +41,11 @@ pub(crate) fn split(Marks { flags, keywords }: Marks) -> (Marks, Option<OutboxEn
         (false, false) => return (Marks { flags, keywords }, None),
     };
     let entry = OutboxEntry {
-        source: if flags.contains(FORWARDED) { EntrySource::Forwarded } else { EntrySource::Submitted },
+        source: if flags.contains(FORWARDED) {
+            EntrySource::Forwarded
+        } else {
+            EntrySource::Submitted
+        },
         state,
         first: keywords >> FIRST_SHIFT,
         results: Results::Packed(keywords as u8),
@@ -60,7 +64,10 @@ pub(crate) fn join(marks: Marks, entry: Option<OutboxEntry>) -> Marks {
         (entry.is_delay_reported, DELAY_REPORTED),
         (entry.is_damage_reported, DAMAGE_REPORTED),
     ];
-    let set = bits.into_iter().filter(|(is_set, _)| *is_set).fold(of_state(entry.state), |set, (_, bit)| set.with(bit));
+    let set = bits
+        .into_iter()
+        .filter(|(is_set, _)| *is_set)
+        .fold(of_state(entry.state), |set, (_, bit)| set.with(bit));
     let results = match entry.results {
         Results::Packed(results) => results,
         // Only a new entry becomes one of format 3: nothing is known of its recipients.
@@ -77,7 +84,9 @@ pub(crate) fn marks_of(change: &EntryChange, packing: Packing) -> MarkChange {
         marks.set.flags = of_state(state);
         marks.clear.flags = STATE.without(marks.set.flags);
     }
-    for (is_set, bit) in [(change.is_delay_reported, DELAY_REPORTED), (change.is_damage_reported, DAMAGE_REPORTED)] {
+    for (is_set, bit) in
+        [(change.is_delay_reported, DELAY_REPORTED), (change.is_damage_reported, DAMAGE_REPORTED)]
+    {
         if is_set {
             marks.set.flags = marks.set.flags.with(bit);
         }

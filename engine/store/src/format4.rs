@@ -52,7 +52,8 @@ pub(crate) struct ProgressRecord {
 
 impl QueuedRecord {
     pub(crate) fn parse(mut reader: Reader<'_>) -> Option<QueuedRecord> {
-        let (account, uid, modseq) = (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
+        let (account, uid, modseq) =
+            (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
         let source = match reader.u8()? {
             SUBMITTED => EntrySource::Submitted,
             FORWARDED => EntrySource::Forwarded,
@@ -67,21 +68,40 @@ impl QueuedRecord {
         if source == EntrySource::Forwarded && count != 0 {
             return None;
         }
-        let entry =
-            OutboxEntry { source, state, first, results, is_delay_reported, is_damage_reported, is_in_marks: false };
+        let entry = OutboxEntry {
+            source,
+            state,
+            first,
+            results,
+            is_delay_reported,
+            is_damage_reported,
+            is_in_marks: false,
+        };
         reader.rest().is_empty().then_some(QueuedRecord { account, uid, modseq, entry })
     }
 
     /// Appends the fields.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
-        let OutboxEntry { source, state, first, results, is_delay_reported, is_damage_reported, .. } = self.entry;
+        let OutboxEntry {
+            source,
+            state,
+            first,
+            results,
+            is_delay_reported,
+            is_damage_reported,
+            ..
+        } = self.entry;
         put_place(out, self.account, self.uid, self.modseq);
         let (layout, count, done, reported) = fields(results);
         let source = match source {
             EntrySource::Submitted => SUBMITTED,
             EntrySource::Forwarded => FORWARDED,
         };
-        out.extend_from_slice(&[source, number(Some(state)), bits(is_delay_reported, is_damage_reported)]);
+        out.extend_from_slice(&[
+            source,
+            number(Some(state)),
+            bits(is_delay_reported, is_damage_reported),
+        ]);
         out.extend_from_slice(&[layout, done, reported]);
         out.extend_from_slice(&first.to_le_bytes());
         out.push(count);
@@ -90,11 +110,20 @@ impl QueuedRecord {
 
 impl ProgressRecord {
     pub(crate) fn parse(mut reader: Reader<'_>) -> Option<ProgressRecord> {
-        let (account, uid, modseq) = (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
+        let (account, uid, modseq) =
+            (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
         let state = state(reader.u8()?)?;
         let (is_delay_reported, is_damage_reported) = notices(reader.u8()?)?;
         let results = results(reader.u8()?, 0, reader.u8()?, reader.u8()?)?;
-        let record = ProgressRecord { account, uid, modseq, results, state, is_delay_reported, is_damage_reported };
+        let record = ProgressRecord {
+            account,
+            uid,
+            modseq,
+            results,
+            state,
+            is_delay_reported,
+            is_damage_reported,
+        };
         reader.rest().is_empty().then_some(record)
     }
 
@@ -102,7 +131,10 @@ impl ProgressRecord {
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         put_place(out, self.account, self.uid, self.modseq);
         let (layout, _, done, reported) = fields(self.results);
-        out.extend_from_slice(&[number(self.state), bits(self.is_delay_reported, self.is_damage_reported)]);
+        out.extend_from_slice(&[
+            number(self.state),
+            bits(self.is_delay_reported, self.is_damage_reported),
+        ]);
         out.extend_from_slice(&[layout, done, reported]);
     }
 
@@ -111,10 +143,15 @@ impl ProgressRecord {
     pub(crate) fn apply(&self, entry: &mut OutboxEntry) {
         match (&mut entry.results, self.results) {
             (Results::Packed(known), Results::Packed(more)) => *known |= more,
-            (Results::Explicit { count, done, reported }, Results::Explicit { done: more, reported: also, .. }) => {
-                (*done, *reported) = (*done | more & recipients(*count), *reported | also & recipients(*count));
+            (
+                Results::Explicit { count, done, reported },
+                Results::Explicit { done: more, reported: also, .. },
+            ) => {
+                (*done, *reported) =
+                    (*done | more & recipients(*count), *reported | also & recipients(*count));
             }
-            (Results::Packed(_), Results::Explicit { .. }) | (Results::Explicit { .. }, Results::Packed(_)) => {}
+            (Results::Packed(_), Results::Explicit { .. })
+            | (Results::Explicit { .. }, Results::Packed(_)) => {}
         }
         entry.state = self.state.unwrap_or(entry.state);
         entry.is_delay_reported |= self.is_delay_reported;
@@ -132,7 +169,9 @@ fn results(layout: u8, count: u8, done: u8, reported: u8) -> Option<Results> {
     let is_sound = reported & !done == 0 && done & !recipients(count) == 0;
     match layout {
         PACKED if count == 0 && reported == 0 => Some(Results::Packed(done)),
-        EXPLICIT if count <= COUNT_MAX && is_sound => Some(Results::Explicit { count, done, reported }),
+        EXPLICIT if count <= COUNT_MAX && is_sound => {
+            Some(Results::Explicit { count, done, reported })
+        }
         _ => None,
     }
 }
@@ -142,7 +181,10 @@ fn fields(results: Results) -> (u8, u8, u8, u8) {
         Results::Packed(results) => (PACKED, 0, results, 0),
         Results::Explicit { count, done, reported } => {
             assert!(reported & !done == 0, "an entry that has reported what is not done");
-            assert!(done & !recipients(count) == 0, "an entry with a recipient that it does not stand for");
+            assert!(
+                done & !recipients(count) == 0,
+                "an entry with a recipient that it does not stand for"
+            );
             (EXPLICIT, count, done, reported)
         }
     }
@@ -174,7 +216,8 @@ fn notices(bits: u8) -> Option<(bool, bool)> {
 }
 
 fn bits(is_delay_reported: bool, is_damage_reported: bool) -> u8 {
-    (u8::from(is_delay_reported) * DELAY_REPORTED) | (u8::from(is_damage_reported) * DAMAGE_REPORTED)
+    (u8::from(is_delay_reported) * DELAY_REPORTED)
+        | (u8::from(is_damage_reported) * DAMAGE_REPORTED)
 }
 
 #[cfg(test)]

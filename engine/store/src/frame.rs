@@ -62,7 +62,9 @@ impl<'a> RecordFrame<'a> {
     /// The whole record.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         let record = self.from.get(..FRAME_BYTES + self.body.len());
-        let Some(record) = record else { unreachable!("a record that is shorter than what was read of it") };
+        let Some(record) = record else {
+            unreachable!("a record that is shorter than what was read of it")
+        };
         record
     }
 

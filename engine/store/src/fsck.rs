@@ -83,7 +83,13 @@ impl Report {
 
 /// Reads everything on a disk.
 pub fn fsck(disk: &mut impl ReadSectors) -> Report {
-    let limits = Limits { deliveries: 0, recipients: 0, reads: 1, buffer_bytes: 0, resident_bytes: u64::MAX };
+    let limits = Limits {
+        deliveries: 0,
+        recipients: 0,
+        reads: 1,
+        buffer_bytes: 0,
+        resident_bytes: u64::MAX,
+    };
     let mut store = Store::inspect(limits, disk.sectors());
     while store.state() == State::Opening && pump(&mut store, disk) {}
     let refused = match store.state() {
@@ -115,7 +121,9 @@ fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
     while let Some(mut request) = store.next_request() {
         any = true;
         let result = match request.operation {
-            DiskOperation::Read => disk.read(request.sector, &mut request.buffer).map_err(|_| DiskError::Failed),
+            DiskOperation::Read => {
+                disk.read(request.sector, &mut request.buffer).map_err(|_| DiskError::Failed)
+            }
             DiskOperation::Write | DiskOperation::Flush => unreachable!("a check that writes"),
         };
         let (token, operation, buffer) = (request.token, request.operation, request.buffer);
@@ -124,7 +132,11 @@ fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
     any
 }
 
-fn read_accounts(store: &mut Store, disk: &mut impl ReadSectors, findings: &mut Findings) -> Vec<AccountReport> {
+fn read_accounts(
+    store: &mut Store,
+    disk: &mut impl ReadSectors,
+    findings: &mut Findings,
+) -> Vec<AccountReport> {
     let ids: Vec<AccountId> = store.parts().indexes.accounts().map(Account::id).collect();
     ids.into_iter().map(|id| read_account(store, disk, id, findings)).collect()
 }
@@ -161,10 +173,12 @@ fn read_mailbox(
     (id, mailbox): (AccountId, MailboxId),
     findings: &mut Findings,
 ) -> u32 {
-    let messages: Vec<(Uid, u32)> = store.messages(id, mailbox).map(|message| (message.uid, message.octets)).collect();
+    let messages: Vec<(Uid, u32)> =
+        store.messages(id, mailbox).map(|message| (message.uid, message.octets)).collect();
     let mut damaged = 0;
     for (uid, octets) in messages {
-        let bad = (0..chunks_of(octets)).find(|index| !chunk_is_sound(store, disk, (id, mailbox, uid), *index));
+        let bad = (0..chunks_of(octets))
+            .find(|index| !chunk_is_sound(store, disk, (id, mailbox, uid), *index));
         if let Some(index) = bad {
             damaged += 1;
             let page = chunk_page(store, (id, mailbox, uid), index);
@@ -176,11 +190,22 @@ fn read_mailbox(
 
 type MessageKey = (AccountId, MailboxId, Uid);
 
-fn chunk_is_sound(store: &mut Store, disk: &mut impl ReadSectors, (id, mailbox, uid): MessageKey, index: u32) -> bool {
+fn chunk_is_sound(
+    store: &mut Store,
+    disk: &mut impl ReadSectors,
+    (id, mailbox, uid): MessageKey,
+    index: u32,
+) -> bool {
     let nobody = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
-    let entry =
-        store.parts().indexes.of(id.shard()).mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages().find(uid.0));
-    let Some(offset) = entry.map(|entry| entry.offset_of(index * CHUNK_OCTETS as u32)) else { return false };
+    let entry = store
+        .parts()
+        .indexes
+        .of(id.shard())
+        .mailbox(id, mailbox.0)
+        .and_then(|mailbox| mailbox.messages().find(uid.0));
+    let Some(offset) = entry.map(|entry| entry.offset_of(index * CHUNK_OCTETS as u32)) else {
+        return false;
+    };
     if store.read(id, mailbox, uid, offset, nobody).is_err() {
         return false;
     }
@@ -231,7 +256,12 @@ impl fmt::Display for Report {
                 write!(
                     out,
                     "{address} {}: {} messages, {} octets, UIDVALIDITY {}, UIDNEXT {}, HIGHESTMODSEQ {}",
-                    mailbox.name, info.messages, info.octets, info.uid_validity, info.uid_next.0, info.highest_modseq.0
+                    mailbox.name,
+                    info.messages,
+                    info.octets,
+                    info.uid_validity,
+                    info.uid_next.0,
+                    info.highest_modseq.0
                 )?;
                 match mailbox.damaged {
                     0 => writeln!(out)?,

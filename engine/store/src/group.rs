@@ -144,7 +144,9 @@ impl Commit {
 
     /// A block of the group in flight was written from this buffer.
     pub(crate) fn block_written(&mut self, number: u32, pair: Box<[u8]>) {
-        let Some((_, place)) = self.blocks.get_mut(number as usize) else { unreachable!("a block of no group") };
+        let Some((_, place)) = self.blocks.get_mut(number as usize) else {
+            unreachable!("a block of no group")
+        };
         assert!(place.replace(pair).is_none(), "a block that was written twice");
         let Flight::Writing(group) = self.flight else { unreachable!("a group without its block") };
         self.written(group);

@@ -27,7 +27,12 @@ impl Key {
             number += 1;
             secret
         };
-        Key { bytes, names, seals: SipHasher13::new_with_key(&secret()), digester: Digester::new(secret) }
+        Key {
+            bytes,
+            names,
+            seals: SipHasher13::new_with_key(&secret()),
+            digester: Digester::new(secret),
+        }
     }
 
     pub(crate) fn bytes(&self) -> [u8; 16] {
@@ -48,9 +53,13 @@ impl Key {
 
     /// Puts the hash of `record` from its 17th byte to `end` into its first 16 bytes.
     pub(crate) fn seal(&self, record: &mut [u8], end: usize) -> Hash {
-        let Some(fields) = record.get(HASH_BYTES..end) else { unreachable!("a record that ends behind its buffer") };
+        let Some(fields) = record.get(HASH_BYTES..end) else {
+            unreachable!("a record that ends behind its buffer")
+        };
         let hash = self.hash([fields]);
-        let Some(place) = record.first_chunk_mut::<HASH_BYTES>() else { unreachable!("a record without its hash") };
+        let Some(place) = record.first_chunk_mut::<HASH_BYTES>() else {
+            unreachable!("a record without its hash")
+        };
         *place = hash.0;
         hash
     }

@@ -120,7 +120,8 @@ impl Index {
 
     /// What messages, entries, notes and records that are kept take in memory at most.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        let others = self.placed.len() * RESIDENT_BYTES_PLACED + self.queued * RESIDENT_BYTES_QUEUED;
+        let others =
+            self.placed.len() * RESIDENT_BYTES_PLACED + self.queued * RESIDENT_BYTES_QUEUED;
         let messages = self.messages * RESIDENT_BYTES_PER_MESSAGE as u64;
         messages + (others + self.kept_bytes()) as u64 + self.placed_chunks * 4 + self.note_bytes
     }
@@ -149,7 +150,11 @@ impl Index {
     /// About how many blocks a checkpoint of this shard takes.
     pub(crate) fn checkpoint_blocks(&self) -> u32 {
         let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
-        let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000 + self.note_bytes;
+        let bytes = self.messages * 36
+            + placed * 16
+            + self.placed_chunks * 5
+            + accounts * 1000
+            + self.note_bytes;
         let bytes = bytes + self.queued as u64 * QUEUED_RECORD_BYTES;
         let bytes = bytes + self.kept_bytes() as u64;
         (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
@@ -180,7 +185,9 @@ impl Index {
 
     /// Whether mail may be delivered to a mailbox.
     pub(crate) fn takes_mail(&self, account: AccountId, mailbox: MailboxId) -> bool {
-        self.accounts.get(&account).is_some_and(|account| check_takes_mail(account, mailbox).is_ok())
+        self.accounts
+            .get(&account)
+            .is_some_and(|account| check_takes_mail(account, mailbox).is_ok())
     }
 
     /// Where the chunk with `index` of a message lies, and in how many pages.
@@ -206,7 +213,8 @@ impl Index {
         match *record {
             Record::Account { .. } => self.apply_account(record),
             Record::Mailbox { account, mailbox, uid_validity, uid_next, highest_modseq, name } => {
-                let mailbox = account_or_unnamed(&mut self.accounts, account).mailbox_or_new(mailbox, uid_validity);
+                let mailbox = account_or_unnamed(&mut self.accounts, account)
+                    .mailbox_or_new(mailbox, uid_validity);
                 mailbox.rename(name);
                 mailbox.saw(uid_next, highest_modseq);
             }
@@ -244,7 +252,9 @@ impl Index {
                 }
             }
             Record::Moved { account, mailbox, uid, guid, index, from, to } => {
-                if let Some(pages) = self.moved((account, Place { mailbox, uid }), guid, index, from, to) {
+                if let Some(pages) =
+                    self.moved((account, Place { mailbox, uid }), guid, index, from, to)
+                {
                     space(Space::Lives(to, pages));
                     space(Space::Died(from, pages));
                 }
@@ -256,7 +266,9 @@ impl Index {
             }
             Record::Gone { account, mailbox } => {
                 let account = account_or_unnamed(&mut self.accounts, account);
-                change_counted(account, &mut self.queued, |account| account.remove_mailbox(mailbox));
+                change_counted(account, &mut self.queued, |account| {
+                    account.remove_mailbox(mailbox)
+                });
             }
             Record::Note { account, key, value } => self.note(account, key, value),
             Record::Queued(ref record) => {
@@ -276,29 +288,39 @@ impl Index {
     fn note(&mut self, account: AccountId, key: &[u8], value: &[u8]) {
         let before = account_or_unnamed(&mut self.accounts, account).note(key, value);
         let bytes = |value: &[u8]| if value.is_empty() { 0 } else { bytes_of_note(key, value) };
-        self.note_bytes = self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
+        self.note_bytes =
+            self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
     }
 
     /// A message that has arrived is gone as if it never had. The key of what was noted of that.
     pub(crate) fn take_back_arrival(&mut self, account: AccountId, guid: u64) -> Option<Box<[u8]>> {
         let mut notes = self.accounts.get(&account)?.notes().iter();
-        let (key, _) = notes.find(|(key, value)| notes::is_arrival(key) && ***value == guid.to_le_bytes())?;
+        let (key, _) =
+            notes.find(|(key, value)| notes::is_arrival(key) && ***value == guid.to_le_bytes())?;
         let key = key.clone();
         self.note(account, &key, &[]);
         Some(key)
     }
 
     fn apply_account(&mut self, record: &Record<'_>) {
-        let Record::Account { id, address, aliases, password_hash, verifier, replaced } = *record else {
+        let Record::Account { id, address, aliases, password_hash, verifier, replaced } = *record
+        else {
             unreachable!("a record that is not of an account")
         };
         let aliases: Vec<Box<str>> = aliases.iter().map(Box::from).collect();
-        let texts = AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced };
+        let texts =
+            AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced };
         account_or_unnamed(&mut self.accounts, id).is_written(texts);
     }
 
     /// Makes a message visible; false when it was already, or when not all its chunks are known.
-    pub(crate) fn insert(&mut self, account: AccountId, mailbox: u32, uid_validity: u32, entry: Entry) -> bool {
+    pub(crate) fn insert(
+        &mut self,
+        account: AccountId,
+        mailbox: u32,
+        uid_validity: u32,
+        entry: Entry,
+    ) -> bool {
         let guid = entry.guid();
         self.guid_next = self.guid_next.max(guid + 1);
         let chunks = chunks_of(entry.octets);
@@ -307,20 +329,31 @@ impl Index {
             return false;
         }
         let known = account_or_unnamed(&mut self.accounts, account);
-        if !change_counted(known, &mut self.queued, |known| known.insert(mailbox, uid_validity, entry)) {
+        if !change_counted(known, &mut self.queued, |known| {
+            known.insert(mailbox, uid_validity, entry)
+        }) {
             return false;
         }
         self.messages += 1;
         if let Some(pages) = pages {
             self.placed_chunks += u64::from(chunks);
-            self.placed.insert(guid, Placed { account, place: Place { mailbox, uid: entry.uid }, pages });
+            self.placed
+                .insert(guid, Placed { account, place: Place { mailbox, uid: entry.uid }, pages });
         }
         true
     }
 
     /// Takes a message out of one mailbox, if it is known to be there, and puts it into another.
-    fn file(&mut self, account: AccountId, (from, modseq): (Place, u64), (to, uid_validity): (u32, u32), entry: Entry) {
-        let known = self.mailbox(account, from.mailbox).and_then(|mailbox| mailbox.messages().find(from.uid));
+    fn file(
+        &mut self,
+        account: AccountId,
+        (from, modseq): (Place, u64),
+        (to, uid_validity): (u32, u32),
+        entry: Entry,
+    ) {
+        let known = self
+            .mailbox(account, from.mailbox)
+            .and_then(|mailbox| mailbox.messages().find(from.uid));
         if known.is_some_and(|known| known.guid() == entry.guid()) {
             self.remove(account, from.mailbox, &[(from.uid, from.uid)], &mut |_| {});
         }
@@ -357,7 +390,8 @@ impl Index {
         space: &mut impl FnMut(Space),
     ) {
         let Some(account) = self.accounts.get_mut(&account) else { return };
-        let (placed, messages, placed_chunks) = (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
+        let (placed, messages, placed_chunks) =
+            (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
         let mut removed = |entry: &Entry| {
             *messages -= 1;
             let Some(gone) = placed.remove(&entry.guid()) else {
@@ -369,7 +403,9 @@ impl Index {
             }
         };
         change_counted(account, &mut self.queued, |account| {
-            ranges.iter().for_each(|(first, last)| account.remove(mailbox, *first, *last, &mut removed));
+            ranges
+                .iter()
+                .for_each(|(first, last)| account.remove(mailbox, *first, *last, &mut removed));
         });
     }
 
@@ -385,7 +421,8 @@ impl Index {
         if first > last || self.forwards.is_empty() {
             return;
         }
-        let gone: Vec<Place> = self.forwards.range(of(first)..=of(last)).map(|(_, place)| *place).collect();
+        let gone: Vec<Place> =
+            self.forwards.range(of(first)..=of(last)).map(|(_, place)| *place).collect();
         for place in gone {
             self.remove(account, place.mailbox, &[(place.uid, place.uid)], space);
         }
@@ -425,7 +462,11 @@ fn account_or_unnamed(accounts: &mut BTreeMap<AccountId, Account>, id: AccountId
 }
 
 /// Changes an account, and counts the entries of its outbox.
-fn change_counted<T>(account: &mut Account, queued: &mut usize, change: impl FnOnce(&mut Account) -> T) -> T {
+fn change_counted<T>(
+    account: &mut Account,
+    queued: &mut usize,
+    change: impl FnOnce(&mut Account) -> T,
+) -> T {
     let before = account.outbox().len();
     let changed = change(account);
     *queued = *queued + account.outbox().len() - before;
@@ -437,6 +478,9 @@ fn change_counted<T>(account: &mut Account, queued: &mut usize, change: impl FnO
 /// Errors: `NoSuchMailbox`, also for one that may be gone when the message is there; `TooMany`
 /// where the mailbox has no UID left.
 fn check_takes_mail(account: &Account, MailboxId(mailbox): MailboxId) -> Result<(), Refusal> {
-    let known = account.mailbox(mailbox).filter(|_| mailbox < OWN_MAILBOX_MIN).ok_or(Refusal::NoSuchMailbox)?;
+    let known = account
+        .mailbox(mailbox)
+        .filter(|_| mailbox < OWN_MAILBOX_MIN)
+        .ok_or(Refusal::NoSuchMailbox)?;
     if known.uids_left() > 0 { Ok(()) } else { Err(Refusal::TooMany) }
 }

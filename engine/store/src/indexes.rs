@@ -88,7 +88,11 @@ impl Indexes {
     }
 
     /// These addresses belong to an account that is being made.
-    pub(crate) fn give_addresses(&mut self, id: AccountId, addresses: impl Iterator<Item = Box<str>>) {
+    pub(crate) fn give_addresses(
+        &mut self,
+        id: AccountId,
+        addresses: impl Iterator<Item = Box<str>>,
+    ) {
         self.directory.extend(addresses.map(|address| (address, id)));
     }
 
@@ -104,7 +108,9 @@ impl Indexes {
     /// Errors: `OverQuota`, `LargerThanQuota`: somebody has none, and nobody gets it.
     pub(crate) fn reserve(&mut self, recipients: &[Recipient], octets: u32) -> Result<(), Refusal> {
         for (number, recipient) in recipients.iter().enumerate() {
-            if let Err(refusal) = self.known_mut(recipient.account).reserve(recipient.mailbox, octets) {
+            if let Err(refusal) =
+                self.known_mut(recipient.account).reserve(recipient.mailbox, octets)
+            {
                 self.release(recipients.iter().take(number), octets);
                 return Err(refusal);
             }
@@ -113,7 +119,11 @@ impl Indexes {
     }
 
     /// A delivery is over: what came of it is counted, or nothing did.
-    pub(crate) fn release<'a>(&mut self, recipients: impl IntoIterator<Item = &'a Recipient>, octets: u32) {
+    pub(crate) fn release<'a>(
+        &mut self,
+        recipients: impl IntoIterator<Item = &'a Recipient>,
+        octets: u32,
+    ) {
         for recipient in recipients {
             self.known_mut(recipient.account).release(recipient.mailbox, octets);
         }

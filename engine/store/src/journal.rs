@@ -115,7 +115,13 @@ impl Journal {
 
     /// The header of its next block, which belongs to this group.
     pub(crate) fn header(&self, shard: ShardId, (group_first, group_blocks): (u64, u32)) -> Header {
-        Header { shard, sequence: self.sequence, group_first, group_blocks, previous: self.previous }
+        Header {
+            shard,
+            sequence: self.sequence,
+            group_first,
+            group_blocks,
+            previous: self.previous,
+        }
     }
 
     /// Begins to write its next block, or the link that leads on: it can go back to here until it
@@ -186,7 +192,13 @@ impl Journal {
     /// Begins anew with its next block: where that is, and the segments that it leaves behind.
     pub(crate) fn begins_anew(&mut self) -> (Root, Vec<SegmentIndex>) {
         let (segment, place) = (self.segment(), self.place as u16);
-        let root = Root { segment, place, started: true, sequence: self.sequence, previous: self.previous };
+        let root = Root {
+            segment,
+            place,
+            started: true,
+            sequence: self.sequence,
+            previous: self.previous,
+        };
         let mut old = core::mem::replace(&mut self.chain, alloc::vec![segment]);
         old.pop();
         self.blocks = 0;

@@ -53,7 +53,11 @@ pub(crate) struct Journals {
 
 impl Journals {
     pub(crate) fn new() -> Journals {
-        Journals { shards: PerShard::new(|_| Shard::default()), dirty: ShardSet::EMPTY, heal: ShardSet::EMPTY }
+        Journals {
+            shards: PerShard::new(|_| Shard::default()),
+            dirty: ShardSet::EMPTY,
+            heal: ShardSet::EMPTY,
+        }
     }
 
     pub(crate) fn of(&self, shard: ShardId) -> Option<&Journal> {
@@ -111,22 +115,31 @@ impl Journals {
         if scarce {
             journal.chain().len() as u32 > needed.div_ceil(places - 1)
         } else {
-            journal.blocks() > 2 * needed + slack || journal.blocks() > needed && buggify!(CheckpointEarly)
+            journal.blocks() > 2 * needed + slack
+                || journal.blocks() > needed && buggify!(CheckpointEarly)
         }
     }
 
     /// A body finds no segment: what journals have beyond their index's need is given back, also by
     /// those that nobody writes to.
     pub(crate) fn shorten(&mut self, indexes: &Indexes, segments: &Segments) {
-        let due: ShardSet = ShardId::all().filter(|shard| self.is_due(*shard, indexes.of(*shard), segments)).collect();
+        let due: ShardSet = ShardId::all()
+            .filter(|shard| self.is_due(*shard, indexes.of(*shard), segments))
+            .collect();
         self.heal = self.heal.or(due);
     }
 
     /// How many free segments deliveries to these shards must leave alone: section 8 of
     /// `docs/format.md`.
-    pub(crate) fn reserve_of(&self, shards: ShardSet, indexes: &Indexes, geometry: Geometry) -> u32 {
+    pub(crate) fn reserve_of(
+        &self,
+        shards: ShardSet,
+        indexes: &Indexes,
+        geometry: Geometry,
+    ) -> u32 {
         let journals = shards.iter().filter(|shard| self.of(*shard).is_some()).count() as u32;
-        let largest = shards.iter().map(|shard| indexes.of(shard).checkpoint_blocks()).max().unwrap_or(0);
+        let largest =
+            shards.iter().map(|shard| indexes.of(shard).checkpoint_blocks()).max().unwrap_or(0);
         journals + largest.div_ceil(geometry.places()) + COMPACTION_RESERVE
     }
 
@@ -140,14 +153,22 @@ impl Journals {
     /// Sees to it that records of `bytes` can gather and will find space on the disk.
     ///
     /// Errors: `Busy`, `DiskFull`.
-    pub(crate) fn make_room(&mut self, shard: ShardId, bytes: usize, segments: &Segments) -> Result<(), Refusal> {
+    pub(crate) fn make_room(
+        &mut self,
+        shard: ShardId,
+        bytes: usize,
+        segments: &Segments,
+    ) -> Result<(), Refusal> {
         if !self.has_room_for(shard, bytes) {
             return Err(Refusal::Busy);
         }
         let known = self.shards.of(shard);
         let geometry = segments.geometry();
-        let places = known.journal.as_ref().map_or(0, |journal| geometry.link_place() - journal.place());
-        if !segments.may_take(Want::Journal) && (places as usize) * RECORDS_MAX / 2 < known.gathered.len() + bytes {
+        let places =
+            known.journal.as_ref().map_or(0, |journal| geometry.link_place() - journal.place());
+        if !segments.may_take(Want::Journal)
+            && (places as usize) * RECORDS_MAX / 2 < known.gathered.len() + bytes
+        {
             return Err(Refusal::DiskFull);
         }
         self.dirty.insert(shard);
@@ -207,7 +228,13 @@ impl Journals {
     }
 
     /// Makes records of a shard's orders, as many as fit a group.
-    pub(crate) fn carry_out_orders(&mut self, shard: ShardId, index: &mut Index, out: &mut Vec<u8>, wakes: &mut Wakes) {
+    pub(crate) fn carry_out_orders(
+        &mut self,
+        shard: ShardId,
+        index: &mut Index,
+        out: &mut Vec<u8>,
+        wakes: &mut Wakes,
+    ) {
         let Shard { orders: waiting, pending, .. } = self.shards.of_mut(shard);
         orders::carry_out(waiting, index, out, pending, wakes);
     }
@@ -222,7 +249,9 @@ impl Journals {
     pub(crate) fn gather_drops(&mut self, indexes: &mut Indexes) {
         for (number, Shard { gathered, pending, dropped, .. }) in self.shards.iter_mut() {
             for Dropped { account, mailbox, uid, pages, arrival } in dropped.iter() {
-                let Some(known) = indexes.of_mut(number).mailbox_mut(*account, *mailbox) else { continue };
+                let Some(known) = indexes.of_mut(number).mailbox_mut(*account, *mailbox) else {
+                    continue;
+                };
                 let modseq = known.next_modseq();
                 record::put_removed(gathered, *account, *mailbox, modseq, &[(*uid, *uid)]);
                 if let Some(key) = arrival {
@@ -259,7 +288,10 @@ impl Journals {
 
     /// Nothing comes of the orders that wait: their continuations.
     pub(crate) fn give_up_orders(&mut self) -> impl Iterator<Item = Continuation> + '_ {
-        self.shards.iter_mut().flat_map(|(_, shard)| shard.orders.drain(..)).map(Order::into_continuation)
+        self.shards
+            .iter_mut()
+            .flat_map(|(_, shard)| shard.orders.drain(..))
+            .map(Order::into_continuation)
     }
 
     /// Goes back to where each journal was durable, and gives back the segments that were linked
@@ -283,7 +315,9 @@ impl Journals {
     /// Gives away the journals of those shards.
     pub(crate) fn split_off(&mut self, theirs: ShardSet) -> Journals {
         let mut others = Journals::new();
-        theirs.iter().for_each(|shard| core::mem::swap(self.shards.of_mut(shard), others.shards.of_mut(shard)));
+        theirs.iter().for_each(|shard| {
+            core::mem::swap(self.shards.of_mut(shard), others.shards.of_mut(shard))
+        });
         (others.dirty, others.heal) = (self.dirty.split_off(theirs), self.heal.split_off(theirs));
         others
     }

@@ -195,7 +195,10 @@ impl Keeper {
                 Asker::Guest(core, token) => {
                     let result = result.map_err(|_| DiskError::Failed);
                     let (operation, buffer) = (DiskOperation::Flush, Default::default());
-                    self.tell(core, Told::Disk(DiskCompletion { token, operation, result, buffer }));
+                    self.tell(
+                        core,
+                        Told::Disk(DiskCompletion { token, operation, result, buffer }),
+                    );
                 }
             }
         }
@@ -204,11 +207,18 @@ impl Keeper {
     }
 
     /// Gives a guest as many segments as can be spared, and remembers whom it could give none.
-    fn lend_segments(&mut self, core: CoreId, count: u32, segments: &mut Segments, is_serving: bool) {
+    fn lend_segments(
+        &mut self,
+        core: CoreId,
+        count: u32,
+        segments: &mut Segments,
+        is_serving: bool,
+    ) {
         // While the disk has failed, what is free here may be used by a group that the disk has and
         // that has no fence yet.
         let spare = if is_serving { segments.spare() } else { 0 };
-        let granted: Vec<SegmentIndex> = (0..count.min(spare)).map_while(|_| segments.give_away()).collect();
+        let granted: Vec<SegmentIndex> =
+            (0..count.min(spare)).map_while(|_| segments.give_away()).collect();
         let left = spare - granted.len() as u32;
         if granted.is_empty() {
             self.hungry.push_back((core, count));
@@ -263,7 +273,12 @@ impl Role {
     }
 
     /// A guest asks for a flush.
-    pub(crate) fn flush_for(&mut self, core: CoreId, token: DiskToken, slots: &mut Slots<'_>) -> Option<Flushed> {
+    pub(crate) fn flush_for(
+        &mut self,
+        core: CoreId,
+        token: DiskToken,
+        slots: &mut Slots<'_>,
+    ) -> Option<Flushed> {
         let Role::Keeper(keeper) = self else { unreachable!("a flush asked of a guest") };
         keeper.asking.push(Asker::Guest(core, token));
         keeper.flush_next(slots)
@@ -298,7 +313,10 @@ impl Role {
     pub(crate) fn tell_of_failure(&mut self, why: WhyReadOnly) {
         match self {
             Role::Keeper(keeper) => {
-                keeper.answers.iter_mut().for_each(|answers| answers.push_back(Answer(Told::Failed(why))));
+                keeper
+                    .answers
+                    .iter_mut()
+                    .for_each(|answers| answers.push_back(Answer(Told::Failed(why))));
             }
             Role::Guest(guest) => guest.ask(Wanted::Failed(why)),
         }
@@ -342,13 +360,24 @@ impl Role {
     }
 
     /// A guest wants segments.
-    pub(crate) fn lend_segments(&mut self, core: CoreId, count: u32, segments: &mut Segments, is_serving: bool) {
+    pub(crate) fn lend_segments(
+        &mut self,
+        core: CoreId,
+        count: u32,
+        segments: &mut Segments,
+        is_serving: bool,
+    ) {
         let Role::Keeper(keeper) = self else { unreachable!("segments asked of a guest") };
         keeper.lend_segments(core, count, segments, is_serving);
     }
 
     /// The keeper has said which segments it gives, and how many more it would have.
-    pub(crate) fn segments_arrived(&mut self, granted: Vec<SegmentIndex>, left: u32, segments: &mut Segments) {
+    pub(crate) fn segments_arrived(
+        &mut self,
+        granted: Vec<SegmentIndex>,
+        left: u32,
+        segments: &mut Segments,
+    ) {
         let Role::Guest(guest) = self else { unreachable!("segments given to a keeper") };
         guest.asked = if granted.is_empty() { Asked::NoneLeft } else { Asked::No };
         granted.into_iter().for_each(|segment| segments.take_back(segment));
@@ -375,7 +404,10 @@ impl Role {
     pub(crate) fn next_errand(&mut self, backing: &mut DiskQueue) -> Option<Errand> {
         let Role::Guest(guest) = self else { return None };
         // A root precedes the flush that covers it.
-        guest.errands.pop_front().or_else(|| backing.next().map(|request| Errand(Wanted::Disk(request))))
+        guest
+            .errands
+            .pop_front()
+            .or_else(|| backing.next().map(|request| Errand(Wanted::Disk(request))))
     }
 
     pub(crate) fn has_errands(&self, backing: &DiskQueue) -> bool {
@@ -393,4 +425,5 @@ pub(crate) fn kept_from_others(reserve: u32) -> u32 {
     reserve + AHEAD_MAX
 }
 
-const _: () = assert!(size_of::<Errand>() <= 64 && size_of::<Answer>() <= 64, "they travel in messages");
+const _: () =
+    assert!(size_of::<Errand>() <= 64 && size_of::<Answer>() <= 64, "they travel in messages");

@@ -119,10 +119,17 @@ impl Lanes {
     }
 
     /// Reads pages into a lane.
-    pub(crate) fn read(&mut self, lane: u8, (page, pages): (Page, u32), patience: Patience, backing: &mut DiskQueue) {
+    pub(crate) fn read(
+        &mut self,
+        lane: u8,
+        (page, pages): (Page, u32),
+        patience: Patience,
+        backing: &mut DiskQueue,
+    ) {
         let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
         let tries = patience.tries();
-        let piece = Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries, was_proved: false };
+        let piece =
+            Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries, was_proved: false };
         *self.of(lane) = Some(piece);
         backing.read(page, bytes, Purpose::Piece { lane, page: None });
     }

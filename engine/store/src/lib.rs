@@ -98,15 +98,20 @@ pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fs
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
 pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
-pub use notes::{ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
+pub use notes::{
+    ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange,
+};
 pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
-pub use outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing, RESIDENT_BYTES_QUEUED};
+pub use outbox::{
+    EntryChange, EntrySource, EntryState, OutboxEntry, Packing, RESIDENT_BYTES_QUEUED,
+};
 pub use outcome::{Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
 pub use quotas::{OUTBOX_PART, Usage};
 pub use segments::{Room, Space};
 pub use store::{Owners, Share, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits, MailboxId,
-    MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin, Recipient, SENT, TRASH, Uid, UidRange,
+    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits,
+    MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin, Recipient,
+    SENT, TRASH, Uid, UidRange,
 };

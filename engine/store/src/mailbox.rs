@@ -120,7 +120,9 @@ impl Mailbox {
     /// The UID of a message for which [`Mailbox::uids_left`] was asked when it began to come.
     pub(crate) fn next_uid(&mut self) -> u32 {
         let uid = self.given_uid_next;
-        let Some(next) = uid.checked_add(1) else { unreachable!("more messages come than may be under way") };
+        let Some(next) = uid.checked_add(1) else {
+            unreachable!("more messages come than may be under way")
+        };
         self.given_uid_next = next;
         uid
     }
@@ -137,7 +139,10 @@ impl Mailbox {
 
     /// UIDs below `uid_next` are given out, and MODSEQs up to `modseq`.
     pub(crate) fn gives(&mut self, uid_next: u32, modseq: u64) {
-        assert!(uid_next >= self.given_uid_next && modseq >= self.given_modseq, "a UID given out twice");
+        assert!(
+            uid_next >= self.given_uid_next && modseq >= self.given_modseq,
+            "a UID given out twice"
+        );
         (self.given_uid_next, self.given_modseq) = (uid_next, modseq);
     }
 }

@@ -37,9 +37,24 @@ const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
 
 impl Entry {
     /// A message that is a conversation by itself.
-    pub(crate) fn new(uid: u32, octets: u32, page: u32, date: u32, modseq: u64, guid: u64) -> Entry {
+    pub(crate) fn new(
+        uid: u32,
+        octets: u32,
+        page: u32,
+        date: u32,
+        modseq: u64,
+        guid: u64,
+    ) -> Entry {
         let modseq_and_keywords = modseq & LOW_48;
-        Entry { uid, octets, page, date, modseq_and_keywords, guid_and_flags: guid & LOW_48, conversation: guid }
+        Entry {
+            uid,
+            octets,
+            page,
+            date,
+            modseq_and_keywords,
+            guid_and_flags: guid & LOW_48,
+            conversation: guid,
+        }
     }
 
     /// The same message in this conversation.
@@ -49,7 +64,11 @@ impl Entry {
 
     /// The same message with this head.
     pub(crate) fn with_head(self, Head(head): Head) -> Entry {
-        Entry { guid_and_flags: self.guid_and_flags & !(0xff << HEAD_SHIFT) | u64::from(head) << HEAD_SHIFT, ..self }
+        Entry {
+            guid_and_flags: self.guid_and_flags & !(0xff << HEAD_SHIFT)
+                | u64::from(head) << HEAD_SHIFT,
+            ..self
+        }
     }
 
     pub(crate) fn head(&self) -> Head {
@@ -68,7 +87,11 @@ impl Entry {
     /// The offset of the octet that stands there: the inverse of [`Entry::stands_at`].
     pub(crate) fn offset_of(&self, position: u32) -> u32 {
         let behind_head = self.octets.saturating_sub(self.head().octets());
-        if position < behind_head { position + self.head().octets() } else { position - behind_head }
+        if position < behind_head {
+            position + self.head().octets()
+        } else {
+            position - behind_head
+        }
     }
 
     /// What users of the store are told of it; `store` is the store's half of its GUID.
@@ -192,7 +215,8 @@ impl Messages {
     /// The entries from `uid` on.
     pub(crate) fn iter_from(&self, uid: u32) -> impl Iterator<Item = &Entry> {
         let (_, blocks) = self.blocks.split_at(self.block_of(uid));
-        let (first, others) = blocks.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));
+        let (first, others) =
+            blocks.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));
         let start = first.partition_point(|entry| entry.uid < uid);
         first.iter().skip(start).chain(others.iter().flatten())
     }
@@ -207,9 +231,11 @@ impl Messages {
     /// How many entries are below `uid`: counted from the end that is nearer.
     pub(crate) fn count_below(&self, uid: u32) -> u32 {
         let (before, rest) = self.blocks.split_at(self.block_of(uid));
-        let within = rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid)) as u32;
+        let within =
+            rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid)) as u32;
         let entries = |blocks: &[Vec<Entry>]| blocks.iter().map(Vec::len).sum::<usize>() as u32;
-        within + if before.len() < rest.len() { entries(before) } else { self.count - entries(rest) }
+        within
+            + if before.len() < rest.len() { entries(before) } else { self.count - entries(rest) }
     }
 
     /// The entry at `index`, counted from the lowest UID.
@@ -262,7 +288,9 @@ impl Messages {
             self.counted(&entry);
             return true;
         };
-        let Err(index) = block.binary_search_by_key(&entry.uid, |known| known.uid) else { return false };
+        let Err(index) = block.binary_search_by_key(&entry.uid, |known| known.uid) else {
+            return false;
+        };
         if block.len() < BLOCK_ENTRIES {
             block.insert(index, entry);
         } else if index == BLOCK_ENTRIES {
@@ -316,17 +344,23 @@ impl Messages {
 
     /// The block that `uid` is in, or would be put into.
     fn block_of(&self, uid: u32) -> usize {
-        self.blocks.partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid)).saturating_sub(1)
+        self.blocks
+            .partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid))
+            .saturating_sub(1)
     }
 
     /// Joins neighbours that fit into one block, after something was taken out of the blocks from `start` to below `end`. All others are as they were.
     fn merge(&mut self, start: usize, end: usize) {
         let places = start.saturating_sub(1)..(end + 1).min(self.blocks.len());
-        let Some(touched) = self.blocks.get_mut(places.clone()) else { unreachable!("blocks behind the last one") };
+        let Some(touched) = self.blocks.get_mut(places.clone()) else {
+            unreachable!("blocks behind the last one")
+        };
         let mut merged: Vec<Vec<Entry>> = Vec::with_capacity(touched.len());
         for mut block in touched.iter_mut().map(core::mem::take) {
             match merged.last_mut() {
-                Some(before) if before.len() + block.len() <= BLOCK_ENTRIES => before.append(&mut block),
+                Some(before) if before.len() + block.len() <= BLOCK_ENTRIES => {
+                    before.append(&mut block)
+                }
                 _ if block.is_empty() => {}
                 _ => merged.push(block),
             }

@@ -30,8 +30,10 @@ pub const ARRIVALS_MAX: usize = 64;
 const ARRIVED: &[u8; 8] = b"arrived ";
 const ARRIVAL_KEY: usize = ARRIVED.len() + 16;
 
-const _: () =
-    assert!(NOTE_KEY_MAX + NOTE_BYTES_MAX + 16 <= crate::block::RECORDS_MAX, "the largest note fits into a block");
+const _: () = assert!(
+    NOTE_KEY_MAX + NOTE_BYTES_MAX + 16 <= crate::block::RECORDS_MAX,
+    "the largest note fits into a block"
+);
 
 /// What a note takes beside its key and its value, in memory and in the journal.
 const NOTE_OVERHEAD: usize = 96;
@@ -84,13 +86,16 @@ pub(crate) fn bytes_of_note(key: &[u8], value: &[u8]) -> u64 {
 pub(crate) fn check(changes: &[NoteChange]) -> Result<(), Refusal> {
     let fits = |change: &NoteChange| {
         let value_fits = match change {
-            NoteChange::Put(_, value) | NoteChange::Replace(_, value) => (1..=NOTE_BYTES_MAX).contains(&value.len()),
+            NoteChange::Put(_, value) | NoteChange::Replace(_, value) => {
+                (1..=NOTE_BYTES_MAX).contains(&value.len())
+            }
             NoteChange::Remove(_) => true,
         };
         value_fits && (1..=NOTE_KEY_MAX).contains(&change.key().len())
     };
     let bytes: usize = changes.iter().map(|change| change.value().len()).sum();
-    let all_fit = changes.len() <= NOTES_MAX && bytes <= NOTES_BYTES_MAX && changes.iter().all(fits);
+    let all_fit =
+        changes.len() <= NOTES_MAX && bytes <= NOTES_BYTES_MAX && changes.iter().all(fits);
     if all_fit { Ok(()) } else { Err(Refusal::TooLarge) }
 }
 
@@ -103,7 +108,8 @@ pub(crate) fn change(
     changes: &[NoteChange],
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
-    let mut after: BTreeMap<&[u8], &[u8]> = notes.iter().map(|(key, value)| (&**key, &**value)).collect();
+    let mut after: BTreeMap<&[u8], &[u8]> =
+        notes.iter().map(|(key, value)| (&**key, &**value)).collect();
     let begin = out.len();
     for change in changes {
         let key = change.key();

@@ -175,7 +175,9 @@ impl Opening {
         if let Phase::Renewing(left) = self.phase {
             return self.renewed(ok, left - 1, parts);
         }
-        let Phase::Formatting(left, _) = &mut self.phase else { unreachable!("a disk that is not formatted") };
+        let Phase::Formatting(left, _) = &mut self.phase else {
+            unreachable!("a disk that is not formatted")
+        };
         *left -= 1;
         if !ok {
             self.refuse(Reason::FormatFailed);
@@ -198,7 +200,8 @@ impl Opening {
         match self.phase {
             Phase::LastFlush if ok && self.renewals > 0 => self.renew(parts),
             Phase::LastFlush => {
-                let state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
+                let state =
+                    if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
                 self.phase = Phase::Ended(state);
             }
             _ if !ok => self.refuse(Reason::FormatFailed),
@@ -249,7 +252,13 @@ impl Opening {
 
     fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
-            Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format, is_partly_converted }) => {
+            Ok(Found::Store {
+                superblock,
+                damaged,
+                is_sole,
+                is_of_one_format,
+                is_partly_converted,
+            }) => {
                 self.renewals = match superblock.format {
                     // A conversion may have been cut off: no slot may lead to a disk of format 3.
                     Format::Four if !is_of_one_format => RENEWALS_OF_ALL_SLOTS,
@@ -273,7 +282,9 @@ impl Opening {
     }
 
     fn look_at_next(&mut self, lane: u8, parts: &mut Parts) {
-        let Phase::LookingForUse(look) = &mut self.phase else { unreachable!("a lane that looks too late") };
+        let Phase::LookingForUse(look) = &mut self.phase else {
+            unreachable!("a lane that looks too late")
+        };
         match look.next(lane, &mut self.lanes, &mut parts.backing) {
             Some(Ok(())) if self.inspect => self.refuse(Reason::Blank),
             Some(Ok(())) => {
@@ -346,7 +357,8 @@ impl Opening {
     }
 
     fn shard_replayed(&mut self, replayed: Replayed, parts: &mut Parts, findings: &mut Findings) {
-        let Replayed { shard, index, journal, heal, damaged, findings: found, dropped, unknown } = replayed;
+        let Replayed { shard, index, journal, heal, damaged, findings: found, dropped, unknown } =
+            replayed;
         if let Some((kind, page)) = unknown {
             return self.refuse(Reason::UnknownRecord { kind, sector: page.sector().0 });
         }
@@ -364,7 +376,9 @@ impl Opening {
 
     /// A lane has no more journals. When no lane has, each segment gets its owner.
     fn lane_replayed(&mut self, parts: &mut Parts, findings: &mut Findings) {
-        let Phase::Replaying(left) = &mut self.phase else { unreachable!("a lane that replays too late") };
+        let Phase::Replaying(left) = &mut self.phase else {
+            unreachable!("a lane that replays too late")
+        };
         *left -= 1;
         if *left > 0 {
             return;

@@ -33,7 +33,8 @@ pub(crate) const ORDERS_MAX: usize = 64;
 /// Bytes of records that orders make in one group, the last message's not counted.
 const ORDERS_BYTES: usize = 12 * 1024;
 /// Blocks that they take at most: a block may lack as much as the record that did not fit.
-pub(crate) const ORDERS_BLOCKS: u32 = ((ORDERS_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
+pub(crate) const ORDERS_BLOCKS: u32 =
+    ((ORDERS_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
 
 /// A change that waits for the next group.
 #[derive(Debug)]
@@ -62,7 +63,12 @@ impl Order {
     }
 
     /// Appends the records. The index changes when they are durable; only the numbers that are given out are taken from it now.
-    fn carry_out(&self, index: &mut Index, limit: usize, out: &mut Vec<u8>) -> Result<Pending, Refusal> {
+    fn carry_out(
+        &self,
+        index: &mut Index,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Pending, Refusal> {
         let account = index.account_mut(self.account).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
         match &self.what {
@@ -70,13 +76,17 @@ impl Order {
                 let id = create(account, name, *now, out)?;
                 Ok(Pending::Mailbox(self.continuation, id))
             }
-            What::Rename { mailbox, name } => rename(account, *mailbox, name, out).map(|()| self.done()),
+            What::Rename { mailbox, name } => {
+                rename(account, *mailbox, name, out).map(|()| self.done())
+            }
             What::Delete { mailbox } => delete(account, *mailbox, out).map(|()| self.done()),
             What::File { from, uids, to } => {
                 let filed = file(index, self.account, (*from, uids, *to), limit, out)?;
                 Ok(Pending::Filed(self.continuation, filed))
             }
-            What::Note { changes } => notes::change(account.id(), account.notes(), changes, out).map(|()| self.done()),
+            What::Note { changes } => {
+                notes::change(account.id(), account.notes(), changes, out).map(|()| self.done())
+            }
         }
     }
 
@@ -112,7 +122,12 @@ pub(crate) fn carry_out(
     *orders = later;
 }
 
-fn create(account: &Account, name: &str, now: u32, out: &mut Vec<u8>) -> Result<MailboxId, Refusal> {
+fn create(
+    account: &Account,
+    name: &str,
+    now: u32,
+    out: &mut Vec<u8>,
+) -> Result<MailboxId, Refusal> {
     check_free(account, name)?;
     let id = account.mailbox_next();
     // The last number is never given: the one behind it could not be told from it.
@@ -168,7 +183,11 @@ fn file(
                 break;
             }
             let placed = index.placed(entry.guid());
-            record::put_chunks(out, entry.guid(), placed.map_or(&[entry.page], |placed| &placed.pages));
+            record::put_chunks(
+                out,
+                entry.guid(),
+                placed.map_or(&[entry.page], |placed| &placed.pages),
+            );
             let place = Place { mailbox: from, uid: entry.uid };
             let filed = entry.filed(next, modseq);
             record::put_filed(out, account, (place, modseq), (to, target.uid_validity()), &filed);
@@ -178,11 +197,19 @@ fn file(
     if next == first {
         return Err(Refusal::NoSuchMessage);
     }
-    let Some(source) = index.mailbox_mut(account, from) else { unreachable!("a mailbox that was there") };
+    let Some(source) = index.mailbox_mut(account, from) else {
+        unreachable!("a mailbox that was there")
+    };
     source.gives(source.given().0, modseq);
-    let Some(target) = index.mailbox_mut(account, to) else { unreachable!("a mailbox that was there") };
+    let Some(target) = index.mailbox_mut(account, to) else {
+        unreachable!("a mailbox that was there")
+    };
     target.gives(next, modseq);
-    Ok(Filed { last: Uid(last), count: next - first, now: UidRange { first: Uid(first), last: Uid(next - 1) } })
+    Ok(Filed {
+        last: Uid(last),
+        count: next - first,
+        now: UidRange { first: Uid(first), last: Uid(next - 1) },
+    })
 }
 
 fn check_own(mailbox: u32) -> Result<(), Refusal> {

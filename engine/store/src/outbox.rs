@@ -155,7 +155,9 @@ impl OutboxEntry {
         match (self.results, packing) {
             (Results::Explicit { reported, .. }, _) => reported.into(),
             (Results::Packed(_), Packing::Done) => self.done(packing),
-            (Results::Packed(results), Packing::DoneAndReported) => u16::from(results >> REPORTED_SHIFT),
+            (Results::Packed(results), Packing::DoneAndReported) => {
+                u16::from(results >> REPORTED_SHIFT)
+            }
         }
     }
 
@@ -198,7 +200,10 @@ impl EntryChange {
             Results::Packed(_) => Results::Packed(self.results(packing)),
             Results::Explicit { count, .. } => {
                 let all = u16::from(recipients(count));
-                assert!((self.done | self.reported) & !all == 0, "a recipient that an entry does not stand for");
+                assert!(
+                    (self.done | self.reported) & !all == 0,
+                    "a recipient that an entry does not stand for"
+                );
                 let reported = match packing {
                     // No success is to be reported of these recipients: one that is done is
                     // reported.
@@ -246,4 +251,5 @@ impl EntryChange {
 pub const RESIDENT_BYTES_QUEUED: usize = 72;
 
 // A node of a map has eleven places, five of which are used at least, with keys of four bytes.
-const _: () = assert!((size_of::<OutboxEntry>() + size_of::<u32>()) * 11 / 5 + 32 <= RESIDENT_BYTES_QUEUED);
+const _: () =
+    assert!((size_of::<OutboxEntry>() + size_of::<u32>()) * 11 / 5 + 32 <= RESIDENT_BYTES_QUEUED);

@@ -181,10 +181,15 @@ impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::NotDurable => {
-                write!(out, "the disk offers neither flush nor write-through: mail on it could be lost")
+                write!(
+                    out,
+                    "the disk offers neither flush nor write-through: mail on it could be lost"
+                )
             }
             Reason::TooSmall => write!(out, "the disk is smaller than 1 MiB"),
-            Reason::Shrunk { needs, has } => write!(out, "the disk has {has} sectors, the store on it needs {needs}"),
+            Reason::Shrunk { needs, has } => {
+                write!(out, "the disk has {has} sectors, the store on it needs {needs}")
+            }
             Reason::OtherFormat(version) => {
                 write!(
                     out,
@@ -198,7 +203,10 @@ impl fmt::Display for Reason {
             ),
             Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
             Reason::Unreadable => {
-                write!(out, "the disk cannot be read where a store begins; nothing is written to it")
+                write!(
+                    out,
+                    "the disk cannot be read where a store begins; nothing is written to it"
+                )
             }
             Reason::SuperblocksLost => {
                 write!(

@@ -57,7 +57,11 @@ impl Quota {
     /// Keeps space for a message that comes into this mailbox.
     ///
     /// Errors: `OverQuota`, `LargerThanQuota`.
-    pub(crate) fn reserve(&mut self, MailboxId(mailbox): MailboxId, octets: u32) -> Result<(), Refusal> {
+    pub(crate) fn reserve(
+        &mut self,
+        MailboxId(mailbox): MailboxId,
+        octets: u32,
+    ) -> Result<(), Refusal> {
         let octets = counted(mailbox, octets);
         if octets > 0 {
             self.check(octets)?;

@@ -30,7 +30,11 @@ struct Read {
 }
 
 impl Read {
-    fn new((account, MailboxId(mailbox), Uid(uid)): Message, part: Part, continuation: Continuation) -> Read {
+    fn new(
+        (account, MailboxId(mailbox), Uid(uid)): Message,
+        part: Part,
+        continuation: Continuation,
+    ) -> Read {
         Read { continuation, account, mailbox, uid, part, place: None }
     }
 }
@@ -63,7 +67,8 @@ impl Place {
         let together = self.end.saturating_sub(self.start);
         if together > 1 && buggify!(ShortRead) {
             // Fibonacci hashing: the cut is anywhere, and the same whenever the same is read.
-            let number = (self.guid ^ (self.start as u64) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let number =
+                (self.guid ^ (self.start as u64) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             return self.start + 1 + (number >> 32) as usize % (together - 1);
         }
         self.end
@@ -85,7 +90,11 @@ pub(crate) type Message = (AccountId, MailboxId, Uid);
 impl Reads {
     /// So many at a time, bodies that were not given back included.
     pub(crate) fn new(reads: usize) -> Reads {
-        Reads { table: FrameTable::with_capacity(reads), waiting: VecDeque::with_capacity(reads), bodies_lent: 0 }
+        Reads {
+            table: FrameTable::with_capacity(reads),
+            waiting: VecDeque::with_capacity(reads),
+            bodies_lent: 0,
+        }
     }
 
     /// Those under way, and bodies that were not given back.
@@ -124,7 +133,11 @@ impl Reads {
             return Err(Refusal::PastEnd);
         }
         // Small messages take single pages, of which there are enough for all: they need not wait behind large ones.
-        self.begin(Read::new(message, Part::From(offset), continuation), pages_of_chunk(octets, 0) == 1, parts)
+        self.begin(
+            Read::new(message, Part::From(offset), continuation),
+            pages_of_chunk(octets, 0) == 1,
+            parts,
+        )
     }
 
     /// Reads the summary of a message: see [`crate::Store::read_summary`].
@@ -202,14 +215,22 @@ impl Reads {
     }
 
     /// A chunk has been read.
-    pub(crate) fn body_read(&mut self, id: FrameId, ok: bool, buffer: Box<[u8]>, parts: &mut Parts) {
+    pub(crate) fn body_read(
+        &mut self,
+        id: FrameId,
+        ok: bool,
+        buffer: Box<[u8]>,
+        parts: &mut Parts,
+    ) {
         let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
         let Some(place) = read.place else { unreachable!("a read that has not begun") };
         parts.segments.read_ended(place.page);
         let parse = if read.part == Part::Summary { chunk::parse_head } else { chunk::parse };
         let sound = parse(&buffer, &parts.superblock.key, place.page).filter(|chunk| {
             let header = chunk.header;
-            let is_meant = header.account == read.account && header.guid == place.guid && header.index == place.index;
+            let is_meant = header.account == read.account
+                && header.guid == place.guid
+                && header.index == place.index;
             // Who reads on from where a shorter chunk ends would never come to the end.
             ok && is_meant && header.length == place.length
         });
@@ -240,7 +261,11 @@ impl Reads {
 /// How many octets a message has.
 ///
 /// Errors: `NoSuchMailbox`, `NoSuchMessage`.
-fn octets_of((account, MailboxId(mailbox), Uid(uid)): Message, indexes: &Indexes) -> Result<u32, Refusal> {
-    let mailbox = indexes.of(account.shard()).mailbox(account, mailbox).ok_or(Refusal::NoSuchMailbox)?;
+fn octets_of(
+    (account, MailboxId(mailbox), Uid(uid)): Message,
+    indexes: &Indexes,
+) -> Result<u32, Refusal> {
+    let mailbox =
+        indexes.of(account.shard()).mailbox(account, mailbox).ok_or(Refusal::NoSuchMailbox)?;
     Ok(mailbox.messages().find(uid).ok_or(Refusal::NoSuchMessage)?.octets)
 }

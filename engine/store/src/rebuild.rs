@@ -72,7 +72,9 @@ impl Rebuild {
     /// A lane reads on, in its segment or in the next that none has begun.
     fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
         let geometry = parts.segments.geometry();
-        let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else { unreachable!("a lane above the last one") };
+        let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else {
+            unreachable!("a lane above the last one")
+        };
         *cursor = cursor.filter(|cursor| cursor.at < geometry.segment_pages);
         while cursor.is_none() && self.next < geometry.segments() {
             let segment = SegmentIndex(self.next);
@@ -126,8 +128,10 @@ impl Rebuild {
     /// Puts the messages back that were found and that the index lacks.
     pub(crate) fn bring_back_missing(&mut self, parts: &mut Parts, findings: &mut Findings) {
         let found = core::mem::take(&mut self.found);
-        let mut missing: Vec<_> =
-            found.into_iter().filter(|((account, guid), found)| lacks(parts, *account, *guid, found)).collect();
+        let mut missing: Vec<_> = found
+            .into_iter()
+            .filter(|((account, guid), found)| lacks(parts, *account, *guid, found))
+            .collect();
         missing.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
         let needs = self.segments_needed(parts, missing.len() as u64);
         let mut free = parts.segments.count(|owner| owner == Owner::Free);
@@ -146,7 +150,9 @@ impl Rebuild {
                     *back.of_mut(account.shard()) += 1;
                 }
                 Err(NotBack::NoUid) => left_out += 1,
-                Err(NotBack::Misplaced(page, uid)) => findings.note(page.sector(), Damage::Misplaced(account, uid)),
+                Err(NotBack::Misplaced(page, uid)) => {
+                    findings.note(page.sector(), Damage::Misplaced(account, uid))
+                }
             }
         }
         if left_out > 0 {
@@ -154,7 +160,8 @@ impl Rebuild {
         }
         for shard in self.damaged.iter() {
             let root = parts.superblock.root(shard);
-            let page = root.map_or(Page(0), |root| parts.segments.geometry().first_page(root.segment));
+            let page =
+                root.map_or(Page(0), |root| parts.segments.geometry().first_page(root.segment));
             findings.note(page.sector(), Damage::Rebuilt(*back.of(shard)));
             let accounts = parts.indexes.of_mut(shard).accounts_mut();
             for mailbox in accounts.flat_map(|account| account.mailboxes_mut()) {
@@ -177,11 +184,15 @@ impl Rebuild {
 
 /// Whether all of a message was found, and the index does not have it.
 fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
-    let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else { return false };
+    let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else {
+        return false;
+    };
     let index = parts.indexes.of(account.shard());
     let known = index.mailbox(account, header.mailbox);
     let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages().find(last.uid));
-    found.pages().is_some() && taken.is_none_or(|entry| entry.guid() != guid) && index.placed(guid).is_none()
+    found.pages().is_some()
+        && taken.is_none_or(|entry| entry.guid() != guid)
+        && index.placed(guid).is_none()
 }
 
 /// Why a message does not come back.
@@ -193,7 +204,12 @@ enum NotBack {
 }
 
 /// Puts a message back that the index lacks.
-fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -> Result<(), NotBack> {
+fn bring_back(
+    parts: &mut Parts,
+    account: AccountId,
+    guid: u64,
+    found: &Found,
+) -> Result<(), NotBack> {
     let last = found.last.and_then(|header| Some((header, header.last?)));
     let (Some((header, last)), Some(pages)) = (last, found.pages()) else {
         unreachable!("a message of which a chunk was not found")
@@ -206,8 +222,12 @@ fn bring_back(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) -
         (Some(_), Some(mailbox)) => mailbox.counts().0,
         _ => last.uid,
     };
-    let chunks = || pages.iter().zip(0..).map(|(page, index)| (Page(*page), pages_of_chunk(last.octets, index)));
-    if let Some((page, _)) = chunks().find(|(page, count)| !parts.segments.may_hold_body(*page, *count)) {
+    let chunks = || {
+        pages.iter().zip(0..).map(|(page, index)| (Page(*page), pages_of_chunk(last.octets, index)))
+    };
+    if let Some((page, _)) =
+        chunks().find(|(page, count)| !parts.segments.may_hold_body(*page, *count))
+    {
         return Err(NotBack::Misplaced(page, Uid(uid)));
     }
     let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
@@ -231,7 +251,8 @@ impl Found {
     fn pages(&self) -> Option<Vec<u32>> {
         let header = self.last?;
         let chunks = chunks_of(header.last?.octets);
-        let pages: Vec<u32> = (0..chunks).map_while(|index| self.chunks.get(&index)).map(|page| page.0).collect();
+        let pages: Vec<u32> =
+            (0..chunks).map_while(|index| self.chunks.get(&index)).map(|page| page.0).collect();
         (pages.len() == chunks as usize && header.index + 1 == chunks).then_some(pages)
     }
 }

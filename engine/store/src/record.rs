@@ -37,7 +37,8 @@ const PROGRESS: u8 = 15;
 /// The most pages named in one record `chunks`.
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
 /// The most messages in one record `range`: as many as fill a block.
-pub(crate) const RANGE_ENTRIES: usize = (RECORDS_MAX - FRAME_BYTES - RANGE_FIELDS_BYTES) / ENTRY_BYTES;
+pub(crate) const RANGE_ENTRIES: usize =
+    (RECORDS_MAX - FRAME_BYTES - RANGE_FIELDS_BYTES) / ENTRY_BYTES;
 /// The fields of a record `range` before its messages.
 const RANGE_FIELDS_BYTES: usize = 20;
 /// The most ranges of UIDs in one record `removed`.
@@ -222,7 +223,11 @@ fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
             check: reader.u64()?,
         },
-        CHUNKS => Record::Chunks { guid: reader.u64()?, first: reader.u32()?, pages: Words(reader.rest()) },
+        CHUNKS => Record::Chunks {
+            guid: reader.u64()?,
+            first: reader.u32()?,
+            pages: Words(reader.rest()),
+        },
         RANGE => Record::Range {
             account: AccountId(reader.u64()?),
             mailbox: reader.u32()?,

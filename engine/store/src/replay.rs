@@ -137,7 +137,8 @@ impl<'a> Look<'a> {
     fn find<T: PartialEq>(&self, wanted: impl Fn(Block<'a>) -> Option<T>) -> Option<Fit<T>> {
         let [first, second] = self.copies.map(|copy| copy.and_then(&wanted));
         let lame = first != second;
-        let (block, rival) = if first.is_some() { (first, second.filter(|_| lame)) } else { (second, None) };
+        let (block, rival) =
+            if first.is_some() { (first, second.filter(|_| lame)) } else { (second, None) };
         block.map(|block| Fit { block, rival, lame })
     }
 }
@@ -167,11 +168,25 @@ impl Replay {
     /// What came of it.
     pub(crate) fn into_replayed(self) -> Replayed {
         let Replay { shard, index, journal, heal, damaged, findings, dropped, unknown, .. } = self;
-        Replayed { shard, index, journal, heal: heal || damaged, damaged, findings, dropped, unknown }
+        Replayed {
+            shard,
+            index,
+            journal,
+            heal: heal || damaged,
+            damaged,
+            findings,
+            dropped,
+            unknown,
+        }
     }
 
     /// Goes on with `piece`, the one that was last asked for. Returns the next one to read, `None` at the end.
-    pub(crate) fn step(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Option<Wanted> {
+    pub(crate) fn step(
+        &mut self,
+        piece: Option<&Piece>,
+        key: &Key,
+        geometry: Geometry,
+    ) -> Option<Wanted> {
         loop {
             let done = match self.mode {
                 Mode::Following => self.follow(piece, key, geometry),
@@ -193,7 +208,12 @@ impl Replay {
         }
     }
 
-    fn follow(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
+    fn follow(
+        &mut self,
+        piece: Option<&Piece>,
+        key: &Key,
+        geometry: Geometry,
+    ) -> Result<(), Wanted> {
         if self.journal.place() == geometry.link_place() {
             self.mode = Mode::Link;
             return Ok(());
@@ -201,7 +221,9 @@ impl Replay {
         let (segment, place) = (self.journal.segment(), self.journal.place());
         let look = self.look(piece, key, geometry, segment, place)?;
         let next = look.find(|block| match block {
-            Block::Records { header, hash, records } if self.continues(&header) => Some((header, hash, records)),
+            Block::Records { header, hash, records } if self.continues(&header) => {
+                Some((header, hash, records))
+            }
             _ => None,
         });
         if let Some(Fit { block, rival, lame }) = next {
@@ -218,8 +240,13 @@ impl Replay {
     /// Whether a block is the next one.
     fn continues(&self, header: &Header) -> bool {
         let group_fits = match &self.partial {
-            Some(partial) => header.group_first == partial.first && header.group_blocks == partial.blocks,
-            None => header.group_first == header.sequence && (1..=GROUP_BLOCKS_MAX).contains(&header.group_blocks),
+            Some(partial) => {
+                header.group_first == partial.first && header.group_blocks == partial.blocks
+            }
+            None => {
+                header.group_first == header.sequence
+                    && (1..=GROUP_BLOCKS_MAX).contains(&header.group_blocks)
+            }
         };
         group_fits && self.journal.continues_with(header)
     }
@@ -228,13 +255,19 @@ impl Replay {
     /// what is none, the fence was written later: over a group that failed. Of two fences either
     /// may be the right one, and more of its group follows a fence: so no group is applied that may
     /// be none.
-    fn accept_either(&mut self, block: (Header, u64, &[u8]), rival: Option<(Header, u64, &[u8])>, page: Page) {
+    fn accept_either(
+        &mut self,
+        block: (Header, u64, &[u8]),
+        rival: Option<(Header, u64, &[u8])>,
+        page: Page,
+    ) {
         let is_fence = |one: &(Header, u64, &[u8])| record::begin_life(one.2);
         let (block, rival) = match rival {
             Some(rival) if is_fence(&rival) && !is_fence(&block) => (rival, None),
             rival => (block, rival.filter(is_fence)),
         };
-        let are_fences = |other: &(Header, u64, &[u8])| block.0.group_blocks.min(other.0.group_blocks) > 1;
+        let are_fences =
+            |other: &(Header, u64, &[u8])| block.0.group_blocks.min(other.0.group_blocks) > 1;
         let rival = rival.filter(|other| self.partial.is_none() && are_fences(other));
         self.rival = rival.map(|(header, hash, records)| {
             let before = Rival { journal: self.journal.clone(), partial: None };
@@ -279,7 +312,9 @@ impl Replay {
         for record in record::read(records) {
             let record = match record {
                 Ok(record) => record,
-                Err(Unread::Malformed(kind, bytes)) if self.knows(kind) && self.index.keep(bytes) => {
+                Err(Unread::Malformed(kind, bytes))
+                    if self.knows(kind) && self.index.keep(bytes) =>
+                {
                     let damage = Damage::Record(kind);
                     self.findings.push(Finding { sector: page.sector(), damage });
                     continue;
@@ -295,7 +330,13 @@ impl Replay {
             }
             self.index.apply(&record, &mut |_| {});
             if let Record::Delivered { account, mailbox, entry, check, .. } = record {
-                self.recent.push(Recent { account, mailbox, uid: entry.uid, guid: entry.guid(), check });
+                self.recent.push(Recent {
+                    account,
+                    mailbox,
+                    uid: entry.uid,
+                    guid: entry.guid(),
+                    check,
+                });
             }
         }
         self.index.group_ended();
@@ -308,7 +349,9 @@ impl Replay {
         let sequence = self.journal.sequence();
         let leads_on = |wanted: &dyn Fn(&Header) -> bool| {
             look.find(|block| match block {
-                Block::Link { header, hash, next } if next.0 < geometry.segments() && wanted(&header) => {
+                Block::Link { header, hash, next }
+                    if next.0 < geometry.segments() && wanted(&header) =>
+                {
                     Some((next, hash))
                 }
                 _ => None,
@@ -366,7 +409,9 @@ impl Replay {
         let look = self.look(piece, key, geometry, self.journal.segment(), place)?;
         let missing = self.journal.sequence();
         let later = look.find(|block| match block {
-            Block::Records { header, .. } if header.sequence == header.group_first && header.sequence > missing => {
+            Block::Records { header, .. }
+                if header.sequence == header.group_first && header.sequence > missing =>
+            {
                 Some(header)
             }
             _ => None,
@@ -380,7 +425,8 @@ impl Replay {
 
     /// Goes on behind a block that was durable and is lost.
     fn skip_hole(&mut self, header: &Header, place: u32, geometry: Geometry) {
-        let missing = geometry.place_page(self.journal.segment(), self.journal.place().min(geometry.link_place()));
+        let missing = geometry
+            .place_page(self.journal.segment(), self.journal.place().min(geometry.link_place()));
         self.findings.push(Finding { sector: missing.sector(), damage: Damage::JournalBlock });
         self.damaged = true;
         self.partial = None;
@@ -422,10 +468,14 @@ impl Replay {
         number: usize,
     ) -> Result<(), Wanted> {
         self.mode = Mode::Verifying { number: number + 1 };
-        let entry = self.index.mailbox(recent.account, recent.mailbox).and_then(|one| one.messages().find(recent.uid));
+        let entry = self
+            .index
+            .mailbox(recent.account, recent.mailbox)
+            .and_then(|one| one.messages().find(recent.uid));
         let Some(entry) = entry.filter(|entry| entry.guid() == recent.guid) else { return Ok(()) };
         let last = chunk::chunks_of(entry.octets) - 1;
-        let place = self.index.chunk(entry, last).filter(|(page, pages)| geometry.holds(*page, *pages));
+        let place =
+            self.index.chunk(entry, last).filter(|(page, pages)| geometry.holds(*page, *pages));
         let Some((page, pages)) = place else { return Ok(()) };
         let Some(piece) = piece.filter(|piece| piece.is(page, pages)) else {
             self.mode = Mode::Verifying { number };
@@ -435,7 +485,8 @@ impl Replay {
         let sound = chunk::parse(piece.bytes(), key, page)
             .is_some_and(|chunk| chunk.hash == recent.check && chunk.header.guid == recent.guid);
         if !piece.is_readable() {
-            self.findings.push(Finding { sector: page.sector(), damage: Damage::Body(account, Uid(uid)) });
+            self.findings
+                .push(Finding { sector: page.sector(), damage: Damage::Body(account, Uid(uid)) });
         } else if !sound {
             let mut pages = Vec::new();
             self.index.remove(account, mailbox, &[(uid, uid)], &mut |space| {
@@ -467,9 +518,13 @@ impl Replay {
         let (Some(first), Some(second)) = (piece.page(page), piece.page(page.plus(1))) else {
             unreachable!("a place outside of its piece")
         };
-        let parse =
-            |bytes: Result<&'a [u8], ()>| bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard));
-        Ok(Look { copies: [parse(first), parse(second)], unreadable: first.is_err() && second.is_err() })
+        let parse = |bytes: Result<&'a [u8], ()>| {
+            bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard))
+        };
+        Ok(Look {
+            copies: [parse(first), parse(second)],
+            unreadable: first.is_err() && second.is_err(),
+        })
     }
 
     fn note_lame(&mut self, lame: bool, page: Page) {

@@ -89,13 +89,18 @@ pub(crate) fn apply(parts: &mut Parts, checkpointer: &mut Checkpointer) {
 fn superblock_flushed(parts: &mut Parts) {
     for superseded in parts.commit.take_released() {
         if superseded.is_in_one_version {
-            superseded.segments.into_iter().for_each(|segment| parts.segments.release_journal(segment));
+            superseded
+                .segments
+                .into_iter()
+                .for_each(|segment| parts.segments.release_journal(segment));
         } else {
             // While the version before leads to them, they stay as they are: both slots of this one
             // may be lost.
             let root = root_of(parts, superseded.shard);
             parts.role.root_changed(&mut parts.superblock, superseded.shard, root);
-            parts.commit.release_by_superblock(Superseded { is_in_one_version: true, ..superseded });
+            parts
+                .commit
+                .release_by_superblock(Superseded { is_in_one_version: true, ..superseded });
         }
     }
     for shard in parts.commit.take_started().iter() {

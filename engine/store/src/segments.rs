@@ -57,8 +57,15 @@ impl Segment {
     }
 }
 
-const FREE: Segment =
-    Segment { owner: Owner::Free, live: 0, pinned: 0, given: 0, reading: 0, open: false, damaged: false };
+const FREE: Segment = Segment {
+    owner: Owner::Free,
+    live: 0,
+    pinned: 0,
+    given: 0,
+    reading: 0,
+    open: false,
+    damaged: false,
+};
 
 /// The disk's space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +94,8 @@ impl Room {
 
     /// Whether a body of `octets` is likely to find space.
     pub fn holds(self, octets: u64) -> bool {
-        octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64) < u64::from(self.pages)
+        octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64)
+            < u64::from(self.pages)
     }
 }
 
@@ -229,9 +237,14 @@ impl Segments {
         if !self.may_take(want) {
             return None;
         }
-        let Some(index) = self.free.pop() else { unreachable!("a segment that may be taken and is not free") };
+        let Some(index) = self.free.pop() else {
+            unreachable!("a segment that may be taken and is not free")
+        };
         let segment = self.get_mut(index);
-        assert!(segment.owner == Owner::Free && segment.live == 0, "a segment that is free and taken");
+        assert!(
+            segment.owner == Owner::Free && segment.live == 0,
+            "a segment that is free and taken"
+        );
         *segment = Segment { owner, open: matches!(owner, Owner::Body(_)), ..FREE };
         Some(index)
     }
@@ -409,15 +422,20 @@ impl Segments {
     /// The closed body segment with the fewest living pages, of those in which at least `dead_min` have died. So what was
     /// moved together is left alone until enough of it dies.
     pub(crate) fn emptiest(&mut self, dead_min: u32) -> Option<(SegmentIndex, ShardId)> {
-        let candidates = self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {
-            Owner::Body(shard)
-                if !segment.open && !segment.damaged && segment.pinned == 0 && segment.dead() >= dead_min =>
-            {
-                Some((segment.live, SegmentIndex(index), shard))
-            }
-            _ => None,
-        });
-        let found = candidates.min_by_key(|(live, ..)| *live).map(|(_, index, shard)| (index, shard));
+        let candidates =
+            self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {
+                Owner::Body(shard)
+                    if !segment.open
+                        && !segment.damaged
+                        && segment.pinned == 0
+                        && segment.dead() >= dead_min =>
+                {
+                    Some((segment.live, SegmentIndex(index), shard))
+                }
+                _ => None,
+            });
+        let found =
+            candidates.min_by_key(|(live, ..)| *live).map(|(_, index, shard)| (index, shard));
         if found.is_none() {
             (self.died_pages, self.found_none_of) = (0, dead_min);
         }
@@ -440,7 +458,9 @@ impl Segments {
 
     /// Changes the segment of a page that is known to lie in one.
     fn within(&mut self, page: Page, change: impl FnOnce(&mut Segment)) {
-        let Some(index) = self.geometry.segment_of(page) else { unreachable!("a page in no segment") };
+        let Some(index) = self.geometry.segment_of(page) else {
+            unreachable!("a page in no segment")
+        };
         self.change(index, change);
     }
 
@@ -448,7 +468,8 @@ impl Segments {
     fn change(&mut self, index: SegmentIndex, change: impl FnOnce(&mut Segment)) {
         let segment = self.get_mut(index);
         change(segment);
-        let empty = segment.live == 0 && segment.pinned == 0 && segment.reading == 0 && !segment.open;
+        let empty =
+            segment.live == 0 && segment.pinned == 0 && segment.reading == 0 && !segment.open;
         if empty && matches!(segment.owner, Owner::Body(_)) {
             *segment = FREE;
             self.free.push(index);

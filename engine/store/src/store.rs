@@ -64,7 +64,8 @@ impl Store {
 
     /// The same for one of several `cores`, which is to share out what it opens: see [`Store::share_out`].
     pub fn keeper(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
-        let mut store = Store::unopened(limits, Some(disk), seed, Role::Keeper(Keeper::new(cores)), cores);
+        let mut store =
+            Store::unopened(limits, Some(disk), seed, Role::Keeper(Keeper::new(cores)), cores);
         match (disk.durable, store.parts.segments.geometry().checked()) {
             (false, _) => store.condition.has_opened(State::Refused(Reason::NotDurable)),
             (_, None) => store.condition.has_opened(State::Refused(Reason::TooSmall)),
@@ -76,7 +77,8 @@ impl Store {
     /// The same for a disk that is only looked at.
     pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
         let role = Role::Keeper(Keeper::new(1));
-        let mut store = Store::unopened(limits, Some(Disk { sectors, durable: true }), [0; 32], role, 1);
+        let mut store =
+            Store::unopened(limits, Some(Disk { sectors, durable: true }), [0; 32], role, 1);
         match store.parts.segments.geometry().checked() {
             None => store.condition.has_opened(State::Refused(Reason::TooSmall)),
             _ => store.begin_opening(sectors, true),
@@ -85,12 +87,19 @@ impl Store {
     }
 
     /// `cores`: for how many it passes on requests, itself included.
-    pub(crate) fn unopened(limits: Limits, disk: Option<Disk>, seed: [u8; 32], role: Role, cores: u8) -> Store {
+    pub(crate) fn unopened(
+        limits: Limits,
+        disk: Option<Disk>,
+        seed: [u8; 32],
+        role: Role,
+        cores: u8,
+    ) -> Store {
         let mut random = Random::new(seed);
         let none = Geometry { pages: PAGES_MIN - 1, segment_pages: 16 };
         let geometry = disk.and_then(|disk| Geometry::for_disk(disk.sectors)).unwrap_or(none);
         let pages = limits.deliveries + limits.reads + 16;
-        let runs = limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);
+        let runs =
+            limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);
         let requests = pages + runs + SHARDS * (GROUP_BLOCKS_MAX as usize + 2) + 128;
         let (id, key) = (random.bytes(), Key::new(random.bytes()));
         Store {
@@ -99,7 +108,14 @@ impl Store {
                 backing: DiskQueue::new(requests * usize::from(cores)),
                 pool: Pool::new(pages, limits.buffer_bytes),
                 role,
-                superblock: Superblock { format: Format::Four, sequence: 0, id, key, geometry, roots: [None; SHARDS] },
+                superblock: Superblock {
+                    format: Format::Four,
+                    sequence: 0,
+                    id,
+                    key,
+                    geometry,
+                    roots: [None; SHARDS],
+                },
                 segments: Segments::new(geometry),
                 indexes: Indexes::new(limits.resident_bytes),
                 journals: Journals::new(),
@@ -277,9 +293,13 @@ impl Store {
             }
             Purpose::Piece { lane, page } => {
                 let result = if ok { Ok(buffer) } else { Err(buffer) };
-                self.open(|opening, parts, findings| opening.piece_read((lane, page), result, parts, findings));
+                self.open(|opening, parts, findings| {
+                    opening.piece_read((lane, page), result, parts, findings)
+                });
             }
-            Purpose::Proof => self.open(|opening, parts, findings| opening.proof_read(ok, parts, findings)),
+            Purpose::Proof => {
+                self.open(|opening, parts, findings| opening.proof_read(ok, parts, findings))
+            }
             Purpose::Format => self.open(|opening, parts, _| opening.slot_written(ok, parts)),
             Purpose::Errand { core, token } => {
                 self.parts.role.errand_done(core, DiskCompletion { token, buffer, ..completion });
@@ -391,11 +411,19 @@ impl Store {
                     self.deliveries.recipient_flushed(delivery, &mut self.parts);
                     self.serve_waiting();
                 }
-                Pending::Account(continuation, id) => wakes.wake(continuation, Outcome::AccountCreated(id)),
+                Pending::Account(continuation, id) => {
+                    wakes.wake(continuation, Outcome::AccountCreated(id))
+                }
                 Pending::Change(continuation) => wakes.wake(continuation, Outcome::Changed),
-                Pending::Mailbox(continuation, id) => wakes.wake(continuation, Outcome::MailboxCreated(id)),
-                Pending::Filed(continuation, filed) => wakes.wake(continuation, Outcome::Filed(filed)),
-                Pending::Move(number) => self.cleaner.move_applied(number, &mut self.parts.segments),
+                Pending::Mailbox(continuation, id) => {
+                    wakes.wake(continuation, Outcome::MailboxCreated(id))
+                }
+                Pending::Filed(continuation, filed) => {
+                    wakes.wake(continuation, Outcome::Filed(filed))
+                }
+                Pending::Move(number) => {
+                    self.cleaner.move_applied(number, &mut self.parts.segments)
+                }
                 Pending::Drop(page, pages) => self.parts.segments.unpin(page, pages),
             }
         }
@@ -412,7 +440,9 @@ impl Store {
         let mut pending = self.parts.commit.take_pending();
         self.parts.journals.give_up(&mut pending);
         let Parts { journals, wakes, .. } = &mut self.parts;
-        journals.give_up_orders().for_each(|continuation| wakes.refuse(continuation, Refusal::ReadOnly));
+        journals
+            .give_up_orders()
+            .for_each(|continuation| wakes.refuse(continuation, Refusal::ReadOnly));
         for one in pending {
             if let Pending::Account(_, id) = one {
                 self.parts.indexes.forget_addresses(id);

@@ -76,13 +76,17 @@ pub(crate) enum Slot {
 impl Superblock {
     /// A shard's journal begins there from the next version on.
     pub(crate) fn set_root(&mut self, shard: ShardId, root: Root) {
-        let Some(place) = self.roots.get_mut(shard.index()) else { unreachable!("a shard above the last one") };
+        let Some(place) = self.roots.get_mut(shard.index()) else {
+            unreachable!("a shard above the last one")
+        };
         *place = Some(root);
     }
 
     /// Where a shard's journal begins.
     pub(crate) fn root(&self, shard: ShardId) -> Option<Root> {
-        let Some(root) = self.roots.get(shard.index()) else { unreachable!("a shard above the last one") };
+        let Some(root) = self.roots.get(shard.index()) else {
+            unreachable!("a shard above the last one")
+        };
         *root
     }
 
@@ -181,8 +185,13 @@ fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>
     if segment == NO_SEGMENT {
         return Some(None);
     }
-    let root =
-        Root { segment: SegmentIndex(segment), place, started, sequence: reader.count()?, previous: reader.u64()? };
+    let root = Root {
+        segment: SegmentIndex(segment),
+        place,
+        started,
+        sequence: reader.count()?,
+        previous: reader.u64()?,
+    };
     let is_inside = segment < geometry.segments() && u32::from(place) < geometry.link_place();
     is_inside.then_some(Some(root))
 }

@@ -184,7 +184,10 @@ impl MarkChange {
 
     /// Those are taken away, these are set.
     pub const fn of(clear: Flags, set: Flags) -> MarkChange {
-        MarkChange { clear: Marks { flags: clear, keywords: 0 }, set: Marks { flags: set, keywords: 0 } }
+        MarkChange {
+            clear: Marks { flags: clear, keywords: 0 },
+            set: Marks { flags: set, keywords: 0 },
+        }
     }
 
     /// What marks become.

@@ -31,7 +31,13 @@ pub(crate) fn needs_fence(parts: &Parts, shard: ShardId) -> bool {
 
 /// Writes records for which there is space as a group of `blocks` blocks, behind a fence if one is
 /// needed.
-pub(crate) fn write_blocks(parts: &mut Parts, shard: ShardId, fence: bool, blocks: u32, records: &[u8]) {
+pub(crate) fn write_blocks(
+    parts: &mut Parts,
+    shard: ShardId,
+    fence: bool,
+    blocks: u32,
+    records: &[u8],
+) {
     let first = parts.journals.of(shard).map_or(1, Journal::sequence);
     let group = (first, blocks + u32::from(fence));
     if fence {
@@ -61,7 +67,13 @@ fn write_block(parts: &mut Parts, shard: ShardId, group: (u64, u32), records: &[
         // Sectors of a torn block of an earlier life must not find their missing ones here.
         pair.fill(0);
     }
-    journal.block_follows(block::emit_records(&mut pair, &parts.superblock.key, page, header, records));
+    journal.block_follows(block::emit_records(
+        &mut pair,
+        &parts.superblock.key,
+        page,
+        header,
+        records,
+    ));
     let number = parts.commit.count_block(shard);
     parts.backing.write(page, pair, Purpose::Block { number });
 }
@@ -71,7 +83,8 @@ pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
     let geometry = parts.segments.geometry();
     let full = match parts.journals.of(shard) {
         Some(journal) => {
-            let is_early = parts.segments.free() > 2 * parts.segments.reserve() && buggify!(JournalSegmentEarly);
+            let is_early = parts.segments.free() > 2 * parts.segments.reserve()
+                && buggify!(JournalSegmentEarly);
             journal.is_full(geometry) || is_early
         }
         None => true,
@@ -79,7 +92,9 @@ pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
     if !full {
         return true;
     }
-    let Some(segment) = parts.segments.take(Owner::Journal(shard), Want::Journal) else { return false };
+    let Some(segment) = parts.segments.take(Owner::Journal(shard), Want::Journal) else {
+        return false;
+    };
     match parts.journals.of_mut(shard) {
         Some(journal) => {
             journal.writes();
@@ -93,7 +108,13 @@ pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
             parts.backing.write(page, pair, Purpose::Fixed { group });
         }
         None => {
-            let root = Root { segment, place: 0, started: false, sequence: 1, previous: parts.random.number() };
+            let root = Root {
+                segment,
+                place: 0,
+                started: false,
+                sequence: 1,
+                previous: parts.random.number(),
+            };
             parts.journals.begin(shard, Journal::at(root)).writes();
             parts.commit.starts(shard);
             parts.role.root_changed(&mut parts.superblock, shard, root);

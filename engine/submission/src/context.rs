@@ -93,7 +93,11 @@ impl JobHost<'_, '_> {
         }
     }
 
-    pub(super) fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal> {
+    pub(super) fn forget_arrival(
+        &mut self,
+        account: AccountId,
+        origin: Origin,
+    ) -> Result<(), Refusal> {
         self.cx.store.forget_arrival(account, origin, self.continuation)
     }
 }

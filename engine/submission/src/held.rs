@@ -106,7 +106,13 @@ impl Submission {
     }
 
     /// A letter leaves so long after `now`.
-    pub fn hold(&mut self, place: Place, answers: Option<(MailboxId, Uid)>, now: Instant, after: Micros) {
+    pub fn hold(
+        &mut self,
+        place: Place,
+        answers: Option<(MailboxId, Uid)>,
+        now: Instant,
+        after: Micros,
+    ) {
         if self.places.contains_key(&place) {
             return;
         }
@@ -210,7 +216,8 @@ impl Submission {
             // Some were taken back meanwhile.
             let Some(held) = self.letters.get_mut(frame) else { continue };
             let (account, uid) = held.place;
-            held.stage = Stage::Leaving(Box::new(SubmissionJob::new(account, uid, held.answers)), None);
+            held.stage =
+                Stage::Leaving(Box::new(SubmissionJob::new(account, uid, held.answers)), None);
             self.carried += 1;
             return Some(frame);
         }
@@ -233,7 +240,9 @@ impl Submission {
         now: Instant,
         job: (Box<SubmissionJob>, Option<LetterId>),
     ) {
-        let Some(held) = self.letters.get_mut(frame) else { unreachable!("a message that leaves has a frame") };
+        let Some(held) = self.letters.get_mut(frame) else {
+            unreachable!("a message that leaves has a frame")
+        };
         match progress {
             SubmissionProgress::Woken | SubmissionProgress::Turn => {
                 held.stage = Stage::Leaving(job.0, job.1);

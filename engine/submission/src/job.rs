@@ -31,8 +31,8 @@ use alloc::vec::Vec;
 use accounts::entries::Posting;
 use message::header::{Address, Header};
 use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo,
-    Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
+    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId,
+    MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
 };
 
 use super::context::JobHost;
@@ -115,7 +115,11 @@ pub(super) enum SubmissionProgress {
 
 impl SubmissionJob {
     /// A job for a draft of the account. `answers`: the message that it answers, if that is known.
-    pub(super) fn new(account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>) -> SubmissionJob {
+    pub(super) fn new(
+        account: AccountId,
+        uid: Uid,
+        answers: Option<(MailboxId, Uid)>,
+    ) -> SubmissionJob {
         SubmissionJob {
             account,
             uid,
@@ -146,12 +150,15 @@ impl SubmissionJob {
                 Stage::Brought => self.bring(host),
                 Stage::Handed => self.hand(host),
                 Stage::Delivered => unreachable!("a delivery is awaited that is over"),
-                Stage::Left => self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), host),
+                Stage::Left => {
+                    self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), host)
+                }
                 Stage::Answered => self.mark_answered(host),
                 Stage::Forgotten => self.forget(host),
                 Stage::Filed => {
                     let (continuation, uids) = (host.continuation, [UidRange::one(self.uid)]);
-                    let asked = host.store_mut().file(self.account, DRAFTS, &uids, SENT, continuation);
+                    let asked =
+                        host.store_mut().file(self.account, DRAFTS, &uids, SENT, continuation);
                     asked.map(|()| self.is_waiting = true)
                 }
             };
@@ -166,7 +173,11 @@ impl SubmissionJob {
 
     /// What it has asked for has come, or is done. Then it goes on. It asks for one thing at a
     /// time, and gives a delivery up only when the store has refused it. So nothing else comes.
-    pub(super) fn woken(&mut self, outcome: Outcome, host: &mut JobHost<'_, '_>) -> SubmissionProgress {
+    pub(super) fn woken(
+        &mut self,
+        outcome: Outcome,
+        host: &mut JobHost<'_, '_>,
+    ) -> SubmissionProgress {
         assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
         match (outcome, self.stage) {
@@ -194,7 +205,10 @@ impl SubmissionJob {
                 host.abort();
                 self.came();
             }
-            (Stage::Brought | Stage::Handed | Stage::Delivered, Refusal::OverQuota | Refusal::LargerThanQuota) => {
+            (
+                Stage::Brought | Stage::Handed | Stage::Delivered,
+                Refusal::OverQuota | Refusal::LargerThanQuota,
+            ) => {
                 host.abort();
                 (self.stage, self.is_to_wait) = (Stage::Brought, true);
             }
@@ -224,7 +238,13 @@ impl SubmissionJob {
             self.beginning = Beginning::from(info.head);
         }
         let continuation = host.continuation;
-        host.store_mut().read(self.account, DRAFTS, self.uid, self.beginning.next(), continuation)?;
+        host.store_mut().read(
+            self.account,
+            DRAFTS,
+            self.uid,
+            self.beginning.next(),
+            continuation,
+        )?;
         self.is_waiting = true;
         Ok(())
     }
@@ -301,11 +321,16 @@ impl SubmissionJob {
         let origin = |guid| Some(Origin::of(self.account, Guid(guid)));
         let Some(entry) = self.next.checked_sub(self.recipients.len()) else {
             let Some((account, address)) = self.recipients.get(self.next) else { return Ok(None) };
-            let waiting = Origin::of(self.account, Guid(guid ^ (WAITS | self.next as u128) << GUID_BITS));
+            let waiting =
+                Origin::of(self.account, Guid(guid ^ (WAITS | self.next as u128) << GUID_BITS));
             if !self.is_to_wait && !host.store().has_arrived(self.account, waiting) {
-                return Ok(Some((Recipient { once: origin(guid), ..Recipient::inbox(*account) }, Vec::new())));
+                return Ok(Some((
+                    Recipient { once: origin(guid), ..Recipient::inbox(*account) },
+                    Vec::new(),
+                )));
             }
-            let Posting { head, entries } = host.posting(self.account, core::slice::from_ref(address));
+            let Posting { head, entries } =
+                host.posting(self.account, core::slice::from_ref(address));
             let entry = entries.first().ok_or(Refusal::NoSuchMessage)?;
             return Ok(Some((Recipient { once: Some(waiting), ..*entry }, head)));
         };
@@ -328,7 +353,8 @@ impl SubmissionJob {
             return self.read_on(host);
         }
         let head = Head::of(info.head as usize).unwrap_or(Head::NONE);
-        host.commit(Closing { head, ..host.cx.turn.wall.into() }).map_err(Refusal::of_begun_delivery)?;
+        host.commit(Closing { head, ..host.cx.turn.wall.into() })
+            .map_err(Refusal::of_begun_delivery)?;
         (self.stage, self.is_waiting) = (Stage::Delivered, true);
         Ok(())
     }

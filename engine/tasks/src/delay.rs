@@ -28,7 +28,8 @@ const BUCKETS_PER_LEVEL: usize = 1 << LEVEL_BITS;
 const LEVELS: usize = 10;
 const DUE: u16 = (LEVELS * BUCKETS_PER_LEVEL) as u16;
 
-const _: () = assert!(u64::MAX / TICK.0 < 1 << (LEVEL_BITS * LEVELS as u32), "the levels cover all of time");
+const _: () =
+    assert!(u64::MAX / TICK.0 < 1 << (LEVEL_BITS * LEVELS as u32), "the levels cover all of time");
 
 /// The tick of a deadline that was cancelled. No instant is that late.
 const NEVER: u64 = u64::MAX;
@@ -76,7 +77,9 @@ impl DelayQueue {
     pub fn set(&mut self, frame: FrameId, deadline: Instant) {
         let tick = deadline.0.div_ceil(TICK.0);
         match self.deadlines.get_mut(frame.index()) {
-            Some(Some(known)) if known.stands_at <= tick => (known.generation, known.tick) = (frame.generation(), tick),
+            Some(Some(known)) if known.stands_at <= tick => {
+                (known.generation, known.tick) = (frame.generation(), tick)
+            }
             _ => self.set_anew(frame, tick),
         }
     }
@@ -130,7 +133,9 @@ impl DelayQueue {
 
     /// Moves `current` on to `target`, and what becomes due on the way to the due bucket.
     fn advance(&mut self, target: u64) {
-        while let Some((bucket, start)) = self.earliest_bucket().filter(|(_, start)| *start <= target) {
+        while let Some((bucket, start)) =
+            self.earliest_bucket().filter(|(_, start)| *start <= target)
+        {
             self.current = start;
             self.spread(bucket);
         }
@@ -166,7 +171,8 @@ impl DelayQueue {
 
     /// The bucket that becomes due first, and the first tick that it may hold.
     fn earliest_bucket(&self) -> Option<(u16, u64)> {
-        let (level, occupied) = self.occupied.iter().enumerate().find(|(_, occupied)| **occupied != 0)?;
+        let (level, occupied) =
+            self.occupied.iter().enumerate().find(|(_, occupied)| **occupied != 0)?;
         let slot = u64::from(occupied.trailing_zeros());
         let shift = LEVEL_BITS * level as u32;
         let above = self.current >> shift >> LEVEL_BITS << LEVEL_BITS;

@@ -90,7 +90,11 @@ impl<T> FrameTable<T> {
     /// The frame that `id` names, if it still lives.
     pub fn get(&self, id: FrameId) -> Option<&T> {
         match self.slots.get(id.index()) {
-            Some(Slot { generation, state: SlotState::Taken(frame) }) if *generation == id.generation => Some(frame),
+            Some(Slot { generation, state: SlotState::Taken(frame) })
+                if *generation == id.generation =>
+            {
+                Some(frame)
+            }
             _ => None,
         }
     }
@@ -98,7 +102,11 @@ impl<T> FrameTable<T> {
     /// The frame that `id` names, if it still lives.
     pub fn get_mut(&mut self, id: FrameId) -> Option<&mut T> {
         match self.slots.get_mut(id.index()) {
-            Some(Slot { generation, state: SlotState::Taken(frame) }) if *generation == id.generation => Some(frame),
+            Some(Slot { generation, state: SlotState::Taken(frame) })
+                if *generation == id.generation =>
+            {
+                Some(frame)
+            }
             _ => None,
         }
     }
@@ -108,7 +116,8 @@ impl<T> FrameTable<T> {
         self.get(id)?;
         let slot = self.slots.get_mut(id.index())?;
         slot.generation = slot.generation.wrapping_add(1);
-        let state = core::mem::replace(&mut slot.state, SlotState::Free { next_free: self.first_free });
+        let state =
+            core::mem::replace(&mut slot.state, SlotState::Free { next_free: self.first_free });
         self.first_free = Some(id.index);
         self.taken -= 1;
         match state {
@@ -130,7 +139,9 @@ impl<T> FrameTable<T> {
     /// All frames, in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (FrameId, &T)> {
         self.slots.iter().zip(0u32..).filter_map(|(slot, index)| match &slot.state {
-            SlotState::Taken(frame) => Some((FrameId { index, generation: slot.generation }, frame)),
+            SlotState::Taken(frame) => {
+                Some((FrameId { index, generation: slot.generation }, frame))
+            }
             SlotState::Free { .. } => None,
         })
     }

@@ -26,14 +26,21 @@ impl ResumeQueue {
 
     /// A queue for the frames of a table of `capacity` slots.
     pub fn with_capacity(capacity: usize) -> ResumeQueue {
-        ResumeQueue { ring: VecDeque::with_capacity(capacity), resumed: vec![None; capacity], left_this_turn: 0 }
+        ResumeQueue {
+            ring: VecDeque::with_capacity(capacity),
+            resumed: vec![None; capacity],
+            left_this_turn: 0,
+        }
     }
 
     /// Makes `frame` ready; does nothing when it is ready already.
     pub fn resume(&mut self, frame: FrameId) {
         let Some(resumed) = self.resumed.get_mut(frame.index()) else { return };
         if resumed.is_none() {
-            assert!(self.ring.len() < self.ring.capacity(), "each slot is in the ring at most once");
+            assert!(
+                self.ring.len() < self.ring.capacity(),
+                "each slot is in the ring at most once"
+            );
             self.ring.push_back(frame.index() as u32);
         }
         *resumed = Some(frame);

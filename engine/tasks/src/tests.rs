@@ -7,7 +7,9 @@ use chance::Dice;
 use machine::{Instant, Micros};
 
 use crate::points;
-use crate::{Budget, Countdown, DelayQueue, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue};
+use crate::{
+    Budget, Countdown, DelayQueue, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue,
+};
 
 extern crate std;
 
@@ -232,7 +234,9 @@ fn the_delay_queue_agrees_with_a_sorted_map() {
                 }
             }
             match (queue.next_deadline(), model.values().min()) {
-                (Some(next), Some(earliest)) => assert!(next.0 <= earliest.0.next_multiple_of(1_000), "seed {seed}"),
+                (Some(next), Some(earliest)) => {
+                    assert!(next.0 <= earliest.0.next_multiple_of(1_000), "seed {seed}")
+                }
                 (None, Some(earliest)) => panic!("seed {seed}: {earliest} is forgotten"),
                 // Looked for once more, for a deadline that was cancelled.
                 (_, None) => {}
@@ -262,6 +266,9 @@ fn a_point_is_found_in_its_own_subsystem_alone() {
     for point in [Early::First, Early::Second] {
         assert_eq!((Early::of(point.entry()), Late::of(point.entry())), (Some(point), None));
     }
-    assert_eq!((Early::of(Late::Only.entry()), Late::of(Late::Only.entry())), (None, Some(Late::Only)));
+    assert_eq!(
+        (Early::of(Late::Only.entry()), Late::of(Late::Only.entry())),
+        (None, Some(Late::Only))
+    );
     assert_eq!(Late::of(Entry::new(4, 1)), None, "there is no such point");
 }

@@ -54,8 +54,12 @@ impl fmt::Display for NotAuthorities {
         match self {
             NotAuthorities::BadPem => out.write_str("the file is not in PEM form"),
             NotAuthorities::None => out.write_str("there is no certificate in the file"),
-            NotAuthorities::BadCertificate => out.write_str("a certificate of the file cannot be read"),
-            NotAuthorities::TooMany => write!(out, "there are more than {AUTHORITIES_MAX} certificates"),
+            NotAuthorities::BadCertificate => {
+                out.write_str("a certificate of the file cannot be read")
+            }
+            NotAuthorities::TooMany => {
+                write!(out, "there are more than {AUTHORITIES_MAX} certificates")
+            }
         }
     }
 }
@@ -64,7 +68,9 @@ impl Authorities {
     /// Those of the web, and those whose certificates stand in these texts, in PEM.
     ///
     /// Errors: one of the texts names none.
-    pub fn with<'t>(texts: impl IntoIterator<Item = &'t [u8]>) -> Result<Authorities, NotAuthorities> {
+    pub fn with<'t>(
+        texts: impl IntoIterator<Item = &'t [u8]>,
+    ) -> Result<Authorities, NotAuthorities> {
         let mut roots = RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() };
         let mut named = Vec::new();
         for text in texts {
@@ -92,7 +98,8 @@ impl Authorities {
         let Ok(own) = ParsedCertificate::try_from(own) else { return false };
         let now = rustls_pki_types::UnixTime::since_unix_epoch(Duration::from_micros(now.0));
         let algorithms = ring::default_provider().signature_verification_algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&own, &self.roots, others, now, algorithms).is_ok()
+        verify_server_cert_signed_by_trust_anchor(&own, &self.roots, others, now, algorithms)
+            .is_ok()
     }
 }
 
@@ -106,7 +113,12 @@ impl Default for Authorities {
 
 impl fmt::Debug for Authorities {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Authorities({} of the web, {} named)", TLS_SERVER_ROOTS.len(), self.named.len())
+        write!(
+            out,
+            "Authorities({} of the web, {} named)",
+            TLS_SERVER_ROOTS.len(),
+            self.named.len()
+        )
     }
 }
 
@@ -118,7 +130,11 @@ impl Judge for Vouched {
     fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let Vouched(Authorities { roots, named }) = self;
         let is_named = named.contains(evidence.own);
-        let own = if is_named { ParsedCertificate::try_from(evidence.own)? } else { evidence.vouched_for_by(roots)? };
+        let own = if is_named {
+            ParsedCertificate::try_from(evidence.own)?
+        } else {
+            evidence.vouched_for_by(roots)?
+        };
         verify_server_name(&own, evidence.called)
     }
 }

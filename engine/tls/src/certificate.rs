@@ -112,9 +112,11 @@ impl Certificate {
         if chain.iter().map(|one| one.len()).sum::<usize>() > CHAIN_BYTES_MAX {
             return Err(CertificateError::ChainTooLong);
         }
-        let parsed = x509_cert::Certificate::from_der(first).map_err(|_| CertificateError::BadCertificate)?;
+        let parsed = x509_cert::Certificate::from_der(first)
+            .map_err(|_| CertificateError::BadCertificate)?;
         let validity = parsed.tbs_certificate().validity();
-        let (valid_from, valid_until) = (time_of(&validity.not_before), time_of(&validity.not_after));
+        let (valid_from, valid_until) =
+            (time_of(&validity.not_before), time_of(&validity.not_after));
         let names = names_of(&parsed);
         if is_slow(&parsed) {
             return Err(CertificateError::SlowKey);
@@ -138,7 +140,11 @@ impl Certificate {
         if now > self.valid_until {
             return Err(CertificateError::Expired(self.valid_until));
         }
-        if now < self.valid_from { Err(CertificateError::NotYetValid(self.valid_from)) } else { Ok(()) }
+        if now < self.valid_from {
+            Err(CertificateError::NotYetValid(self.valid_from))
+        } else {
+            Ok(())
+        }
     }
 
     /// From when on it is valid.
@@ -175,7 +181,10 @@ impl Certificate {
     pub fn fingerprint(&self) -> Fingerprint {
         let own = self.key.cert.first().map(|own| own.as_ref()).unwrap_or_default();
         let mut bytes = [0; SHA256_OUTPUT_LEN];
-        bytes.iter_mut().zip(digest(&SHA256, own).as_ref()).for_each(|(place, byte)| *place = *byte);
+        bytes
+            .iter_mut()
+            .zip(digest(&SHA256, own).as_ref())
+            .for_each(|(place, byte)| *place = *byte);
         Fingerprint(bytes)
     }
 
@@ -218,7 +227,8 @@ impl fmt::Display for Day {
 
 fn is_slow(certificate: &x509_cert::Certificate) -> bool {
     let key = certificate.tbs_certificate().subject_public_key_info();
-    key.algorithm.oid == RSA && key.subject_public_key.raw_bytes().len() > RSA_BITS_MAX / 8 + RSA_AROUND_BYTES_MAX
+    key.algorithm.oid == RSA
+        && key.subject_public_key.raw_bytes().len() > RSA_BITS_MAX / 8 + RSA_AROUND_BYTES_MAX
 }
 
 fn time_of(time: &x509_cert::time::Time) -> UnixTime {

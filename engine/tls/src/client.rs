@@ -15,8 +15,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, UnbufferedClientConnection, verify_server_cert_signed_by_trust_anchor};
-use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::{
+    Resumption, UnbufferedClientConnection, verify_server_cert_signed_by_trust_anchor,
+};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::server::ParsedCertificate;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
@@ -56,15 +60,23 @@ impl ClientSettings {
     /// The server has to be the one of the name by which it is called, which may be an address. `clock`: set to the time of day.
     ///
     /// Errors: the library has refused.
-    pub fn for_vouched(authorities: Authorities, clock: &Clock) -> Result<ClientSettings, SettingsError> {
+    pub fn for_vouched(
+        authorities: Authorities,
+        clock: &Clock,
+    ) -> Result<ClientSettings, SettingsError> {
         ClientSettings::new(clock, Arc::new(Proven::by(Vouched(authorities))))
     }
 
-    fn new(clock: &Clock, verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientSettings, SettingsError> {
+    fn new(
+        clock: &Clock,
+        verifier: Arc<dyn ServerCertVerifier>,
+    ) -> Result<ClientSettings, SettingsError> {
         let mut provider = ring::default_provider();
         provider.kx_groups.insert(0, X25519_MLKEM768);
-        let builder = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
-        let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
+        let builder =
+            ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
+        let builder =
+            builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = builder.with_no_client_auth();
         config.resumption = Resumption::disabled();
@@ -151,9 +163,18 @@ impl Evidence<'_> {
     /// The server's own certificate, if it is valid today and leads to one of these.
     ///
     /// Errors: it does not.
-    pub(crate) fn vouched_for_by(&self, roots: &RootCertStore) -> Result<ParsedCertificate<'_>, Error> {
+    pub(crate) fn vouched_for_by(
+        &self,
+        roots: &RootCertStore,
+    ) -> Result<ParsedCertificate<'_>, Error> {
         let own = ParsedCertificate::try_from(self.own)?;
-        verify_server_cert_signed_by_trust_anchor(&own, roots, self.others, self.now, self.algorithms.all)?;
+        verify_server_cert_signed_by_trust_anchor(
+            &own,
+            roots,
+            self.others,
+            self.now,
+            self.algorithms.all,
+        )?;
         Ok(own)
     }
 }

@@ -120,7 +120,9 @@ impl Connection {
     ///
     /// Errors: the library has refused the settings.
     pub fn connect(settings: &ClientSettings, host: Option<&str>) -> Result<Connection, Failure> {
-        Ok(Connection { expect: Expect::Handshake(Box::new(Handshake::of_client(settings, host)?)) })
+        Ok(Connection {
+            expect: Expect::Handshake(Box::new(Handshake::of_client(settings, host)?)),
+        })
     }
 
     /// Looks at the first record of what has arrived and was not done with; opens it where it lies.
@@ -145,7 +147,9 @@ impl Connection {
 
     /// Goes one step in the handshake: one record, and at most one operation with the private key. `bytes` and `out` are as for [`Connection::receive`].
     pub fn work(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
-        let Expect::Handshake(handshake) = &mut self.expect else { return Progress::nothing(Event::Nothing) };
+        let Expect::Handshake(handshake) = &mut self.expect else {
+            return Progress::nothing(Event::Nothing);
+        };
         let progress = match handshake.step(bytes, out) {
             Stepped::On(progress) => progress,
             Stepped::Done { done, written } => Progress { done, written, event: self.establish() },
@@ -157,7 +161,9 @@ impl Connection {
     }
 
     fn establish(&mut self) -> Event {
-        let Expect::Handshake(handshake) = replace(&mut self.expect, Expect::Nothing) else { return Event::Nothing };
+        let Expect::Handshake(handshake) = replace(&mut self.expect, Expect::Nothing) else {
+            return Event::Nothing;
+        };
         match handshake.into_traffic() {
             Ok((traffic, agreed)) => {
                 self.expect = Expect::Traffic(traffic);

@@ -114,7 +114,8 @@ impl Named {
     /// Whether an authority that is published, and shown, vouches for it today and by its name or its domain's.
     fn is_vouched_for(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
-        let is_published = |shown: &&CertificateDer<'_>| self.of(Usage::Authority).any(|one| one.is_of(shown));
+        let is_published =
+            |shown: &&CertificateDer<'_>| self.of(Usage::Authority).any(|one| one.is_of(shown));
         for certificate in evidence.others.iter().filter(is_published) {
             authorities.add(certificate.clone())?;
         }
@@ -131,6 +132,7 @@ impl Judge for Named {
         if self.of(Usage::Own).any(|published| published.is_of(evidence.own)) {
             return Ok(());
         }
-        self.is_vouched_for(evidence).map_err(|_| CertificateError::ApplicationVerificationFailure.into())
+        self.is_vouched_for(evidence)
+            .map_err(|_| CertificateError::ApplicationVerificationFailure.into())
     }
 }

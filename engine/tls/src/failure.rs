@@ -50,7 +50,9 @@ impl Failure {
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. } => Fault::NotToday,
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Fault::OtherName,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Fault::OtherName
+            }
             _ => Fault::NotProven,
         })
     }
@@ -58,7 +60,9 @@ impl Failure {
     /// What kind of reason it is.
     pub fn reason(&self) -> Reason {
         match self {
-            Failure::Handshake(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => Reason::NoCommonGround,
+            Failure::Handshake(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => {
+                Reason::NoCommonGround
+            }
             Failure::Handshake(_) | Failure::Refused(_) => Reason::Broken,
             Failure::PeerGaveUp(_) | Failure::PeerLeft => Reason::PeerGaveUp,
         }

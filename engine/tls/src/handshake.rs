@@ -70,13 +70,17 @@ pub(crate) enum Stepped {
 
 impl Handshake {
     pub(crate) fn new(settings: &Settings) -> Result<Handshake, Failure> {
-        let connection = UnbufferedServerConnection::new(settings.config.clone()).map_err(Failure::Handshake)?;
+        let connection =
+            UnbufferedServerConnection::new(settings.config.clone()).map_err(Failure::Handshake)?;
         let side = Side::Server(connection);
         Ok(Handshake { side, joined: 0, wanted: 0, has_sent: false, protocols: settings.protocols })
     }
 
     /// `host`: as whom the server knows itself.
-    pub(crate) fn of_client(settings: &ClientSettings, host: Option<&str>) -> Result<Handshake, Failure> {
+    pub(crate) fn of_client(
+        settings: &ClientSettings,
+        host: Option<&str>,
+    ) -> Result<Handshake, Failure> {
         let side = Side::Client(settings.begin(host).map_err(Failure::Handshake)?);
         Ok(Handshake { side, joined: 0, wanted: 0, has_sent: false, protocols: &[] })
     }
@@ -127,7 +131,8 @@ impl Handshake {
         let (mut done, mut written) = (0, 0);
         loop {
             let rest = bytes.get_mut(done..end).unwrap_or_default();
-            let (discard, went) = self.side.process(rest, out.get_mut(written..).unwrap_or_default());
+            let (discard, went) =
+                self.side.process(rest, out.get_mut(written..).unwrap_or_default());
             done += discard;
             match went {
                 Went::Wrote(count) => {
@@ -142,13 +147,19 @@ impl Handshake {
                     return Stepped::On(Progress { done, written, event: Event::Nothing });
                 }
                 Went::Left => {
-                    return Stepped::On(Progress { done, written, event: Event::Failed(Failure::PeerLeft) });
+                    return Stepped::On(Progress {
+                        done,
+                        written,
+                        event: Event::Failed(Failure::PeerLeft),
+                    });
                 }
                 Went::Failed(error) => {
                     let rest = bytes.get_mut(done..end).unwrap_or_default();
                     written += self.last_words(rest, out.get_mut(written..).unwrap_or_default());
                     let failure = match error {
-                        rustls::Error::AlertReceived(alert) => Failure::PeerGaveUp(Alert(alert.into())),
+                        rustls::Error::AlertReceived(alert) => {
+                            Failure::PeerGaveUp(Alert(alert.into()))
+                        }
                         error => Failure::Handshake(error),
                     };
                     return Stepped::On(Progress { done, written, event: Event::Failed(failure) });
@@ -175,7 +186,10 @@ impl Handshake {
         let mut written = 0;
         if let Some(place) = out.get_mut(..HEADER_BYTES + bytes.len()).filter(|_| !self.has_sent) {
             written = place.len();
-            place.iter_mut().zip(record.iter().chain(&bytes)).for_each(|(place, byte)| *place = *byte);
+            place
+                .iter_mut()
+                .zip(record.iter().chain(&bytes))
+                .for_each(|(place, byte)| *place = *byte);
         }
         Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
     }
@@ -189,15 +203,16 @@ impl Handshake {
         let protocol = self.protocols.iter().copied().find(|protocol| Some(*protocol) == named);
         let is_resumed = kind == Some(HandshakeKind::Resumed);
         let keys = match self.side {
-            Side::Server(connection) => {
-                connection.dangerous_into_kernel_connection().map(|(keys, kernel)| (keys, Kernel::OfServer(kernel)))
-            }
-            Side::Client(connection) => {
-                connection.dangerous_into_kernel_connection().map(|(keys, kernel)| (keys, Kernel::OfClient(kernel)))
-            }
+            Side::Server(connection) => connection
+                .dangerous_into_kernel_connection()
+                .map(|(keys, kernel)| (keys, Kernel::OfServer(kernel))),
+            Side::Client(connection) => connection
+                .dangerous_into_kernel_connection()
+                .map(|(keys, kernel)| (keys, Kernel::OfClient(kernel))),
         };
         let (secrets, kernel) = keys.map_err(Failure::Handshake)?;
-        let traffic = Traffic::new(secrets, kernel).ok_or(Failure::Refused(Alert::INTERNAL_ERROR))?;
+        let traffic =
+            Traffic::new(secrets, kernel).ok_or(Failure::Refused(Alert::INTERNAL_ERROR))?;
         let agreed = Agreed { protocol, is_resumed, version: traffic.version() };
         Ok((Box::new(traffic), agreed))
     }
@@ -222,7 +237,9 @@ impl Side {
 
 fn went<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut [u8]) -> (usize, Went) {
     let went = match status.state {
-        Ok(ConnectionState::EncodeTlsData(mut data)) => data.encode(out).map_or(Went::TooMuch, Went::Wrote),
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            data.encode(out).map_or(Went::TooMuch, Went::Wrote)
+        }
         Ok(ConnectionState::TransmitTlsData(data)) => {
             data.done();
             Went::Sent

@@ -52,7 +52,8 @@ impl SupportedKxGroup for Hybrid {
     }
 
     fn start_and_complete(&self, share: &[u8]) -> Result<CompletedKeyExchange, Error> {
-        let (key, point) = share.split_at_checked(KEY_BYTES).ok_or(PeerMisbehaved::InvalidKeyShare)?;
+        let (key, point) =
+            share.split_at_checked(KEY_BYTES).ok_or(PeerMisbehaved::InvalidKeyShare)?;
         let (ciphertext, secret) = encapsulate(key)?;
         let curve = X25519.start_and_complete(point)?;
         Ok(CompletedKeyExchange {
@@ -84,8 +85,10 @@ struct Begun {
 
 impl ActiveKeyExchange for Begun {
     fn complete(self: Box<Self>, answer: &[u8]) -> Result<SharedSecret, Error> {
-        let (ciphertext, point) = answer.split_at_checked(CIPHERTEXT_BYTES).ok_or(PeerMisbehaved::InvalidKeyShare)?;
-        let ciphertext = Ciphertext::<MlKem768>::try_from(ciphertext).map_err(|_| PeerMisbehaved::InvalidKeyShare)?;
+        let (ciphertext, point) =
+            answer.split_at_checked(CIPHERTEXT_BYTES).ok_or(PeerMisbehaved::InvalidKeyShare)?;
+        let ciphertext = Ciphertext::<MlKem768>::try_from(ciphertext)
+            .map_err(|_| PeerMisbehaved::InvalidKeyShare)?;
         let secret = self.key.decapsulate(&ciphertext);
         let curve = self.point.complete(point)?;
         Ok(SharedSecret::from([secret.as_slice(), curve.secret_bytes()].concat()))
@@ -112,7 +115,8 @@ impl ActiveKeyExchange for Begun {
 ///
 /// Errors: it is no key, or the machine has no randomness.
 fn encapsulate(key: &[u8]) -> Result<(Ciphertext<MlKem768>, SharedKey), Error> {
-    let key = Key::<EncapsulationKey>::try_from(key).map_err(|_| PeerMisbehaved::InvalidKeyShare)?;
+    let key =
+        Key::<EncapsulationKey>::try_from(key).map_err(|_| PeerMisbehaved::InvalidKeyShare)?;
     let key = EncapsulationKey::new(&key).map_err(|_| PeerMisbehaved::InvalidKeyShare)?;
     let mut message = [0; MESSAGE_BYTES];
     SystemRandom::new().fill(&mut message).map_err(|_| Error::FailedToGetRandomBytes)?;

@@ -57,10 +57,14 @@ mod traffic;
 
 pub use alert::Alert;
 pub use authorities::{AUTHORITIES_MAX, Authorities, NotAuthorities};
-pub use certificate::{CHAIN_BYTES_MAX, Certificate, CertificateError, Day, Fingerprint, RSA_BITS_MAX};
+pub use certificate::{
+    CHAIN_BYTES_MAX, Certificate, CertificateError, Day, Fingerprint, RSA_BITS_MAX,
+};
 pub use client::ClientSettings;
 pub use clock::Clock;
-pub use connection::{Agreed, CONNECTION_BYTES_MAX, Connection, Event, HANDSHAKE_BYTES_MAX, Progress, Sealed, Version};
+pub use connection::{
+    Agreed, CONNECTION_BYTES_MAX, Connection, Event, HANDSHAKE_BYTES_MAX, Progress, Sealed, Version,
+};
 pub use dane::Published;
 pub use failure::{Failure, Fault, Reason};
 pub use handshake::FLIGHT_BYTES_MAX;

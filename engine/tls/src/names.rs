@@ -21,7 +21,8 @@ impl Names {
     }
 
     fn find(&self, name: Option<&str>) -> Option<&Certificate> {
-        let asked = name.and_then(|name| self.certificates.iter().find(|certificate| certificate.is_for(name)));
+        let asked = name
+            .and_then(|name| self.certificates.iter().find(|certificate| certificate.is_for(name)));
         asked.or_else(|| self.certificates.first())
     }
 }
@@ -37,6 +38,8 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     match pattern.strip_prefix("*.") {
         None => pattern.eq_ignore_ascii_case(name),
-        Some(parent) => name.split_once('.').is_some_and(|(_, rest)| parent.eq_ignore_ascii_case(rest)),
+        Some(parent) => {
+            name.split_once('.').is_some_and(|(_, rest)| parent.eq_ignore_ascii_case(rest))
+        }
     }
 }

@@ -125,11 +125,17 @@ pub(crate) struct Opened {
 
 impl Half {
     /// `number`: of the first record. `None` when the secrets are of an algorithm that is not offered.
-    pub(crate) fn new(number: u64, secrets: ConnectionTrafficSecrets, is_tls13: bool) -> Option<Half> {
+    pub(crate) fn new(
+        number: u64,
+        secrets: ConnectionTrafficSecrets,
+        is_tls13: bool,
+    ) -> Option<Half> {
         let (algorithm, key, iv) = match &secrets {
             ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&aead::AES_128_GCM, key, iv),
             ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (&aead::AES_256_GCM, key, iv),
-            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (&aead::CHACHA20_POLY1305, key, iv),
+            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
+                (&aead::CHACHA20_POLY1305, key, iv)
+            }
             _ => return None,
         };
         let layout = match is_tls13 {
@@ -161,14 +167,20 @@ impl Half {
 
     fn nonce(&self) -> [u8; NONCE_LEN] {
         let mut nonce = self.iv;
-        for (byte, number) in nonce.iter_mut().skip(NONCE_LEN - size_of::<u64>()).zip(self.sequence.to_be_bytes()) {
+        for (byte, number) in
+            nonce.iter_mut().skip(NONCE_LEN - size_of::<u64>()).zip(self.sequence.to_be_bytes())
+        {
             *byte ^= number;
         }
         nonce
     }
 
     /// What TLS 1.2 authenticates with the plaintext.
-    fn tls12_data(&self, [content, major, minor, ..]: [u8; HEADER_BYTES], length: usize) -> [u8; 13] {
+    fn tls12_data(
+        &self,
+        [content, major, minor, ..]: [u8; HEADER_BYTES],
+        length: usize,
+    ) -> [u8; 13] {
         let [a, b, c, d, e, f, g, h] = self.sequence.to_be_bytes();
         let [high, low] = (length as u16).to_be_bytes();
         [a, b, c, d, e, f, g, h, content, major, minor, high, low]
@@ -196,7 +208,12 @@ impl Half {
     }
 
     /// Seals a record. `record`: exactly as long as it will be.
-    pub(crate) fn seal_record(&mut self, content: Content, plaintext: Text<'_>, record: &mut [u8]) -> Option<()> {
+    pub(crate) fn seal_record(
+        &mut self,
+        content: Content,
+        plaintext: Text<'_>,
+        record: &mut [u8],
+    ) -> Option<()> {
         let nonce = self.nonce();
         let outer = if self.layout == Layout::Tls13 { Content::ApplicationData } else { content };
         let header = header(outer, record.len() - HEADER_BYTES);
@@ -246,21 +263,37 @@ impl Half {
                 }
                 let nonce = self.nonce();
                 let payload = record.get_mut(before..).ok_or(Alert::DECODE_ERROR)?;
-                self.key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(header), payload)
+                self.key.open_in_place(
+                    Nonce::assume_unique_for_key(nonce),
+                    Aad::from(header),
+                    payload,
+                )
             }
             Layout::Tls12Explicit => {
                 let mut nonce = self.iv;
                 let data = self.tls12_data(header, record.len() - before - behind);
-                let (head, payload) = record.split_at_mut_checked(before).ok_or(Alert::DECODE_ERROR)?;
+                let (head, payload) =
+                    record.split_at_mut_checked(before).ok_or(Alert::DECODE_ERROR)?;
                 let explicit = head.last_chunk::<EXPLICIT_BYTES>().ok_or(Alert::DECODE_ERROR)?;
-                nonce.last_chunk_mut::<EXPLICIT_BYTES>().ok_or(Alert::INTERNAL_ERROR)?.copy_from_slice(explicit);
-                self.key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(data), payload)
+                nonce
+                    .last_chunk_mut::<EXPLICIT_BYTES>()
+                    .ok_or(Alert::INTERNAL_ERROR)?
+                    .copy_from_slice(explicit);
+                self.key.open_in_place(
+                    Nonce::assume_unique_for_key(nonce),
+                    Aad::from(data),
+                    payload,
+                )
             }
             Layout::Tls12 => {
                 let data = self.tls12_data(header, record.len() - before - behind);
                 let nonce = self.nonce();
                 let payload = record.get_mut(before..).ok_or(Alert::DECODE_ERROR)?;
-                self.key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(data), payload)
+                self.key.open_in_place(
+                    Nonce::assume_unique_for_key(nonce),
+                    Aad::from(data),
+                    payload,
+                )
             }
         };
         let text = text.map_err(|_| Alert::BAD_RECORD_MAC)?;

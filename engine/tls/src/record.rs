@@ -58,7 +58,9 @@ impl Front {
         let payload = usize::from(u16::from_be_bytes([high, low]));
         match content.flatten() {
             _ if payload > RECORD_BYTES_MAX - HEADER_BYTES => Front::TooLong,
-            Some(content) if payload <= rest.len() => Front::Record { content, length: HEADER_BYTES + payload },
+            Some(content) if payload <= rest.len() => {
+                Front::Record { content, length: HEADER_BYTES + payload }
+            }
             _ => Front::Partial,
         }
     }

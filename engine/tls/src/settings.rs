@@ -57,15 +57,22 @@ impl fmt::Display for SettingsError {
 
 impl Settings {
     /// `certificates`: the first is for whoever asks for no name that another has. `clock`: the one of the core that the connections are on.
-    pub fn new(certificates: Vec<Certificate>, clock: &Clock, offer: &Offer<'_>) -> Result<Settings, SettingsError> {
+    pub fn new(
+        certificates: Vec<Certificate>,
+        clock: &Clock,
+        offer: &Offer<'_>,
+    ) -> Result<Settings, SettingsError> {
         if certificates.is_empty() {
             return Err(SettingsError::NoCertificate);
         }
         let mut provider = ring::default_provider();
         provider.kx_groups.insert(0, X25519_MLKEM768);
-        let builder = ServerConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
-        let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
-        let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(Names::new(certificates)));
+        let builder =
+            ServerConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
+        let builder =
+            builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
+        let mut config =
+            builder.with_no_client_auth().with_cert_resolver(Arc::new(Names::new(certificates)));
         config.alpn_protocols = offer.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;

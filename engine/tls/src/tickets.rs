@@ -83,7 +83,12 @@ impl ProducesTickets for Tickets {
         SystemRandom::new().fill(&mut nonce).ok()?;
         let mut sealed = Vec::from(plain);
         let key = self.key(period)?;
-        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed).ok()?;
+        key.seal_in_place_append_tag(
+            Nonce::assume_unique_for_key(nonce),
+            Aad::empty(),
+            &mut sealed,
+        )
+        .ok()?;
         Some([period.to_be_bytes().as_slice(), &nonce, &sealed].concat())
     }
 

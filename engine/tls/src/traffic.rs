@@ -175,10 +175,19 @@ impl Traffic {
     pub(crate) fn taken(&mut self, count: usize) -> usize {
         assert!(count <= self.left as usize, "no more is taken than was offered");
         self.left -= count as u32;
-        if self.left > 0 || count == 0 { count } else { count + usize::from(replace(&mut self.behind, 0)) }
+        if self.left > 0 || count == 0 {
+            count
+        } else {
+            count + usize::from(replace(&mut self.behind, 0))
+        }
     }
 
-    fn message_arrived(&mut self, content: Content, text: &[u8], out: &mut [u8]) -> Result<(usize, Event), Alert> {
+    fn message_arrived(
+        &mut self,
+        content: Content,
+        text: &[u8],
+        out: &mut [u8],
+    ) -> Result<(usize, Event), Alert> {
         match content {
             Content::ApplicationData => Ok((0, Event::Nothing)),
             Content::Alert => self.alert_arrived(text).map(|event| (0, event)),
@@ -239,7 +248,8 @@ impl Traffic {
             Some((request, message)) if message == KEY_UPDATE => *request,
             _ => return Err(Alert::UNEXPECTED_MESSAGE),
         };
-        let (number, secrets) = self.kernel.update_rx_secret().map_err(|_| Alert::INTERNAL_ERROR)?;
+        let (number, secrets) =
+            self.kernel.update_rx_secret().map_err(|_| Alert::INTERNAL_ERROR)?;
         self.receive = Half::new(number, secrets, true).ok_or(Alert::INTERNAL_ERROR)?;
         match request {
             UPDATE_REQUESTED if self.is_closed => Ok(0),
@@ -275,8 +285,11 @@ impl Traffic {
                 return Sealed { taken: 0, written };
             }
         }
-        let (taken, sealed) =
-            self.send.seal(Content::ApplicationData, plaintext, into.get_mut(written..).unwrap_or_default());
+        let (taken, sealed) = self.send.seal(
+            Content::ApplicationData,
+            plaintext,
+            into.get_mut(written..).unwrap_or_default(),
+        );
         Sealed { taken, written: written + sealed }
     }
 

@@ -49,7 +49,9 @@ pub struct HttpConversation {
 impl HttpConversation {
     /// A client has connected.
     pub fn begin(call: &mut HttpCall<'_>) -> HttpConversation {
-        HttpConversation::with_session(UNREAD_BYTES_MAX, call, |host| HttpSession::One(http::Session::connected(host)))
+        HttpConversation::with_session(UNREAD_BYTES_MAX, call, |host| {
+            HttpSession::One(http::Session::connected(host))
+        })
     }
 
     /// A client has connected that would rather speak HTTP/2.
@@ -65,7 +67,8 @@ impl HttpConversation {
         begin: impl FnOnce(&mut HttpHost<'_, '_>) -> HttpSession,
     ) -> HttpConversation {
         let (mut errand, charge) = (None, Charge::new(KEPT_BYTES_LEAST));
-        let session = begin(&mut HttpHost { call, errand: &mut errand, charge: &charge, unread_bytes_max });
+        let session =
+            begin(&mut HttpHost { call, errand: &mut errand, charge: &charge, unread_bytes_max });
         let mut conversation = HttpConversation { session, errand, held: 0, charge };
         conversation.settle(call);
         conversation
@@ -108,7 +111,8 @@ impl HttpConversation {
     ) -> R {
         // A stream that waits for room must not keep others from being answered: each takes its
         // part of all that there is.
-        let unread_bytes_max = if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
+        let unread_bytes_max =
+            if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
         let HttpConversation { session, errand, charge, .. } = self;
         act(session, &mut HttpHost { call, errand, charge, unread_bytes_max })
     }
@@ -118,7 +122,9 @@ impl HttpConversation {
     #[inline]
     fn settle(&mut self, call: &mut HttpCall<'_>) {
         let kept = self.kept_bytes();
-        if kept != self.charge.bytes() && call.cx.memory.charge(&mut self.charge, call.caller.address, kept).is_err() {
+        if kept != self.charge.bytes()
+            && call.cx.memory.charge(&mut self.charge, call.caller.address, kept).is_err()
+        {
             self.is_overdrawn(call);
         }
     }
@@ -183,13 +189,20 @@ impl HttpConversation {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
                 match (decision, purpose) {
                     (Some(Decision::Granted(account)), Purpose::Certificates(wish)) => {
-                        let is_administrator = call.cx.directory.is_administrator(call.cx.store, account);
+                        let is_administrator =
+                            call.cx.directory.is_administrator(call.cx.store, account);
                         self.granted(wish, is_administrator, call);
                     }
-                    (Some(Decision::Granted(account)), Purpose::Webmail { program, next, kept, .. }) => {
+                    (
+                        Some(Decision::Granted(account)),
+                        Purpose::Webmail { program, next, kept, .. },
+                    ) => {
                         let password = password_of(account, call);
                         let arrival = Arrival { password, from: call.caller.address, program };
-                        call.web.ask(call.caller.connection.0, Request::Begin(account, arrival, next, kept));
+                        call.web.ask(
+                            call.caller.connection.0,
+                            Request::Begin(account, arrival, next, kept),
+                        );
                     }
                     (Some(Decision::Granted(account)), Purpose::Password(new)) => {
                         let replaced = password_of(account, call);
@@ -223,7 +236,10 @@ impl HttpConversation {
     /// A body may come, if there is memory for it.
     fn admit(&mut self, admission: Admission, call: &mut HttpCall<'_>) {
         if call.web.bodies + admission.memory > call.web.bodies_max {
-            admission.number.into_iter().for_each(|number| call.web.leave(call.caller.connection.0, number));
+            admission
+                .number
+                .into_iter()
+                .for_each(|number| call.web.leave(call.caller.connection.0, number));
             return self.replied(Reply::text(Status::ServiceUnavailable, BUSY.into()), call);
         }
         call.web.bodies += admission.memory;
@@ -234,7 +250,9 @@ impl HttpConversation {
     fn granted(&mut self, wish: Wish, is_administrator: bool, call: &mut HttpCall<'_>) {
         let reply = match wish {
             _ if !is_administrator => Reply::refusal(Status::Forbidden),
-            Wish::Read => Reply::text(Status::Ok, described(call.cx.connections.tls().certificates())),
+            Wish::Read => {
+                Reply::text(Status::Ok, described(call.cx.connections.tls().certificates()))
+            }
             Wish::Replace if call.web.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX => {
                 Reply::text(Status::ServiceUnavailable, "too many at a time\n".into())
             }
@@ -249,7 +267,8 @@ impl HttpConversation {
         if let Some(number) = reply.number().filter(|_| !has_room) {
             call.web.leave(call.caller.connection.0, number);
         }
-        let reply = if has_room { reply } else { Reply::text(Status::ServiceUnavailable, BUSY.into()) };
+        let reply =
+            if has_room { reply } else { Reply::text(Status::ServiceUnavailable, BUSY.into()) };
         self.with(call, |session, host| session.replied(reply, host));
         self.count_held(call);
     }
@@ -286,7 +305,13 @@ impl HttpConversation {
                 logins.abandon(attempt, turn.now, compute);
             }
             Some(Errand::Making(making)) => making.abandoned(call.cx.compute),
-            Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. }) | None => {}
+            Some(
+                Errand::Turn(_)
+                | Errand::Admission(_)
+                | Errand::Knock { .. }
+                | Errand::Letter { .. },
+            )
+            | None => {}
         }
     }
 
@@ -299,8 +324,12 @@ impl HttpConversation {
     fn errand_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
         match told {
             Told::More(number, bytes) => self.fed(number, &bytes, call),
-            Told::NoMore(number, end) => self.with(call, |session, host| session.fed_up(number, end, host)),
-            Told::Taken(number) => self.with(call, |session, host| session.piece_taken(number, host)),
+            Told::NoMore(number, end) => {
+                self.with(call, |session, host| session.fed_up(number, end, host))
+            }
+            Told::Taken(number) => {
+                self.with(call, |session, host| session.piece_taken(number, host))
+            }
             Told::Reply(reply) => {
                 self.errand = None;
                 self.replied(reply, call);
@@ -311,7 +340,9 @@ impl HttpConversation {
             }
             // A client that leaves meanwhile ends its session, but not what the session waits for.
             Told::Admitted => {
-                let Some(Errand::Knock { bytes }) = self.take_errand() else { unreachable!("no form waits") };
+                let Some(Errand::Knock { bytes }) = self.take_errand() else {
+                    unreachable!("no form waits")
+                };
                 self.admit(Admission::whole(bytes), call);
             }
             Told::Awaited(number) => {
@@ -332,6 +363,8 @@ impl HttpConversation {
 
 /// The password of an account that a client has just logged in to.
 fn password_of(account: AccountId, call: &HttpCall<'_>) -> PasswordMark {
-    let Some(known) = call.cx.store.account(account) else { unreachable!("the login has found {account:?}") };
+    let Some(known) = call.cx.store.account(account) else {
+        unreachable!("the login has found {account:?}")
+    };
     PasswordMark::of(known.password_hash)
 }

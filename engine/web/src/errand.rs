@@ -13,8 +13,7 @@ use super::context::HttpCall;
 use super::passwords::Making;
 
 /// What is said while too much is under way.
-pub(super) const BUSY: &str =
-    "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
+pub(super) const BUSY: &str = "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
 
 /// What a question waits for.
 pub(super) enum Errand {
@@ -130,13 +129,19 @@ impl Purpose {
         Refused::Reply(match self {
             Purpose::Password(new) => {
                 let why = if has_too_many { NotProved::TooMany } else { NotProved::Wrong };
-                return Refused::Ask(Request::SetPassword(new.ticket.clone(), new.token.clone(), Err(why)));
+                return Refused::Ask(Request::SetPassword(
+                    new.ticket.clone(),
+                    new.token.clone(),
+                    Err(why),
+                ));
             }
             Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
             Purpose::Certificates(_) => unknown(),
             Purpose::Webmail { name, next, kept, .. } => {
                 let why = match has_too_many {
-                    true => "Too many people try to log in from your address just now. Try again in a moment.",
+                    true => {
+                        "Too many people try to log in from your address just now. Try again in a moment."
+                    }
                     false => "The address or the password is wrong.",
                 };
                 let kept = kept.as_ref().map_or_else(String::new, |draft| draft.kept());

@@ -58,7 +58,11 @@ impl http::Outlet for HttpHost<'_, '_> {
             self.send(head);
             return self.send_static(bytes);
         }
-        self.call.cx.connections.seal(self.call.cx.turn.now, self.call.caller, Text { first: head, second: bytes })
+        self.call.cx.connections.seal(
+            self.call.cx.turn.now,
+            self.call.caller,
+            Text { first: head, second: bytes },
+        )
     }
 
     fn send_static(&mut self, bytes: &'static [u8]) -> usize {
@@ -127,7 +131,10 @@ impl http::Actions for HttpHost<'_, '_> {
     fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
         if webmail::is_path(question.path.as_bytes()) {
             // A login keeps parts of its form until it is decided.
-            let may_keep = http::Actions::may_keep(self, self.charge.bytes() + size_of::<Errand>() + body.len());
+            let may_keep = http::Actions::may_keep(
+                self,
+                self.charge.bytes() + size_of::<Errand>() + body.len(),
+            );
             let errand = match may_keep {
                 true => Errand::form(question, body, self.call),
                 false => Some(Errand::busy(self.call)),
@@ -182,10 +189,10 @@ impl http::Actions for HttpHost<'_, '_> {
         if self.call.web.logs_requests {
             let Exchange { method, target, status, bytes } = exchange();
             let target = target.get(..LOGGED_BYTES_MAX).unwrap_or(target);
-            self.call
-                .cx
-                .console
-                .print(format_args!("web: {} \"{method} {target}\" {status} {bytes}", self.call.caller.address));
+            self.call.cx.console.print(format_args!(
+                "web: {} \"{method} {target}\" {status} {bytes}",
+                self.call.caller.address
+            ));
         }
     }
 
@@ -194,7 +201,11 @@ impl http::Actions for HttpHost<'_, '_> {
         if self.errand.as_ref().is_some_and(|errand| errand.is_held_back()) {
             return;
         }
-        self.call.cx.connections.set_deadline(self.call.cx.turn.now, self.call.caller.connection, after);
+        self.call.cx.connections.set_deadline(
+            self.call.cx.turn.now,
+            self.call.caller.connection,
+            after,
+        );
     }
 
     fn close(&mut self) {

@@ -29,11 +29,16 @@ enum Stage {
 
 impl Making {
     /// The old password was right: the hash waits for its turn.
-    pub(super) fn begin(new: Box<NewPassword>, replaced: PasswordMark, call: &mut HttpCall<'_>) -> Making {
+    pub(super) fn begin(
+        new: Box<NewPassword>,
+        replaced: PasswordMark,
+        call: &mut HttpCall<'_>,
+    ) -> Making {
         let task = HashTask::Make { password: new.wanted.to_vec(), salt: call.cx.logins.salt() };
         // The client has proved who it is: nothing is held against it.
         let applicant = Applicant { address: call.caller.address, name: None };
-        let number = call.cx.compute.ask_hash(logins::hashed(call.caller.connection.0), applicant, task);
+        let number =
+            call.cx.compute.ask_hash(logins::hashed(call.caller.connection.0), applicant, task);
         Making { new, replaced, stage: Stage::Hashing(number) }
     }
 

@@ -17,14 +17,20 @@ impl Errand {
     /// Something of the webmail was asked. `None`: it waits for whom it was sent to.
     pub(super) fn webmail(question: &Question<'_>, call: &mut HttpCall<'_>) -> Option<Errand> {
         let host = call.name_over_tls(question.host);
-        let most =
-            Most { form_bytes: call.web.bodies_max, message_octets: smtp::Settings::default().message_bytes_max };
+        let most = Most {
+            form_bytes: call.web.bodies_max,
+            message_octets: smtp::Settings::default().message_bytes_max,
+        };
         let asked = webmail::asked(question, host, call.caller.channel == Channel::Tls, most);
         Errand::of(asked, call)
     }
 
     /// A form is there.
-    pub(super) fn form(question: &Question<'_>, body: Vec<u8>, call: &mut HttpCall<'_>) -> Option<Errand> {
+    pub(super) fn form(
+        question: &Question<'_>,
+        body: Vec<u8>,
+        call: &mut HttpCall<'_>,
+    ) -> Option<Errand> {
         let host = call.name_over_tls(question.host);
         let asked = webmail::form_arrived(question, body, host);
         Errand::of(asked, call)
@@ -53,10 +59,17 @@ impl Errand {
             Door::LogIn { name, password, next, program, kept } => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
                 let attempt = call.log_in(credentials);
-                return Some(Errand::Login { attempt, purpose: Purpose::Webmail { name, program, next, kept } });
+                return Some(Errand::Login {
+                    attempt,
+                    purpose: Purpose::Webmail { name, program, next, kept },
+                });
             }
             Door::SetPassword { account, old, new } => {
-                let name = call.cx.store.account(account).map_or_else(String::new, |known| known.address.into());
+                let name = call
+                    .cx
+                    .store
+                    .account(account)
+                    .map_or_else(String::new, |known| known.address.into());
                 let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
                 let attempt = call.log_in(credentials);
                 return Some(Errand::Login { attempt, purpose: Purpose::Password(new) });

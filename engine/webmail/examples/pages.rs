@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use webmail::{
-    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, LoginPage,
-    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, Row, STYLE,
-    SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow, WrittenRow,
+    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter,
+    ListPage, LoginPage, MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed,
+    Prose, QueuePage, QueueRow, Row, STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme,
+    TlsRow, WrittenRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -83,7 +84,13 @@ fn rows() -> Vec<WrittenRow> {
                 "Yesterday",
             )
         },
-        row("محمد بن موسى", 1, "كتاب الجبر", "السلام عليكم، أرسل إليكم النسخة الجديدة من الكتاب مع الشكر", "Nov 20"),
+        row(
+            "محمد بن موسى",
+            1,
+            "كتاب الجبر",
+            "السلام عليكم، أرسل إليكم النسخة الجديدة من الكتاب مع الشكر",
+            "Nov 20",
+        ),
         unread(row(
             "山田 太郎",
             2,
@@ -111,7 +118,11 @@ const TEXT: &str = "Hello Ada,\n\nit compiles itself now. The listing is at http
 fn conversation(theme: Theme) -> ConversationPage<'static> {
     const ATTACHED: [Attachment<'_>; 2] = [
         Attachment { name: "listing.pdf", size: "214 KB", href: "/mail/part/1.7/2" },
-        Attachment { name: "Übersicht der Änderungen.xlsx", size: "38 KB", href: "/mail/part/1.7/3" },
+        Attachment {
+            name: "Übersicht der Änderungen.xlsx",
+            size: "38 KB",
+            href: "/mail/part/1.7/3",
+        },
     ];
     const FIRST: Letter<'_> = Letter {
         key: "1.5",
@@ -213,7 +224,8 @@ fn queue(theme: Theme) -> String {
         is_readable: true,
         is_left_alone: false,
     };
-    let full = "The last time: mx.example.org has said: 452 4.2.2 The mailbox of this user is full.";
+    let full =
+        "The last time: mx.example.org has said: 452 4.2.2 The mailbox of this user is full.";
     let rows = [
         row(1, "grace@example.org, charles@example.org", "Next try: 10:20", "tried 3 times", full),
         row(2, "info@blaabaertur.example", "Under way", "not tried yet", ""),
@@ -243,8 +255,10 @@ fn queue(theme: Theme) -> String {
 }
 
 fn mailboxes(theme: Theme) -> MailboxesPage<'static> {
-    const OWN: [OwnMailbox<'_>; 2] =
-        [OwnMailbox { id: 16, name: "Bills", messages: 214 }, OwnMailbox { id: 17, name: "Reisen", messages: 0 }];
+    const OWN: [OwnMailbox<'_>; 2] = [
+        OwnMailbox { id: 16, name: "Bills", messages: 214 },
+        OwnMailbox { id: 17, name: "Reisen", messages: 0 },
+    ];
     MailboxesPage { frame: frame(theme, None), own: &OWN, refused: "" }
 }
 
@@ -284,7 +298,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(folder.join("style.css"), STYLE)?;
     let rows = rows();
     for theme in [Theme::Light, Theme::Dark] {
-        let undone = Notice { text: "2 conversations archived.", is_error: false, undo: Some("f1"), seconds: None };
+        let undone = Notice {
+            text: "2 conversations archived.",
+            is_error: false,
+            undo: Some("f1"),
+            seconds: None,
+        };
         let list = ListPage {
             frame: frame(theme, Some(undone)),
             title: "Inbox",

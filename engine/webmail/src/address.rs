@@ -83,7 +83,8 @@ pub(crate) fn telling(address: &str, notice: u64) -> String {
 /// The address of a page, and which notice that is to tell, if it says one.
 pub(crate) fn told(target: &str) -> (&str, Option<u64>) {
     let split = target.rsplit_once(['?', '&']);
-    let told = split.and_then(|(address, last)| Some((address, last.strip_prefix(TOLD)?.parse().ok()?)));
+    let told =
+        split.and_then(|(address, last)| Some((address, last.strip_prefix(TOLD)?.parse().ok()?)));
     told.map_or((target, None), |(address, notice)| (address, Some(notice)))
 }
 
@@ -107,7 +108,11 @@ pub(crate) fn keys<'a, const N: usize>(
 ) -> Result<[Option<Cow<'a, str>>; N], NotFound> {
     let mut said = [const { None }; N];
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let place = names.iter().position(|known| *known == name).and_then(|at| said.get_mut(at)).ok_or(NotFound)?;
+        let place = names
+            .iter()
+            .position(|known| *known == name)
+            .and_then(|at| said.get_mut(at))
+            .ok_or(NotFound)?;
         if place.replace(value).is_some() {
             return Err(NotFound);
         }

@@ -107,7 +107,8 @@ pub(crate) fn not_found() -> Reply {
 
 /// The store refuses something. `why`: in words.
 pub(crate) fn refused(refusal: Refusal, why: &str) -> Reply {
-    let is_gone = matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount);
+    let is_gone =
+        matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount);
     told(if is_gone { Status::NotFound } else { Status::ServiceUnavailable }, why)
 }
 
@@ -160,7 +161,9 @@ pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
 }
 
 fn to_be_forgotten(reply: Reply) -> Reply {
-    reply.with(Field::SetCookie, &clear_cookie().to_string()).with(Field::ClearSiteData, "\"cache\"")
+    reply
+        .with(Field::SetCookie, &clear_cookie().to_string())
+        .with(Field::ClearSiteData, "\"cache\"")
 }
 
 /// A document of somebody's mail, whatever it is: a file to be kept, or HTML to be looked at.
@@ -176,13 +179,16 @@ pub(crate) fn document_begins(title: &Title, first: Vec<u8>, open: Open) -> Repl
 fn titled(title: &Title, reply: Reply) -> Reply {
     let reply = nobody_elses(reply);
     match title {
-        Title::File { name, .. } => {
-            reply.with(Field::ContentDisposition, &disposition(name)).with(Field::ContentSecurityPolicy, NOTHING_POLICY)
-        }
+        Title::File { name, .. } => reply
+            .with(Field::ContentDisposition, &disposition(name))
+            .with(Field::ContentSecurityPolicy, NOTHING_POLICY),
         Title::Letter { is_loaded } => reply
             .with(Field::ReferrerPolicy, "no-referrer")
             .with(Field::XDnsPrefetchControl, "off")
-            .with(Field::ContentSecurityPolicy, if *is_loaded { LETTER_POLICY_LOADED } else { LETTER_POLICY }),
+            .with(
+                Field::ContentSecurityPolicy,
+                if *is_loaded { LETTER_POLICY_LOADED } else { LETTER_POLICY },
+            ),
     }
 }
 
@@ -199,8 +205,10 @@ fn nobody_elses(reply: Reply) -> Reply {
 
 /// RFC 6266 section 5, appendix D: a name in ASCII for everybody, and the true one for those who understand it.
 fn disposition(name: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | ' ');
-    let ascii: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    let is_plain =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | ' ');
+    let ascii: String =
+        name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
     let mut value = format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''");
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_') {

@@ -16,8 +16,10 @@ pub(crate) const NAME_BYTES_MAX: usize = 128;
 /// Bytes of a signature.
 pub(crate) const SIGNATURE_BYTES_MAX: usize = 1024;
 
-const _: () =
-    assert!(3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX) + 80 <= NOTE_BYTES_MAX, "in a form a byte is three letters");
+const _: () = assert!(
+    3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX) + 80 <= NOTE_BYTES_MAX,
+    "in a form a byte is three letters"
+);
 
 /// How long his letters can be taken back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,7 +87,9 @@ pub struct Chosen {
 impl Chosen {
     /// As the account's note has it.
     pub(crate) fn by(account: &AccountInfo<'_>) -> Chosen {
-        let form = account.note(KEY).and_then(|note| Form::of("application/x-www-form-urlencoded", note).ok());
+        let form = account
+            .note(KEY)
+            .and_then(|note| Form::of("application/x-www-form-urlencoded", note).ok());
         form.map_or_else(Chosen::default, |form| Chosen::of(&form))
     }
 
@@ -113,7 +117,9 @@ impl Chosen {
             return Err("The name is too long. Nothing was saved.");
         }
         if self.signature.len() > SIGNATURE_BYTES_MAX {
-            return Err("The signature is too long: a kilobyte is what it may have. Nothing was saved.");
+            return Err(
+                "The signature is too long: a kilobyte is what it may have. Nothing was saved.",
+            );
         }
         let fields = [
             ("name", self.name.as_str()),

@@ -213,7 +213,12 @@ impl Job {
     }
 
     /// Goes on as far as it can without waiting.
-    pub(crate) fn go_on(&mut self, visitor: &Visitor, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(crate) fn go_on(
+        &mut self,
+        visitor: &Visitor,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         let account = visitor.account;
         let progress = match self {
             Job::List(listing) => listing.ask(account, under_way, cx),
@@ -285,8 +290,13 @@ impl Job {
                 let Job::Write(writing) = self else { unreachable!("it delivers no message") };
                 writing.delivered();
             }
-            Outcome::Changed | Outcome::MailboxCreated(_) if let Job::Mailboxes(boxes) = self => boxes.changed(),
-            Outcome::Changed | Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
+            Outcome::Changed | Outcome::MailboxCreated(_) if let Job::Mailboxes(boxes) = self => {
+                boxes.changed()
+            }
+            Outcome::Changed
+            | Outcome::Room
+            | Outcome::AccountCreated(_)
+            | Outcome::MailboxCreated(_) => {}
         }
         self.go_on(visitor, under_way, cx)
     }

@@ -133,7 +133,8 @@ impl Clerks {
             self.go_on_with_message(frame, &piece, cx);
         }
         while self.has_room()
-            && let Some((ticket, request)) = self.waiting.pop(|account| of_account(&self.at_work, account))
+            && let Some((ticket, request)) =
+                self.waiting.pop(|account| of_account(&self.at_work, account))
         {
             self.begin(ticket, *request, cx);
         }
@@ -149,7 +150,9 @@ impl Clerks {
             sessions: &mut self.sessions,
             nobody: Continuation { frame: NOBODY, entry: Point::Asked.entry() },
             is_changing: &|account| {
-                at_work.iter().any(|(_, one)| one.visitor.account == account && one.job.changes_password())
+                at_work
+                    .iter()
+                    .any(|(_, one)| one.visitor.account == account && one.job.changes_password())
             },
             cx,
         };
@@ -158,7 +161,8 @@ impl Clerks {
             Ok((visitor, Job::Listen)) => {
                 let number = self.next_number(core);
                 let listener = (visitor.account, visitor.session);
-                let (reply, gone) = self.listeners.begin(ticket, listener, number, &cx.archive.own.store);
+                let (reply, gone) =
+                    self.listeners.begin(ticket, listener, number, &cx.archive.own.store);
                 if let Some((ticket, told)) = gone {
                     self.tell(ticket, told);
                 }
@@ -175,7 +179,9 @@ impl Clerks {
     /// Gives a request that was taken up its handler.
     fn insert(&mut self, handler: Handler) -> FrameId {
         let Ok(frame) = self.at_work.insert(handler) else {
-            unreachable!("a request is taken up while there is room, and numbered handlers have their own")
+            unreachable!(
+                "a request is taken up while there is room, and numbered handlers have their own"
+            )
         };
         frame
     }
@@ -187,7 +193,8 @@ impl Clerks {
     /// Listeners are told what has changed; after the end of their session, that this was all.
     fn tell_listeners(&mut self, cx: &mut Context<'_>) {
         let (sessions, replies, now) = (&self.sessions, &mut self.replies, cx.turn.wall);
-        let is_known = |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
+        let is_known =
+            |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
         let tell = |ticket, told| replies.push_back(Replied { ticket, told, answers: None });
         self.listeners.look(&mut cx.archive.own.store, is_known, tell);
     }
@@ -198,7 +205,8 @@ impl Clerks {
             return self.answer(ticket, Told::Reply(too_many_messages()), 0);
         }
         let (number, account) = (self.next_number(core), visitor.account);
-        let frame = self.insert(Handler { number: Some(number), ..Handler::new(ticket, 0, visitor, job) });
+        let frame =
+            self.insert(Handler { number: Some(number), ..Handler::new(ticket, 0, visitor, job) });
         self.messages.begin(number, account, frame);
         self.answer(ticket, Told::Awaited(number), 0);
     }
@@ -228,12 +236,16 @@ impl Clerks {
     fn is_known(&self, frame: FrameId, cx: &Context<'_>) -> bool {
         let Some(handler) = self.at_work.get(frame) else { return false };
         let account = cx.archive.own.store.account(handler.visitor.account);
-        account.is_some_and(|account| self.sessions.is_known(&account, &handler.visitor.session, cx.turn.wall))
+        account.is_some_and(|account| {
+            self.sessions.is_known(&account, &handler.visitor.session, cx.turn.wall)
+        })
     }
 
     /// What the handler of this frame has asked the store for has come, or is done.
     pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
-        self.step(frame, cx, |job, visitor, under_way, cx| job.woken(outcome, visitor, under_way, cx));
+        self.step(frame, cx, |job, visitor, under_way, cx| {
+            job.woken(outcome, visitor, under_way, cx)
+        });
     }
 
     /// Whether a handler works in this frame.
@@ -258,7 +270,11 @@ impl Clerks {
 
     /// The signature that a request handler waits for was computed.
     pub fn sign(&mut self, frame: FrameId, cx: &mut Context<'_>) {
-        let Some(signing) = self.at_work.get_mut(frame).and_then(|handler| handler.signing.as_mut()) else { return };
+        let Some(signing) =
+            self.at_work.get_mut(frame).and_then(|handler| handler.signing.as_mut())
+        else {
+            return;
+        };
         if signing.take_signature(cx.compute) {
             self.woken(frame, Outcome::Room, cx);
         }
@@ -271,7 +287,9 @@ impl Clerks {
         step: impl FnOnce(&mut Job, &Visitor, &mut usize, &mut JobContext<'_, '_>) -> Progress,
     ) {
         let Some(handler) = self.at_work.get_mut(frame) else { return };
-        let Handler { ticket, visitor, job, under_way, letter, signing, unheard, told, number, .. } = handler;
+        let Handler {
+            ticket, visitor, job, under_way, letter, signing, unheard, told, number, ..
+        } = handler;
         let (ticket, number) = (*ticket, *number);
         let continuation = Continuation { frame, entry: Point::Asked.entry() };
         let questions = &mut self.questions;
@@ -306,14 +324,18 @@ impl Clerks {
     }
 
     fn remove(&mut self, frame: FrameId) -> Handler {
-        let Some(handler) = self.at_work.remove(frame) else { unreachable!("a handler is there until its end") };
+        let Some(handler) = self.at_work.remove(frame) else {
+            unreachable!("a handler is there until its end")
+        };
         handler
     }
 
     /// A job has the first piece of its reply.
     fn reply_begins(&mut self, frame: FrameId, stream: Stream, core: CoreId) {
         let number = self.next_number(core);
-        let Some(handler) = self.at_work.get_mut(frame) else { unreachable!("a handler that makes a step is there") };
+        let Some(handler) = self.at_work.get_mut(frame) else {
+            unreachable!("a handler that makes a step is there")
+        };
         assert!(handler.number.is_none(), "a reply begins once, and not that to a message");
         let (ticket, form_bytes) = (handler.ticket, core::mem::take(&mut handler.form_bytes));
         if !self.streams.may_begin(handler.visitor.account) {
@@ -378,7 +400,10 @@ impl Clerks {
     /// Whether a handler can go on at once, or a listener is to be told of a change.
     #[inline]
     pub fn has_work(&self, store: &Store) -> bool {
-        !self.again.is_empty() || !self.replies.is_empty() || self.can_go_on() || self.listeners.has_changes(store)
+        !self.again.is_empty()
+            || !self.replies.is_empty()
+            || self.can_go_on()
+            || self.listeners.has_changes(store)
     }
 
     /// Whether a request or a piece can be taken up at once, a reply go on, or a listener be told

@@ -128,7 +128,11 @@ impl JobContext<'_, '_> {
 
     /// Whether an account may send one more message today, to these recipients elsewhere. If so, it
     /// counts.
-    pub(crate) fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
+    pub(crate) fn may_send(
+        &mut self,
+        account: AccountId,
+        elsewhere: Vec<String>,
+    ) -> Result<(), Excess> {
         let Context { archive, directory, console, turn, .. } = &mut *self.cx;
         accounts::may_send(account, elsewhere, turn.wall, directory, archive, console)
     }
@@ -191,14 +195,24 @@ impl JobContext<'_, '_> {
 
     /// This draft of an account of this core is held: it leaves at that time, unless it is taken
     /// back. `answers`: the message of the account that it answers.
-    pub(crate) fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime) {
+    pub(crate) fn hold(
+        &mut self,
+        account: AccountId,
+        uid: Uid,
+        answers: Option<(MailboxId, Uid)>,
+        until: UnixTime,
+    ) {
         let after = Micros(until.0.saturating_sub(self.cx.turn.wall.0));
         self.cx.submission.hold((account, uid), answers, self.cx.turn.now, after);
     }
 
     /// This draft does not leave. Returns what it answers, if that is known; `None`: it is leaving,
     /// or was never held.
-    pub(crate) fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>> {
+    pub(crate) fn take_back(
+        &mut self,
+        account: AccountId,
+        uid: Uid,
+    ) -> Option<Option<(MailboxId, Uid)>> {
         self.cx.submission.take_back((account, uid))
     }
 
@@ -219,11 +233,17 @@ impl JobContext<'_, '_> {
         let archive = &self.cx.archive;
         let owners: Vec<CoreId> = match asked {
             QueueAsked::Handle(_, Which::One(posted)) => [archive.owner(posted.account)].into(),
-            QueueAsked::Look(_) | QueueAsked::Handle(_, Which::Domain(_)) => archive.all_owners().collect(),
+            QueueAsked::Look(_) | QueueAsked::Handle(_, Which::Domain(_)) => {
+                archive.all_owners().collect()
+            }
         };
         *self.unheard = owners.len() as u8;
         let frame = self.continuation.frame;
-        self.questions.extend(owners.into_iter().map(|owner| QueueQuestion { owner, frame, asked: asked.clone() }));
+        self.questions.extend(owners.into_iter().map(|owner| QueueQuestion {
+            owner,
+            frame,
+            asked: asked.clone(),
+        }));
     }
 
     /// What they have told.

@@ -26,8 +26,11 @@ pub(crate) const DOUBTS_MAX: usize = 10;
 /// What is to be doubted about who sent a letter.
 pub(crate) fn of_sender(sender: &Mailbox) -> Vec<String> {
     let mut doubts = Vec::new();
-    let named = sender.name.split(|letter: char| letter.is_whitespace() || "<>()[]\"'“”,;:".contains(letter));
-    let other = named.filter_map(address).find(|named| !named.eq_ignore_ascii_case(&sender.address));
+    let named = sender
+        .name
+        .split(|letter: char| letter.is_whitespace() || "<>()[]\"'“”,;:".contains(letter));
+    let other =
+        named.filter_map(address).find(|named| !named.eq_ignore_ascii_case(&sender.address));
     if let (Some(other), Some(own)) = (other, address(&sender.address)) {
         doubts.push(format!("The sender's name says {other}, but the letter comes from {own}."));
     }
@@ -45,7 +48,10 @@ pub(crate) fn of_html(html: &str) -> Vec<String> {
 
 /// What is to be doubted about the addresses in a text. They are shown whole.
 pub(crate) fn of_text(text: &str) -> Vec<String> {
-    doubts(links::in_text(text).filter_map(|host| Some(format!("A link leads to {host}, {}.", host.doubt()?))))
+    doubts(
+        links::in_text(text)
+            .filter_map(|host| Some(format!("A link leads to {host}, {}.", host.doubt()?))),
+    )
 }
 
 /// Each is said once.

@@ -102,13 +102,20 @@ pub fn is_path(path: &[u8]) -> bool {
 }
 
 /// What a request comes to, whose body, if it has one, is still to come. `host`: how we are found over TLS; `is_over_tls`: whether it came so; `most`: how much may come.
-pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, most: Most) -> Result<Request, Door> {
+pub fn asked(
+    question: &Question<'_>,
+    host: &str,
+    is_over_tls: bool,
+    most: Most,
+) -> Result<Request, Door> {
     let target = target(question);
     if !is_over_tls || question.path == "/mail" {
         let path = if question.path == "/mail" { "/mail/" } else { &target };
         return Err(Door::Reply(answer::elsewhere(&format!("https://{host}{path}"))));
     }
-    let Ok(wish) = Wish::of(question.method.name(), &target) else { return Err(Door::Reply(answer::not_found())) };
+    let Ok(wish) = Wish::of(question.method.name(), &target) else {
+        return Err(Door::Reply(answer::not_found()));
+    };
     Err(match (wish, ticket_of(question)) {
         (Wish::See(Page::Asset(asset)), _) => Door::Reply(asset.reply()),
         (Wish::See(Page::Login(next)), None) => Door::Reply(login_page(host, "", &next, None, "")),
@@ -134,11 +141,17 @@ fn letter_announced(ticket: Option<Ticket>, question: &Question<'_>, message_oct
         return Door::Reply(too_large(question, bytes));
     }
     let memory = usize::try_from(announced).unwrap_or(usize::MAX).min(LETTER_MEMORY_BYTES_MAX);
-    let request = Box::new(Request::Write(ticket, question.content_type.unwrap_or_default().into()));
+    let request =
+        Box::new(Request::Write(ticket, question.content_type.unwrap_or_default().into()));
     Door::Letter { request, bytes, memory }
 }
 
-fn form_announced(deed: Deed, ticket: Option<Ticket>, question: &Question<'_>, most: usize) -> Door {
+fn form_announced(
+    deed: Deed,
+    ticket: Option<Ticket>,
+    question: &Question<'_>,
+    most: usize,
+) -> Door {
     let most = if deed == Deed::LogIn { LOGIN_BYTES_MAX } else { most.min(FORM_BYTES_MAX) };
     let bytes = match question.body {
         Announced::Nothing => 0,
@@ -160,7 +173,10 @@ pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
             "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.",
             most / 1_000_000
         ),
-        _ => format!("That is too much: {} KB is what can be sent from here. Go back: nothing is lost.", most / 1000),
+        _ => format!(
+            "That is too much: {} KB is what can be sent from here. Go back: nothing is lost.",
+            most / 1000
+        ),
     };
     answer::told(Status::ContentTooLarge, &words)
 }
@@ -170,7 +186,10 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Resul
     let target = target(question);
     if let Ok(Wish::Do(Deed::LogIn)) = Wish::of(question.method.name(), &target) {
         let Ok(form) = Form::of(question.content_type.unwrap_or_default(), &body) else {
-            return Err(Door::Reply(answer::told(Status::BadRequest, "This form is not understood.")));
+            return Err(Door::Reply(answer::told(
+                Status::BadRequest,
+                "This form is not understood.",
+            )));
         };
         let text = |name| form.text(name).unwrap_or_default();
         let next = Destination::of(text("next"));
@@ -203,7 +222,8 @@ fn new_password(question: &Question<'_>, body: &[u8]) -> Option<Door> {
     let ticket = ticket_of(question)?;
     let form = Form::of(question.content_type.unwrap_or_default(), body).ok()?;
     let text = |name| form.text(name).unwrap_or_default();
-    let wanted = visit::wanted(&form).ok().filter(|_| text("do") == "password")?.as_bytes().to_vec();
+    let wanted =
+        visit::wanted(&form).ok().filter(|_| text("do") == "password")?.as_bytes().to_vec();
     let account = AccountId::from_bits(ticket.account);
     let new = Box::new(NewPassword { ticket, token: text("token").to_string(), wanted });
     Some(Door::SetPassword { account, old: text("old").as_bytes().to_vec(), new })
@@ -229,7 +249,8 @@ fn target(question: &Question<'_>) -> String {
 /// A browser that says where a request comes from says that it comes from us (Fetch Metadata; RFC 6454).
 fn is_from_our_page(question: &Question<'_>) -> bool {
     let is_same_site = question.sec_fetch_site.is_none_or(|site| site == "same-origin");
-    let is_same_origin = question.origin.is_none_or(|origin| origin.strip_prefix("https://") == Some(question.host));
+    let is_same_origin =
+        question.origin.is_none_or(|origin| origin.strip_prefix("https://") == Some(question.host));
     is_same_site && is_same_origin
 }
 

@@ -16,8 +16,9 @@ pub(crate) fn is_wanted(html: &str) -> bool {
             continue;
         }
         let (tag, text) = behind.split_at(end_of_tag(behind));
-        let (name, attributes) =
-            tag.split_at(tag.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(tag.len()));
+        let (name, attributes) = tag.split_at(
+            tag.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(tag.len()),
+        );
         // What becomes a comment asks for nothing, and ends at the first `>`.
         if is_inert(name) {
             rest = behind.split_once('>').map_or("", |(_, behind)| behind);
@@ -66,13 +67,17 @@ fn attribute_values(attributes: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = attributes;
     core::iter::from_fn(move || {
         let (name, behind) = rest.split_once('=')?;
-        let name =
-            name.trim_end().rsplit(|letter: char| letter.is_ascii_whitespace() || "\"'/".contains(letter)).next()?;
+        let name = name
+            .trim_end()
+            .rsplit(|letter: char| letter.is_ascii_whitespace() || "\"'/".contains(letter))
+            .next()?;
         let value = behind.trim_start();
         let quote = value.chars().next().filter(|letter| matches!(letter, '"' | '\''));
         let (value, after) = match quote {
             Some(quote) => value.get(1..)?.split_once(quote).unwrap_or((value, "")),
-            None => value.split_at(value.find(|letter: char| letter.is_ascii_whitespace()).unwrap_or(value.len())),
+            None => value.split_at(
+                value.find(|letter: char| letter.is_ascii_whitespace()).unwrap_or(value.len()),
+            ),
         };
         rest = after;
         Some((name, value))
@@ -87,13 +92,16 @@ fn is_loaded(name: &str) -> bool {
 
 /// Whether something within may be an address elsewhere: it has two slashes or a scheme, as browsers read them, or could have them in letters that are written otherwise.
 fn leads_elsewhere(value: &str) -> bool {
-    let begins = |own: &str| value.trim_start().get(..own.len()).is_some_and(|start| start.eq_ignore_ascii_case(own));
+    let begins = |own: &str| {
+        value.trim_start().get(..own.len()).is_some_and(|start| start.eq_ignore_ascii_case(own))
+    };
     if begins("cid:") || begins("data:") {
         return false;
     }
     let mut seen = value.chars().filter(|letter| !letter.is_control());
     let mut before = ' ';
-    let has_slashes = seen.any(|letter| core::mem::replace(&mut before, letter) == '/' && letter == '/');
+    let has_slashes =
+        seen.any(|letter| core::mem::replace(&mut before, letter) == '/' && letter == '/');
     let ends = |text: &str, scheme: &str| {
         let end = text.len().checked_sub(scheme.len()).and_then(|at| text.get(at..));
         end.is_some_and(|end| end.eq_ignore_ascii_case(scheme))
@@ -102,5 +110,9 @@ fn leads_elsewhere(value: &str) -> bool {
         let before = value.get(..at).unwrap_or_default();
         ends(before, "http") || ends(before, "https")
     });
-    has_slashes || has_scheme || value.contains('\\') || value.contains("&#") || value.contains("&sol")
+    has_slashes
+        || has_scheme
+        || value.contains('\\')
+        || value.contains("&#")
+        || value.contains("&sol")
 }

@@ -89,6 +89,7 @@ impl<'a> Form<'a> {
 
 /// What a content type says before its parameters, and these.
 fn media_type(content_type: &str) -> (&str, &str) {
-    let (media_type, said) = content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));
+    let (media_type, said) =
+        content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));
     (media_type.trim_matches([' ', '\t']), said)
 }

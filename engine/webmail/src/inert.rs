@@ -25,8 +25,19 @@
 use alloc::string::String;
 
 /// The elements that connect, look names up, or change where addresses lead.
-pub(crate) const NAMES: [&str; 11] =
-    ["applet", "base", "embed", "fencedframe", "frame", "frameset", "iframe", "link", "meta", "object", "portal"];
+pub(crate) const NAMES: [&str; 11] = [
+    "applet",
+    "base",
+    "embed",
+    "fencedframe",
+    "frame",
+    "frameset",
+    "iframe",
+    "link",
+    "meta",
+    "object",
+    "portal",
+];
 
 /// The longest of them.
 const NAME_BYTES_MAX: usize = "fencedframe".len();
@@ -96,7 +107,9 @@ fn tag_length(html: &str) -> usize {
 
 /// Whether the beginning of a tag goes on with that.
 fn goes_on(tag: &str, letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_') && tag != "<" || letter == '/' && tag == "<"
+    letter.is_ascii_alphanumeric()
+        || matches!(letter, '-' | '_') && tag != "<"
+        || letter == '/' && tag == "<"
 }
 
 /// Adds the beginning of a tag, as a comment's where it is to be one.

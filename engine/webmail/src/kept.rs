@@ -37,7 +37,9 @@ impl Kept {
         let program = self.program.floor_char_boundary(PROGRAM_BYTES_MAX);
         let program = self.program.get(..program).unwrap_or_default();
         let [since, seen] = [self.since, self.seen].map(|time| time.seconds().to_le_bytes());
-        [&since, &seen, self.password.as_bytes(), &address.octets(), program.as_bytes()].concat().into()
+        [&since, &seen, self.password.as_bytes(), &address.octets(), program.as_bytes()]
+            .concat()
+            .into()
     }
 
     /// From a note. `None`: it is none of a session.
@@ -46,7 +48,9 @@ impl Kept {
         let (seen, rest) = rest.split_first_chunk::<8>()?;
         let (password, rest) = rest.split_first_chunk::<16>()?;
         let (address, program) = rest.split_first_chunk::<16>()?;
-        let time = |bytes: &[u8; 8]| UnixTime::from_seconds(u64::from_le_bytes(*bytes).min(u64::from(u32::MAX)));
+        let time = |bytes: &[u8; 8]| {
+            UnixTime::from_seconds(u64::from_le_bytes(*bytes).min(u64::from(u32::MAX)))
+        };
         Some(Kept {
             since: time(since),
             seen: time(seen),

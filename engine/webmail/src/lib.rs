@@ -75,13 +75,17 @@ pub use address::{Destination, Key};
 pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use chosen::{Chosen, Hold};
-pub use clerk::{Draft, LOOKED_AT_MAX, Piece, ROWS_MAX, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, WALKED_MAX, WrittenRows};
+pub use clerk::{
+    Draft, LOOKED_AT_MAX, Piece, ROWS_MAX, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, WALKED_MAX,
+    WrittenRows,
+};
 pub use clerks::{Clerks, too_many_requests};
 pub use compose::ComposePage;
 pub use context::{Context, QueueQuestion};
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};
 pub use door::{
-    Door, FORM_BYTES_MAX, LETTER_MEMORY_BYTES_MAX, METHODS, Most, asked, form_arrived, is_path, login, too_large,
+    Door, FORM_BYTES_MAX, LETTER_MEMORY_BYTES_MAX, METHODS, Most, asked, form_arrived, is_path,
+    login, too_large,
 };
 pub use form::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 pub use frame::{Density, Frame, MailboxLink, Meter, Notice, Theme};

@@ -65,7 +65,9 @@ impl Listeners {
         let (first, count) = (of_account.next().map(|(number, _)| *number), 1 + of_account.count());
         let gone = match first {
             Some(first) if count >= LISTENERS_OF_ACCOUNT_MAX => self.end(first),
-            _ if self.all.len() >= LISTENERS_MAX => self.all.keys().next().copied().and_then(|first| self.end(first)),
+            _ if self.all.len() >= LISTENERS_MAX => {
+                self.all.keys().next().copied().and_then(|first| self.end(first))
+            }
             _ => None,
         };
         let news = News::of(store, account);
@@ -74,7 +76,9 @@ impl Listeners {
     }
 
     fn end(&mut self, number: u64) -> Option<(Ticket, Told)> {
-        self.all.remove(&number).map(|listener| (listener.visitor, Told::NoMore(number, End::Whole)))
+        self.all
+            .remove(&number)
+            .map(|listener| (listener.visitor, Told::NoMore(number, End::Whole)))
     }
 
     /// No page listens under this number any more.
@@ -107,7 +111,8 @@ impl Listeners {
     ) {
         if store.has_changes() {
             let may_have_changed = store.take_changes();
-            let concerned = self.all.iter().filter(|(_, listener)| may_have_changed(listener.account));
+            let concerned =
+                self.all.iter().filter(|(_, listener)| may_have_changed(listener.account));
             self.concerned.extend(concerned.map(|(number, _)| *number));
         }
         for _ in 0..LOOKED_AT_PER_TURN {

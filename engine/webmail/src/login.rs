@@ -25,7 +25,13 @@ pub struct LoginPage<'a> {
 }
 
 /// The page on which somebody says who he is. `name`: what he said the last time; `error`: why that did not do; `kept`: the letter that he was writing.
-pub fn login_page(host: &str, name: &str, next: &Destination, error: Option<&str>, kept: &str) -> Reply {
+pub fn login_page(
+    host: &str,
+    name: &str,
+    next: &Destination,
+    error: Option<&str>,
+    kept: &str,
+) -> Reply {
     let status = if error.is_some() { Status::Forbidden } else { Status::Ok };
     answer::page_of(status, &LoginPage { host, name, next: next.as_str(), error, kept })
 }

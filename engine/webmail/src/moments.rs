@@ -59,7 +59,10 @@ impl Moment {
 
     /// Exactly, as RFC 3339 has it: `2026-11-03T14:05:06Z`.
     pub(crate) fn exact(&self) -> String {
-        let month = MONTHS.iter().find(|(name, _)| *name == self.month()).map_or("01", |(_, number)| number);
+        let month = MONTHS
+            .iter()
+            .find(|(name, _)| *name == self.month())
+            .map_or("01", |(_, number)| number);
         [self.year(), "-", month, "-", self.part(DAY), "T", self.part(TIME), "Z"].concat()
     }
 

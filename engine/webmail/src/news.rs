@@ -33,9 +33,12 @@ impl News {
         let known = store.account(account);
         for (id, _) in known.iter().flat_map(|known| known.mailboxes()).take(MAILBOXES_MAX) {
             let comma = if text.ends_with('{') { "" } else { "," };
-            if let Some(info) = store.mailbox(account, id).filter(|info| id != OUTBOX || info.messages > 0) {
+            if let Some(info) =
+                store.mailbox(account, id).filter(|info| id != OUTBOX || info.messages > 0)
+            {
                 // Writing into a string cannot fail.
-                let _ = write!(text, "{comma}\"{}\":[{},{}]", id.0, info.unseen, info.highest_modseq.0);
+                let _ =
+                    write!(text, "{comma}\"{}\":[{},{}]", id.0, info.unseen, info.highest_modseq.0);
             }
         }
         text.push_str("}\n\n");
@@ -54,7 +57,8 @@ impl News {
 
     /// The reply that begins with them, and stays open under this number.
     pub fn reply(self, number: u64) -> Reply {
-        let open = Open { number, pace: Pace::Program { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };
+        let open =
+            Open { number, pace: Pace::Program { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };
         Reply::open("text/event-stream", self.0.into_bytes(), open)
             .with(Field::CacheControl, "no-store")
             .with(Field::XContentTypeOptions, "nosniff")

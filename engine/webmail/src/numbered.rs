@@ -58,7 +58,12 @@ impl Numbered<Piece> {
 
 impl<T> Numbered<T> {
     fn new(handlers_max: usize, of_account_max: usize) -> Numbered<T> {
-        Numbered { handlers_max, of_account_max, handlers: BTreeMap::new(), arrived: VecDeque::new() }
+        Numbered {
+            handlers_max,
+            of_account_max,
+            handlers: BTreeMap::new(),
+            arrived: VecDeque::new(),
+        }
     }
 
     /// Whether this account may have one more.
@@ -106,14 +111,12 @@ impl<T> Numbered<T> {
 
 /// The reply to one download too many.
 pub(crate) fn too_many_replies() -> Reply {
-    let words =
-        "Too much is being downloaded just now. Nothing is lost: go back, and try again when a download has ended.\n";
+    let words = "Too much is being downloaded just now. Nothing is lost: go back, and try again when a download has ended.\n";
     Reply::text(Status::ServiceUnavailable, words.into())
 }
 
 /// The reply to one message too many.
 pub(crate) fn too_many_messages() -> Reply {
-    let words =
-        "Too many messages are being sent just now. Nothing is lost: go back, and try again when one has gone.\n";
+    let words = "Too many messages are being sent just now. Nothing is lost: go back, and try again when one has gone.\n";
     Reply::text(Status::ServiceUnavailable, words.into())
 }

@@ -33,7 +33,9 @@ const SYSTEMS: [(&str, &str); 7] = [
 pub(crate) fn in_words(user_agent: &str) -> String {
     let program = PROGRAMS.iter().find_map(|(said, name)| {
         let (_, version) = user_agent.split_once(said)?;
-        let major = version.get(..version.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(version.len()))?;
+        let major = version.get(
+            ..version.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(version.len()),
+        )?;
         (1..=4).contains(&major.len()).then(|| format!("{name} {major}"))
     });
     let system = SYSTEMS.iter().find(|(said, _)| user_agent.contains(said)).map(|(_, name)| *name);

@@ -67,7 +67,8 @@ fn split_where(text: &str, is_quoted: bool) -> (&str, &str) {
         memchr_iter(b'\n', bytes).map(|end| end + 1).find(|at| !is_quoted_at(at))
     } else {
         // There are fewer of these than of lines.
-        memchr_iter(b'>', bytes).find(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\n'))
+        memchr_iter(b'>', bytes)
+            .find(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\n'))
     };
     text.split_at_checked(ends.unwrap_or(text.len())).unwrap_or((text, ""))
 }
@@ -85,7 +86,9 @@ fn quoted(part: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Res
 
 fn lines(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rest = part.trim_end();
-    while let Some((line, tail)) = memchr(b'\n', rest.as_bytes()).and_then(|end| rest.split_at_checked(end)) {
+    while let Some((line, tail)) =
+        memchr(b'\n', rest.as_bytes()).and_then(|end| rest.split_at_checked(end))
+    {
         linked(line.strip_suffix('\r').unwrap_or(line), out)?;
         out.write_str("\n")?;
         rest = tail.get(1..).unwrap_or_default();
@@ -137,8 +140,9 @@ fn is_of_address(letter: char) -> bool {
 
 /// An address at the end of a sentence, or in parentheses of the sentence's, does not end with their signs.
 fn without_punctuation(mut address: &str) -> &str {
-    let surplus =
-        |close: char, open: char| address.matches(close).count().saturating_sub(address.matches(open).count());
+    let surplus = |close: char, open: char| {
+        address.matches(close).count().saturating_sub(address.matches(open).count())
+    };
     let (mut round, mut square) = (surplus(')', '('), surplus(']', '['));
     loop {
         let spare = match address.chars().next_back() {
@@ -147,7 +151,9 @@ fn without_punctuation(mut address: &str) -> &str {
             Some(']') => &mut square,
             _ => return address,
         };
-        let Some(shorter) = address.get(..address.len() - 1).filter(|_| *spare > 0) else { return address };
+        let Some(shorter) = address.get(..address.len() - 1).filter(|_| *spare > 0) else {
+            return address;
+        };
         *spare -= 1;
         address = shorter;
     }
@@ -195,11 +201,13 @@ fn escaped(text: &str, out: &mut impl Write) -> fmt::Result {
 
 /// Where the next letter is that HTML has another use for.
 fn next_special(text: &[u8]) -> Option<usize> {
-    let is_special =
-        |byte: &u8| (*byte == b'&') | (*byte == b'<') | (*byte == b'>') | (*byte == b'"') | (*byte == b'\'');
+    let is_special = |byte: &u8| {
+        (*byte == b'&') | (*byte == b'<') | (*byte == b'>') | (*byte == b'"') | (*byte == b'\'')
+    };
     // Several at once, as the processor can.
     let (chunks, _) = text.as_chunks::<16>();
-    let is_plain = |chunk: &&[u8; 16]| !chunk.iter().fold(false, |any, byte| any | is_special(byte));
+    let is_plain =
+        |chunk: &&[u8; 16]| !chunk.iter().fold(false, |any, byte| any | is_special(byte));
     let plain = chunks.iter().take_while(is_plain).count() * 16;
     Some(plain + text.get(plain..)?.iter().position(is_special)?)
 }

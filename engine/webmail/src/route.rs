@@ -208,15 +208,21 @@ impl<'a> Page<'a> {
             "search" => return search(query),
             "queue" => {
                 let [after] = keys(query, ["after"])?;
-                return Ok(Page::Queue(after.map(|after| after.parse()).transpose().map_err(|_| NotFound)?));
+                return Ok(Page::Queue(
+                    after.map(|after| after.parse()).transpose().map_err(|_| NotFound)?,
+                ));
             }
             "style.css" | "mail.js" => {
                 let [version] = keys(query, ["v"])?;
-                return Asset::named(name, &version.unwrap_or_default()).map(Page::Asset).ok_or(NotFound);
+                return Asset::named(name, &version.unwrap_or_default())
+                    .map(Page::Asset)
+                    .ok_or(NotFound);
             }
             "login" => {
                 let [next] = keys(query, ["next"])?;
-                return Ok(Page::Login(next.map_or_else(Destination::default, |next| Destination::of(&next))));
+                return Ok(Page::Login(
+                    next.map_or_else(Destination::default, |next| Destination::of(&next)),
+                ));
             }
             _ => {}
         }
@@ -262,9 +268,10 @@ fn compose<'a>(query: &str) -> Result<Page<'a>, NotFound> {
         [Some(key), None, None, None, None] => Start::Reply(key.parse()?),
         [None, Some(key), None, None, None] => Start::ReplyToAll(key.parse()?),
         [None, None, Some(key), None, None] => Start::Forward(key.parse()?),
-        [None, None, None, Some(draft), answers] => {
-            Start::Draft { draft: draft.parse()?, answers: answers.map(|key| key.parse()).transpose()? }
-        }
+        [None, None, None, Some(draft), answers] => Start::Draft {
+            draft: draft.parse()?,
+            answers: answers.map(|key| key.parse()).transpose()?,
+        },
         _ => return Err(NotFound),
     };
     Ok(Page::Compose(start))
@@ -349,7 +356,9 @@ impl fmt::Display for Start {
             Start::ReplyToAll(key) => write!(out, "?all={key}"),
             Start::Forward(key) => write!(out, "?forward={key}"),
             Start::Draft { draft, answers: None } => write!(out, "?draft={draft}"),
-            Start::Draft { draft, answers: Some(answers) } => write!(out, "?draft={draft}&answers={answers}"),
+            Start::Draft { draft, answers: Some(answers) } => {
+                write!(out, "?draft={draft}&answers={answers}")
+            }
         }
     }
 }

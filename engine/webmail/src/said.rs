@@ -71,7 +71,10 @@ impl FromStr for Undo {
         let (first, last) = messages.split_once('-').ok_or(NotFound)?;
         let first: Key = first.parse()?;
         let uids = UidRange { first: Uid(first.uid), last: Uid(number(last)?) };
-        Ok(Undo::Filing { messages: Messages { mailbox: MailboxId(first.mailbox), uids }, to: MailboxId(number(to)?) })
+        Ok(Undo::Filing {
+            messages: Messages { mailbox: MailboxId(first.mailbox), uids },
+            to: MailboxId(number(to)?),
+        })
     }
 }
 

@@ -84,7 +84,12 @@ impl Sessions {
     }
 
     /// Somebody has logged in: what is to be noted of that. Sessions that are over go, and the one that was not seen for longest if there are too many.
-    pub(crate) fn begin(&mut self, account: &AccountInfo<'_>, digest: Digest, kept: Kept) -> Vec<NoteChange> {
+    pub(crate) fn begin(
+        &mut self,
+        account: &AccountInfo<'_>,
+        digest: Digest,
+        kept: Kept,
+    ) -> Vec<NoteChange> {
         let now = kept.seen;
         let mut all = self.all_of(account, now);
         let mut changes: Vec<NoteChange> = sessions_of(account)
@@ -103,7 +108,12 @@ impl Sessions {
     }
 
     /// Whether this is a session of the account. It is seen now.
-    pub(crate) fn is_of(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> Standing {
+    pub(crate) fn is_of(
+        &mut self,
+        account: &AccountInfo<'_>,
+        digest: &Digest,
+        now: UnixTime,
+    ) -> Standing {
         let Some(kept) = self.kept(account, digest, now) else { return Standing::Stranger };
         let is_noted = account.note(digest).is_some();
         let session = self.remember(account.id(), *digest, now);
@@ -115,11 +125,20 @@ impl Sessions {
         session.noted = now;
         let value = Kept { seen: now, ..kept }.to_bytes();
         let key = digest[..].into();
-        Standing::Known(Some(if is_noted { NoteChange::Replace(key, value) } else { NoteChange::Put(key, value) }))
+        Standing::Known(Some(if is_noted {
+            NoteChange::Replace(key, value)
+        } else {
+            NoteChange::Put(key, value)
+        }))
     }
 
     /// Whether a session is not over, without its being seen.
-    pub(crate) fn is_known(&self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> bool {
+    pub(crate) fn is_known(
+        &self,
+        account: &AccountInfo<'_>,
+        digest: &Digest,
+        now: UnixTime,
+    ) -> bool {
         self.kept(account, digest, now).is_some()
     }
 
@@ -132,19 +151,29 @@ impl Sessions {
 
     /// The sessions of an account that are not over, the one that was seen last first.
     pub(crate) fn all_of(&self, account: &AccountInfo<'_>, now: UnixTime) -> Vec<(Digest, Kept)> {
-        let begun = self.known.iter().filter(|(_, session)| session.account == account.id() && session.begun.is_some());
+        let begun = self
+            .known
+            .iter()
+            .filter(|(_, session)| session.account == account.id() && session.begun.is_some());
         let mut digests: Vec<Digest> = sessions_of(account).map(|(digest, _)| digest).collect();
         digests.extend(begun.map(|(digest, _)| *digest));
         digests.sort_unstable();
         digests.dedup();
-        let mut all: Vec<(Digest, Kept)> =
-            digests.into_iter().filter_map(|digest| Some((digest, self.kept(account, &digest, now)?))).collect();
+        let mut all: Vec<(Digest, Kept)> = digests
+            .into_iter()
+            .filter_map(|digest| Some((digest, self.kept(account, &digest, now)?)))
+            .collect();
         all.sort_by_key(|(_, kept)| core::cmp::Reverse(kept.seen));
         all
     }
 
     /// A session is over: what is to be noted of that.
-    pub(crate) fn end(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> NoteChange {
+    pub(crate) fn end(
+        &mut self,
+        account: &AccountInfo<'_>,
+        digest: &Digest,
+        now: UnixTime,
+    ) -> NoteChange {
         self.remember(account.id(), *digest, now).is_over = true;
         NoteChange::Remove(digest[..].into())
     }
@@ -164,7 +193,8 @@ impl Sessions {
     fn remember(&mut self, account: AccountId, digest: Digest, now: UnixTime) -> &mut Session {
         if self.known.len() >= self.most
             && !self.known.contains_key(&digest)
-            && let Some(oldest) = self.known.iter().min_by_key(|(_, session)| session.seen).map(|(digest, _)| *digest)
+            && let Some(oldest) =
+                self.known.iter().min_by_key(|(_, session)| session.seen).map(|(digest, _)| *digest)
         {
             self.known.remove(&oldest);
         }

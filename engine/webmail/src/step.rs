@@ -50,15 +50,21 @@ pub(crate) fn why(refusal: Refusal) -> &'static str {
         Refusal::OverQuota => {
             "Your mailbox is full. Nothing was changed: delete something for good, also from Trash, and try again."
         }
-        Refusal::LargerThanQuota => "It is larger than all that your mailbox may hold. Nothing was changed.",
+        Refusal::LargerThanQuota => {
+            "It is larger than all that your mailbox may hold. Nothing was changed."
+        }
         Refusal::ReadOnly => {
             "The server's disk has failed. You can read mail, but nothing can be changed until the disk works again. Try again in a few minutes."
         }
         Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount => {
             "It is not there any more: another window or program has moved or removed it."
         }
-        Refusal::Unreadable => "The server's disk failed to read this part of the message. Try again in a moment.",
-        Refusal::Damaged => "The disk does not give it back as it was written: this part of it cannot be read.",
+        Refusal::Unreadable => {
+            "The server's disk failed to read this part of the message. Try again in a moment."
+        }
+        Refusal::Damaged => {
+            "The disk does not give it back as it was written: this part of it cannot be read."
+        }
         _ => "The machine has too much to do just now. Nothing was changed: try again in a moment.",
     }
 }

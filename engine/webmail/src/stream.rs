@@ -35,13 +35,22 @@ impl Stream {
     /// The reply that begins with it, and stays open under this number.
     pub(crate) fn reply(self, number: u64) -> Reply {
         let length = if let Title::File { length, .. } = self.title { length } else { None };
-        answer::document_begins(&self.title, self.first, Open { number, pace: Pace::Client { length } })
+        answer::document_begins(
+            &self.title,
+            self.first,
+            Open { number, pace: Pace::Client { length } },
+        )
     }
 }
 
 impl Sent {
     /// What comes next of a document of which so much was read since. `end`: how it ended, if it did; what is cut before it has begun, has an answer of its own.
-    pub(crate) fn next(&mut self, bytes: Vec<u8>, end: Option<End>, title: impl FnOnce() -> Title) -> Progress {
+    pub(crate) fn next(
+        &mut self,
+        bytes: Vec<u8>,
+        end: Option<End>,
+        title: impl FnOnce() -> Title,
+    ) -> Progress {
         match (*self, end) {
             (Sent::Nothing, Some(_)) => {
                 *self = Sent::All;

@@ -64,9 +64,11 @@ impl Surroundings {
     pub(crate) fn of(visitor: &Visitor, store: &Store, open: Option<MailboxId>) -> Surroundings {
         let known = store.account(visitor.account);
         let all = known.iter().flat_map(|known| known.mailboxes());
-        let all = all.filter_map(|(id, name)| Some((id, name, store.mailbox(visitor.account, id)?)));
+        let all =
+            all.filter_map(|(id, name)| Some((id, name, store.mailbox(visitor.account, id)?)));
         // The outbox is there for people while something is in it.
-        let shown = all.filter(|(id, _, info)| *id != OUTBOX || info.messages > 0 || Some(*id) == open);
+        let shown =
+            all.filter(|(id, _, info)| *id != OUTBOX || info.messages > 0 || Some(*id) == open);
         let mailboxes = shown.map(|(id, name, info)| Beside {
             id,
             name: name_for_people(name).to_string(),
@@ -84,7 +86,10 @@ impl Surroundings {
 
     /// What a mailbox is called.
     pub(crate) fn name_of(&self, mailbox: MailboxId) -> String {
-        self.mailboxes.iter().find(|beside| beside.id == mailbox).map_or_else(String::new, |beside| beside.name.clone())
+        self.mailboxes
+            .iter()
+            .find(|beside| beside.id == mailbox)
+            .map_or_else(String::new, |beside| beside.name.clone())
     }
 
     /// What the reader has chosen.
@@ -105,7 +110,11 @@ impl Surroundings {
     }
 
     /// The frame of a page.
-    pub(crate) fn frame<'a>(&'a self, visitor: &'a Visitor, mailboxes: &'a [MailboxLink<'a>]) -> Frame<'a> {
+    pub(crate) fn frame<'a>(
+        &'a self,
+        visitor: &'a Visitor,
+        mailboxes: &'a [MailboxLink<'a>],
+    ) -> Frame<'a> {
         let notice = visitor.said.as_ref().map(|said| Notice {
             text: &said.text,
             is_error: said.is_error,

@@ -58,14 +58,22 @@ fn every_page_is_html_without_an_error() {
 #[test]
 fn nothing_that_a_message_says_becomes_markup() {
     let elements = |page: &str| -> Vec<String> {
-        parsed(page).select(&selector("*")).map(|element| element.value().name().to_string()).collect()
+        parsed(page)
+            .select(&selector("*"))
+            .map(|element| element.value().name().to_string())
+            .collect()
     };
     for hostile in HOSTILE {
-        for ((name, mild), (_, page)) in all(Words::all("mild")).into_iter().zip(all(Words::all(hostile))) {
+        for ((name, mild), (_, page)) in
+            all(Words::all("mild")).into_iter().zip(all(Words::all(hostile)))
+        {
             assert_eq!(elements(&mild), elements(&page), "{name}: {hostile}");
             let html = parsed(&page);
             for element in html.select(&selector("*")) {
-                let handler = element.value().attrs().find(|(name, _)| name.starts_with("on") || *name == "style");
+                let handler = element
+                    .value()
+                    .attrs()
+                    .find(|(name, _)| name.starts_with("on") || *name == "style");
                 assert_eq!(handler, None, "{name}: {hostile}");
             }
         }
@@ -92,8 +100,15 @@ fn every_field_has_a_name_for_those_who_do_not_see_it() {
     for (name, page) in all(Words::MILD) {
         let html = parsed(&page);
         for field in html.select(&selector("input:not([type=hidden]), select, textarea")) {
-            let labelled = field.value().attr("id").is_some_and(|id| count(&html, &format!("label[for='{id}']")) == 1);
-            assert!(labelled || field.value().attr("aria-label").is_some(), "{name}: {}", field.html());
+            let labelled = field
+                .value()
+                .attr("id")
+                .is_some_and(|id| count(&html, &format!("label[for='{id}']")) == 1);
+            assert!(
+                labelled || field.value().attr("aria-label").is_some(),
+                "{name}: {}",
+                field.html()
+            );
         }
         let headings = count(&html, "h1");
         assert_eq!(headings, 1, "{name}");
@@ -111,11 +126,20 @@ fn every_field_has_a_name_for_those_who_do_not_see_it() {
 fn a_page_has_no_script_or_style_of_its_own_and_loads_nothing_from_elsewhere() {
     for (name, page) in all(Words::MILD) {
         let html = parsed(&page);
-        assert_eq!(count(&html, "style, script:not([src]), [style], object, embed, base, img"), 0, "{name}");
-        for element in html.select(&selector("link[href], script[src], iframe[src], form[action]")) {
+        assert_eq!(
+            count(&html, "style, script:not([src]), [style], object, embed, base, img"),
+            0,
+            "{name}"
+        );
+        for element in html.select(&selector("link[href], script[src], iframe[src], form[action]"))
+        {
             let attributes = element.value();
-            let address = ["href", "src", "action"].into_iter().find_map(|name| attributes.attr(name));
-            assert!(address.is_some_and(|address| address.starts_with("/mail/")), "{name}: {address:?}");
+            let address =
+                ["href", "src", "action"].into_iter().find_map(|name| attributes.attr(name));
+            assert!(
+                address.is_some_and(|address| address.starts_with("/mail/")),
+                "{name}: {address:?}"
+            );
         }
     }
 }
@@ -124,9 +148,12 @@ fn a_page_has_no_script_or_style_of_its_own_and_loads_nothing_from_elsewhere() {
 fn what_a_page_leads_to_is_there() {
     for (name, page) in all(Words::MILD) {
         let html = parsed(&page);
-        for element in html.select(&selector("a[href^='/'], link[href], script[src], iframe[src], form[action]")) {
+        for element in html
+            .select(&selector("a[href^='/'], link[href], script[src], iframe[src], form[action]"))
+        {
             let attributes = element.value();
-            let address = ["href", "src", "action"].into_iter().find_map(|name| attributes.attr(name));
+            let address =
+                ["href", "src", "action"].into_iter().find_map(|name| attributes.attr(name));
             let method = attributes.attr("method").unwrap_or("get").to_uppercase();
             let wish = address.map(|address| Wish::of(&method, address));
             assert!(wish.is_some_and(|wish| wish.is_ok()), "{name}: {method} {address:?}");
@@ -155,7 +182,10 @@ fn a_letter_that_was_not_sent_is_in_the_page_that_says_so() {
     let text: String = html.select(&selector("textarea")).flat_map(|area| area.text()).collect();
     assert_eq!(text, "kept <&> kept");
     for field in ["to", "cc", "bcc", "subject"] {
-        let value = html.select(&selector(&format!("#{field}"))).next().and_then(|input| input.value().attr("value"));
+        let value = html
+            .select(&selector(&format!("#{field}")))
+            .next()
+            .and_then(|input| input.value().attr("value"));
         assert_eq!(value, Some("kept <&> kept"), "{field}");
     }
     assert_eq!(count(&html, "details.others[open]"), 1);
@@ -178,20 +208,31 @@ fn fields_of(page: &Html, button: &str) -> Vec<String> {
 fn what_is_chosen_is_shown_and_sent_under_the_names_that_it_has() {
     let settings = page_named("settings", Words::all("kept <&> kept"));
     for (button, fields) in [
-        ("button[name=do][value=save]", &["token", "name", "signature", "hold", "theme", "density"][..]),
+        (
+            "button[name=do][value=save]",
+            &["token", "name", "signature", "hold", "theme", "density"][..],
+        ),
         ("button[name=do][value=password]", &["token", "old", "new", "again"]),
         ("button[name=do][value=end-others]", &["token"]),
         ("button[name=end]", &["token"]),
     ] {
         assert_eq!(fields_of(&settings, button), fields, "{button}");
     }
-    let signature: String = settings.select(&selector("#signature")).flat_map(|area| area.text()).collect();
+    let signature: String =
+        settings.select(&selector("#signature")).flat_map(|area| area.text()).collect();
     assert_eq!(signature, "kept <&> kept");
     for (select, chosen) in [("#theme", "auto"), ("#density", "compact")] {
-        let selected: Vec<_> = settings.select(&selector(&format!("{select} option[selected]"))).collect();
-        assert_eq!(selected.iter().map(|option| option.attr("value")).collect::<Vec<_>>(), [Some(chosen)]);
+        let selected: Vec<_> =
+            settings.select(&selector(&format!("{select} option[selected]"))).collect();
+        assert_eq!(
+            selected.iter().map(|option| option.attr("value")).collect::<Vec<_>>(),
+            [Some(chosen)]
+        );
     }
-    assert!(Theme::ALL.iter().all(|theme| Theme::named(theme.name()) == Some(*theme)) && Theme::named("").is_none());
+    assert!(
+        Theme::ALL.iter().all(|theme| Theme::named(theme.name()) == Some(*theme))
+            && Theme::named("").is_none()
+    );
     assert!(Density::ALL.iter().all(|density| Density::named(density.name()) == Some(*density)));
     // Nobody logs himself out of the page that he looks at by its list.
     assert_eq!(count(&settings, "button[name=end]"), 1);
@@ -231,5 +272,8 @@ fn the_source_of_a_message_is_shown_as_it_is() {
 fn on_paper_nothing_is_folded() {
     let quoted = "well\n> 1\n> 2\n> 3\n> 4\n<b>";
     let print = page_named("print", Words::all(quoted));
-    assert_eq!((count(&print, "details"), count(&print, "blockquote"), count(&print, "b")), (0, 2, 0));
+    assert_eq!(
+        (count(&print, "details"), count(&print, "blockquote"), count(&print, "b")),
+        (0, 2, 0)
+    );
 }

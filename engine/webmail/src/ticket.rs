@@ -69,7 +69,9 @@ impl Ticket {
 
     /// What the forms of its pages carry.
     pub fn form_token(&self) -> FormToken {
-        FormToken(Sha256::new().chain_update(TOKEN_PURPOSE).chain_update(self.secret).finalize().into())
+        FormToken(
+            Sha256::new().chain_update(TOKEN_PURPOSE).chain_update(self.secret).finalize().into(),
+        )
     }
 
     /// The value of the `Set-Cookie` field that gives it to a browser, which forgets it when it is closed.

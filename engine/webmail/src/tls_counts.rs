@@ -59,7 +59,8 @@ impl TlsRow {
     }
 
     fn of((domain, day, policy): (String, u64, &'static str), sum: &Sum, today: u64) -> TlsRow {
-        let failures: Vec<String> = sum.failures.iter().map(|(failure, count)| format!("{count} {failure}")).collect();
+        let failures: Vec<String> =
+            sum.failures.iter().map(|(failure, count)| format!("{count} {failure}")).collect();
         TlsRow {
             domain: if domain.is_empty() { "others".to_string() } else { domain },
             day: if day == today { "today" } else { "yesterday" },

@@ -21,7 +21,8 @@ use tasks::Continuation;
 use crate::address::{self, number};
 use crate::answer;
 use crate::clerk::{
-    BoxChange, Change, Document, Draft, Elsewhere, Extent, Job, Noted, Overview, Piece, Secrets, Trust, Whom, together,
+    BoxChange, Change, Document, Draft, Elsewhere, Extent, Job, Noted, Overview, Piece, Secrets,
+    Trust, Whom, together,
 };
 use crate::context::Context;
 use crate::form::{Form, Reader};
@@ -91,10 +92,12 @@ impl Request {
     pub fn account(&self) -> AccountId {
         match self {
             Request::Begin(account, ..) => *account,
-            Request::Ask { ticket, .. } | Request::Knock(ticket) | Request::SetPassword(ticket, ..) => {
-                AccountId::from_bits(ticket.account)
+            Request::Ask { ticket, .. }
+            | Request::Knock(ticket)
+            | Request::SetPassword(ticket, ..) => AccountId::from_bits(ticket.account),
+            Request::Write(ticket, _) => {
+                AccountId::from_bits(ticket.as_ref().map_or(0, |ticket| ticket.account))
             }
-            Request::Write(ticket, _) => AccountId::from_bits(ticket.as_ref().map_or(0, |ticket| ticket.account)),
             Request::Piece(..) | Request::Wanted(_) | Request::Left(_) => AccountId::from_bits(0),
         }
     }
@@ -103,7 +106,9 @@ impl Request {
     /// gets it.
     pub fn number(&self) -> Option<u64> {
         match self {
-            Request::Piece(number, _) | Request::Wanted(number) | Request::Left(number) => Some(*number),
+            Request::Piece(number, _) | Request::Wanted(number) | Request::Left(number) => {
+                Some(*number)
+            }
             _ => None,
         }
     }
@@ -157,7 +162,11 @@ pub(crate) fn job_for(
                         said: None,
                         is_administrator: cx.is_administrator(account),
                     };
-                    draft.page("You are logged in again, and your letter is still here.", &visitor, cx.store())
+                    draft.page(
+                        "You are logged in again, and your letter is still here.",
+                        &visitor,
+                        cx.store(),
+                    )
                 }
             };
             Err(Told::Reply(reply.with(Field::SetCookie, &ticket.set_cookie().to_string())))
@@ -168,7 +177,9 @@ pub(crate) fn job_for(
         }),
         Request::Write(ticket, media_type) => match Reader::of(&media_type) {
             Ok(reader) => Ok(cx.job_of_message(ticket, reader)),
-            Err(_) => Err(Told::Reply(answer::told(Status::BadRequest, "This form is not understood."))),
+            Err(_) => {
+                Err(Told::Reply(answer::told(Status::BadRequest, "This form is not understood.")))
+            }
         },
         Request::SetPassword(ticket, token, proved) => match cx.known(&ticket) {
             Some((account, session)) => {
@@ -197,7 +208,8 @@ impl SessionContext<'_, '_> {
     /// Somebody has logged in. His session is known at once; the store may know it a moment later.
     fn begin(&mut self, account: AccountId, session: Digest, arrival: Arrival) {
         let Arrival { password, from, program } = arrival;
-        let kept = Kept { since: self.cx.turn.wall, seen: self.cx.turn.wall, password, from, program };
+        let kept =
+            Kept { since: self.cx.turn.wall, seen: self.cx.turn.wall, password, from, program };
         if let Some(known) = self.cx.archive.own.store.account(account) {
             let changes = self.sessions.begin(&known, session, kept);
             self.note(account, &session, changes);
@@ -207,9 +219,11 @@ impl SessionContext<'_, '_> {
     /// Whose ticket it is, if it is one of a session.
     fn known(&mut self, ticket: &Ticket) -> Option<(AccountId, Digest)> {
         let (account, session) = (AccountId::from_bits(ticket.account), ticket.digest());
-        let Standing::Known(seen) =
-            self.sessions.is_of(&self.cx.archive.own.store.account(account)?, &session, self.cx.turn.wall)
-        else {
+        let Standing::Known(seen) = self.sessions.is_of(
+            &self.cx.archive.own.store.account(account)?,
+            &session,
+            self.cx.turn.wall,
+        ) else {
             return None;
         };
         if let Some(seen) = seen {
@@ -235,7 +249,9 @@ impl SessionContext<'_, '_> {
 
     fn is_administrator(&self, account: AccountId) -> bool {
         let known = self.store().account(account);
-        known.is_some_and(|known| self.cx.directory.administrators().iter().any(|own| own == known.address()))
+        known.is_some_and(|known| {
+            self.cx.directory.administrators().iter().any(|own| own == known.address())
+        })
     }
 
     fn note(&mut self, account: AccountId, session: &Digest, changes: Vec<NoteChange>) {
@@ -256,7 +272,13 @@ struct Asking<'a, 'c> {
 }
 
 impl Asking<'_, '_> {
-    fn ask(mut self, method: &str, target: &str, media_type: &str, body: &[u8]) -> Result<(Visitor, Job), Told> {
+    fn ask(
+        mut self,
+        method: &str,
+        target: &str,
+        media_type: &str,
+        body: &[u8],
+    ) -> Result<(Visitor, Job), Told> {
         let (_, notice) = address::told(target);
         self.said = notice.and_then(|notice| self.cx.sessions.take_said(&self.session, notice));
         let job = match Wish::of(method, target) {
@@ -274,13 +296,23 @@ impl Asking<'_, '_> {
     fn visitor(self) -> Visitor {
         let token = self.cx.sessions.form_token(&self.session, &self.ticket);
         let is_administrator = self.cx.is_administrator(self.account);
-        Visitor { account: self.account, session: self.session, token, said: self.said, is_administrator }
+        Visitor {
+            account: self.account,
+            session: self.session,
+            token,
+            said: self.said,
+            is_administrator,
+        }
     }
 
     /// What is to be seen; or what is answered at once.
     fn page(&self, page: &Page<'_>) -> Result<Job, Reply> {
         let elsewhere = |key| {
-            if self.cx.sessions.loaded(&self.session) == Some(key) { Elsewhere::Loaded } else { Elsewhere::Kept }
+            if self.cx.sessions.loaded(&self.session) == Some(key) {
+                Elsewhere::Loaded
+            } else {
+                Elsewhere::Kept
+            }
         };
         Ok(match page {
             Page::Home | Page::Login(_) => {
@@ -299,7 +331,9 @@ impl Asking<'_, '_> {
             Page::Whole(key, part) => Job::show(*key, *part, elsewhere(*key), Extent::Whole),
             Page::Asset(asset) => return Err(asset.reply()),
             Page::Compose(start) => Job::compose(*start),
-            Page::Search { words, mailbox, before } => Job::search(words.to_string(), mailbox.map(MailboxId), *before),
+            Page::Search { words, mailbox, before } => {
+                Job::search(words.to_string(), mailbox.map(MailboxId), *before)
+            }
             Page::Settings => Job::Settings(Overview { sessions: self.sessions(), typed: None }),
             Page::Queue(after) if self.cx.is_administrator(self.account) => {
                 Job::queue(QueueAsked::Look(*after), page.to_string())
@@ -310,8 +344,8 @@ impl Asking<'_, '_> {
 
     /// What is to be done; or what is answered at once.
     fn deed(&mut self, deed: Deed, media_type: &str, body: &[u8]) -> Result<Job, Reply> {
-        let form =
-            Form::of(media_type, body).map_err(|_| answer::told(Status::BadRequest, "This form is not understood."))?;
+        let form = Form::of(media_type, body)
+            .map_err(|_| answer::told(Status::BadRequest, "This form is not understood."))?;
         if !self.ticket.form_token().is(form.text("token").unwrap_or_default()) {
             return Err(answer::not_of_session());
         }
@@ -326,8 +360,12 @@ impl Asking<'_, '_> {
             Deed::Show => {
                 let sender = || form.text("sender").unwrap_or_default().to_string();
                 match form.text("do") {
-                    Some("always") => return Ok(Job::trust(Trust::Begin(sender()), then.as_str().into())),
-                    Some("never") => return Ok(Job::trust(Trust::End(sender()), then.as_str().into())),
+                    Some("always") => {
+                        return Ok(Job::trust(Trust::Begin(sender()), then.as_str().into()));
+                    }
+                    Some("never") => {
+                        return Ok(Job::trust(Trust::End(sender()), then.as_str().into()));
+                    }
                     _ => {}
                 }
                 if let Some(key) = form.text("key").and_then(|key| key.parse().ok()) {
@@ -336,11 +374,18 @@ impl Asking<'_, '_> {
                 Err(answer::elsewhere(then.as_str()))
             }
             Deed::Undo => {
-                let undo: Undo = form.text("what").and_then(|what| what.parse().ok()).ok_or_else(answer::not_found)?;
+                let undo: Undo = form
+                    .text("what")
+                    .and_then(|what| what.parse().ok())
+                    .ok_or_else(answer::not_found)?;
                 match undo {
                     Undo::Filing { messages, to } => {
                         let back = Page::List { mailbox: to.0, stretch: Stretch::Newest };
-                        Ok(Job::change(Change::File(to), Whom::These(alloc::vec![messages]), back.to_string()))
+                        Ok(Job::change(
+                            Change::File(to),
+                            Whom::These(alloc::vec![messages]),
+                            back.to_string(),
+                        ))
                     }
                     Undo::Sending(key) => Ok(Job::take_back(key)),
                 }
@@ -350,7 +395,9 @@ impl Asking<'_, '_> {
                 let asked = handling(&form).ok_or_else(answer::not_found)?;
                 Ok(Job::queue(asked, then.as_str().into()))
             }
-            Deed::Mailboxes => Ok(Job::mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?))),
+            Deed::Mailboxes => {
+                Ok(Job::mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?)))
+            }
             Deed::Set => self.set(&form),
         }
     }
@@ -358,7 +405,11 @@ impl Asking<'_, '_> {
     /// Something with messages: a star is one message's, all else that of those that are marked.
     fn act(&mut self, form: &Form<'_>, then: &Destination) -> Result<Job, Reply> {
         if let Some(key) = form.text("star").and_then(|key| key.parse().ok()) {
-            return Ok(Job::change(Change::Star, whom(form, core::iter::once(key)), then.as_str().into()));
+            return Ok(Job::change(
+                Change::Star,
+                whom(form, core::iter::once(key)),
+                then.as_str().into(),
+            ));
         }
         let to = || form.text("to").and_then(|to| to.parse().ok()).map(MailboxId);
         let change = match form.text("do").unwrap_or_default() {
@@ -373,7 +424,8 @@ impl Asking<'_, '_> {
             _ => None,
         };
         let Some(change) = change else {
-            let notice = self.cx.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
+            let notice =
+                self.cx.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
             return Err(answer::elsewhere_told(then.as_str(), notice));
         };
         let keys = form.texts("key").filter_map(|key| key.parse().ok());

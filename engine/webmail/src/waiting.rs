@@ -38,7 +38,11 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// A request has come. Errors: the request, if too many wait.
-    pub(crate) fn push(&mut self, ticket: Ticket, request: Box<Request>) -> Result<(), Box<Request>> {
+    pub(crate) fn push(
+        &mut self,
+        ticket: Ticket,
+        request: Box<Request>,
+    ) -> Result<(), Box<Request>> {
         let account = request.account();
         let of_account = self.of_accounts.get(&account).map_or(0, VecDeque::len);
         if self.count >= REQUESTS_MAX || of_account >= REQUESTS_OF_ACCOUNT_MAX {
@@ -54,10 +58,14 @@ impl Waiting {
 
     /// The next request of an account that may have one more request handler. `handlers`: how many
     /// an account has.
-    pub(crate) fn pop(&mut self, handlers: impl Fn(AccountId) -> usize) -> Option<(Ticket, Box<Request>)> {
+    pub(crate) fn pop(
+        &mut self,
+        handlers: impl Fn(AccountId) -> usize,
+    ) -> Option<(Ticket, Box<Request>)> {
         let account = self.turns.remove(self.next_turn(handlers)?)?;
         let of_account = self.of_accounts.get_mut(&account);
-        let Some((request, of_account)) = of_account.and_then(|all| Some((all.pop_front()?, all))) else {
+        let Some((request, of_account)) = of_account.and_then(|all| Some((all.pop_front()?, all)))
+        else {
             unreachable!("an account that has a turn has a request");
         };
         if of_account.is_empty() {

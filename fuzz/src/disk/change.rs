@@ -125,7 +125,11 @@ impl Change {
 fn copies(image: &Image, page: usize) -> Vec<usize> {
     let other = if page.is_multiple_of(2) { page + 1 } else { page - 1 };
     let is_block = &image.page(page)[16..20] == b"JRNL";
-    if is_block && image.page(other).get(..64) == image.page(page).get(..64) { vec![page, other] } else { vec![page] }
+    if is_block && image.page(other).get(..64) == image.page(page).get(..64) {
+        vec![page, other]
+    } else {
+        vec![page]
+    }
 }
 
 fn put(page: &mut [u8], at: Place, value: Value) {
@@ -140,14 +144,16 @@ fn put(page: &mut [u8], at: Place, value: Value) {
         Value::Word(word) => page[at..at + 4].copy_from_slice(&word.to_le_bytes()),
         Value::Long(long) => page[at..at + 8].copy_from_slice(&long.to_le_bytes()),
         Value::Add(more) => {
-            page[at..at + 4].copy_from_slice(&word.wrapping_add_signed(i32::from(more)).to_le_bytes());
+            page[at..at + 4]
+                .copy_from_slice(&word.wrapping_add_signed(i32::from(more)).to_le_bytes());
         }
         Value::Most => page[at..at + 8].fill(0xff),
     }
 }
 
 fn replace_records(image: &mut Image, choice: u16, records: &[Record]) {
-    let blocks: Vec<usize> = image.used.iter().copied().filter(|page| &image.page(*page)[16..20] == b"JRNL").collect();
+    let blocks: Vec<usize> =
+        image.used.iter().copied().filter(|page| &image.page(*page)[16..20] == b"JRNL").collect();
     let Some(index) = usize::from(choice).checked_rem(blocks.len()) else { return };
     let page = blocks[index];
     let before = image.page(page)[64..].to_vec();
@@ -185,7 +191,9 @@ impl Field {
             Field::Word(word) => bytes.extend_from_slice(&word.to_le_bytes()),
             Field::Long(long) => bytes.extend_from_slice(&long.to_le_bytes()),
             Field::Small(small) => bytes.extend_from_slice(&u32::from(*small).to_le_bytes()),
-            Field::Page(page) => bytes.extend_from_slice(&(image.chosen(u16::from(*page)) as u32).to_le_bytes()),
+            Field::Page(page) => {
+                bytes.extend_from_slice(&(image.chosen(u16::from(*page)) as u32).to_le_bytes())
+            }
             Field::Known(at) => {
                 let at = usize::from(*at) % (before.len() - 8);
                 bytes.extend_from_slice(&before[at..at + 8]);

@@ -39,7 +39,9 @@ impl Image {
         let mut rig = Rig::open(Image::blank(), Vec::new(), 7);
         let ada = rig.account("ada@barepost.test").expect("there is room");
         let grace = rig.account("grace@barepost.test").expect("there is room");
-        for (account, octets) in [(ada, 100), (ada, 0), (grace, 5_000), (ada, 70_000), (grace, 33_000)] {
+        for (account, octets) in
+            [(ada, 100), (ada, 0), (grace, 5_000), (ada, 70_000), (grace, 33_000)]
+        {
             rig.deliver(account, &vec![b'x'; octets]).expect("there is room");
         }
         let first = rig.uids(ada).into_iter().next().expect("there is mail");
@@ -48,7 +50,8 @@ impl Image {
         let mut rig = Rig::open(image, unreadable, 8);
         rig.deliver(grace, b"after a restart").expect("there is room");
         let (mut image, _) = rig.power_off();
-        image.used = (0..PAGES).filter(|page| image.page(*page).iter().any(|byte| *byte != 0)).collect();
+        image.used =
+            (0..PAGES).filter(|page| image.page(*page).iter().any(|byte| *byte != 0)).collect();
         image
     }
 

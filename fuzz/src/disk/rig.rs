@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector, UnixTime};
+use machine::{
+    Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector, UnixTime,
+};
 use store::{
-    AccountId, INBOX, Limits, MessageInfo, NewAccount, Outcome, PAGE_BYTES, ReadSectors, Recipient, Refusal, Store,
-    Uid, Unreadable,
+    AccountId, INBOX, Limits, MessageInfo, NewAccount, Outcome, PAGE_BYTES, ReadSectors, Recipient,
+    Refusal, Store, Uid, Unreadable,
 };
 use tasks::{Continuation, Entry, FrameId};
 
@@ -38,7 +40,13 @@ pub(super) struct Rig {
 }
 
 fn limits() -> Limits {
-    Limits { deliveries: 4, recipients: 2, reads: 2, buffer_bytes: 16 * 8 * PAGE_BYTES, resident_bytes: 1 << 20 }
+    Limits {
+        deliveries: 4,
+        recipients: 2,
+        reads: 2,
+        buffer_bytes: 16 * 8 * PAGE_BYTES,
+        resident_bytes: 1 << 20,
+    }
 }
 
 impl Rig {
@@ -88,7 +96,9 @@ impl Rig {
         let sectors = sector.0..sector.0 + (buffer.len() / SECTOR_BYTES) as u64;
         assert!(sectors.end <= SECTORS, "a request beyond the disk");
         let result = match operation {
-            DiskOperation::Read if self.unreadable.iter().any(|bad| sectors.contains(bad)) => Err(DiskError::Failed),
+            DiskOperation::Read if self.unreadable.iter().any(|bad| sectors.contains(bad)) => {
+                Err(DiskError::Failed)
+            }
             DiskOperation::Read => {
                 buffer.copy_from_slice(self.image.sectors(&sectors));
                 Ok(())
@@ -168,11 +178,16 @@ impl Rig {
     }
 
     /// A whole body, part by part.
-    pub(super) fn read(&mut self, account: AccountId, message: &MessageInfo) -> Result<Vec<u8>, Stopped> {
+    pub(super) fn read(
+        &mut self,
+        account: AccountId,
+        message: &MessageInfo,
+    ) -> Result<Vec<u8>, Stopped> {
         let mut body = Vec::new();
         loop {
             let continuation = self.continuation();
-            let asked = self.store.read(account, INBOX, message.uid, body.len() as u32, continuation);
+            let asked =
+                self.store.read(account, INBOX, message.uid, body.len() as u32, continuation);
             asked.map_err(Stopped::Refused)?;
             match self.answer() {
                 Outcome::Body(part) => {

@@ -15,10 +15,12 @@ const PRIME: u128 = u128::MAX >> 1;
 /// The hash of a record in these parts, by section 1.
 fn hash(key: [u8; 16], parts: &[&[u8]]) -> [u8; 16] {
     use std::hash::Hasher;
-    let secret = |number: u64| SipHasher13::new_with_key(&key).hash(&number.to_le_bytes()).as_bytes();
+    let secret =
+        |number: u64| SipHasher13::new_with_key(&key).hash(&number.to_le_bytes()).as_bytes();
     let mut hasher = SipHasher13::new_with_key(&secret(0));
     let place = u128::from_le_bytes(secret(1)) & (PRIME >> 3);
-    let words: Vec<u64> = (2..10).flat_map(secret).collect::<Vec<u8>>().chunks(8).map(word).collect();
+    let words: Vec<u64> =
+        (2..10).flat_map(secret).collect::<Vec<u8>>().chunks(8).map(word).collect();
     parts.iter().for_each(|part| hasher.write(&digest(part, place, &words).to_le_bytes()));
     hasher.finish128().as_bytes()
 }
@@ -27,7 +29,8 @@ fn digest(bytes: &[u8], place: u128, secrets: &[u64]) -> u128 {
     bytes.chunks(128).fold(bytes.len() as u128, |value, block| {
         let mut words: Vec<u64> = block.chunks(8).map(word).collect();
         words.resize(words.len().next_multiple_of(2), 0);
-        let added: Vec<u64> = words.iter().zip(secrets).map(|(word, secret)| word.wrapping_add(*secret)).collect();
+        let added: Vec<u64> =
+            words.iter().zip(secrets).map(|(word, secret)| word.wrapping_add(*secret)).collect();
         let products = added.chunks(2).map(|pair| u128::from(pair[0]) * u128::from(pair[1]));
         let sum = products.fold(0, u128::wrapping_add) % (1 << 126);
         (product(value, place) + sum) % PRIME
@@ -61,7 +64,10 @@ pub(super) fn renew(image: &mut Image) {
         bytes[16..32].copy_from_slice(&seal);
     }
     // What is sealed by another key is not believed anyway.
-    let Some(key) = SUPERBLOCKS.into_iter().find(|page| image.page(*page).starts_with(b"BAREPOST")) else { return };
+    let Some(key) = SUPERBLOCKS.into_iter().find(|page| image.page(*page).starts_with(b"BAREPOST"))
+    else {
+        return;
+    };
     let key = key_in(image.page(key));
     let mut renamed = BTreeMap::new();
     for page in FIRST_SEGMENT_PAGE..PAGES - 8 {
@@ -82,7 +88,12 @@ fn tame(count: &mut [u8]) {
     }
 }
 
-fn renew_block(image: &mut Image, page: usize, key: [u8; 16], renamed: &mut BTreeMap<[u8; 8], [u8; 8]>) {
+fn renew_block(
+    image: &mut Image,
+    page: usize,
+    key: [u8; 16],
+    renamed: &mut BTreeMap<[u8; 8], [u8; 8]>,
+) {
     let is_changed = image.to_seal.contains(&page);
     let bytes = image.page_mut(page);
     let previous: [u8; 8] = bytes[48..56].try_into().expect("8 bytes");

@@ -68,7 +68,8 @@ fn port(port: u8) -> u16 {
 impl Peers {
     /// The network has sent a frame. Returns the segment that is in it.
     pub(super) fn hear(&mut self, frame: &[u8]) -> Option<Segment> {
-        let udp_to_server = [frame.get(23), frame.get(36), frame.get(37)] == [Some(&17), Some(&0), Some(&67)];
+        let udp_to_server =
+            [frame.get(23), frame.get(36), frame.get(37)] == [Some(&17), Some(&0), Some(&67)];
         if let (true, Some(&[a, b, c, d])) = (udp_to_server, frame.get(46..50)) {
             self.transaction = [a, b, c, d];
         }
@@ -82,7 +83,9 @@ impl Peers {
         if segment.flags & ACK != 0 {
             known.expected = segment.acknowledgment;
         }
-        let length = segment.payload_bytes + u32::from(segment.flags & SYN != 0) + u32::from(segment.flags & 1 != 0);
+        let length = segment.payload_bytes
+            + u32::from(segment.flags & SYN != 0)
+            + u32::from(segment.flags & 1 != 0);
         known.next = segment.sequence.wrapping_add(length);
         known.our_port = segment.from_port;
         if segment.flags & (SYN | ACK) == SYN | ACK {
@@ -116,11 +119,16 @@ impl Peers {
                     ),
                 )
             }
-            PeerFrame::Icmp { peer, kind, code, rest, quoted } if self.speak_ipv6 && peer & HIGH != 0 => {
-                let message = [&[*kind, *code, 0, 0], &rest[..], &self.quoted(*peer, quoted)].concat();
+            PeerFrame::Icmp { peer, kind, code, rest, quoted }
+                if self.speak_ipv6 && peer & HIGH != 0 =>
+            {
+                let message =
+                    [&[*kind, *code, 0, 0], &rest[..], &self.quoted(*peer, quoted)].concat();
                 return Some(ipv6_frame(*peer, *code, 58, &message));
             }
-            PeerFrame::Ipv4 { peer, protocol, to, bytes } if self.speak_ipv6 && peer & HIGH != 0 => {
+            PeerFrame::Ipv4 { peer, protocol, to, bytes }
+                if self.speak_ipv6 && peer & HIGH != 0 =>
+            {
                 self.spoke_freely = true;
                 return Some(ipv6_frame(*peer, *to, *protocol, bytes));
             }
@@ -131,7 +139,9 @@ impl Peers {
             PeerFrame::Arp { peer, operation, target, hardware: last } => {
                 return Some(arp(*peer, *operation, *target, *last));
             }
-            PeerFrame::Dhcp { kind, flags, lease, options } => (0, self.dhcp(*kind, *flags, *lease, options)),
+            PeerFrame::Dhcp { kind, flags, lease, options } => {
+                (0, self.dhcp(*kind, *flags, *lease, options))
+            }
             PeerFrame::Fragment { peer, protocol, field, bytes } => {
                 self.spoke_freely = true;
                 (*peer, packets::ipv4(address(*peer), US, *protocol, *field, bytes))
@@ -151,8 +161,13 @@ impl Peers {
             }
         };
         let everybody = machine::Ethernet([0xff; 6]);
-        let to = if matches!(frame, PeerFrame::Dhcp { flags, .. } if flags & 1 == 1) { everybody } else { hardware(2) };
-        (packet.len() <= 1_500).then(|| packets::ethernet(hardware(3 + peer % 8), to, IPV4, &packet))
+        let to = if matches!(frame, PeerFrame::Dhcp { flags, .. } if flags & 1 == 1) {
+            everybody
+        } else {
+            hardware(2)
+        };
+        (packet.len() <= 1_500)
+            .then(|| packets::ethernet(hardware(3 + peer % 8), to, IPV4, &packet))
     }
 
     fn segment(&self, fields: &TcpFields) -> Vec<u8> {
@@ -230,7 +245,11 @@ impl Peers {
                 let to = (address(peer), port(*low));
                 let known = self.known.get(&to).copied().unwrap_or_default();
                 let sequence = known.next.wrapping_add_signed(i32::from(*off));
-                let segment = [&known.our_port.to_be_bytes()[..], &to.1.to_be_bytes(), &sequence.to_be_bytes()];
+                let segment = [
+                    &known.our_port.to_be_bytes()[..],
+                    &to.1.to_be_bytes(),
+                    &sequence.to_be_bytes(),
+                ];
                 packets::ipv4(US, to.0, 6, 0, &segment.concat())
             }
         }
@@ -291,7 +310,13 @@ impl Friend {
 
     fn frame(&self, flags: u8, acknowledgment: u32, options: &[u8], payload: &[u8]) -> Vec<u8> {
         let (from, to, sequence) = (self.name, (US, PORT), self.sequence);
-        let tcp = Tcp { from, to, sequence, acknowledgment, flags, window: 8_000, options, payload };
-        packets::ethernet(hardware(99), hardware(2), IPV4, &packets::ipv4(from.0, US, 6, 0, &tcp.bytes()))
+        let tcp =
+            Tcp { from, to, sequence, acknowledgment, flags, window: 8_000, options, payload };
+        packets::ethernet(
+            hardware(99),
+            hardware(2),
+            IPV4,
+            &packets::ipv4(from.0, US, 6, 0, &tcp.bytes()),
+        )
     }
 }

@@ -33,7 +33,9 @@ impl User {
                         IpAddr::V4(address) => peers.stream_begins((address, peer.port())),
                         IpAddr::V6(_) => None,
                     };
-                    assert!(!self.held.iter().any(|held| held.connection.index() == connection.index()));
+                    assert!(
+                        !self.held.iter().any(|held| held.connection.index() == connection.index())
+                    );
                     self.held.push(Held { connection, next, is_open: true });
                 }
                 Event::Connected { connection } => {
@@ -47,7 +49,9 @@ impl User {
                     self.take(connection, &data[..taken], peers);
                     net.keep(connection, &data[taken..]);
                 }
-                Event::Buffered { connection } | Event::SendRoom { connection } | Event::PeerClosed { connection } => {
+                Event::Buffered { connection }
+                | Event::SendRoom { connection }
+                | Event::PeerClosed { connection } => {
                     assert!(self.holds(connection), "{event:?} of a connection that is over");
                 }
                 Event::Closed { connection, .. } => {
@@ -74,7 +78,10 @@ impl User {
         let held = held.expect("data comes on a connection that is there");
         let Some(next) = &mut held.next else { return };
         for byte in data {
-            assert!(peers.spoke_freely || *byte == byte_at(*next), "another byte than the peer's at {next}");
+            assert!(
+                peers.spoke_freely || *byte == byte_at(*next),
+                "another byte than the peer's at {next}"
+            );
             *next = next.wrapping_add(1);
         }
     }
@@ -82,7 +89,10 @@ impl User {
     pub(super) fn does(&mut self, deed: &Deed, now: Instant, net: &mut Net, peers: &Peers) {
         match *deed {
             Deed::Connect { peer, port } => {
-                let to = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 3 + peer % 5), 4_000 + u16::from(port % 3)));
+                let to = SocketAddr::from((
+                    Ipv4Addr::new(10, 0, 0, 3 + peer % 5),
+                    4_000 + u16::from(port % 3),
+                ));
                 if let Ok(connection) = net.connect(now, to) {
                     self.held.push(Held { connection, next: None, is_open: false });
                 }

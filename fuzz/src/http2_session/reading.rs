@@ -42,10 +42,17 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn first(bytes: &'a [u8]) -> Option<Frame<'a>> {
-        let (&[l0, l1, l2, kind, flags, s0, s1, s2, s3], rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let (&[l0, l1, l2, kind, flags, s0, s1, s2, s3], rest) =
+            bytes.split_first_chunk::<HEAD_BYTES>()?;
         let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
         let payload = &rest[..length.min(rest.len())];
-        Some(Frame { kind, flags, stream: u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]), length, payload })
+        Some(Frame {
+            kind,
+            flags,
+            stream: u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]),
+            length,
+            payload,
+        })
     }
 
     fn is_whole(&self) -> bool {
@@ -103,12 +110,15 @@ impl Client {
             HEADERS => self.last_stream = self.last_stream.max(frame.stream),
             SETTINGS if frame.flags & ACK == 0 => {
                 let settings = frame.payload.chunks_exact(6);
-                let windows = settings.filter_map(|setting| setting.strip_prefix(&[0, 4])?.first_chunk());
-                self.settings.push_back(windows.last().map(|bytes| u64::from(u32::from_be_bytes(*bytes))));
+                let windows =
+                    settings.filter_map(|setting| setting.strip_prefix(&[0, 4])?.first_chunk());
+                self.settings
+                    .push_back(windows.last().map(|bytes| u64::from(u32::from_be_bytes(*bytes))));
             }
             PING if frame.flags & ACK == 0 => self.pings.push_back(frame.payload.to_vec()),
             WINDOW_UPDATE => {
-                *self.opened.entry(frame.stream).or_default() += u64::from(frame.number().unwrap_or(0));
+                *self.opened.entry(frame.stream).or_default() +=
+                    u64::from(frame.number().unwrap_or(0));
             }
             _ => {}
         }
@@ -198,19 +208,32 @@ impl Reading {
 
     fn frame_arrived(&mut self, frame: &Frame<'_>) {
         assert!(!self.has_ended, "nothing follows the reason of the end");
-        assert!(self.frames > 0 || (frame.kind == SETTINGS && frame.flags == 0), "settings come first");
+        assert!(
+            self.frames > 0 || (frame.kind == SETTINGS && frame.flags == 0),
+            "settings come first"
+        );
         match frame.kind {
             DATA => self.part_arrived(frame),
             HEADERS => self.head_arrived(frame),
             RST_STREAM => self.reset_arrived(frame),
             SETTINGS => self.settings_arrived(frame),
             PING => {
-                assert_eq!((frame.flags, frame.stream), (ACK, 0), "nobody is asked whether he is there");
-                assert_eq!(self.client.pings.pop_front().as_deref(), Some(frame.payload), "pings are answered in turn");
+                assert_eq!(
+                    (frame.flags, frame.stream),
+                    (ACK, 0),
+                    "nobody is asked whether he is there"
+                );
+                assert_eq!(
+                    self.client.pings.pop_front().as_deref(),
+                    Some(frame.payload),
+                    "pings are answered in turn"
+                );
                 self.acknowledged += 1;
             }
             GOAWAY => {
-                let (Some(last), Some(code)) = (frame.number(), frame.payload.get(4..8)) else { panic!("a short one") };
+                let (Some(last), Some(code)) = (frame.number(), frame.payload.get(4..8)) else {
+                    panic!("a short one")
+                };
                 assert!(frame.stream == 0 && last <= self.client.last_stream);
                 self.last_stream = Some(last);
                 self.has_ended = code != [0; 4];
@@ -220,7 +243,11 @@ impl Reading {
                 let wanted = self.wanted.entry(frame.stream).or_default();
                 *wanted += increment;
                 let came = self.client.sent.get(&frame.stream).copied().unwrap_or(0);
-                assert!(increment > 0 && *wanted <= came, "{wanted} bytes may come for {came} on {}", frame.stream);
+                assert!(
+                    increment > 0 && *wanted <= came,
+                    "{wanted} bytes may come for {came} on {}",
+                    frame.stream
+                );
             }
             kind => panic!("a server says no frame of kind {kind}"),
         }
@@ -247,14 +274,18 @@ impl Reading {
 
     fn head_arrived(&mut self, frame: &Frame<'_>) {
         assert_eq!(frame.flags & !END_STREAM, END_HEADERS, "a head comes in one frame");
-        assert!(self.last_stream.is_none_or(|last| frame.stream <= last), "it was said that nobody would answer");
+        assert!(
+            self.last_stream.is_none_or(|last| frame.stream <= last),
+            "it was said that nobody would answer"
+        );
         self.heads += 1;
         let fields = self.decoder.decode(frame.payload).expect("a block of fields");
         let (name, status) = fields.first().expect("a head has a status");
         assert_eq!(name, b":status");
         let mut length = None;
         for (name, value) in &fields[1..] {
-            let is_name = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+            let is_name =
+                |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
             assert!(!name.is_empty() && name.iter().all(is_name), "{name:?}");
             assert!(value.iter().all(|byte| (b' '..=b'~').contains(byte)), "{value:?}");
             assert!(name != b"connection" && name != b"transfer-encoding", "it is of HTTP/1.1");
@@ -274,19 +305,29 @@ impl Reading {
         assert_eq!(frame.flags & !END_STREAM, 0, "a body is not padded");
         let count = frame.length as u64;
         self.bytes += count;
-        assert!(count == 0 || self.bytes <= WINDOW_BYTES + self.client.opened(0), "the connection's window");
+        assert!(
+            count == 0 || self.bytes <= WINDOW_BYTES + self.client.opened(0),
+            "the connection's window"
+        );
         let window = self.initial_window + self.client.opened(frame.stream);
         let answer = self.answer(frame.stream);
-        assert!(answer.status.is_some() && !answer.is_over, "a body without a head, or behind its end");
+        assert!(
+            answer.status.is_some() && !answer.is_over,
+            "a body without a head, or behind its end"
+        );
         answer.body.extend_from_slice(frame.payload);
         assert!(count == 0 || answer.body.len() as u64 <= window, "the window of {}", frame.stream);
         if frame.flags & END_STREAM == 0 {
             return;
         }
         answer.is_over = true;
-        let (status, length, body) = (answer.status, answer.length, std::mem::take(&mut answer.body));
+        let (status, length, body) =
+            (answer.status, answer.length, std::mem::take(&mut answer.body));
         assert_eq!(length, Some(body.len() as u64), "a body is as long as its head says");
-        assert!(status != Some(200) || self.contents.contains(&body.as_slice()), "a whole file, or what was replied");
+        assert!(
+            status != Some(200) || self.contents.contains(&body.as_slice()),
+            "a whole file, or what was replied"
+        );
     }
 
     fn reset_arrived(&mut self, frame: &Frame<'_>) {

@@ -77,7 +77,12 @@ impl Script<'_> {
             }
             13 => {
                 let (stream, flags, count) = (self.stream()?, self.byte()?, self.byte()?);
-                self.say_frame(frame(0, flags & END_STREAM, stream, &vec![b'x'; usize::from(count) * 64]));
+                self.say_frame(frame(
+                    0,
+                    flags & END_STREAM,
+                    stream,
+                    &vec![b'x'; usize::from(count) * 64],
+                ));
             }
             14 => {
                 let (stream, bits) = (self.stream()?, self.byte()?);
@@ -86,7 +91,12 @@ impl Script<'_> {
             }
             15 => {
                 let window = (1_u32 << (self.byte()? % 32)) - 1;
-                self.say_frame(frame(SETTINGS, 0, 0, &[&[0, 4][..], &window.to_be_bytes()].concat()));
+                self.say_frame(frame(
+                    SETTINGS,
+                    0,
+                    0,
+                    &[&[0, 4][..], &window.to_be_bytes()].concat(),
+                ));
             }
             16 => {
                 for _ in 0..self.byte()? {
@@ -107,7 +117,11 @@ impl Script<'_> {
             21 => self.steps.push(Step::Event(Event::PeerClosed)),
             22 => {
                 self.is_held = !self.is_held;
-                self.steps.push(Step::Event(if self.is_held { Event::Hold } else { Event::Answer }));
+                self.steps.push(Step::Event(if self.is_held {
+                    Event::Hold
+                } else {
+                    Event::Answer
+                }));
             }
             _ => self.steps.push(Step::Cut),
         }
@@ -155,7 +169,8 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 /// A request. `what`: which, and in its higher bits whether a body follows, how long that is said to be, and how the head comes.
 fn request(what: u8, stream: u32) -> Vec<u8> {
     let (method, path) = REQUESTS[usize::from(what % 8)];
-    let mut fields = vec![(":method", method), (":scheme", "https"), (":authority", "a"), (":path", path)];
+    let mut fields =
+        vec![(":method", method), (":scheme", "https"), (":authority", "a"), (":path", path)];
     let (has_body, has_length) = (what & 8 != 0, what & 16 != 0);
     if has_length {
         fields.push(("content-length", "64"));
@@ -164,11 +179,18 @@ fn request(what: u8, stream: u32) -> Vec<u8> {
     let flags = if has_body { 0 } else { END_STREAM };
     let is_padded = what & 32 != 0;
     let has_priority = what & 64 != 0;
-    let before = [&[3][..usize::from(is_padded)], &[0; 5][..usize::from(has_priority) * 5]].concat();
+    let before =
+        [&[3][..usize::from(is_padded)], &[0; 5][..usize::from(has_priority) * 5]].concat();
     let padding = &[0; 3][..usize::from(is_padded) * 3];
-    let flags = flags | if is_padded { PADDED } else { 0 } | if has_priority { PRIORITY } else { 0 };
+    let flags =
+        flags | if is_padded { PADDED } else { 0 } | if has_priority { PRIORITY } else { 0 };
     if what < 128 {
-        return frame(HEADERS, flags | END_HEADERS, stream, &[&before, block.as_slice(), padding].concat());
+        return frame(
+            HEADERS,
+            flags | END_HEADERS,
+            stream,
+            &[&before, block.as_slice(), padding].concat(),
+        );
     }
     let (first, second) = block.split_at(block.len() / 2);
     let first = frame(HEADERS, flags, stream, &[&before, first, padding].concat());

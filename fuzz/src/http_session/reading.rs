@@ -50,7 +50,9 @@ pub(crate) fn check(world: &World) {
 
 /// Whether what comes next is the answer to a request that nobody can read.
 fn starts_with_refusal(rest: &[u8]) -> bool {
-    [b"HTTP/1.1 400 ", b"HTTP/1.1 408 ", b"HTTP/1.1 431 "].iter().any(|status| rest.starts_with(*status))
+    [b"HTTP/1.1 400 ", b"HTTP/1.1 408 ", b"HTTP/1.1 431 "]
+        .iter()
+        .any(|status| rest.starts_with(*status))
 }
 
 fn head(rest: &mut &[u8]) -> Option<Head> {
@@ -70,7 +72,12 @@ fn head(rest: &mut &[u8]) -> Option<Head> {
 }
 
 /// Reads a body: as long as was said, and one of the site's.
-fn body(rest: &mut &[u8], head: &Head, (method, target, status, bytes): &Answered, contents: &[&[u8]]) -> Option<()> {
+fn body(
+    rest: &mut &[u8],
+    head: &Head,
+    (method, target, status, bytes): &Answered,
+    contents: &[&[u8]],
+) -> Option<()> {
     assert_eq!(head.status, *status, "{method} {target} is answered as the log says");
     assert!(head.field("date").is_some() && head.field("transfer-encoding").is_none());
     let length: Option<usize> =
@@ -81,11 +88,17 @@ fn body(rest: &mut &[u8], head: &Head, (method, target, status, bytes): &Answere
     let body = rest.get(..length)?;
     *rest = &rest[length..];
     let whole = |content: &[u8]| content == body;
-    let part = |content: &[u8]| !body.is_empty() && content.windows(body.len()).any(|window| window == body);
+    let part = |content: &[u8]| {
+        !body.is_empty() && content.windows(body.len()).any(|window| window == body)
+    };
     let mut contents = contents.iter();
     match head.status {
-        200 => assert!(has_none || method == "OPTIONS" || contents.any(|content| whole(content)), "a whole file"),
-        206 if has_none || head.field("content-type").is_some_and(|kind| kind.starts_with("multipart/")) => {}
+        200 => assert!(
+            has_none || method == "OPTIONS" || contents.any(|content| whole(content)),
+            "a whole file"
+        ),
+        206 if has_none
+            || head.field("content-type").is_some_and(|kind| kind.starts_with("multipart/")) => {}
         206 => assert!(contents.any(|content| part(content)), "a part of a file"),
         _ => {}
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{
-    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, Question, RESPONSE_HEAD_BYTES_MAX,
-    Remembered, Reply, Secrecy, Site, Status, pack,
+    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, Question,
+    RESPONSE_HEAD_BYTES_MAX, Remembered, Reply, Secrecy, Site, Status, pack,
 };
 use machine::Micros;
 
@@ -61,13 +61,22 @@ fn files() -> BTreeMap<String, File> {
         gzip: None,
         brotli: None,
     };
-    let coded =
-        File { gzip: Some(b"by gzip".to_vec()), brotli: Some(b"brotli".to_vec()), ..file("text/css", b"as it is") };
+    let coded = File {
+        gzip: Some(b"by gzip".to_vec()),
+        brotli: Some(b"brotli".to_vec()),
+        ..file("text/css", b"as it is")
+    };
     // Larger than the room that there is for a head, so that it goes out in parts.
     let large: String = (0..1_000).map(|number| format!("{number},")).collect();
     let files = [
         ("/index.html", file("text/html; charset=utf-8", b"<h1>Index</h1>")),
-        ("/a.txt", file("text/plain", b"0123456789abcdefghijklmnopqrstuvwxyz\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")),
+        (
+            "/a.txt",
+            file(
+                "text/plain",
+                b"0123456789abcdefghijklmnopqrstuvwxyz\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+            ),
+        ),
         ("/a.css", coded),
         ("/large", file("text/plain", large.as_bytes())),
         ("/b/index.html", file("text/html", b"b")),
@@ -159,7 +168,9 @@ impl Actions for World {
     fn methods(&self, path: &[u8]) -> &'static [Method] {
         match path {
             b"/p/page" if self.has_program => &[Method::Get, Method::Head],
-            b"/p/form" if self.has_program => &[Method::Get, Method::Head, Method::Post, Method::Put],
+            b"/p/form" if self.has_program => {
+                &[Method::Get, Method::Head, Method::Post, Method::Put]
+            }
             _ => &[],
         }
     }

@@ -17,7 +17,11 @@ pub(crate) struct CheckedCard {
 
 impl CheckedCard {
     pub(crate) fn new(address: Ethernet, offloads: Offloads) -> CheckedCard {
-        CheckedCard { card: Card { address, mtu: 1500, offloads, queues: 1 }, ring: usize::MAX, sent: VecDeque::new() }
+        CheckedCard {
+            card: Card { address, mtu: 1500, offloads, queues: 1 },
+            ring: usize::MAX,
+            sent: VecDeque::new(),
+        }
     }
 
     fn send(&mut self, mut frame: Vec<u8>, offload: Option<ChecksumOffload>) {
@@ -27,7 +31,10 @@ impl CheckedCard {
             let at = start + usize::from(offload.offset);
             frame[at..at + 2].copy_from_slice(&field);
         }
-        assert!(frame.len() <= 14 + usize::from(self.card.mtu), "a frame longer than the link carries");
+        assert!(
+            frame.len() <= 14 + usize::from(self.card.mtu),
+            "a frame longer than the link carries"
+        );
         assert_eq!(frame[6..12], self.card.address.0, "a frame says whom it comes from");
         check::frame(&frame);
         self.sent.push_back(frame);
@@ -43,7 +50,12 @@ impl CheckedCard {
             frame[24..26].fill(0);
             let field = check::field(check::sum(&frame[14..34]));
             frame[24..26].copy_from_slice(&field);
-            let sequence = u32::from_be_bytes([frame[start + 4], frame[start + 5], frame[start + 6], frame[start + 7]]);
+            let sequence = u32::from_be_bytes([
+                frame[start + 4],
+                frame[start + 5],
+                frame[start + 6],
+                frame[start + 7],
+            ]);
             let sequence = sequence.wrapping_add((number * segment_bytes) as u32);
             frame[start + 4..start + 8].copy_from_slice(&sequence.to_be_bytes());
             if (number + 1) * segment_bytes < payload.len() {
@@ -91,14 +103,19 @@ impl Machine for CheckedCard {
             return Err(TransmitError::Full);
         }
         self.ring -= 1;
-        let payload: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().iter().copied()).collect();
+        let payload: Vec<u8> =
+            frame.payload.iter().flat_map(|piece| piece.bytes().iter().copied()).collect();
         assert!(frame.payload.is_empty() || frame.head.len() <= HEAD_BYTES_MAX);
         assert!(frame.payload.len() <= PIECES_MAX && frame.head.len() + payload.len() <= 65_535);
-        assert!(frame.checksum.is_none() || self.card.offloads.checksum, "asked for what the card cannot do");
+        assert!(
+            frame.checksum.is_none() || self.card.offloads.checksum,
+            "asked for what the card cannot do"
+        );
         match frame.segment_bytes {
             Some(segment_bytes) => {
                 assert!(self.card.offloads.segmentation_ipv4, "asked for what the card cannot do");
-                let offload = frame.checksum.expect("a frame to be cut has its checksums made by the card");
+                let offload =
+                    frame.checksum.expect("a frame to be cut has its checksums made by the card");
                 self.cut(frame.head, &payload, usize::from(segment_bytes.get()), offload);
             }
             None => self.send([frame.head, &payload].concat(), frame.checksum),

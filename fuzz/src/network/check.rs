@@ -15,7 +15,9 @@ pub(crate) struct Segment {
 
 /// The sum of the bytes as 16-bit words, not folded.
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).copied().map_or(0, u32::from));
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).copied().map_or(0, u32::from));
     words.sum()
 }
 
@@ -40,7 +42,10 @@ pub(crate) fn frame(frame: &[u8]) -> Option<Segment> {
     assert!(frame.len() >= 14, "a frame has its header");
     let packet = &frame[14..];
     match word(frame, 12) {
-        0x0806 => assert!(packet.len() >= 28 && packet[..6] == [0, 1, 8, 0, 6, 4], "an ARP packet is for IPv4"),
+        0x0806 => assert!(
+            packet.len() >= 28 && packet[..6] == [0, 1, 8, 0, 6, 4],
+            "an ARP packet is for IPv4"
+        ),
         0x0800 => return ipv4(packet),
         0x86dd => ipv6(packet),
         other => panic!("a frame of type {other:04x}"),
@@ -51,7 +56,10 @@ pub(crate) fn frame(frame: &[u8]) -> Option<Segment> {
 fn ipv4(packet: &[u8]) -> Option<Segment> {
     assert!(packet.len() >= 20 && packet[0] >> 4 == 4, "an IPv4 packet has its header");
     let header_bytes = usize::from(packet[0] & 15) * 4;
-    assert!(header_bytes >= 20 && usize::from(word(packet, 2)) == packet.len(), "the length is that of the packet");
+    assert!(
+        header_bytes >= 20 && usize::from(word(packet, 2)) == packet.len(),
+        "the length is that of the packet"
+    );
     assert_eq!(field(sum(&packet[..header_bytes])), [0, 0], "the header's checksum is right");
     let (fragment, payload) = (word(packet, 6), &packet[header_bytes..]);
     assert_eq!(fragment & 0x3fff, 0, "nothing is sent in fragments");
@@ -86,16 +94,27 @@ fn ipv6(packet: &[u8]) {
 fn transport(protocol: u8, payload: &[u8], pseudo: u32) {
     match protocol {
         1 => assert_eq!(field(sum(payload)), [0, 0], "the checksum of an ICMP message is right"),
-        58 => assert_eq!(field(sum(payload) + pseudo), [0, 0], "the checksum of an ICMPv6 message is right"),
+        58 => assert_eq!(
+            field(sum(payload) + pseudo),
+            [0, 0],
+            "the checksum of an ICMPv6 message is right"
+        ),
         6 => {
             let header_bytes = usize::from(payload[12] >> 4) * 4;
             assert!((20..=payload.len()).contains(&header_bytes), "a segment has its header");
             assert_eq!(field(sum(payload) + pseudo), [0, 0], "the checksum of a segment is right");
         }
         17 => {
-            assert_eq!(usize::from(word(payload, 4)), payload.len(), "the length of a datagram is right");
+            assert_eq!(
+                usize::from(word(payload, 4)),
+                payload.len(),
+                "the length of a datagram is right"
+            );
             let is_right = field(sum(payload) + pseudo) == [0, 0];
-            assert!(is_right && word(payload, 6) != 0, "the checksum of a datagram is right and there");
+            assert!(
+                is_right && word(payload, 6) != 0,
+                "the checksum of a datagram is right and there"
+            );
         }
         other => panic!("a packet of protocol {other}"),
     }

@@ -12,7 +12,11 @@ pub(crate) fn ethernet(from: Ethernet, to: Ethernet, kind: u16, payload: &[u8]) 
 }
 
 /// An ARP packet of `operation` (RFC 826).
-pub(crate) fn arp(operation: u16, sender: (Ethernet, Ipv4Addr), target: (Ethernet, Ipv4Addr)) -> Vec<u8> {
+pub(crate) fn arp(
+    operation: u16,
+    sender: (Ethernet, Ipv4Addr),
+    target: (Ethernet, Ipv4Addr),
+) -> Vec<u8> {
     let mut packet = vec![0, 1, 8, 0, 6, 4];
     packet.extend_from_slice(&operation.to_be_bytes());
     for (hardware, address) in [sender, target] {
@@ -23,7 +27,13 @@ pub(crate) fn arp(operation: u16, sender: (Ethernet, Ipv4Addr), target: (Etherne
 }
 
 /// An IPv4 packet, or a part of one: `fragment` is the field of that name (RFC 791).
-pub(crate) fn ipv4(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, fragment: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv4(
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    protocol: u8,
+    fragment: u16,
+    payload: &[u8],
+) -> Vec<u8> {
     let mut header = vec![0x45, 0];
     header.extend_from_slice(&((20 + payload.len()) as u16).to_be_bytes());
     header.extend_from_slice(&[0, 7]);

@@ -35,7 +35,10 @@ impl<'a> Heard<'a> {
             return None;
         }
         let line = self.line().expect("a response ends with its line");
-        assert!(line.len() <= 510 && line.iter().all(|byte| (b' '..0x7f).contains(byte)), "{line:?}");
+        assert!(
+            line.len() <= 510 && line.iter().all(|byte| (b' '..0x7f).contains(byte)),
+            "{line:?}"
+        );
         let text = String::from_utf8_lossy(line).into_owned();
         assert!(["+OK", "-ERR ", "+ "].iter().any(|start| text.starts_with(start)), "{text:?}");
         Some((text.starts_with("+OK"), text))
@@ -97,19 +100,29 @@ impl Reading<'_> {
             None => (line.to_ascii_uppercase(), &line[..0]),
         };
         let Some((positive, text)) = self.heard.status() else {
-            assert!(self.world.closed || self.world.is_asked(), "no response to {:?}", String::from_utf8_lossy(line));
+            assert!(
+                self.world.closed || self.world.is_asked(),
+                "no response to {:?}",
+                String::from_utf8_lossy(line)
+            );
             return false;
         };
         if self.challenged || verb == b"AUTH" {
             assert!(!self.logged_in || !positive, "nobody logs in twice");
             self.challenged = text.starts_with("+ ");
             self.logged_in |= positive;
-            return positive || self.challenged || !(self.world.closed && self.heard.bytes.is_empty());
+            return positive
+                || self.challenged
+                || !(self.world.closed && self.heard.bytes.is_empty());
         }
         assert!(!text.starts_with("+ "), "only a login has challenges: {text:?}");
         if !positive {
             let deleted_some = verb == b"QUIT" && text.contains("[SYS/TEMP]");
-            return if deleted_some { self.deleted() } else { !(self.world.closed && self.heard.bytes.is_empty()) };
+            return if deleted_some {
+                self.deleted()
+            } else {
+                !(self.world.closed && self.heard.bytes.is_empty())
+            };
         }
         let number: Option<usize> =
             std::str::from_utf8(arguments.split(|byte| *byte == b' ').next().unwrap_or_default())
@@ -123,21 +136,33 @@ impl Reading<'_> {
             }
             b"STAT" => assert_eq!(text, self.statistics()),
             b"LIST" | b"UIDL" if arguments.is_empty() => self.listing(&verb),
-            b"RETR" | b"TOP" => return self.message(&verb, arguments, number.expect("a message has a number")),
+            b"RETR" | b"TOP" => {
+                return self.message(&verb, arguments, number.expect("a message has a number"));
+            }
             b"DELE" => {
                 let number = number.expect("a message has a number");
-                assert!(!std::mem::replace(&mut self.marked[number - 1], true), "a message is deleted once");
+                assert!(
+                    !std::mem::replace(&mut self.marked[number - 1], true),
+                    "a message is deleted once"
+                );
             }
             b"RSET" => self.marked.fill(false),
             b"QUIT" => return self.deleted(),
-            _ => assert!(self.logged_in || matches!(verb.as_slice(), b"USER" | b"UTF8"), "{text:?} before a login"),
+            _ => assert!(
+                self.logged_in || matches!(verb.as_slice(), b"USER" | b"UTF8"),
+                "{text:?} before a login"
+            ),
         }
         true
     }
 
     fn statistics(&self) -> String {
         let left = || self.world.messages.iter().zip(&self.marked).filter(|(_, marked)| !**marked);
-        format!("+OK {} {}", left().count(), left().map(|(message, _)| message.len()).sum::<usize>())
+        format!(
+            "+OK {} {}",
+            left().count(),
+            left().map(|(message, _)| message.len()).sum::<usize>()
+        )
     }
 
     fn listing(&mut self, verb: &[u8]) {
@@ -161,7 +186,10 @@ impl Reading<'_> {
         let message = &self.world.messages[number - 1];
         assert!(!self.marked[number - 1], "a deleted message is not read");
         let Some(lines) = self.heard.lines() else {
-            assert!(self.world.closed || self.world.is_asked(), "a message has an end, or the connection has one");
+            assert!(
+                self.world.closed || self.world.is_asked(),
+                "a message has an end, or the connection has one"
+            );
             return false;
         };
         let mut expected = message.clone();
@@ -179,8 +207,11 @@ impl Reading<'_> {
 
     /// The session has ended with QUIT: what is gone is what was marked.
     fn deleted(&self) -> bool {
-        let marked: Vec<usize> =
-            (1..).zip(&self.marked).filter(|(_, marked)| **marked).map(|(number, _)| number).collect();
+        let marked: Vec<usize> = (1..)
+            .zip(&self.marked)
+            .filter(|(_, marked)| **marked)
+            .map(|(number, _)| number)
+            .collect();
         assert_eq!(self.world.deleted, marked, "what is deleted is what was marked");
         assert!(self.world.closed && self.heard.bytes.is_empty(), "nothing follows a farewell");
         false

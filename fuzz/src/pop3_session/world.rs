@@ -2,7 +2,10 @@
 //! everything, and asserts what a session owes to it.
 
 use machine::Micros;
-use pop3::{Actions, DeletionError, LoginRefusal, MessageNumber, PlainLogin, REPLY_BYTES_MAX, Settings, UniqueId};
+use pop3::{
+    Actions, DeletionError, LoginRefusal, MessageNumber, PlainLogin, REPLY_BYTES_MAX, Settings,
+    UniqueId,
+};
 use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use testkit::scram;
 
@@ -94,7 +97,8 @@ impl World {
     /// The answer to the deletion that was asked for.
     pub(super) fn delete(&mut self) -> Result<(), DeletionError> {
         assert!(std::mem::take(&mut self.deleting), "a deletion was asked for");
-        self.deleted = (1..).zip(&self.marks).filter(|(_, mark)| **mark).map(|(number, _)| number).collect();
+        self.deleted =
+            (1..).zip(&self.marks).filter(|(_, mark)| **mark).map(|(number, _)| number).collect();
         if self.deleted.len() == 3 { Err(DeletionError) } else { Ok(()) }
     }
 
@@ -138,7 +142,10 @@ impl Actions for World {
 
     fn reply(&mut self, bytes: &[u8]) {
         assert!(!self.closed, "a reply after the end");
-        assert!(bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES, "a long reply without room");
+        assert!(
+            bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES,
+            "a long reply without room"
+        );
         self.sent.extend_from_slice(bytes);
         self.send_room = self.send_room.saturating_sub(bytes.len());
     }
@@ -165,7 +172,10 @@ impl Actions for World {
 
     fn mark(&mut self, message: MessageNumber) {
         self.assert_open();
-        assert!(!std::mem::replace(&mut self.marks[message.index()], true), "a message is marked once");
+        assert!(
+            !std::mem::replace(&mut self.marks[message.index()], true),
+            "a message is marked once"
+        );
     }
 
     fn unmark_all(&mut self) {
@@ -177,7 +187,9 @@ impl Actions for World {
         self.assert_open();
         assert!(self.reading.is_none() && !self.is_marked(message));
         let bytes = self.messages[message.index()].clone();
-        let fails_after = bytes.ends_with(b"damaged\r\n").then_some(if message.0.is_multiple_of(2) { 0 } else { 11 });
+        let fails_after = bytes
+            .ends_with(b"damaged\r\n")
+            .then_some(if message.0.is_multiple_of(2) { 0 } else { 11 });
         self.reading = Some(Reading { bytes, fails_after });
     }
 
@@ -204,7 +216,10 @@ impl Actions for World {
     }
 
     fn close(&mut self) {
-        assert!(!self.closed && !self.is_open && !self.is_asked(), "what was begun is ended before the end");
+        assert!(
+            !self.closed && !self.is_open && !self.is_asked(),
+            "what was begun is ended before the end"
+        );
         self.closed = true;
     }
 }

@@ -70,12 +70,22 @@ impl Arbitrary<'_> for Action {
     fn arbitrary(input: &mut Unstructured<'_>) -> Result<Action> {
         let what = u8::arbitrary(input)?;
         if what >= 0x80 {
-            return Ok(Action::Say { which: input.arbitrary()?, phrase: what & 0x1f, times: what >> 5 & 3 });
+            return Ok(Action::Say {
+                which: input.arbitrary()?,
+                phrase: what & 0x1f,
+                times: what >> 5 & 3,
+            });
         }
         Ok(match what % 16 {
-            0..4 => Action::Open { port: Port::numbered(what >> 4), family: Family::numbered(what) },
+            0..4 => {
+                Action::Open { port: Port::numbered(what >> 4), family: Family::numbered(what) }
+            }
             4 => Action::SayBytes { which: input.arbitrary()?, bytes: input.arbitrary()? },
-            5 => Action::SayMuch { which: input.arbitrary()?, byte: input.arbitrary()?, count: input.arbitrary()? },
+            5 => Action::SayMuch {
+                which: input.arbitrary()?,
+                byte: input.arbitrary()?,
+                count: input.arbitrary()?,
+            },
             6 => Action::Close { which: input.arbitrary()? },
             7 => Action::Reset { which: input.arbitrary()? },
             8 | 9 => Action::Turns { count: input.arbitrary()? },

@@ -25,8 +25,13 @@ const SAID_BYTES_MAX: usize = 40_000;
 const IDLE_TURNS_MAX: u32 = 1_000;
 /// Steps until all must be at rest.
 const STEPS_MAX: usize = 60_000;
-const SIZES: Sizes =
-    Sizes { connections: 24, transactions: 6, blocks: 128, buffer_bytes: 1 << 20, index_bytes: 1 << 20 };
+const SIZES: Sizes = Sizes {
+    connections: 24,
+    transactions: 6,
+    blocks: 128,
+    buffer_bytes: 1 << 20,
+    index_bytes: 1 << 20,
+};
 
 const CONFIGURATION: &str = r#"
 hostname = "mail.barepost.test"
@@ -57,7 +62,8 @@ fn site() -> Site {
             brotli: None,
         };
         let files = [("/index.html", file(b"index")), ("/a.txt", file(&[b'a'; 5_000]))];
-        let packed = pack(&files.map(|(path, file)| (path.to_string(), file)).into()).expect("the files are right");
+        let packed = pack(&files.map(|(path, file)| (path.to_string(), file)).into())
+            .expect("the files are right");
         Site::new(packed.leak()).expect("what was packed is a site")
     })
 }
@@ -87,15 +93,28 @@ impl Room {
     /// A room whose engine serves.
     pub(super) fn new(seed: u64) -> Room {
         let mut machine = SimulatedMachine::new(seed, MemoryDisk::blank(DISK_BYTES));
-        let configuration = Configuration::parse(CONFIGURATION).expect("the configuration is right");
-        let (seed_of_engine, _) = server::seeds(configuration, site(), Papers::default(), SIZES, 1, [7; 32]);
+        let configuration =
+            Configuration::parse(CONFIGURATION).expect("the configuration is right");
+        let (seed_of_engine, _) =
+            server::seeds(configuration, site(), Papers::default(), SIZES, 1, [7; 32]);
         let engine = Engine::new(seed_of_engine, &mut machine);
         let host = Client::new(CLIENT, seed);
         let dice = Dice::new(seed);
         let (next, idle_turns, lines) = (Next::Now, 0, Vec::new());
-        let mut room =
-            Room { machine, engine, host, lines, dice, next, idle_turns, acknowledged: 0, deleted_at_most: 0 };
-        room.until("it serves", |room| room.machine.console.iter().any(|line| line.starts_with("serving")));
+        let mut room = Room {
+            machine,
+            engine,
+            host,
+            lines,
+            dice,
+            next,
+            idle_turns,
+            acknowledged: 0,
+            deleted_at_most: 0,
+        };
+        room.until("it serves", |room| {
+            room.machine.console.iter().any(|line| line.starts_with("serving"))
+        });
         // Its addresses are probed for before they are used.
         let ready = room.machine.now + Micros::from_secs(5);
         room.until("its addresses are its own", |room| room.machine.now >= ready);
@@ -110,7 +129,9 @@ impl Room {
                 self.say(*which, phrase.repeat(1 + usize::from(times % 3)).as_bytes());
             }
             Action::SayBytes { which, bytes } => self.say(*which, bytes),
-            Action::SayMuch { which, byte, count } => self.say(*which, &vec![*byte; usize::from(*count) % 8_192]),
+            Action::SayMuch { which, byte, count } => {
+                self.say(*which, &vec![*byte; usize::from(*count) % 8_192])
+            }
             Action::Close { which } => {
                 if let Some(line) = self.line(*which) {
                     let connection = line.connection;
@@ -129,7 +150,9 @@ impl Room {
                 self.machine.wait(Micros::from_millis(u64::from(*millis)));
                 self.step();
             }
-            Action::DiskWaits { waits } => self.machine.disk.mood = if *waits { Mood::Waits } else { Mood::Works },
+            Action::DiskWaits { waits } => {
+                self.machine.disk.mood = if *waits { Mood::Waits } else { Mood::Works }
+            }
             Action::Disk { count } => {
                 for _ in 0..*count % 8 {
                     self.machine.disk.carry_out_any(&mut self.dice);
@@ -214,7 +237,9 @@ impl Room {
         let is_due = match self.next {
             Next::Now => true,
             Next::At(at) => at <= now || is_woken,
-            Next::Stopped(ending) => panic!("the engine ended: {ending:?}; {:?}", self.machine.console),
+            Next::Stopped(ending) => {
+                panic!("the engine ended: {ending:?}; {:?}", self.machine.console)
+            }
         };
         if is_due {
             let waiting = self.machine.disk.waiting();
@@ -240,7 +265,10 @@ impl Room {
 
     fn pass_time(&mut self) {
         let now = self.machine.now;
-        if self.next == Next::Now || !self.machine.to_engine.is_empty() || self.machine.disk.has_completions() {
+        if self.next == Next::Now
+            || !self.machine.to_engine.is_empty()
+            || self.machine.disk.has_completions()
+        {
             return;
         }
         let engine_at = match self.next {
@@ -258,7 +286,11 @@ impl Room {
             }
             self.step();
         }
-        panic!("stuck while waiting until {what}: {:?}; {:?}", self.engine.in_use(), self.machine.console);
+        panic!(
+            "stuck while waiting until {what}: {:?}; {:?}",
+            self.engine.in_use(),
+            self.machine.console
+        );
     }
 
     /// All faults are over, and all clients leave.
@@ -282,7 +314,9 @@ impl Room {
 
     /// What was acknowledged on a connection, and what may have been deleted.
     fn count(&mut self, line: &Line) {
-        let count = |bytes: &[u8], words: &[u8]| bytes.windows(words.len()).filter(|window| *window == words).count();
+        let count = |bytes: &[u8], words: &[u8]| {
+            bytes.windows(words.len()).filter(|window| *window == words).count()
+        };
         match line.port {
             Port::Smtp => self.acknowledged += count(&line.heard, b"250 2.0.0 Stored as "),
             Port::Pop3 => self.deleted_at_most += count(&line.said.to_ascii_uppercase(), b"DELE"),
@@ -304,7 +338,11 @@ impl Room {
                 if heard[before..].contains(ends) {
                     break;
                 }
-                assert!(step < STEPS_MAX, "{said:?} is not answered by {ends:?} but by {:?}", &heard[before..]);
+                assert!(
+                    step < STEPS_MAX,
+                    "{said:?} is not answered by {ends:?} but by {:?}",
+                    &heard[before..]
+                );
                 self.step();
             }
         }

@@ -29,7 +29,13 @@ fn messages_of(room: &mut Room, name: &str) -> usize {
     let user = format!("USER {name}@barepost.test\r\n");
     let heard = room.converse(
         Port::Pop3,
-        &[("", "+OK "), (&user, "+OK"), ("PASS lovelace\r\n", "+OK"), ("STAT\r\n", "+OK "), ("QUIT\r\n", "+OK")],
+        &[
+            ("", "+OK "),
+            (&user, "+OK"),
+            ("PASS lovelace\r\n", "+OK"),
+            ("STAT\r\n", "+OK "),
+            ("QUIT\r\n", "+OK"),
+        ],
     );
     let status = heard.lines().filter(|line| line.starts_with("+OK ")).find_map(|line| {
         let mut words = line.split(' ').skip(1).map(str::parse::<usize>);

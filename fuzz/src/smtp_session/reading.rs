@@ -28,8 +28,14 @@ fn replies(sent: &[u8]) -> VecDeque<Reply> {
     let mut lines = String::new();
     for line in text.split_terminator("\r\n") {
         let bytes = line.as_bytes();
-        assert!(bytes.len() <= 510 && bytes.iter().all(|byte| (b' '..0x7f).contains(byte)), "{line:?}");
-        assert!((bytes.len() > 4 || line == "334 ") && bytes[..3].iter().all(u8::is_ascii_digit), "{line:?}");
+        assert!(
+            bytes.len() <= 510 && bytes.iter().all(|byte| (b' '..0x7f).contains(byte)),
+            "{line:?}"
+        );
+        assert!(
+            (bytes.len() > 4 || line == "334 ") && bytes[..3].iter().all(u8::is_ascii_digit),
+            "{line:?}"
+        );
         assert!(lines.is_empty() || lines[..3] == line[..3], "one reply has one code: {text:?}");
         lines.push_str(line);
         match bytes[3] {
@@ -140,9 +146,19 @@ pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
     if let Some(farewell) = reading.replies.pop_front() {
         assert!(farewell.code == 421 && world.closed, "nobody asked for {:?}", farewell.text);
     }
-    assert!(reading.replies.is_empty(), "one reply for each command, and {} more", reading.replies.len());
-    assert!(world.stored == reading.stored, "what is stored is what was sent, without its stuffing");
-    assert!(!world.stored.iter().any(|message| has_bare_line_end(message)), "no message can be read as two");
+    assert!(
+        reading.replies.is_empty(),
+        "one reply for each command, and {} more",
+        reading.replies.len()
+    );
+    assert!(
+        world.stored == reading.stored,
+        "what is stored is what was sent, without its stuffing"
+    );
+    assert!(
+        !world.stored.iter().any(|message| has_bare_line_end(message)),
+        "no message can be read as two"
+    );
     assert!(!world.stored.iter().any(|message| message.contains(&0)), "nor where NUL is dropped");
 }
 
@@ -170,7 +186,9 @@ impl Reading<'_> {
         if word == b"AUTH" {
             return self.login_goes_on(world);
         }
-        let Some(reply) = self.replies.pop_front() else { panic!("no reply to {:?}", String::from_utf8_lossy(line)) };
+        let Some(reply) = self.replies.pop_front() else {
+            panic!("no reply to {:?}", String::from_utf8_lossy(line))
+        };
         match (word.as_slice(), reply.code) {
             (_, 235 | 334) => panic!("only a login is answered by {}", reply.code),
             (b"DATA", 354) => return self.message(message_bytes_max, world),
@@ -197,28 +215,42 @@ impl Reading<'_> {
 
     fn message(&mut self, message_bytes_max: u64, world: &World) -> bool {
         let sent = self.reader.bytes;
-        let Some(message) = self.reader.data() else { return self.unfinished(sent, message_bytes_max, world) };
+        let Some(message) = self.reader.data() else {
+            return self.unfinished(sent, message_bytes_max, world);
+        };
         self.answered(message, sent, message_bytes_max, world)
     }
 
     fn chunk(&mut self, line: &[u8], message_bytes_max: u64, world: &World) -> bool {
         let Some((count, is_last)) = chunk_arguments(line) else { return self.reply_is(521) };
         let sent = self.reader.bytes;
-        let Some(chunk) = self.reader.chunk(count) else { return self.unfinished(sent, message_bytes_max, world) };
+        let Some(chunk) = self.reader.chunk(count) else {
+            return self.unfinished(sent, message_bytes_max, world);
+        };
         self.chunks.extend_from_slice(&chunk);
-        let is_taken = self.replies.front().is_some_and(|reply| reply.text == "250 2.0.0 Chunk taken");
+        let is_taken =
+            self.replies.front().is_some_and(|reply| reply.text == "250 2.0.0 Chunk taken");
         if !is_last && is_taken {
             return self.replies.pop_front().is_some_and(|reply| self.goes_on_after(&reply));
         }
         let message = std::mem::take(&mut self.chunks);
         let stored_before = self.stored.len();
         let goes_on = self.answered(message, sent, message_bytes_max, world);
-        assert!(is_last || self.stored.len() == stored_before, "only the last chunk makes a message");
+        assert!(
+            is_last || self.stored.len() == stored_before,
+            "only the last chunk makes a message"
+        );
         goes_on
     }
 
     /// The message is whole: its reply says what became of it.
-    fn answered(&mut self, message: Vec<u8>, sent: &[u8], message_bytes_max: u64, world: &World) -> bool {
+    fn answered(
+        &mut self,
+        message: Vec<u8>,
+        sent: &[u8],
+        message_bytes_max: u64,
+        world: &World,
+    ) -> bool {
         let Some(reply) = self.replies.pop_front() else {
             assert!(world.waits_for_store() || world.closed, "no reply to a message");
             return false;
@@ -247,7 +279,11 @@ impl Reading<'_> {
 
     fn reply_is(&mut self, code: u16) -> bool {
         let reply = self.replies.pop_front().expect("a fault has its reply");
-        assert!(reply.code == code || reply.code == 421, "{code} was expected, and not {:?}", reply.text);
+        assert!(
+            reply.code == code || reply.code == 421,
+            "{code} was expected, and not {:?}",
+            reply.text
+        );
         self.goes_on_after(&reply)
     }
 
@@ -265,7 +301,8 @@ fn is_flood(sent: &[u8], message_bytes_max: u64) -> bool {
 fn chunk_arguments(line: &[u8]) -> Option<(u64, bool)> {
     let text = std::str::from_utf8(line).ok()?.get(4..)?.trim_start_matches(' ');
     let (size, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let is_number = (1..=20).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number =
+        (1..=20).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit());
     let size = is_number.then(|| size.parse().unwrap_or(u64::MAX))?;
     match rest.trim_start_matches(' ') {
         last if last.eq_ignore_ascii_case("LAST") => Some((size, true)),

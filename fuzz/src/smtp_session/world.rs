@@ -4,8 +4,9 @@
 use machine::Micros;
 use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use smtp::{
-    Actions, ENVELOPE_ID_BYTES_MAX, Envelope, EnvelopeId, ForwardPath, LoginRefusal, Mail, MessageRefusal,
-    ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Settings,
+    Actions, ENVELOPE_ID_BYTES_MAX, Envelope, EnvelopeId, ForwardPath, LoginRefusal, Mail,
+    MessageRefusal, ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal,
+    SenderRefusal, Settings,
 };
 use testkit::scram;
 
@@ -134,7 +135,10 @@ impl Actions for World {
     fn reply(&mut self, bytes: &[u8]) {
         assert!(!self.closed, "a reply after the end");
         assert!(bytes.len() <= REPLY_BYTES_MAX, "a reply longer than any");
-        assert!(bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES, "a long reply without room");
+        assert!(
+            bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES,
+            "a long reply without room"
+        );
         self.sent.extend_from_slice(bytes);
         self.send_room = self.send_room.saturating_sub(bytes.len());
     }
@@ -154,23 +158,36 @@ impl Actions for World {
             _ => {}
         }
         let envelope_id = mail.envelope_id.map(EnvelopeId::ascii).unwrap_or_default();
-        assert!(envelope_id.len() <= ENVELOPE_ID_BYTES_MAX + 2 && is_word(&envelope_id), "{envelope_id:?}");
+        assert!(
+            envelope_id.len() <= ENVELOPE_ID_BYTES_MAX + 2 && is_word(&envelope_id),
+            "{envelope_id:?}"
+        );
         self.sender = Some(local_part.into());
-        self.log.push(format!("from {path:?} {:?} {:?} {:?}", mail.declared_bytes, mail.body, mail.character_set));
+        self.log.push(format!(
+            "from {path:?} {:?} {:?} {:?}",
+            mail.declared_bytes, mail.body, mail.character_set
+        ));
         self.log.push(format!("back goes {:?}, as {envelope_id:?}", mail.returned));
         Ok(())
     }
 
     fn may_answer(&mut self, _path: &ForwardPath<'_>, _greeting_name: &str) -> bool {
-        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        assert!(
+            self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
+        );
         true
     }
 
     fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal> {
-        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        assert!(
+            self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
+        );
         let path = &recipient.path;
         let text = path.text();
-        assert!(!text.bytes().any(|byte| byte.is_ascii_control()), "no control character is in a path");
+        assert!(
+            !text.bytes().any(|byte| byte.is_ascii_control()),
+            "no control character is in a path"
+        );
         if let ForwardPath::Mailbox(mailbox) = path {
             match mailbox.local_part {
                 "nobody" => return Err(RecipientRefusal::UnknownUser),
@@ -203,12 +220,16 @@ impl Actions for World {
     }
 
     fn may_begin(&mut self, _greeting_name: &str) -> bool {
-        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        assert!(
+            self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
+        );
         self.is_known || !self.goes_wrong("unknown")
     }
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
-        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        assert!(
+            self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
+        );
         assert!(envelope.recipients > 0 && envelope.recipients <= self.settings.recipients_max);
         if self.goes_wrong("nobegin") {
             return Err(MessageRefusal::StorageFull);
@@ -230,7 +251,10 @@ impl Actions for World {
         let taken = bytes.len().min(self.message_room);
         self.message_room -= taken;
         message.extend_from_slice(&bytes[..taken]);
-        assert!(message.len() as u64 <= self.settings.message_bytes_max, "no message is longer than allowed");
+        assert!(
+            message.len() as u64 <= self.settings.message_bytes_max,
+            "no message is longer than allowed"
+        );
         Ok(taken)
     }
 
@@ -261,7 +285,8 @@ impl Actions for World {
 
     fn close(&mut self) {
         assert!(!self.closed, "a connection is closed once");
-        let nothing_is_open = self.sender.is_none() && self.message.is_none() && self.login.is_none();
+        let nothing_is_open =
+            self.sender.is_none() && self.message.is_none() && self.login.is_none();
         assert!(nothing_is_open, "what was begun is ended before the end");
         self.closed = true;
     }

@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use machine::{Checksum, Frame, Instant, Offloads};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Net, Output, Route, Service,
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Net, Output,
+    Route, Service,
 };
 use tasks::Budget;
 
@@ -86,13 +87,18 @@ impl End {
 
     /// Whether nothing more will come of it.
     pub(super) fn is_over(&self) -> bool {
-        self.net.connection_count() == 0 && (self.closed.is_some() || self.has_aborted || self.connection.is_none())
+        self.net.connection_count() == 0
+            && (self.closed.is_some() || self.has_aborted || self.connection.is_none())
     }
 
     /// Whether the session, or the network, wants a turn although nothing arrives.
     pub(super) fn is_busy(&self) -> bool {
-        let Some(connection) = self.connection.filter(|_| self.closed.is_none()) else { return self.is_card_full };
-        self.is_card_full || !self.net.waiting(connection).is_empty() || self.connected && !self.has_closed
+        let Some(connection) = self.connection.filter(|_| self.closed.is_none()) else {
+            return self.is_card_full;
+        };
+        self.is_card_full
+            || !self.net.waiting(connection).is_empty()
+            || self.connected && !self.has_closed
     }
 
     pub(super) fn has_heard_all(&self) -> bool {
@@ -102,7 +108,11 @@ impl End {
     pub(super) fn hears(&mut self, now: Instant, frame: Vec<u8>, choices: &mut Choices<'_>) {
         let mut frame = Frame::new(frame.into(), 0..usize::MAX, Checksum::Unknown);
         let mut events = Events::new();
-        assert_eq!(self.net.frame_arrived(now, &mut frame, &mut events), Route::Here, "there is one core");
+        assert_eq!(
+            self.net.frame_arrived(now, &mut frame, &mut events),
+            Route::Here,
+            "there is one core"
+        );
         self.handle(&events, &frame, choices);
     }
 
@@ -126,7 +136,9 @@ impl End {
                     self.connected = true;
                 }
                 Event::Connected { connection } => {
-                    assert!(Some(connection) == self.connection && !self.connected && self.side == 0);
+                    assert!(
+                        Some(connection) == self.connection && !self.connected && self.side == 0
+                    );
                     self.connected = true;
                 }
                 Event::Data { connection, bytes } if Some(connection) == self.connection => {
@@ -157,7 +169,12 @@ impl End {
     fn take(&mut self, data: &[u8]) {
         for byte in data {
             assert!(self.heard < self.totals[1], "no more is heard than was said");
-            assert_eq!(*byte, pattern(self.heard, 1 - self.side), "bytes arrive as they were sent, at {}", self.heard);
+            assert_eq!(
+                *byte,
+                pattern(self.heard, 1 - self.side),
+                "bytes arrive as they were sent, at {}",
+                self.heard
+            );
             self.heard += 1;
         }
     }
@@ -175,7 +192,11 @@ impl End {
 
     /// The session's turn: it reads some, writes some, closes when all is written; or it has had enough.
     pub(super) fn works(&mut self, now: Instant, choices: &mut Choices<'_>) {
-        let Some(connection) = self.connection.filter(|_| self.closed.is_none() && !self.has_aborted) else { return };
+        let Some(connection) =
+            self.connection.filter(|_| self.closed.is_none() && !self.has_aborted)
+        else {
+            return;
+        };
         if !self.connected {
             return;
         }
@@ -230,7 +251,10 @@ impl End {
             choice => usize::from(choice - 230) / 4,
         };
         let output = self.net.output(now, &mut self.card, &mut Budget::new(100));
-        assert!(output != Output::CardFull || self.card.ring == 0, "the card is full only when it is");
+        assert!(
+            output != Output::CardFull || self.card.ring == 0,
+            "the card is full only when it is"
+        );
         self.is_card_full = output != Output::All;
         for frame in std::mem::take(&mut self.card.sent) {
             send(frame, choices);

@@ -33,7 +33,13 @@ impl Wire {
     }
 
     /// A frame is sent to `to`.
-    pub(super) fn send(&mut self, now: Instant, to: usize, frame: Vec<u8>, choices: &mut Choices<'_>) {
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        to: usize,
+        frame: Vec<u8>,
+        choices: &mut Choices<'_>,
+    ) {
         // When the first copy arrives, and the second, in milliseconds from now.
         let (first, second) = match choices.next() {
             0..160 => (Some(USUAL_DELAY), None),
@@ -69,7 +75,8 @@ impl Wire {
 
     /// The frames that arrive by now, in their order.
     pub(super) fn arrivals(&mut self, now: Instant) -> Vec<(usize, Vec<u8>)> {
-        let mut due: Vec<InFlight> = self.frames.extract_if(.., |flight| flight.at <= now).collect();
+        let mut due: Vec<InFlight> =
+            self.frames.extract_if(.., |flight| flight.at <= now).collect();
         due.sort_by_key(|flight| (flight.at, flight.number));
         due.into_iter().map(|flight| (flight.to, flight.frame)).collect()
     }

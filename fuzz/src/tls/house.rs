@@ -36,8 +36,10 @@ impl House {
         let certificate = Certificate::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes());
         let tickets = TicketKeys::new(&[7; 32]);
         let offer = Offer { name: "https", protocols: PROTOCOLS, tickets: Some(&tickets) };
-        let settings = Settings::new(vec![certificate.expect("both fit")], &clock, &offer).expect("they are right");
-        let root = CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is a certificate");
+        let settings = Settings::new(vec![certificate.expect("both fit")], &clock, &offer)
+            .expect("they are right");
+        let root =
+            CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is a certificate");
         let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
         let clients = versions.map(|version| Arc::new(client(&clock, &root, version)));
         House { settings, clients }
@@ -52,7 +54,11 @@ impl House {
     }
 }
 
-fn client(clock: &Clock, root: &CertificateDer<'static>, version: &'static SupportedProtocolVersion) -> ClientConfig {
+fn client(
+    clock: &Clock,
+    root: &CertificateDer<'static>,
+    version: &'static SupportedProtocolVersion,
+) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).expect("it is a certificate");
     let provider = Arc::new(rustls::crypto::ring::default_provider());

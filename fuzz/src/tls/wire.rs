@@ -1,7 +1,9 @@
 //! The two ends of a connection and the wire between them: what arrives at the server, what it makes of that, and what the client hears.
 
 use rustls::ClientConnection;
-use tls::{Connection, Event, FLIGHT_BYTES_MAX, PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX};
+use tls::{
+    Connection, Event, FLIGHT_BYTES_MAX, PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX,
+};
 
 use super::house::House;
 
@@ -84,8 +86,15 @@ impl Wire {
         let held = self.server.held();
         assert!(held <= self.stream.len() && held <= RECORD_BYTES_MAX + LEFT_BYTES_MAX);
         let waits_behind_end = self.is_peer_closed && held > 0;
-        assert!(waits_behind_end || self.stream.len() <= held + RECORD_BYTES_MAX, "{} bytes wait", self.stream.len());
-        assert!(self.server.wanted() > self.stream.len() || self.is_over(), "more bytes bring more");
+        assert!(
+            waits_behind_end || self.stream.len() <= held + RECORD_BYTES_MAX,
+            "{} bytes wait",
+            self.stream.len()
+        );
+        assert!(
+            self.server.wanted() > self.stream.len() || self.is_over(),
+            "more bytes bring more"
+        );
     }
 
     fn is_over(&self) -> bool {
@@ -100,7 +109,12 @@ impl Wire {
             false => self.server.receive(&mut self.stream, &mut self.out),
         };
         if progress.event == Event::Work {
-            assert!(!self.is_established && !self.has_failed && progress.done == 0 && progress.written == 0);
+            assert!(
+                !self.is_established
+                    && !self.has_failed
+                    && progress.done == 0
+                    && progress.written == 0
+            );
             progress = self.server.work(&mut self.stream, &mut self.out);
         }
         assert!(!self.has_failed || progress.written == 0, "nothing follows the alert");
@@ -129,7 +143,10 @@ impl Wire {
 
     fn text_arrived(&mut self, count: usize, was_more: bool, needs_more: &mut bool) {
         // What came before the peer closed may still be offered.
-        assert!(self.is_established && !self.has_failed, "no plaintext before the handshake's end or behind ours");
+        assert!(
+            self.is_established && !self.has_failed,
+            "no plaintext before the handshake's end or behind ours"
+        );
         assert!(count > 0 && count <= LEFT_BYTES_MAX + PLAINTEXT_BYTES_MAX);
         let text = &self.stream[..count];
         let bite = match self.appetite {
@@ -152,7 +169,10 @@ impl Wire {
         let sealed = self.server.seal(text, &mut block);
         let is_mute = !self.is_established || self.has_failed || self.has_closed;
         assert!(!is_mute || sealed.taken == 0 && sealed.written == 0, "it says nothing");
-        assert!(is_mute || room <= SEALED_OVERHEAD_MAX || text.is_empty() || sealed.taken > 0, "there was room");
+        assert!(
+            is_mute || room <= SEALED_OVERHEAD_MAX || text.is_empty() || sealed.taken > 0,
+            "there was room"
+        );
         assert!(sealed.taken <= text.len() && sealed.written <= room);
         self.said.extend_from_slice(&text[..sealed.taken]);
         self.to_client.extend_from_slice(&block[..sealed.written]);

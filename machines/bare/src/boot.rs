@@ -101,7 +101,9 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
         print!("{cores} cores");
     }
     let devices = devices::find(&mut paging, &processor, &named, cores);
-    if ioapic::route(&mut paging, console::INTERRUPT_LINE, VECTOR_CONSOLE, processor.apic_id).is_some() {
+    if ioapic::route(&mut paging, console::INTERRUPT_LINE, VECTOR_CONSOLE, processor.apic_id)
+        .is_some()
+    {
         console::enable_interrupt();
     }
     let (queues, disk, random) = devices.start(cores);
@@ -124,11 +126,21 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     let first_pair = pairs.next();
     let others = (1..cores as u8)
         .map(|number| {
-            BareMachine::other(CoreId(number), about_card, pairs.next(), entropy.for_other(), apic, allocator)
+            BareMachine::other(
+                CoreId(number),
+                about_card,
+                pairs.next(),
+                entropy.for_other(),
+                apic,
+                allocator,
+            )
         })
         .map(|machine| OtherCore { machine, apic })
         .collect();
-    Machine { first: BareMachine::first(about_card, first_pair, disk, entropy, apic, allocator), others }
+    Machine {
+        first: BareMachine::first(about_card, first_pair, disk, entropy, apic, allocator),
+        others,
+    }
 }
 
 /// The processor's features, for the first line on the console.
@@ -136,7 +148,8 @@ struct Summary<'a>(&'a Processor);
 
 impl core::fmt::Display for Summary<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Processor { x2apic, tsc_deadline, rdrand, rdseed, invariant_tsc, vector_state, .. } = *self.0;
+        let Processor { x2apic, tsc_deadline, rdrand, rdseed, invariant_tsc, vector_state, .. } =
+            *self.0;
         write!(out, "time-stamp counter at {} kHz", clock::ticks_per_second() / 1000)?;
         let features = [
             (invariant_tsc, "invariant"),
@@ -147,6 +160,9 @@ impl core::fmt::Display for Summary<'_> {
             (vector_state & 0b100 != 0, "AVX"),
             (vector_state & 0b1110_0000 != 0, "AVX-512"),
         ];
-        features.iter().filter(|(is_there, _)| *is_there).try_for_each(|(_, name)| write!(out, ", {name}"))
+        features
+            .iter()
+            .filter(|(is_there, _)| *is_there)
+            .try_for_each(|(_, name)| write!(out, ", {name}"))
     }
 }

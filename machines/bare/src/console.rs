@@ -103,7 +103,8 @@ pub(crate) fn before_sleep() {
         return;
     }
     TURN.with(|()| {
-        let wanted = if give() { INTERRUPT_ON_INPUT | INTERRUPT_ON_ROOM } else { INTERRUPT_ON_INPUT };
+        let wanted =
+            if give() { INTERRUPT_ON_INPUT | INTERRUPT_ON_ROOM } else { INTERRUPT_ON_INPUT };
         if INTERRUPTS.load(Relaxed) != wanted && INTERRUPTS.load(Relaxed) != 0 {
             set_interrupts(wanted);
         }

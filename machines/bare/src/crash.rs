@@ -10,7 +10,11 @@ use machine::{Instant, SECTOR_BYTES, UnixTime};
 pub const HEADING: &str = "barepost crash 1\n";
 
 /// The sector for a life that ended with `message`.
-pub(crate) fn encode(age: Instant, time: Option<UnixTime>, message: fmt::Arguments<'_>) -> [u8; SECTOR_BYTES] {
+pub(crate) fn encode(
+    age: Instant,
+    time: Option<UnixTime>,
+    message: fmt::Arguments<'_>,
+) -> [u8; SECTOR_BYTES] {
     let mut text = Text { bytes: [0; SECTOR_BYTES], filled: 0 };
     let seconds = time.map_or(0, UnixTime::seconds);
     let _ = write!(text, "{HEADING}after {age} s, at {seconds} s since 1970\n{message}\n");

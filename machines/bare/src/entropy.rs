@@ -47,8 +47,12 @@ pub(crate) struct EntropyPool {
 
 impl EntropyPool {
     /// Seeds the generator. `None` when no source answers.
-    pub(crate) fn start(processor: &Processor, mut device: Option<RandomDevice>) -> Option<EntropyPool> {
-        let processor = ProcessorSource { has_rdseed: processor.rdseed, has_rdrand: processor.rdrand };
+    pub(crate) fn start(
+        processor: &Processor,
+        mut device: Option<RandomDevice>,
+    ) -> Option<EntropyPool> {
+        let processor =
+            ProcessorSource { has_rdseed: processor.rdseed, has_rdrand: processor.rdrand };
         let mut seed = processor.seed();
         let mut brought = device.as_mut().and_then(RandomDevice::take);
         if seed.is_none() && brought.is_none() {
@@ -95,7 +99,8 @@ impl EntropyPool {
     fn reseed(&mut self, now: Instant) {
         let mut seed = Seed::default();
         self.generator.fill_bytes(&mut seed);
-        let sources = [self.processor.seed(), self.device.as_mut().and_then(RandomDevice::take), take_left()];
+        let sources =
+            [self.processor.seed(), self.device.as_mut().and_then(RandomDevice::take), take_left()];
         for source in sources.into_iter().flatten() {
             seed = combined(seed, source);
         }
@@ -161,13 +166,17 @@ impl ProcessorSource {
         let by_rdseed = || {
             let (number, is_good): (u64, u8);
             // SAFETY: CPUID says that the processor has the instruction.
-            unsafe { asm!("rdseed {}", "setc {}", out(reg) number, out(reg_byte) is_good, options(nomem, nostack)) };
+            unsafe {
+                asm!("rdseed {}", "setc {}", out(reg) number, out(reg_byte) is_good, options(nomem, nostack))
+            };
             (is_good != 0).then_some(number)
         };
         let by_rdrand = || {
             let (number, is_good): (u64, u8);
             // SAFETY: CPUID says that the processor has the instruction.
-            unsafe { asm!("rdrand {}", "setc {}", out(reg) number, out(reg_byte) is_good, options(nomem, nostack)) };
+            unsafe {
+                asm!("rdrand {}", "setc {}", out(reg) number, out(reg_byte) is_good, options(nomem, nostack))
+            };
             (is_good != 0).then_some(number)
         };
         let rdseed = (0..10).filter(|_| self.has_rdseed).find_map(|_| by_rdseed());

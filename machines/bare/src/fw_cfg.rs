@@ -52,7 +52,8 @@ fn parse(entry: &[u8], name: &str) -> Option<(u16, usize)> {
     let (_reserved, entry_name) = rest.split_first_chunk::<2>()?;
     let entry_name = entry_name.split(|&byte| byte == 0).next()?;
     let bytes = u32::from_be_bytes(*bytes) as usize;
-    (entry_name == name.as_bytes() && bytes <= FILE_BYTES_MAX).then_some((u16::from_be_bytes(*key), bytes))
+    (entry_name == name.as_bytes() && bytes <= FILE_BYTES_MAX)
+        .then_some((u16::from_be_bytes(*key), bytes))
 }
 
 fn is_there() -> bool {
@@ -83,8 +84,11 @@ fn read(key: u16, skipped: u32, bytes: usize) -> Option<Box<[u8]>> {
 
 /// Lets the device do one thing with `bytes` bytes; a reading goes to `place`, which is that long.
 fn access(control: u32, bytes: u32, place: NonNull<u8>) -> Option<()> {
-    let mut access =
-        Access { control: control.to_be(), bytes: bytes.to_be(), address: (place.as_ptr() as u64).to_be() };
+    let mut access = Access {
+        control: control.to_be(),
+        bytes: bytes.to_be(),
+        address: (place.as_ptr() as u64).to_be(),
+    };
     let address = (&raw mut access) as u64;
     fence(SeqCst);
     DMA_ADDRESS_HIGH.write32(((address >> 32) as u32).to_be());

@@ -108,7 +108,9 @@ impl PciFunction {
     }
 
     fn address(&self, register: u8) -> u32 {
-        let place = u32::from(self.bus) << 16 | u32::from(self.device) << 11 | u32::from(self.function) << 8;
+        let place = u32::from(self.bus) << 16
+            | u32::from(self.device) << 11
+            | u32::from(self.function) << 8;
         1 << 31 | place | u32::from(register & 0xFC)
     }
 
@@ -120,7 +122,10 @@ impl PciFunction {
     /// Lets the function answer at its addresses and reach memory, with messages for interrupts.
     pub(crate) fn enable(&self) {
         let command = self.read32(REGISTER_COMMAND) & 0xFFFF;
-        self.write32(REGISTER_COMMAND, command | COMMAND_MEMORY | COMMAND_BUS_MASTER | COMMAND_NO_LINE_INTERRUPT);
+        self.write32(
+            REGISTER_COMMAND,
+            command | COMMAND_MEMORY | COMMAND_BUS_MASTER | COMMAND_NO_LINE_INTERRUPT,
+        );
     }
 
     /// Where the firmware put the registers of base address `number`; `None` when it is not in memory, or nowhere.

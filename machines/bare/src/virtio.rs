@@ -54,7 +54,10 @@ impl fmt::Display for DeviceError {
 }
 
 /// Resets the device and agrees with it on the features: those of `wanted` that it offers. Answers with them (section 3.1.1).
-pub(crate) fn agree(transport: &Transport, wanted: impl FnOnce(u64) -> u64) -> Result<u64, DeviceError> {
+pub(crate) fn agree(
+    transport: &Transport,
+    wanted: impl FnOnce(u64) -> u64,
+) -> Result<u64, DeviceError> {
     reset(transport)?;
     transport.write_status(STATUS_ACKNOWLEDGE);
     transport.write_status(STATUS_ACKNOWLEDGE | STATUS_DRIVER);
@@ -75,7 +78,8 @@ pub(crate) fn agree(transport: &Transport, wanted: impl FnOnce(u64) -> u64) -> R
 
 /// Lets the device work, once its queues stand.
 pub(crate) fn go(transport: &Transport) {
-    transport.write_status(STATUS_ACKNOWLEDGE | STATUS_DRIVER | STATUS_FEATURES_OK | STATUS_DRIVER_OK);
+    transport
+        .write_status(STATUS_ACKNOWLEDGE | STATUS_DRIVER | STATUS_FEATURES_OK | STATUS_DRIVER_OK);
 }
 
 /// Resets the device; when this returns `Ok`, it touches no memory any more.

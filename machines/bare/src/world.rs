@@ -11,7 +11,8 @@ use crate::virtio::block::BlockDevice;
 use crate::virtio::net::NetworkCard;
 use core::fmt;
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Micros, Outgoing, TransmitError, UnixTime,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Micros, Outgoing,
+    TransmitError, UnixTime,
 };
 
 /// How often a busy machine looks whether a key was pressed.
@@ -110,7 +111,11 @@ impl BareMachine {
     /// wish, then the rings and the wishes are looked at once more, and interrupts stay off until the processor sleeps.
     pub fn idle(&mut self, until: Instant) {
         console::before_sleep();
-        let until = self.disk.as_ref().and_then(BlockDevice::next_look).map_or(until, |look| until.min(look));
+        let until = self
+            .disk
+            .as_ref()
+            .and_then(BlockDevice::next_look)
+            .map_or(until, |look| until.min(look));
         let sleep = cores::seat(self.core.index()).sleep();
         let is_wanted = !sleep.begin();
         if !is_wanted && until > clock::now() && self.devices_may_sleep() {
@@ -126,7 +131,8 @@ impl BareMachine {
     }
 
     fn devices_may_sleep(&mut self) -> bool {
-        self.card.as_mut().is_none_or(NetworkCard::may_sleep) && self.disk.as_ref().is_none_or(BlockDevice::may_sleep)
+        self.card.as_mut().is_none_or(NetworkCard::may_sleep)
+            && self.disk.as_ref().is_none_or(BlockDevice::may_sleep)
     }
 
     /// Follows the clock chip when the time of day has come away from it.

@@ -14,7 +14,10 @@
 
 use std::io::IoSlice;
 
-use machine::{Card, Checksum, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing, PIECES_MAX, Piece, TransmitError};
+use machine::{
+    Card, Checksum, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing, PIECES_MAX, Piece,
+    TransmitError,
+};
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
@@ -57,7 +60,8 @@ impl Tap {
     ///
     /// Errors: why it is not ours.
     pub fn attach(name: &str, cores: u8) -> Result<Vec<Tap>, AttachError> {
-        let Interface { device, others, address, mtu } = tap::attach(name, Frames::Offloaded, cores)?;
+        let Interface { device, others, address, mtu } =
+            tap::attach(name, Frames::Offloaded, cores)?;
         let card = Card {
             address: opposite(Ethernet(address)),
             mtu: mtu.min(MTU_MAX),
@@ -65,7 +69,10 @@ impl Tap {
             queues: 1 + others.len() as u8,
         };
         let buffers = if cores > 1 { BUFFERS_OF_MANY } else { BUFFERS };
-        Ok(std::iter::once(device).chain(others).map(|device| Tap::over(device, card, buffers)).collect())
+        Ok(std::iter::once(device)
+            .chain(others)
+            .map(|device| Tap::over(device, card, buffers))
+            .collect())
     }
 
     /// A queue of a card whose frames go through `device`. `buffers`: how many of them may be with engines at a time.
@@ -131,7 +138,9 @@ impl Tap {
         check(frame, self.card)?;
         let header = header(frame);
         let mut parts = [IoSlice::new(&[]); 2 + PIECES_MAX];
-        let all = [header.as_slice(), frame.head].into_iter().chain(frame.payload.iter().map(Piece::bytes));
+        let all = [header.as_slice(), frame.head]
+            .into_iter()
+            .chain(frame.payload.iter().map(Piece::bytes));
         parts.iter_mut().zip(all).for_each(|(place, part)| *place = IoSlice::new(part));
         self.is_full = false;
         loop {
@@ -170,7 +179,9 @@ fn opposite(Ethernet([first, second, rest @ ..]): Ethernet) -> Ethernet {
 /// What the header says of a received frame's checksum. One that is not filled in has never left this host.
 fn checksum(buffer: &[u8]) -> Checksum {
     match buffer.first() {
-        Some(flags) if flags & (FLAG_NEEDS_CHECKSUM | FLAG_CHECKSUM_VALID) != 0 => Checksum::Verified,
+        Some(flags) if flags & (FLAG_NEEDS_CHECKSUM | FLAG_CHECKSUM_VALID) != 0 => {
+            Checksum::Verified
+        }
         _ => Checksum::Unknown,
     }
 }
@@ -183,7 +194,8 @@ fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
         && frame.payload.len() <= PIECES_MAX
         && frame.head.len() + payload_bytes <= FRAME_BYTES_MAX
         && (frame.checksum.is_none() || card.offloads.checksum)
-        && (frame.segment_bytes.is_none() || card.offloads.can_cut(frame) && frame.checksum.is_some());
+        && (frame.segment_bytes.is_none()
+            || card.offloads.can_cut(frame) && frame.checksum.is_some());
     if is_sound { Ok(()) } else { Err(TransmitError::Malformed) }
 }
 

@@ -25,7 +25,9 @@ impl Console {
     }
 
     pub(crate) fn print(&mut self, now: Instant, text: fmt::Arguments<'_>) {
-        if self.lost > 0 && self.lines.try_send(format!("[console: {} lines lost]", self.lost)).is_ok() {
+        if self.lost > 0
+            && self.lines.try_send(format!("[console: {} lines lost]", self.lost)).is_ok()
+        {
             self.lost = 0;
         }
         let line = format!("[{:5}.{:06}] {text}", now.0 / 1_000_000, now.0 % 1_000_000);

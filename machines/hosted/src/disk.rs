@@ -96,7 +96,9 @@ impl FileDisk {
         let bytes = request.buffer.len();
         let end = request.sector.0.checked_add((bytes / SECTOR_BYTES) as u64);
         request.operation == DiskOperation::Flush
-            || bytes != 0 && bytes.is_multiple_of(SECTOR_BYTES) && end.is_some_and(|end| end <= self.disk.sectors)
+            || bytes != 0
+                && bytes.is_multiple_of(SECTOR_BYTES)
+                && end.is_some_and(|end| end <= self.disk.sectors)
     }
 }
 
@@ -108,7 +110,12 @@ struct Hand {
 }
 
 impl Hand {
-    fn start(name: &str, file: Arc<File>, completed: SyncSender<DiskCompletion>, bell: Bell) -> std::io::Result<Hand> {
+    fn start(
+        name: &str,
+        file: Arc<File>,
+        completed: SyncSender<DiskCompletion>,
+        bell: Bell,
+    ) -> std::io::Result<Hand> {
         let (sender, requests) = sync_channel::<DiskRequest>(REQUESTS_MAX);
         let work = move || {
             for mut request in requests {
@@ -126,7 +133,9 @@ impl Hand {
     fn take(&self, request: DiskRequest) -> Result<(), (DiskRequest, DiskError)> {
         match &self.requests {
             Some(requests) => requests.try_send(request).map_err(|error| match error {
-                TrySendError::Full(request) | TrySendError::Disconnected(request) => (request, DiskError::Gone),
+                TrySendError::Full(request) | TrySendError::Disconnected(request) => {
+                    (request, DiskError::Gone)
+                }
             }),
             None => Err((request, DiskError::Gone)),
         }

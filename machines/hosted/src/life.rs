@@ -87,9 +87,9 @@ impl Life {
         let (seed, seeds) = server::seeds(configuration, site, papers, sizes, cores, secret);
         let mut places = places(cores).into_iter();
         let first = start_core(first, places.next(), move |machine| live(machine, seed))?;
-        let others = (1..cores)
-            .zip(seeds)
-            .map(|(core, seed)| start_core(machine(core), places.next(), move |machine| live(machine, seed)));
+        let others = (1..cores).zip(seeds).map(|(core, seed)| {
+            start_core(machine(core), places.next(), move |machine| live(machine, seed))
+        });
         let others = others.collect::<io::Result<_>>()?;
         Ok(Life { lines, seats, first, others })
     }
@@ -141,7 +141,8 @@ fn start_core(
             // A processor that was taken from us meanwhile is no reason not to serve.
             let _ = sched_setaffinity(None, &place);
         }
-        let _over = MachineIsOver { seats: machine.seats.clone(), is_first: machine.core == CoreId::FIRST };
+        let _over =
+            MachineIsOver { seats: machine.seats.clone(), is_first: machine.core == CoreId::FIRST };
         live(machine)
     })
 }
@@ -168,7 +169,9 @@ fn live(mut machine: HostedMachine, seed: Seed) -> Ending {
             Next::Now => {}
             Next::At(at) => machine.idle(at),
             Next::Stopped(server::Ending::Refused) => return Ending::Refused,
-            Next::Stopped(server::Ending::Asked) if machine.core == CoreId::FIRST && machine.is_cut_off() => {
+            Next::Stopped(server::Ending::Asked)
+                if machine.core == CoreId::FIRST && machine.is_cut_off() =>
+            {
                 machine.print(format_args!("net: the tap interface is gone"));
                 return Ending::CutOff;
             }

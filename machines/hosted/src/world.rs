@@ -5,8 +5,8 @@ use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use host::randomness::fill;
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing, TransmitError,
-    UnixTime,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing,
+    TransmitError, UnixTime,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -10,7 +10,8 @@ use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxT
 use smoltcp::socket::{Socket, tcp, udp};
 use smoltcp::time;
 use smoltcp::wire::{
-    EthernetAddress, HardwareAddress, IpAddress, IpCidr, IpEndpoint, IpListenEndpoint, Ipv4Address, Ipv6Address,
+    EthernetAddress, HardwareAddress, IpAddress, IpCidr, IpEndpoint, IpListenEndpoint, Ipv4Address,
+    Ipv6Address,
 };
 
 /// Bytes that a connection's host buffers in each direction, unless it is told otherwise.
@@ -100,7 +101,10 @@ impl Client {
         self.source = Some(address.into());
         self.interface.update_ip_addrs(|addresses| {
             addresses.truncate(1);
-            assert!(addresses.push(IpCidr::new(address.into(), 32)).is_ok(), "there is room for two");
+            assert!(
+                addresses.push(IpCidr::new(address.into(), 32)).is_ok(),
+                "there is room for two"
+            );
         });
     }
 
@@ -114,7 +118,9 @@ impl Client {
 
     /// Takes datagrams for `port`.
     pub fn bind(&mut self, port: u16) -> Port {
-        let buffer = || udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], vec![0; self.buffer_bytes]);
+        let buffer = || {
+            udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], vec![0; self.buffer_bytes])
+        };
         let mut socket = udp::Socket::new(buffer(), buffer());
         assert!(socket.bind(port).is_ok(), "the client's own arguments are valid");
         Port(self.sockets.add(socket))
@@ -194,8 +200,9 @@ impl Client {
 
     /// A frame is on the wire: takes it if it is for this host.
     pub fn hear(&mut self, frame: &[u8]) {
-        let is_for_us =
-            frame.get(..6).is_some_and(|to| to == self.hardware.0 || to == [0xff; 6] || to.starts_with(&GROUP));
+        let is_for_us = frame
+            .get(..6)
+            .is_some_and(|to| to == self.hardware.0 || to == [0xff; 6] || to.starts_with(&GROUP));
         if is_for_us && self.cable == Cable::In {
             self.device.arrived.push_back(frame.to_vec());
         }
@@ -222,7 +229,9 @@ impl Client {
     }
 
     fn has_datagram(&self) -> bool {
-        self.sockets.iter().any(|(_, socket)| matches!(socket, Socket::Udp(socket) if socket.can_recv()))
+        self.sockets
+            .iter()
+            .any(|(_, socket)| matches!(socket, Socket::Udp(socket) if socket.can_recv()))
     }
 
     /// Whether something has come that the sockets have not seen.

@@ -32,7 +32,8 @@ impl CoreClock {
         if at == Instant::START || at == Instant::NEVER || self == CoreClock::default() {
             return at;
         }
-        let span = (i128::from(at.0) - i128::from(self.ahead)) * MILLION / (MILLION + i128::from(self.drift));
+        let span = (i128::from(at.0) - i128::from(self.ahead)) * MILLION
+            / (MILLION + i128::from(self.drift));
         let mut now = Instant(u64::try_from((span - 1).max(0)).unwrap_or(u64::MAX));
         while self.shows(now) < at {
             now = now + Micros(1);
@@ -47,8 +48,15 @@ mod tests {
 
     #[test]
     fn the_clock_of_a_core_goes_on_and_says_when_it_will_show_a_time() {
-        for (ahead, drift) in [(0, 0), (70_000, 0), (-70_000, 0), (0, 500), (0, -500), (123_457, -333), (-123_457, 333)]
-        {
+        for (ahead, drift) in [
+            (0, 0),
+            (70_000, 0),
+            (-70_000, 0),
+            (0, 500),
+            (0, -500),
+            (123_457, -333),
+            (-123_457, 333),
+        ] {
             let clock = CoreClock { ahead, drift };
             let mut last = Instant::START;
             for step in 0..2_000 {
@@ -58,7 +66,10 @@ mod tests {
                 last = shown;
                 let when = clock.when(shown);
                 assert!(when <= now && clock.shows(when) >= shown, "{clock:?} at {now:?}");
-                assert!(when == Instant::START || clock.shows(Instant(when.0 - 1)) < shown, "{clock:?} at {now:?}");
+                assert!(
+                    when == Instant::START || clock.shows(Instant(when.0 - 1)) < shown,
+                    "{clock:?} at {now:?}"
+                );
             }
             assert_eq!(clock.when(Instant::NEVER), Instant::NEVER);
         }

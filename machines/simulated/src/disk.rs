@@ -131,7 +131,9 @@ impl MemoryDisk {
     /// then for each sector that is not zero its number, as u64, and its 512 bytes. Little-endian.
     pub fn image(&self) -> Vec<u8> {
         let mut image = self.sectors.to_le_bytes().to_vec();
-        for (sector, bytes) in self.durable.iter().filter(|(_, bytes)| ***bytes != [0; SECTOR_BYTES]) {
+        for (sector, bytes) in
+            self.durable.iter().filter(|(_, bytes)| ***bytes != [0; SECTOR_BYTES])
+        {
             image.extend_from_slice(&sector.to_le_bytes());
             image.extend_from_slice(&**bytes);
         }
@@ -146,7 +148,8 @@ impl MemoryDisk {
             let (number, bytes) = record.split_first_chunk()?;
             Some((u64::from_le_bytes(*number), Arc::new(bytes.try_into().ok()?)))
         };
-        let durable = records.iter().map(sector).collect::<Option<_>>().filter(|_| rest.is_empty())?;
+        let durable =
+            records.iter().map(sector).collect::<Option<_>>().filter(|_| rest.is_empty())?;
         Some(MemoryDisk { durable, sectors: u64::from_le_bytes(*sectors), ..MemoryDisk::default() })
     }
 
@@ -164,7 +167,9 @@ impl MemoryDisk {
     pub(crate) fn last(&self) -> String {
         match self.last {
             None => "nothing yet".to_string(),
-            Some((operation, sector, count)) => format!("{operation:?} of {count} sectors from {}", sector.0),
+            Some((operation, sector, count)) => {
+                format!("{operation:?} of {count} sectors from {}", sector.0)
+            }
         }
     }
 
@@ -191,9 +196,15 @@ impl MemoryDisk {
     /// Spoils all sectors that hold this. Returns how many.
     pub fn spoil_what_holds(&mut self, text: &[u8]) -> usize {
         let holds = |bytes: &SectorBytes| bytes.windows(text.len()).any(|window| window == text);
-        let durable = self.durable.iter().filter(|(_, bytes)| holds(bytes)).map(|(sector, _)| *sector);
-        let written = |versions: &Vec<Written>| versions.iter().any(|written| holds(&written.bytes));
-        let unflushed = self.unflushed.iter().filter(|(_, versions)| written(versions)).map(|(sector, _)| *sector);
+        let durable =
+            self.durable.iter().filter(|(_, bytes)| holds(bytes)).map(|(sector, _)| *sector);
+        let written =
+            |versions: &Vec<Written>| versions.iter().any(|written| holds(&written.bytes));
+        let unflushed = self
+            .unflushed
+            .iter()
+            .filter(|(_, versions)| written(versions))
+            .map(|(sector, _)| *sector);
         let all: BTreeSet<u64> = durable.chain(unflushed).collect();
         all.iter().for_each(|sector| self.spoil(Sector(*sector)));
         all.len()
@@ -270,7 +281,9 @@ impl MemoryDisk {
                 Ok(())
             }
             _ if !self.contains(sector, buffer.len()) => Err(DiskError::OutOfRange),
-            DiskOperation::Read if self.is_unreadable(sector, buffer.len()) => Err(DiskError::Failed),
+            DiskOperation::Read if self.is_unreadable(sector, buffer.len()) => {
+                Err(DiskError::Failed)
+            }
             DiskOperation::Read => {
                 self.read(sector, &mut buffer);
                 Ok(())
@@ -289,7 +302,8 @@ impl MemoryDisk {
 
     fn contains(&self, sector: Sector, bytes: usize) -> bool {
         let sectors = (bytes / SECTOR_BYTES) as u64;
-        bytes.is_multiple_of(SECTOR_BYTES) && sector.0.checked_add(sectors).is_some_and(|end| end <= self.sectors)
+        bytes.is_multiple_of(SECTOR_BYTES)
+            && sector.0.checked_add(sectors).is_some_and(|end| end <= self.sectors)
     }
 
     /// Makes durable what the first `writes` writes have written.
@@ -308,16 +322,21 @@ impl MemoryDisk {
         match request.operation {
             DiskOperation::Read => {}
             DiskOperation::Write => {
-                for (bytes, sector) in request.buffer.chunks(SECTOR_BYTES).zip(request.sector.0..self.sectors) {
+                for (bytes, sector) in
+                    request.buffer.chunks(SECTOR_BYTES).zip(request.sector.0..self.sectors)
+                {
                     if dice.one_in(2) {
                         self.write(Sector(sector), bytes);
                     }
                 }
             }
             DiskOperation::Flush => {
-                let sectors: Vec<u64> = self.unflushed.keys().copied().filter(|_| dice.one_in(2)).collect();
+                let sectors: Vec<u64> =
+                    self.unflushed.keys().copied().filter(|_| dice.one_in(2)).collect();
                 for sector in sectors {
-                    if let Some(newest) = self.unflushed.remove(&sector).and_then(|mut versions| versions.pop()) {
+                    if let Some(newest) =
+                        self.unflushed.remove(&sector).and_then(|mut versions| versions.pop())
+                    {
                         self.durable.insert(sector, newest.bytes);
                     }
                 }
@@ -341,8 +360,15 @@ impl MemoryDisk {
 
     /// What was written to a sector last.
     pub(crate) fn held(&self, sector: u64) -> Arc<SectorBytes> {
-        let newest = self.unflushed.get(&sector).and_then(|versions| versions.last()).map(|written| &written.bytes);
-        newest.or_else(|| self.durable.get(&sector)).cloned().unwrap_or_else(|| Arc::new([0; SECTOR_BYTES]))
+        let newest = self
+            .unflushed
+            .get(&sector)
+            .and_then(|versions| versions.last())
+            .map(|written| &written.bytes);
+        newest
+            .or_else(|| self.durable.get(&sector))
+            .cloned()
+            .unwrap_or_else(|| Arc::new([0; SECTOR_BYTES]))
     }
 
     /// What a sector held before it was written last.
@@ -381,7 +407,10 @@ impl MemoryDisk {
         for (bytes, sector) in sectors.iter().zip(first.0..) {
             self.before.insert(sector, self.held(sector));
             self.blemishes.remove(&sector);
-            self.unflushed.entry(sector).or_default().push(Written { number: self.writes, bytes: Arc::new(*bytes) });
+            self.unflushed
+                .entry(sector)
+                .or_default()
+                .push(Written { number: self.writes, bytes: Arc::new(*bytes) });
         }
         self.writes += 1;
     }

@@ -54,7 +54,10 @@ impl Engines {
 
     /// Entries of outboxes that the queue shows.
     pub fn queue_entries(&self) -> usize {
-        std::iter::once(&self.first).chain(&self.others).map(|core| core.engine.queue_entries()).sum()
+        std::iter::once(&self.first)
+            .chain(&self.others)
+            .map(|core| core.engine.queue_entries())
+            .sum()
     }
 
     /// The engine of this core.
@@ -112,10 +115,15 @@ impl Engines {
             .map(|(number, _)| number)
             .collect();
         if due.is_empty() {
-            due = self.not_held().filter(|(_, core)| !is_over(core)).map(|(number, _)| number).collect();
+            due = self
+                .not_held()
+                .filter(|(_, core)| !is_over(core))
+                .map(|(number, _)| number)
+                .collect();
         }
         while !due.is_empty() {
-            let place = if due.len() > 1 { machine.dice.below(due.len() as u64) as usize } else { 0 };
+            let place =
+                if due.len() > 1 { machine.dice.below(due.len() as u64) as usize } else { 0 };
             self.turn_of(due.swap_remove(place), machine);
         }
     }
@@ -135,7 +143,10 @@ impl Engines {
         };
         // The first core knows now, and may end the machine in the middle of this turn.
         let is_told = core > 0 && is_over(one);
-        assert!(!is_told || machine.console.len() == printed, "core {core} prints when it may be too late");
+        assert!(
+            !is_told || machine.console.len() == printed,
+            "core {core} prints when it may be too late"
+        );
     }
 
     /// What is in use on each core.
@@ -159,7 +170,10 @@ impl Engines {
     }
 
     fn core(&self, number: u8) -> &Core {
-        usize::from(number).checked_sub(1).and_then(|place| self.others.get(place)).unwrap_or(&self.first)
+        usize::from(number)
+            .checked_sub(1)
+            .and_then(|place| self.others.get(place))
+            .unwrap_or(&self.first)
     }
 
     fn numbered(&self) -> impl Iterator<Item = (u8, &Core)> {

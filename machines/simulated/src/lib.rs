@@ -24,8 +24,9 @@ pub use clock::CoreClock;
 pub use disk::{MemoryDisk, Mood};
 pub use engines::Engines;
 use machine::{
-    Card, Checksum, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame, HEAD_BYTES_MAX, Instant,
-    Machine, Micros, Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
+    Card, Checksum, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame,
+    HEAD_BYTES_MAX, Instant, Machine, Micros, Offloads, Outgoing, PIECES_MAX, TransmitError,
+    UnixTime,
 };
 pub use packetdrill::{Outcome, Verdict, play};
 
@@ -192,7 +193,12 @@ impl Machine for SimulatedMachine {
     }
 
     fn card(&self) -> Card {
-        Card { address: self.hardware, mtu: self.mtu, offloads: Offloads::default(), queues: self.queues }
+        Card {
+            address: self.hardware,
+            mtu: self.mtu,
+            offloads: Offloads::default(),
+            queues: self.queues,
+        }
     }
 
     fn receive(&mut self) -> Option<Frame> {

@@ -92,7 +92,8 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
     for seed in (wishes.from + first..wishes.from + wishes.seeds).step_by(step as usize) {
         let scenario = wishes.scenario(seed);
         let outcome = try_out(&scenario, Trace::Off);
-        let is_other = seed.is_multiple_of(TWICE_EVERY) && outcome != try_out(&scenario, Trace::Off);
+        let is_other =
+            seed.is_multiple_of(TWICE_EVERY) && outcome != try_out(&scenario, Trace::Off);
         match outcome {
             _ if is_other => println!("failed {seed} the second life is another one"),
             Outcome::Good(report) => {
@@ -116,8 +117,11 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
 
 /// Gives each core a share of the rooms, and sums up.
 fn share_out(wishes: &Wishes) -> bool {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64).min(wishes.seeds.max(1));
-    let mut workers: Vec<Child> = (0..cores).filter_map(|first| worker(wishes, first, cores)).collect();
+    let cores = std::thread::available_parallelism()
+        .map_or(1, |cores| cores.get() as u64)
+        .min(wishes.seeds.max(1));
+    let mut workers: Vec<Child> =
+        (0..cores).filter_map(|first| worker(wishes, first, cores)).collect();
     let (mut counts, mut rooms) = (Counts::default(), 0);
     let mut failures: Vec<u64> = Vec::new();
     let mut reached: BTreeMap<String, u64> = BTreeMap::new();
@@ -125,7 +129,8 @@ fn share_out(wishes: &Wishes) -> bool {
         let Some(output) = worker.stdout.take() else { continue };
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             let mut words = line.split(' ');
-            let (kind, number) = (words.next(), words.next().and_then(|number| number.parse().ok()).unwrap_or(0));
+            let (kind, number) =
+                (words.next(), words.next().and_then(|number| number.parse().ok()).unwrap_or(0));
             let rest: Vec<&str> = words.collect();
             match kind {
                 Some("lived") => {
@@ -165,11 +170,15 @@ fn worker(wishes: &Wishes, first: u64, step: u64) -> Option<Child> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["--from", &wishes.from.to_string(), "--seeds", &wishes.seeds.to_string()]);
     // Machines come and go: what one leaves is the next one's, without a detour through the system.
-    command.envs([("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
+    command
+        .envs([("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
     if let Some(cores) = wishes.cores {
         command.args(["--cores", &cores.to_string()]);
     }
-    command.args(["--share", &format!("{first}/{step}")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .args(["--share", &format!("{first}/{step}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     command.spawn().ok()
 }
 
@@ -212,7 +221,9 @@ impl Wishes {
                 continue;
             }
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("{name} needs a number, not `{value}`"));
+            let number = || {
+                value.parse::<u64>().map_err(|_| format!("{name} needs a number, not `{value}`"))
+            };
             match name.as_str() {
                 "--from" => wishes.from = number()?,
                 "--seeds" => wishes.seeds = number()?,
@@ -220,19 +231,25 @@ impl Wishes {
                 "--until" => wishes.until = Some(number()?),
                 "--cores" => wishes.cores = Some(cores(&value)?),
                 "--off" => {
-                    let fault = |name: &str| Fault::named(name).ok_or_else(|| format!("there is no fault `{name}`"));
+                    let fault = |name: &str| {
+                        Fault::named(name).ok_or_else(|| format!("there is no fault `{name}`"))
+                    };
                     wishes.off = value.split(',').map(fault).collect::<Result<_, _>>()?;
                 }
                 "--without" => {
                     for range in value.split(',') {
                         let (first, last) = range.split_once('-').unwrap_or((range, range));
-                        let number = |text: &str| text.parse::<usize>().map_err(|_| format!("`{text}` is no number"));
+                        let number = |text: &str| {
+                            text.parse::<usize>().map_err(|_| format!("`{text}` is no number"))
+                        };
                         wishes.without.extend(number(first)?..=number(last)?);
                     }
                 }
                 "--share" => {
                     let (first, step) = value.split_once('/').unwrap_or((&value, "1"));
-                    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
+                    let number = |text: &str| {
+                        text.parse::<u64>().map_err(|_| format!("`{text}` is no number"))
+                    };
                     wishes.share = Some((number(first)?, number(step)?.max(1)));
                 }
                 _ => return Err(format!("there is no `{name}`")),
@@ -255,5 +272,8 @@ impl Wishes {
 
 /// The engine runs on up to 16 cores; what could go wrong among more than eight goes wrong among eight.
 fn cores(text: &str) -> Result<u8, String> {
-    text.parse().ok().filter(|cores| (1..=8).contains(cores)).ok_or(format!("machines have 1 to 8 cores, not `{text}`"))
+    text.parse()
+        .ok()
+        .filter(|cores| (1..=8).contains(cores))
+        .ok_or(format!("machines have 1 to 8 cores, not `{text}`"))
 }

@@ -25,7 +25,8 @@ impl SimulatedMachine {
     ///
     /// Errors: the frame, if its queue is full.
     pub(crate) fn frame_arrived(&mut self, frame: Vec<u8>, places: usize) -> Result<(), Vec<u8>> {
-        let queue = if self.queues == 1 { Some(&mut self.to_engine) } else { self.queue_for(&frame) };
+        let queue =
+            if self.queues == 1 { Some(&mut self.to_engine) } else { self.queue_for(&frame) };
         match queue {
             Some(queue) if queue.len() < places => queue.push_back(frame),
             _ => return Err(frame),
@@ -54,7 +55,8 @@ impl SimulatedMachine {
         let queues = u64::from(self.queues);
         self.queued.resize_with(usize::from(self.queues), VecDeque::new);
         let is_stray = self.dice.happens(self.strays);
-        let place = if is_stray { self.dice.below(queues) } else { flow_of(frame, self.spread) % queues };
+        let place =
+            if is_stray { self.dice.below(queues) } else { flow_of(frame, self.spread) % queues };
         self.queued.get_mut(place as usize)
     }
 }

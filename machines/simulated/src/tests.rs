@@ -6,8 +6,18 @@ use machine::{DiskOperation, DiskRequest, DiskToken, Machine, SECTOR_BYTES, Sect
 use crate::disk::Blemish;
 use crate::{MemoryDisk, Mood, SimulatedMachine};
 
-fn carry_out(machine: &mut SimulatedMachine, operation: DiskOperation, sector: u64, buffer: Vec<u8>) -> Vec<u8> {
-    let request = DiskRequest { token: DiskToken(7), operation, sector: Sector(sector), buffer: buffer.into() };
+fn carry_out(
+    machine: &mut SimulatedMachine,
+    operation: DiskOperation,
+    sector: u64,
+    buffer: Vec<u8>,
+) -> Vec<u8> {
+    let request = DiskRequest {
+        token: DiskToken(7),
+        operation,
+        sector: Sector(sector),
+        buffer: buffer.into(),
+    };
     assert!(machine.request(request).is_ok());
     machine.ring_doorbells();
     let completion = machine.completed().unwrap();
@@ -23,12 +33,20 @@ fn a_power_cut_keeps_what_was_flushed_and_makes_a_lottery_of_the_rest() {
         carry_out(&mut machine, DiskOperation::Write, 3, vec![1; 2 * SECTOR_BYTES]);
         carry_out(&mut machine, DiskOperation::Flush, 0, vec![]);
         carry_out(&mut machine, DiskOperation::Write, 4, vec![2; SECTOR_BYTES]);
-        assert_eq!(carry_out(&mut machine, DiskOperation::Read, 4, vec![0; SECTOR_BYTES]), [2; SECTOR_BYTES]);
+        assert_eq!(
+            carry_out(&mut machine, DiskOperation::Read, 4, vec![0; SECTOR_BYTES]),
+            [2; SECTOR_BYTES]
+        );
         let mut machine = SimulatedMachine::new(seed, machine.disk.power_cut(&mut Dice::new(seed)));
-        assert_eq!(carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]), [1; SECTOR_BYTES]);
+        assert_eq!(
+            carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]),
+            [1; SECTOR_BYTES]
+        );
         let survivor = carry_out(&mut machine, DiskOperation::Read, 4, vec![0; SECTOR_BYTES]);
-        outcomes[[vec![1; SECTOR_BYTES], vec![2; SECTOR_BYTES]].iter().position(|is| *is == survivor).unwrap_or(2)] +=
-            1;
+        outcomes[[vec![1; SECTOR_BYTES], vec![2; SECTOR_BYTES]]
+            .iter()
+            .position(|is| *is == survivor)
+            .unwrap_or(2)] += 1;
     }
     assert!(outcomes.iter().all(|count| *count > 50), "{outcomes:?}");
 }
@@ -36,8 +54,14 @@ fn a_power_cut_keeps_what_was_flushed_and_makes_a_lottery_of_the_rest() {
 #[test]
 fn a_flush_covers_what_completed_before_it_was_requested_and_nothing_else() {
     let request = |machine: &mut SimulatedMachine, operation, sector, byte: u8| {
-        let buffer = if operation == DiskOperation::Flush { vec![] } else { vec![byte; SECTOR_BYTES] };
-        let request = DiskRequest { token: DiskToken(7), operation, sector: Sector(sector), buffer: buffer.into() };
+        let buffer =
+            if operation == DiskOperation::Flush { vec![] } else { vec![byte; SECTOR_BYTES] };
+        let request = DiskRequest {
+            token: DiskToken(7),
+            operation,
+            sector: Sector(sector),
+            buffer: buffer.into(),
+        };
         assert!(machine.request(request).is_ok());
     };
     let mut kept = [0; 2];
@@ -66,10 +90,16 @@ fn what_is_wrong_with_a_sector_lies_over_it_until_it_is_written() {
     carry_out(&mut machine, DiskOperation::Write, 3, vec![2; SECTOR_BYTES]);
     let before = machine.disk.held_before(3);
     machine.disk.blemish(3, Blemish::ReadsAs(before));
-    assert_eq!(carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]), [1; SECTOR_BYTES]);
+    assert_eq!(
+        carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]),
+        [1; SECTOR_BYTES]
+    );
     assert_eq!(*machine.disk.held(3), [2; SECTOR_BYTES], "the truth is known");
     carry_out(&mut machine, DiskOperation::Write, 3, vec![4; SECTOR_BYTES]);
-    assert_eq!(carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]), [4; SECTOR_BYTES]);
+    assert_eq!(
+        carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]),
+        [4; SECTOR_BYTES]
+    );
 
     machine.disk.blemish(3, Blemish::Unreadable);
     let read = DiskRequest {
@@ -82,5 +112,8 @@ fn what_is_wrong_with_a_sector_lies_over_it_until_it_is_written() {
     machine.ring_doorbells();
     assert_eq!(machine.completed().unwrap().result, Err(machine::DiskError::Failed));
     machine.disk.heal();
-    assert_eq!(carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]), [4; SECTOR_BYTES]);
+    assert_eq!(
+        carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]),
+        [4; SECTOR_BYTES]
+    );
 }

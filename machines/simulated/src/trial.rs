@@ -48,7 +48,8 @@ pub(crate) fn words(scenario: &Scenario) -> String {
     let whole = Scenario::of_seed(scenario.seed);
     let mut words = format!("--seed {}", scenario.seed);
     let is_off = |fault: &_| whole.faults.contain(*fault) && !scenario.faults.contain(*fault);
-    let off: Vec<String> = FAULTS.into_iter().filter(is_off).map(|fault| fault.to_string()).collect();
+    let off: Vec<String> =
+        FAULTS.into_iter().filter(is_off).map(|fault| fault.to_string()).collect();
     let without = ranges(&scenario.left_out);
     if !off.is_empty() {
         words += &format!(" --off {}", off.join(","));
@@ -133,7 +134,8 @@ impl Shrinker {
 
     fn switch_off(&mut self) {
         for fault in FAULTS {
-            let candidate = Scenario { faults: self.best.faults.without(fault), ..self.best.clone() };
+            let candidate =
+                Scenario { faults: self.best.faults.without(fault), ..self.best.clone() };
             self.takes(candidate);
         }
     }
@@ -143,7 +145,8 @@ impl Shrinker {
         let is_in = |scenario: &Scenario, deed: &usize| !scenario.left_out.contains(deed);
         let mut size = self.best.deeds().div_ceil(2);
         while size > 0 {
-            let there: Vec<usize> = (0..self.best.deeds()).filter(|deed| is_in(&self.best, deed)).collect();
+            let there: Vec<usize> =
+                (0..self.best.deeds()).filter(|deed| is_in(&self.best, deed)).collect();
             for some in there.chunks(size) {
                 let mut candidate = self.best.clone();
                 candidate.left_out.extend(some);

@@ -79,11 +79,13 @@ impl fmt::Display for AttachError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AttachError::Missing => out.write_str("there is no such tap interface"),
-            AttachError::NoTap => out.write_str("this is no tap interface, or one with many queues"),
-            AttachError::Busy => out.write_str("another program has this tap interface"),
-            AttachError::Forbidden => {
-                out.write_str("no right to this tap interface, which its owner and root have (CAP_NET_ADMIN)")
+            AttachError::NoTap => {
+                out.write_str("this is no tap interface, or one with many queues")
             }
+            AttachError::Busy => out.write_str("another program has this tap interface"),
+            AttachError::Forbidden => out.write_str(
+                "no right to this tap interface, which its owner and root have (CAP_NET_ADMIN)",
+            ),
             AttachError::Other(error) => write!(out, "{error}"),
         }
     }
@@ -96,7 +98,8 @@ impl fmt::Display for AttachError {
 /// Errors: why it is not ours. One that was made for several is no tap for who wants one.
 pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, AttachError> {
     let named = record(name).ok_or(AttachError::Missing)?;
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(AttachError::Other)?;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .map_err(AttachError::Other)?;
     netdevice::name_to_index(&socket, name).map_err(|_| AttachError::Missing)?;
     let (device, others) = match open_all(named, frames, queues) {
         Err(AttachError::NoTap) if queues > 1 => (open(named, frames, 0)?, Vec::new()),
@@ -113,7 +116,11 @@ pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, Attac
 }
 
 /// The first of so many queues of the interface, and the others.
-fn open_all(named: Record, frames: Frames, queues: u8) -> Result<(OwnedFd, Vec<OwnedFd>), AttachError> {
+fn open_all(
+    named: Record,
+    frames: Frames,
+    queues: u8,
+) -> Result<(OwnedFd, Vec<OwnedFd>), AttachError> {
     let more = if queues > 1 { IFF_MULTI_QUEUE } else { 0 };
     let first = open(named, frames, more)?;
     let others = (1..queues).map(|_| open(named, frames, more)).collect::<Result<_, _>>()?;
@@ -128,7 +135,9 @@ fn open(named: Record, frames: Frames, more: u16) -> Result<OwnedFd, AttachError
     // An interface remembers what its last user wanted: all of it is said anew.
     let (flags, offloads) = match frames {
         Frames::Plain => (IFF_TAP | IFF_NO_PI, 0),
-        Frames::Offloaded => (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6),
+        Frames::Offloaded => {
+            (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6)
+        }
     };
     put(&mut wanted, NAME_BYTES, &(flags | more).to_ne_bytes());
     exchange::<TUNSETIFF>(&device, &mut wanted).map_err(AttachError::of)?;

@@ -11,7 +11,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 
 use mail_auth::hickory_resolver::config::{ResolverConfig, ResolverOpts};
-use mail_auth::{DnsError, DnssecStatus, Error, MessageAuthenticator, RecordSet, ResolverCache, Txt};
+use mail_auth::{
+    DnsError, DnssecStatus, Error, MessageAuthenticator, RecordSet, ResolverCache, Txt,
+};
 
 /// It has no name server that it could ask.
 #[expect(clippy::expect_used, reason = "nothing is asked of the host for it")]
@@ -36,7 +38,11 @@ impl<T> Known<T> {
         under: impl IntoIterator<Item = (String, T)>,
         otherwise: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
     ) -> Known<T> {
-        Known { under: under.into_iter().collect(), otherwise: Box::new(otherwise), asked: Mutex::default() }
+        Known {
+            under: under.into_iter().collect(),
+            otherwise: Box::new(otherwise),
+            asked: Mutex::default(),
+        }
     }
 
     /// The names that were asked for, and whether something is under them.
@@ -58,7 +64,10 @@ where
     Txt: From<Result<T, Error>>,
 {
     let nothing = Err(Error::Dns(DnsError::InvalidRecordType));
-    texts.into_iter().fold(nothing, |before, text| if before.is_ok() { before } else { text }).into()
+    texts
+        .into_iter()
+        .fold(nothing, |before, text| if before.is_ok() { before } else { text })
+        .into()
 }
 
 /// What there is where name servers are silent.
@@ -79,7 +88,8 @@ impl<K, T: Clone> ResolverCache<K, T> for Known<T> {
         // Of a name nothing is said here but that it can be hashed.
         let mut spelled = Spelled::default();
         name.hash(&mut spelled);
-        let name = String::from_utf8_lossy(&spelled.0).trim_end_matches(['\u{fffd}', '.']).to_string();
+        let name =
+            String::from_utf8_lossy(&spelled.0).trim_end_matches(['\u{fffd}', '.']).to_string();
         let known = self.under.get(&name).cloned();
         let answer = known.clone().or_else(|| (self.otherwise)(&name));
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push((name, known.is_some()));

@@ -17,8 +17,7 @@ pub const SERVER_FINAL: &str = "dj02cnJpVFJCaTIzV3BSUi93dHVwK21NaFVaVW4vZEI1bkxU
 /// [`LAST`] with another proof.
 pub const WRONG_LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1lSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==";
 /// [`LAST`] with another nonce.
-pub const REPLAYED_LAST: &str =
-    "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8lYW5vdGhlcixwPWRIemJaYXBXSWs0alVoTitVdGU5eXRhZzl6amZNSGdzcW1taXo3QW5kVlE9";
+pub const REPLAYED_LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8lYW5vdGhlcixwPWRIemJaYXBXSWs0alVoTitVdGU5eXRhZzl6amZNSGdzcW1taXo3QW5kVlE9";
 /// A first message that wants to bind its channel.
 pub const BINDING_FIRST: &str = "cD10bHMtdW5pcXVlLCxuPXVzZXIscj1yT3ByTkdmd0ViZVJXZ2JORWtxTw==";
 

@@ -141,7 +141,8 @@ impl Path {
             self.tally.dropped += 1;
             return;
         }
-        self.free_at = start + Duration::from_secs_f64((frame.len() + LINE_BYTES) as f64 * 8.0 / rate);
+        self.free_at =
+            start + Duration::from_secs_f64((frame.len() + LINE_BYTES) as f64 * 8.0 / rate);
         self.send(self.free_at, frame, flipped, late);
     }
 

@@ -44,10 +44,14 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Spec, String> {
         let mut spec = Spec::default();
         for word in text.split(',').filter(|word| !word.is_empty()) {
-            let (name, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected NAME=NUMBER"))?;
+            let (name, value) =
+                word.split_once('=').ok_or_else(|| format!("{word}: expected NAME=NUMBER"))?;
             let number: f64 = value.parse().map_err(|_| format!("{word}: expected a number"))?;
             let is_probability = matches!(name, "loss" | "repeat" | "reorder" | "corrupt");
-            if !(0.0..=1e6).contains(&number) || is_probability && number > 1.0 || name == "rate" && number == 0.0 {
+            if !(0.0..=1e6).contains(&number)
+                || is_probability && number > 1.0
+                || name == "rate" && number == 0.0
+            {
                 return Err(format!("{word}: out of range"));
             }
             match name {

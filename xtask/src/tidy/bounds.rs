@@ -36,11 +36,27 @@ pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     ("xtask", 4_000),
 ];
 
-/// Lines of a file that is no test, by file.
-pub(super) const FILE_LINES: Bound = Bound { most: 500, not_yet: &[] };
+/// Lines of a file that is no test, by file. What is named here grew when lines became narrower.
+pub(super) const FILE_LINES: Bound = Bound {
+    most: 500,
+    not_yet: &[
+        ("engine/connections/src/connections.rs", 518),
+        ("engine/net/src/connections/segments.rs", 554),
+        ("engine/net/src/tcp/tcb/arrival.rs", 544),
+        ("engine/net/src/tcp/tcb/output.rs", 504),
+        ("engine/outbound/src/orders.rs", 552),
+        ("engine/shards/src/spread.rs", 514),
+        ("engine/store/src/delivery.rs", 520),
+        ("engine/store/src/replay.rs", 537),
+        ("engine/store/src/store.rs", 509),
+        ("engine/webmail/src/clerk/letters.rs", 508),
+        ("engine/webmail/src/clerk/writing.rs", 516),
+        ("machines/simulated/src/room/correspondent.rs", 505),
+    ],
+};
 
 /// Lines of a function that is no test, by file and function.
-pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[] };
+pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[("engine/inbound/src/ending.rs:step", 105)] };
 
 /// Files that implement one type of the engine's, by crate and type. `Tcb` may end at 6.
 pub(super) const FILES_OF_TYPE: Bound = Bound { most: 4, not_yet: &[("engine/net:Tcb", 6)] };

@@ -64,34 +64,58 @@ pub(super) fn unpack(
         std::fs::rename(&partly, &root).map_err(Failure::io("unpacking the peer's packages"))?;
     }
     let kernel = find(&root.join("boot"), |name| name.starts_with("vmlinuz-"))?;
-    let release = kernel.file_name().map(|name| name.to_string_lossy().replace("vmlinuz-", "")).unwrap_or_default();
+    let release = kernel
+        .file_name()
+        .map(|name| name.to_string_lossy().replace("vmlinuz-", ""))
+        .unwrap_or_default();
     Ok(Unpacked { root, kernel, release })
 }
 
-fn fetch(folder: &Path, stop: &Stop, names: impl FnOnce() -> Result<Vec<String>, Failure>) -> Result<(), Failure> {
+fn fetch(
+    folder: &Path,
+    stop: &Stop,
+    names: impl FnOnce() -> Result<Vec<String>, Failure>,
+) -> Result<(), Failure> {
     // The lists may be fresh although no mirror answers now, or we may not fetch them; what is fetched next is what counts.
-    let _ = hold::run(hold::command("apt-get").args(["-qq", "update"]).stderr(Stdio::null()), FETCH_BUDGET, stop);
+    let _ = hold::run(
+        hold::command("apt-get").args(["-qq", "update"]).stderr(Stdio::null()),
+        FETCH_BUDGET,
+        stop,
+    );
     let (kernel, names) = (kernel_package()?, names()?);
-    remark(format_args!("barepost: fetching {kernel} and {} packages more, for the peer", names.len()));
+    remark(format_args!(
+        "barepost: fetching {kernel} and {} packages more, for the peer",
+        names.len()
+    ));
     let mut fetch = hold::command("apt-get");
-    fetch.args(["-qq", "-o", "APT::Sandbox::User=root", "download", &kernel]).args(names).current_dir(folder);
+    fetch
+        .args(["-qq", "-o", "APT::Sandbox::User=root", "download", &kernel])
+        .args(names)
+        .current_dir(folder);
     hold::run_to_success(&mut fetch, "fetching the peer's packages", FETCH_BUDGET, stop)
 }
 
 /// Debian's current kernel: what `linux-image-amd64` stands for.
 fn kernel_package() -> Result<String, Failure> {
     let output = Command::new("apt-cache").args(["depends", "linux-image-amd64"]).output();
-    let output = output
-        .map_err(|error| Failure::refused(format_args!("the peer needs Debian's packages: apt-cache: {error}")))?;
+    let output = output.map_err(|error| {
+        Failure::refused(format_args!("the peer needs Debian's packages: apt-cache: {error}"))
+    })?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     let name = names.find(|name| name.starts_with("linux-image-"));
-    name.map(str::to_string)
-        .ok_or_else(|| Failure::refused("the peer needs Debian's packages: there is no linux-image-amd64"))
+    name.map(str::to_string).ok_or_else(|| {
+        Failure::refused("the peer needs Debian's packages: there is no linux-image-amd64")
+    })
 }
 
 /// What the kernel boots from: busybox, modules, and what `init` is, in the folder `root`, where there may be more.
-pub(super) fn prepare_boot(root: &Path, unpacked: &Unpacked, modules: &[&str], init: &str) -> Result<(), Failure> {
+pub(super) fn prepare_boot(
+    root: &Path,
+    unpacked: &Unpacked,
+    modules: &[&str],
+    init: &str,
+) -> Result<(), Failure> {
     let doing = "making the peer's file system";
     for folder in ["bin", "dev", "etc", "proc", "sys", "modules"] {
         std::fs::create_dir_all(root.join(folder)).map_err(Failure::io(doing))?;
@@ -99,20 +123,25 @@ pub(super) fn prepare_boot(root: &Path, unpacked: &Unpacked, modules: &[&str], i
     copy(&unpacked.root.join("bin/busybox"), &root.join("bin/busybox"))?;
     for module in modules {
         let file = format!("{module}.ko");
-        copy(&find(&unpacked.root.join("lib/modules"), |name| name == file)?, &root.join("modules").join(&file))?;
+        copy(
+            &find(&unpacked.root.join("lib/modules"), |name| name == file)?,
+            &root.join("modules").join(&file),
+        )?;
     }
     symlink("busybox", root.join("bin/sh")).map_err(Failure::io(doing))?;
     write_program(&root.join("init"), init)
 }
 
 pub(super) fn write_program(path: &Path, text: &str) -> Result<(), Failure> {
-    let written =
-        std::fs::write(path, text).and_then(|()| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)));
+    let written = std::fs::write(path, text)
+        .and_then(|()| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)));
     written.map_err(Failure::io("making the peer's file system"))
 }
 
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    std::fs::copy(from, to).map(drop).map_err(Failure::io(format_args!("copying {}", from.display())))
+    std::fs::copy(from, to)
+        .map(drop)
+        .map_err(Failure::io(format_args!("copying {}", from.display())))
 }
 
 /// As the kernel reads it.
@@ -120,7 +149,10 @@ pub(super) fn pack(root: &Path, initramfs: &Path, stop: &Stop) -> Result<(), Fai
     let doing = "packing the peer's file system";
     let output = std::fs::File::create(initramfs).map_err(Failure::io(doing))?;
     let mut command = hold::command("sh");
-    command.args(["-c", "find . | cpio --quiet -o -H newc"]).current_dir(root).stdout(Stdio::from(output));
+    command
+        .args(["-c", "find . | cpio --quiet -o -H newc"])
+        .current_dir(root)
+        .stdout(Stdio::from(output));
     hold::run_to_success(&mut command, doing, FETCH_BUDGET, stop)
 }
 
@@ -137,13 +169,17 @@ pub(super) fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<PathB
             }
         }
     }
-    Err(Failure::broke(format_args!("the peer's packages lack something below {}", folder.display())))
+    Err(Failure::broke(format_args!(
+        "the peer's packages lack something below {}",
+        folder.display()
+    )))
 }
 
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let doing = format!("reading {}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(Failure::io(&doing))?;
-    let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let paths: Result<Vec<PathBuf>, _> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut paths = paths.map_err(Failure::io(&doing))?;
     paths.sort();
     Ok(paths)

@@ -9,7 +9,8 @@ use super::Peer;
 use super::debian::{self, Unpacked, write_program};
 
 /// What packages need to be installed, which nobody does here.
-const UNUSED: &[&str] = &["dmsetup", "dpkg", "mount", "systemd", "sysvinit-utils", "tar", "usrmerge"];
+const UNUSED: &[&str] =
+    &["dmsetup", "dpkg", "mount", "systemd", "sysvinit-utils", "tar", "usrmerge"];
 const BOOT: &str = include_str!("boot");
 const DOING: &str = "making the peer's file system";
 
@@ -57,22 +58,40 @@ impl Installation {
         let disk = folder.join("disk.img");
         self.pack(&mke2fs, &root, &disk, stop)?;
         let name = format!("{} on Linux {}, with a disk (ext4)", self.name, unpacked.release);
-        Ok(Peer { kernel: unpacked.kernel, initramfs, modules: debian::MODULES, disk: Some(disk), name })
+        Ok(Peer {
+            kernel: unpacked.kernel,
+            initramfs,
+            modules: debian::MODULES,
+            disk: Some(disk),
+            name,
+        })
     }
 
     /// All packages that whoever installed the wanted ones on nothing would get.
     fn packages_wanted(&self) -> Result<Vec<String>, Failure> {
         let mut command = Command::new("apt-get");
-        command.args(["-qq", "-o", "Dir::State::status=/dev/null", "-o", "APT::Install-Recommends=false"]);
+        command.args([
+            "-qq",
+            "-o",
+            "Dir::State::status=/dev/null",
+            "-o",
+            "APT::Install-Recommends=false",
+        ]);
         let output = command.args(["--print-uris", "install"]).args(self.wanted).output();
         let output = output.map_err(Failure::io("asking which packages the peer needs"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         // Lines of an address, a file's name as NAME_VERSION_ARCHITECTURE.deb, and more.
-        let names = text.lines().filter_map(|line| line.split(' ').nth(1)?.split_once('_')).map(|(name, _)| name);
-        let names: Vec<String> = names.filter(|name| !UNUSED.contains(name)).map(str::to_string).collect();
+        let names = text
+            .lines()
+            .filter_map(|line| line.split(' ').nth(1)?.split_once('_'))
+            .map(|(name, _)| name);
+        let names: Vec<String> =
+            names.filter(|name| !UNUSED.contains(name)).map(str::to_string).collect();
         let lacking = self.wanted.iter().find(|wanted| !names.iter().any(|name| name == *wanted));
         lacking.map_or(Ok(names), |name| {
-            Err(Failure::refused(format_args!("the peer needs Debian's packages: there is no {name}")))
+            Err(Failure::refused(format_args!(
+                "the peer needs Debian's packages: there is no {name}"
+            )))
         })
     }
 

@@ -3,8 +3,7 @@
 /// Everybody's.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 /// The same, as both keep it: with the strength that our machine gives to new ones.
-pub(crate) const HASH: &str =
-    "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
+pub(crate) const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
 
 /// Bytes of the text of letters that are read and written, as in the studies: to 120,000 there, to 16 KB with TLS.
 pub(crate) const SIZES: [usize; 7] = [1_000, 4_000, 8_000, 16_000, 40_000, 80_000, 120_000];
@@ -96,7 +95,8 @@ pub(crate) fn letter(from: &str, to: &str, number: usize, text_bytes: usize) -> 
 
 /// So many bytes of text, in lines.
 pub(crate) fn text(bytes: usize) -> String {
-    const LINE: &str = "The quick brown fox jumps over the lazy dog, and then it rests a while.\r\n";
+    const LINE: &str =
+        "The quick brown fox jumps over the lazy dog, and then it rests a while.\r\n";
     let mut text = LINE.repeat(bytes / LINE.len());
     let rest = bytes.saturating_sub(text.len());
     text.push_str(&"x".repeat(rest.saturating_sub(2)));

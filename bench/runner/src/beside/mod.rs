@@ -101,7 +101,9 @@ impl Peer {
     /// The kernel's command line for a guest at `address`. `mitigations=off`: as fast as it can be.
     fn arguments(&self, address: &str) -> String {
         let modules = self.modules.join(" ");
-        format!("console=ttyS0 quiet panic=-1 mitigations=off address={address} \"modules={modules}\"")
+        format!(
+            "console=ttyS0 quiet panic=-1 mitigations=off address={address} \"modules={modules}\""
+        )
     }
 }
 
@@ -119,7 +121,12 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Our image and nginx, with files. `name`: of the bench.
-    pub(super) fn make(house: &House, name: &str, files: &[SiteFile], stop: &Stop) -> Result<Beside, Failure> {
+    pub(super) fn make(
+        house: &House,
+        name: &str,
+        files: &[SiteFile],
+        stop: &Stop,
+    ) -> Result<Beside, Failure> {
         Beside::with(house, name, &Settings::default(), MEMORY_MIB, stop, |own| {
             let site = own.join("site");
             make_site(&site, files)?;
@@ -148,7 +155,8 @@ impl Beside {
         let settings = Settings { tables: &(users + more.tables), network: more.network };
         Beside::with(house, name, &settings, MAIL_MEMORY_MIB, stop, |own| {
             make_site(&own.join("site"), &[])?;
-            let disk = std::fs::File::create(own.join("disk.img")).and_then(|file| file.set_len(MAIL_DISK_BYTES));
+            let disk = std::fs::File::create(own.join("disk.img"))
+                .and_then(|file| file.set_len(MAIL_DISK_BYTES));
             disk.map_err(Failure::io("making a disk"))?;
             Ok(move |_: &Path| postfix::make(house, accounts, more.files, stop))
         })
@@ -180,7 +188,10 @@ impl Beside {
 
     /// On what is measured, for a report.
     pub(super) fn machine(&self) -> String {
-        format!("QEMU, TCG, q35, one core, {} MiB, virtio-net on a tap; peer: {}", self.memory_mib, self.peer.name)
+        format!(
+            "QEMU, TCG, q35, one core, {} MiB, virtio-net on a tap; peer: {}",
+            self.memory_mib, self.peer.name
+        )
     }
 
     pub(super) fn counters(&self, side: Side) -> &Counters {
@@ -209,7 +220,8 @@ impl Beside {
                 Some(path) => path.clone(),
                 None => {
                     let path = self.folder.join("peer.img");
-                    let empty = std::fs::File::create(&path).and_then(|file| file.set_len(PEER_DISK_BYTES));
+                    let empty =
+                        std::fs::File::create(&path).and_then(|file| file.set_len(PEER_DISK_BYTES));
                     empty.map_err(Failure::io("making a disk"))?;
                     path
                 }
@@ -281,5 +293,8 @@ fn wait_for(side: Side, guest: &Guest, port: u16, stop: &Stop) -> Result<(), Fai
             None => {}
         }
     }
-    Err(Failure::broke(format_args!("the guest at {address} does not serve; it said\n{}", said.join("\n"))))
+    Err(Failure::broke(format_args!(
+        "the guest at {address} does not serve; it said\n{}",
+        said.join("\n")
+    )))
 }

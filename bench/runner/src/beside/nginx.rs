@@ -10,22 +10,51 @@ use super::debian::{self, Unpacked, copy, files, find};
 const NGINX: &str = include_str!("nginx/nginx.conf");
 const INIT: &str = include_str!("nginx/init");
 /// Beside the kernel.
-const PACKAGES: &[&str] =
-    &["nginx", "nginx-common", "libc6", "libcrypt1", "libpcre2-8-0", "libssl3", "zlib1g", "busybox-static"];
+const PACKAGES: &[&str] = &[
+    "nginx",
+    "nginx-common",
+    "libc6",
+    "libcrypt1",
+    "libpcre2-8-0",
+    "libssl3",
+    "zlib1g",
+    "busybox-static",
+];
 /// What nginx is linked to.
-const LIBRARIES: &[&str] =
-    &["libc.so.6", "libcrypt.so.1", "libpcre2-8.so.0", "libssl.so.3", "libcrypto.so.3", "libz.so.1"];
+const LIBRARIES: &[&str] = &[
+    "libc.so.6",
+    "libcrypt.so.1",
+    "libpcre2-8.so.0",
+    "libssl.so.3",
+    "libcrypto.so.3",
+    "libz.so.1",
+];
 const LOADER: &str = "ld-linux-x86-64.so.2";
-const FOLDERS: &[&str] =
-    &["run", "tmp", "srv", "usr/sbin", "lib64", "lib/x86_64-linux-gnu", "var/log/nginx", "var/lib/nginx"];
+const FOLDERS: &[&str] = &[
+    "run",
+    "tmp",
+    "srv",
+    "usr/sbin",
+    "lib64",
+    "lib/x86_64-linux-gnu",
+    "var/log/nginx",
+    "var/lib/nginx",
+];
 
 /// Makes the peer, with the files of `site`, and with the certificate and the key that lie in the folder `identity`.
 ///
 /// Errors: refused where there is no Debian to take it from.
-pub(super) fn make(house: &House, site: &Path, identity: &Path, stop: &Stop) -> Result<Peer, Failure> {
+pub(super) fn make(
+    house: &House,
+    site: &Path,
+    identity: &Path,
+    stop: &Stop,
+) -> Result<Peer, Failure> {
     packages::program("cpio", "cpio", stop)?;
     let folder = house.target("bench/web-peer");
-    let unpacked = debian::unpack(&folder, stop, || Ok(PACKAGES.iter().map(|name| name.to_string()).collect()))?;
+    let unpacked = debian::unpack(&folder, stop, || {
+        Ok(PACKAGES.iter().map(|name| name.to_string()).collect())
+    })?;
     let root = folder.join("root");
     // What is left of an earlier run; there may be nothing.
     let _ = std::fs::remove_dir_all(&root);
@@ -46,10 +75,14 @@ fn fill(root: &Path, unpacked: &Unpacked, site: &Path) -> Result<(), Failure> {
     for folder in FOLDERS {
         std::fs::create_dir_all(root.join(folder)).map_err(Failure::io(doing))?;
     }
-    let write = |to: &str, text: &str| std::fs::write(root.join(to), text).map_err(Failure::io(doing));
+    let write =
+        |to: &str, text: &str| std::fs::write(root.join(to), text).map_err(Failure::io(doing));
     copy(&unpacked.root.join("usr/sbin/nginx"), &root.join("usr/sbin/nginx"))?;
     for library in LIBRARIES {
-        copy(&find(&unpacked.root, |name| name == *library)?, &root.join("lib/x86_64-linux-gnu").join(library))?;
+        copy(
+            &find(&unpacked.root, |name| name == *library)?,
+            &root.join("lib/x86_64-linux-gnu").join(library),
+        )?;
     }
     copy(&find(&unpacked.root, |name| name == LOADER)?, &root.join("lib64").join(LOADER))?;
     for file in files(site)? {

@@ -25,7 +25,17 @@ const FILES: &[(&str, &str)] = &[
 const POSTFIX: Installation = Installation {
     folder: "postfix-peer",
     wanted: &["postfix", "dovecot-pop3d", "busybox-static"],
-    folders: &["proc", "sys", "dev", "run", "tmp", "etc/postfix", "var/lib/dovecot", "var/spool/postfix", "var/mail"],
+    folders: &[
+        "proc",
+        "sys",
+        "dev",
+        "run",
+        "tmp",
+        "etc/postfix",
+        "var/lib/dovecot",
+        "var/spool/postfix",
+        "var/mail",
+    ],
     files: FILES,
     init: include_str!("postfix/init"),
     disk_bytes: 4 << 30,
@@ -46,7 +56,8 @@ pub(super) fn make(
 ) -> Result<Peer, Failure> {
     POSTFIX.make(house, stop, |root| {
         write(&root.join("etc/dovecot.users"), &mailboxes::passwords(accounts.iter()))?;
-        let mailboxes: String = accounts.iter().map(|account| format!("{0} {0}/\n", account.address())).collect();
+        let mailboxes: String =
+            accounts.iter().map(|account| format!("{0} {0}/\n", account.address())).collect();
         write(&root.join("etc/postfix/mailboxes"), &mailboxes)?;
         files.iter().try_for_each(|(path, text)| write(&root.join(path), text))
     })

@@ -30,7 +30,10 @@ const FILES: &[(&str, &str)] = &[
     ("etc/php.ini", include_str!("roundcube/php.ini")),
     ("etc/dovecot.conf", include_str!("roundcube/dovecot.conf")),
     ("etc/roundcube/config.inc.php", include_str!("roundcube/config.inc.php")),
-    ("etc/passwd", "root:x:0:0::/:/bin/sh\nwww-data:x:33:33::/:\ndovecot:x:100:100::/:\ndovenull:x:101:101::/:\n"),
+    (
+        "etc/passwd",
+        "root:x:0:0::/:/bin/sh\nwww-data:x:33:33::/:\ndovecot:x:100:100::/:\ndovenull:x:101:101::/:\n",
+    ),
     ("etc/group", "root:x:0:\nwww-data:x:33:\ndovecot:x:100:\ndovenull:x:101:\n"),
     ("etc/hosts", "127.0.0.1 localhost\n"),
     ("etc/nsswitch.conf", "hosts: files\n"),
@@ -61,10 +64,13 @@ pub(super) fn make(house: &House, identity: &Path, stop: &Stop) -> Result<Peer, 
         for file in files(identity)? {
             copy(&file, &root.join("etc").join(file.file_name().unwrap_or_default()))?;
         }
-        write(&root.join("etc/dovecot.users"), &mailboxes::passwords(mailboxes::accounts().iter()))?;
-        mailboxes::accounts()
-            .iter()
-            .try_for_each(|account| fill_mailbox(&root.join("var/mail").join(account.address()), account))
+        write(
+            &root.join("etc/dovecot.users"),
+            &mailboxes::passwords(mailboxes::accounts().iter()),
+        )?;
+        mailboxes::accounts().iter().try_for_each(|account| {
+            fill_mailbox(&root.join("var/mail").join(account.address()), account)
+        })
     })
 }
 
@@ -75,8 +81,8 @@ fn fill_mailbox(folder: &Path, account: &mailboxes::Account) -> Result<(), Failu
         std::fs::create_dir_all(folder.join(part)).map_err(Failure::io(doing))?;
     }
     for (index, text_bytes) in account.letters.iter().enumerate() {
-        let letter =
-            mailboxes::letter(mailboxes::CHARLES, &account.address(), index, *text_bytes).replace("\r\n", "\n");
+        let letter = mailboxes::letter(mailboxes::CHARLES, &account.address(), index, *text_bytes)
+            .replace("\r\n", "\n");
         let name = format!("{}.M{index}P1.peer:2,", 1_700_000_000 + index);
         std::fs::write(folder.join("cur").join(name), letter).map_err(Failure::io(doing))?;
     }

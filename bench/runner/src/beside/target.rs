@@ -53,7 +53,8 @@ impl Target<'_> {
         let (before, began) = (self.counters.total_of(0)?, Instant::now());
         let took = work()?;
         rest(self.counters, self.idle, REST_BUDGET)?;
-        let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * began.elapsed().as_secs_f64();
+        let executed = (self.counters.total_of(0)? - before) as f64
+            - self.idle * began.elapsed().as_secs_f64();
         let letters = f64::from(letters);
         Ok(Outcome { per_second: letters / took.as_secs_f64(), instructions: executed / letters })
     }

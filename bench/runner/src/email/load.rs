@@ -59,7 +59,12 @@ impl Source {
     }
 
     /// The same with letters for an account.
-    pub(super) fn put_to(&self, name: &str, load: Load, target: &Target<'_>) -> Result<Outcome, Failure> {
+    pub(super) fn put_to(
+        &self,
+        name: &str,
+        load: Load,
+        target: &Target<'_>,
+    ) -> Result<Outcome, Failure> {
         refuse_if_stopped(&self.stop)?;
         target.count(load.letters, || {
             let mut command = hold::command(&self.program);
@@ -67,9 +72,18 @@ impl Source {
                 command.arg("-d");
             }
             let sessions = load.sessions.min(load.letters);
-            command.args(["-s", &sessions.to_string(), "-m", &load.letters.to_string(), "-l", &load.bytes.to_string()]);
+            command.args([
+                "-s",
+                &sessions.to_string(),
+                "-m",
+                &load.letters.to_string(),
+                "-l",
+                &load.bytes.to_string(),
+            ]);
             command.args(["-f", "bench@client.test", "-t", &address(name)]);
-            command.arg(format!("inet:{}", SocketAddr::from((target.side.guest(), 25)))).stdin(Stdio::null());
+            command
+                .arg(format!("inet:{}", SocketAddr::from((target.side.guest(), 25))))
+                .stdin(Stdio::null());
             let began = Instant::now();
             hold::run_to_success(&mut command, "sending letters", BUDGET, &self.stop)?;
             Ok(began.elapsed())

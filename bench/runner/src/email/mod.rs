@@ -95,13 +95,17 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         let _ours = beside.boot(Side::Ours, &[25, 110], stop)?;
         let _peers = beside.boot(Side::Peer, &[25, 110], stop)?;
         let targets = [Target::at(&beside, Side::Ours)?, Target::at(&beside, Side::Peer)?];
-        targets.iter().try_for_each(|target| source.put(Load { letters: 20, ..Load::small(10) }, target).map(drop))?;
+        targets.iter().try_for_each(|target| {
+            source.put(Load { letters: 20, ..Load::small(10) }, target).map(drop)
+        })?;
         let watch = |side: Side| {
-            let watch = Watch { tshark: &tshark, folder: &beside.folder, interface: side.interface() };
+            let watch =
+                Watch { tshark: &tshark, folder: &beside.folder, interface: side.interface() };
             steps::measure(&watch, side, WATCHED)
         };
         let steps = [watch(Side::Ours)?, watch(Side::Peer)?];
-        let cases = loads().map(|load| by_turns(&source, load, &targets)).collect::<Result<_, _>>()?;
+        let cases =
+            loads().map(|load| by_turns(&source, load, &targets)).collect::<Result<_, _>>()?;
         let fetched = [fetch(&source, &targets[0])?, fetch(&source, &targets[1])?];
         let many = many(&source, &targets)?;
         Ok(All { cases, many, fetched, steps })
@@ -122,7 +126,8 @@ fn loads() -> impl Iterator<Item = Load> {
     let small = [false, true]
         .into_iter()
         .flat_map(|is_kept| SESSIONS.map(|sessions| Load { is_kept, ..Load::small(sessions) }));
-    let sizes = SIZES.into_iter().skip(1).map(|bytes| Load { bytes, ..Load::small(SIZES_SESSIONS) });
+    let sizes =
+        SIZES.into_iter().skip(1).map(|bytes| Load { bytes, ..Load::small(SIZES_SESSIONS) });
     small.chain(sizes)
 }
 
@@ -130,7 +135,8 @@ fn by_turns(source: &Source, load: Load, targets: &[Target<'_>; 2]) -> Result<Ca
     let mut rounds = [const { Vec::new() }; 2];
     for _ in 0..ROUNDS {
         for (target, outcomes) in targets.iter().zip(&mut rounds) {
-            outcomes.push(source.put(Load { letters: load.letters_for(target.side), ..load }, target)?);
+            outcomes
+                .push(source.put(Load { letters: load.letters_for(target.side), ..load }, target)?);
         }
     }
     let [ours, peers] = rounds.map(|outcomes| Outcome {
@@ -159,7 +165,9 @@ fn fetch(source: &Source, target: &Target<'_>) -> Result<Outcome, Failure> {
         for number in 1..=FETCHED {
             let bytes = client.fetch(format!("RETR {number}\r\n").as_bytes())?;
             if bytes < KIB {
-                return Err(Failure::broke(format_args!("letter {number} came back with {bytes} bytes only")));
+                return Err(Failure::broke(format_args!(
+                    "letter {number} came back with {bytes} bytes only"
+                )));
             }
         }
         Ok(began.elapsed())
@@ -179,7 +187,9 @@ fn many(source: &Source, targets: &[Target<'_>; 2]) -> Result<Vec<Many>, Failure
             for &letters in counts {
                 let outcome = source.put(Load { letters, ..Load::small(sessions) }, target)?;
                 let seconds = f64::from(letters) / outcome.per_second;
-                remark(format_args!("{side:?}, {sessions} at once: {letters} letters in {seconds:.1} s"));
+                remark(format_args!(
+                    "{side:?}, {sessions} at once: {letters} letters in {seconds:.1} s"
+                ));
                 all.push(Many { side, sessions, letters, seconds });
             }
         }
@@ -194,7 +204,11 @@ fn name(load: Load) -> String {
 }
 
 fn readable(bytes: usize) -> String {
-    if bytes < KIB * KIB { format!("{} KB", bytes / KIB) } else { format!("{} MB", bytes / KIB / KIB) }
+    if bytes < KIB * KIB {
+        format!("{} KB", bytes / KIB)
+    } else {
+        format!("{} MB", bytes / KIB / KIB)
+    }
 }
 
 fn rows(all: &All) -> Vec<Row> {
@@ -202,11 +216,16 @@ fn rows(all: &All) -> Vec<Row> {
     let fetched = "a letter of 1 KB is fetched by POP3";
     let fetched = [
         Row::alone(fetched, "letters/s", ours.per_second).ahead_of(PEER, peers.per_second, None),
-        Row::alone(fetched, "guest instructions", ours.instructions).beside(PEER, peers.instructions, None),
+        Row::alone(fetched, "guest instructions", ours.instructions).beside(
+            PEER,
+            peers.instructions,
+            None,
+        ),
     ];
     let [ours, peers] = &all.steps;
     let steps = STEPS.iter().zip(ours.milliseconds.iter().zip(&peers.milliseconds));
-    let steps = steps.map(|(step, (ours, peers))| Row::alone(*step, "ms", *ours).beside(PEER, *peers, None));
+    let steps = steps
+        .map(|(step, (ours, peers))| Row::alone(*step, "ms", *ours).beside(PEER, *peers, None));
     let cases = all.cases.iter().flat_map(rows_of_case);
     cases
         .chain(all.many.iter().map(row_of_many))
@@ -220,25 +239,41 @@ fn rows(all: &All) -> Vec<Row> {
 fn rows_of_case(case: &Case) -> [Row; 2] {
     let Case { load, ours, peers } = case;
     [
-        Row::alone(name(*load), "letters/s", ours.per_second).ahead_of(PEER, peers.per_second, target(*load)),
-        Row::alone(name(*load), "guest instructions", ours.instructions).beside(PEER, peers.instructions, None),
+        Row::alone(name(*load), "letters/s", ours.per_second).ahead_of(
+            PEER,
+            peers.per_second,
+            target(*load),
+        ),
+        Row::alone(name(*load), "guest instructions", ours.instructions).beside(
+            PEER,
+            peers.instructions,
+            None,
+        ),
     ]
 }
 
 fn row_of_many(many: &Many) -> Row {
     let whose = if many.side == Side::Ours { "ours" } else { "the peer's" };
-    Row::alone(format!("{} letters, {} at once, {whose}", many.letters, many.sessions), "s", many.seconds)
+    Row::alone(
+        format!("{} letters, {} at once, {whose}", many.letters, many.sessions),
+        "s",
+        many.seconds,
+    )
 }
 
 /// The most letters that each has got, by sessions.
 fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
     let most = |side, sessions| {
-        let many = all.many.iter().filter(move |many| many.side == side && many.sessions == sessions);
+        let many =
+            all.many.iter().filter(move |many| many.side == side && many.sessions == sessions);
         many.max_by_key(|many| many.letters)
     };
     SESSIONS.into_iter().filter_map(move |sessions| {
         let (ours, peers) = (most(Side::Ours, sessions)?, most(Side::Peer, sessions)?);
-        let case = format!("{} letters, {sessions} at once; the peer's are {}", ours.letters, peers.letters);
+        let case = format!(
+            "{} letters, {sessions} at once; the peer's are {}",
+            ours.letters, peers.letters
+        );
         let row = Row::alone(case, "letters/s", ours.per_second());
         Some(row.ahead_of(PEER, peers.per_second(), target(Load::small(sessions))))
     })
@@ -246,7 +281,9 @@ fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
 
 /// What the paper says of its own machine: section IV.1, of figures 2 to 4 and 6.
 fn paper() -> [Row; 4] {
-    let row = |case: &str, times: f64| Row::alone(case, "times as fast", times).ahead_of(PAPER, 1.0, None);
+    let row = |case: &str, times: f64| {
+        Row::alone(case, "times as fast", times).ahead_of(PAPER, 1.0, None)
+    };
     [
         row("paper: 80,000 letters, 1 thread", 1.99),
         row("paper: 10,000 letters, 10 threads", 9.46),

@@ -79,7 +79,14 @@ pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result
     tshark.args(["-n", "-l", "-i", watch.interface, "-f", "tcp port 25", "-a"]);
     tshark.arg(format!("duration:{}", capture.as_secs()));
     tshark.args(["-T", "fields", "-E", "separator= "]);
-    for field in ["tcp.stream", "frame.time_epoch", "tcp.srcport", "tcp.flags.syn", "tcp.flags.fin", "tcp.len"] {
+    for field in [
+        "tcp.stream",
+        "frame.time_epoch",
+        "tcp.srcport",
+        "tcp.flags.syn",
+        "tcp.flags.fin",
+        "tcp.len",
+    ] {
         tshark.args(["-e", field]);
     }
     let watching = tshark
@@ -100,9 +107,13 @@ pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result
     let all: Vec<_> = streams.values().filter_map(|segments| steps(segments)).collect();
     if all.len() < (sending.count() / 2) as usize {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Failure::broke(format_args!("{doing}: {} whole letters were seen; it said\n{why}", all.len())));
+        return Err(Failure::broke(format_args!(
+            "{doing}: {} whole letters were seen; it said\n{why}",
+            all.len()
+        )));
     }
-    let of = |step: usize| median(all.iter().filter_map(|steps| steps.get(step).copied()).collect());
+    let of =
+        |step: usize| median(all.iter().filter_map(|steps| steps.get(step).copied()).collect());
     Ok(Timing { milliseconds: std::array::from_fn(of) })
 }
 
@@ -171,10 +182,15 @@ mod tests {
 
     #[test]
     fn steps_are_from_the_clients_last_octet_to_the_answer() {
-        let line =
-            |ms: u32, port: u16, syn: u8, fin: u8, octets: u32| format!("3 10.{ms:03} {port} {syn} {fin} {octets}");
-        let mut lines =
-            vec![line(0, 4000, 1, 0, 0), line(1, 25, 1, 0, 0), line(1, 4000, 0, 0, 0), line(3, 25, 0, 0, 50)];
+        let line = |ms: u32, port: u16, syn: u8, fin: u8, octets: u32| {
+            format!("3 10.{ms:03} {port} {syn} {fin} {octets}")
+        };
+        let mut lines = vec![
+            line(0, 4000, 1, 0, 0),
+            line(1, 25, 1, 0, 0),
+            line(1, 4000, 0, 0, 0),
+            line(3, 25, 0, 0, 50),
+        ];
         for step in 0..4 {
             lines.push(line(10 + step * 10, 4000, 0, 0, 20));
             lines.push(line(14 + step * 10, 25, 0, 0, 9));
@@ -186,8 +202,14 @@ mod tests {
             line(52, 25, 0, 0, 0),
             line(58, 25, 0, 0, 9),
         ]);
-        lines.extend([line(60, 4000, 0, 0, 6), line(61, 25, 0, 0, 9), line(61, 25, 0, 1, 0), line(70, 4000, 0, 1, 0)]);
-        let segments: Vec<Segment> = lines.iter().filter_map(|line| Segment::parse(line)).map(|(_, one)| one).collect();
+        lines.extend([
+            line(60, 4000, 0, 0, 6),
+            line(61, 25, 0, 0, 9),
+            line(61, 25, 0, 1, 0),
+            line(70, 4000, 0, 1, 0),
+        ]);
+        let segments: Vec<Segment> =
+            lines.iter().filter_map(|line| Segment::parse(line)).map(|(_, one)| one).collect();
         let found = steps(&segments).unwrap().map(|ms| ms.round());
         assert_eq!(found, [1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 7.0, 1.0, 70.0]);
         assert!(steps(&segments[1..]).is_none() && steps(&segments[..6]).is_none());

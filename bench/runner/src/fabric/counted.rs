@@ -32,7 +32,8 @@ pub(super) enum Counting {
     Letters,
 }
 
-pub(super) const COUNTINGS: [Counting; 3] = [Counting::Pages, Counting::PagesInNewConnections, Counting::Letters];
+pub(super) const COUNTINGS: [Counting; 3] =
+    [Counting::Pages, Counting::PagesInNewConnections, Counting::Letters];
 
 /// What was counted for each page or letter.
 pub(super) struct Counted {
@@ -53,7 +54,9 @@ impl Counting {
     /// Puts the load on the guest; how many pages or letters that were.
     fn put(self, h2load: &Path) -> Result<u32, Failure> {
         match self {
-            Counting::Pages => ask_for_pages(h2load, PAGES, &[format!("-c{CONNECTIONS}")]).map(|()| PAGES),
+            Counting::Pages => {
+                ask_for_pages(h2load, PAGES, &[format!("-c{CONNECTIONS}")]).map(|()| PAGES)
+            }
             Counting::PagesInNewConnections => {
                 // A connection for each request; a few of them begin in each millisecond.
                 let options = [format!("-c{OPENED}"), "-r2".into(), "--rate-period=1ms".into()];
@@ -107,9 +110,18 @@ pub(super) fn count(house: &House, stop: &Stop) -> Result<Vec<Counted>, Failure>
     Ok(counted)
 }
 
-fn measure(serving: &Serving, load: Counting, cores: u32, h2load: &Path) -> Result<Counted, Failure> {
+fn measure(
+    serving: &Serving,
+    load: Counting,
+    cores: u32,
+    h2load: &Path,
+) -> Result<Counted, Failure> {
     let (executed, done) = serving.during(SETTLE, || load.put(h2load))?;
-    Ok(Counted { load, cores, each: executed.iter().map(|core| core.total() as f64 / f64::from(done)).collect() })
+    Ok(Counted {
+        load,
+        cores,
+        each: executed.iter().map(|core| core.total() as f64 / f64::from(done)).collect(),
+    })
 }
 
 /// Sessions at the same time, in threads that are in this thread's network.
@@ -122,7 +134,9 @@ fn send_letters() -> Result<(), Failure> {
                 scope.spawn(move || send_in_a_session(session * LETTERS, letter))
             })
             .collect();
-        sessions.into_iter().try_for_each(|session| session.join().map_err(|_| Failure::broke("a session panicked"))?)
+        sessions.into_iter().try_for_each(|session| {
+            session.join().map_err(|_| Failure::broke("a session panicked"))?
+        })
     })
 }
 

@@ -15,7 +15,12 @@ pub(super) fn figure(done: &[Done], counted: &[Counted]) -> Figure {
         shape: Shape::Dashes,
         points: vec![(0.0, 0.0), (most, most)],
     });
-    let panel = |title: &str, x: &str, y: Axis, series| Panel { title: title.into(), x: Axis::linear(x), y, series };
+    let panel = |title: &str, x: &str, y: Axis, series| Panel {
+        title: title.into(),
+        x: Axis::linear(x),
+        y,
+        series,
+    };
     Figure {
         title: "Engines and clients with nothing in between, and what cores execute".into(),
         caption: "Above: threads of one process, each on a processor of its own, frames through rings in memory; a client for each core. \
@@ -40,7 +45,12 @@ pub(super) fn figure(done: &[Done], counted: &[Counted]) -> Figure {
                 Axis::linear("guest instructions for each"),
                 of_counted(counted, Counted::in_all),
             ),
-            panel("Counted: at most", "cores of the machine", Axis::linear("times what one does"), bounds),
+            panel(
+                "Counted: at most",
+                "cores of the machine",
+                Axis::linear("times what one does"),
+                bounds,
+            ),
         ],
     }
 }

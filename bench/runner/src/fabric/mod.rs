@@ -68,8 +68,9 @@ fn on_cores(stop: &Stop) -> Result<Vec<Done>, Failure> {
             "this bench needs two processors: one for a core of the server, one for a client",
         ));
     }
-    let mut counts: Vec<u8> =
-        std::iter::successors(Some(1), |cores| Some(cores * 2)).take_while(|cores| *cores < most).collect();
+    let mut counts: Vec<u8> = std::iter::successors(Some(1), |cores| Some(cores * 2))
+        .take_while(|cores| *cores < most)
+        .collect();
     counts.push(most);
     let mut done = Vec::new();
     for cores in counts {
@@ -94,11 +95,15 @@ fn best(cores: u8, load: Load) -> Result<Done, Failure> {
 }
 
 fn rows_done(done: &Done, all: &[Done]) -> Vec<Row> {
-    let Some((_, what, unit)) = LOADS.iter().find(|(load, ..)| *load == done.load) else { return Vec::new() };
+    let Some((_, what, unit)) = LOADS.iter().find(|(load, ..)| *load == done.load) else {
+        return Vec::new();
+    };
     let case = |which: &str| format!("real, {}: {what}{which}", named(u32::from(done.cores)));
     let rate = Row::alone(case(""), unit, done.per_second);
     let busiest = Row::alone(case(": busiest core"), "% of its time", done.busy.0);
-    let Some(one) = all.iter().find(|one| one.load == done.load && one.cores == 1).filter(|_| done.cores > 1) else {
+    let Some(one) =
+        all.iter().find(|one| one.load == done.load && one.cores == 1).filter(|_| done.cores > 1)
+    else {
         return vec![rate, busiest];
     };
     vec![
@@ -114,7 +119,8 @@ fn named(cores: u32) -> String {
 }
 
 fn rows_counted(counted: &Counted, all: &[Counted]) -> Vec<Row> {
-    let case = |which: &str| format!("counted, {}: {}{which}", named(counted.cores), counted.load.name());
+    let case =
+        |which: &str| format!("counted, {}: {}{which}", named(counted.cores), counted.load.name());
     let mut rows = vec![Row::alone(case(""), "guest instructions", counted.in_all())];
     if counted.cores > 1 {
         rows.push(Row::alone(case(": busiest core"), "guest instructions", counted.busiest()));

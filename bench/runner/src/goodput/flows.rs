@@ -106,7 +106,8 @@ pub(super) fn fetch_from_linux(_place: usize, bytes: usize) -> Result<Flow, Fail
 /// The reference, in the network of this thread: takes and gives bytes, and does nothing else.
 pub(super) fn listen() -> Result<(), Failure> {
     let doing = "listening";
-    let [sink, source] = [SINK, SOURCE].map(|port| TcpListener::bind(SocketAddr::from((THERE, port))));
+    let [sink, source] =
+        [SINK, SOURCE].map(|port| TcpListener::bind(SocketAddr::from((THERE, port))));
     let (sink, source) = (sink.map_err(Failure::io(doing))?, source.map_err(Failure::io(doing))?);
     use_cubic(&sink)?;
     use_cubic(&source)?;
@@ -218,8 +219,9 @@ fn connect(port: u16) -> Result<Connection, Failure> {
 
 /// The congestion control that most of the Internet has, whatever this host prefers. A listener's connections have its own.
 fn use_cubic(socket: &impl AsFd) -> Result<(), Failure> {
-    setsockopt(socket, TcpCongestion, &OsString::from("cubic"))
-        .map_err(|error| Failure::refused(format_args!("this Linux does not let us use CUBIC: {error}")))
+    setsockopt(socket, TcpCongestion, &OsString::from("cubic")).map_err(|error| {
+        Failure::refused(format_args!("this Linux does not let us use CUBIC: {error}"))
+    })
 }
 
 fn say(connection: &mut Connection, line: &str, reply: &str) -> Result<(), Failure> {
@@ -238,7 +240,8 @@ fn expect(connection: &mut Connection, reply: &str) -> Result<(), Failure> {
                 Ok(_) => {}
                 // The rest of a line that has begun.
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) && !line.is_empty() => {}
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+                        && !line.is_empty() => {}
                 Err(error) => return Err(Failure::io("reading a reply")(error)),
             }
         }
@@ -247,7 +250,10 @@ fn expect(connection: &mut Connection, reply: &str) -> Result<(), Failure> {
         }
         if line.get(..3) != reply.as_bytes().get(..3) {
             let line = String::from_utf8_lossy(&line);
-            return Err(Failure::broke(format_args!("expected {reply}, but the answer was {}", line.trim_end())));
+            return Err(Failure::broke(format_args!(
+                "expected {reply}, but the answer was {}",
+                line.trim_end()
+            )));
         }
     }
 }

@@ -138,13 +138,19 @@ fn measure(tools: &Tools, only: &str, stop: &Stop) -> Result<Vec<Row>, Failure> 
         configure(&folder)?;
         let start = || start(kind, tools, &folder);
         // What is fetched from it later.
-        Room::with_machine(&tools.wire, kind.wire(), SEED, start)?.deliver(FLOWS, kind.flow_bytes())?;
+        Room::with_machine(&tools.wire, kind.wire(), SEED, start)?
+            .deliver(FLOWS, kind.flow_bytes())?;
         for case in cases {
             refuse_if_stopped(stop)?;
             let Case { way, wire, flows, .. } = case;
             let spec = format!("{},{wire}", kind.wire());
-            let ours = Room::with_machine(&tools.wire, &spec, SEED, start)?.flows(way, flows, kind.flow_bytes())?;
-            let linux = Room::with_linux(&tools.wire, &spec, SEED)?.flows(way, flows, kind.flow_bytes())?;
+            let ours = Room::with_machine(&tools.wire, &spec, SEED, start)?.flows(
+                way,
+                flows,
+                kind.flow_bytes(),
+            )?;
+            let linux =
+                Room::with_linux(&tools.wire, &spec, SEED)?.flows(way, flows, kind.flow_bytes())?;
             host::remark(format_args!("{}: {ours:.2} beside {linux:.2} Mbit/s", case.name()));
             rows.push(Row::alone(case.name(), "Mbit/s", ours).ahead_of(PEER, linux, Some(TARGET)));
         }
@@ -178,7 +184,9 @@ fn configure(folder: &Path) -> Result<(), Failure> {
     let doing = "making a data folder";
     std::fs::create_dir_all(folder).map_err(Failure::io(doing))?;
     let users: String = (0..FLOWS)
-        .map(|place| format!("[[user]]\naddress = \"{}\"\npassword = \"lovelace\"\n", flows::user(place)))
+        .map(|place| {
+            format!("[[user]]\naddress = \"{}\"\npassword = \"lovelace\"\n", flows::user(place))
+        })
         .collect();
     let text = format!(
         "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\naddress = \"{}/24\"\n{users}\
@@ -219,8 +227,11 @@ mod tests {
 
     #[test]
     fn every_case_can_be_measured_alone() {
-        let names: Vec<String> =
-            [Kind::Hosted, Kind::Guest].into_iter().flat_map(cases).map(|case| case.name()).collect();
+        let names: Vec<String> = [Kind::Hosted, Kind::Guest]
+            .into_iter()
+            .flat_map(cases)
+            .map(|case| case.name())
+            .collect();
         assert_eq!(names.len(), 48);
         for name in &names {
             assert_eq!(names.iter().filter(|other| other.contains(name)).count(), 1, "{name}");

@@ -79,9 +79,14 @@ impl Room {
         ip("link set bridge arp off up")?;
         let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
         let room = Room { wire, there: There::Machine(start()?) };
-        let services = SERVICES.iter().map(|service| (*service, SocketAddr::from((THERE, service.port)))).collect();
+        let services = SERVICES
+            .iter()
+            .map(|service| (*service, SocketAddr::from((THERE, service.port))))
+            .collect();
         let ready = watch_services(services).recv_timeout(READY_BUDGET);
-        ready.map_err(|_| Failure::broke(format_args!("the machine does not serve behind a wire with {spec}")))?;
+        ready.map_err(|_| {
+            Failure::broke(format_args!("the machine does not serve behind a wire with {spec}"))
+        })?;
         Ok(room)
     }
 
@@ -125,7 +130,9 @@ impl Room {
         };
         let flows = (0..count).map(|place| prepare(place, bytes)).collect::<Result<Vec<_>, _>>()?;
         let running: Vec<_> = flows.into_iter().map(std::thread::spawn).collect();
-        let goodputs = running.into_iter().map(|flow| flow.join().map_err(|_| Failure::broke("a flow panicked"))?);
+        let goodputs = running
+            .into_iter()
+            .map(|flow| flow.join().map_err(|_| Failure::broke("a flow panicked"))?);
         goodputs.sum()
     }
 }
@@ -136,7 +143,10 @@ impl Drop for Room {
             There::Machine(Machine::Hosted(child)) => hold::end(child),
             There::Machine(Machine::Guest(guest)) => {
                 guest.kill();
-                while !matches!(guest.next_event(READY_BUDGET), Some(barepost::guest::Event::Ended) | None) {}
+                while !matches!(
+                    guest.next_event(READY_BUDGET),
+                    Some(barepost::guest::Event::Ended) | None
+                ) {}
             }
             There::Linux(end, thread) => {
                 *end = channel().0;
@@ -154,8 +164,21 @@ impl Drop for Room {
 /// Builds the program that the hosted machine is.
 pub(super) fn build_hosted(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     let mut cargo = hold::command("cargo");
-    cargo.args(["build", "--quiet", "--release", "-p", "barepost-hosted", "--target-dir", "target"]);
-    hold::run_to_success(cargo.current_dir(house.root()), "building the machine", BUILD_BUDGET, stop)?;
+    cargo.args([
+        "build",
+        "--quiet",
+        "--release",
+        "-p",
+        "barepost-hosted",
+        "--target-dir",
+        "target",
+    ]);
+    hold::run_to_success(
+        cargo.current_dir(house.root()),
+        "building the machine",
+        BUILD_BUDGET,
+        stop,
+    )?;
     Ok(house.target("release/barepost-hosted"))
 }
 

@@ -16,13 +16,21 @@ impl Wire {
     /// Builds the program.
     pub(crate) fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
         let mut cargo = hold::command("cargo");
-        cargo.args(["build", "--quiet", "--release", "-p", "wire", "--target-dir", "target"]).current_dir(house.root());
+        cargo
+            .args(["build", "--quiet", "--release", "-p", "wire", "--target-dir", "target"])
+            .current_dir(house.root());
         hold::run_to_success(&mut cargo, "building the wire", BUILD_BUDGET, stop)?;
         Ok(house.target("release/wire"))
     }
 
     /// Starts `program` between two interfaces of this thread's network, with `spec` in both directions.
-    pub(crate) fn between(program: &Path, here: &str, there: &str, spec: &str, seed: u64) -> Result<Wire, Failure> {
+    pub(crate) fn between(
+        program: &Path,
+        here: &str,
+        there: &str,
+        spec: &str,
+        seed: u64,
+    ) -> Result<Wire, Failure> {
         let doing = "starting the wire";
         let mut command = hold::command(program);
         command.args([here, there, "--there", spec, "--back", spec, "--seed", &seed.to_string()]);

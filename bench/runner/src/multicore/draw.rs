@@ -2,7 +2,10 @@
 
 use super::measure::Point;
 use super::split::PARTS;
-use super::{CORES, COUNTED, PAPER_AT_ONCE, PAPER_BUSY, PAPER_PER_SECOND, WAYS, Way, mean_of_others, of_first};
+use super::{
+    CORES, COUNTED, PAPER_AT_ONCE, PAPER_BUSY, PAPER_PER_SECOND, WAYS, Way, mean_of_others,
+    of_first,
+};
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
 const X: &str = "requests that begin in a second";
@@ -15,17 +18,20 @@ pub(super) fn figure(points: &[Point]) -> Figure {
         y: Axis::linear(y),
         series: WAYS.map(|way| line(points, way, figure)).into(),
     };
-    let mut first = against_load("Figure 11: the first core", CLOCKED, |point| of_first(&point.clocked()));
+    let mut first =
+        against_load("Figure 11: the first core", CLOCKED, |point| of_first(&point.clocked()));
     first.series.push(mark("paper: 92 %, only the card", PAPER_BUSY));
-    let mut others =
-        against_load("Figure 11: the other three, on the average", CLOCKED, |point| mean_of_others(&point.clocked()));
+    let mut others = against_load("Figure 11: the other three, on the average", CLOCKED, |point| {
+        mean_of_others(&point.clocked())
+    });
     (first.y, others.y) = (Axis::logarithmic(CLOCKED), Axis::logarithmic(CLOCKED));
     let in_time = |title: &str, figure: fn(&Point) -> f64| Panel {
         y: Axis::logarithmic("ms"),
         ..against_load(title, "ms", figure)
     };
-    let mut at_once =
-        against_load("Figure 14: most requests at once", "requests", |point| point.seen.most_at_once as f64);
+    let mut at_once = against_load("Figure 14: most requests at once", "requests", |point| {
+        point.seen.most_at_once as f64
+    });
     at_once.y = Axis::logarithmic("requests");
     at_once.series.push(mark("paper: about 100", PAPER_AT_ONCE));
     Figure {
@@ -37,8 +43,12 @@ pub(super) fn figure(points: &[Point]) -> Figure {
         panels: vec![
             first,
             others,
-            against_load("Figure 11, emulated: the first core", "% of the time", |point| of_first(&point.busy)),
-            against_load("Figure 11, emulated: the other three", "% of the time", |point| mean_of_others(&point.busy)),
+            against_load("Figure 11, emulated: the first core", "% of the time", |point| {
+                of_first(&point.busy)
+            }),
+            against_load("Figure 11, emulated: the other three", "% of the time", |point| {
+                mean_of_others(&point.busy)
+            }),
             each_core(points),
             parts(points),
             in_time("Figure 13: stay in the list, mean", |point| point.seen.stay.mean_ms),
@@ -66,7 +76,12 @@ fn line(points: &[Point], way: Way, figure: impl Fn(&Point) -> f64) -> Series {
 }
 
 fn mark(name: &str, figure: f64) -> Series {
-    Series { name: name.into(), tone: Tone::Paper, shape: Shape::Marks, points: vec![(PAPER_PER_SECOND, figure)] }
+    Series {
+        name: name.into(),
+        tone: Tone::Paper,
+        shape: Shape::Marks,
+        points: vec![(PAPER_PER_SECOND, figure)],
+    }
 }
 
 /// What the cores executed.
@@ -99,8 +114,14 @@ fn parts(points: &[Point]) -> Panel {
 fn passed(points: &[Point]) -> Panel {
     let mean_of = |way: Way| {
         let of_it = points.iter().filter(|point| point.way == way);
-        let points = of_it.filter_map(|point| Some((f64::from(point.asked), point.passed?.0 / 1e3)));
-        Series { name: way.sign().into(), tone: tone(way), shape: Shape::Line, points: points.collect() }
+        let points =
+            of_it.filter_map(|point| Some((f64::from(point.asked), point.passed?.0 / 1e3)));
+        Series {
+            name: way.sign().into(),
+            tone: tone(way),
+            shape: Shape::Line,
+            points: points.collect(),
+        }
     };
     Panel {
         title: "Frames on their way from core to core, mean".into(),

@@ -54,7 +54,9 @@ pub(super) struct Point {
 impl Point {
     /// How busy each core would be at this load on the paper's processors, if they did an instruction a clock: in percent.
     pub(super) fn clocked(&self) -> Vec<f64> {
-        let busy = |instructions: &f64| instructions * f64::from(self.asked) * 100.0 / PAPER_CLOCKS_PER_SECOND;
+        let busy = |instructions: &f64| {
+            instructions * f64::from(self.asked) * 100.0 / PAPER_CLOCKS_PER_SECOND
+        };
         self.executed.iter().map(busy).collect()
     }
 }
@@ -82,16 +84,23 @@ impl Tools {
         let idle = parked.len();
         drop(parked);
         let shares = shares(&serving.stop()?)?;
-        let asked_in_all = WARMING as usize + turns.iter().map(|turn| turn.seen.requests).sum::<usize>();
-        let best = turns.into_iter().min_by(|one, other| one.seen.stay.mean_ms.total_cmp(&other.seen.stay.mean_ms));
-        let Pass { seen, executed, busy_s } = best.ok_or_else(|| Failure::broke("there was no turn"))?;
+        let asked_in_all =
+            WARMING as usize + turns.iter().map(|turn| turn.seen.requests).sum::<usize>();
+        let best = turns
+            .into_iter()
+            .min_by(|one, other| one.seen.stay.mean_ms.total_cmp(&other.seen.stay.mean_ms));
+        let Pass { seen, executed, busy_s } =
+            best.ok_or_else(|| Failure::broke("there was no turn"))?;
         let first = executed.first().ok_or_else(|| Failure::broke("a machine has a core"))?;
         Ok(Point {
             way,
             asked,
             seen,
             busy: busy_s.iter().map(|busy| busy * 100.0 / seen.seconds).collect(),
-            executed: executed.iter().map(|core| core.total() as f64 / seen.requests as f64).collect(),
+            executed: executed
+                .iter()
+                .map(|core| core.total() as f64 / seen.requests as f64)
+                .collect(),
             split: Split::of(&self.functions, first, seen.requests)?,
             first_served: first_served(&shares, idle, asked_in_all),
             // With a queue each the few that go to another core are no segments.
@@ -105,7 +114,11 @@ impl Tools {
         let requests = (asked * SPAN_S).min(REQUESTS_MAX);
         let (executed, seen) = serving.during(SETTLE, || self.look_at_load(requests, asked))?;
         let after = processors::taken(process, CORES)?;
-        Ok(Pass { seen, executed, busy_s: before.iter().zip(&after).map(|(before, after)| after - before).collect() })
+        Ok(Pass {
+            seen,
+            executed,
+            busy_s: before.iter().zip(&after).map(|(before, after)| after - before).collect(),
+        })
     }
 
     fn look_at_load(&self, requests: u32, per_second: u32) -> Result<Seen, Failure> {
@@ -120,7 +133,8 @@ impl Tools {
 fn ask(h2load: &Path, requests: u32, per_second: u32) -> Result<(), Failure> {
     let period_ms = (1_000 / per_second).max(1);
     let at_a_time = per_second * period_ms / 1_000;
-    let options = [format!("-c{requests}"), format!("-r{at_a_time}"), format!("--rate-period={period_ms}ms")];
+    let options =
+        [format!("-c{requests}"), format!("-r{at_a_time}"), format!("--rate-period={period_ms}ms")];
     ask_for_pages(h2load, requests, &options)
 }
 
@@ -145,7 +159,12 @@ struct Share {
 fn shares(said: &[String]) -> Result<Vec<Share>, Failure> {
     let share = |core: u32| said.iter().find_map(|line| share(line, core));
     let shares: Option<Vec<Share>> = (0..CORES).map(share).collect();
-    shares.ok_or_else(|| Failure::broke(format_args!("the guest did not say what its cores did:\n{}", said.join("\n"))))
+    shares.ok_or_else(|| {
+        Failure::broke(format_args!(
+            "the guest did not say what its cores did:\n{}",
+            said.join("\n")
+        ))
+    })
 }
 
 /// `line`: of the console, such as `[    1.000000] core 1: 10 connections, 50 frames from other cores, on the way 70 us, 300 us at most`.
@@ -153,7 +172,12 @@ fn share(line: &str, core: u32) -> Option<Share> {
     let (_, share) = line.split_once(&format!("core {core}: "))?;
     let mut figures = share.split_whitespace().filter_map(|word| word.parse().ok());
     let mut figure = || figures.next();
-    Some(Share { connections: figure()?, frames: figure()?, mean_us: figure()?, most_us: figure()? })
+    Some(Share {
+        connections: figure()?,
+        frames: figure()?,
+        mean_us: figure()?,
+        most_us: figure()?,
+    })
 }
 
 /// In percent of all requests. `idle`: connections of the first core that asked for nothing.

@@ -123,12 +123,17 @@ fn mean_of_others(of_cores: &[f64]) -> f64 {
 
 fn rows(point: &Point) -> Vec<Row> {
     let seen = &point.seen;
-    let row =
-        |what: &str, unit, ours| Row::alone(format!("{}, {}/s: {what}", point.way.name(), point.asked), unit, ours);
+    let row = |what: &str, unit, ours| {
+        Row::alone(format!("{}, {}/s: {what}", point.way.name(), point.asked), unit, ours)
+    };
     let mut rows = vec![
         row("came to", "requests/s", seen.requests_per_second),
         row("first core", "% of 3.4 GHz, an instruction a clock", of_first(&point.clocked())),
-        row("other cores", "% of 3.4 GHz, an instruction a clock", mean_of_others(&point.clocked())),
+        row(
+            "other cores",
+            "% of 3.4 GHz, an instruction a clock",
+            mean_of_others(&point.clocked()),
+        ),
         row("first core, emulated", "% of the time", of_first(&point.busy)),
         row("other cores, emulated", "% of the time", mean_of_others(&point.busy)),
         row("served by the first core", "% of all", point.first_served),
@@ -150,8 +155,13 @@ fn rows(point: &Point) -> Vec<Row> {
 
 /// What the cores execute for a request.
 fn rows_counted(point: &Point) -> Vec<Row> {
-    let row = |what: &str, ours| Row::alone(format!("{}: {what}", point.way.name()), "guest instructions", ours);
-    let parts = point.split.parts().map(|(part, count)| row(&format!("first core, for a request: {part}"), count));
+    let row = |what: &str, ours| {
+        Row::alone(format!("{}: {what}", point.way.name()), "guest instructions", ours)
+    };
+    let parts = point
+        .split
+        .parts()
+        .map(|(part, count)| row(&format!("first core, for a request: {part}"), count));
     let whole = [
         row("first core, for a request", of_first(&point.executed)),
         row("another core, for a request", mean_of_others(&point.executed)),

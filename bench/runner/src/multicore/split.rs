@@ -53,7 +53,11 @@ pub(super) struct Split([f64; PARTS.len()]);
 
 impl Split {
     /// Of the instructions in `sample`, for each of so many requests.
-    pub(super) fn of(functions: &Functions, sample: &Sample, requests: usize) -> Result<Split, Failure> {
+    pub(super) fn of(
+        functions: &Functions,
+        sample: &Sample,
+        requests: usize,
+    ) -> Result<Split, Failure> {
         let mut split = Split::default();
         for (places, (_, count)) in functions.places(sample)?.iter().zip(sample.by_address()) {
             split.add(part(places), count as f64 / requests.max(1) as f64);
@@ -84,13 +88,27 @@ mod tests {
 
     #[test]
     fn a_block_belongs_to_the_innermost_file_that_says_whose_it_is() {
-        let of = |places: &[&str]| part(&places.iter().map(|place| place.to_string()).collect::<Vec<_>>());
+        let of = |places: &[&str]| {
+            part(&places.iter().map(|place| place.to_string()).collect::<Vec<_>>())
+        };
         let queue = "/x/machines/bare/src/virtio/queue.rs:208";
         let engine = "/x/engine/server/src/engine.rs:120";
-        assert_eq!(of(&[queue, "/x/machines/bare/src/virtio/net/receive.rs:9", engine]), Part::Receive);
-        assert_eq!(of(&[queue, "/x/machines/bare/src/virtio/net/transmit.rs:9", engine]), Part::Send);
-        assert_eq!(of(&["/rustc/core/mem.rs:1", "/x/engine/net/src/cores/post.rs:70", engine]), Part::BetweenCores);
-        assert_eq!(of(&["/x/engine/net/src/tcp/tcb/arrival.rs:7", "/x/engine/net/src/cores.rs:300"]), Part::Protocol);
+        assert_eq!(
+            of(&[queue, "/x/machines/bare/src/virtio/net/receive.rs:9", engine]),
+            Part::Receive
+        );
+        assert_eq!(
+            of(&[queue, "/x/machines/bare/src/virtio/net/transmit.rs:9", engine]),
+            Part::Send
+        );
+        assert_eq!(
+            of(&["/rustc/core/mem.rs:1", "/x/engine/net/src/cores/post.rs:70", engine]),
+            Part::BetweenCores
+        );
+        assert_eq!(
+            of(&["/x/engine/net/src/tcp/tcb/arrival.rs:7", "/x/engine/net/src/cores.rs:300"]),
+            Part::Protocol
+        );
         assert_eq!(of(&["??:0"]), Part::Rest);
         assert_eq!(of(&[engine]), Part::Rest);
     }
@@ -108,6 +126,9 @@ mod tests {
         split.add(Part::Send, 2.0);
         split.add(Part::Receive, 1.0);
         split.add(Part::Send, 3.0);
-        assert_eq!(split.parts().map(|(_, count)| count).collect::<Vec<_>>(), [1.0, 0.0, 0.0, 5.0, 0.0]);
+        assert_eq!(
+            split.parts().map(|(_, count)| count).collect::<Vec<_>>(),
+            [1.0, 0.0, 0.0, 5.0, 0.0]
+        );
     }
 }

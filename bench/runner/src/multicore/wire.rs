@@ -59,7 +59,17 @@ impl Catching {
     pub(super) fn begin(tcpdump: &Path, port: u16, file: PathBuf) -> Result<Catching, Failure> {
         let doing = "running tcpdump";
         let mut command = hold::command(tcpdump);
-        command.args(["-i", INTERFACE, CAUGHT_BYTES, "--time-stamp-precision=nano", "-B", "65536", "-Z", "root", "-w"]);
+        command.args([
+            "-i",
+            INTERFACE,
+            CAUGHT_BYTES,
+            "--time-stamp-precision=nano",
+            "-B",
+            "65536",
+            "-Z",
+            "root",
+            "-w",
+        ]);
         command.arg(&file).arg(format!("tcp port {port}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut tcpdump = command.spawn().map_err(Failure::io(doing))?;
@@ -82,7 +92,8 @@ impl Catching {
         let doing = "ending tcpdump";
         std::thread::sleep(HANDED_OVER);
         let id = i32::try_from(self.tcpdump.id()).map_err(Failure::broke)?;
-        kill(Pid::from_raw(id), Signal::SIGINT).map_err(|error| Failure::io(doing)(error.into()))?;
+        kill(Pid::from_raw(id), Signal::SIGINT)
+            .map_err(|error| Failure::io(doing)(error.into()))?;
         let mut said = String::new();
         self.said.read_to_string(&mut said).map_err(Failure::io(doing))?;
         self.tcpdump.wait().map_err(Failure::io(doing))?;
@@ -152,7 +163,10 @@ impl Span {
     fn of(spans_ns: &[u64]) -> Span {
         let sum: u64 = spans_ns.iter().sum();
         let most = spans_ns.iter().max().copied().unwrap_or(0);
-        Span { mean_ms: sum as f64 / spans_ns.len().max(1) as f64 / 1e6, most_ms: most as f64 / 1e6 }
+        Span {
+            mean_ms: sum as f64 / spans_ns.len().max(1) as f64 / 1e6,
+            most_ms: most as f64 / 1e6,
+        }
     }
 }
 
@@ -162,7 +176,10 @@ fn connections(segments: &[Segment]) -> Vec<Connection> {
     let mut done = Vec::new();
     for segment in segments {
         let at = Some(segment.at_ns);
-        if segment.from_client && segment.opens && at_port.get(&segment.port).is_some_and(|one| one.end.is_some()) {
+        if segment.from_client
+            && segment.opens
+            && at_port.get(&segment.port).is_some_and(|one| one.end.is_some())
+        {
             done.extend(at_port.remove(&segment.port));
         }
         let one = at_port.entry(segment.port).or_default();
@@ -246,7 +263,8 @@ mod tests {
         frame.extend(ports.1.to_be_bytes());
         frame.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x80, flags]);
         frame.extend([0; 18]);
-        let mut record: Vec<u8> = [7, at_ms * 1_000_000, frame.len() as u32, 9_999].map(u32::to_le_bytes).concat();
+        let mut record: Vec<u8> =
+            [7, at_ms * 1_000_000, frame.len() as u32, 9_999].map(u32::to_le_bytes).concat();
         record.extend(frame);
         record
     }
@@ -275,11 +293,15 @@ mod tests {
 
     #[test]
     fn what_passes_on_the_wire_says_how_long_requests_took_and_stayed() {
-        let mut records = [request(5_000, 0, 10), request(5_001, 4, 20), request(5_002, 100, 4)].concat();
+        let mut records =
+            [request(5_000, 0, 10), request(5_001, 4, 20), request(5_002, 100, 4)].concat();
         records.sort_by_key(|record| u32::from_le_bytes(*record[4..].first_chunk().unwrap()));
         let seen = seen(&file(&records)).unwrap();
         assert_eq!((seen.requests, seen.most_at_once), (3, 2));
-        assert_eq!((seen.connection, seen.first_response), (Span::of(&[1_000_000]), Span::of(&[3_000_000])));
+        assert_eq!(
+            (seen.connection, seen.first_response),
+            (Span::of(&[1_000_000]), Span::of(&[3_000_000]))
+        );
         assert_eq!((seen.stay.mean_ms, seen.stay.most_ms), (34.0 / 3.0, 20.0));
         assert_eq!((seen.seconds, seen.requests_per_second), (0.107, 20.0));
     }
@@ -287,7 +309,8 @@ mod tests {
     #[test]
     fn a_port_that_is_used_again_is_another_request_and_a_syn_that_comes_again_is_not() {
         let again = record(1, (5_000, 80), SYN, 0);
-        let records = [vec![again.clone(), again], request(5_000, 3, 5), request(5_000, 50, 5)].concat();
+        let records =
+            [vec![again.clone(), again], request(5_000, 3, 5), request(5_000, 50, 5)].concat();
         let seen = seen(&file(&records)).unwrap();
         assert_eq!((seen.requests, seen.connection.most_ms), (2, 3.0));
     }

@@ -11,8 +11,8 @@ use crate::workplace::refuse_if_stopped;
 
 /// Offered, in calls a second.
 const LOADS: &[u64] = &[
-    50_000, 100_000, 200_000, 300_000, 400_000, 450_000, 500_000, 550_000, 600_000, 650_000, 700_000, 800_000, 900_000,
-    1_000_000, 1_200_000, 1_500_000, 2_000_000,
+    50_000, 100_000, 200_000, 300_000, 400_000, 450_000, 500_000, 550_000, 600_000, 650_000,
+    700_000, 800_000, 900_000, 1_000_000, 1_200_000, 1_500_000, 2_000_000,
 ];
 /// Offered, as multiples of what the machine can do at most.
 const MULTIPLES: &[u64] = &[1, 2, 5, 10, 100];
@@ -22,7 +22,9 @@ const SEED: u64 = 1;
 const FLAT: f64 = 0.95;
 
 pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let curve = |kind| -> Vec<(f64, f64)> { LOADS.iter().map(|load| (*load as f64, useful(kind, *load))).collect() };
+    let curve = |kind| -> Vec<(f64, f64)> {
+        LOADS.iter().map(|load| (*load as f64, useful(kind, *load))).collect()
+    };
     let curves = [Kind::Turns, Kind::Interrupts, Kind::SelfContinuation].map(curve);
     refuse_if_stopped(stop)?;
     let most = curves.iter().flatten().map(|point| point.1).fold(0.0, f64::max);
@@ -32,12 +34,20 @@ pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
         let load = (most as u64).saturating_mul(*times);
         let case = |what: &str| format!("offered {times} times that: {what}");
         let ours = useful(Kind::Turns, load);
-        rows.push(Row::alone(case("by turns"), "calls/s", ours).ahead_of("its own best", most, Some(FLAT)));
+        rows.push(Row::alone(case("by turns"), "calls/s", ours).ahead_of(
+            "its own best",
+            most,
+            Some(FLAT),
+        ));
         for (kind, name) in [
             (Kind::Interrupts, "by interrupts, same model"),
             (Kind::SelfContinuation, "by self-continuation, same model"),
         ] {
-            rows.push(Row::alone(case("by turns"), "calls/s", ours).ahead_of(name, useful(kind, load), None));
+            rows.push(Row::alone(case("by turns"), "calls/s", ours).ahead_of(
+                name,
+                useful(kind, load),
+                None,
+            ));
         }
     }
     Ok(Report {

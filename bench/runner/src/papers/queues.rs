@@ -35,30 +35,41 @@ pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
     let mut rows = Vec::new();
     for threads in THREADS {
         refuse_if_stopped(stop)?;
-        rows.extend(rows_of(&format!("threads: {threads}"), &pair(Load { threads: *threads, ..load(STEP) })));
+        rows.extend(rows_of(
+            &format!("threads: {threads}"),
+            &pair(Load { threads: *threads, ..load(STEP) }),
+        ));
     }
     let full = pair(load(STEP));
     let longest = |outcome: &Outcome| outcome.queue_max as f64;
-    rows.push(Row::alone("threads: 100: longest, one queue", "tasks", longest(&full.polled)).beside(
-        PAPER,
-        PAPER_ONE_QUEUE,
-        None,
-    ));
-    rows.push(Row::alone("threads: 100: longest, resume queue", "tasks", longest(&full.resumed)).beside(
-        PAPER,
-        PAPER_TWO_QUEUES,
-        None,
-    ));
-    rows.push(Row::alone("threads: 100: steps, one queue to two", "times", full.steps_ratio()).ahead_of(
-        PAPER,
-        PAPER_TIMES,
-        None,
-    ));
-    rows.push(Row::alone("threads: 100: time, one queue to two", "times", full.time_ratio()).ahead_of(
-        PAPER,
-        PAPER_TIMES,
-        None,
-    ));
+    rows.push(
+        Row::alone("threads: 100: longest, one queue", "tasks", longest(&full.polled)).beside(
+            PAPER,
+            PAPER_ONE_QUEUE,
+            None,
+        ),
+    );
+    rows.push(
+        Row::alone("threads: 100: longest, resume queue", "tasks", longest(&full.resumed)).beside(
+            PAPER,
+            PAPER_TWO_QUEUES,
+            None,
+        ),
+    );
+    rows.push(
+        Row::alone("threads: 100: steps, one queue to two", "times", full.steps_ratio()).ahead_of(
+            PAPER,
+            PAPER_TIMES,
+            None,
+        ),
+    );
+    rows.push(
+        Row::alone("threads: 100: time, one queue to two", "times", full.time_ratio()).ahead_of(
+            PAPER,
+            PAPER_TIMES,
+            None,
+        ),
+    );
     let dear = pair(load(HANDLE * 10)).time_ratio();
     rows.push(Row::alone("the same, where a step takes ten handlings", "times", dear).ahead_of(
         PAPER,
@@ -94,7 +105,10 @@ fn rows_of(case: &str, Pair { polled, resumed }: &Pair) -> [Row; 3] {
 }
 
 fn pair(load: Load) -> Pair {
-    Pair { polled: simulate(Scheduling::OneQueue, load), resumed: simulate(Scheduling::ResumeAndDelay, load) }
+    Pair {
+        polled: simulate(Scheduling::OneQueue, load),
+        resumed: simulate(Scheduling::ResumeAndDelay, load),
+    }
 }
 
 impl Pair {
@@ -139,7 +153,9 @@ fn by_emails() -> Panel {
     let points = |scheduling| {
         (1..=5)
             .map(|fifth| fifth * EMAILS / 5)
-            .map(|emails| (emails as f64, simulate(scheduling, Load { emails, ..load(STEP) }).steps as f64))
+            .map(|emails| {
+                (emails as f64, simulate(scheduling, Load { emails, ..load(STEP) }).steps as f64)
+            })
             .collect()
     };
     Panel {
@@ -156,9 +172,13 @@ fn by_emails() -> Panel {
 /// Figure 17.
 fn by_threads() -> Panel {
     let points = |scheduling| {
-        let longest =
-            |threads: usize| simulate(scheduling, Load { threads, emails: EMAILS / 5, ..load(STEP) }).queue_max as f64;
-        [1, 10, 25, 50, 75, 100, 150, 200].map(|threads: usize| (threads as f64, longest(threads))).to_vec()
+        let longest = |threads: usize| {
+            simulate(scheduling, Load { threads, emails: EMAILS / 5, ..load(STEP) }).queue_max
+                as f64
+        };
+        [1, 10, 25, 50, 75, 100, 150, 200]
+            .map(|threads: usize| (threads as f64, longest(threads)))
+            .to_vec()
     };
     Panel {
         title: "Figure 17: the longest queue".into(),
@@ -167,7 +187,11 @@ fn by_threads() -> Panel {
         series: vec![
             line("one queue", Tone::Other, points(Scheduling::OneQueue)),
             line("resume queue", Tone::Ours, points(Scheduling::ResumeAndDelay)),
-            marks("paper: 488 and 137", Tone::Paper, vec![(100.0, PAPER_ONE_QUEUE), (100.0, PAPER_TWO_QUEUES)]),
+            marks(
+                "paper: 488 and 137",
+                Tone::Paper,
+                vec![(100.0, PAPER_ONE_QUEUE), (100.0, PAPER_TWO_QUEUES)],
+            ),
         ],
     }
 }
@@ -175,7 +199,9 @@ fn by_threads() -> Panel {
 /// What it gains, by the price of a step.
 fn by_price() -> Panel {
     let steps = [30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000];
-    let at = |step: u64| (step as f64 / HANDLE as f64, pair(Load { emails: EMAILS / 5, ..load(step) }).time_ratio());
+    let at = |step: u64| {
+        (step as f64 / HANDLE as f64, pair(Load { emails: EMAILS / 5, ..load(step) }).time_ratio())
+    };
     Panel {
         title: "What two queues gain, by the price of a step".into(),
         x: Axis::logarithmic("a step of the queue, in handlings of an event"),
@@ -191,8 +217,11 @@ fn by_price() -> Panel {
 /// What silent connections take.
 fn by_silence() -> Panel {
     let points = |scheduling| {
-        let seconds = |silent| simulate(scheduling, Load { silent, ..load(STEP) }).elapsed.0 as f64 / 1e9;
-        [0, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000].map(|silent: usize| (silent as f64, seconds(silent))).to_vec()
+        let seconds =
+            |silent| simulate(scheduling, Load { silent, ..load(STEP) }).elapsed.0 as f64 / 1e9;
+        [0, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000]
+            .map(|silent: usize| (silent as f64, seconds(silent)))
+            .to_vec()
     };
     Panel {
         title: "Beside silent connections, 100 threads".into(),

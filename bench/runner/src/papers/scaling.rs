@@ -15,7 +15,8 @@ const PAPER: &str = "the paper";
 /// Of a device, in microseconds; and what the paper found at three devices and three units, where it says so.
 const ROUND_TRIPS: [(u64, Option<f64>); 4] = [(0, None), (2, Some(2.5)), (4, None), (6, Some(3.1))];
 /// Devices and units, as in the paper.
-const PAIRS: [(u32, usize); 9] = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)];
+const PAIRS: [(u32, usize); 9] =
+    [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)];
 /// The most pairs of a device and a unit.
 const PAIRS_MAX: u32 = 8;
 /// The series of the round trips.
@@ -42,8 +43,11 @@ const QUEUED: Way = Way {
     contention: Contention::SoftwareQueue,
     place: DevicePlace::OnAUnit,
 };
-const APART: Way =
-    Way { name: "software queue, device apart", contention: Contention::SoftwareQueue, place: DevicePlace::Apart };
+const APART: Way = Way {
+    name: "software queue, device apart",
+    contention: Contention::SoftwareQueue,
+    place: DevicePlace::Apart,
+};
 
 pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
     let mut rows = Vec::new();
@@ -51,12 +55,17 @@ pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
         for (round_trip, papers) in ROUND_TRIPS {
             refuse_if_stopped(stop)?;
             let case = |what: &str| format!("{}, {round_trip} µs: {what}", way.name);
-            let row = Row::alone(case("three pairs to one"), "times", way.relative(round_trip, 3, 3));
+            let row =
+                Row::alone(case("three pairs to one"), "times", way.relative(round_trip, 3, 3));
             rows.push(match papers {
                 Some(papers) => row.ahead_of(PAPER, papers, None),
                 None => row,
             });
-            rows.push(Row::alone(case("one pair"), "calls in 100 µs", way.calls(round_trip, 1, 1) as f64));
+            rows.push(Row::alone(
+                case("one pair"),
+                "calls in 100 µs",
+                way.calls(round_trip, 1, 1) as f64,
+            ));
         }
     }
     let measured = on_cores(stop)?;
@@ -64,11 +73,13 @@ pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
         let case = |what: &str| format!("cores of this machine, {round_trip} µs: {what}");
         rows.push(Row::alone(case(&format!("{cores} of them")), "calls/s", *per_second));
         if *cores > 1 {
-            rows.push(Row::alone(case(&format!("{cores} of them to one")), "times", *relative).ahead_of(
-                "as many times one",
-                *cores as f64,
-                None,
-            ));
+            rows.push(
+                Row::alone(case(&format!("{cores} of them to one")), "times", *relative).ahead_of(
+                    "as many times one",
+                    *cores as f64,
+                    None,
+                ),
+            );
         }
     }
     Ok(Report {
@@ -83,7 +94,13 @@ pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
 impl Way {
     fn calls(self, round_trip: u64, devices: u32, units: usize) -> u64 {
         let costs = Costs::counted(Clocks::from_micros(round_trip));
-        calls_in_a_period(Machine { devices, units, contention: self.contention, place: self.place, costs })
+        calls_in_a_period(Machine {
+            devices,
+            units,
+            contention: self.contention,
+            place: self.place,
+            costs,
+        })
     }
 
     fn relative(self, round_trip: u64, devices: u32, units: usize) -> f64 {
@@ -106,8 +123,9 @@ fn available() -> usize {
 
 /// One core, and then ever twice as many, and all.
 fn on_cores(stop: &Stop) -> Result<Vec<Measured>, Failure> {
-    let mut counts: Vec<usize> =
-        std::iter::successors(Some(1), |cores| Some(cores * 2)).take_while(|cores| *cores < available()).collect();
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |cores| Some(cores * 2))
+        .take_while(|cores| *cores < available())
+        .collect();
     counts.push(available());
     let mut measured = Vec::new();
     for (round_trip, _) in ROUND_TRIPS {
@@ -120,7 +138,10 @@ fn on_cores(stop: &Stop) -> Result<Vec<Measured>, Failure> {
 }
 
 fn measure(round_trip: u64, cores: usize) -> Measured {
-    let count = |cores| cores::calls_on(cores, Duration::from_micros(round_trip), COUNTED).iter().sum::<u64>() as f64;
+    let count = |cores| {
+        cores::calls_on(cores, Duration::from_micros(round_trip), COUNTED).iter().sum::<u64>()
+            as f64
+    };
     let (mut one, mut all) = (0.0, 0.0);
     for _ in 0..REPETITIONS {
         one = count(1).max(one);
@@ -133,22 +154,37 @@ fn draw(measured: &[Measured]) -> Figure {
     let names = || PAIRS.iter().map(|(devices, units)| format!("{devices}, {units}")).collect();
     let in_pairs = |way: Way, title: &str| {
         let mut series = by_round_trip(|round_trip| {
-            let relative = PAIRS.iter().map(|(devices, units)| way.relative(round_trip, *devices, *units));
+            let relative =
+                PAIRS.iter().map(|(devices, units)| way.relative(round_trip, *devices, *units));
             (0..).map(f64::from).zip(relative).collect()
         });
-        series.push(marks("paper: 2.5 at 2 µs, 3.1 at 6 µs", Tone::Paper, vec![(8.0, 2.5), (8.0, 3.1)]));
+        series.push(marks(
+            "paper: 2.5 at 2 µs, 3.1 at 6 µs",
+            Tone::Paper,
+            vec![(8.0, 2.5), (8.0, 3.1)],
+        ));
         let x = Axis::names("devices, units", names());
         Panel { title: title.into(), x, y: Axis::linear("throughput, of (1, 1)"), series }
     };
     let mut grown = by_round_trip(|round_trip| {
-        (1..=PAIRS_MAX).map(|pairs| (f64::from(pairs), APART.relative(round_trip, pairs, pairs as usize))).collect()
+        (1..=PAIRS_MAX)
+            .map(|pairs| (f64::from(pairs), APART.relative(round_trip, pairs, pairs as usize)))
+            .collect()
     });
-    grown.push(dashes("ideal", Tone::Paper, vec![(0.0, 0.0), (f64::from(PAIRS_MAX), f64::from(PAIRS_MAX))]));
+    grown.push(dashes(
+        "ideal",
+        Tone::Paper,
+        vec![(0.0, 0.0), (f64::from(PAIRS_MAX), f64::from(PAIRS_MAX))],
+    ));
     let mut real = by_round_trip(|round_trip| {
         let of_it = measured.iter().filter(|measured| measured.round_trip == round_trip);
         of_it.map(|measured| (measured.cores as f64, measured.relative)).collect()
     });
-    real.push(dashes("ideal", Tone::Paper, vec![(0.0, 0.0), (available() as f64, available() as f64)]));
+    real.push(dashes(
+        "ideal",
+        Tone::Paper,
+        vec![(0.0, 0.0), (available() as f64, available() as f64)],
+    ));
     let pairs = |title: &str, x: &str, series| Panel {
         title: title.into(),
         x: Axis::linear(x),
@@ -163,13 +199,23 @@ fn draw(measured: &[Measured]) -> Figure {
         panels: vec![
             in_pairs(AS_THE_PAPER, "Figure 5, as the paper: self-continuation, device on a unit"),
             in_pairs(QUEUED, "Figure 5 with the engine’s gate, device on a unit"),
-            pairs("Pairs, device apart, the engine’s gate (simulated)", "pairs of a device and a unit", grown),
-            pairs("Pairs on the cores of the machine measured on", "cores, each with a device", real),
+            pairs(
+                "Pairs, device apart, the engine’s gate (simulated)",
+                "pairs of a device and a unit",
+                grown,
+            ),
+            pairs(
+                "Pairs on the cores of the machine measured on",
+                "cores, each with a device",
+                real,
+            ),
         ],
     }
 }
 
 fn by_round_trip(points: impl Fn(u64) -> Vec<(f64, f64)>) -> Vec<Series> {
     let series = ROUND_TRIPS.iter().zip(TONES);
-    series.map(|((round_trip, _), tone)| line(format!("{round_trip} µs"), tone, points(*round_trip))).collect()
+    series
+        .map(|((round_trip, _), tone)| line(format!("{round_trip} µs"), tone, points(*round_trip)))
+        .collect()
 }

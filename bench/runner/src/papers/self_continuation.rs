@@ -47,17 +47,25 @@ pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
             continued.clocks.0 as f64,
             None,
         ));
-        rows.push(Row::alone(case("each"), "clocks", per_call(queued)).beside(LOSER, per_call(continued), None));
-        rows.push(Row::alone(case("self-continuations"), "runs", queued.self_continuations as f64).beside(
+        rows.push(Row::alone(case("each"), "clocks", per_call(queued)).beside(
             LOSER,
-            continued.self_continuations as f64,
+            per_call(continued),
             None,
         ));
+        rows.push(
+            Row::alone(case("self-continuations"), "runs", queued.self_continuations as f64)
+                .beside(LOSER, continued.self_continuations as f64, None),
+        );
     }
     rows.extend(exponents(&pairs));
-    let time = |contention| (0..TIMES).map(|_| timed(contention)).min().unwrap_or_default().as_secs_f64();
+    let time =
+        |contention| (0..TIMES).map(|_| timed(contention)).min().unwrap_or_default().as_secs_f64();
     let times = time(Contention::SelfContinuation) / time(Contention::SoftwareQueue);
-    rows.push(Row::alone(format!("{TIMED} calls: time here, of self-continuation to the queue"), "times", times));
+    rows.push(Row::alone(
+        format!("{TIMED} calls: time here, of self-continuation to the queue"),
+        "times",
+        times,
+    ));
     Ok(Report {
         machine: format!("{MODEL}; one unit, one gate, one device of 2 µs"),
         rows,
@@ -80,20 +88,34 @@ fn timed(contention: Contention) -> Duration {
 /// How work grows at the far end, where what is linear in it no longer counts.
 fn exponents(pairs: &[Pair]) -> Option<Row> {
     let [.., from, to] = pairs else { return None };
-    let slope = |of: fn(&Pair) -> &Work| growth((of(from).calls, of(from).clocks.0), (of(to).calls, of(to).clocks.0));
-    let row = Row::alone("exponent of the growth of total clocks", "of calls", slope(|pair| &pair.queued));
+    let slope = |of: fn(&Pair) -> &Work| {
+        growth((of(from).calls, of(from).clocks.0), (of(to).calls, of(to).clocks.0))
+    };
+    let row = Row::alone(
+        "exponent of the growth of total clocks",
+        "of calls",
+        slope(|pair| &pair.queued),
+    );
     Some(row.beside(LOSER, slope(|pair| &pair.continued), None))
 }
 
 fn draw(pairs: &[Pair]) -> Figure {
     let points = |of: &dyn Fn(&Pair) -> f64, most: u64| -> Vec<(f64, f64)> {
-        pairs.iter().filter(|pair| pair.queued.calls <= most).map(|pair| (pair.queued.calls as f64, of(pair))).collect()
+        pairs
+            .iter()
+            .filter(|pair| pair.queued.calls <= most)
+            .map(|pair| (pair.queued.calls as f64, of(pair)))
+            .collect()
     };
     let continued = |of: &dyn Fn(&Work) -> f64, most| {
         line("self-continuation", Tone::Other, points(&|pair| of(&pair.continued), most))
     };
     let queued = |of: &dyn Fn(&Work) -> f64, most| {
-        line("software queue: the engine’s gate", Tone::Ours, points(&|pair| of(&pair.queued), most))
+        line(
+            "software queue: the engine’s gate",
+            Tone::Ours,
+            points(&|pair| of(&pair.queued), most),
+        )
     };
     let clocks = |work: &Work| work.clocks.0 as f64;
     let each = |work: &Work| work.clocks.0 as f64 / work.calls as f64;
@@ -134,7 +156,11 @@ fn draw(pairs: &[Pair]) -> Figure {
                 "self-continuations",
                 vec![continued(&in_vain, 80), queued(&in_vain, 80)],
             ),
-            panel("Figure 11: total clocks", "clocks", vec![continued(&clocks, 80), queued(&clocks, 80)]),
+            panel(
+                "Figure 11: total clocks",
+                "clocks",
+                vec![continued(&clocks, 80), queued(&clocks, 80)],
+            ),
             far,
         ],
     }

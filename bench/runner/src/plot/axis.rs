@@ -40,8 +40,8 @@ impl Axis {
 
     /// With room for all `values`.
     pub(super) fn span(&self, values: impl Iterator<Item = f64>) -> Span<'_> {
-        let (least, most) =
-            values.fold((f64::MAX, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)));
+        let (least, most) = values
+            .fold((f64::MAX, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)));
         let scale = &self.scale;
         match scale {
             Scale::Linear => {
@@ -52,7 +52,9 @@ impl Axis {
                 let (from, to) = (least.log10().floor(), most.log10().ceil());
                 Span { scale, from, to: to.max(from + 1.0), step: 1.0 }
             }
-            Scale::Names(names) => Span { scale, from: -0.5, to: names.len() as f64 - 0.5, step: 1.0 },
+            Scale::Names(names) => {
+                Span { scale, from: -0.5, to: names.len() as f64 - 0.5, step: 1.0 }
+            }
         }
     }
 }
@@ -67,12 +69,15 @@ impl Span<'_> {
     /// The values that are named, and their names.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         match self.scale {
-            Scale::Names(names) => names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect(),
+            Scale::Names(names) => {
+                names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect()
+            }
             Scale::Linear | Scale::Logarithmic => {
                 let count = ((self.to - self.from) / self.step).round() as u32;
                 let places = (0..=count).map(|index| self.from + f64::from(index) * self.step);
                 let is_logarithmic = matches!(self.scale, Scale::Logarithmic);
-                let values = places.map(|place| if is_logarithmic { 10_f64.powf(place) } else { place });
+                let values =
+                    places.map(|place| if is_logarithmic { 10_f64.powf(place) } else { place });
                 values.map(|value| (value, named(value))).collect()
             }
         }

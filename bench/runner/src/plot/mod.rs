@@ -95,7 +95,8 @@ impl Figure {
     /// Draws it into `docs/figures/NAME.svg`.
     pub(super) fn write(&self, house: &House, name: &str) -> Result<(), Failure> {
         let path = house.path("docs/figures").join(name).with_extension("svg");
-        std::fs::write(&path, self.svg()).map_err(Failure::io(&format!("writing {}", path.display())))?;
+        std::fs::write(&path, self.svg())
+            .map_err(Failure::io(&format!("writing {}", path.display())))?;
         say(format_args!("drawn in docs/figures/{name}.svg"));
         Ok(())
     }
@@ -108,7 +109,9 @@ impl Figure {
         let caption = lines_of(self.caption, CAPTION_LETTERS_MAX);
         let height = caption_top + caption.len() as f64 * CAPTION_LINE + 12.0;
         let mut svg = Svg::default();
-        svg.add(format_args!("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\">"));
+        svg.add(format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\">"
+        ));
         svg.add(format_args!("<title>{}</title>", escaped(&self.title)));
         svg.add(format_args!("<desc>{}</desc>", escaped(self.caption)));
         svg.add(format_args!("<style>{STYLE}</style>"));
@@ -119,7 +122,13 @@ impl Figure {
             panel.draw(&mut svg, Area { left, top, width: panel_width, height: PANEL_HEIGHT });
         }
         for (index, line) in caption.iter().enumerate() {
-            svg.text("what", 16.0, caption_top + (index as f64 + 0.6) * CAPTION_LINE, "start", line);
+            svg.text(
+                "what",
+                16.0,
+                caption_top + (index as f64 + 0.6) * CAPTION_LINE,
+                "start",
+                line,
+            );
         }
         svg.add(format_args!("</svg>"));
         svg.0
@@ -159,8 +168,10 @@ impl Panel {
             "<rect class=\"plot\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
             plot.left, plot.top, plot.width, plot.height
         ));
-        let across = self.x.span(self.series.iter().flat_map(|series| &series.points).map(|point| point.0));
-        let up = self.y.span(self.series.iter().flat_map(|series| &series.points).map(|point| point.1));
+        let across =
+            self.x.span(self.series.iter().flat_map(|series| &series.points).map(|point| point.0));
+        let up =
+            self.y.span(self.series.iter().flat_map(|series| &series.points).map(|point| point.1));
         let x = |value: f64| plot.left + across.part(value) * plot.width;
         let y = |value: f64| plot.bottom() - up.part(value) * plot.height;
         for (value, name) in across.ticks() {
@@ -171,10 +182,17 @@ impl Panel {
             svg.path("grid", &format!("M{:.1} {:.1}H{:.1}", plot.left, y(value), plot.right()));
             svg.text("what", plot.left - 7.0, y(value) + 4.0, "end", &name);
         }
-        svg.text("what", plot.left + plot.width / 2.0, plot.bottom() + 38.0, "middle", &self.x.label);
+        svg.text(
+            "what",
+            plot.left + plot.width / 2.0,
+            plot.bottom() + 38.0,
+            "middle",
+            &self.x.label,
+        );
         svg.text("what", area.left + 16.0, plot.top - 9.0, "start", &self.y.label);
         for series in &self.series {
-            let points = series.points.iter().map(|point| (x(point.0), y(point.1))).collect::<Vec<_>>();
+            let points =
+                series.points.iter().map(|point| (x(point.0), y(point.1))).collect::<Vec<_>>();
             series.draw(svg, &points);
         }
         let place = (across.part(1.0) - across.part(0.0)) * plot.width * BARS_PART;
@@ -218,7 +236,9 @@ impl Panel {
                     ));
                     Vec::new()
                 }
-                Shape::Line | Shape::Dashes => vec![(left, middle - 4.0), (left + 28.0, middle - 4.0)],
+                Shape::Line | Shape::Dashes => {
+                    vec![(left, middle - 4.0), (left + 28.0, middle - 4.0)]
+                }
             };
             series.draw(svg, &ends);
             svg.text("what", left + 34.0, middle, "start", &series.name);
@@ -242,7 +262,9 @@ impl Series {
             Shape::Line => {
                 svg.path(&format!("line {class}"), &way);
                 for (x, y) in points {
-                    svg.add(format_args!("<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"));
+                    svg.add(format_args!(
+                        "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"
+                    ));
                 }
             }
             Shape::Marks => {

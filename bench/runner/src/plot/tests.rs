@@ -19,7 +19,11 @@ fn figure() -> Figure {
             series("paper", Tone::Paper, Shape::Marks, &[(40.0, 100.0)]),
         ],
     };
-    Figure { title: "Work".into(), caption: "figure 7", panels: vec![panel("one"), panel("two"), panel("three")] }
+    Figure {
+        title: "Work".into(),
+        caption: "figure 7",
+        panels: vec![panel("one"), panel("two"), panel("three")],
+    }
 }
 
 /// What lies between `before` and the next quote, as a number, wherever it occurs.
@@ -32,7 +36,9 @@ fn a_figure_is_well_formed_and_names_everything() {
     let svg = figure().svg();
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-    for name in ["queue &amp; gate", "a &lt; b", "paper", "senders", "work, clocks", "figure 7", "three"] {
+    for name in
+        ["queue &amp; gate", "a &lt; b", "paper", "senders", "work, clocks", "figure 7", "three"]
+    {
         assert!(svg.contains(&format!(">{name}<")), "{name}");
     }
     assert!(svg.contains("prefers-color-scheme: dark"));
@@ -47,7 +53,10 @@ fn nothing_is_drawn_outside_of_the_figure() {
     let points = numbers(&svg, "cx=\"").into_iter().zip(numbers(&svg, "cy=\"")).collect::<Vec<_>>();
     // Two points of the one line and two of its legend, in each of three panels.
     assert_eq!(points.len(), 12);
-    assert!(points.iter().all(|(x, y)| (0.0..=width).contains(x) && (0.0..=height).contains(y)), "{points:?}");
+    assert!(
+        points.iter().all(|(x, y)| (0.0..=width).contains(x) && (0.0..=height).contains(y)),
+        "{points:?}"
+    );
 }
 
 #[test]
@@ -74,9 +83,14 @@ fn bars_of_several_series_stand_beside_each_other_on_the_ground() {
         drawn.map(|rest| numbers(rest.split("/>").next().unwrap(), field)[0]).collect()
     };
     let (left, width, top, height) = (of(" x=\""), of("width=\""), of(" y=\""), of("height=\""));
-    let [first, second, third, fourth] = [0, 2, 1, 3].map(|bar| (left[bar], left[bar] + width[bar]));
-    assert!(first.1 <= second.0 && second.1 <= third.0 && third.1 <= fourth.0, "{left:?} {width:?}");
-    let ground: Vec<f64> = top.iter().zip(&height).map(|(top, height)| (top + height).round()).collect();
+    let [first, second, third, fourth] =
+        [0, 2, 1, 3].map(|bar| (left[bar], left[bar] + width[bar]));
+    assert!(
+        first.1 <= second.0 && second.1 <= third.0 && third.1 <= fourth.0,
+        "{left:?} {width:?}"
+    );
+    let ground: Vec<f64> =
+        top.iter().zip(&height).map(|(top, height)| (top + height).round()).collect();
     assert!(ground.iter().all(|bottom| *bottom == ground[0]), "{ground:?}");
     assert!((height[0] / height[1] - 2.0).abs() < 0.01 && height[3] == 0.0, "{height:?}");
 }

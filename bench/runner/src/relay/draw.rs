@@ -6,7 +6,8 @@ use super::{All, PEER};
 use crate::beside::Side;
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
-const NAMES: [(&str, Tone, Side); 2] = [("Barepost", Tone::Ours, Side::Ours), (PEER, Tone::Other, Side::Peer)];
+const NAMES: [(&str, Tone, Side); 2] =
+    [("Barepost", Tone::Ours, Side::Ours), (PEER, Tone::Other, Side::Peer)];
 
 pub(super) fn figure(all: &All) -> Figure {
     let sides = [
@@ -21,10 +22,16 @@ pub(super) fn figure(all: &All) -> Figure {
         line("somebody else's, median", Tone::Second, |found| Some(found.others.median)),
         line("of whom the queue is, at most", Tone::Third, |found| Some(found.own.longest)),
     ];
-    let drained = [line("Barepost", Tone::Ours, |found| found.drained.map(|(per_second, _)| per_second))];
+    let drained =
+        [line("Barepost", Tone::Ours, |found| found.drained.map(|(per_second, _)| per_second))];
     let queue = [
         of_queue(all, "A long queue: memory", "MiB of the host's", &memory),
-        of_queue(all, "A long queue: a letter for another destination", "ms until it is there", &waits),
+        of_queue(
+            all,
+            "A long queue: a letter for another destination",
+            "ms until it is there",
+            &waits,
+        ),
         of_queue(all, "A long queue: it leaves", "letters a second", &drained),
     ];
     Figure {
@@ -51,12 +58,19 @@ fn through(all: &All, title: &str, y: &str, value: fn(crate::beside::Outcome) ->
         format!("{way}, {}", load.sessions)
     };
     let points = |side| {
-        let outcomes = all.sides.through.iter().map(|one| if side == Side::Ours { one.ours } else { one.peers });
+        let outcomes = all
+            .sides
+            .through
+            .iter()
+            .map(|one| if side == Side::Ours { one.ours } else { one.peers });
         outcomes.enumerate().map(|(index, outcome)| (index as f64, value(outcome))).collect()
     };
     Panel {
         title: title.into(),
-        x: Axis::names("way, and sessions", all.sides.through.iter().map(|one| name(one.load)).collect()),
+        x: Axis::names(
+            "way, and sessions",
+            all.sides.through.iter().map(|one| name(one.load)).collect(),
+        ),
         y: Axis::logarithmic(y),
         series: both(points),
     }
@@ -65,12 +79,16 @@ fn through(all: &All, title: &str, y: &str, value: fn(crate::beside::Outcome) ->
 fn mixed(all: &All) -> Panel {
     let name = |half| if half == OtherHalf::Fast { "another fast one" } else { "a slow one" };
     let points = |side| {
-        let rates = all.sides.mixed.iter().map(|one| if side == Side::Ours { one.ours } else { one.peers });
+        let rates =
+            all.sides.mixed.iter().map(|one| if side == Side::Ours { one.ours } else { one.peers });
         rates.enumerate().map(|(index, rate)| (index as f64, rate)).collect()
     };
     Panel {
         title: "A fast destination beside another".into(),
-        x: Axis::names("beside it", all.sides.mixed.iter().map(|one| name(one.other_half).into()).collect()),
+        x: Axis::names(
+            "beside it",
+            all.sides.mixed.iter().map(|one| name(one.other_half).into()).collect(),
+        ),
         y: Axis::logarithmic("letters a second of the fast one's"),
         series: both(points),
     }
@@ -86,8 +104,14 @@ struct Line {
 fn of_queue(all: &All, title: &str, y: &str, lines: &[Line]) -> Panel {
     let series = lines.iter().map(|Line { name, tone, value }| {
         let found = all.found.iter().filter(|found| found.entries > 0);
-        let points = found.filter_map(|found| Some((f64::from(found.entries), value(found)?))).collect();
+        let points =
+            found.filter_map(|found| Some((f64::from(found.entries), value(found)?))).collect();
         Series { name: (*name).into(), tone: *tone, shape: Shape::Line, points }
     });
-    Panel { title: title.into(), x: Axis::logarithmic("entries"), y: Axis::logarithmic(y), series: series.collect() }
+    Panel {
+        title: title.into(),
+        x: Axis::logarithmic("entries"),
+        y: Axis::logarithmic(y),
+        series: series.collect(),
+    }
 }

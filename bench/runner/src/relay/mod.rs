@@ -41,7 +41,8 @@ const SIGNING_KEYS: &[(&str, &str)] = &[(
 )];
 
 /// Accounts may send as much as they like.
-const LIMITS: &str = "[limits]\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = \"unlimited\"\n";
+const LIMITS: &str =
+    "[limits]\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = \"unlimited\"\n";
 /// Barepost sends to hosts with private addresses.
 const RELAY: &str = "[relay]\nprivate_networks = [\"10.9.0.0/24\"]\n";
 /// Where both servers ask for names.
@@ -62,24 +63,37 @@ pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
     measure(house, |name| name.contains(only), stop)
 }
 
-fn measure(house: &House, is_chosen: impl Fn(&str) -> bool, stop: &Stop) -> Result<Report, Failure> {
+fn measure(
+    house: &House,
+    is_chosen: impl Fn(&str) -> bool,
+    stop: &Stop,
+) -> Result<Report, Failure> {
     let outside = Outside::fetch(house, stop)?;
     let loads: Vec<Load> = Load::ALL.into_iter().filter(|load| is_chosen(&load.name())).collect();
-    let other_halves: Vec<OtherHalf> = OtherHalf::ALL.into_iter().filter(|half| is_chosen(half.name())).collect();
-    let sizes: Vec<u32> = SIZES.into_iter().filter(|entries| is_chosen(&name_of(*entries))).collect();
+    let other_halves: Vec<OtherHalf> =
+        OtherHalf::ALL.into_iter().filter(|half| is_chosen(half.name())).collect();
+    let sizes: Vec<u32> =
+        SIZES.into_iter().filter(|entries| is_chosen(&name_of(*entries))).collect();
     let mut machine = format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap");
     let mut all = All { sides: through::All::default(), found: Vec::new() };
     if !(loads.is_empty() && other_halves.is_empty()) {
         let beside = make_servers(house, stop)?;
         machine = beside.machine();
         let profiler = &Profiler::new(house, "relay")?;
-        let measurement =
-            through::Measurement { beside: &beside, profiler, outside: &outside, loads, other_halves, stop };
+        let measurement = through::Measurement {
+            beside: &beside,
+            profiler,
+            outside: &outside,
+            loads,
+            other_halves,
+            stop,
+        };
         all.sides = in_own_network(|| measurement.make(&beside.folder))?;
     }
     if !sizes.is_empty() {
         let place = make_place(house, stop)?;
-        let measurement = waiting::Measurement { house, place: &place, outside: &outside, sizes, stop };
+        let measurement =
+            waiting::Measurement { house, place: &place, outside: &outside, sizes, stop };
         all.found = in_own_network(|| measurement.make(&place.folder))?;
     }
     Ok(Report {
@@ -93,7 +107,9 @@ fn measure(house: &House, is_chosen: impl Fn(&str) -> bool, stop: &Stop) -> Resu
 }
 
 /// A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-fn in_own_network<T: Send>(measure: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+fn in_own_network<T: Send>(
+    measure: impl FnOnce() -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
     let measuring = std::thread::scope(|scope| scope.spawn(measure).join());
     measuring.map_err(|_| Failure::broke("the bench panicked"))?
 }
@@ -105,12 +121,17 @@ fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
     );
     let files = [
         ("etc/postfix/main.cf", settings),
-        ("etc/postfix/forwarded", of_each(|from, to| format!("{from} {}\n", to.somebody(Side::Peer)))),
+        (
+            "etc/postfix/forwarded",
+            of_each(|from, to| format!("{from} {}\n", to.somebody(Side::Peer))),
+        ),
         ("etc/resolv.conf", format!("nameserver {}\n", name_server_of(Side::Peer))),
     ];
     let tables = of_each(|from, to| {
         let to = to.somebody(Side::Ours);
-        format!("[[user]]\naddress = \"{from}\"\npassword_hash = \"{HASH}\"\nforward = [\"{to}\"]\nkeep = false\n")
+        format!(
+            "[[user]]\naddress = \"{from}\"\npassword_hash = \"{HASH}\"\nforward = [\"{to}\"]\nkeep = false\n"
+        )
     });
     let tables = tables + LIMITS + RELAY;
     let more = More { tables: &tables, network: NETWORK, files: &files };
@@ -123,7 +144,8 @@ fn of_each(line: impl Fn(String, Destination) -> String) -> String {
 }
 
 fn make_place(house: &House, stop: &Stop) -> Result<Place, Failure> {
-    let account = |name: &str| mailboxes::section(&Account { name: name.into(), letters: Vec::new() });
+    let account =
+        |name: &str| mailboxes::section(&Account { name: name.into(), letters: Vec::new() });
     let users = account(SENDER) + &account(ANOTHER) + LIMITS + RELAY;
     let equipment = Equipment {
         memory_mib: MEMORY_MIB,
@@ -163,24 +185,44 @@ fn rows(all: &All) -> Vec<Row> {
 fn rows_of_through(through: &Through) -> [Row; 2] {
     let Through { load, ours, peers } = through;
     [
-        Row::alone(load.name(), "letters/s", ours.per_second).ahead_of(PEER, peers.per_second, Some(TARGET)),
-        Row::alone(load.name(), "guest instructions", ours.instructions).beside(PEER, peers.instructions, None),
+        Row::alone(load.name(), "letters/s", ours.per_second).ahead_of(
+            PEER,
+            peers.per_second,
+            Some(TARGET),
+        ),
+        Row::alone(load.name(), "guest instructions", ours.instructions).beside(
+            PEER,
+            peers.instructions,
+            None,
+        ),
     ]
 }
 
 fn row_of_mixed(mixed: &Mixed) -> Row {
-    Row::alone(mixed.other_half.name(), "letters/s", mixed.ours).ahead_of(PEER, mixed.peers, Some(TARGET))
+    Row::alone(mixed.other_half.name(), "letters/s", mixed.ours).ahead_of(
+        PEER,
+        mixed.peers,
+        Some(TARGET),
+    )
 }
 
 /// Beside what there is without a queue.
 fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
     let row = |what: &str, unit, ours, without| {
-        Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours).beside(WITHOUT, without, None)
+        Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours)
+            .beside(WITHOUT, without, None)
     };
-    let alone = |what: &str, unit, ours| Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours);
+    let alone = |what: &str, unit, ours| {
+        Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours)
+    };
     let bytes = (found.mib - empty.mib) * 1_048_576.0 / f64::from(found.entries);
     let mut rows = vec![
-        row("start to ready", "guest instructions", found.start.instructions, empty.start.instructions),
+        row(
+            "start to ready",
+            "guest instructions",
+            found.start.instructions,
+            empty.start.instructions,
+        ),
         row("start to ready", "ms, emulated", found.start.ms, empty.start.ms),
         alone("from then until it rests", "s, emulated", found.rests_after),
         alone("from then until it rests, for each entry", "guest instructions", found.for_each),
@@ -197,7 +239,11 @@ fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
     }
     if let Some((per_second, instructions)) = found.drained {
         rows.push(alone("the destination is there again", "letters/s", per_second));
-        rows.push(alone("the destination is there again, for a letter", "guest instructions", instructions));
+        rows.push(alone(
+            "the destination is there again, for a letter",
+            "guest instructions",
+            instructions,
+        ));
     }
     rows
 }

@@ -74,7 +74,10 @@ pub(super) struct Outside {
 
 impl Outside {
     pub(super) fn fetch(house: &House, stop: &Stop) -> Result<Outside, Failure> {
-        Ok(Outside { sink: SMTP_SINK.fetch(house, stop)?, name_server: NAME_SERVER.fetch(house, stop)? })
+        Ok(Outside {
+            sink: SMTP_SINK.fetch(house, stop)?,
+            name_server: NAME_SERVER.fetch(house, stop)?,
+        })
     }
 
     /// Makes the hosts, in a network of this thread's own, and starts their name server, which has its files in `folder`.
@@ -89,7 +92,12 @@ impl Outside {
     }
 
     /// Puts somebody there who takes mail; a letter takes him so many seconds.
-    pub(super) fn open(&self, destination: Destination, side: Side, seconds: u32) -> Result<Sink, Failure> {
+    pub(super) fn open(
+        &self,
+        destination: Destination,
+        side: Side,
+        seconds: u32,
+    ) -> Result<Sink, Failure> {
         Sink::start(&self.sink, destination.host(side), seconds)
     }
 }
@@ -111,16 +119,27 @@ impl Names {
             settings.push_str(&format!(" ip-address: {}\n", name_server_of(side)));
             for destination in Destination::ALL {
                 let (domain, host) = (destination.domain(side), destination.host(side));
-                zone.push_str(&format!("{domain}. IN MX 10 mx.{domain}.\nmx.{domain}. IN A {host}\n"));
+                zone.push_str(&format!(
+                    "{domain}. IN MX 10 mx.{domain}.\nmx.{domain}. IN A {host}\n"
+                ));
             }
         }
-        settings.push_str("remote-control:\n control-enable: no\nzone:\n name: \"test\"\n zonefile: \"zone\"\n");
-        let [settings_path, zone_path, log_path] = ["nsd.conf", "zone", "nsd.log"].map(|name| folder.join(name));
+        settings.push_str(
+            "remote-control:\n control-enable: no\nzone:\n name: \"test\"\n zonefile: \"zone\"\n",
+        );
+        let [settings_path, zone_path, log_path] =
+            ["nsd.conf", "zone", "nsd.log"].map(|name| folder.join(name));
         std::fs::write(&settings_path, settings).map_err(Failure::io(doing))?;
         std::fs::write(zone_path, zone).map_err(Failure::io(doing))?;
         let log = std::fs::File::create(&log_path).map_err(Failure::io(doing))?;
         let mut command = hold::command(program);
-        command.arg("-d").arg("-c").arg(settings_path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+            .arg("-d")
+            .arg("-c")
+            .arg(settings_path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         let names = Names(command.spawn().map_err(Failure::io(doing))?);
         let (began, mut said) = (Instant::now(), String::new());
         while began.elapsed() < BUDGET {
@@ -156,12 +175,17 @@ impl Sink {
         }
         command.arg(format!("{host}:25")).arg(BACKLOG);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut sink = Sink { process: command.spawn().map_err(Failure::io(doing))?, taken: Arc::default() };
+        let mut sink =
+            Sink { process: command.spawn().map_err(Failure::io(doing))?, taken: Arc::default() };
         let output = sink.process.stdout.take().ok_or_else(|| Failure::broke(doing))?;
         let taken = Arc::clone(&sink.taken);
         // It ends with the process.
         std::thread::spawn(move || {
-            for count in BufReader::new(output).split(b'\r').map_while(Result::ok).filter_map(|said| letters(&said)) {
+            for count in BufReader::new(output)
+                .split(b'\r')
+                .map_while(Result::ok)
+                .filter_map(|said| letters(&said))
+            {
                 taken.store(count, Ordering::Relaxed);
             }
         });
@@ -181,7 +205,12 @@ impl Sink {
     }
 
     /// Returns when it has taken so many.
-    pub(super) fn wait_for(&self, letters: u32, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+    pub(super) fn wait_for(
+        &self,
+        letters: u32,
+        budget: Duration,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
         let began = Instant::now();
         while self.taken() < letters {
             refuse_if_stopped(stop)?;

@@ -87,8 +87,12 @@ impl OtherHalf {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            OtherHalf::Fast => "half of the letters for a fast destination, half for another: the one",
-            OtherHalf::Slow => "half of the letters for a fast destination, half for a slow one: the fast one",
+            OtherHalf::Fast => {
+                "half of the letters for a fast destination, half for another: the one"
+            }
+            OtherHalf::Slow => {
+                "half of the letters for a fast destination, half for a slow one: the fast one"
+            }
         }
     }
 }
@@ -125,7 +129,8 @@ impl Measurement<'_> {
         widen()?;
         // They run until these are dropped.
         let _names = outside.begin(folder)?;
-        let _guests = (beside.boot(Side::Ours, &[25, 587], stop)?, beside.boot(Side::Peer, &[25], stop)?);
+        let _guests =
+            (beside.boot(Side::Ours, &[25, 587], stop)?, beside.boot(Side::Peer, &[25], stop)?);
         let targets = [Target::at(beside, Side::Ours)?, Target::at(beside, Side::Peer)?];
         let sinks = [Side::Ours, Side::Peer].map(|side| outside.open(Destination::Fast, side, 0));
         let [ours, peers] = sinks;
@@ -135,9 +140,14 @@ impl Measurement<'_> {
                 self.put(Load { way, sessions: 1 }, WARMING, target, sink)?;
             }
         }
-        let through = self.loads.iter().map(|load| self.by_turns(*load, both)).collect::<Result<_, _>>()?;
+        let through =
+            self.loads.iter().map(|load| self.by_turns(*load, both)).collect::<Result<_, _>>()?;
         // The slow one comes last: what is for it is never waited for.
-        let mixed = self.other_halves.iter().map(|half| self.mixed(*half, both)).collect::<Result<_, _>>()?;
+        let mixed = self
+            .other_halves
+            .iter()
+            .map(|half| self.mixed(*half, both))
+            .collect::<Result<_, _>>()?;
         Ok(All { through, mixed })
     }
 
@@ -149,7 +159,11 @@ impl Measurement<'_> {
                 outcomes.push(self.put(load, count, target, sink)?);
                 if target.side == Side::Ours {
                     let executed = target.sample()?.since(&before);
-                    self.profiler.write(&load.name().replace(',', "").replace(' ', "-"), &executed, count as u32)?;
+                    self.profiler.write(
+                        &load.name().replace(',', "").replace(' ', "-"),
+                        &executed,
+                        count as u32,
+                    )?;
                 }
             }
         }
@@ -169,7 +183,13 @@ impl Measurement<'_> {
     }
 
     /// Errors: not every letter came out, or one twice.
-    fn put(&self, load: Load, count: usize, target: &Target<'_>, sink: &Sink) -> Result<Outcome, Failure> {
+    fn put(
+        &self,
+        load: Load,
+        count: usize,
+        target: &Target<'_>,
+        sink: &Sink,
+    ) -> Result<Outcome, Failure> {
         refuse_if_stopped(self.stop)?;
         let wanted = sink.taken() + count as u32;
         let letters = letters(target.side, load, &[Destination::Fast], count);
@@ -181,11 +201,18 @@ impl Measurement<'_> {
         })?;
         match sink.taken() - wanted {
             0 => Ok(outcome),
-            more => Err(Failure::broke(format_args!("{more} letters came twice from {}", target.side.guest()))),
+            more => Err(Failure::broke(format_args!(
+                "{more} letters came twice from {}",
+                target.side.guest()
+            ))),
         }
     }
 
-    fn mixed(&self, other_half: OtherHalf, both: [(&Target<'_>, &Sink); 2]) -> Result<Mixed, Failure> {
+    fn mixed(
+        &self,
+        other_half: OtherHalf,
+        both: [(&Target<'_>, &Sink); 2],
+    ) -> Result<Mixed, Failure> {
         let rate = |(target, fast): (&Target<'_>, &Sink)| {
             refuse_if_stopped(self.stop)?;
             let load = Load { way: Way::Forwarded, sessions: MIXED_SESSIONS };
@@ -207,19 +234,34 @@ impl Measurement<'_> {
         };
         let [ours, peers] = both.map(rate);
         let mixed = Mixed { other_half, ours: ours?, peers: peers? };
-        remark(format_args!("{}: {:.1} letters/s beside {:.1}", other_half.name(), mixed.ours, mixed.peers));
+        remark(format_args!(
+            "{}: {:.1} letters/s beside {:.1}",
+            other_half.name(),
+            mixed.ours,
+            mixed.peers
+        ));
         Ok(mixed)
     }
 }
 
 /// Letters for these destinations, one after the other.
 fn letters(side: Side, load: Load, to: &[Destination], count: usize) -> Letters {
-    let to = to.iter().map(|one| if load.way == Way::Sent { one.somebody(side) } else { one.account() }).collect();
+    let to = to
+        .iter()
+        .map(|one| if load.way == Way::Sent { one.somebody(side) } else { one.account() })
+        .collect();
     let (port, login, from) = match (load.way, side) {
         (Way::Forwarded, _) => (25, String::new(), CHARLES.into()),
         (Way::Sent, Side::Ours) => (587, login(SENDER), address(SENDER)),
         // Who is near may send to others there.
         (Way::Sent, Side::Peer) => (25, String::new(), address(SENDER)),
     };
-    Letters { server: SocketAddr::from((side.guest(), port)), sessions: load.sessions, login, from, to, count }
+    Letters {
+        server: SocketAddr::from((side.guest(), port)),
+        sessions: load.sessions,
+        login,
+        from,
+        to,
+        count,
+    }
 }

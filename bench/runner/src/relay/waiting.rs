@@ -114,7 +114,8 @@ impl Measurement<'_> {
         let serving = self.boot()?;
         let [others, own] = self.watch()?;
         serving.stop()?;
-        let (drained, left) = if entries == 0 { (None, 0) } else { self.drain((entries / 2).min(DRAINED_MAX))? };
+        let (drained, left) =
+            if entries == 0 { (None, 0) } else { self.drain((entries / 2).min(DRAINED_MAX))? };
         Ok((Found { entries, start, rests_after, for_each, mib, others, own, drained }, left))
     }
 
@@ -128,7 +129,8 @@ impl Measurement<'_> {
         let mut clients = [submit(ANOTHER)?, submit(SENDER)?];
         let (began, mut waits) = (Instant::now(), [const { Vec::new() }; 2]);
         while began.elapsed() < WATCH {
-            for ((client, waits), name) in clients.iter_mut().zip(&mut waits).zip([ANOTHER, SENDER]) {
+            for ((client, waits), name) in clients.iter_mut().zip(&mut waits).zip([ANOTHER, SENDER])
+            {
                 waits.push(self.send(client, name, &sink)?);
                 std::thread::sleep(PAUSE);
             }

@@ -41,7 +41,10 @@ pub(super) struct Question {
 impl Question {
     /// A file.
     pub(super) fn get(name: &str) -> Question {
-        Question { bytes: format!("GET /{name} HTTP/1.1\r\nHost: {HOST}\r\n\r\n").into_bytes(), status: "200" }
+        Question {
+            bytes: format!("GET /{name} HTTP/1.1\r\nHost: {HOST}\r\n\r\n").into_bytes(),
+            status: "200",
+        }
     }
 
     pub(super) fn is_get(&self) -> bool {
@@ -50,14 +53,19 @@ impl Question {
 
     /// A body of so many bytes for a file: it is read to its end, and the answer is that a file takes none.
     pub(super) fn post(name: &str, bytes: usize) -> Question {
-        let head = format!("POST /{name} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {bytes}\r\n\r\n");
+        let head =
+            format!("POST /{name} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {bytes}\r\n\r\n");
         Question { bytes: [head.as_bytes(), &vec![b'x'; bytes]].concat(), status: "405" }
     }
 }
 
 impl Client {
     /// Connects; TLS says nothing yet.
-    pub(super) fn connect(guest: Ipv4Addr, channel: Channel, settings: &Arc<ClientConfig>) -> Result<Client, Failure> {
+    pub(super) fn connect(
+        guest: Ipv4Addr,
+        channel: Channel,
+        settings: &Arc<ClientConfig>,
+    ) -> Result<Client, Failure> {
         let address = SocketAddr::from((guest, if channel == Channel::Tls { 443 } else { 80 }));
         let doing = format!("connecting to {address}");
         let socket = TcpStream::connect_timeout(&address, PATIENCE).map_err(Failure::io(&doing))?;
@@ -67,11 +75,16 @@ impl Client {
             Channel::Plain => Stream::Plain(socket),
             Channel::Tls => {
                 let name = ServerName::try_from(HOST).map_err(Failure::broke)?;
-                let tls = ClientConnection::new(Arc::clone(settings), name).map_err(Failure::broke)?;
+                let tls =
+                    ClientConnection::new(Arc::clone(settings), name).map_err(Failure::broke)?;
                 Stream::Tls(Box::new(StreamOwned::new(tls, socket)))
             }
         };
-        Ok(Client { stream, heard: Vec::with_capacity(HEARD_BYTES), room: vec![0; HEARD_BYTES].into_boxed_slice() })
+        Ok(Client {
+            stream,
+            heard: Vec::with_capacity(HEARD_BYTES),
+            room: vec![0; HEARD_BYTES].into_boxed_slice(),
+        })
     }
 
     /// Shakes hands, if this is TLS, and says of what kind the handshake was.
@@ -113,7 +126,9 @@ impl Client {
                 match self.heard.len().cmp(&length) {
                     std::cmp::Ordering::Less => {}
                     std::cmp::Ordering::Equal => return Ok(()),
-                    std::cmp::Ordering::Greater => return Err(Failure::broke("more came than was asked for")),
+                    std::cmp::Ordering::Greater => {
+                        return Err(Failure::broke("more came than was asked for"));
+                    }
                 }
             }
             self.hear()?;
@@ -167,14 +182,18 @@ impl Client {
 /// How long the answer is that `heard` begins with, head and body; `None` as long as nobody can know.
 fn answer_bytes(heard: &[u8], status: &str) -> Result<Option<usize>, Failure> {
     const END: &[u8] = b"\r\n\r\n";
-    let Some(end) = heard.windows(END.len()).position(|window| window == END) else { return Ok(None) };
+    let Some(end) = heard.windows(END.len()).position(|window| window == END) else {
+        return Ok(None);
+    };
     let head = String::from_utf8_lossy(heard.get(..end).unwrap_or_default()).into_owned();
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;
         name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().ok())?
     });
     match length {
-        Some(length) if head.starts_with(&format!("HTTP/1.1 {status} ")) => Ok(Some(end + END.len() + length)),
+        Some(length) if head.starts_with(&format!("HTTP/1.1 {status} ")) => {
+            Ok(Some(end + END.len() + length))
+        }
         _ => Err(Failure::broke(format_args!("the answer was\n{head}"))),
     }
 }

@@ -25,7 +25,9 @@ type OfIt = fn(&Found) -> &Vec<(usize, Taken)>;
 pub(super) fn figure(found: &[Found]) -> Figure {
     let instructions = |taken: &Taken| taken.instructions;
     Figure {
-        title: "A transaction with and without TLS: Barepost, and nginx with OpenSSL in a Linux guest".into(),
+        title:
+            "A transaction with and without TLS: Barepost, and nginx with OpenSSL in a Linux guest"
+                .into(),
         caption: "Beside the TLS webmail paper’s figures 5 and 6 (above: the steps of a GET and a POST), 11 and 13 (GET by size), 10 and 12 (POST by size) and 9 (by number); \
                   its compose, inbox and retrieval belong to a webmail and are left out. Guest instructions, counted; ms are the client’s, in QEMU (TCG). TLS 1.3, ECDSA P-256, \
                   AES-128-GCM on both. The paper’s servers had RSA, CBC and SHA-1.",
@@ -49,7 +51,11 @@ pub(super) fn figure(found: &[Found]) -> Figure {
                 x: Axis::linear("pages of 4 KB"),
                 y: Axis::logarithmic("guest instructions"),
                 series: lines(found, |found| {
-                    found.numbers.iter().map(|(number, taken)| (*number as f64, taken.instructions)).collect()
+                    found
+                        .numbers
+                        .iter()
+                        .map(|(number, taken)| (*number as f64, taken.instructions))
+                        .collect()
                 }),
             },
             Panel {
@@ -62,7 +68,8 @@ pub(super) fn figure(found: &[Found]) -> Figure {
     }
 }
 
-const NAMES: [&str; 6] = ["connection", "full handshake", "resumed handshake", "GET", "POST", "end"];
+const NAMES: [&str; 6] =
+    ["connection", "full handshake", "resumed handshake", "GET", "POST", "end"];
 
 fn names() -> Vec<String> {
     ["connect", "full", "resumed", "GET", "POST", "end"].map(str::to_string).into()
@@ -71,9 +78,9 @@ fn names() -> Vec<String> {
 fn bars(found: &[Found], figure: fn(&Taken) -> f64) -> Vec<Series> {
     let series = KINDS.into_iter().filter_map(|(side, channel, name, tone)| {
         let steps = steps(&of(found, side, channel)?.steps);
-        let points = steps
-            .iter()
-            .filter_map(|(name, taken)| Some((NAMES.iter().position(|known| known == name)? as f64, figure(taken))));
+        let points = steps.iter().filter_map(|(name, taken)| {
+            Some((NAMES.iter().position(|known| known == name)? as f64, figure(taken)))
+        });
         Some(Series { name: name.into(), tone, shape: Shape::Bars, points: drawable(points) })
     });
     series.collect()
@@ -85,7 +92,10 @@ fn by_size(title: &str, found: &[Found], of_it: OfIt) -> Panel {
         x: Axis::linear("KB"),
         y: Axis::logarithmic("guest instructions"),
         series: lines(found, |found| {
-            of_it(found).iter().map(|(bytes, taken)| (kilobytes(*bytes), taken.instructions)).collect()
+            of_it(found)
+                .iter()
+                .map(|(bytes, taken)| (kilobytes(*bytes), taken.instructions))
+                .collect()
         }),
     }
 }
@@ -102,22 +112,32 @@ fn lines(found: &[Found], points: impl Fn(&Found) -> Vec<(f64, f64)>) -> Vec<Ser
 fn ratios(found: &[Found]) -> Vec<Series> {
     let mut all = Vec::new();
     let sizes: [(&str, OfIt); 2] = [("GET", |found| &found.gets), ("POST", |found| &found.posts)];
-    for (side, who, tones) in
-        [(Side::Ours, "Barepost", [Tone::Ours, Tone::Second]), (Side::Peer, "nginx", [Tone::Other, Tone::Fourth])]
-    {
-        let (Some(tls), Some(plain)) = (of(found, side, Channel::Tls), of(found, side, Channel::Plain)) else {
+    for (side, who, tones) in [
+        (Side::Ours, "Barepost", [Tone::Ours, Tone::Second]),
+        (Side::Peer, "nginx", [Tone::Other, Tone::Fourth]),
+    ] {
+        let (Some(tls), Some(plain)) =
+            (of(found, side, Channel::Tls), of(found, side, Channel::Plain))
+        else {
             continue;
         };
         for ((verb, of_it), tone) in sizes.into_iter().zip(tones) {
             let points = of_it(tls).iter().zip(of_it(plain));
-            let points =
-                points.map(|((bytes, tls), (_, plain))| (kilobytes(*bytes), tls.instructions / plain.instructions));
-            all.push(Series { name: format!("{who}, {verb}"), tone, shape: Shape::Line, points: drawable(points) });
+            let points = points.map(|((bytes, tls), (_, plain))| {
+                (kilobytes(*bytes), tls.instructions / plain.instructions)
+            });
+            all.push(Series {
+                name: format!("{who}, {verb}"),
+                tone,
+                shape: Shape::Line,
+                points: drawable(points),
+            });
         }
     }
-    for (name, from, times) in
-        [("paper: retrieved, at least", 1.0, PAPER_RETRIEVED), ("composed", PAPER_FROM_KB, PAPER_COMPOSED)]
-    {
+    for (name, from, times) in [
+        ("paper: retrieved, at least", 1.0, PAPER_RETRIEVED),
+        ("composed", PAPER_FROM_KB, PAPER_COMPOSED),
+    ] {
         let points = vec![(from, times), (PAPER_TO_KB, times)];
         all.push(Series { name: name.into(), tone: Tone::Paper, shape: Shape::Dashes, points });
     }

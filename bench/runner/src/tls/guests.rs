@@ -91,15 +91,24 @@ struct Target<'a> {
 pub(super) fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<Vec<Found>, Failure> {
     let profiler = Profiler::new(house, "tls")?;
     enter()?;
-    let guests: Result<Vec<(Side, Guest)>, Failure> =
-        [Side::Ours, Side::Peer].into_iter().map(|side| Ok((side, beside.boot(side, &[80, 443], stop)?))).collect();
+    let guests: Result<Vec<(Side, Guest)>, Failure> = [Side::Ours, Side::Peer]
+        .into_iter()
+        .map(|side| Ok((side, beside.boot(side, &[80, 443], stop)?)))
+        .collect();
     let mut found = Vec::new();
     for (side, _guest) in &guests? {
         let counters = beside.counters(*side);
         let idle = idle(counters)?;
         for channel in [Channel::Plain, Channel::Tls] {
-            let target =
-                Target { guest: side.guest(), side: *side, channel, counters, idle, profiler: &profiler, stop };
+            let target = Target {
+                guest: side.guest(),
+                side: *side,
+                channel,
+                counters,
+                idle,
+                profiler: &profiler,
+                stop,
+            };
             found.push(target.measure()?);
         }
     }
@@ -128,7 +137,16 @@ impl Target<'_> {
             two.map_or(f64::NAN, |two| two.instructions),
             steps.handshake.map_or(f64::NAN, |handshake| handshake.instructions)
         ));
-        Ok(Found { side: self.side, channel: self.channel, steps, gets, posts, numbers, crowd, two })
+        Ok(Found {
+            side: self.side,
+            channel: self.channel,
+            steps,
+            gets,
+            posts,
+            numbers,
+            crowd,
+            two,
+        })
     }
 
     fn connect(&self, settings: &Arc<ClientConfig>) -> Result<Client, Failure> {
@@ -208,7 +226,8 @@ impl Target<'_> {
     fn steps_once(&self) -> Result<Steps, Failure> {
         let (get, post) = (Question::get(PAGE), Question::post(PAGE, PAGE_BYTES));
         // Each has tickets of its own.
-        let settings = (0..CONNECTIONS).map(|_| settings(Tickets::Kept)).collect::<Result<Vec<_>, _>>()?;
+        let settings =
+            (0..CONNECTIONS).map(|_| settings(Tickets::Kept)).collect::<Result<Vec<_>, _>>()?;
         let mut clients = Vec::new();
         let connection = self.count("connection", CONNECTIONS, |index| {
             let settings = settings.get(index).ok_or_else(|| Failure::broke("each has its own"))?;
@@ -222,14 +241,22 @@ impl Target<'_> {
         let post = self.on_each("post", &mut clients, |client| client.ask(&post))?;
         let mut left = clients.into_iter();
         let end = self.count("end", CONNECTIONS, |_| left.next().map_or(Ok(()), Client::close))?;
-        let mut again = settings.iter().map(|settings| self.connect(settings)).collect::<Result<Vec<_>, _>>()?;
+        let mut again = settings
+            .iter()
+            .map(|settings| self.connect(settings))
+            .collect::<Result<Vec<_>, _>>()?;
         std::thread::sleep(SETTLE);
         let resumed = self.handshakes("resumed", &mut again, HandshakeKind::Resumed)?;
         again.into_iter().try_for_each(Client::close)?;
         Ok(Steps { connection, handshake, resumed, get, post, end })
     }
 
-    fn handshakes(&self, name: &str, clients: &mut [Client], wanted: HandshakeKind) -> Result<Option<Taken>, Failure> {
+    fn handshakes(
+        &self,
+        name: &str,
+        clients: &mut [Client],
+        wanted: HandshakeKind,
+    ) -> Result<Option<Taken>, Failure> {
         if self.channel == Channel::Plain {
             return Ok(None);
         }
@@ -254,7 +281,9 @@ impl Target<'_> {
     fn by_size(&self) -> Result<[Vec<(usize, Taken)>; 2], Failure> {
         let (mut gets, mut posts) = (Vec::new(), Vec::new());
         for (name, bytes) in FILES {
-            for (of, question) in [(&mut gets, Question::get(name)), (&mut posts, Question::post(name, bytes))] {
+            for (of, question) in
+                [(&mut gets, Question::get(name)), (&mut posts, Question::post(name, bytes))]
+            {
                 let mut client = self.ready()?;
                 client.ask(&question)?;
                 std::thread::sleep(SETTLE);

@@ -53,7 +53,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let native = native::measure(stop)?;
     let beside = Beside::make(house, "tls", &FILES, stop)?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-    let measuring = std::thread::scope(|scope| scope.spawn(|| guests::measure(house, &beside, stop)).join());
+    let measuring =
+        std::thread::scope(|scope| scope.spawn(|| guests::measure(house, &beside, stop)).join());
     let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine: format!(
@@ -76,7 +77,9 @@ fn of(found: &[Found], side: Side, channel: Channel) -> Option<&Found> {
 fn counted(found: &[Found]) -> Vec<Row> {
     let mut rows = Vec::new();
     for channel in [Channel::Tls, Channel::Plain] {
-        if let (Some(ours), Some(peers)) = (of(found, Side::Ours, channel), of(found, Side::Peer, channel)) {
+        if let (Some(ours), Some(peers)) =
+            (of(found, Side::Ours, channel), of(found, Side::Peer, channel))
+        {
             rows.extend(counted_on(channel, ours, peers));
         }
     }
@@ -93,7 +96,9 @@ fn counted_on(channel: Channel, ours: &Found, peers: &Found) -> Vec<Row> {
         rows.push(instructions.beside(peer, peers.instructions, aim));
         rows.push(Row::alone(case, "ms", ours.ms).beside(peer, peers.ms, None));
     };
-    let kept = |found: &Found| found.gets.iter().find(|(bytes, _)| *bytes == PAGE_BYTES).map(|(_, taken)| *taken);
+    let kept = |found: &Found| {
+        found.gets.iter().find(|(bytes, _)| *bytes == PAGE_BYTES).map(|(_, taken)| *taken)
+    };
     if let (Some(ours), Some(peers)) = (kept(ours), kept(peers)) {
         add("a page of 4 KB, kept connection".into(), ours, peers, aim);
     }
@@ -103,8 +108,12 @@ fn counted_on(channel: Channel, ours: &Found, peers: &Found) -> Vec<Row> {
     for ((name, ours), (_, peers)) in steps(&ours.steps).into_iter().zip(steps(&peers.steps)) {
         add(format!("a transaction's step: {name}"), ours, peers, None);
     }
-    for (verb, ours, peers) in [("GET", &ours.gets, &peers.gets), ("POST", &ours.posts, &peers.posts)] {
-        for ((bytes, ours), (_, peers)) in ours.iter().zip(peers).filter(|((bytes, _), _)| *bytes != PAGE_BYTES) {
+    for (verb, ours, peers) in
+        [("GET", &ours.gets, &peers.gets), ("POST", &ours.posts, &peers.posts)]
+    {
+        for ((bytes, ours), (_, peers)) in
+            ours.iter().zip(peers).filter(|((bytes, _), _)| *bytes != PAGE_BYTES)
+        {
             add(format!("{verb} of {} KB, kept connection", bytes >> 10), *ours, *peers, None);
         }
     }
@@ -113,7 +122,8 @@ fn counted_on(channel: Channel, ours: &Found, peers: &Found) -> Vec<Row> {
         add(format!("a whole connection, {number} {pages} of 4 KB"), *ours, *peers, None);
     }
     // The time of a whole wave says nothing of a request.
-    let case = format!("counted, {}: a page of 4 KB, 16 kept connections ask at once", channel.name());
+    let case =
+        format!("counted, {}: a page of 4 KB, 16 kept connections ask at once", channel.name());
     let crowd = Row::alone(case, "guest instructions", ours.crowd.instructions);
     rows.push(crowd.beside(peer, peers.crowd.instructions, aim));
     rows

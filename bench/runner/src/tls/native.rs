@@ -63,7 +63,8 @@ fn most(load: Load, stop: &Stop) -> Result<f64, Failure> {
     let mut most = 0.0_f64;
     for _ in 0..REPETITIONS {
         refuse_if_stopped(stop)?;
-        let Measured { per_second, busiest, .. } = fabric::measure(1, load, SPAN).map_err(Failure::broke)?;
+        let Measured { per_second, busiest, .. } =
+            fabric::measure(1, load, SPAN).map_err(Failure::broke)?;
         most = most.max(per_second / busiest);
     }
     Ok(most)
@@ -72,7 +73,9 @@ fn most(load: Load, stop: &Stop) -> Result<f64, Failure> {
 impl Native {
     pub(super) fn rows(&self) -> Vec<Row> {
         let Native { full, resumed, pages, bytes, alone, flooded } = self;
-        let row = |what: &str, unit, ours: f64| Row::alone(format!("native, one core: {what}"), unit, ours);
+        let row = |what: &str, unit, ours: f64| {
+            Row::alone(format!("native, one core: {what}"), unit, ours)
+        };
         let micros = |span: Duration| span.as_secs_f64() * 1e6;
         let step = micros(alone.step);
         let promised = micros(flooded.quiet) + 2.0 * step;
@@ -102,12 +105,13 @@ impl Native {
             ),
             row("longest step of a handshake, the libraries alone", "µs", step),
             row("a page of 4 KB, p99, nothing else happens", "µs", micros(flooded.quiet)),
-            row("handshakes answered during a flood of them", "handshakes/s", flooded.handshakes_per_second),
-            row("a page of 4 KB, p99, during a flood of handshakes", "µs", micros(flooded.flooded)).beside(
-                "quiet p99 and two steps",
-                promised,
-                Some(promised),
+            row(
+                "handshakes answered during a flood of them",
+                "handshakes/s",
+                flooded.handshakes_per_second,
             ),
+            row("a page of 4 KB, p99, during a flood of handshakes", "µs", micros(flooded.flooded))
+                .beside("quiet p99 and two steps", promised, Some(promised)),
         ]
     }
 }

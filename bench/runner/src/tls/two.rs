@@ -29,7 +29,9 @@ impl Two {
         let [high, low] = INITIAL_WINDOW_SIZE.to_be_bytes();
         let setting = [&[high, low], WINDOW_MAX.to_be_bytes().as_slice()].concat();
         let wider = (WINDOW_MAX - WINDOW_AT_FIRST).to_be_bytes();
-        let words = [PREFACE, &frame(SETTINGS, 0, 0, &setting), &frame(WINDOW_UPDATE, 0, 0, &wider)].concat();
+        let words =
+            [PREFACE, &frame(SETTINGS, 0, 0, &setting), &frame(WINDOW_UPDATE, 0, 0, &wider)]
+                .concat();
         client.say(&words)?;
         Ok(Two { client, next_stream: 1 })
     }
@@ -40,9 +42,13 @@ impl Two {
         self.next_stream += 2;
         let path = format!("/{name}");
         // RFC 7541: GET, https, a path and a host, both as they are and not to be remembered.
-        let block =
-            [&[0x82, 0x87, 0x04, path.len() as u8], path.as_bytes(), &[0x01, HOST.len() as u8], HOST.as_bytes()]
-                .concat();
+        let block = [
+            &[0x82, 0x87, 0x04, path.len() as u8],
+            path.as_bytes(),
+            &[0x01, HOST.len() as u8],
+            HOST.as_bytes(),
+        ]
+        .concat();
         self.client.say(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &block))?;
         let mut left = bytes;
         loop {
@@ -51,14 +57,20 @@ impl Two {
             match kind {
                 SETTINGS if flags & ACK == 0 => self.client.say(&frame(SETTINGS, ACK, 0, &[]))?,
                 DATA if of == stream => {
-                    left = left.checked_sub(length).ok_or_else(|| Failure::broke("more came than was asked for"))?;
+                    left = left
+                        .checked_sub(length)
+                        .ok_or_else(|| Failure::broke("more came than was asked for"))?;
                 }
                 HEADERS if of == stream => {}
                 SETTINGS | WINDOW_UPDATE => continue,
                 other => return Err(Failure::broke(format_args!("a frame of kind {other} came"))),
             }
             if of == stream && flags & END_STREAM != 0 {
-                return if left == 0 { Ok(()) } else { Err(Failure::broke("the page is not whole")) };
+                return if left == 0 {
+                    Ok(())
+                } else {
+                    Err(Failure::broke("the page is not whole"))
+                };
             }
         }
     }
@@ -73,7 +85,12 @@ impl Two {
         let &[a, b, c, kind, flags, d, e, f, g] = head.as_slice() else {
             return Err(Failure::broke("a head has nine bytes"));
         };
-        Ok((kind, flags, u32::from_be_bytes([d, e, f, g]), u32::from_be_bytes([0, a, b, c]) as usize))
+        Ok((
+            kind,
+            flags,
+            u32::from_be_bytes([d, e, f, g]),
+            u32::from_be_bytes([0, a, b, c]) as usize,
+        ))
     }
 }
 

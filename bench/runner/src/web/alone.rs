@@ -25,11 +25,14 @@ pub(crate) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
     let generator = Generator::get(&house.target("bench"), stop)?;
     let profiler = Profiler::new(house, "web")?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-    let measuring = || enter().and_then(|()| measure(house, &place, &generator, &profiler, only, stop));
+    let measuring =
+        || enter().and_then(|()| measure(house, &place, &generator, &profiler, only, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
     let rows = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
-        machine: format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap; wrk with one thread"),
+        machine: format!(
+            "QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap; wrk with one thread"
+        ),
         rows,
         note: "Guest instructions are repeatable on any host. Where they went: target/bench/web-*.profile.",
         figure: None,
@@ -59,11 +62,9 @@ fn measure(
         }
         let outcome = summary(&outcomes);
         rows.push(Row::alone(name(load), "guest instructions", outcome.instructions));
-        rows.extend(
-            of_parts.into_iter().map(|(part, count)| {
-                Row::alone(format!("{}, of these: {part}", name(load)), "guest instructions", count)
-            }),
-        );
+        rows.extend(of_parts.into_iter().map(|(part, count)| {
+            Row::alone(format!("{}, of these: {part}", name(load)), "guest instructions", count)
+        }));
         rows.push(Row::alone(name(load), "packets", outcome.packets));
     }
     serving.stop()?;

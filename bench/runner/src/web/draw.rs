@@ -4,7 +4,8 @@ use super::load::{Load, Outcome};
 use super::{Case, PLAIN, SENDFILE, SMALL};
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
-const NAMES: [(&str, Tone); 3] = [("Barepost", Tone::Ours), (SENDFILE, Tone::Other), (PLAIN, Tone::Fourth)];
+const NAMES: [(&str, Tone); 3] =
+    [("Barepost", Tone::Ours), (SENDFILE, Tone::Other), (PLAIN, Tone::Fourth)];
 
 pub(super) fn figure(cases: &[Case]) -> Figure {
     let panel = |title: &str, y: &str, closes: bool, figure: fn(&Outcome) -> f64| Panel {
@@ -18,14 +19,30 @@ pub(super) fn figure(cases: &[Case]) -> Figure {
         caption: "The same QEMU (TCG), the same card on a tap, one core each, by turns in one run. Each request has a connection of its own at the left; \
                   connections are kept at the right. Guest instructions are counted by a plugin of the translator.",
         panels: vec![
-            panel("A connection for each request", "requests a second", true, |outcome| outcome.requests_per_second),
-            panel("Kept connections", "requests a second", false, |outcome| outcome.requests_per_second),
-            panel("A connection for each request", "guest instructions for a request", true, |outcome| {
+            panel("A connection for each request", "requests a second", true, |outcome| {
+                outcome.requests_per_second
+            }),
+            panel("Kept connections", "requests a second", false, |outcome| {
+                outcome.requests_per_second
+            }),
+            panel(
+                "A connection for each request",
+                "guest instructions for a request",
+                true,
+                |outcome| outcome.instructions,
+            ),
+            panel("Kept connections", "guest instructions for a request", false, |outcome| {
                 outcome.instructions
             }),
-            panel("Kept connections", "guest instructions for a request", false, |outcome| outcome.instructions),
-            panel("A connection for each request", "latency, 99th percentile, ms", true, |outcome| outcome.p99_ms),
-            panel("Kept connections", "latency, 99th percentile, ms", false, |outcome| outcome.p99_ms),
+            panel(
+                "A connection for each request",
+                "latency, 99th percentile, ms",
+                true,
+                |outcome| outcome.p99_ms,
+            ),
+            panel("Kept connections", "latency, 99th percentile, ms", false, |outcome| {
+                outcome.p99_ms
+            }),
         ],
     }
 }
@@ -34,13 +51,18 @@ fn series(cases: &[Case], wanted: bool, figure: fn(&Outcome) -> f64) -> Vec<Seri
     let is_wanted = |load: Load| load.file == SMALL && load.closes == wanted;
     let chosen: Vec<&Case> = cases.iter().filter(|case| is_wanted(case.load)).collect();
     let of = |index: usize| {
-        let points = chosen
-            .iter()
-            .filter_map(|case| Some((f64::from(case.load.connections), figure(case.outcomes.get(index)?))));
+        let points = chosen.iter().filter_map(|case| {
+            Some((f64::from(case.load.connections), figure(case.outcomes.get(index)?)))
+        });
         points.filter(|(_, value)| value.is_finite() && *value > 0.0).collect()
     };
     let named = NAMES.into_iter().enumerate();
     named
-        .map(|(index, (name, tone))| Series { name: name.into(), tone, shape: Shape::Line, points: of(index) })
+        .map(|(index, (name, tone))| Series {
+            name: name.into(),
+            tone,
+            shape: Shape::Line,
+            points: of(index),
+        })
         .collect()
 }

@@ -81,14 +81,20 @@ impl Generator {
     }
 
     /// Puts `load` on `target`. One that answers nothing in that time has no figures for a request (NaN).
-    pub(super) fn put(&self, load: Load, target: &Target<'_>, stop: &Stop) -> Result<Measured, Failure> {
+    pub(super) fn put(
+        &self,
+        load: Load,
+        target: &Target<'_>,
+        stop: &Stop,
+    ) -> Result<Measured, Failure> {
         refuse_if_stopped(stop)?;
         let started = Instant::now();
         let before = Taken::now(target)?;
         let said = self.run(load, target)?;
         std::thread::sleep(SETTLE);
         let after = Taken::now(target)?;
-        let found = Found::parse(&said).ok_or_else(|| Failure::broke(format_args!("wrk said\n{said}")))?;
+        let found =
+            Found::parse(&said).ok_or_else(|| Failure::broke(format_args!("wrk said\n{said}")))?;
         let executed = after.sample.since(&before.sample);
         let of_requests = executed.total() as f64 - target.idle * started.elapsed().as_secs_f64();
         let outcome = Outcome {
@@ -106,7 +112,13 @@ impl Generator {
     fn run(&self, load: Load, target: &Target<'_>) -> Result<String, Failure> {
         let doing = "running wrk";
         let mut command = hold::command(&self.wrk);
-        command.args(["-t1", &format!("-c{}", load.connections), &format!("-d{SPAN_S}s"), "--timeout", "5s"]);
+        command.args([
+            "-t1",
+            &format!("-c{}", load.connections),
+            &format!("-d{SPAN_S}s"),
+            "--timeout",
+            "5s",
+        ]);
         if load.closes {
             command.args(["-H", "Connection: close"]);
         }
@@ -127,7 +139,8 @@ impl Taken {
     fn now(target: &Target<'_>) -> Result<Taken, Failure> {
         let doing = "reading the interface's counters";
         // Of this thread, whose network it is.
-        let text = std::fs::read_to_string(Path::new("/proc/thread-self/net/dev")).map_err(Failure::io(doing))?;
+        let text = std::fs::read_to_string(Path::new("/proc/thread-self/net/dev"))
+            .map_err(Failure::io(doing))?;
         let packets = packets(&text, target.interface).ok_or_else(|| Failure::broke(doing))?;
         Ok(Taken { sample: target.counters.sample()?, packets })
     }
@@ -135,8 +148,10 @@ impl Taken {
 
 /// Frames of `interface` in both directions. The second and the tenth figure of its line are packets.
 fn packets(text: &str, interface: &str) -> Option<f64> {
-    let line = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
-    let figures: Vec<f64> = line.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
+    let line =
+        text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
+    let figures: Vec<f64> =
+        line.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
     Some(figures.get(1)? + figures.get(9)?)
 }
 
@@ -160,7 +175,14 @@ impl Found {
         let line = said.lines().find_map(|line| line.strip_prefix("result "))?;
         let figures: Vec<f64> = line.split(' ').filter_map(|figure| figure.parse().ok()).collect();
         let [requests, micros, bytes, p50, p99, errors] = figures.try_into().ok()?;
-        Some(Found { requests, seconds: micros / 1e6, bytes, p50_ms: p50 / 1e3, p99_ms: p99 / 1e3, errors })
+        Some(Found {
+            requests,
+            seconds: micros / 1e6,
+            bytes,
+            p50_ms: p50 / 1e3,
+            p99_ms: p99 / 1e3,
+            errors,
+        })
     }
 }
 
@@ -173,7 +195,14 @@ mod tests {
         let found = Found::parse("Running\nresult 1534 3090000 6340000 16170 891340 2\n").unwrap();
         assert_eq!(
             found,
-            Found { requests: 1534.0, seconds: 3.09, bytes: 6.34e6, p50_ms: 16.17, p99_ms: 891.34, errors: 2.0 }
+            Found {
+                requests: 1534.0,
+                seconds: 3.09,
+                bytes: 6.34e6,
+                p50_ms: 16.17,
+                p99_ms: 891.34,
+                errors: 2.0
+            }
         );
         assert_eq!(Found::parse("unable to connect"), None);
     }

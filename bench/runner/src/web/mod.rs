@@ -55,7 +55,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let machine = format!("{}; wrk with one thread", tools.beside.machine());
     let stop_of_thread = stop.clone();
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-    let measuring = std::thread::spawn(move || enter().and_then(|()| measure(&tools, &stop_of_thread)));
+    let measuring =
+        std::thread::spawn(move || enter().and_then(|()| measure(&tools, &stop_of_thread)));
     let (cases, paced) = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine,
@@ -81,7 +82,8 @@ fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
     // They run until these are dropped.
     let _our_guest = beside.boot(Side::Ours, &[80], stop)?;
     let _peer_guest = beside.boot(Side::Peer, &[80, PLAIN_PORT], stop)?;
-    let (our_idle, peer_idle) = (load::idle(beside.counters(Side::Ours))?, load::idle(beside.counters(Side::Peer))?);
+    let (our_idle, peer_idle) =
+        (load::idle(beside.counters(Side::Ours))?, load::idle(beside.counters(Side::Peer))?);
     let target = |side: Side, port: u16, idle| Target {
         url: format!("http://{}:{port}", side.guest()),
         interface: side.interface(),
@@ -110,14 +112,23 @@ fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
 }
 
 fn loads() -> impl Iterator<Item = Load> {
-    let small = [true, false]
-        .into_iter()
-        .flat_map(|closes| CONNECTIONS.map(|connections| Load { file: SMALL, connections, closes }));
-    small.chain(LARGE_CONNECTIONS.map(|connections| Load { file: LARGE, connections, closes: false }))
+    let small = [true, false].into_iter().flat_map(|closes| {
+        CONNECTIONS.map(|connections| Load { file: SMALL, connections, closes })
+    });
+    small.chain(LARGE_CONNECTIONS.map(|connections| Load {
+        file: LARGE,
+        connections,
+        closes: false,
+    }))
 }
 
 /// The summary of several rounds, in each of which every target has its turn; of ours a profile, too.
-fn by_turns(tools: &Tools, load: Load, targets: &[Target<'_>; 3], stop: &Stop) -> Result<[Outcome; 3], Failure> {
+fn by_turns(
+    tools: &Tools,
+    load: Load,
+    targets: &[Target<'_>; 3],
+    stop: &Stop,
+) -> Result<[Outcome; 3], Failure> {
     let mut rounds = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
         for (target, outcomes) in targets.iter().zip(&mut rounds) {
@@ -154,7 +165,11 @@ fn write_profile(profiler: &Profiler, load: Load, measured: &Measured) -> Result
     }
     let Load { file, connections, closes } = load;
     let how = if closes { "closes" } else { "keeps" };
-    profiler.write(&format!("{file}-{how}-{connections}"), &measured.executed, measured.requests as u32)
+    profiler.write(
+        &format!("{file}-{how}-{connections}"),
+        &measured.executed,
+        measured.requests as u32,
+    )
 }
 
 fn name(load: Load) -> String {
@@ -165,18 +180,26 @@ fn name(load: Load) -> String {
 
 fn rows(case: &Case) -> Vec<Row> {
     let [ours, sendfile, plain] = &case.outcomes;
-    let row =
-        |unit, figure: fn(&Outcome) -> f64| Row::alone(format!("{}: {unit}", name(case.load)), unit, figure(ours));
+    let row = |unit, figure: fn(&Outcome) -> f64| {
+        Row::alone(format!("{}: {unit}", name(case.load)), unit, figure(ours))
+    };
     if case.load.file == LARGE {
         let speed = |outcome: &Outcome| outcome.bytes_per_second / 1e6;
         return [(SENDFILE, sendfile), (PLAIN, plain)]
             .map(|(name, peer)| {
-                row("MB/s", |outcome| outcome.bytes_per_second / 1e6).ahead_of(name, speed(peer), Some(1.0))
+                row("MB/s", |outcome| outcome.bytes_per_second / 1e6).ahead_of(
+                    name,
+                    speed(peer),
+                    Some(1.0),
+                )
             })
             .into();
     }
-    let (name, peer) =
-        if sendfile.requests_per_second > plain.requests_per_second { (SENDFILE, sendfile) } else { (PLAIN, plain) };
+    let (name, peer) = if sendfile.requests_per_second > plain.requests_per_second {
+        (SENDFILE, sendfile)
+    } else {
+        (PLAIN, plain)
+    };
     let aim = if case.load.closes { AIM_CLOSES } else { AIM_KEPT };
     vec![
         row("requests/s", |outcome| outcome.requests_per_second).ahead_of(
@@ -191,7 +214,11 @@ fn rows(case: &Case) -> Vec<Row> {
         ),
         row("ms, p50", |outcome| outcome.p50_ms).beside(name, peer.p50_ms, None),
         row("ms, p99", |outcome| outcome.p99_ms).beside(name, peer.p99_ms, None),
-        row("guest instructions", |outcome| outcome.instructions).beside(name, peer.instructions, Some(aim)),
+        row("guest instructions", |outcome| outcome.instructions).beside(
+            name,
+            peer.instructions,
+            Some(aim),
+        ),
         row("packets", |outcome| outcome.packets).beside(name, peer.packets, None),
     ]
 }
@@ -211,7 +238,8 @@ mod tests {
             packets: 8.0,
             errors: 1.0,
         };
-        let summary = summary(&[turn(100.0, 9.0, 11.0), turn(300.0, 3.0, 10.0), turn(200.0, 5.0, 99.0)]);
+        let summary =
+            summary(&[turn(100.0, 9.0, 11.0), turn(300.0, 3.0, 10.0), turn(200.0, 5.0, 99.0)]);
         assert_eq!((summary.requests_per_second, summary.p99_ms), (300.0, 3.0));
         assert_eq!((summary.instructions, summary.packets, summary.errors), (11.0, 8.0, 3.0));
     }

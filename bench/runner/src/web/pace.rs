@@ -47,13 +47,18 @@ pub(super) fn measure(
     folder: &Path,
     stop: &Stop,
 ) -> Result<Paced, Failure> {
-    let is_full = |load: Load| load.file == SMALL && load.connections == CONNECTIONS && !load.closes;
+    let is_full =
+        |load: Load| load.file == SMALL && load.connections == CONNECTIONS && !load.closes;
     let full = cases.iter().find(|case| is_full(case.load));
     let most = full.map(|case| case.outcomes.map(|outcome| outcome.requests_per_second));
-    let [our_most, sendfile, plain] = most.ok_or_else(|| Failure::broke("nothing says what the most is"))?;
+    let [our_most, sendfile, plain] =
+        most.ok_or_else(|| Failure::broke("nothing says what the most is"))?;
     let [our_target, sendfile_target, plain_target] = targets;
-    let (peer_name, peer_most, peer_target) =
-        if sendfile > plain { (SENDFILE, sendfile, sendfile_target) } else { (PLAIN, plain, plain_target) };
+    let (peer_name, peer_most, peer_target) = if sendfile > plain {
+        (SENDFILE, sendfile, sendfile_target)
+    } else {
+        (PLAIN, plain, plain_target)
+    };
     let (mut ours, mut peers) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         refuse_if_stopped(stop)?;
@@ -61,19 +66,28 @@ pub(super) fn measure(
         peers.push(pace(generator, peer_target, peer_most * PART, folder)?);
     }
     let paced = Paced { ours: best(&ours), peer_name, peer: best(&peers) };
-    remark(format_args!("at seven tenths: p99 {:.2} ms beside {:.2} ms", paced.ours.p99_ms, paced.peer.p99_ms));
+    remark(format_args!(
+        "at seven tenths: p99 {:.2} ms beside {:.2} ms",
+        paced.ours.p99_ms, paced.peer.p99_ms
+    ));
     Ok(paced)
 }
 
 impl Paced {
     pub(super) fn rows(&self) -> Vec<Row> {
         let row = |unit: &'static str, ours| {
-            let case = format!("{SMALL}, kept connections, {CONNECTIONS} at once, at 70 % of its own most: {unit}");
+            let case = format!(
+                "{SMALL}, kept connections, {CONNECTIONS} at once, at 70 % of its own most: {unit}"
+            );
             Row::alone(case, unit, ours)
         };
         let Paced { ours, peer_name, peer } = self;
         vec![
-            row("requests/s", ours.requests_per_second).ahead_of(peer_name, peer.requests_per_second, None),
+            row("requests/s", ours.requests_per_second).ahead_of(
+                peer_name,
+                peer.requests_per_second,
+                None,
+            ),
             row("ms, p50", ours.p50_ms).beside(peer_name, peer.p50_ms, None),
             row("ms, p99", ours.p99_ms).beside(peer_name, peer.p99_ms, Some(peer.p99_ms)),
         ]
@@ -87,7 +101,12 @@ fn best(outcomes: &[Outcome]) -> Outcome {
 }
 
 /// So many requests a second to `target`.
-fn pace(generator: &Generator, target: &Target<'_>, per_second: f64, folder: &Path) -> Result<Outcome, Failure> {
+fn pace(
+    generator: &Generator,
+    target: &Target<'_>,
+    per_second: f64,
+    folder: &Path,
+) -> Result<Outcome, Failure> {
     let doing = "running h2load";
     let log = folder.join("paced.log");
     // It adds to what is there.
@@ -97,8 +116,10 @@ fn pace(generator: &Generator, target: &Target<'_>, per_second: f64, folder: &Pa
     command.args(["--h1", "-t1", &format!("-c{CONNECTIONS}"), "-r1", "--rate-period=1ms"]);
     command.args([format!("-n{:.0}", per_second * f64::from(SPAN_S)), format!("--rps={each:.3}")]);
     command.arg(format!("--log-file={}", log.display())).arg(format!("{}/{SMALL}", target.url));
-    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().map_err(Failure::io(doing))?;
-    let text = std::fs::read_to_string(&log).map_err(Failure::io("reading what h2load wrote down"))?;
+    let output =
+        command.stdin(Stdio::null()).stderr(Stdio::piped()).output().map_err(Failure::io(doing))?;
+    let text =
+        std::fs::read_to_string(&log).map_err(Failure::io("reading what h2load wrote down"))?;
     std::thread::sleep(SETTLE);
     let said = String::from_utf8_lossy(&output.stdout);
     outcome(&text).ok_or_else(|| Failure::broke(format_args!("h2load said\n{said}")))

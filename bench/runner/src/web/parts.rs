@@ -58,9 +58,14 @@ pub(super) fn parts(
 ) -> Result<Vec<(&'static str, f64)>, Failure> {
     let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
     for (places, (_, count)) in functions.places(sample)?.iter().zip(sample.by_address()) {
-        *sums.entry(whose(places, &PLACES).unwrap_or(PARTS.len() - 1)).or_default() += count as f64 / requests;
+        *sums.entry(whose(places, &PLACES).unwrap_or(PARTS.len() - 1)).or_default() +=
+            count as f64 / requests;
     }
-    Ok(PARTS.into_iter().enumerate().map(|(at, name)| (name, sums.get(&at).copied().unwrap_or(0.0))).collect())
+    Ok(PARTS
+        .into_iter()
+        .enumerate()
+        .map(|(at, name)| (name, sums.get(&at).copied().unwrap_or(0.0)))
+        .collect())
 }
 
 #[cfg(test)]

@@ -49,12 +49,20 @@ pub(super) struct Answer {
 impl Question {
     pub(super) fn get(target: impl Into<String>, text: &'static str) -> Question {
         let fields = String::new();
-        Question { method: "GET", target: target.into(), fields, body: Vec::new(), status: 200, text }
+        Question {
+            method: "GET",
+            target: target.into(),
+            fields,
+            body: Vec::new(),
+            status: 200,
+            text,
+        }
     }
 
     /// A form, as a browser sends it.
     pub(super) fn form(target: impl Into<String>, fields: &[(&str, &str)]) -> Question {
-        let body: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let body: String =
+            form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         Question::post(target, "application/x-www-form-urlencoded", body.into_bytes())
     }
 
@@ -96,9 +104,17 @@ impl Question {
 
 impl Browser {
     /// One without cookies, connected.
-    pub(super) fn open(address: SocketAddr, settings: &Arc<ClientConfig>) -> Result<Browser, Failure> {
+    pub(super) fn open(
+        address: SocketAddr,
+        settings: &Arc<ClientConfig>,
+    ) -> Result<Browser, Failure> {
         let connection = connect(address, settings)?;
-        Ok(Browser { address, settings: Arc::clone(settings), cookies: BTreeMap::new(), connection })
+        Ok(Browser {
+            address,
+            settings: Arc::clone(settings),
+            cookies: BTreeMap::new(),
+            connection,
+        })
     }
 
     /// The same one on another connection.
@@ -148,8 +164,13 @@ impl Browser {
 
     fn say(&mut self, question: &Question) -> std::io::Result<()> {
         let Question { method, target, fields, body, .. } = question;
-        let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let cookies = if cookies.is_empty() { String::new() } else { format!("Cookie: {}\r\n", cookies.join("; ")) };
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies = if cookies.is_empty() {
+            String::new()
+        } else {
+            format!("Cookie: {}\r\n", cookies.join("; "))
+        };
         let head = format!("{method} {target} HTTP/1.1\r\nHost: {HOST}\r\n{cookies}{fields}\r\n");
         let stream = self.connection.get_mut();
         stream.write_all(&[head.as_bytes(), body].concat())?;
@@ -158,7 +179,8 @@ impl Browser {
 
     fn hear(&mut self) -> std::io::Result<(u16, Answer)> {
         let first = self.line()?;
-        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        let status =
+            first.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
         let (mut location, mut length, mut is_chunked) = (String::new(), 0, false);
         for _ in 0..HEAD_LINES_MAX {
             let line = self.line()?;

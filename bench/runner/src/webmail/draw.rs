@@ -28,12 +28,21 @@ pub(super) fn figure(found: &[Found], loaded: &[Loaded], far: &[Far]) -> Figure 
             by_size("That file is fetched", found, fetched),
             of_tls("What TLS takes of reading a letter", found, read),
             of_tls("What TLS takes of sending one", found, sent),
-            under_load("Users who ask 100 times a second each", "answers a second", loaded, |one| one.per_second),
+            under_load(
+                "Users who ask 100 times a second each",
+                "answers a second",
+                loaded,
+                |one| one.per_second,
+            ),
             under_load("How long they wait", "ms, median", loaded, |one| one.p50_ms),
-            under_load("How busy the processor is", "% of the emulator’s", loaded, |one| one.busy),
+            under_load("How busy the processor is", "% of the emulator’s", loaded, |one| {
+                one.busy
+            }),
             stressed(found, loaded),
             wide_steps(far),
-            wide_by_size("A letter is read", far, |deed| if let Deed::Read(bytes) = deed { Some(bytes) } else { None }),
+            wide_by_size("A letter is read", far, |deed| {
+                if let Deed::Read(bytes) = deed { Some(bytes) } else { None }
+            }),
             wide_by_size("A letter is sent", far, far_sent),
             throughput(found, far),
         ],
@@ -60,7 +69,8 @@ fn far_sent(deed: Deed) -> Option<usize> {
     if let Deed::Send(bytes) = deed { Some(bytes) } else { None }
 }
 
-const SIDES: [(Side, &str, Tone); 2] = [(Side::Ours, "Barepost", Tone::Ours), (Side::Peer, "Roundcube", Tone::Other)];
+const SIDES: [(Side, &str, Tone); 2] =
+    [(Side::Ours, "Barepost", Tone::Ours), (Side::Peer, "Roundcube", Tone::Other)];
 
 fn taken(found: &Found, side: Side) -> &Taken {
     if side == Side::Ours { &found.ours } else { &found.peers }
@@ -68,22 +78,36 @@ fn taken(found: &Found, side: Side) -> &Taken {
 
 fn series(shape: Shape, points: impl Fn(Side) -> Vec<(f64, f64)>) -> Vec<Series> {
     let one = |(side, name, tone): (Side, &str, Tone)| {
-        let drawable = points(side).into_iter().filter(|(_, value)| value.is_finite() && *value > 0.0);
+        let drawable =
+            points(side).into_iter().filter(|(_, value)| value.is_finite() && *value > 0.0);
         Series { name: name.into(), tone, shape, points: drawable.collect() }
     };
     SIDES.map(one).into()
 }
 
 fn steps(found: &[Found]) -> Panel {
-    let steps = [Step::LoginPage, Step::FirstLogin, Step::Login, Step::Inbox(10), Step::Read(1_000), Step::Send(1_000)];
+    let steps = [
+        Step::LoginPage,
+        Step::FirstLogin,
+        Step::Login,
+        Step::Inbox(10),
+        Step::Read(1_000),
+        Step::Send(1_000),
+    ];
     let names = ["login page", "first login", "login", "inbox", "read", "send"];
     Panel {
         title: "Steps, with letters of 1,000 bytes".into(),
         x: Axis::names("step", names.map(str::to_string).into()),
         y: Axis::logarithmic("guest instructions"),
         series: series(Shape::Bars, |side| {
-            let of = |step| found.iter().find(|one| one.step == step).map(|one| taken(one, side).instructions);
-            steps.iter().enumerate().filter_map(|(index, step)| Some((index as f64, of(*step)?))).collect()
+            let of = |step| {
+                found.iter().find(|one| one.step == step).map(|one| taken(one, side).instructions)
+            };
+            steps
+                .iter()
+                .enumerate()
+                .filter_map(|(index, step)| Some((index as f64, of(*step)?)))
+                .collect()
         }),
     }
 }
@@ -101,9 +125,16 @@ fn inboxes(found: &[Found]) -> Panel {
         ("paper: theirs", Tone::Paper, PAPER_INBOX.map(|one| one.1)),
         ("others", Tone::Third, PAPER_INBOX.map(|one| one.2)),
     ] {
-        let points =
-            PAPER_INBOX.iter().zip(ms).map(|((letters, ..), ms)| (*letters as f64, ms * PAPER_INSTRUCTIONS_PER_MS));
-        series.push(Series { name: name.into(), tone, shape: Shape::Marks, points: points.collect() });
+        let points = PAPER_INBOX
+            .iter()
+            .zip(ms)
+            .map(|((letters, ..), ms)| (*letters as f64, ms * PAPER_INSTRUCTIONS_PER_MS));
+        series.push(Series {
+            name: name.into(),
+            tone,
+            shape: Shape::Marks,
+            points: points.collect(),
+        });
     }
     Panel {
         title: "An inbox, by its letters".into(),
@@ -119,7 +150,9 @@ fn by_size(title: &str, found: &[Found], bytes_of: fn(Step) -> Option<usize>) ->
         x: Axis::linear("KB"),
         y: Axis::logarithmic("guest instructions"),
         series: series(Shape::Line, |side| {
-            let point = |one: &Found| Some((bytes_of(one.step)? as f64 / 1000.0, taken(one, side).instructions));
+            let point = |one: &Found| {
+                Some((bytes_of(one.step)? as f64 / 1000.0, taken(one, side).instructions))
+            };
             found.iter().filter_map(point).collect()
         }),
     }
@@ -140,8 +173,14 @@ fn under_load(title: &str, y: &str, loaded: &[Loaded], figure: fn(&Loaded) -> f6
 /// What sealing and opening take of all; the rest would be left without TLS.
 fn of_tls(title: &str, found: &[Found], bytes_of: fn(Step) -> Option<usize>) -> Panel {
     let line = |name: &str, tone, instructions: fn(&Taken) -> f64| {
-        let point = |one: &Found| Some((bytes_of(one.step)? as f64 / 1000.0, instructions(&one.ours)));
-        Series { name: name.into(), tone, shape: Shape::Line, points: found.iter().filter_map(point).collect() }
+        let point =
+            |one: &Found| Some((bytes_of(one.step)? as f64 / 1000.0, instructions(&one.ours)));
+        Series {
+            name: name.into(),
+            tone,
+            shape: Shape::Line,
+            points: found.iter().filter_map(point).collect(),
+        }
     };
     Panel {
         title: title.into(),
@@ -156,7 +195,8 @@ fn of_tls(title: &str, found: &[Found], bytes_of: fn(Step) -> Option<usize>) -> 
 
 /// A large letter is read and sent alone, and while ten users ask as often as they do.
 fn stressed(found: &[Found], loaded: &[Loaded]) -> Panel {
-    let alone = |side, step| found.iter().find(|one| one.step == step).map(|one| taken(one, side).ms);
+    let alone =
+        |side, step| found.iter().find(|one| one.step == step).map(|one| taken(one, side).ms);
     let names = ["read", "read, under load", "sent", "sent, under load"];
     Panel {
         title: "A letter of 120,000 bytes, alone and beside 10 users".into(),
@@ -183,8 +223,15 @@ fn wide_steps(far: &[Far]) -> Panel {
         steps.map(|(index, one)| (index as f64, far_ms(one, side))).collect()
     });
     let (theirs, others) = PAPER_WIDE_INBOX;
-    for (name, tone, ms) in [("paper’s inbox: theirs", Tone::Paper, theirs), ("others", Tone::Third, others)] {
-        series.push(Series { name: name.into(), tone, shape: Shape::Marks, points: vec![(2.0, ms)] });
+    for (name, tone, ms) in
+        [("paper’s inbox: theirs", Tone::Paper, theirs), ("others", Tone::Third, others)]
+    {
+        series.push(Series {
+            name: name.into(),
+            tone,
+            shape: Shape::Marks,
+            points: vec![(2.0, ms)],
+        });
     }
     let y = Axis::logarithmic("ms");
     Panel {
@@ -210,9 +257,14 @@ fn wide_by_size(title: &str, far: &[Far], bytes_of: fn(Deed) -> Option<usize>) -
 /// What went in a second while a letter was sent, near and far.
 fn throughput(found: &[Found], far: &[Far]) -> Panel {
     let point = |bytes: usize, ms: f64| (bytes as f64 / 1000.0, bytes as f64 / ms);
-    let near = |side| found.iter().filter_map(|one| Some(point(sent(one.step)?, taken(one, side).ms))).collect();
-    let away = |side| far.iter().filter_map(|one| Some(point(far_sent(one.deed)?, far_ms(one, side)))).collect();
-    let line = |name: &str, tone, points| Series { name: name.into(), tone, shape: Shape::Line, points };
+    let near = |side| {
+        found.iter().filter_map(|one| Some(point(sent(one.step)?, taken(one, side).ms))).collect()
+    };
+    let away = |side| {
+        far.iter().filter_map(|one| Some(point(far_sent(one.deed)?, far_ms(one, side)))).collect()
+    };
+    let line =
+        |name: &str, tone, points| Series { name: name.into(), tone, shape: Shape::Line, points };
     Panel {
         title: format!("Throughput of sending, near and {ROUND_MS} ms away"),
         x: Axis::linear("KB"),

@@ -50,7 +50,10 @@ pub(super) enum Step {
 impl Step {
     /// Whether a page is what is asked for.
     pub(super) fn is_page(self) -> bool {
-        matches!(self, Step::LoginPage | Step::Inbox(_) | Step::List(_) | Step::Read(_) | Step::Compose)
+        matches!(
+            self,
+            Step::LoginPage | Step::Inbox(_) | Step::List(_) | Step::Read(_) | Step::Compose
+        )
     }
 }
 
@@ -63,13 +66,18 @@ pub(super) struct Found {
 
 /// Both, for as long as they are to serve, with letters in their mailboxes. To be called in a network of its own.
 pub(super) fn boot(beside: &Beside, stop: &Stop) -> Result<[Guest; 2], Failure> {
-    let guests = [beside.boot(Side::Ours, &[25, 443], stop)?, beside.boot(Side::Peer, &[443], stop)?];
+    let guests =
+        [beside.boot(Side::Ours, &[25, 443], stop)?, beside.boot(Side::Peer, &[443], stop)?];
     deliver(SocketAddr::from((Side::Ours.guest(), 25)))?;
     Ok(guests)
 }
 
 /// What is measured of a guest.
-pub(super) fn target<'a>(beside: &'a Beside, side: Side, guest: &Guest) -> Result<Target<'a>, Failure> {
+pub(super) fn target<'a>(
+    beside: &'a Beside,
+    side: Side,
+    guest: &Guest,
+) -> Result<Target<'a>, Failure> {
     let counters = beside.counters(side);
     Target::at(side, SocketAddr::from((side.guest(), 443)), guest.process_id(), counters)
 }
@@ -93,7 +101,8 @@ fn deliver(service: SocketAddr) -> Result<(), Failure> {
 
 /// All steps.
 fn steps() -> impl Iterator<Item = Step> {
-    let inboxes = INBOXES.into_iter().flat_map(|letters| [Step::Inbox(letters), Step::List(letters)]);
+    let inboxes =
+        INBOXES.into_iter().flat_map(|letters| [Step::Inbox(letters), Step::List(letters)]);
     let files = FILES.into_iter().map(Step::SendFile).chain(FILES.into_iter().map(Step::FetchFile));
     [Step::LoginPage, Step::FirstLogin, Step::Login]
         .into_iter()
@@ -125,7 +134,11 @@ pub(super) fn measure_ours(
 }
 
 /// All steps, each at both.
-pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Found>, Failure> {
+pub(super) fn measure(
+    house: &House,
+    targets: &[Target<'_>; 2],
+    stop: &Stop,
+) -> Result<Vec<Found>, Failure> {
     let profiler = Profiler::new(house, "webmail")?;
     let mut found = Vec::new();
     for step in steps() {
@@ -154,17 +167,26 @@ impl Target<'_> {
             }
             Step::FirstLogin => self.logins(step, 1, profiler),
             Step::Login => self.logins(step, self.times(), profiler),
-            Step::Inbox(letters) => self.see(step, &mailboxes::inbox(letters), Reader::inbox, profiler),
-            Step::List(letters) => self.see(step, &mailboxes::inbox(letters), Reader::list, profiler),
-            Step::Read(bytes) => {
-                self.see(step, READER, |reader| vec![reader.letter(mailboxes::number(bytes))], profiler)
+            Step::Inbox(letters) => {
+                self.see(step, &mailboxes::inbox(letters), Reader::inbox, profiler)
             }
+            Step::List(letters) => {
+                self.see(step, &mailboxes::inbox(letters), Reader::list, profiler)
+            }
+            Step::Read(bytes) => self.see(
+                step,
+                READER,
+                |reader| vec![reader.letter(mailboxes::number(bytes))],
+                profiler,
+            ),
             Step::Compose => {
                 let mut writer = self.log_in(WRITER)?;
                 writer.begin_letter()?;
                 std::thread::sleep(SETTLE);
                 self.count(step, self.times(), profiler, |index| match self.side {
-                    Side::Ours => self.hear(&mut writer.browser, &[Reader::page_for_letter()], index),
+                    Side::Ours => {
+                        self.hear(&mut writer.browser, &[Reader::page_for_letter()], index)
+                    }
                     // Who begins a letter is sent on from one page to another.
                     Side::Peer => {
                         let began = Instant::now();
@@ -174,11 +196,18 @@ impl Target<'_> {
                 })
             }
             Step::Send(bytes) => self.letters(step, GRACE, bytes, None, profiler),
-            Step::SendFile(bytes) => self.letters(step, KEEPER, 1_000, Some(&vec![b'z'; bytes]), profiler),
+            Step::SendFile(bytes) => {
+                self.letters(step, KEEPER, 1_000, Some(&vec![b'z'; bytes]), profiler)
+            }
             Step::FetchFile(bytes) => {
                 // Those of one size came one after the other.
                 let before = FILES.iter().position(|size| *size == bytes).unwrap_or_default();
-                self.see(step, KEEPER, |reader| vec![reader.file(before * self.times() + 1)], profiler)
+                self.see(
+                    step,
+                    KEEPER,
+                    |reader| vec![reader.file(before * self.times() + 1)],
+                    profiler,
+                )
             }
         }
     }

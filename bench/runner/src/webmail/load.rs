@@ -59,7 +59,11 @@ pub(super) struct Load {
 impl Load {
     /// How long an asker's questions are apart.
     fn pause(self) -> Duration {
-        if self.is_pressing { Duration::ZERO } else { Duration::from_secs_f64(CONNECTIONS as f64 / PER_SECOND) }
+        if self.is_pressing {
+            Duration::ZERO
+        } else {
+            Duration::from_secs_f64(CONNECTIONS as f64 / PER_SECOND)
+        }
     }
 
     /// Whether somebody else works meanwhile. What he takes is less than what a few of the askers do.
@@ -98,7 +102,8 @@ pub(super) fn measure(targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Load
     let both = targets.iter().zip(&users);
     let paced = AT_ONCE.map(|users| Load { users, is_pressing: false });
     let loads = paced.into_iter().flat_map(|load| both.clone().map(move |one| (load, one)));
-    let pressing = both.clone().take(1).map(|ours| (Load { users: USERS, is_pressing: true }, ours));
+    let pressing =
+        both.clone().take(1).map(|ours| (Load { users: USERS, is_pressing: true }, ours));
     let mut found = Vec::new();
     for (load, (target, users)) in loads.chain(pressing) {
         refuse_if_stopped(stop)?;
@@ -126,9 +131,14 @@ impl Target<'_> {
         let seconds = began.elapsed().as_secs_f64();
         let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * seconds;
         let busy = (self.taken()? - taken) / seconds;
-        let Answers { mut ms, failed } = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Answers { mut ms, failed } =
+            answers.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = failed.first() {
-            remark(format_args!("{} of {:?} were not answered: {failure}", failed.len(), self.side));
+            remark(format_args!(
+                "{} of {:?} were not answered: {failure}",
+                failed.len(),
+                self.side
+            ));
         }
         ms.sort_by(f64::total_cmp);
         Ok(Loaded {
@@ -155,14 +165,18 @@ impl Target<'_> {
         let reader = self.log_in(READER)?;
         let mut writer = self.log_in(WRITER)?;
         let begun = writer.begin_letter()?;
-        let (read, send) = (vec![reader.letter(mailboxes::number(LARGE))], writer.send(&begun, GRACE, LARGE, None));
+        let (read, send) = (
+            vec![reader.letter(mailboxes::number(LARGE))],
+            writer.send(&begun, GRACE, LARGE, None),
+        );
         Ok([(reader.browser, read), (writer.browser, send)])
     }
 }
 
 /// The connections of those who put this load on: each begins a little after the other.
 fn askers(load: Load, users: &[Reader]) -> Result<Vec<Asker>, Failure> {
-    let chosen = users.iter().take(load.users).flat_map(|reader| std::iter::repeat_n(reader, CONNECTIONS));
+    let chosen =
+        users.iter().take(load.users).flat_map(|reader| std::iter::repeat_n(reader, CONNECTIONS));
     let count = (load.users * CONNECTIONS) as u32;
     let asker = |(reader, number): (&Reader, u32)| {
         let first = load.pause() * number / count;
@@ -189,9 +203,14 @@ impl Asker {
 }
 
 /// Both at the same time, when the load is at its height. How long each took, in milliseconds.
-fn work_meanwhile(others: [(Browser, Vec<Question>); 2], began: Instant) -> Result<[f64; 2], Failure> {
+fn work_meanwhile(
+    others: [(Browser, Vec<Question>); 2],
+    began: Instant,
+) -> Result<[f64; 2], Failure> {
     std::thread::sleep((began + SPAN / 4).saturating_duration_since(Instant::now()));
-    let running = others.map(|(mut browser, questions)| std::thread::spawn(move || browser.ask_all(&questions)));
-    let [read, send] = running.map(|one| one.join().map_err(|_| Failure::broke("somebody panicked"))?);
+    let running = others
+        .map(|(mut browser, questions)| std::thread::spawn(move || browser.ask_all(&questions)));
+    let [read, send] =
+        running.map(|one| one.join().map_err(|_| Failure::broke("somebody panicked"))?);
     Ok([read?, send?].map(|took| took.as_secs_f64() * 1000.0))
 }

@@ -44,11 +44,18 @@ struct All {
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let beside = Beside::make_webmails(house, "webmail", stop)?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-    let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, &beside, stop)).join());
-    let All { found, loaded, far } = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    let measuring =
+        std::thread::scope(|scope| scope.spawn(|| measure(house, &beside, stop)).join());
+    let All { found, loaded, far } =
+        measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine: beside.machine(),
-        rows: found.iter().flat_map(rows).chain(rows_of_load(&loaded)).chain(far.iter().map(row_of_far)).collect(),
+        rows: found
+            .iter()
+            .flat_map(rows)
+            .chain(rows_of_load(&loaded))
+            .chain(far.iter().map(row_of_far))
+            .collect(),
         note: "TLS 1.3, X25519, AES-128-GCM, a certificate of ECDSA P-256, connections that stand. Of answers a second more is better, of all else less. Guest instructions are repeatable on any \
                host; ms are the browser's, emulated, and busy is what the emulator's processor took of the host's, while the plugin counts. Roundcube's inbox is its page and what the page's scripts ask for; its list \
                alone is the latter, and is what is asked for under load. A letter that is read has been read before. Where our instructions went: target/bench/webmail-*.profile.",
@@ -59,8 +66,13 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 /// Our own steps whose case contains `only`, with nothing beside them: what there is to see while one works on them. A file is fetched only where it was sent.
 pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
     let users = mailboxes::users();
-    let equipment =
-        Equipment { memory_mib: ALONE_MIB, disk_bytes: ALONE_DISK_BYTES, users, network: "", signing_keys: &[] };
+    let equipment = Equipment {
+        memory_mib: ALONE_MIB,
+        disk_bytes: ALONE_DISK_BYTES,
+        users,
+        network: "",
+        signing_keys: &[],
+    };
     let place = Place::with(house, "webmail", equipment, stop)?;
     let is_chosen = |step| name(step).contains(only);
     // A thread of its own, as above.
@@ -68,7 +80,9 @@ pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
     let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
-        machine: format!("QEMU, TCG, q35, one core, {ALONE_MIB} MiB, virtio-net on a tap, over TLS"),
+        machine: format!(
+            "QEMU, TCG, q35, one core, {ALONE_MIB} MiB, virtio-net on a tap, over TLS"
+        ),
         rows: found.iter().flat_map(|(step, ours)| rows_alone(*step, ours)).collect(),
         note: "Guest instructions are repeatable on any host. Where they went: target/bench/webmail-*.profile.",
         figure: None,
@@ -78,7 +92,8 @@ pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
 fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<All, Failure> {
     enter()?;
     let [ours, peers] = guests::boot(beside, stop)?;
-    let targets = [guests::target(beside, Side::Ours, &ours)?, guests::target(beside, Side::Peer, &peers)?];
+    let targets =
+        [guests::target(beside, Side::Ours, &ours)?, guests::target(beside, Side::Peer, &peers)?];
     let found = guests::measure(house, &targets, stop)?;
     let loaded = load::measure(&targets, stop)?;
     let far = wide::measure(house, &targets, stop)?;
@@ -98,14 +113,22 @@ fn rows(found: &Found) -> Vec<Row> {
     let case = name(*step);
     let aim = matches!(step, Step::Inbox(_)).then_some(AIM_INBOX);
     let mut rows = vec![
-        Row::alone(case.clone(), "guest instructions", ours.instructions).beside(PEER, peers.instructions, aim),
+        Row::alone(case.clone(), "guest instructions", ours.instructions).beside(
+            PEER,
+            peers.instructions,
+            aim,
+        ),
         Row::alone(case.clone(), "guest instructions, TLS's of these", ours.for_tls),
         Row::alone(case.clone(), "ms", ours.ms).beside(PEER, peers.ms, None),
     ];
     if step.is_page() {
         let [ours, peers] = [ours, peers].map(|taken| taken.to_first_byte / PAPER_HZ * 1000.0);
         let row = Row::alone(case, "ms to the first byte, 3.2 GHz, an instruction a clock", ours);
-        rows.push(if peers.is_nan() { row } else { row.beside(PEER, peers, Some(AIM_FIRST_BYTE_MS)) });
+        rows.push(if peers.is_nan() {
+            row
+        } else {
+            row.beside(PEER, peers, Some(AIM_FIRST_BYTE_MS))
+        });
     }
     rows
 }
@@ -128,19 +151,28 @@ fn name(step: Step) -> String {
 /// Each load of ours beside the same of the peer's.
 fn rows_of_load(loaded: &[Loaded]) -> Vec<Row> {
     let ours = loaded.iter().filter(|one| one.side == Side::Ours);
-    let peers = |ours: &Loaded| loaded.iter().find(|one| one.side == Side::Peer && one.load.users == ours.load.users);
+    let peers = |ours: &Loaded| {
+        loaded.iter().find(|one| one.side == Side::Peer && one.load.users == ours.load.users)
+    };
     ours.filter_map(|ours| Some(rows_of_one_load(ours, peers(ours)?))).flatten().collect()
 }
 
 fn rows_of_one_load(ours: &Loaded, peers: &Loaded) -> Vec<Row> {
-    let how = if ours.load.is_pressing { "as fast as they are answered" } else { "100 times a second each" };
+    let how = if ours.load.is_pressing {
+        "as fast as they are answered"
+    } else {
+        "100 times a second each"
+    };
     let case = match ours.load.users {
         1 => format!("1 user asks for a list of 10 {how}"),
         users => format!("{users} users ask for a list of 10 {how}"),
     };
     let target = ours.load.is_pressing.then_some(TARGET_TIMES);
-    let mut rows =
-        vec![Row::alone(case.clone(), "answers/s", ours.per_second).ahead_of(PEER, peers.per_second, target)];
+    let mut rows = vec![Row::alone(case.clone(), "answers/s", ours.per_second).ahead_of(
+        PEER,
+        peers.per_second,
+        target,
+    )];
     let mut add = |unit, ours: f64, peers: f64| {
         rows.push(Row::alone(case.clone(), unit, ours).beside(PEER, peers, None));
     };

@@ -33,10 +33,19 @@ pub(super) struct Login {
 
 impl Login {
     /// Opens the page.
-    pub(super) fn begin(side: Side, guest: SocketAddr, settings: &Arc<ClientConfig>) -> Result<Login, Failure> {
+    pub(super) fn begin(
+        side: Side,
+        guest: SocketAddr,
+        settings: &Arc<ClientConfig>,
+    ) -> Result<Login, Failure> {
         let mut browser = Browser::open(guest, settings)?;
         let page = browser.ask(&Login::page(side))?;
-        let token = if side == Side::Peer { between(&page.body, "name=\"_token\" value=\"", "\"")? } else { "" }.into();
+        let token = if side == Side::Peer {
+            between(&page.body, "name=\"_token\" value=\"", "\"")?
+        } else {
+            ""
+        }
+        .into();
         Ok(Login { side, browser, token })
     }
 
@@ -124,7 +133,9 @@ impl Reader {
             Side::Ours => format!("/mail/part/1.{number}/2"),
             Side::Peer => {
                 let token = &self.token;
-                format!("/?_task=mail&_action=get&_mbox=INBOX&_uid={number}&_part=2&_download=1&_token={token}")
+                format!(
+                    "/?_task=mail&_action=get&_mbox=INBOX&_uid={number}&_part=2&_download=1&_token={token}"
+                )
             }
         };
         Question::get(target, "zzzz")
@@ -150,13 +161,21 @@ impl Reader {
             self.browser.ask(&Reader::page_for_letter())?;
             return Ok(String::new());
         }
-        let begun = self.browser.ask(&Question::get("/?_task=mail&_action=compose", "").expecting(302, ""))?;
+        let begun = self
+            .browser
+            .ask(&Question::get("/?_task=mail&_action=compose", "").expecting(302, ""))?;
         self.browser.ask(&Question::get(&begun.location, "_message"))?;
         Ok(begun.location.rsplit_once("_id=").unwrap_or_default().1.to_string())
     }
 
     /// A letter with a text of so many bytes is sent, and perhaps a file with it.
-    pub(super) fn send(&self, begun: &str, to: &str, text_bytes: usize, file: Option<&[u8]>) -> Vec<Question> {
+    pub(super) fn send(
+        &self,
+        begun: &str,
+        to: &str,
+        text_bytes: usize,
+        file: Option<&[u8]>,
+    ) -> Vec<Question> {
         let (to, text) = (address(to), text(text_bytes));
         if self.side == Side::Peer {
             let upload = file.map(|file| self.upload(begun, file));
@@ -183,8 +202,11 @@ impl Reader {
     }
 
     fn upload(&self, begun: &str, file: &[u8]) -> Question {
-        let target = format!("/?_task=mail&_action=upload&_id={begun}&_uploadid=upload1&_remote=1&_from=compose");
-        let form = Question::form_with_file(target, &[("_token", &self.token)], ("_attachments[]", file));
+        let target = format!(
+            "/?_task=mail&_action=upload&_id={begun}&_uploadid=upload1&_remote=1&_from=compose"
+        );
+        let form =
+            Question::form_with_file(target, &[("_token", &self.token)], ("_attachments[]", file));
         self.known(form.expecting(200, "add2attachment_list"))
     }
 

@@ -63,7 +63,8 @@ impl<'a> Target<'a> {
         process: u32,
         counters: &'a Counters,
     ) -> Result<Target<'a>, Failure> {
-        let settings = trusting::settings(&["http/1.1"], Tickets::Forgotten).map_err(Failure::broke)?;
+        let settings =
+            trusting::settings(&["http/1.1"], Tickets::Forgotten).map_err(Failure::broke)?;
         Ok(Target { side, process, address, settings, counters, idle: idle(counters)? })
     }
 
@@ -99,7 +100,12 @@ impl<'a> Target<'a> {
     }
 
     /// Asks. Every second time, `index` counting, looks at the counters when the first byte of all that comes is here.
-    pub(super) fn hear(&self, browser: &mut Browser, questions: &[Question], index: usize) -> Result<Heard, Failure> {
+    pub(super) fn hear(
+        &self,
+        browser: &mut Browser,
+        questions: &[Question],
+        index: usize,
+    ) -> Result<Heard, Failure> {
         if !index.is_multiple_of(2) {
             return Ok(Heard { to_first_byte: None, time: browser.ask_all(questions)? });
         }
@@ -130,7 +136,8 @@ impl<'a> Target<'a> {
         let own = executed.total() as f64 - self.idle * began.elapsed().as_secs_f64();
         let mut for_tls = f64::NAN;
         if self.side == Side::Ours {
-            let step: String = format!("{step:?}").chars().filter(|letter| letter.is_alphanumeric()).collect();
+            let step: String =
+                format!("{step:?}").chars().filter(|letter| letter.is_alphanumeric()).collect();
             profiler.write(&step, &executed, times as u32)?;
             for_tls = profiler.functions.executed_in(&executed, is_of_tls) as f64 / times as f64;
         }
@@ -193,8 +200,11 @@ mod tests {
         ] {
             assert!(!is_of_tls(function), "{function}");
         }
-        for file in ["connections/src/tls_table.rs", "connections/src/connections.rs", "server/src/session/records.rs"]
-        {
+        for file in [
+            "connections/src/tls_table.rs",
+            "connections/src/connections.rs",
+            "server/src/session/records.rs",
+        ] {
             assert!(is_in_the_repository(&format!("engine/{file}")), "{file}");
         }
     }

@@ -36,7 +36,11 @@ pub(super) struct Far {
 }
 
 /// To be called in the network where the guests are, which are not reached directly any more after that.
-pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Far>, Failure> {
+pub(super) fn measure(
+    house: &House,
+    targets: &[Target<'_>; 2],
+    stop: &Stop,
+) -> Result<Vec<Far>, Failure> {
     let wire = Wire::build(house, stop)?;
     let delay = format!("delay={}", ROUND_MS / 2);
     [Side::Ours, Side::Peer].into_iter().try_for_each(Side::withdraw)?;
@@ -51,7 +55,10 @@ pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> 
     for deed in deeds {
         let [ours, peers] = targets;
         let far = Far { deed, ours: ours.far(deed)?, peers: peers.far(deed)? };
-        remark(format_args!("{ROUND_MS} ms there and back, {deed:?}: {:.1} ms beside {:.1}", far.ours, far.peers));
+        remark(format_args!(
+            "{ROUND_MS} ms there and back, {deed:?}: {:.1} ms beside {:.1}",
+            far.ours, far.peers
+        ));
         found.push(far);
     }
     Ok(found)
@@ -60,9 +67,13 @@ pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> 
 impl Target<'_> {
     fn far(&self, deed: Deed) -> Result<f64, Failure> {
         let took = match deed {
-            Deed::LoginPage | Deed::Login => (0..TIMES).map(|_| self.far_login(deed)).collect::<Result<Vec<_>, _>>()?,
+            Deed::LoginPage | Deed::Login => {
+                (0..TIMES).map(|_| self.far_login(deed)).collect::<Result<Vec<_>, _>>()?
+            }
             Deed::Inbox(letters) => self.far_work(&inbox(letters), |reader| Ok(reader.inbox()))?,
-            Deed::Read(bytes) => self.far_work(READER, |reader| Ok(vec![reader.letter(number(bytes))]))?,
+            Deed::Read(bytes) => {
+                self.far_work(READER, |reader| Ok(vec![reader.letter(number(bytes))]))?
+            }
             Deed::Send(bytes) => self.far_work(WRITER, |writer| {
                 let begun = writer.begin_letter()?;
                 Ok(writer.send(&begun, GRACE, bytes, None))
@@ -74,7 +85,8 @@ impl Target<'_> {
     /// On a connection that stands.
     fn far_login(&self, deed: Deed) -> Result<Duration, Failure> {
         let mut login = Login::begin(self.side, self.address, &self.settings)?;
-        let question = if deed == Deed::Login { login.form(WRITER) } else { Login::page(self.side) };
+        let question =
+            if deed == Deed::Login { login.form(WRITER) } else { Login::page(self.side) };
         login.browser.ask_all(&[question])
     }
 

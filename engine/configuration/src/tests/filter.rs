@@ -29,12 +29,24 @@ fn a_filter_is_known_by_its_name_or_address_and_its_password_is_not_shown() {
             5,
             WhenAway::Junk,
         ),
-        ("url = 'http://10.0.0.5:11333'\ntimeout = '1s'\nwhen_away = 'defer'", "10.0.0.5:11333", 1, WhenAway::Defer),
+        (
+            "url = 'http://10.0.0.5:11333'\ntimeout = '1s'\nwhen_away = 'defer'",
+            "10.0.0.5:11333",
+            1,
+            WhenAway::Defer,
+        ),
     ] {
-        let configuration = Configuration::parse(&with_root(&format!("[filter]\n{rest}"))).expect("it is right");
+        let configuration =
+            Configuration::parse(&with_root(&format!("[filter]\n{rest}"))).expect("it is right");
         let filter = configuration.filter.expect("it is named");
-        assert_eq!((filter.place.to_string().as_str(), filter.timeout), (place, Micros::from_secs(seconds)));
-        assert_eq!((filter.when_away, filter.password.is_some()), (when_away, rest.contains("pencil")));
+        assert_eq!(
+            (filter.place.to_string().as_str(), filter.timeout),
+            (place, Micros::from_secs(seconds))
+        );
+        assert_eq!(
+            (filter.when_away, filter.password.is_some()),
+            (when_away, rest.contains("pencil"))
+        );
         assert!(!format!("{filter:?}").contains("pencil"));
     }
 }
@@ -50,15 +62,45 @@ fn what_is_no_filter_or_asks_for_what_cannot_be_is_refused() {
             "filters are asked in the clear alone",
             "http://10.0.0.5:11333",
         ),
-        ("url = '10.0.0.5:11333'".to_string(), 4, "does not begin with http://", "http://10.0.0.5:11333"),
+        (
+            "url = '10.0.0.5:11333'".to_string(),
+            4,
+            "does not begin with http://",
+            "http://10.0.0.5:11333",
+        ),
         ("url = 'http://10.0.0.5'".to_string(), 4, "the port is missing", "http://10.0.0.5:11333"),
-        ("url = 'http://10.0.0.5:11333/checkv2'".to_string(), 4, "is no port", "http://10.0.0.5:11333"),
-        ("url = 'http://127.0.0.1:11333'".to_string(), 4, "not the address of a host", "http://10.0.0.5:11333"),
+        (
+            "url = 'http://10.0.0.5:11333/checkv2'".to_string(),
+            4,
+            "is no port",
+            "http://10.0.0.5:11333",
+        ),
+        (
+            "url = 'http://127.0.0.1:11333'".to_string(),
+            4,
+            "not the address of a host",
+            "http://10.0.0.5:11333",
+        ),
         ([url, "password = ''"].concat(), 5, "the password is empty", "one character"),
-        ([url, "timeout = '61s'"].concat(), 5, "no letter waits so long, or so short", "\"1s\" to \"60s\""),
-        ([url, "timeout = '999ms'"].concat(), 5, "no letter waits so long, or so short", "\"1s\" to \"60s\""),
+        (
+            [url, "timeout = '61s'"].concat(),
+            5,
+            "no letter waits so long, or so short",
+            "\"1s\" to \"60s\"",
+        ),
+        (
+            [url, "timeout = '999ms'"].concat(),
+            5,
+            "no letter waits so long, or so short",
+            "\"1s\" to \"60s\"",
+        ),
         ([url, "timeout = 5"].concat(), 5, "type integer", "2s"),
-        ([url, "when_away = 'reject'"].concat(), 5, "`reject`: nothing of this name can be done", "\"defer\""),
+        (
+            [url, "when_away = 'reject'"].concat(),
+            5,
+            "`reject`: nothing of this name can be done",
+            "\"defer\"",
+        ),
         ([url, "max_size = 1"].concat(), 5, "`max_size` is not known in filter", "one of"),
     ] {
         refused(&with_root(&format!("[filter]\n{rest}")), line, what, expected);

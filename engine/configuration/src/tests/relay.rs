@@ -25,7 +25,10 @@ fn way(relay: &Relay, domain: &str) -> String {
 #[test]
 fn without_a_smarthost_mail_leaves_straight() {
     let relay = Configuration::parse(&with_root("")).expect("it is right").relay;
-    assert_eq!((relay.way_to("b.test"), relay.smarthosts().len(), relay.authorities.len()), (&Way::Direct, 0, 0));
+    assert_eq!(
+        (relay.way_to("b.test"), relay.smarthosts().len(), relay.authorities.len()),
+        (&Way::Direct, 0, 0)
+    );
 }
 
 #[test]
@@ -48,7 +51,8 @@ fn a_smarthost_is_for_everybody_but_the_domains_that_have_a_way_of_their_own() {
     }
     let ports: Vec<u16> = relay.smarthosts().iter().map(|smarthost| smarthost.place.port).collect();
     assert_eq!(ports, [587, 25, 465]);
-    let files: Vec<_> = relay.authorities.iter().map(|named| (named.file.as_str(), named.line)).collect();
+    let files: Vec<_> =
+        relay.authorities.iter().map(|named| (named.file.as_str(), named.line)).collect();
     assert_eq!(files, [("ca.pem", 8)]);
     assert!(!format!("{relay:?}").contains("pencil"));
 }
@@ -56,15 +60,20 @@ fn a_smarthost_is_for_everybody_but_the_domains_that_have_a_way_of_their_own() {
 #[test]
 fn domains_may_have_smarthosts_where_there_is_none_for_everybody() {
     let relay = relay("[[relay.domain]]\ndomains = ['far.test']\nsmarthost = '10.0.0.9:25'\n");
-    assert_eq!((way(&relay, "far.test").as_str(), way(&relay, "b.test").as_str()), ("10.0.0.9:25 IfOffered ", "-"));
+    assert_eq!(
+        (way(&relay, "far.test").as_str(), way(&relay, "b.test").as_str()),
+        ("10.0.0.9:25 IfOffered ", "-")
+    );
 }
 
 #[test]
 fn private_networks_are_prefixes_and_none_by_default() {
     assert_eq!(relay("").private_networks, []);
     let networks =
-        relay("private_networks = ['10.0.0.0/24', 'fd00::/64', '0.0.0.0/0', '10.9.0.1/32']").private_networks;
-    let ranges: Vec<String> = networks.iter().map(|network| format!("{:?}", network.addresses())).collect();
+        relay("private_networks = ['10.0.0.0/24', 'fd00::/64', '0.0.0.0/0', '10.9.0.1/32']")
+            .private_networks;
+    let ranges: Vec<String> =
+        networks.iter().map(|network| format!("{:?}", network.addresses())).collect();
     let expected = [
         "10.0.0.0..=10.0.0.255",
         "fd00::..=fd00::ffff:ffff:ffff:ffff",
@@ -97,7 +106,12 @@ fn what_is_no_place_is_refused() {
         ("mail:25", "no dot"),
         (":25", "the name is empty"),
     ] {
-        refused(&with_root(&format!("[relay]\nsmarthost = '{place}'")), 4, what, "[2001:db8::9]:587");
+        refused(
+            &with_root(&format!("[relay]\nsmarthost = '{place}'")),
+            4,
+            what,
+            "[2001:db8::9]:587",
+        );
     }
 }
 
@@ -107,13 +121,23 @@ fn what_contradicts_itself_or_says_too_little_is_refused() {
     let domain = |rest: &str| format!("[[relay.domain]]\n{rest}\n");
     let far = "domains = ['far.test']\n";
     for (rest, line, what, expected) in [
-        ("tls = 'starttls'".to_string(), 4, "`tls` is of no use without `smarthost`", "mail.isp.example:587"),
+        (
+            "tls = 'starttls'".to_string(),
+            4,
+            "`tls` is of no use without `smarthost`",
+            "mail.isp.example:587",
+        ),
         ("user = 'ada'".to_string(), 4, "`user` is of no use without `smarthost`", "10.0.0.9:25"),
         ([smart, "tls = 'ssl'"].concat(), 5, "`ssl`: there is no such way", "\"implicit\""),
         ([smart, "user = 'ada'"].concat(), 5, "`password` is missing", "both"),
         ([smart, "password = 'x'"].concat(), 5, "`user` is missing", "both"),
         ([smart, "user = ''\npassword = 'x'"].concat(), 5, "the user is empty", "one character"),
-        ([smart, "user = 'ada'\npassword = ''"].concat(), 6, "the password is empty", "one character"),
+        (
+            [smart, "user = 'ada'\npassword = ''"].concat(),
+            6,
+            "the password is empty",
+            "one character",
+        ),
         ([smart, "smart = 1"].concat(), 5, "`smart` is not known in relay", "one of"),
         ([smart, "direct = true"].concat(), 5, "`direct` is not known in relay", "one of"),
         ([smart, "ca = ''"].concat(), 5, "the name of the file is empty", "ca.pem"),
@@ -121,11 +145,36 @@ fn what_contradicts_itself_or_says_too_little_is_refused() {
         (domain(""), 4, "`domains` is missing", "example.org"),
         (domain("domains = []\ndirect = true"), 5, "the list of domains is empty", "example.org"),
         (domain(far), 4, "it is not said how mail leaves", "`direct = true` or `smarthost`"),
-        (domain(&[far, "direct = false"].concat()), 4, "it is not said how mail leaves", "`smarthost`"),
-        (domain(&[far, smart, "direct = true"].concat()), 4, "both straight and by a smarthost", "`direct` or"),
-        (domain(&[far, "direct = true\nuser = 'ada'"].concat()), 7, "`user` is of no use", "10.0.0.9:25"),
-        (domain("domains = ['a.test', 'A.test']\ndirect = true"), 5, "`a.test` is named twice", "once"),
-        ([smart, &domain(&[far, smart].concat())].concat(), 7, "`smart.test:25` is named twice", "all of its domains"),
+        (
+            domain(&[far, "direct = false"].concat()),
+            4,
+            "it is not said how mail leaves",
+            "`smarthost`",
+        ),
+        (
+            domain(&[far, smart, "direct = true"].concat()),
+            4,
+            "both straight and by a smarthost",
+            "`direct` or",
+        ),
+        (
+            domain(&[far, "direct = true\nuser = 'ada'"].concat()),
+            7,
+            "`user` is of no use",
+            "10.0.0.9:25",
+        ),
+        (
+            domain("domains = ['a.test', 'A.test']\ndirect = true"),
+            5,
+            "`a.test` is named twice",
+            "once",
+        ),
+        (
+            [smart, &domain(&[far, smart].concat())].concat(),
+            7,
+            "`smart.test:25` is named twice",
+            "all of its domains",
+        ),
     ] {
         refused(&with_root(&format!("[relay]\n{rest}")), line, what, expected);
     }

@@ -66,7 +66,10 @@ fn a_signature_of_an_unknown_kind_is_neutral() {
     ] {
         assert_eq!(changed(from, to), Unknown, "{from} {to}");
     }
-    assert_eq!(changed("s=key", "s=key; q=http/post : dns/txt; z=what=20ever|it:is; xyz=1"), Verified);
+    assert_eq!(
+        changed("s=key", "s=key; q=http/post : dns/txt; z=what=20ever|it:is; xyz=1"),
+        Verified
+    );
 }
 
 #[test]
@@ -74,8 +77,7 @@ fn sha_1_is_a_permanent_error_and_names_its_signer() {
     let message = signed(&TAGS.replace("ed25519-sha256", "rsa-sha1"), &FIELDS, BODY);
     let verdict = verdict_of(&read(message.as_bytes()), 0, Ok(&[record("").as_bytes()]));
     let text = verdict.to_string();
-    let expected =
-        "dkim=permerror reason=\"SHA-1 proves nothing\" header.d=example.test header.s=key header.a=rsa-sha1 header.b=";
+    let expected = "dkim=permerror reason=\"SHA-1 proves nothing\" header.d=example.test header.s=key header.a=rsa-sha1 header.b=";
     assert!(text.starts_with(expected), "{text}");
 }
 
@@ -135,7 +137,8 @@ fn a_signature_of_a_part_of_the_body_is_not_taken() {
         assert_eq!(changed("s=key", &format!("s=key; l={bytes}")), expected, "{bytes}");
     }
     // Neither is one of the beginning that is right as far as it goes.
-    let message = signed(&TAGS.replace("s=key", "s=key; l=5"), &FIELDS, "Hi.\r\n") + "Pay here.\r\n";
+    let message =
+        signed(&TAGS.replace("s=key", "s=key; l=5"), &FIELDS, "Hi.\r\n") + "Pay here.\r\n";
     assert_eq!(reason(&message), BodyPartlySigned);
 }
 

@@ -28,7 +28,11 @@ fn set(before: &[Set], wish: &Wish<'_>, fields: &[&str], body: &str) -> Set {
         ),
         results => format!("ARC-Authentication-Results: {results}\r\n"),
     };
-    let tags = if wish.message.contains("h=") { wish.message.into() } else { format!("{}; {COVERED}", wish.message) };
+    let tags = if wish.message.contains("h=") {
+        wish.message.into()
+    } else {
+        format!("{}; {COVERED}", wish.message)
+    };
     let numbered = |tags: &str| match tags.split(';').any(|tag| tag.trim().starts_with('i')) {
         true => tags.to_string(),
         false => format!("i={instance}; {tags}"),
@@ -40,8 +44,10 @@ fn set(before: &[Set], wish: &Wish<'_>, fields: &[&str], body: &str) -> Set {
         (status, _) => status,
     };
     let seal = format!("ARC-Seal: {}; cv={status}; b=", numbered(wish.seal));
-    let sets = before.iter().flatten().chain([&results, &message]).map(|field| field_in("relaxed", field));
-    let covered = sets.collect::<String>() + field_in("relaxed", &format!("{seal}\r\n")).trim_end_matches("\r\n");
+    let sets =
+        before.iter().flatten().chain([&results, &message]).map(|field| field_in("relaxed", field));
+    let covered = sets.collect::<String>()
+        + field_in("relaxed", &format!("{seal}\r\n")).trim_end_matches("\r\n");
     [results, message, format!("{seal}{}\r\n", proof_of(&covered))]
 }
 
@@ -55,7 +61,8 @@ fn sets(count: usize) -> Vec<Set> {
 
 /// A message with these sets, the newest on top.
 fn with(sets: &[Set]) -> String {
-    let sets: String = sets.iter().rev().flat_map(|set| set.iter().rev()).map(String::as_str).collect();
+    let sets: String =
+        sets.iter().rev().flat_map(|set| set.iter().rev()).map(String::as_str).collect();
     format!("{sets}{}\r\n{BODY}", FIELDS.concat())
 }
 
@@ -65,11 +72,17 @@ fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
     let (mut knowledge, mut step) = (Knowledge::default(), 0);
     for question in message.missing(&knowledge, NOW) {
         let records = |keys: &[&[u8]]| keys.iter().map(|key| Record::Text((*key).into())).collect();
-        let answer = keys.map(|keys| Answer { exists: true, is_authenticated: false, records: records(keys) });
+        let answer = keys.map(|keys| Answer {
+            exists: true,
+            is_authenticated: false,
+            records: records(keys),
+        });
         knowledge.learn(question, answer);
     }
     loop {
-        if let Some(verdict) = message.judge_chain(step, &knowledge, NOW).expect("all that was wanted is known") {
+        if let Some(verdict) =
+            message.judge_chain(step, &knowledge, NOW).expect("all that was wanted is known")
+        {
             return (verdict, step + 1);
         }
         step += 1;
@@ -92,11 +105,25 @@ fn a_message_has_no_chain_or_one_that_passes_one_signature_at_a_time() {
     assert_eq!(judged(&with(&[]), Ok(&[])), (ChainVerdict::None, 1));
     for count in 1..=5 {
         let keys = record("");
-        assert_eq!(judged(&with(&sets(count)), Ok(&[keys.as_bytes()])), (ChainVerdict::Pass, count + 1));
+        assert_eq!(
+            judged(&with(&sets(count)), Ok(&[keys.as_bytes()])),
+            (ChainVerdict::Pass, count + 1)
+        );
     }
-    let said = [ChainVerdict::None, ChainVerdict::Pass, ChainVerdict::Fail(Flaw::Link(2, Reason::BodyChanged))];
+    let said = [
+        ChainVerdict::None,
+        ChainVerdict::Pass,
+        ChainVerdict::Fail(Flaw::Link(2, Reason::BodyChanged)),
+    ];
     let said = said.map(|verdict| verdict.to_string());
-    assert_eq!(said, ["arc=none", "arc=pass", "arc=fail reason=\"set 2: the body is not the one that was signed\""]);
+    assert_eq!(
+        said,
+        [
+            "arc=none",
+            "arc=pass",
+            "arc=fail reason=\"set 2: the body is not the one that was signed\""
+        ]
+    );
 }
 
 #[test]
@@ -108,16 +135,28 @@ fn a_chain_passes_however_its_message_is_cut_and_its_fields_stand() {
         let mut knowledge = Knowledge::default();
         for question in reading.missing(&knowledge, NOW) {
             let records = Vec::from([Record::Text(record("").as_bytes().into())]);
-            knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+            knowledge
+                .learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
         }
         let message = reading.ended();
         let verdicts = (0..3).map(|step| message.judge_chain(step, &knowledge, NOW).unwrap());
         assert_eq!(verdicts.collect::<Vec<_>>(), [None, None, Some(ChainVerdict::Pass)]);
     }
     let [first, second] = &sets(2)[..] else { panic!("two") };
-    let fields =
-        [&first[2], "X: y\r\n", &second[0], &first[0], "Received: from there\r\n", &second[2], &second[1], &first[1]];
-    assert_eq!(comes_to(&format!("{}{}\r\n{BODY}", fields.concat(), FIELDS.concat())), ChainVerdict::Pass);
+    let fields = [
+        &first[2],
+        "X: y\r\n",
+        &second[0],
+        &first[0],
+        "Received: from there\r\n",
+        &second[2],
+        &second[1],
+        &first[1],
+    ];
+    assert_eq!(
+        comes_to(&format!("{}{}\r\n{BODY}", fields.concat(), FIELDS.concat())),
+        ChainVerdict::Pass
+    );
     assert_eq!(comes_to(&message.replace("ARC-Seal: i", "arc-SEAL:  \r\n\ti")), ChainVerdict::Pass);
 }
 
@@ -127,9 +166,19 @@ fn a_message_that_was_changed_fails_and_not_where_whoever_changed_it_has_sealed_
     let second = set(core::slice::from_ref(first), &USUAL, &FIELDS, "Hi.\r\n");
     assert_eq!(fails(&with(&[first.clone(), second.clone()])), Flaw::Link(2, Reason::BodyChanged));
     let resealed = with(&[first.clone(), second]).replace(BODY, "Hi.\r\n");
-    assert_eq!(comes_to(&resealed), ChainVerdict::Pass, "the older signature is asked for by nobody");
-    assert_eq!(fails(&with(&sets(3)).replace("hungry", "angry")), Flaw::Link(3, Reason::BodyChanged));
-    assert_eq!(fails(&with(&sets(3)).replace("dinner", "sinner")), Flaw::Link(3, Reason::SignatureWrong));
+    assert_eq!(
+        comes_to(&resealed),
+        ChainVerdict::Pass,
+        "the older signature is asked for by nobody"
+    );
+    assert_eq!(
+        fails(&with(&sets(3)).replace("hungry", "angry")),
+        Flaw::Link(3, Reason::BodyChanged)
+    );
+    assert_eq!(
+        fails(&with(&sets(3)).replace("dinner", "sinner")),
+        Flaw::Link(3, Reason::SignatureWrong)
+    );
     let hidden = with(&sets(1)).replace("Subject:", "From: eve@other.test\r\nSubject:");
     assert_eq!(fails(&hidden), Flaw::Link(1, Reason::FromNotSigned));
 }
@@ -140,9 +189,14 @@ fn whatever_is_changed_in_a_chain_breaks_a_seal() {
     for (number, field) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)] {
         let mut changed = whole.clone();
         // A tag that nobody knows, and another word.
-        changed[number][field] = changed[number][field].replace("\r\n\td", "\r\n\tx").replace("; s=", "; y=z; s=");
+        changed[number][field] =
+            changed[number][field].replace("\r\n\td", "\r\n\tx").replace("; s=", "; y=z; s=");
         assert_ne!(changed, whole);
-        assert_eq!(fails(&with(&changed)), Flaw::Link(3, Reason::SignatureWrong), "{number} {field}");
+        assert_eq!(
+            fails(&with(&changed)),
+            Flaw::Link(3, Reason::SignatureWrong),
+            "{number} {field}"
+        );
     }
     // One that those who came later have sealed as it was.
     for broken in 1..=3 {
@@ -177,23 +231,34 @@ fn a_chain_without_all_of_its_fields_or_with_one_of_them_twice_fails() {
     }
     let one = with(&sets(1));
     for number in ["0", "2", "50", "51", "99"] {
-        assert_eq!(fails(&one.replace("i=1", &format!("i={number}"))), Flaw::Incomplete, "{number}");
+        assert_eq!(
+            fails(&one.replace("i=1", &format!("i={number}"))),
+            Flaw::Incomplete,
+            "{number}"
+        );
     }
     for number in ["", "-1", "1.", "one", "100", "001", "1 1"] {
         assert_eq!(fails(&one.replace("i=1", &format!("i={number}"))), Flaw::Syntax, "{number}");
     }
-    for (field, broken) in
-        [("Results: i=1; ", "Results: "), ("Results: i=1; ", "Results: x; i=1; "), ("Seal: i=1; ", "Seal: ")]
-    {
+    for (field, broken) in [
+        ("Results: i=1; ", "Results: "),
+        ("Results: i=1; ", "Results: x; i=1; "),
+        ("Seal: i=1; ", "Seal: "),
+    ] {
         assert!(one.contains(field));
         assert_eq!(fails(&one.replace(field, broken)), Flaw::Syntax, "{broken}");
     }
-    assert_eq!(fails(&one.replace("Message-Signature: i=1; ", "Message-Signature: ")), Flaw::Syntax);
+    assert_eq!(
+        fails(&one.replace("Message-Signature: i=1; ", "Message-Signature: ")),
+        Flaw::Syntax
+    );
 }
 
 #[test]
 fn numbers_may_stand_anywhere_in_signatures_and_with_white_space_and_a_zero() {
-    for (results, tags) in [("i=1; mx", "i=1"), (" i = 01 ; mx", "i=01"), ("\r\n i\r\n\t=1\r\n ;mx", "i = 1")] {
+    for (results, tags) in
+        [("i=1; mx", "i=1"), (" i = 01 ; mx", "i=01"), ("\r\n i\r\n\t=1\r\n ;mx", "i = 1")]
+    {
         let tags = format!("{SIGNER}; {tags}");
         let one = set(&[], &Wish { results, message: &tags, seal: &tags, ..USUAL }, &FIELDS, BODY);
         assert_eq!(comes_to(&with(&[one])), ChainVerdict::Pass, "{results}");
@@ -245,7 +310,11 @@ fn signatures_that_are_not_as_they_should_be_do_not_count() {
         assert_eq!(made(&Wish { seal: &tags, ..USUAL }), of_seal, "{to}");
         assert_eq!(made(&Wish { message: &tags, ..USUAL }), of_message, "{to}");
     }
-    assert_eq!(made(&Wish { seal: &format!("{SIGNER}; h=From"), ..USUAL }), Flaw::Syntax, "RFC 8617 §4.1.3");
+    assert_eq!(
+        made(&Wish { seal: &format!("{SIGNER}; h=From"), ..USUAL }),
+        Flaw::Syntax,
+        "RFC 8617 §4.1.3"
+    );
     for (covered, expected) in [
         ("h=To:Subject", link(Reason::FromNotSigned)),
         ("h=From:ARC-Seal", Flaw::CoversItself),
@@ -253,11 +322,19 @@ fn signatures_that_are_not_as_they_should_be_do_not_count() {
         ("c=loose; h=From", link(Reason::Unknown)),
         ("l=5; h=From", link(Reason::BodyPartlySigned)),
     ] {
-        assert_eq!(made(&Wish { message: &format!("{SIGNER}; {covered}"), ..USUAL }), expected, "{covered}");
+        assert_eq!(
+            made(&Wish { message: &format!("{SIGNER}; {covered}"), ..USUAL }),
+            expected,
+            "{covered}"
+        );
     }
     let unheard = format!("v=7; x_y=z; {SIGNER}");
     let one = set(&[], &Wish { message: &unheard, seal: &unheard, ..USUAL }, &FIELDS, BODY);
-    assert_eq!(comes_to(&with(&[one])), ChainVerdict::Pass, "unknown tags, and a version, mean nothing");
+    assert_eq!(
+        comes_to(&with(&[one])),
+        ChainVerdict::Pass,
+        "unknown tags, and a version, mean nothing"
+    );
 }
 
 #[test]
@@ -279,13 +356,19 @@ fn so_many_sets_and_keys_are_looked_at_and_a_chain_that_has_more_asks_for_none()
     assert_eq!(comes_to(&with(&longest)), ChainVerdict::Pass);
     let one_more = with(&[&longest[..], &sets(1)].concat());
     assert_eq!(fails(&one_more), Flaw::TooLong);
-    for (count, expected) in
-        [(CHAIN_KEYS_MAX, ChainVerdict::Pass), (CHAIN_KEYS_MAX + 1, ChainVerdict::Fail(Flaw::TooManyKeys))]
-    {
+    for (count, expected) in [
+        (CHAIN_KEYS_MAX, ChainVerdict::Pass),
+        (CHAIN_KEYS_MAX + 1, ChainVerdict::Fail(Flaw::TooManyKeys)),
+    ] {
         let mut sets: Vec<Set> = Vec::new();
         for number in 0..count {
             let signer = SIGNER.replace("s=key", &format!("s=key{number}"));
-            sets.push(set(&sets, &Wish { message: &signer, seal: &signer, ..USUAL }, &FIELDS, BODY));
+            sets.push(set(
+                &sets,
+                &Wish { message: &signer, seal: &signer, ..USUAL },
+                &FIELDS,
+                BODY,
+            ));
         }
         let message = with(&sets);
         assert_eq!(comes_to(&message), expected);
@@ -294,7 +377,8 @@ fn so_many_sets_and_keys_are_looked_at_and_a_chain_that_has_more_asks_for_none()
         assert_eq!(asked.is_empty(), count > CHAIN_KEYS_MAX, "{asked:?}");
     }
     // Neither is one asked for whose newest signature cannot count.
-    let old = with(&[set(&[], &Wish { message: &format!("{SIGNER}; x=5"), ..USUAL }, &FIELDS, BODY)]);
+    let old =
+        with(&[set(&[], &Wish { message: &format!("{SIGNER}; x=5"), ..USUAL }, &FIELDS, BODY)]);
     assert_eq!(read(old.as_bytes()).missing(&Knowledge::default(), NOW), []);
 }
 
@@ -315,7 +399,12 @@ fn whoever_is_trusted_vouches_with_what_he_has_found_as_far_back_as_all_are() {
         for (domain, results) in signers {
             let tags = SIGNER.replace("example.test", domain);
             let results = format!("i={}; {results}", sets.len() + 1);
-            sets.push(set(&sets, &Wish { results: &results, message: &tags, seal: &tags, ..USUAL }, &FIELDS, BODY));
+            sets.push(set(
+                &sets,
+                &Wish { results: &results, message: &tags, seal: &tags, ..USUAL },
+                &FIELDS,
+                BODY,
+            ));
         }
         let message = read(with(&sets).as_bytes());
         let trusted = Name::parse("good.test").unwrap();
@@ -326,9 +415,16 @@ fn whoever_is_trusted_vouches_with_what_he_has_found_as_far_back_as_all_are() {
     assert_eq!(vouched(&[("good.test", FOUND)]), good("good.test"));
     assert_eq!(vouched(&[("list.good.test", FOUND)]), good("list.good.test"));
     assert_eq!(vouched(&[("notgood.test", FOUND)]), None);
-    assert_eq!(vouched(&[("good.test", FOUND), ("bad.test", FOUND)]), None, "who had it last may have changed it");
+    assert_eq!(
+        vouched(&[("good.test", FOUND), ("bad.test", FOUND)]),
+        None,
+        "who had it last may have changed it"
+    );
     assert_eq!(vouched(&[("bad.test", FOUND), ("good.test", "mx; dmarc=fail")]), None);
-    assert_eq!(vouched(&[("a.good.test", FOUND), ("b.good.test", "mx; dmarc=fail")]), good("a.good.test"));
+    assert_eq!(
+        vouched(&[("a.good.test", FOUND), ("b.good.test", "mx; dmarc=fail")]),
+        good("a.good.test")
+    );
     for found in [
         "mx; dmarc=fail",
         "mx; dmarc=passed",
@@ -342,5 +438,8 @@ fn whoever_is_trusted_vouches_with_what_he_has_found_as_far_back_as_all_are() {
     ] {
         assert_eq!(vouched(&[("good.test", found)]), None, "{found}");
     }
-    assert_eq!(vouched(&[("good.test", "(by us) mx ; dmarc/1 (DMARC)=(yes) pass")]), good("good.test"));
+    assert_eq!(
+        vouched(&[("good.test", "(by us) mx ; dmarc/1 (DMARC)=(yes) pass")]),
+        good("good.test")
+    );
 }

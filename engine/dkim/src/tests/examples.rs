@@ -80,7 +80,9 @@ fn verdicts(message: &str, piece: usize) -> Vec<String> {
     let mut reading = Reading::to_verify();
     message.replace('\n', "\r\n").as_bytes().chunks(piece).for_each(|piece| reading.arrived(piece));
     let message = reading.ended();
-    (0..message.signatures()).map(|number| message.verify(number, &knowledge, LATER).unwrap().to_string()).collect()
+    (0..message.signatures())
+        .map(|number| message.verify(number, &knowledge, LATER).unwrap().to_string())
+        .collect()
 }
 
 const RFC_6376_VERDICT: &str =
@@ -117,8 +119,15 @@ fn the_examples_fail_where_a_letter_is_another() {
             // What is put above the fields that the first of them signs it has not signed; the other has signed that there is none.
             let harmless = reason.is_empty() && message == RFC_6376_MESSAGE;
             let reason = if reason.is_empty() { "the signature is wrong" } else { reason };
-            let expected = if harmless { "dkim=pass".into() } else { format!("dkim=fail reason=\"{reason}\"") };
-            assert!(verdicts.iter().all(|verdict| verdict.starts_with(&expected)), "{from} {verdicts:?}");
+            let expected = if harmless {
+                "dkim=pass".into()
+            } else {
+                format!("dkim=fail reason=\"{reason}\"")
+            };
+            assert!(
+                verdicts.iter().all(|verdict| verdict.starts_with(&expected)),
+                "{from} {verdicts:?}"
+            );
         }
     }
 }

@@ -37,7 +37,11 @@ fn bodies_are_hashed_in_the_form_of_the_rfc() {
             let mut hash = BodyHash::new(form);
             hash.arrived(body.as_bytes());
             let hashed = hash.ended();
-            assert_eq!(hashed.digest.as_ref(), digest(&SHA256, expected.as_bytes()).as_ref(), "{body:?} {form:?}");
+            assert_eq!(
+                hashed.digest.as_ref(),
+                digest(&SHA256, expected.as_bytes()).as_ref(),
+                "{body:?} {form:?}"
+            );
             assert_eq!(hashed.bytes, expected.len() as u64, "{body:?} {form:?}");
         }
     }
@@ -51,7 +55,10 @@ fn of_repeated_fields_the_lowest_is_taken_first() {
     assert_eq!(reason(&message), Verified);
     assert_eq!(reason(&message.replace("upper", "other")), Verified);
     assert_eq!(reason(&message.replace("lower", "other")), SignatureWrong);
-    assert_eq!(reason(&message.replace("X: upper\r\nX: lower\r\n", "X: lower\r\nX: upper\r\n")), SignatureWrong);
+    assert_eq!(
+        reason(&message.replace("X: upper\r\nX: lower\r\n", "X: lower\r\nX: upper\r\n")),
+        SignatureWrong
+    );
     let both = signed(&tags.replace("X", "X:X"), &fields, BODY);
     assert_eq!(reason(&both), Verified);
     assert_eq!(reason(&both.replace("upper", "other")), SignatureWrong);
@@ -62,7 +69,11 @@ fn a_field_that_is_signed_more_often_than_it_is_there_cannot_be_added() {
     let message = signed(&TAGS.replace("h=From", "h=From:Cc:From"), &FIELDS, BODY);
     assert_eq!(reason(&message), Verified);
     for added in ["From: eve@other.test\r\n", "Cc: eve@other.test\r\n"] {
-        assert_eq!(reason(&message.replace("To: ", &format!("{added}To: "))), SignatureWrong, "{added}");
+        assert_eq!(
+            reason(&message.replace("To: ", &format!("{added}To: "))),
+            SignatureWrong,
+            "{added}"
+        );
         assert_eq!(reason(&format!("{added}{message}")), SignatureWrong, "{added}");
     }
     assert_eq!(reason(&message.replace("To: ", "X: y\r\nTo: ")), Verified);
@@ -85,7 +96,11 @@ fn what_the_signature_itself_is_may_be_folded_anywhere() {
         let (before, rest) = message.split_once(" b=").unwrap();
         let (proof, behind) = rest.split_once("\r\n").unwrap();
         let (left, right) = proof.split_at(20);
-        assert_eq!(reason(&format!("{before} b=\r\n\t {left}\r\n {right} \r\n\t\r\n{behind}")), Verified, "{form}");
+        assert_eq!(
+            reason(&format!("{before} b=\r\n\t {left}\r\n {right} \r\n\t\r\n{behind}")),
+            Verified,
+            "{form}"
+        );
     }
 }
 
@@ -115,7 +130,8 @@ fn a_form_that_nothing_is_said_of_is_the_simple_one() {
 }
 
 /// Words of fields and bodies that come out differently in the two forms.
-const WORDS: [&str; 12] = ["a", "B", " ", "\t", "\r\n", "\r\n\r\n", "  \r\n", "\r\n ", "=20", "\r", "\n", "\u{fc}"];
+const WORDS: [&str; 12] =
+    ["a", "B", " ", "\t", "\r\n", "\r\n\r\n", "  \r\n", "\r\n ", "=20", "\r", "\n", "\u{fc}"];
 const NAMES: [&str; 6] = ["From", "from ", "To", "TO\t", "Subject", "X-Y"];
 const LISTED: [&str; 7] = ["From", "to", " X-Y", "Subject ", "\r\n from", "Date", "To"];
 

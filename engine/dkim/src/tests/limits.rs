@@ -5,9 +5,13 @@ use crate::{FIELDS_MAX, HEADER_BYTES_MAX, SIGNATURES_MAX};
 
 #[test]
 fn a_message_without_signatures_has_none() {
-    for message in
-        ["", "\r\n", "From: ada@example.test", "From: ada@example.test\r\n\r\nHi.\r\n", "\r\nDKIM-Signature: v=1\r\n"]
-    {
+    for message in [
+        "",
+        "\r\n",
+        "From: ada@example.test",
+        "From: ada@example.test\r\n\r\nHi.\r\n",
+        "\r\nDKIM-Signature: v=1\r\n",
+    ] {
         let message = read(message.as_bytes());
         assert_eq!(message.signatures(), 0);
         let verdict = verdict_of(&message, 0, Ok(&[]));
@@ -16,11 +20,13 @@ fn a_message_without_signatures_has_none() {
 }
 
 #[test]
-fn keys_that_are_to_be_known_are_named_once_the_header_is_there_and_those_of_what_cannot_count_are_not() {
+fn keys_that_are_to_be_known_are_named_once_the_header_is_there_and_those_of_what_cannot_count_are_not()
+ {
     let other = signed(&TAGS.replace("s=key", "s=other"), &FIELDS, BODY);
     let sha1 = signed(&TAGS.replace("ed25519-sha256", "rsa-sha1"), &FIELDS, BODY);
     let field = |message: &str| message.split_once("\r\nFrom:").unwrap().0.to_string();
-    let message = format!("{}\r\n{}\r\n{}", field(&other), field(&sha1), signed(TAGS, &FIELDS, BODY));
+    let message =
+        format!("{}\r\n{}\r\n{}", field(&other), field(&sha1), signed(TAGS, &FIELDS, BODY));
     let header = message.find("\r\n\r\n").unwrap() + 4;
     let mut knowledge = Knowledge::default();
     let mut reading = Reading::to_verify();
@@ -35,7 +41,10 @@ fn keys_that_are_to_be_known_are_named_once_the_header_is_there_and_those_of_wha
     knowledge.learn(missing[0].clone(), Err(Unanswered::Silence));
     assert_eq!(reading.missing(&knowledge, NOW), missing[1..]);
     let message = reading.ended();
-    assert_eq!((message.missing(&knowledge, NOW), message.is_cut()), (missing[1..].to_vec(), false));
+    assert_eq!(
+        (message.missing(&knowledge, NOW), message.is_cut()),
+        (missing[1..].to_vec(), false)
+    );
 }
 
 #[test]
@@ -61,7 +70,9 @@ fn with_header_of(bytes: usize) -> String {
 
 #[test]
 fn a_header_that_is_too_long_passes_nothing_however_it_is_cut() {
-    for (bytes, expected) in [(HEADER_BYTES_MAX, Reason::Verified), (HEADER_BYTES_MAX + 1, Reason::HeaderTooLong)] {
+    for (bytes, expected) in
+        [(HEADER_BYTES_MAX, Reason::Verified), (HEADER_BYTES_MAX + 1, Reason::HeaderTooLong)]
+    {
         let message = with_header_of(bytes);
         assert_eq!(message.find("\r\n\r\n").unwrap() + 4, bytes);
         for piece in [1, 1_000, HEADER_BYTES_MAX - 1, HEADER_BYTES_MAX, message.len()] {
@@ -80,7 +91,9 @@ fn a_header_with_too_many_fields_passes_nothing() {
     let message = signed(TAGS, &FIELDS, BODY);
     let (header, body) = message.split_once("\r\n\r\n").unwrap();
     let present = header.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();
-    for (fields, expected) in [(FIELDS_MAX, Reason::Verified), (FIELDS_MAX + 1, Reason::HeaderTooLong)] {
+    for (fields, expected) in
+        [(FIELDS_MAX, Reason::Verified), (FIELDS_MAX + 1, Reason::HeaderTooLong)]
+    {
         let more: String = (present..fields).map(|number| format!("X{number}:\r\n")).collect();
         let whole = format!("{header}\r\n{more}\r\n{body}");
         let mut reading = Reading::to_verify();

@@ -26,8 +26,10 @@ type Texts<'a> = Result<&'a [&'a [u8]], Unanswered>;
 
 /// When the tests take place.
 const NOW: UnixTime = UnixTime::from_seconds(2_000_000);
-const TAGS: &str = "v=1; a=ed25519-sha256; c=relaxed/simple; d=example.test; s=key; h=From:To:Subject";
-const FIELDS: [&str; 3] = ["From: ada@example.test\r\n", "To: bob@other.test\r\n", "Subject: dinner\r\n"];
+const TAGS: &str =
+    "v=1; a=ed25519-sha256; c=relaxed/simple; d=example.test; s=key; h=From:To:Subject";
+const FIELDS: [&str; 3] =
+    ["From: ada@example.test\r\n", "To: bob@other.test\r\n", "Subject: dinner\r\n"];
 const BODY: &str = "Hi.\r\n\r\nAre you  hungry?\r\n";
 
 fn read(message: &[u8]) -> Message {
@@ -43,9 +45,13 @@ fn verdict_of(message: &Message, number: usize, keys: Texts<'_>) -> Verdict {
         Ok(verdict) => return verdict,
         Err(missing) => missing,
     };
-    assert_eq!((question.name.as_str(), question.kind), ("key._domainkey.example.test", RecordKind::Text));
+    assert_eq!(
+        (question.name.as_str(), question.kind),
+        ("key._domainkey.example.test", RecordKind::Text)
+    );
     let records = |keys: &[&[u8]]| keys.iter().map(|key| Record::Text((*key).into())).collect();
-    let answer = keys.map(|keys| Answer { exists: true, is_authenticated: false, records: records(keys) });
+    let answer =
+        keys.map(|keys| Answer { exists: true, is_authenticated: false, records: records(keys) });
     knowledge.learn(question, answer);
     message.verify(number, &knowledge, NOW).expect("all is known")
 }
@@ -71,17 +77,21 @@ fn signed(tags: &str, fields: &[&str], body: &str) -> String {
 
 /// The field of this name that signs a message.
 fn signature(name: &str, tags: &str, fields: &[&str], body: &str) -> String {
-    let tag = |name: &str| tags.split(';').find_map(|tag| tag.trim().strip_prefix(name)?.strip_prefix('='));
+    let tag = |name: &str| {
+        tags.split(';').find_map(|tag| tag.trim().strip_prefix(name)?.strip_prefix('='))
+    };
     let forms = tag("c").unwrap_or("simple");
     let (header_form, body_form) = forms.split_once('/').unwrap_or((forms, "simple"));
-    let body_hash = Base64::encode_string(digest(&SHA256, body_in(body_form, body).as_bytes()).as_ref());
+    let body_hash =
+        Base64::encode_string(digest(&SHA256, body_in(body_form, body).as_bytes()).as_ref());
     let body_hash = if tag("bh").is_some() { String::new() } else { format!("; bh={body_hash}") };
     let signature = format!("{name}: {tags}{body_hash}; b=");
     let mut left: Vec<&str> = fields.to_vec();
     let mut covered = String::new();
     for name in tag("h").unwrap_or_default().split(':') {
-        let is_called =
-            |field: &&str| field.split(':').next().unwrap_or_default().trim().eq_ignore_ascii_case(name.trim());
+        let is_called = |field: &&str| {
+            field.split(':').next().unwrap_or_default().trim().eq_ignore_ascii_case(name.trim())
+        };
         if let Some(lowest) = left.iter().rposition(is_called) {
             covered += &field_in(header_form, left.remove(lowest));
         }
@@ -97,8 +107,10 @@ fn proof_of(covered: &str) -> String {
 
 /// A body in the form that is signed, line by line.
 fn body_in(form: &str, body: &str) -> String {
-    let mut lines: Vec<String> =
-        body.split("\r\n").map(|line| if form == "simple" { line.into() } else { words(line) }).collect();
+    let mut lines: Vec<String> = body
+        .split("\r\n")
+        .map(|line| if form == "simple" { line.into() } else { words(line) })
+        .collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
@@ -119,16 +131,24 @@ fn field_in(form: &str, field: &str) -> String {
         return field.into();
     }
     let (name, value) = field.split_once(':').expect("a field");
-    format!("{}:{}\r\n", name.trim_end().to_lowercase(), words(&value.replace("\r\n", "")).trim_start())
+    format!(
+        "{}:{}\r\n",
+        name.trim_end().to_lowercase(),
+        words(&value.replace("\r\n", "")).trim_start()
+    )
 }
 
 #[test]
 fn what_was_signed_and_is_unchanged_passes_and_names_its_signer() {
-    let verdict = verdict_of(&read(signed(TAGS, &FIELDS, BODY).as_bytes()), 0, Ok(&[record("").as_bytes()]));
+    let verdict =
+        verdict_of(&read(signed(TAGS, &FIELDS, BODY).as_bytes()), 0, Ok(&[record("").as_bytes()]));
     assert_eq!(verdict.outcome(), Outcome::Pass);
     let text = verdict.to_string();
     let (before, prefix) = text.split_once(" header.b=").unwrap();
     assert_eq!(before, "dkim=pass header.d=example.test header.s=key header.a=ed25519-sha256");
-    assert!(signed(TAGS, &FIELDS, BODY).contains(&format!(" b={}", prefix.trim_matches('"'))), "{prefix}");
+    assert!(
+        signed(TAGS, &FIELDS, BODY).contains(&format!(" b={}", prefix.trim_matches('"'))),
+        "{prefix}"
+    );
     assert_eq!(prefix.len(), 8 + 2);
 }

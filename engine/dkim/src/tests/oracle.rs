@@ -23,12 +23,18 @@ use super::*;
 use crate::{ChainVerdict, Sealing, SigningKey};
 
 static KEYS: LazyLock<[SigningKey; 2]> = LazyLock::new(|| {
-    [SigningKey::new(&ed25519(), "ed25519").unwrap(), SigningKey::new(&rsa(RSA_2048), "rsa").unwrap()]
+    [
+        SigningKey::new(&ed25519(), "ed25519").unwrap(),
+        SigningKey::new(&rsa(RSA_2048), "rsa").unwrap(),
+    ]
 });
 /// The domain's keys as mail-auth asks for them.
 static PUBLISHED: LazyLock<Known<Txt>> = LazyLock::new(|| {
     let read = |key: &SigningKey| DomainKey::parse(key.record().as_bytes());
-    Known::texts(KEYS.iter().map(|key| (key.name_at(&domain()).unwrap().as_str().into(), first([read(key)]))))
+    Known::texts(
+        KEYS.iter()
+            .map(|key| (key.name_at(&domain()).unwrap().as_str().into(), first([read(key)]))),
+    )
 });
 /// mail-auth asks its own clock, and signs then.
 const LATER: UnixTime = UnixTime::from_seconds(u32::MAX as u64);
@@ -44,7 +50,8 @@ fn known(message: &Message) -> Knowledge {
     let mut knowledge = Knowledge::default();
     for question in message.missing(&knowledge, LATER) {
         let key = KEYS.iter().find(|key| key.name_at(&domain()).unwrap() == question.name);
-        let records = key.map(|key| Record::Text(key.record().as_bytes().into())).into_iter().collect();
+        let records =
+            key.map(|key| Record::Text(key.record().as_bytes().into())).into_iter().collect();
         knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
     }
     knowledge
@@ -55,7 +62,9 @@ fn right(message: &str) -> [bool; 2] {
     let ours = read(message.as_bytes());
     let ours = ours.verify(0, &known(&ours), LATER).unwrap().outcome() == Outcome::Pass;
     let theirs = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
-    let theirs = AUTHENTICATOR.verify_dkim(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED)).now_or_never();
+    let theirs = AUTHENTICATOR
+        .verify_dkim(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED))
+        .now_or_never();
     let theirs = theirs.expect("it asks nobody");
     [ours, matches!(&theirs[..], [only] if *only.result() == DkimResult::Pass)]
 }
@@ -63,8 +72,13 @@ fn right(message: &str) -> [bool; 2] {
 /// The same of its chain.
 fn whole(message: &str) -> [bool; 2] {
     let theirs = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
-    let theirs = AUTHENTICATOR.verify_arc(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED)).now_or_never();
-    [found(message) == ChainVerdict::Pass, *theirs.expect("it asks nobody").result() == DkimResult::Pass]
+    let theirs = AUTHENTICATOR
+        .verify_arc(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED))
+        .now_or_never();
+    [
+        found(message) == ChainVerdict::Pass,
+        *theirs.expect("it asks nobody").result() == DkimResult::Pass,
+    ]
 }
 
 fn found(message: &str) -> ChainVerdict {
@@ -85,7 +99,8 @@ fn sealed_by_us(key: usize, message: &str) -> String {
     reading.arrived(message.as_bytes());
     let read = reading.ended();
     let mut sealing =
-        Sealing::begin(&read, found(message), "mx.example.test; spf=pass\r\n smtp.mailfrom=a.test").unwrap();
+        Sealing::begin(&read, found(message), "mx.example.test; spf=pass\r\n smtp.mailfrom=a.test")
+            .unwrap();
     while sealing.is_open() {
         sealing.sign(&read, &KEYS[key], &domain(), NOW).unwrap();
     }
@@ -113,15 +128,19 @@ fn signed_by_them(key: usize, forms: [Canonicalization; 2], message: &str) -> St
                 .sign(message.as_bytes())
         };
     }
-    let signature = if key == 0 { sign!(their_ed25519(), "ed25519") } else { sign!(their_rsa(), "rsa") };
+    let signature =
+        if key == 0 { sign!(their_ed25519(), "ed25519") } else { sign!(their_rsa(), "rsa") };
     signature.unwrap().to_header() + message
 }
 
 fn sealed_by_them(key: usize, message: &str) -> String {
     let parsed = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
-    let found = AUTHENTICATOR.verify_arc(Parameters::new(&parsed).with_txt_cache(&*PUBLISHED)).now_or_never();
+    let found = AUTHENTICATOR
+        .verify_arc(Parameters::new(&parsed).with_txt_cache(&*PUBLISHED))
+        .now_or_never();
     let found = found.expect("it asks nobody");
-    let results = AuthenticationResults::new("mx.other.test").with_arc_result(&found, [192, 0, 2, 1].into());
+    let results =
+        AuthenticationResults::new("mx.other.test").with_arc_result(&found, [192, 0, 2, 1].into());
     macro_rules! seal {
         ($key:expr, $selector:expr) => {
             ArcSealer::from_key($key)
@@ -137,20 +156,30 @@ fn sealed_by_them(key: usize, message: &str) -> String {
 
 /// Fields with their line ends, folded and not, some of them more than once.
 fn header() -> impl Strategy<Value = String> {
-    let name =
-        select(&["From", "To", "to", "Cc", "CC", "Subject", "sUBJECT", "Date", "X-Y", "Received", "List-Id"][..]);
+    let name = select(
+        &[
+            "From", "To", "to", "Cc", "CC", "Subject", "sUBJECT", "Date", "X-Y", "Received",
+            "List-Id",
+        ][..],
+    );
     let gap = select(&[" ", "  ", "\t", "\r\n ", "\r\n\t ", " \r\n  "][..]);
     let word = prop_oneof!["[a-zA-Z0-9<>@.,:;=_-]{1,12}", Just("gr\u{fc}\u{df}e".into())];
-    let value = (collection::vec((gap, word), 0..6), select(&["", " ", "\t "][..])).prop_map(|(words, end)| {
-        let words: String = words.into_iter().map(|(gap, word)| gap.to_string() + &word).collect();
-        words + end
-    });
+    let value = (collection::vec((gap, word), 0..6), select(&["", " ", "\t "][..])).prop_map(
+        |(words, end)| {
+            let words: String =
+                words.into_iter().map(|(gap, word)| gap.to_string() + &word).collect();
+            words + end
+        },
+    );
     let field = (name, value).prop_map(|(name, value)| format!("{name}:{value}\r\n"));
-    let author = select(&["From: ada@example.test\r\n", "FROM:Ada \r\n <ada@example.test>\r\n"][..]);
-    (collection::vec(field, 0..7), author, any::<Index>()).prop_map(|(mut fields, author, place)| {
-        fields.insert(place.index(fields.len() + 1), author.into());
-        fields.concat()
-    })
+    let author =
+        select(&["From: ada@example.test\r\n", "FROM:Ada \r\n <ada@example.test>\r\n"][..]);
+    (collection::vec(field, 0..7), author, any::<Index>()).prop_map(
+        |(mut fields, author, place)| {
+            fields.insert(place.index(fields.len() + 1), author.into());
+            fields.concat()
+        },
+    )
 }
 
 /// Bodies that are empty or end with empty lines, or with none. White space alone in lines at the end is not drawn: see below.
@@ -238,7 +267,8 @@ fn is_covered(name: &str) -> bool {
 /// What the relaxed forms do not see and the simple ones do, at some place.
 fn bruised(message: &str, at: Index) -> String {
     let bytes = message.as_bytes();
-    let is_between = |place: &usize| bytes[place - 1].is_ascii_graphic() && bytes[place + 1].is_ascii_graphic();
+    let is_between =
+        |place: &usize| bytes[place - 1].is_ascii_graphic() && bytes[place + 1].is_ascii_graphic();
     let spaces = (1..bytes.len() - 1).filter(|place| bytes[*place] == b' ').filter(is_between);
     let spaces: Vec<usize> = spaces.collect();
     if spaces.is_empty() {
@@ -246,7 +276,12 @@ fn bruised(message: &str, at: Index) -> String {
     }
     let place = spaces[at.index(spaces.len())];
     let is_of_header = message.find("\r\n\r\n").is_some_and(|end| place < end);
-    format!("{}{}{}", &message[..place], if is_of_header { "\r\n \t" } else { "\t " }, &message[place + 1..])
+    format!(
+        "{}{}{}",
+        &message[..place],
+        if is_of_header { "\r\n \t" } else { "\t " },
+        &message[place + 1..]
+    )
 }
 
 proptest! {
@@ -302,7 +337,8 @@ fn lines_of_white_space_at_the_end_are_empty() {
 /// A message that was handed on by us and by mail-auth, as `hands` say: which of us, and with which key.
 fn handed_on(hands: &[(bool, usize)], message: &str) -> String {
     hands.iter().fold(message.into(), |message: String, (is_ours, key)| {
-        let sealed = if *is_ours { sealed_by_us(*key, &message) } else { sealed_by_them(*key, &message) };
+        let sealed =
+            if *is_ours { sealed_by_us(*key, &message) } else { sealed_by_them(*key, &message) };
         format!("Received: by another\r\n{sealed}")
     })
 }
@@ -316,7 +352,8 @@ fn instance(field: &str) -> Option<usize> {
 /// The message with the fields that `change` makes of its own, of which it is told to which set they belong; `None` takes one away.
 fn with_fields(message: &str, change: impl Fn(&str, Option<usize>) -> Option<String>) -> String {
     let (fields, body) = parts(message);
-    let fields: String = fields.into_iter().filter_map(|field| change(field, instance(field))).collect();
+    let fields: String =
+        fields.into_iter().filter_map(|field| change(field, instance(field))).collect();
     format!("{fields}\r\n{body}")
 }
 

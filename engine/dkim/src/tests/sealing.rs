@@ -38,7 +38,8 @@ fn what_we_seal_passes_as_often_as_it_is_handed_on() {
                 message = sealing(&key, &message, found).unwrap() + &message;
                 found = judged(&key, &message);
                 assert_eq!(found, ChainVerdict::Pass, "{message}");
-                message = format!("Received: by another\r\nAuthentication-Results: mx\r\n{message}");
+                message =
+                    format!("Received: by another\r\nAuthentication-Results: mx\r\n{message}");
             }
         }
     }
@@ -49,12 +50,17 @@ fn a_set_stands_with_its_seal_on_top_and_says_what_was_found() {
     let [_, key] = keys();
     let fields = sealing(&key, &format!("{HEADER}\r\n"), ChainVerdict::None).unwrap();
     assert!(
-        fields.starts_with("ARC-Seal: i=1; a=rsa-sha256; cv=none; d=example.test; s=key; t=2000000; b=\r\n "),
+        fields.starts_with(
+            "ARC-Seal: i=1; a=rsa-sha256; cv=none; d=example.test; s=key; t=2000000; b=\r\n "
+        ),
         "{fields}"
     );
-    let (_, message) = fields.split_once("\r\nARC-Message-Signature: i=1; a=rsa-sha256; c=relaxed/relaxed;").unwrap();
-    let (_, results) =
-        message.split_once("\r\nARC-Authentication-Results: i=1; mx.example.test;\r\n\tspf=pass ").unwrap();
+    let (_, message) = fields
+        .split_once("\r\nARC-Message-Signature: i=1; a=rsa-sha256; c=relaxed/relaxed;")
+        .unwrap();
+    let (_, results) = message
+        .split_once("\r\nARC-Authentication-Results: i=1; mx.example.test;\r\n\tspf=pass ")
+        .unwrap();
     assert_eq!(results, "smtp.mailfrom=example.test;\r\n\tarc=none\r\n");
     assert!(fields.lines().all(|line| line.len() < 78), "{fields}");
     let again = sealing(&key, &format!("{fields}{HEADER}\r\n"), ChainVerdict::Pass).unwrap();
@@ -64,7 +70,8 @@ fn a_set_stands_with_its_seal_on_top_and_says_what_was_found() {
 #[test]
 fn all_signatures_of_a_message_are_covered_and_what_others_add_is_not() {
     let [key, _] = keys();
-    let signed = format!("DKIM-Signature: v=1; first\r\nDKIM-Signature: v=1; second\r\n{HEADER}\r\nHi.\r\n");
+    let signed =
+        format!("DKIM-Signature: v=1; first\r\nDKIM-Signature: v=1; second\r\n{HEADER}\r\nHi.\r\n");
     let sealed = sealing(&key, &signed, ChainVerdict::None).unwrap() + &signed;
     let changed = Some(Flaw::Link(1, Reason::SignatureWrong));
     for (from, to, expected) in [
@@ -74,7 +81,11 @@ fn all_signatures_of_a_message_are_covered_and_what_others_add_is_not() {
         ("X-Y: z", "To: eve@other.test\r\nX-Y: z", changed),
         ("X-Y: z", "X-Y: y", None),
         ("Hi.", "Ho.", Some(Flaw::Link(1, Reason::BodyChanged))),
-        ("DKIM-Signature: v=1; first", "DKIM-Signature: on top\r\nDKIM-Signature: v=1; first", None),
+        (
+            "DKIM-Signature: v=1; first",
+            "DKIM-Signature: on top\r\nDKIM-Signature: v=1; first",
+            None,
+        ),
     ] {
         let expected = expected.map_or(ChainVerdict::Pass, ChainVerdict::Fail);
         assert_eq!(judged(&key, &sealed.replacen(from, to, 1)), expected, "{to}");

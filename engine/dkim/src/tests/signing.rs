@@ -56,10 +56,16 @@ fn what_we_sign_passes_with_what_the_domain_publishes() {
 #[test]
 fn a_key_is_published_as_everybody_expects_it() {
     let [ed25519, rsa] = keys();
-    assert_eq!(ed25519.record(), "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
+    assert_eq!(
+        ed25519.record(),
+        "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+    );
     let record = rsa.record();
     // 2048 bits, with the algorithm around them.
-    assert!(record.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"), "{record}");
+    assert!(
+        record.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"),
+        "{record}"
+    );
 }
 
 #[test]
@@ -67,7 +73,17 @@ fn what_people_see_cannot_be_changed_or_added() {
     for key in keys() {
         let message = format!("{FIELDS}\r\nHi.\r\n");
         let signed = field(&key, &message).unwrap() + &message;
-        for name in ["From", "To", "Cc", "Reply-To", "Subject", "Date", "Message-ID", "References", "Content-Type"] {
+        for name in [
+            "From",
+            "To",
+            "Cc",
+            "Reply-To",
+            "Subject",
+            "Date",
+            "Message-ID",
+            "References",
+            "Content-Type",
+        ] {
             for place in ["Received:", "X-Y:"] {
                 let added = signed.replace(place, &format!("{name}: eve\r\n{place}"));
                 assert_eq!(reason_with(&key, &added), Reason::SignatureWrong, "{name}");
@@ -75,7 +91,11 @@ fn what_people_see_cannot_be_changed_or_added() {
         }
         for (from, to, expected) in [
             ("X-Y: z", "X-Y: y", Reason::Verified),
-            ("Received:", "Sender: list@other.test\r\nReceived: by us\r\nReceived:", Reason::Verified),
+            (
+                "Received:",
+                "Sender: list@other.test\r\nReceived: by us\r\nReceived:",
+                Reason::Verified,
+            ),
             ("Sender: ada", "Sender: eve", Reason::SignatureWrong),
             ("Subject: dinner \r\n", "Subject:\r\n\tdinner\r\n", Reason::Verified),
             ("Hi.", "Ha.", Reason::BodyChanged),
@@ -90,10 +110,14 @@ fn what_people_see_cannot_be_changed_or_added() {
 #[test]
 fn a_signature_is_folded_into_lines_that_nobody_has_to_fold_again() {
     for key in keys() {
-        let many = format!("{}\r\n", FIELDS.replace("X-Y: z", &["To: bob@other.test"; 20].join("\r\n")));
+        let many =
+            format!("{}\r\n", FIELDS.replace("X-Y: z", &["To: bob@other.test"; 20].join("\r\n")));
         let field = field(&key, &many).unwrap();
         let lines: Vec<&str> = field.strip_suffix("\r\n").unwrap().split("\r\n").collect();
-        assert!(lines.len() > 5 && lines.iter().all(|line| line.len() < 78 && !line.ends_with(' ')), "{field}");
+        assert!(
+            lines.len() > 5 && lines.iter().all(|line| line.len() < 78 && !line.ends_with(' ')),
+            "{field}"
+        );
         assert!(lines[1..].iter().all(|line| line.starts_with(' ')), "{field}");
         assert!(!field.contains("l="), "it covers all of the body");
         assert_eq!(reason_with(&key, &(field + &many)), Reason::Verified);
@@ -140,7 +164,11 @@ fn what_is_no_key_or_too_short_or_has_no_name_signs_nothing() {
     let long = ["x"; 125].join(".");
     assert_eq!(key.name_at(&Name::parse(&long).unwrap()), Err(NotAName));
     for domain in [&long, "a b", "a.test;x=1"] {
-        assert_eq!(field_of(&key, domain, "From: ada\r\n\r\n"), Err(Unsignable::NoName), "{domain}");
+        assert_eq!(
+            field_of(&key, domain, "From: ada\r\n\r\n"),
+            Err(Unsignable::NoName),
+            "{domain}"
+        );
     }
 }
 
@@ -148,7 +176,10 @@ fn what_is_no_key_or_too_short_or_has_no_name_signs_nothing() {
 fn a_key_is_read_from_what_others_write() {
     let key = SigningKey::read(RSA_2048.as_bytes(), "key").unwrap();
     assert_eq!(key.record(), keys()[1].record());
-    assert_eq!(key.name_at(&Name::parse("example.test").unwrap()).unwrap().as_str(), "key._domainkey.example.test");
+    assert_eq!(
+        key.name_at(&Name::parse("example.test").unwrap()).unwrap().as_str(),
+        "key._domainkey.example.test"
+    );
     for text in ["", "nonsense", &RSA_2048.replace("PRIVATE", "PUBLIC")] {
         assert_eq!(SigningKey::read(text.as_bytes(), "key").err(), Some(NotAKey::NoKey));
     }

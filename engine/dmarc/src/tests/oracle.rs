@@ -11,7 +11,9 @@ use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::dkim::Signature;
 use mail_auth::dmarc::verify::DmarcParameters;
 use mail_auth::dmarc::{Dmarc, Policy};
-use mail_auth::{AuthenticatedMessage, DkimOutput, DmarcResult, Parameters, RecordSet, SpfOutput, SpfResult, Txt};
+use mail_auth::{
+    AuthenticatedMessage, DkimOutput, DmarcResult, Parameters, RecordSet, SpfOutput, SpfResult, Txt,
+};
 use proptest::sample::{select, subsequence};
 use proptest::{collection, option};
 
@@ -19,15 +21,21 @@ use super::*;
 
 /// The texts and addresses of a world, as mail-auth asks for them.
 fn known(world: World<'_>) -> (Known<Txt>, Known<RecordSet<Ipv4Addr>>) {
-    let under = |wanted: &str| world.iter().filter(|(domain, _)| *domain == wanted).map(|(_, text)| *text).collect();
+    let under = |wanted: &str| {
+        world.iter().filter(|(domain, _)| *domain == wanted).map(|(_, text)| *text).collect()
+    };
     let texts = world.iter().map(|(domain, _)| {
         let texts: Vec<&str> = under(domain);
         let is_silent = texts.contains(&"silence");
-        let read = texts.iter().filter(|text| **text != "address").map(|text| Dmarc::parse(text.as_bytes()));
+        let read = texts
+            .iter()
+            .filter(|text| **text != "address")
+            .map(|text| Dmarc::parse(text.as_bytes()));
         (format!("_dmarc.{domain}"), if is_silent { silence() } else { first(read) })
     });
     let addresses = world.iter().filter(|(_, text)| *text == "address");
-    let addresses = addresses.map(|(domain, _)| (domain.to_string(), records([Ipv4Addr::new(192, 0, 2, 1)])));
+    let addresses =
+        addresses.map(|(domain, _)| (domain.to_string(), records([Ipv4Addr::new(192, 0, 2, 1)])));
     (Known::texts(texts), Known::new(addresses, |_| None))
 }
 
@@ -35,9 +43,12 @@ fn known(world: World<'_>) -> (Known<Txt>, Known<RecordSet<Ipv4Addr>>) {
 fn theirs(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>) -> String {
     let message = format!("From: ada@{author}\r\n\r\n");
     let message = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
-    let signatures: Vec<Signature> =
-        signers.iter().map(|signer| Signature { d: signer.to_string(), ..Signature::default() }).collect();
-    let signatures = signatures.iter().map(|signature| DkimOutput::pass().with_signature(signature));
+    let signatures: Vec<Signature> = signers
+        .iter()
+        .map(|signer| Signature { d: signer.to_string(), ..Signature::default() })
+        .collect();
+    let signatures =
+        signatures.iter().map(|signature| DkimOutput::pass().with_signature(signature));
     let signatures: Vec<DkimOutput<'_>> = signatures.collect();
     let passed = if sender.is_some() { SpfResult::Pass } else { SpfResult::Fail };
     let sender = sender.unwrap_or(author);
@@ -92,16 +103,25 @@ const DOMAINS: [&str; 11] = [
 
 fn record() -> impl Strategy<Value = String> {
     let handling = || select(&["none", "quarantine", "Reject"][..]);
-    let handlings =
-        ["sp=", "np="].map(|tag| option::of(handling()).prop_map(move |said| said.map(|said| format!("{tag}{said}"))));
-    let tags =
-        [&["adkim=s", "adkim=r"], &["aspf=s", "aspf=R"], &["t=y", "t=n"], &["moo=x", "rua=mailto:ada@example.invalid"]];
+    let handlings = ["sp=", "np="].map(|tag| {
+        option::of(handling()).prop_map(move |said| said.map(|said| format!("{tag}{said}")))
+    });
+    let tags = [
+        &["adkim=s", "adkim=r"],
+        &["aspf=s", "aspf=R"],
+        &["t=y", "t=n"],
+        &["moo=x", "rua=mailto:ada@example.invalid"],
+    ];
     let tags = tags.map(|tag| option::of(select(&tag[..])));
     let role = option::weighted(0.3, select(&["psd=y", "psd=n", "psd=u"][..]));
     (handling(), handlings, tags, role).prop_map(|(own, handlings, tags, role)| {
         let own = Vec::from([String::from("v=DMARC1"), format!("p={own}")]);
         let tags = tags.into_iter().flatten().chain(role).map(String::from);
-        own.into_iter().chain(handlings.into_iter().flatten()).chain(tags).collect::<Vec<_>>().join("; ")
+        own.into_iter()
+            .chain(handlings.into_iter().flatten())
+            .chain(tags)
+            .collect::<Vec<_>>()
+            .join("; ")
     })
 }
 
@@ -153,6 +173,10 @@ fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
             ["fail reject", "none"],
         ),
     ] {
-        assert_eq!([ours(author, None, &[], world), theirs(author, None, &[], world)], expected, "{why}");
+        assert_eq!(
+            [ours(author, None, &[], world), theirs(author, None, &[], world)],
+            expected,
+            "{why}"
+        );
     }
 }

@@ -10,7 +10,10 @@ fn who_asks_is_told() {
     assert_eq!(house.ask(1, "Mail.Example.test.", RecordKind::Ipv4), None);
     let asked = house.heard();
     assert_eq!(asked.to, FIRST);
-    house.replies(&asked, &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "mail.example.test", 5)));
+    house.replies(
+        &asked,
+        &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "mail.example.test", 5)),
+    );
     assert_eq!(house.told(), [(1, found(5))]);
     assert_eq!(house.ports, []);
 }
@@ -39,7 +42,10 @@ fn the_same_question_is_asked_once_and_all_are_told() {
         "so many may wait for one answer"
     );
     let asked = house.heard();
-    house.replies(&asked, &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 9)));
+    house.replies(
+        &asked,
+        &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 9)),
+    );
     assert_eq!(house.told(), [1, 2, 3, 4].map(|asker| (asker, found(9))));
 }
 
@@ -53,7 +59,10 @@ fn a_silent_server_is_followed_by_the_next_and_he_who_answers_is_asked_first_fro
     let asked = house.heard();
     assert_eq!(asked.to, SECOND);
     assert_eq!(house.ports, [asked.port], "the first server's port is nobody's any more");
-    house.replies(&asked, &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1)));
+    house.replies(
+        &asked,
+        &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1)),
+    );
     assert_eq!(house.told(), [(1, found(1))]);
     house.ask(2, "b.test", RecordKind::Ipv4);
     assert_eq!(house.heard().to, SECOND);
@@ -99,9 +108,12 @@ fn nobody_waits_longer_than_the_span_whatever_servers_do() {
 fn a_server_that_refuses_is_followed_at_once_and_at_the_end_its_code_is_told() {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "a.test", RecordKind::Ipv4);
-    for (server, code) in
-        [(FIRST, Rcode::SERVFAIL), (SECOND, Rcode::REFUSED), (FIRST, Rcode::SERVFAIL), (SECOND, Rcode::REFUSED)]
-    {
+    for (server, code) in [
+        (FIRST, Rcode::SERVFAIL),
+        (SECOND, Rcode::REFUSED),
+        (FIRST, Rcode::SERVFAIL),
+        (SECOND, Rcode::REFUSED),
+    ] {
         let asked = house.heard();
         assert_eq!(asked.to, server);
         house.replies(&asked, &reply(&asked.bytes, code, |_| {}));
@@ -140,7 +152,10 @@ fn who_waits_is_asked_for_at_new_servers_and_told_when_there_are_none_any_more()
     house.work();
     let asked = house.heard();
     assert_eq!(asked.to, SECOND);
-    house.replies(&former, &reply(&former.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 6)));
+    house.replies(
+        &former,
+        &reply(&former.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 6)),
+    );
     assert_eq!(house.told(), [], "the former server is not believed any more");
     house.resolver.set_servers([], house.now);
     house.work();

@@ -89,5 +89,9 @@ fn records_of_others_are_not_believed() {
     });
     house.replies(&asked, &bytes);
     assert_eq!(house.told(), [(1, found(1))]);
-    assert_eq!(house.ask(2, "victim.test", RecordKind::Ipv4), None, "what nobody asked for isn't remembered");
+    assert_eq!(
+        house.ask(2, "victim.test", RecordKind::Ipv4),
+        None,
+        "what nobody asked for isn't remembered"
+    );
 }

@@ -15,7 +15,9 @@ fn learn(house: &mut House, name: &str, make: impl FnOnce(&[u8]) -> Vec<u8>) {
 #[test]
 fn what_was_told_is_known_until_its_time_is_over() {
     let mut house = House::new(&[FIRST]);
-    learn(&mut house, "a.test", |asked| reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4)));
+    learn(&mut house, "a.test", |asked| {
+        reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
+    });
     house.passes(just_before(Micros::from_secs(300)));
     assert_eq!(house.ask(1, "A.TEST", RecordKind::Ipv4), Some(found(4)));
     assert!(house.is_quiet());
@@ -26,7 +28,9 @@ fn what_was_told_is_known_until_its_time_is_over() {
 #[test]
 fn each_kind_of_records_is_known_by_itself() {
     let mut house = House::new(&[FIRST]);
-    learn(&mut house, "a.test", |asked| reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4)));
+    learn(&mut house, "a.test", |asked| {
+        reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
+    });
     assert_eq!(KINDS.map(|kind| house.ask(1, "a.test", kind).is_some()), [true, false]);
 }
 
@@ -66,7 +70,9 @@ fn what_has_no_time_is_not_remembered_and_nothing_is_for_more_than_a_day() {
     learn(&mut house, "a.test", |asked| reply(asked, Rcode::NXDOMAIN, |_| {}));
     learn(&mut house, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| {
-            answer.push((labels("a.test"), Ttl::from_secs(10_000_000), A::from_octets(192, 0, 2, 4))).unwrap();
+            answer
+                .push((labels("a.test"), Ttl::from_secs(10_000_000), A::from_octets(192, 0, 2, 4)))
+                .unwrap();
         })
     });
     house.passes(just_before(Micros::from_secs(86_400)));
@@ -99,11 +105,13 @@ fn what_is_known_takes_no_more_than_its_bytes_and_what_was_learned_first_goes_fi
         cache.remember(&name(0), &answer, 60, now);
         assert!(cache.bytes() <= LIMITS.cache_bytes);
     }
-    let known: Vec<u32> = (1..5_000).filter(|number| cache.find(&name(*number), now).is_some()).collect();
+    let known: Vec<u32> =
+        (1..5_000).filter(|number| cache.find(&name(*number), now).is_some()).collect();
     assert!(known.len() > 200, "{} are known", known.len());
     assert_eq!(known, (5_000 - known.len() as u32..5_000).collect::<Vec<_>>());
     assert!(cache.find(&name(0), now).is_some());
-    let large = Answer { records: Vec::from([Record::Text([b'x'; 2_000].into())]), ..answer.clone() };
+    let large =
+        Answer { records: Vec::from([Record::Text([b'x'; 2_000].into())]), ..answer.clone() };
     cache.remember(&name(9), &large, 60, now);
     assert!(cache.find(&name(9), now).is_none(), "nobody's answer pushes out all others");
     let bytes = cache.bytes();
@@ -113,7 +121,8 @@ fn what_is_known_takes_no_more_than_its_bytes_and_what_was_learned_first_goes_fi
 
 #[test]
 fn what_is_known_says_how_much_it_takes() {
-    let question = |name| Question { name: Name::parse(name).expect("a name"), kind: RecordKind::Text };
+    let question =
+        |name| Question { name: Name::parse(name).expect("a name"), kind: RecordKind::Text };
     let answer = |bytes| Answer {
         records: Vec::from([Record::Text(alloc::vec![b'x'; bytes].into())]),
         exists: true,
@@ -124,5 +133,7 @@ fn what_is_known_says_how_much_it_takes() {
     knowledge.learn(question("a.test"), Err(Unanswered::Silence));
     let little = knowledge.bytes();
     knowledge.learn(question("b.test"), Ok(answer(5_000)));
-    assert!(little > 0 && knowledge.bytes() >= little + 5_000 && knowledge.bytes() < little + 6_000);
+    assert!(
+        little > 0 && knowledge.bytes() >= little + 5_000 && knowledge.bytes() < little + 6_000
+    );
 }

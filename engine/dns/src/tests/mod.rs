@@ -20,13 +20,16 @@ use machine::{Instant, Micros};
 
 use crate::name::Labels;
 use crate::{
-    Action, Answer, Client, Knowledge, Limits, Name, OnBehalf, Question, Record, RecordKind, Resolver, StreamId,
-    Unanswered,
+    Action, Answer, Client, Knowledge, Limits, Name, OnBehalf, Question, Record, RecordKind,
+    Resolver, StreamId, Unanswered,
 };
 
-pub(super) const LIMITS: Limits = Limits { questions: 8, of_clients: 8, askers: 4, cache_bytes: 64 * 1024 };
-pub(super) const FIRST: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)), 53);
-pub(super) const SECOND: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2)), 53);
+pub(super) const LIMITS: Limits =
+    Limits { questions: 8, of_clients: 8, askers: 4, cache_bytes: 64 * 1024 };
+pub(super) const FIRST: SocketAddr =
+    SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)), 53);
+pub(super) const SECOND: SocketAddr =
+    SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2)), 53);
 
 /// What a question went out in.
 #[derive(Clone, Debug)]
@@ -83,18 +86,29 @@ impl House {
                 Action::Connect { stream, to } => self.streams.push((stream, to)),
                 Action::Write { bytes, .. } => self.written.push(bytes),
                 Action::HangUp { stream } => {
-                    assert!(self.streams.iter().any(|(open, _)| *open == stream), "what is hung up was opened");
+                    assert!(
+                        self.streams.iter().any(|(open, _)| *open == stream),
+                        "what is hung up was opened"
+                    );
                     self.streams.retain(|(open, _)| *open != stream);
                 }
                 Action::Tell { asker, answer } => self.told.push((asker, answer)),
             }
         }
         if self.resolver.next_deadline() == Instant::NEVER {
-            assert!(self.ports.is_empty() && self.streams.is_empty(), "nothing waits, and nothing is left");
+            assert!(
+                self.ports.is_empty() && self.streams.is_empty(),
+                "nothing waits, and nothing is left"
+            );
         }
     }
 
-    pub(super) fn ask(&mut self, asker: u32, name: &str, kind: RecordKind) -> Option<Result<Answer, Unanswered>> {
+    pub(super) fn ask(
+        &mut self,
+        asker: u32,
+        name: &str,
+        kind: RecordKind,
+    ) -> Option<Result<Answer, Unanswered>> {
         let answer = self.resolver.ask(question(name, kind), asker, self.now);
         self.work();
         answer
@@ -157,8 +171,13 @@ pub(super) fn labels(name: &str) -> Labels {
 }
 
 /// A reply to a question: with this code, and what `build` writes.
-pub(super) fn reply(asked: &[u8], code: Rcode, build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>)) -> Vec<u8> {
-    let mut builder = MessageBuilder::new_vec().start_answer(Message::from_slice(asked).unwrap(), code).unwrap();
+pub(super) fn reply(
+    asked: &[u8],
+    code: Rcode,
+    build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>),
+) -> Vec<u8> {
+    let mut builder =
+        MessageBuilder::new_vec().start_answer(Message::from_slice(asked).unwrap(), code).unwrap();
     build(&mut builder);
     builder.finish()
 }
@@ -174,11 +193,20 @@ pub(super) fn alias(answer: &mut AnswerBuilder<Vec<u8>>, name: &str, of: &str, t
 
 /// A reply without records, whose zone says for how long that is true.
 pub(super) fn nothing(asked: &[u8], code: Rcode, ttl: u32, minimum: u32) -> Vec<u8> {
-    let builder = MessageBuilder::new_vec().start_answer(Message::from_slice(asked).unwrap(), code).unwrap();
+    let builder =
+        MessageBuilder::new_vec().start_answer(Message::from_slice(asked).unwrap(), code).unwrap();
     let mut builder = builder.authority();
     let seconds = Ttl::from_secs;
     let (name, host) = (labels("example.test"), labels("ns.example.test"));
-    let start = Soa::new(host.clone(), host, Serial(1), seconds(1), seconds(2), seconds(3), seconds(minimum));
+    let start = Soa::new(
+        host.clone(),
+        host,
+        Serial(1),
+        seconds(1),
+        seconds(2),
+        seconds(3),
+        seconds(minimum),
+    );
     builder.push((name, seconds(ttl), start)).unwrap();
     builder.finish()
 }

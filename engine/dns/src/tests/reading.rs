@@ -14,7 +14,11 @@ fn told(name: &str, kind: RecordKind, build: impl FnOnce(&mut AnswerBuilder<Vec<
     read(&reply(&sent.bytes, Rcode::NOERROR, build), &question, &sent, false)
 }
 
-fn records(name: &str, kind: RecordKind, build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>)) -> Vec<Record> {
+fn records(
+    name: &str,
+    kind: RecordKind,
+    build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>),
+) -> Vec<Record> {
     match told(name, kind, build) {
         Reading::Answer(answer, _) => answer.records,
         other => panic!("{other:?}"),
@@ -26,10 +30,15 @@ const HOUR: Ttl = Ttl::HOUR;
 #[test]
 fn exchangers_come_with_their_preferences() {
     let read = records("example.test", RecordKind::Exchanger, |answer| {
-        answer.push((labels("example.test"), HOUR, Mx::new(20, labels("Backup.Example.Test")))).unwrap();
-        answer.push((labels("EXAMPLE.test"), HOUR, Mx::new(10, labels("mail.example.test")))).unwrap();
+        answer
+            .push((labels("example.test"), HOUR, Mx::new(20, labels("Backup.Example.Test"))))
+            .unwrap();
+        answer
+            .push((labels("EXAMPLE.test"), HOUR, Mx::new(10, labels("mail.example.test"))))
+            .unwrap();
     });
-    let exchanger = |preference, host| Record::Exchanger { preference, host: Name::parse(host).unwrap() };
+    let exchanger =
+        |preference, host| Record::Exchanger { preference, host: Name::parse(host).unwrap() };
     assert_eq!(read, [exchanger(20, "backup.example.test"), exchanger(10, "mail.example.test")]);
 }
 
@@ -56,11 +65,15 @@ fn the_strings_of_a_text_are_joined() {
 #[test]
 fn addresses_pointers_and_certificates_are_read() {
     let read = records("a.test", RecordKind::Ipv6, |answer| {
-        answer.push((labels("a.test"), HOUR, Aaaa::new([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into()))).unwrap();
+        answer
+            .push((labels("a.test"), HOUR, Aaaa::new([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into())))
+            .unwrap();
     });
     assert_eq!(read, [Record::Address("2001:db8::1".parse().unwrap())]);
     let read = records("1.2.0.192.in-addr.arpa", RecordKind::Pointer, |answer| {
-        answer.push((labels("1.2.0.192.in-addr.arpa"), HOUR, Ptr::new(labels("Mail.Example.test")))).unwrap();
+        answer
+            .push((labels("1.2.0.192.in-addr.arpa"), HOUR, Ptr::new(labels("Mail.Example.test"))))
+            .unwrap();
     });
     assert_eq!(read, [Record::Pointer(Name::parse("mail.example.test").unwrap())]);
     let hash = [7; 32];
@@ -75,11 +88,19 @@ fn addresses_pointers_and_certificates_are_read() {
 #[test]
 fn services_come_with_their_ports_and_the_root_where_there_is_none() {
     let read = records("_pop3s._tcp.a.test", RecordKind::Service, |answer| {
-        answer.push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(1, 2, 995, labels("Mail.a.test")))).unwrap();
-        answer.push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(0, 0, 0, Labels::root_vec()))).unwrap();
+        answer
+            .push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(1, 2, 995, labels("Mail.a.test"))))
+            .unwrap();
+        answer
+            .push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(0, 0, 0, Labels::root_vec())))
+            .unwrap();
     });
-    let service =
-        |priority, weight, port, host| Record::Service { priority, weight, port, host: Name::parse(host).unwrap() };
+    let service = |priority, weight, port, host| Record::Service {
+        priority,
+        weight,
+        port,
+        host: Name::parse(host).unwrap(),
+    };
     assert_eq!(read, [service(1, 2, 995, "mail.a.test"), service(0, 0, 0, "")]);
 }
 
@@ -103,7 +124,12 @@ fn aliases_in_a_circle_make_no_sense_nor_do_endless_ones() {
     let chain = |length: u32| {
         told("0.test", RecordKind::Ipv4, |answer| {
             for number in 0..length {
-                alias(answer, &alloc::format!("{number}.test"), &alloc::format!("{}.test", number + 1), 300);
+                alias(
+                    answer,
+                    &alloc::format!("{number}.test"),
+                    &alloc::format!("{}.test", number + 1),
+                    300,
+                );
             }
             address(answer, &alloc::format!("{length}.test"), 1);
         })
@@ -125,7 +151,9 @@ fn the_server_says_whether_an_answer_is_authenticated() {
             answer.header_mut().set_ad(is_authenticated);
             address(answer, "a.test", 1);
         });
-        assert!(matches!(reading, Reading::Answer(answer, 300) if answer.is_authenticated == is_authenticated));
+        assert!(
+            matches!(reading, Reading::Answer(answer, 300) if answer.is_authenticated == is_authenticated)
+        );
     }
 }
 
@@ -136,7 +164,11 @@ fn a_record_that_is_broken_makes_no_sense_and_is_nobodys_answer() {
     let whole = reply(&sent.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1));
     for length in sent.bytes.len()..whole.len() {
         let reading = read(&whole[..length], &question, &sent, false);
-        assert!(!matches!(reading, Reading::Answer(..)), "{length} of {} bytes: {reading:?}", whole.len());
+        assert!(
+            !matches!(reading, Reading::Answer(..)),
+            "{length} of {} bytes: {reading:?}",
+            whole.len()
+        );
     }
 }
 
@@ -144,7 +176,9 @@ fn a_record_that_is_broken_makes_no_sense_and_is_nobodys_answer() {
 fn names_are_equal_where_they_mean_the_same() {
     assert_eq!(Name::parse("Mail.Example.TEST."), Name::parse("mail.example.test"));
     assert!(Name::parse(".").unwrap().is_root() && Name::parse("").unwrap().is_root());
-    for broken in ["a..b", ".a", "a.b..", &alloc::format!("{}.test", "x".repeat(64)), &"x.".repeat(128)] {
+    for broken in
+        ["a..b", ".a", "a.b..", &alloc::format!("{}.test", "x".repeat(64)), &"x.".repeat(128)]
+    {
         assert_eq!(Name::parse(broken), Err(crate::NotAName), "{broken}");
     }
     for (name, is_of_host) in [
@@ -192,18 +226,25 @@ fn a_list_says_something_of_an_address_below_its_own_name() {
 
 #[test]
 fn a_name_lies_within_itself_and_those_above_it() {
-    let within = |name: &str, other: &str| Name::parse(name).unwrap().is_within(&Name::parse(other).unwrap());
+    let within = |name: &str, other: &str| {
+        Name::parse(name).unwrap().is_within(&Name::parse(other).unwrap())
+    };
     assert!(
-        within("a.example.test", "example.test") && within("example.test", "example.test") && within("a.test", ".")
+        within("a.example.test", "example.test")
+            && within("example.test", "example.test")
+            && within("a.test", ".")
     );
     assert!(
-        !within("anexample.test", "example.test") && !within("test", "example.test") && !within("a\\.test", "test")
+        !within("anexample.test", "example.test")
+            && !within("test", "example.test")
+            && !within("a\\.test", "test")
     );
 }
 
 #[test]
 fn above_a_name_is_what_is_left_without_its_first_label() {
-    let parent = |name: &str| Name::parse(name).unwrap().parent().map(|name| String::from(name.as_str()));
+    let parent =
+        |name: &str| Name::parse(name).unwrap().parent().map(|name| String::from(name.as_str()));
     assert_eq!(parent("a.example.test").as_deref(), Some("example.test"));
     assert_eq!(parent("a\\.b.test").as_deref(), Some("test"));
     assert_eq!(parent("a\\\\.test").as_deref(), Some("test"));

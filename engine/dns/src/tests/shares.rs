@@ -13,7 +13,11 @@ const BUSY: Option<Result<Answer, Unanswered>> = Some(Err(Unanswered::Busy));
 
 /// How many questions `client` may have wait, each for another name.
 fn asks(house: &mut House, client: u32, name: &str) -> usize {
-    (0..).take_while(|number| house.ask(client, &format!("{name}{number}.test"), RecordKind::Ipv4).is_none()).count()
+    (0..)
+        .take_while(|number| {
+            house.ask(client, &format!("{name}{number}.test"), RecordKind::Ipv4).is_none()
+        })
+        .count()
 }
 
 #[test]
@@ -21,7 +25,11 @@ fn a_network_holds_a_share_of_the_questions_and_others_are_asked() {
     let mut house = House::with(SHARED, &[FIRST]);
     assert_eq!(asks(&mut house, HOST, "a"), 5);
     assert_eq!(asks(&mut house, NEIGHBOUR, "b"), 3, "with its neighbour it has half");
-    assert_eq!(house.ask(HOST, "more.test", RecordKind::Ipv4), BUSY, "that says nothing of the name");
+    assert_eq!(
+        house.ask(HOST, "more.test", RecordKind::Ipv4),
+        BUSY,
+        "that says nothing of the name"
+    );
     assert_eq!(asks(&mut house, OTHER, "c"), 2);
     // Questions of this machine itself have places beside those of clients.
     assert_eq!(asks(&mut house, 1, "d"), 10);
@@ -43,5 +51,9 @@ fn a_network_holds_a_share_of_those_that_wait_for_one_answer() {
     };
     assert_eq!((waits(&mut house, HOST), waits(&mut house, NEIGHBOUR)), (5, 3));
     assert_eq!((waits(&mut house, OTHER), waits(&mut house, 1)), (2, 6));
-    assert_eq!(house.ask(HOST, "other.test", RecordKind::Text), None, "of another question it has as many");
+    assert_eq!(
+        house.ask(HOST, "other.test", RecordKind::Text),
+        None,
+        "of another question it has as many"
+    );
 }

@@ -53,7 +53,8 @@ fn many(answer: &mut AnswerBuilder<Vec<u8>>) {
 #[test]
 fn a_server_may_spell_the_name_as_it_likes_in_a_stream() {
     let mut open = cut_short();
-    let mut answer = reply(&written(&mut open), Rcode::NOERROR, |answer| address(answer, "big.test", 9));
+    let mut answer =
+        reply(&written(&mut open), Rcode::NOERROR, |answer| address(answer, "big.test", 9));
     answer[13..16].make_ascii_uppercase();
     let (mut house, stream) = open;
     house.stream_brings(stream, &with_length(&answer));
@@ -64,7 +65,8 @@ fn a_server_may_spell_the_name_as_it_likes_in_a_stream() {
 fn a_stream_that_ends_or_hangs_or_brings_something_else_is_followed_by_the_next_server() {
     let ends: Way = |house, stream| house.stream_ends(stream);
     let hangs: Way = |house, _| house.passes(Micros::from_secs(6));
-    let brings_nonsense: Way = |house, stream| house.stream_brings(stream, &with_length(b"220 mail.test ESMTP"));
+    let brings_nonsense: Way =
+        |house, stream| house.stream_brings(stream, &with_length(b"220 mail.test ESMTP"));
     let brings_nothing: Way = |house, stream| house.stream_brings(stream, &[0, 0]);
     for way in [ends, hangs, brings_nonsense, brings_nothing] {
         let (mut house, stream) = cut_short();

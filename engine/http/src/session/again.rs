@@ -18,7 +18,11 @@ impl Session {
     ) {
         let mut words = head.split(|byte| *byte == b' ');
         actions.answered(|| {
-            exchange(words.next().unwrap_or_default(), words.next().unwrap_or_default(), &Answer::from(page))
+            exchange(
+                words.next().unwrap_or_default(),
+                words.next().unwrap_or_default(),
+                &Answer::from(page),
+            )
         });
         if !actions.shares() || !page.is_short() || !self.respond_at_once(page, place, actions) {
             self.respond(&mut Answer::from(page), actions);
@@ -26,7 +30,12 @@ impl Session {
     }
 
     /// Sends the response that lies ready, or is worth having ready from now on; whether it did.
-    fn respond_at_once(&mut self, page: Page, place: PlaceNumber, actions: &mut impl Actions) -> bool {
+    fn respond_at_once(
+        &mut self,
+        page: Page,
+        place: PlaceNumber,
+        actions: &mut impl Actions,
+    ) -> bool {
         let date = actions.date();
         let mut ready = actions.remembered().ready(place, &date);
         if ready.is_none() && actions.remembered().is_given_again(place, &date) {

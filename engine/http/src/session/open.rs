@@ -14,7 +14,9 @@ impl Session {
     #[inline(never)]
     pub fn fed(&mut self, number: u64, bytes: &[u8]) {
         match &mut self.expect {
-            Expect::More { .. } if self.outgoing.open_reply().is_some_and(|open| open.number == number) => {
+            Expect::More { .. }
+                if self.outgoing.open_reply().is_some_and(|open| open.number == number) =>
+            {
                 self.outgoing.say(bytes);
             }
             Expect::Body { answer, .. } | Expect::Reply { answer, .. } => answer.say(number, bytes),
@@ -35,8 +37,15 @@ impl Session {
     }
 
     /// There may be something to send, or room for it; and bytes of the client's, which nobody wants.
-    pub(super) fn more_goes_out(&mut self, came: usize, after: After, actions: &mut impl Actions) -> Taken {
-        let Some(open) = self.outgoing.open_reply() else { return Taken::AndWait(came, WaitsFor::Nothing) };
+    pub(super) fn more_goes_out(
+        &mut self,
+        came: usize,
+        after: After,
+        actions: &mut impl Actions,
+    ) -> Taken {
+        let Some(open) = self.outgoing.open_reply() else {
+            return Taken::AndWait(came, WaitsFor::Nothing);
+        };
         // What follows a request whose answer the client takes at its pace may be its next one.
         let came = if open.is_paced_by_client() { 0 } else { came };
         let was_silent = self.outgoing.is_silent();
@@ -53,7 +62,9 @@ impl Session {
             return Taken::AndGoOn(came);
         }
         if self.outgoing.is_silent() {
-            let Pace::Program { silence, .. } = open.pace else { return self.more_is_asked_for(actions) };
+            let Pace::Program { silence, .. } = open.pace else {
+                return self.more_is_asked_for(actions);
+            };
             if !was_silent {
                 actions.set_deadline(Some(silence));
             }

@@ -70,7 +70,8 @@ impl Session {
         actions: &mut impl Actions,
     ) {
         if !actions.may_keep(size_of::<Request>() + asked.kept_bytes()) {
-            let answer = Answer::to_question(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
+            let answer =
+                Answer::to_question(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
             return self.answer_behind(body, answer, waits, actions);
         }
         actions.set_deadline(None);
@@ -85,7 +86,9 @@ impl Session {
         let Expect::Us(_) = self.expect else {
             return reply.number().into_iter().for_each(|number| actions.left(number));
         };
-        let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else { return };
+        let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else {
+            return;
+        };
         let answer = Answer::to_question(&request.asked, reply, actions);
         self.reply_is_due(*request, answer, actions);
     }
@@ -130,7 +133,9 @@ impl Session {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return Taken::AndWait(0, WaitsFor::SendRoom);
         }
-        if let Expect::Reply { body, waits, answer } = core::mem::replace(&mut self.expect, Expect::Closed) {
+        if let Expect::Reply { body, waits, answer } =
+            core::mem::replace(&mut self.expect, Expect::Closed)
+        {
             self.answer_behind(body, *answer, waits, actions);
         }
         Taken::AndGoOn(0)
@@ -142,7 +147,9 @@ impl Session {
     #[inline(never)]
     pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
         let Expect::Us(_) = self.expect else { return admission.give_up(actions) };
-        let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else { return };
+        let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else {
+            return;
+        };
         let length = if let Body::Length(length) = request.body { Some(length) } else { None };
         let upload = Upload::begin(admission, length);
         if upload.is_too_large() {

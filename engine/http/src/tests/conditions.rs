@@ -49,9 +49,17 @@ fn what_a_client_has_is_not_sent_again() {
 fn conditions_are_taken_in_their_order() {
     let tag = tag("/hello.txt", &[]);
     let newer = "If-Modified-Since: Mon, 07 Nov 1994 00:00:00 GMT";
-    assert_eq!(get("/hello.txt", &["If-None-Match: \"other\"", newer]).status, 200, "the tag decides");
+    assert_eq!(
+        get("/hello.txt", &["If-None-Match: \"other\"", newer]).status,
+        200,
+        "the tag decides"
+    );
     let older = "If-Unmodified-Since: Sat, 05 Nov 1994 00:00:00 GMT";
-    assert_eq!(get("/hello.txt", &[&format!("If-Match: {tag}"), older]).status, 200, "the tag decides");
+    assert_eq!(
+        get("/hello.txt", &[&format!("If-Match: {tag}"), older]).status,
+        200,
+        "the tag decides"
+    );
     assert_eq!(get("/hello.txt", &["If-Match: \"other\"", "If-None-Match: *"]).status, 412);
     assert_eq!(get("/nothing", &["If-None-Match: *"]).status, 404);
 }
@@ -83,13 +91,17 @@ fn the_coding_that_a_client_likes_best_is_sent() {
         };
         assert_eq!(response.text(), body);
     }
-    assert_eq!(get("/zipped.txt", &["Accept-Encoding: br, gzip"]).field("content-encoding"), Some("gzip"));
+    assert_eq!(
+        get("/zipped.txt", &["Accept-Encoding: br, gzip"]).field("content-encoding"),
+        Some("gzip")
+    );
     assert_eq!(get("/hello.txt", &["Accept-Encoding: br, gzip"]).field("vary"), None);
 }
 
 #[test]
 fn each_coding_has_a_tag_of_its_own() {
-    let tags = ["", "gzip", "br"].map(|coding| tag("/style.css", &[&format!("Accept-Encoding: {coding}")]));
+    let tags = ["", "gzip", "br"]
+        .map(|coding| tag("/style.css", &[&format!("Accept-Encoding: {coding}")]));
     assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
     let plain_is_known = format!("If-None-Match: {}", tags[0]);
     assert_eq!(get("/style.css", &[&plain_is_known]).status, 304);

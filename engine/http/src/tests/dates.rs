@@ -7,7 +7,11 @@ use proptest::prelude::*;
 
 #[test]
 fn all_three_forms_of_a_date_are_read() {
-    for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+    for text in [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+    ] {
         assert_eq!(parse(text.as_bytes()), Some(784_111_777), "{text}");
     }
 }

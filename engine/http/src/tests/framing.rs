@@ -27,7 +27,10 @@ fn a_body_is_read_to_its_end_and_the_next_request_begins_there() {
         (&["Content-Length: 0"], ""),
         (&["Content-Length: 0000000005"], "12345"),
         (&["Transfer-Encoding: chunked"], "5\r\nGET /\r\n0\r\n\r\n"),
-        (&["Transfer-Encoding: CHUNKED"], "1;a=b;c=\"d\"\r\nx\r\n00a\r\n0123456789\r\n0\r\nTrailer: x\r\nB:\r\n\r\n"),
+        (
+            &["Transfer-Encoding: CHUNKED"],
+            "1;a=b;c=\"d\"\r\nx\r\n00a\r\n0123456789\r\n0\r\nTrailer: x\r\nB:\r\n\r\n",
+        ),
         (&["Transfer-Encoding: chunked"], "1 ;a\r\nx\r\n0;last\r\n\r\n"),
     ] {
         assert_eq!(followed(fields, body), (std::vec![200, 200], false), "{fields:?} {body:?}");
@@ -57,7 +60,10 @@ fn what_two_servers_could_read_in_two_ways_is_refused() {
     ] {
         assert_eq!(followed(fields, body), (std::vec![400], true), "{fields:?}");
     }
-    assert_eq!(followed(&["Transfer-Encoding: gzip, chunked"], "0\r\n\r\n"), (std::vec![501], true));
+    assert_eq!(
+        followed(&["Transfer-Encoding: gzip, chunked"], "0\r\n\r\n"),
+        (std::vec![501], true)
+    );
     let old = "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     assert_eq!(answers(old.as_bytes()), (std::vec![400], true));
 }
@@ -88,7 +94,11 @@ fn broken_chunks_are_refused_and_nothing_behind_them_is_answered() {
         too_long.as_str(),
         long_trailer.as_str(),
     ] {
-        assert_eq!(followed(&["Transfer-Encoding: chunked"], body), (std::vec![400], true), "{body:?}");
+        assert_eq!(
+            followed(&["Transfer-Encoding: chunked"], body),
+            (std::vec![400], true),
+            "{body:?}"
+        );
     }
 }
 
@@ -99,7 +109,9 @@ fn a_long_body_is_not_waited_for() {
         assert_eq!(answers(text.as_bytes()), (std::vec![405], true));
     }
     let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
-    let text = request(&["POST / HTTP/1.1", "Transfer-Encoding: chunked"]) + &chunk.repeat(3) + "0\r\n\r\n";
+    let text = request(&["POST / HTTP/1.1", "Transfer-Encoding: chunked"])
+        + &chunk.repeat(3)
+        + "0\r\n\r\n";
     assert_eq!(answers(text.as_bytes()), (std::vec![405], true));
     let text = request(&["POST / HTTP/1.1", "Content-Length: 65536"]) + &"x".repeat(65536);
     assert_eq!(answers(text.as_bytes()), (std::vec![405], false));

@@ -28,7 +28,8 @@ const NAMES: [(&str, Name); 14] = [
 fn ours(bytes: &[u8]) -> Result<Read<'_>, Status> {
     let mut room = Room::new();
     let head = Head::read(bytes, &mut room)?;
-    let fields = NAMES.iter().flat_map(|(_, name)| head.values(*name).map(|value| (*name, value))).collect();
+    let fields =
+        NAMES.iter().flat_map(|(_, name)| head.values(*name).map(|value| (*name, value))).collect();
     Ok((head.method, head.target, head.version, head.length, fields))
 }
 
@@ -46,7 +47,9 @@ fn theirs(bytes: &[u8]) -> Result<Read<'_>, Status> {
     };
     let (method, target) = (request.method.unwrap().as_bytes(), request.path.unwrap().as_bytes());
     let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
-    let of = |name: &'static str| request.headers.iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
+    let of = |name: &'static str| {
+        request.headers.iter().filter(move |field| field.name.eq_ignore_ascii_case(name))
+    };
     let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$%&'()*+,:;=[]".contains(byte);
     let hosts: Vec<&[u8]> = of("host").map(|field| field.value).collect();
     let is_right = match hosts.as_slice() {
@@ -57,7 +60,10 @@ fn theirs(bytes: &[u8]) -> Result<Read<'_>, Status> {
     if !is_right || !target.is_ascii() {
         return Err(Status::BadRequest);
     }
-    let fields = NAMES.iter().flat_map(|(known, name)| of(known).map(|field| (*name, field.value))).collect();
+    let fields = NAMES
+        .iter()
+        .flat_map(|(known, name)| of(known).map(|field| (*name, field.value)))
+        .collect();
     Ok((method, target, version, length, fields))
 }
 
@@ -111,11 +117,13 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 
 /// Heads that are right but for what chance puts into them.
 fn head() -> impl Strategy<Value = Vec<u8>> {
-    (prop::collection::vec(piece(), 0..12), any::<bool>(), any::<bool>()).prop_map(|(pieces, begins, ends)| {
-        let begin: &[u8] = if begins { b"GET / HTTP/1.1\r\nHost: a\r\n" } else { b"" };
-        let end: &[u8] = if ends { b"\r\n" } else { b"" };
-        [begin, &pieces.concat(), end].concat()
-    })
+    (prop::collection::vec(piece(), 0..12), any::<bool>(), any::<bool>()).prop_map(
+        |(pieces, begins, ends)| {
+            let begin: &[u8] = if begins { b"GET / HTTP/1.1\r\nHost: a\r\n" } else { b"" };
+            let end: &[u8] = if ends { b"\r\n" } else { b"" };
+            [begin, &pieces.concat(), end].concat()
+        },
+    )
 }
 
 proptest! {
@@ -144,7 +152,9 @@ fn each_byte_is_held_against_the_grammar_wherever_it_stands() {
 
 #[test]
 fn a_hundred_fields_are_read_and_one_more_is_refused() {
-    let text = |fields: usize| [b"GET / HTTP/1.0\r\n".as_slice(), &b"A: b\r\n".repeat(fields), b"\r\n"].concat();
+    let text = |fields: usize| {
+        [b"GET / HTTP/1.0\r\n".as_slice(), &b"A: b\r\n".repeat(fields), b"\r\n"].concat()
+    };
     assert!(ours(&text(100)).is_ok());
     assert_eq!(ours(&text(101)), Err(Status::HeaderFieldsTooLarge));
     assert_eq!(theirs(&text(101)), Err(Status::HeaderFieldsTooLarge));

@@ -31,7 +31,9 @@ fn http_1_sessions_tell_all_memory_that_they_hold() {
     talk.arrive(question(10).as_bytes());
     talk.world.room = 0;
     let cookie = "c".repeat(700);
-    talk.reply(Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]).with(Field::SetCookie, &cookie));
+    talk.reply(
+        Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]).with(Field::SetCookie, &cookie),
+    );
     assert_is_told(talk, "a reply");
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /app/form HTTP/1.1", "Content-Length: 10"]).as_bytes());
@@ -47,7 +49,8 @@ fn a_question_beyond_a_client_s_share_is_told_to_come_later() {
     let mut talk = Talk::new();
     talk.world.kept_max = 6000;
     talk.arrive(question(5000).as_bytes());
-    let refused: Vec<_> = talk.responses(|_| false).iter().map(|response| response.status).collect();
+    let refused: Vec<_> =
+        talk.responses(|_| false).iter().map(|response| response.status).collect();
     assert_eq!((refused, talk.world.asked.len()), ([503].to_vec(), 0));
     talk.arrive(question(500).as_bytes());
     assert!((1..=6000).contains(&talk.session.kept_bytes()));

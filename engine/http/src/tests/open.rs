@@ -28,7 +28,10 @@ fn listening() -> Talk {
     talk.arrive(request(&["GET /app/news HTTP/1.1"]).as_bytes());
     talk.reply(reply(7));
     let said = std::string::String::from_utf8(said(&mut talk.world)).expect("text");
-    assert!(said.contains("\r\nConnection: close\r\n") && !said.contains("Content-Length"), "{said}");
+    assert!(
+        said.contains("\r\nConnection: close\r\n") && !said.contains("Content-Length"),
+        "{said}"
+    );
     assert!(said.ends_with("\r\n\r\nfirst\n"), "{said}");
     talk
 }

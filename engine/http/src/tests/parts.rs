@@ -22,7 +22,11 @@ fn one_part_of_a_file_is_sent_as_it_was_asked_for() {
         ("bytes=90-, 1-2", 1..3),
     ] {
         let response = get(range);
-        assert_eq!((response.status, response.body.as_slice()), (206, &HELLO[part.clone()]), "{range}");
+        assert_eq!(
+            (response.status, response.body.as_slice()),
+            (206, &HELLO[part.clone()]),
+            "{range}"
+        );
         let said = format!("bytes {}-{}/30", part.start, part.end - 1);
         assert_eq!(response.field("content-range"), Some(said.as_str()));
         assert_eq!(response.field("content-type"), Some("text/plain; charset=utf-8"));
@@ -31,18 +35,38 @@ fn one_part_of_a_file_is_sent_as_it_was_asked_for() {
 
 #[test]
 fn what_is_no_range_gets_the_whole_and_what_lies_outside_416() {
-    for range in ["bytes=", "lines=1-2", "bytes=2-1", "bytes=a-b", "bytes=-", "bytes=1", "bytes=--1", "bytes"] {
+    for range in [
+        "bytes=",
+        "lines=1-2",
+        "bytes=2-1",
+        "bytes=a-b",
+        "bytes=-",
+        "bytes=1",
+        "bytes=--1",
+        "bytes",
+    ] {
         let response = get(range);
         let expected = if range == "bytes=" { 416 } else { 200 };
         assert_eq!(response.status, expected, "{range}");
     }
     for range in ["bytes=30-", "bytes=99-100", "bytes=-0", "bytes=30-,40-50"] {
         let response = get(range);
-        assert_eq!((response.status, response.field("content-range")), (416, Some("bytes */30")), "{range}");
+        assert_eq!(
+            (response.status, response.field("content-range")),
+            (416, Some("bytes */30")),
+            "{range}"
+        );
     }
     assert_eq!(ask(&["GET /empty HTTP/1.1", "Range: bytes=0-"]).status, 416);
-    assert_eq!(ask(&["GET /hello.txt HTTP/1.1", "Range: bytes=0-1", "Range: bytes=0-1"]).status, 200);
-    assert_eq!(ask(&["HEAD /hello.txt HTTP/1.1", "Range: bytes=0-1"]).status, 200, "ranges are for GET");
+    assert_eq!(
+        ask(&["GET /hello.txt HTTP/1.1", "Range: bytes=0-1", "Range: bytes=0-1"]).status,
+        200
+    );
+    assert_eq!(
+        ask(&["HEAD /hello.txt HTTP/1.1", "Range: bytes=0-1"]).status,
+        200,
+        "ranges are for GET"
+    );
 }
 
 #[test]
@@ -50,7 +74,11 @@ fn several_parts_are_sent_with_heads_between_them() {
     let mut talk = Talk::new();
     let response = talk.ask(&["GET /hello.txt HTTP/1.1", "Range: bytes=0-4,7-11,-5"]);
     assert_eq!(response.status, 206);
-    let boundary = response.field("content-type").unwrap().strip_prefix("multipart/byteranges; boundary=").unwrap();
+    let boundary = response
+        .field("content-type")
+        .unwrap()
+        .strip_prefix("multipart/byteranges; boundary=")
+        .unwrap();
     let expected: String = [("0-4", "Hello"), ("7-11", "world"), ("25-29", "ile.\n")]
         .map(|(range, text)| {
             format!("\r\n--{boundary}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes {range}/30\r\n\r\n{text}")
@@ -78,7 +106,8 @@ fn a_range_is_taken_only_of_what_the_client_has_the_rest_of() {
         (super::world::MODIFIED.to_string(), 206),
         ("Mon, 07 Nov 1994 08:49:37 GMT".into(), 200),
     ] {
-        let fields = ["GET /hello.txt HTTP/1.1", "Range: bytes=0-4", &format!("If-Range: {condition}")];
+        let fields =
+            ["GET /hello.txt HTTP/1.1", "Range: bytes=0-4", &format!("If-Range: {condition}")];
         assert_eq!(ask(&fields).status, status, "{condition}");
     }
     let asked = ["GET /hello.txt HTTP/1.1", "Range: bytes=0-4", "If-None-Match: *"];

@@ -23,8 +23,9 @@ fn body(length: usize) -> Vec<u8> {
 }
 
 fn in_chunks(body: &[u8]) -> Vec<u8> {
-    let chunks =
-        body.chunks(1000).flat_map(|chunk| [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
+    let chunks = body
+        .chunks(1000)
+        .flat_map(|chunk| [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
     chunks.chain(*b"0\r\n\r\n").collect()
 }
 
@@ -59,7 +60,11 @@ fn a_body_is_handed_over_a_piece_at_a_time_and_nothing_is_taken_meanwhile() {
         let mut so_many = 0;
         while talk.world.ended.is_empty() {
             so_many += 1;
-            assert_eq!((talk.world.pieces.len(), talk.session.waits_for()), (so_many, WaitsFor::Us), "{way}");
+            assert_eq!(
+                (talk.world.pieces.len(), talk.session.waits_for()),
+                (so_many, WaitsFor::Us),
+                "{way}"
+            );
             assert!(talk.world.deadline.is_none(), "the client waits for us");
             talk.arrive(b"");
             assert_eq!(talk.world.pieces.len(), so_many, "one piece is with the program at a time");
@@ -67,7 +72,10 @@ fn a_body_is_handed_over_a_piece_at_a_time_and_nothing_is_taken_meanwhile() {
             assert_eq!(talk.world.pieces.len(), so_many, "that was another's");
             talk.take_piece(7);
         }
-        assert!(talk.world.pieces.iter().all(|(_, piece)| piece.len() <= PIECE_BYTES_MAX) && so_many >= 3);
+        assert!(
+            talk.world.pieces.iter().all(|(_, piece)| piece.len() <= PIECE_BYTES_MAX)
+                && so_many >= 3
+        );
         assert!(together(&talk.world) == whole && talk.world.admitted == 0, "{way}");
         talk.reply(yes());
         let responses = talk.responses(|_| false);
@@ -89,7 +97,10 @@ fn a_body_that_does_not_come_to_its_end_is_left() {
     for sent in [0, 10, PIECE_BYTES + 10] {
         let mut talk = begun(sent);
         talk.session.peer_closed(&mut talk.world);
-        assert_eq!((talk.world.left.as_slice(), talk.world.admitted, talk.world.ended.len()), (&[7][..], 0, 0));
+        assert_eq!(
+            (talk.world.left.as_slice(), talk.world.admitted, talk.world.ended.len()),
+            (&[7][..], 0, 0)
+        );
         let mut talk = begun(sent);
         if sent > PIECE_BYTES {
             talk.take_piece(7);
@@ -104,7 +115,10 @@ fn a_body_that_does_not_come_to_its_end_is_left() {
     talk.admit_as(Admission { bytes: 50_000, ..ADMISSION });
     talk.arrive(&in_chunks(&body(60_000)));
     talk.take_piece(7);
-    assert_eq!((talk.world.left.as_slice(), talk.world.admitted, talk.world.ended.len()), (&[7][..], 0, 0));
+    assert_eq!(
+        (talk.world.left.as_slice(), talk.world.admitted, talk.world.ended.len()),
+        (&[7][..], 0, 0)
+    );
     let refused = &talk.responses(|_| false)[0];
     assert_eq!((refused.status, refused.text()), (413, "/app/form takes 50000 bytes"));
 }
@@ -118,7 +132,10 @@ fn post(stream: u32, length: Option<usize>) -> Vec<u8> {
 
 /// How much more may be sent on a stream, as the client was told since.
 fn opened(client: &mut Client, stream: u32) -> usize {
-    let told = client.frames().into_iter().filter(|frame| frame.kind == Kind::WindowUpdate && frame.stream == stream);
+    let told = client
+        .frames()
+        .into_iter()
+        .filter(|frame| frame.kind == Kind::WindowUpdate && frame.stream == stream);
     told.map(|frame| u32::from_be_bytes(*frame.payload.first_chunk().unwrap()) as usize).sum()
 }
 
@@ -178,7 +195,10 @@ fn who_sends_more_than_his_window_lets_him_costs_no_more_memory() {
             assert!(opened(&mut client, 1) < WINDOW);
         }
     }
-    assert_eq!((client.world.left.as_slice(), client.world.admitted, client.world.pieces.len()), (&[7][..], 0, 1));
+    assert_eq!(
+        (client.world.left.as_slice(), client.world.admitted, client.world.pieces.len()),
+        (&[7][..], 0, 1)
+    );
     assert_eq!(client.answers()[&1].status(), "413");
 }
 

@@ -7,7 +7,9 @@ use std::{format, vec};
 use machine::Micros;
 
 use super::world::{HELLO, Heard, Talk, request};
-use crate::{Admission, Announced, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor, credentials};
+use crate::{
+    Admission, Announced, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor, credentials,
+};
 
 /// How much the program lets come.
 const LIMIT: usize = 32 * 1024;
@@ -68,7 +70,10 @@ fn a_program_is_told_what_is_asked_and_by_whom() {
     assert_eq!(talk.responses(|_| false)[0].text(), "yes");
     assert_eq!(talk.world.log, [("GET".into(), "/app/./a%20b?x=%20y&z".into(), 200, 3)]);
     for (head, line) in [
-        (&["GET http://own.test:80/app/x?y HTTP/1.1", "Host: web.test"][..], "GET /app/x?y own.test:80"),
+        (
+            &["GET http://own.test:80/app/x?y HTTP/1.1", "Host: web.test"][..],
+            "GET /app/x?y own.test:80",
+        ),
         (&["GET /app/x HTTP/1.0"], "GET /app/x? "),
     ] {
         let mut talk = Talk::new();
@@ -101,14 +106,21 @@ fn a_program_is_asked_in_its_own_ways_and_in_no_other() {
     ] {
         let mut talk = Talk::new();
         let response = talk.ask(&[&format!("{method} {path} HTTP/1.1")]);
-        assert_eq!((response.status, response.field("allow")), (405, Some(allow)), "{method} {path}");
+        assert_eq!(
+            (response.status, response.field("allow")),
+            (405, Some(allow)),
+            "{method} {path}"
+        );
         assert!(talk.world.asked.is_empty());
         assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).body, HELLO);
     }
     let mut talk = Talk::new();
     talk.world.secrecy = Secrecy::Elsewhere;
     let response = talk.ask(&["GET /app/page HTTP/1.1"]);
-    assert_eq!((response.status, response.field("location")), (308, Some("https://web.test/app/page")));
+    assert_eq!(
+        (response.status, response.field("location")),
+        (308, Some("https://web.test/app/page"))
+    );
     assert!(talk.world.asked.is_empty());
 }
 
@@ -116,17 +128,27 @@ fn a_program_is_asked_in_its_own_ways_and_in_no_other() {
 fn nothing_of_a_body_is_taken_before_its_sender_is_admitted_and_all_of_it_then() {
     let mut talk = Talk::new();
     let head = post(&["Content-Length: 11"]);
-    assert_eq!(talk.session.bytes_arrived(&[&head[..], b"certificate"].concat(), &mut talk.world), head.len());
+    assert_eq!(
+        talk.session.bytes_arrived(&[&head[..], b"certificate"].concat(), &mut talk.world),
+        head.len()
+    );
     assert_eq!(talk.world.asked[0].body, Announced::Bytes(11));
     assert_eq!(talk.session.waits_for(), WaitsFor::Us);
-    assert_eq!(talk.session.bytes_arrived(b"certificate", &mut talk.world), 0, "it stays where it is");
+    assert_eq!(
+        talk.session.bytes_arrived(b"certificate", &mut talk.world),
+        0,
+        "it stays where it is"
+    );
     assert_eq!(talk.world.deadline, None, "who waits for us has all the time");
     talk.admit(11);
     talk.arrive(b"certi");
     assert!(talk.world.bodies.is_empty() && talk.world.deadline.is_some());
     talk.arrive(b"ficateGET /hello.txt HTTP/1.1\r\nHost: web.test\r\n\r\n");
     assert_eq!((talk.world.bodies.concat(), talk.world.admitted), (b"certificate".to_vec(), 0));
-    assert_eq!(talk.world.asked[0], talk.world.asked[1], "the question is told once more with its body");
+    assert_eq!(
+        talk.world.asked[0], talk.world.asked[1],
+        "the question is told once more with its body"
+    );
     assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Us, None));
     assert!(talk.world.said.is_empty(), "nothing is said before something came of it");
     talk.reply(text(Status::Ok, "taken\n"));
@@ -144,7 +166,11 @@ fn nothing_of_a_body_is_taken_before_its_sender_is_admitted_and_all_of_it_then()
 #[test]
 fn the_body_comes_in_chunks_as_well_and_who_waits_to_be_told_is_told_once_he_is_admitted() {
     let talk = admitted(
-        &[&post(&["Transfer-Encoding: chunked"])[..], b"5;x=y\r\ncerti\r\n6\r\nficate\r\n0\r\nX: y\r\n\r\n"].concat(),
+        &[
+            &post(&["Transfer-Encoding: chunked"])[..],
+            b"5;x=y\r\ncerti\r\n6\r\nficate\r\n0\r\nX: y\r\n\r\n",
+        ]
+        .concat(),
     );
     assert_eq!(talk.world.asked[0].body, Announced::Something);
     assert_eq!((talk.world.bodies, talk.world.admitted), (vec![b"certificate".to_vec()], 0));
@@ -163,9 +189,12 @@ fn the_body_comes_in_chunks_as_well_and_who_waits_to_be_told_is_told_once_he_is_
 
 #[test]
 fn who_is_not_admitted_is_told_why_and_the_connection_goes_on() {
-    for (refused, expected) in
-        [(Status::Unauthorized, 401), (Status::Forbidden, 403), (Status::TooManyRequests, 429), (Status::SeeOther, 303)]
-    {
+    for (refused, expected) in [
+        (Status::Unauthorized, 401),
+        (Status::Forbidden, 403),
+        (Status::TooManyRequests, 429),
+        (Status::SeeOther, 303),
+    ] {
         let mut talk = Talk::new();
         talk.arrive(&[&post(&["Content-Length: 11"])[..], b"certificate"].concat());
         talk.reply(Reply::refusal(refused));
@@ -188,7 +217,8 @@ fn a_body_that_is_too_large_is_refused_whether_it_was_announced_or_not_and_not_k
     assert_eq!(talk.world.bodies, [&most[..]]);
     assert_eq!(talk.world.bodies[0].capacity(), LIMIT);
     let one_more = [&most[..], b"x"].concat();
-    let chunked = [format!("{:x}\r\n", one_more.len()).as_bytes(), &one_more, b"\r\n0\r\n\r\n"].concat();
+    let chunked =
+        [format!("{:x}\r\n", one_more.len()).as_bytes(), &one_more, b"\r\n0\r\n\r\n"].concat();
     let dribble = b"1\r\nx\r\n".repeat(LIMIT);
     for (framing, body, closes) in [
         (length(one_more.len()), &one_more, false),
@@ -210,11 +240,15 @@ fn a_body_that_is_too_large_is_refused_whether_it_was_announced_or_not_and_not_k
 fn a_large_body_takes_no_more_memory_than_was_admitted_and_has_time_as_long_as_much_of_it_comes() {
     const LARGE: usize = 300_000;
     let large: Vec<u8> = (0..LARGE).map(|at| (at / 7) as u8).collect();
-    let chunks: Vec<u8> =
-        large.chunks(10_000).flat_map(|part| [b"2710\r\n", part, b"\r\n"].concat()).chain(*b"0\r\n\r\n").collect();
-    for (framing, bytes) in
-        [(format!("Content-Length: {LARGE}"), &large), ("Transfer-Encoding: chunked".into(), &chunks)]
-    {
+    let chunks: Vec<u8> = large
+        .chunks(10_000)
+        .flat_map(|part| [b"2710\r\n", part, b"\r\n"].concat())
+        .chain(*b"0\r\n\r\n")
+        .collect();
+    for (framing, bytes) in [
+        (format!("Content-Length: {LARGE}"), &large),
+        ("Transfer-Encoding: chunked".into(), &chunks),
+    ] {
         let mut talk = Talk::new();
         talk.arrive(&post(&[&framing]));
         talk.admit(LARGE);
@@ -280,7 +314,11 @@ fn a_machine_that_stops_answers_what_it_was_asked() {
 #[test]
 fn credentials_are_read_as_rfc_7617_writes_them() {
     let ada = |password: &[u8]| Some(("ada".to_string(), password.to_vec()));
-    assert_eq!(credentials("Basic YWRhOmxvdmU6bGFjZQ=="), ada(b"love:lace"), "a password may have a colon in it");
+    assert_eq!(
+        credentials("Basic YWRhOmxvdmU6bGFjZQ=="),
+        ada(b"love:lace"),
+        "a password may have a colon in it"
+    );
     assert_eq!(credentials("bAsIc  YWRhOmxvdmVsYWNl"), ada(b"lovelace"));
     for authorization in [
         "Bearer YWRhOmxvdmVsYWNl",

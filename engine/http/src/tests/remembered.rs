@@ -20,7 +20,12 @@ fn what_is_asked_again_is_not_read_again_and_has_the_same_answer() {
         assert!(is_remembered(&talk, &request), "{head}");
         assert_eq!(talk.ask(&[head, "Accept-Encoding: gzip, br"]), first);
     }
-    let told: Vec<_> = talk.world.log.iter().map(|told| (told.0.as_str(), told.1.as_str(), told.2, told.3)).collect();
+    let told: Vec<_> = talk
+        .world
+        .log
+        .iter()
+        .map(|told| (told.0.as_str(), told.1.as_str(), told.2, told.3))
+        .collect();
     assert_eq!(told[0], ("GET", "/hello.txt", 200, HELLO.len() as u64));
     assert_eq!(told[0..1], told[1..2], "the access log tells of both");
     assert_eq!(told[2], ("HEAD", "/hello.txt", 200, 0));
@@ -78,7 +83,8 @@ fn asks_again(talk: &mut Talk, second: &[u8; 2]) -> usize {
     let shared = |talk: &Talk| talk.world.shared.as_ref().map_or(0, Vec::len);
     talk.world.date[23..25].copy_from_slice(second);
     let before = shared(talk);
-    let response = talk.ask(&["GET /hello.txt HTTP/1.1", "X-Padding: that makes a head long enough"]);
+    let response =
+        talk.ask(&["GET /hello.txt HTTP/1.1", "X-Padding: that makes a head long enough"]);
     assert_eq!(response.body, HELLO);
     assert_eq!(response.field("Date"), Some(core::str::from_utf8(&talk.world.date).unwrap()));
     shared(talk) - before
@@ -90,10 +96,19 @@ fn what_many_ask_for_within_a_second_is_shared_and_never_changed_while_somebody_
     talk.world.shared = Some(Vec::new());
     let first_second: Vec<_> = (0..4).map(|_| asks_again(&mut talk, b"05")).collect();
     assert_eq!(first_second, [0, 0, 1, 1], "read, remembered, and then shared");
-    let said = |talk: &Talk| talk.world.shared.iter().flatten().map(|piece| piece.bytes().to_vec()).collect::<Vec<_>>();
+    let said = |talk: &Talk| {
+        talk.world.shared.iter().flatten().map(|piece| piece.bytes().to_vec()).collect::<Vec<_>>()
+    };
     let before = said(&talk);
-    assert_eq!([asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06")], [0, 1, 1]);
-    assert_eq!([asks_again(&mut talk, b"07"), asks_again(&mut talk, b"07")], [0, 0], "both blocks are on their way");
+    assert_eq!(
+        [asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06")],
+        [0, 1, 1]
+    );
+    assert_eq!(
+        [asks_again(&mut talk, b"07"), asks_again(&mut talk, b"07")],
+        [0, 0],
+        "both blocks are on their way"
+    );
     assert_eq!(said(&talk)[..2], before);
     talk.world.shared = Some(Vec::new());
     assert_eq!([asks_again(&mut talk, b"08"), asks_again(&mut talk, b"08")], [0, 1]);
@@ -106,7 +121,10 @@ fn what_is_shared_waits_for_room_like_all_else() {
     let times: Vec<_> = (0..3).map(|_| asks_again(&mut talk, b"05")).collect();
     assert_eq!(times, [0, 0, 1]);
     talk.world.room = crate::RESPONSE_HEAD_BYTES_MAX - 1;
-    talk.arrive(request(&["GET /hello.txt HTTP/1.1", "X-Padding: that makes a head long enough"]).as_bytes());
+    talk.arrive(
+        request(&["GET /hello.txt HTTP/1.1", "X-Padding: that makes a head long enough"])
+            .as_bytes(),
+    );
     assert!(talk.world.said.is_empty());
     talk.world.room = 1 << 20;
     talk.arrive(b"");
@@ -137,7 +155,8 @@ fn asked() -> impl Strategy<Value = String> {
         "HEAD /style.css HTTP/1.0\r\n",
         "GET / HTTP/1.0\r\nConnection: keep-alive\r\n",
     ]);
-    (first, prop::collection::vec(line(), 0..3)).prop_map(|(first, lines)| [first, &lines.concat(), "\r\n"].concat())
+    (first, prop::collection::vec(line(), 0..3))
+        .prop_map(|(first, lines)| [first, &lines.concat(), "\r\n"].concat())
 }
 
 proptest! {

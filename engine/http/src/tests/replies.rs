@@ -9,7 +9,9 @@ use proptest::prelude::*;
 
 use super::two::client::{Client, get, window};
 use super::world::{HELLO, Response, Talk, request};
-use crate::{Field, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor};
+use crate::{
+    Field, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor,
+};
 
 fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 7) as u8).collect()
@@ -68,12 +70,17 @@ fn a_reply_is_what_the_program_says_in_both_versions() {
         ];
         let one = said(reply());
         assert_eq!((one.status, one.text()), (code, "<p>\r\n\r\n"));
-        let fields: Vec<_> = one.fields.iter().map(|(name, value)| (name.to_lowercase(), value.as_str())).collect();
+        let fields: Vec<_> =
+            one.fields.iter().map(|(name, value)| (name.to_lowercase(), value.as_str())).collect();
         let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         assert_eq!(fields[1..], expected);
         let (fields, body) = said_in_two(reply());
-        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!((fields[0], body.as_slice()), ((":status", format!("{code}").as_str()), &b"<p>\r\n\r\n"[..]));
+        let fields: Vec<_> =
+            fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(
+            (fields[0], body.as_slice()),
+            ((":status", format!("{code}").as_str()), &b"<p>\r\n\r\n"[..])
+        );
         assert_eq!(fields[2..], expected);
     }
 }
@@ -81,17 +88,28 @@ fn a_reply_is_what_the_program_says_in_both_versions() {
 #[test]
 fn nothing_in_a_value_ends_a_line_and_what_is_too_long_is_left_out() {
     for value in ["a\r\nb: c", "a\nb", "a\rb", "a\0b", "a\u{7f}", "\u{1}"] {
-        let reply = || Reply::text(Status::Ok, String::new()).with(Field::Location, value).with(Field::SetCookie, "x");
+        let reply = || {
+            Reply::text(Status::Ok, String::new())
+                .with(Field::Location, value)
+                .with(Field::SetCookie, "x")
+        };
         let response = said(reply());
-        assert_eq!((response.field("location"), response.field("set-cookie")), (None, Some("x")), "{value:?}");
+        assert_eq!(
+            (response.field("location"), response.field("set-cookie")),
+            (None, Some("x")),
+            "{value:?}"
+        );
         assert!(!said_in_two(reply()).0.iter().any(|(name, _)| name == "location" || name == "b"));
     }
     let spaced = Reply::text(Status::Ok, String::new()).with(Field::Location, " \t/x y\t ");
     assert_eq!(said(spaced).field("location"), Some("/x y"));
     let line = "Location: \r\n".len();
-    for (length, is_said) in [(REPLY_FIELDS_BYTES_MAX - line, true), (REPLY_FIELDS_BYTES_MAX - line + 1, false)] {
+    for (length, is_said) in
+        [(REPLY_FIELDS_BYTES_MAX - line, true), (REPLY_FIELDS_BYTES_MAX - line + 1, false)]
+    {
         let reply = || {
-            let empty = Reply::new(Status::HeaderFieldsTooLarge, "text/plain; charset=utf-8", Vec::new());
+            let empty =
+                Reply::new(Status::HeaderFieldsTooLarge, "text/plain; charset=utf-8", Vec::new());
             empty.with(Field::Location, &"x".repeat(length))
         };
         assert_eq!(said(reply()).field("location").is_some(), is_said);
@@ -132,7 +150,10 @@ fn a_head_says_what_a_get_would_and_connections_stay_open_as_the_client_says() {
     ] {
         for method in ["GET", "HEAD"] {
             let mut talk = Talk::new();
-            talk.arrive(request(&[&format!("{method} /app/page HTTP/{version}"), "Host: a", more]).as_bytes());
+            talk.arrive(
+                request(&[&format!("{method} /app/page HTTP/{version}"), "Host: a", more])
+                    .as_bytes(),
+            );
             talk.reply(reply());
             let response = talk.responses(|_| method == "HEAD").remove(0);
             assert_eq!(response.field("content-length"), Some("5000"));
@@ -144,7 +165,10 @@ fn a_head_says_what_a_get_would_and_connections_stay_open_as_the_client_says() {
     client.arrive(&super::two::client::ask(1, "HEAD", "/app/page"));
     client.reply(reply());
     let answer = client.answers().remove(&1).unwrap();
-    assert_eq!((answer.field("content-length"), answer.body.len(), answer.is_over), (Some("5000"), 0, true));
+    assert_eq!(
+        (answer.field("content-length"), answer.body.len(), answer.is_over),
+        (Some("5000"), 0, true)
+    );
 }
 
 #[test]
@@ -212,6 +236,9 @@ proptest! {
 
 #[test]
 fn no_bytes_are_a_reply_as_well() {
-    assert_eq!(said(Reply::new(Status::SeeOther, "a/b", vec![])).field("content-length"), Some("0"));
+    assert_eq!(
+        said(Reply::new(Status::SeeOther, "a/b", vec![])).field("content-length"),
+        Some("0")
+    );
     assert!(said_in_two(Reply::new(Status::SeeOther, "a/b", vec![])).1.is_empty());
 }

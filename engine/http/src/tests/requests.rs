@@ -117,8 +117,14 @@ fn a_connection_stays_open_as_the_version_and_the_client_say() {
     assert_eq!(open(&["GET / HTTP/1.1"]), (true, None));
     assert_eq!(open(&["GET / HTTP/1.1", "Connection: foo, Close"]), (false, Some("close".into())));
     assert_eq!(open(&["GET / HTTP/1.0"]), (false, Some("close".into())));
-    assert_eq!(open(&["GET / HTTP/1.0", "Connection: Keep-Alive"]), (true, Some("keep-alive".into())));
-    assert_eq!(open(&["GET / HTTP/1.0", "Connection: keep-alive, close"]), (false, Some("close".into())));
+    assert_eq!(
+        open(&["GET / HTTP/1.0", "Connection: Keep-Alive"]),
+        (true, Some("keep-alive".into()))
+    );
+    assert_eq!(
+        open(&["GET / HTTP/1.0", "Connection: keep-alive, close"]),
+        (false, Some("close".into()))
+    );
 }
 
 #[test]
@@ -127,7 +133,8 @@ fn pipelined_requests_are_answered_in_order() {
     let paths = ["/hello.txt", "/nothing", "/folder/", "/empty", "/"];
     let all: String = paths.map(|path| request(&[&std::format!("GET {path} HTTP/1.1")])).concat();
     talk.arrive(all.as_bytes());
-    let statuses: Vec<_> = talk.responses(|_| false).iter().map(|response| response.status).collect();
+    let statuses: Vec<_> =
+        talk.responses(|_| false).iter().map(|response| response.status).collect();
     assert_eq!(statuses, [200, 404, 200, 200, 200]);
     assert!(!talk.world.closed);
 }
@@ -162,7 +169,12 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
         talk.arrive(bytes);
         talk.arrive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         let responses = talk.responses(|_| false);
-        assert_eq!(responses.len(), 1, "nothing that follows is answered: {:?}", String::from_utf8_lossy(bytes));
+        assert_eq!(
+            responses.len(),
+            1,
+            "nothing that follows is answered: {:?}",
+            String::from_utf8_lossy(bytes)
+        );
         assert_eq!(responses[0].status, status, "{:?}", String::from_utf8_lossy(bytes));
         assert_eq!(responses[0].field("connection"), Some("close"));
         assert!(talk.world.closed);

@@ -26,7 +26,11 @@ fn who_comes_in_the_clear_is_sent_on_to_the_same_page_of_a_name_that_is_ours() {
         ("GET http://evil.test/x HTTP/1.1", "web.test", "https://own.test/x"),
     ] {
         let response = asked(Secrecy::Elsewhere, &[line, &std::format!("Host: {host}")]);
-        assert_eq!((response.status, response.field("location")), (308, Some(location)), "{line} {host}");
+        assert_eq!(
+            (response.status, response.field("location")),
+            (308, Some(location)),
+            "{line} {host}"
+        );
         assert!(response.body.is_empty());
         assert_eq!(response.field("strict-transport-security"), None, "RFC 6797 section 7.2");
     }
@@ -42,7 +46,10 @@ fn what_is_remembered_of_connections_over_tls_is_not_given_in_the_clear() {
     let mut talk = Talk::new();
     talk.world.secrecy = Secrecy::Here;
     for _ in 0..2 {
-        assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).field("strict-transport-security"), Some("max-age=31536000"));
+        assert_eq!(
+            talk.ask(&["GET /hello.txt HTTP/1.1"]).field("strict-transport-security"),
+            Some("max-age=31536000")
+        );
     }
     let mut talk = talk.next();
     talk.world.secrecy = Secrecy::Elsewhere;
@@ -75,6 +82,10 @@ fn who_comes_over_tls_is_told_to_come_like_this_whatever_is_answered_and_nobody_
         let field = response.field("strict-transport-security");
         assert_eq!((response.status, field), (status, Some("max-age=31536000")), "{line}");
         let response = asked(Secrecy::Optional, &[line]);
-        assert_eq!((response.status, response.field("strict-transport-security")), (status, None), "{line}");
+        assert_eq!(
+            (response.status, response.field("strict-transport-security")),
+            (status, None),
+            "{line}"
+        );
     }
 }

@@ -19,13 +19,19 @@ fn every_file_is_found_as_it_was_packed() {
     assert_eq!(site.len(), files.len());
     for (path, file) in &files {
         let found = site.find(path).unwrap();
-        assert_eq!((found.content_type(), found.modified()), (file.content_type.as_str(), file.modified.as_str()));
+        assert_eq!(
+            (found.content_type(), found.modified()),
+            (file.content_type.as_str(), file.modified.as_str())
+        );
         for (coding, bytes) in [
             (Coding::Identity, Some(&file.plain)),
             (Coding::Gzip, file.gzip.as_ref()),
             (Coding::Brotli, file.brotli.as_ref()),
         ] {
-            assert_eq!(found.representation(coding).map(|found| found.bytes), bytes.map(Vec::as_slice));
+            assert_eq!(
+                found.representation(coding).map(|found| found.bytes),
+                bytes.map(Vec::as_slice)
+            );
         }
     }
     for path in ["", "/", "/hello", "/hello.txt/", "/zzz", "hello.txt"] {

@@ -27,7 +27,11 @@ fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
     let mut talk = Talk::new();
     talk.arrive(request(head).as_bytes());
     talk.reply(reply(length));
-    assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Us, None), "it is our turn");
+    assert_eq!(
+        (talk.session.waits_for(), talk.world.deadline),
+        (WaitsFor::Us, None),
+        "it is our turn"
+    );
     assert_eq!(core::mem::take(&mut talk.world.wanted), [7]);
     let said = String::from_utf8(said(&mut talk.world)).expect("text");
     (talk, said)
@@ -36,8 +40,14 @@ fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
 #[test]
 fn a_client_that_takes_its_time_has_one_piece_held_for_it_and_asks_for_the_next_by_taking_it() {
     let (mut talk, head) = begun(&["GET /app/file HTTP/1.1"], None);
-    assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n") && !head.contains("Content-Length"), "{head}");
-    assert!(!head.contains("Connection: close") && head.ends_with("\r\n\r\n6\r\nfirst\n\r\n"), "{head}");
+    assert!(
+        head.contains("\r\nTransfer-Encoding: chunked\r\n") && !head.contains("Content-Length"),
+        "{head}"
+    );
+    assert!(
+        !head.contains("Connection: close") && head.ends_with("\r\n\r\n6\r\nfirst\n\r\n"),
+        "{head}"
+    );
     talk.world.room = 1000;
     talk.session.fed(7, PIECE);
     talk.arrive(b"");
@@ -49,7 +59,10 @@ fn a_client_that_takes_its_time_has_one_piece_held_for_it_and_asks_for_the_next_
         talk.arrive(b"");
     }
     body.extend(said(&mut talk.world));
-    assert_eq!((talk.session.held_bytes(), core::mem::take(&mut talk.world.wanted)), (0, Vec::from([7])));
+    assert_eq!(
+        (talk.session.held_bytes(), core::mem::take(&mut talk.world.wanted)),
+        (0, Vec::from([7]))
+    );
     assert_eq!(body, [b"9c40\r\n", PIECE, b"\r\n"].concat());
     // It may ask for the next thing meanwhile, and is answered when this is over.
     talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
@@ -58,7 +71,10 @@ fn a_client_that_takes_its_time_has_one_piece_held_for_it_and_asks_for_the_next_
     talk.session.fed_up(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
     let rest = String::from_utf8(said(&mut talk.world)).expect("text");
-    assert!(rest.starts_with("0\r\n\r\nHTTP/1.1 200 OK\r\n") && rest.contains("Hello, world"), "{rest}");
+    assert!(
+        rest.starts_with("0\r\n\r\nHTTP/1.1 200 OK\r\n") && rest.contains("Hello, world"),
+        "{rest}"
+    );
     assert!(!talk.world.closed && talk.world.left == [7] && talk.world.wanted.is_empty());
 }
 
@@ -70,7 +86,10 @@ fn where_chunks_are_not_known_the_connections_end_is_the_replys() {
         &["GET /app/file HTTP/1.1", "Connection: close"],
     ] {
         let (mut talk, said) = begun(head, None);
-        assert!(!said.contains("Transfer-Encoding") && said.contains("\r\nConnection: close\r\n"), "{said}");
+        assert!(
+            !said.contains("Transfer-Encoding") && said.contains("\r\nConnection: close\r\n"),
+            "{said}"
+        );
         assert!(said.ends_with("\r\n\r\nfirst\n"), "{said}");
         talk.session.fed(7, b"second\n");
         talk.arrive(b"");
@@ -84,7 +103,10 @@ fn where_chunks_are_not_known_the_connections_end_is_the_replys() {
 #[test]
 fn a_length_that_was_announced_is_kept_or_the_connection_is_over() {
     let (mut talk, head) = begun(&["GET /app/file HTTP/1.1"], Some(13));
-    assert!(head.contains("\r\nContent-Length: 13\r\n") && !head.contains("Transfer-Encoding"), "{head}");
+    assert!(
+        head.contains("\r\nContent-Length: 13\r\n") && !head.contains("Transfer-Encoding"),
+        "{head}"
+    );
     talk.session.fed(7, b"second\nand what nobody announced");
     talk.session.fed_up(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
@@ -97,7 +119,10 @@ fn a_length_that_was_announced_is_kept_or_the_connection_is_over() {
     talk.session.fed_up(7, End::Whole, &mut talk.world);
     talk.arrive(&request(&["GET /hello.txt HTTP/1.1"]).into_bytes());
     assert_eq!(said(&mut talk.world), b"second");
-    assert!(talk.world.closed && talk.world.left == [7], "what follows would be taken for its rest");
+    assert!(
+        talk.world.closed && talk.world.left == [7],
+        "what follows would be taken for its rest"
+    );
 }
 
 #[test]
@@ -187,13 +212,21 @@ fn a_stream_goes_on_as_far_as_its_window_and_the_next_piece_is_asked_for_when_th
             client.arrive(&frame(Kind::WindowUpdate, 0, 0, &30_000u32.to_be_bytes()));
         }
         body += client.frames().iter().map(|frame| frame.payload.len()).sum::<usize>();
-        assert_eq!((core::mem::take(&mut client.world.wanted), client.session.held_bytes()), (Vec::from([7]), 0));
+        assert_eq!(
+            (core::mem::take(&mut client.world.wanted), client.session.held_bytes()),
+            (Vec::from([7]), 0)
+        );
     }
     assert_eq!(body, 4 * PIECE.len());
     // Others are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
     client.session.fed_up(7, End::Whole, &mut client.world);
     client.arrive(b"");
-    assert!(client.frames().iter().any(|frame| frame.stream == 1 && frame.flags & flags::END_STREAM != 0));
+    assert!(
+        client
+            .frames()
+            .iter()
+            .any(|frame| frame.stream == 1 && frame.flags & flags::END_STREAM != 0)
+    );
     assert_eq!(client.world.left, [7]);
 }

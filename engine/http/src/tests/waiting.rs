@@ -50,7 +50,10 @@ fn a_response_and_the_front_of_its_file_are_queued_at_once() {
 fn parts_are_queued_as_room_comes() {
     let mut talk = large();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;
-    talk.arrive(request(&["GET /large HTTP/1.1", "Range: bytes=0-99999,200000-299999,150000-150009"]).as_bytes());
+    talk.arrive(
+        request(&["GET /large HTTP/1.1", "Range: bytes=0-99999,200000-299999,150000-150009"])
+            .as_bytes(),
+    );
     while talk.session.waits_for() == WaitsFor::SendRoom {
         talk.world.room += 3000;
         talk.arrive(b"");

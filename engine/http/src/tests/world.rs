@@ -9,8 +9,8 @@ use std::vec::Vec;
 use machine::{Micros, Piece};
 
 use crate::{
-    Actions, Admission, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply, Secrecy, Session, Site,
-    Status, WaitsFor, pack,
+    Actions, Admission, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply,
+    Secrecy, Session, Site, Status, WaitsFor, pack,
 };
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -32,7 +32,8 @@ pub(super) fn files() -> BTreeMap<String, File> {
         brotli: Some(b"brotli!".to_vec()),
         ..file("text/css", b"body { color: black }")
     };
-    let zipped = File { gzip: Some(b"only gzipped".to_vec()), ..file("text/plain", b"plain, or gzipped") };
+    let zipped =
+        File { gzip: Some(b"only gzipped".to_vec()), ..file("text/plain", b"plain, or gzipped") };
     [
         ("/index.html", file("text/html; charset=utf-8", b"<h1>Index</h1>")),
         ("/hello.txt", file("text/plain; charset=utf-8", HELLO)),
@@ -120,7 +121,10 @@ impl Outlet for World {
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        assert!(bytes.len() <= self.room, "a response's head is begun only when there is room for it");
+        assert!(
+            bytes.len() <= self.room,
+            "a response's head is begun only when there is room for it"
+        );
         assert!(!self.closed);
         self.queued += 1;
         self.room -= bytes.len();
@@ -182,7 +186,9 @@ impl Actions for World {
     fn methods(&self, path: &[u8]) -> &'static [Method] {
         match path {
             b"/app/page" => &[Method::Get, Method::Head],
-            path if path.starts_with(b"/app/") => &[Method::Get, Method::Head, Method::Post, Method::Put],
+            path if path.starts_with(b"/app/") => {
+                &[Method::Get, Method::Head, Method::Post, Method::Put]
+            }
             _ => &[],
         }
     }
@@ -265,7 +271,10 @@ impl Heard {
             ("sec-fetch-site", question.sec_fetch_site),
             ("user-agent", question.user_agent),
         ];
-        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))).collect();
+        let fields = fields
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?.to_string())))
+            .collect();
         Heard { line: std::format!("{} {path}?{query} {host}", method.name()), fields, body }
     }
 }
@@ -371,13 +380,17 @@ impl Talk {
         let mut rest = said.as_slice();
         let mut responses = Vec::new();
         while !rest.is_empty() {
-            let end = rest.windows(4).position(|window| window == b"\r\n\r\n").expect("a head ends") + 4;
+            let end =
+                rest.windows(4).position(|window| window == b"\r\n\r\n").expect("a head ends") + 4;
             let head = std::str::from_utf8(&rest[..end - 4]).unwrap();
             rest = &rest[end..];
             let mut lines = head.split("\r\n");
-            let status = lines.next().unwrap().strip_prefix("HTTP/1.1 ").unwrap()[..3].parse().unwrap();
-            let fields =
-                lines.map(|line| line.split_once(": ").unwrap()).map(|(a, b)| (a.to_string(), b.to_string())).collect();
+            let status =
+                lines.next().unwrap().strip_prefix("HTTP/1.1 ").unwrap()[..3].parse().unwrap();
+            let fields = lines
+                .map(|line| line.split_once(": ").unwrap())
+                .map(|(a, b)| (a.to_string(), b.to_string()))
+                .collect();
             let mut response = Response { status, fields, body: Vec::new() };
             assert!(response.field("date").is_some());
             if !is_head(responses.len()) && !matches!(status, 204 | 304) {
@@ -393,7 +406,9 @@ impl Talk {
 
 pub(super) fn request(head: &[&str]) -> String {
     let mut text = head.join("\r\n");
-    if !head.iter().any(|line| line.to_ascii_lowercase().starts_with("host:")) && !head[0].ends_with("HTTP/1.0") {
+    if !head.iter().any(|line| line.to_ascii_lowercase().starts_with("host:"))
+        && !head[0].ends_with("HTTP/1.0")
+    {
         text += "\r\nHost: web.test";
     }
     text + "\r\n\r\n"

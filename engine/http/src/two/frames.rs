@@ -2,7 +2,9 @@
 //!
 //! Answers to: RFC 9113 sections 4.2, 5.1, 6.1 and 6.3 to 6.9.
 
-use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setting, flags, settings};
+use http2::{
+    ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setting, flags, settings,
+};
 
 use super::calm::Price;
 use super::sending::{send_frame, widened};
@@ -19,10 +21,17 @@ pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
 
 impl Http2Session {
     /// A frame's head is there, and perhaps the frame.
-    pub(super) fn frame_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
-        let Some(head) = FrameHead::parse(bytes) else { return Ok(Taken::AndWait(WaitsFor::Bytes)) };
+    pub(super) fn frame_arrived(
+        &mut self,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> Result<Taken, ErrorCode> {
+        let Some(head) = FrameHead::parse(bytes) else {
+            return Ok(Taken::AndWait(WaitsFor::Bytes));
+        };
         let length = head.length as usize;
-        if self.expect == Expect::Settings && (head.kind != Kind::Settings || head.has(flags::ACK)) {
+        if self.expect == Expect::Settings && (head.kind != Kind::Settings || head.has(flags::ACK))
+        {
             return Err(ErrorCode::ProtocolError);
         }
         if length > FRAME_BYTES_MAX {
@@ -44,9 +53,17 @@ impl Http2Session {
                 // Why, and until where, is of no interest: what it has begun, it gets.
                 self.is_ending = true;
                 let is_long = length >= 8;
-                return if is_long { Ok(self.pass_over(0, head.length)) } else { Err(ErrorCode::FrameSizeError) };
+                return if is_long {
+                    Ok(self.pass_over(0, head.length))
+                } else {
+                    Err(ErrorCode::FrameSizeError)
+                };
             }
-            Kind::Priority | Kind::ResetStream | Kind::Settings | Kind::Ping | Kind::WindowUpdate => check_size(&head)?,
+            Kind::Priority
+            | Kind::ResetStream
+            | Kind::Settings
+            | Kind::Ping
+            | Kind::WindowUpdate => check_size(&head)?,
         }
         let Some(payload) = bytes.get(FRAME_HEAD_BYTES..FRAME_HEAD_BYTES + length) else {
             return Ok(Taken::AndWait(WaitsFor::Bytes));
@@ -95,7 +112,12 @@ impl Http2Session {
         Ok(())
     }
 
-    fn ping_arrived(&mut self, head: &FrameHead, payload: &[u8], actions: &mut impl Actions) -> Result<(), ErrorCode> {
+    fn ping_arrived(
+        &mut self,
+        head: &FrameHead,
+        payload: &[u8],
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
         check_connection(head)?;
         if !head.has(flags::ACK) {
             self.calm.pay(Price::Answer)?;
@@ -105,11 +127,21 @@ impl Http2Session {
         self.calm.pay(Price::Nothing)
     }
 
-    fn window_opened(&mut self, head: &FrameHead, payload: &[u8], actions: &mut impl Actions) -> Result<(), ErrorCode> {
+    fn window_opened(
+        &mut self,
+        head: &FrameHead,
+        payload: &[u8],
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
         self.calm.pay(Price::Look)?;
-        let increment = payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff);
+        let increment =
+            payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff);
         if head.stream == 0 {
-            return if increment == 0 { Err(ErrorCode::ProtocolError) } else { self.line.open_window(increment) };
+            return if increment == 0 {
+                Err(ErrorCode::ProtocolError)
+            } else {
+                self.line.open_window(increment)
+            };
         }
         self.check_begun(head.stream)?;
         let Some(stream) = self.streams.get_mut(head.stream) else { return Ok(()) };
@@ -125,7 +157,11 @@ impl Http2Session {
         self.reset(head.stream, code, actions)
     }
 
-    fn stream_reset(&mut self, head: &FrameHead, actions: &mut impl Actions) -> Result<(), ErrorCode> {
+    fn stream_reset(
+        &mut self,
+        head: &FrameHead,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
         self.check_begun(head.stream)?;
         self.calm.pay(Price::Reset)?;
         self.streams.remove(head.stream, actions);
@@ -133,7 +169,11 @@ impl Http2Session {
     }
 
     /// Nobody has to look at priorities any more; but at what they are said in.
-    fn priority_arrived(&mut self, head: &FrameHead, actions: &mut impl Actions) -> Result<(), ErrorCode> {
+    fn priority_arrived(
+        &mut self,
+        head: &FrameHead,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
         self.calm.pay(Price::Look)?;
         match head.stream {
             0 => Err(ErrorCode::ProtocolError),
@@ -148,12 +188,21 @@ impl Http2Session {
     }
 
     /// The head of a frame with a part of a body is there.
-    fn body_begins(&mut self, head: &FrameHead, bytes: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
+    fn body_begins(
+        &mut self,
+        head: &FrameHead,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> Result<Taken, ErrorCode> {
         self.check_begun(head.stream)?;
         let (mut left, mut padding, mut taken) = (head.length, 0, 0);
         if head.has(flags::PADDED) {
             let Some(length) = bytes.get(FRAME_HEAD_BYTES) else {
-                return if left == 0 { Err(ErrorCode::FrameSizeError) } else { Ok(Taken::AndWait(WaitsFor::Bytes)) };
+                return if left == 0 {
+                    Err(ErrorCode::FrameSizeError)
+                } else {
+                    Ok(Taken::AndWait(WaitsFor::Bytes))
+                };
             };
             padding = u32::from(*length);
             // The padding and its length lie in the frame.
@@ -168,7 +217,9 @@ impl Http2Session {
         match self.streams.client_half(head.stream) {
             Some(ClientHalf::Open) => self.streams.upload_comes(head.stream, head.length),
             // The first cannot be: such a frame is not looked at.
-            Some(ClientHalf::Undecided | ClientHalf::Unread) => return Ok(self.pass_over(taken, left + padding)),
+            Some(ClientHalf::Undecided | ClientHalf::Unread) => {
+                return Ok(self.pass_over(taken, left + padding));
+            }
             Some(ClientHalf::Closed) | None => {
                 self.calm.pay(Price::Nothing)?;
                 if !self.streams.was_reset(head.stream) {
@@ -186,15 +237,23 @@ impl Http2Session {
     }
 
     /// Bytes of a body, or the padding behind them.
-    pub(super) fn body_arrived(&mut self, arrived: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
-        let Expect::Body { stream, bytes, padding, is_last } = self.expect else { return Ok(Taken::AndGoOn(0)) };
+    pub(super) fn body_arrived(
+        &mut self,
+        arrived: &[u8],
+        actions: &mut impl Actions,
+    ) -> Result<Taken, ErrorCode> {
+        let Expect::Body { stream, bytes, padding, is_last } = self.expect else {
+            return Ok(Taken::AndGoOn(0));
+        };
         let of_body = arrived.len().min(bytes as usize);
         let of_padding = (arrived.len() - of_body).min(padding as usize);
         let (left, padding) = (bytes - of_body as u32, padding - of_padding as u32);
         self.expect = Expect::Body { stream, bytes: left, padding, is_last };
         match self.streams.get_mut(stream).map(|stream| &mut stream.expect) {
             Some(stream::Expect::Body { came, .. }) => *came += of_body as u64,
-            Some(stream::Expect::Upload(inquiry)) => inquiry.keep(arrived.get(..of_body).unwrap_or_default()),
+            Some(stream::Expect::Upload(inquiry)) => {
+                inquiry.keep(arrived.get(..of_body).unwrap_or_default())
+            }
             _ => {}
         }
         if left == 0 && padding == 0 {
@@ -204,7 +263,12 @@ impl Http2Session {
     }
 
     /// A frame with a part of a body has ended.
-    fn body_part_ended(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) -> Result<(), ErrorCode> {
+    fn body_part_ended(
+        &mut self,
+        id: u32,
+        is_last: bool,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
         self.expect = Expect::Frame;
         let is_too_long = match self.streams.get_mut(id).map(|stream| &stream.expect) {
             Some(stream::Expect::Body { came, .. }) => *came > BODY_BYTES_MAX,
@@ -213,13 +277,21 @@ impl Http2Session {
             }
             _ => return Ok(()),
         };
-        if is_last || is_too_long { self.streams.body_ended(id, is_last, &mut self.calm, actions) } else { Ok(()) }
+        if is_last || is_too_long {
+            self.streams.body_ended(id, is_last, &mut self.calm, actions)
+        } else {
+            Ok(())
+        }
     }
 
     /// A client sends something on a stream of which nobody knows yet whether its body is wanted.
     ///
     /// Errors: it was refused too often.
-    fn body_of_undecided(&mut self, id: u32, actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
+    fn body_of_undecided(
+        &mut self,
+        id: u32,
+        actions: &mut impl Actions,
+    ) -> Result<Taken, ErrorCode> {
         if self.streams.is_asking() || !self.streams.has_too_much_unsent() {
             return Ok(Taken::AndWait(WaitsFor::Us));
         }

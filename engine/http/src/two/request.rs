@@ -47,7 +47,11 @@ impl<'a> Pseudo<'a> {
         let method = self.method.filter(|method| head::is_token(method)).ok_or(Malformed)?;
         if method == b"CONNECT" {
             let is_connect = self.scheme.is_none() && self.path.is_none();
-            return self.authority.filter(|_| is_connect).map(|authority| (method, authority)).ok_or(Malformed);
+            return self
+                .authority
+                .filter(|_| is_connect)
+                .map(|authority| (method, authority))
+                .ok_or(Malformed);
         }
         self.scheme.filter(|scheme| head::is_token(scheme)).ok_or(Malformed)?;
         let path = self.path.filter(|path| head::is_visible(path)).ok_or(Malformed)?;
@@ -110,7 +114,8 @@ pub(super) fn check_trailers(fields: &Fields) -> Result<(), Malformed> {
 fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     let bare = name.strip_prefix(b":").unwrap_or(name);
     let is_name = head::is_token(bare) && !bare.iter().any(u8::is_ascii_uppercase);
-    let is_value = head::is_value(value) && !matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']);
+    let is_value =
+        head::is_value(value) && !matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']);
     if is_name && is_value { Ok(()) } else { Err(Malformed) }
 }
 

@@ -55,7 +55,9 @@ impl Block<'_> {
             if end > HEAD_BYTES_MAX {
                 return Err(ErrorCode::EnhanceYourCalm);
             }
-            let Some(payload) = bytes.get(at + FRAME_HEAD_BYTES..end) else { return Ok(Block::Partial) };
+            let Some(payload) = bytes.get(at + FRAME_HEAD_BYTES..end) else {
+                return Ok(Block::Partial);
+            };
             let part = if at == 0 { fragment(&head, payload)? } else { payload };
             if head.has(flags::END_HEADERS) && at == 0 {
                 return Ok(Block::One(part, end));
@@ -66,7 +68,9 @@ impl Block<'_> {
                 return Ok(several.map_or(Block::Partial, |whole| Block::Several(whole, end)));
             }
             at = end;
-            let Some(next) = bytes.get(at..).and_then(FrameHead::parse) else { return Ok(Block::Partial) };
+            let Some(next) = bytes.get(at..).and_then(FrameHead::parse) else {
+                return Ok(Block::Partial);
+            };
             if next.kind != Kind::Continuation || next.stream != first.stream {
                 return Err(ErrorCode::ProtocolError);
             }
@@ -168,7 +172,8 @@ impl Http2Session {
             return self.answer(head.stream, answer, is_whole, actions);
         }
         let request = Request::read(fields).ok();
-        let Some(request) = request.filter(|request| !is_whole || request.length.unwrap_or(0) == 0) else {
+        let Some(request) = request.filter(|request| !is_whole || request.length.unwrap_or(0) == 0)
+        else {
             self.calm.pay(Price::Reset)?;
             return self.reset(head.stream, ErrorCode::ProtocolError, actions);
         };
@@ -176,9 +181,12 @@ impl Http2Session {
         let length = request.length;
         let answer = match course_of(&asked, actions) {
             Course::Known(answer) => answer,
-            Course::Asked(asked) => return self.question_arrived(head.stream, asked, (is_whole, length), actions),
+            Course::Asked(asked) => {
+                return self.question_arrived(head.stream, asked, (is_whole, length), actions);
+            }
         };
-        let is_waited_for = length.unwrap_or(0) <= BODY_BYTES_MAX && !asked.lists(Name::Expect, "100-continue");
+        let is_waited_for =
+            length.unwrap_or(0) <= BODY_BYTES_MAX && !asked.lists(Name::Expect, "100-continue");
         if is_whole || !is_waited_for {
             return self.answer(head.stream, answer, is_whole, actions);
         }
@@ -201,11 +209,20 @@ impl Http2Session {
         let inquiry = Box::new(Inquiry::new(asked, length));
         let is_too_much = self.streams.asked_bytes() + inquiry.asked().bytes() > WAITING_BYTES_MAX;
         if is_too_much || !actions.may_keep(self.kept_bytes() + inquiry.kept_bytes()) {
-            let answer = Answer::to_question(inquiry.asked(), Reply::refusal(Status::ServiceUnavailable), actions);
+            let answer = Answer::to_question(
+                inquiry.asked(),
+                Reply::refusal(Status::ServiceUnavailable),
+                actions,
+            );
             return self.answer(id, answer, is_whole, actions);
         }
         let window = self.line.initial_window();
-        self.streams.push(Stream { id, window, expect: stream::Expect::Turn(inquiry), is_unread: !is_whole });
+        self.streams.push(Stream {
+            id,
+            window,
+            expect: stream::Expect::Turn(inquiry),
+            is_unread: !is_whole,
+        });
         Ok(())
     }
 
@@ -228,13 +245,18 @@ impl Http2Session {
         if is_over && is_whole {
             return Ok(());
         }
-        let expect = if is_over { stream::Expect::Reset(ErrorCode::NoError) } else { stream::Expect::Window(outgoing) };
+        let expect = if is_over {
+            stream::Expect::Reset(ErrorCode::NoError)
+        } else {
+            stream::Expect::Window(outgoing)
+        };
         let window = self.line.initial_window();
         let mut stream = Stream { id, window, expect, is_unread: !is_whole && !is_over };
         // Most answers are over with their first frame.
         let is_alone = self.streams.is_empty() && is_whole;
-        let is_done =
-            is_alone && self.line.send_body(&mut stream, &mut beginning, &mut self.calm, actions)? == Step::Done;
+        let is_done = is_alone
+            && self.line.send_body(&mut stream, &mut beginning, &mut self.calm, actions)?
+                == Step::Done;
         if !beginning.is_empty() {
             actions.send(&beginning);
         }
@@ -247,7 +269,12 @@ impl Http2Session {
 
 fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> Answer {
     let answer = Answer::refusal(status, head_only, actions.site());
-    actions.answered(|| Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
+    actions.answered(|| Exchange {
+        method: "",
+        target: "",
+        status: status.code(),
+        bytes: answer.body_bytes(),
+    });
     answer
 }
 

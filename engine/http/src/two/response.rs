@@ -5,7 +5,9 @@
 //! Answers to: RFC 9113 sections 6.2, 8.2.2 and 8.3.2.
 
 use heapless::Vec;
-use http2::{FRAME_HEAD_BYTES, FrameHead, Full, Kind, encode_field, encode_secret, encode_status, flags};
+use http2::{
+    FRAME_HEAD_BYTES, FrameHead, Full, Kind, encode_field, encode_secret, encode_status, flags,
+};
 
 use crate::actions::Actions;
 use crate::answer::Answer;
@@ -19,7 +21,12 @@ pub(super) const HEAD_FRAME_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX + 128;
 pub(super) type Beginning = Vec<u8, { HEAD_FRAME_BYTES_MAX + FRAME_HEAD_BYTES }>;
 
 /// Puts the head of an answer into `frame`, which is empty, and returns its body.
-pub(super) fn begin(stream: u32, answer: &mut Answer, frame: &mut Beginning, actions: &mut impl Actions) -> Outgoing {
+pub(super) fn begin(
+    stream: u32,
+    answer: &mut Answer,
+    frame: &mut Beginning,
+    actions: &mut impl Actions,
+) -> Outgoing {
     let mut head = ResponseHead::default();
     let outgoing = answer.begin(&mut head, actions);
     let fits = encode(answer.status().code(), head.as_bytes(), frame);
@@ -38,7 +45,9 @@ fn encode(status: u16, head: &[u8], frame: &mut Beginning) -> Result<(), Full> {
     frame.extend_from_slice(&[0; FRAME_HEAD_BYTES]).map_err(|_| Full)?;
     encode_status(frame, status)?;
     // The first line is the status line.
-    let mut rest = head.get(memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1)..).unwrap_or_default();
+    let mut rest = head
+        .get(memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1)..)
+        .unwrap_or_default();
     while let Some(end) = memchr::memchr(b'\r', rest) {
         let (line, behind) = rest.split_at_checked(end).unwrap_or_default();
         rest = behind.strip_prefix(b"\r\n").unwrap_or_default();

@@ -111,8 +111,12 @@ impl Line {
     ) -> Result<Step, ErrorCode> {
         let mut beginning = Beginning::new();
         match &mut stream.expect {
-            Expect::Body { .. } | Expect::Turn(_) | Expect::Us(_) | Expect::Upload(_) => return Ok(Step::Waits),
-            Expect::Room(_) | Expect::Window(Outgoing::Nothing) | Expect::Reset(_) if !self.has_room(actions) => {
+            Expect::Body { .. } | Expect::Turn(_) | Expect::Us(_) | Expect::Upload(_) => {
+                return Ok(Step::Waits);
+            }
+            Expect::Room(_) | Expect::Window(Outgoing::Nothing) | Expect::Reset(_)
+                if !self.has_room(actions) =>
+            {
                 return Ok(Step::NoRoom);
             }
             Expect::Room(answer) => {
@@ -170,7 +174,13 @@ impl Line {
             *bytes = rest;
             let is_last = rest.is_empty();
             stream.window -= now.len() as i32;
-            self.data(stream.id, beginning, now, if is_last { flags::END_STREAM } else { 0 }, actions);
+            self.data(
+                stream.id,
+                beginning,
+                now,
+                if is_last { flags::END_STREAM } else { 0 },
+                actions,
+            );
             self.account(now.len() as u32, is_last, calm)?;
             return Ok(if is_last { Step::Done } else { Step::On });
         }
@@ -181,7 +191,8 @@ impl Line {
             return Ok(Step::NoRoom);
         }
         let before = stream.window;
-        let mut parts = Parts { line: self, window: &mut stream.window, stream: stream.id, actions };
+        let mut parts =
+            Parts { line: self, window: &mut stream.window, stream: stream.id, actions };
         let is_over = outgoing.send_on(&mut parts);
         let count = before.saturating_sub(stream.window) as u32;
         if is_over {
@@ -216,8 +227,12 @@ impl Line {
     ) {
         let length = bytes.len() as u32;
         self.window -= length as i32;
-        let fits = beginning.extend_from_slice(&FrameHead { length, kind: Kind::Data, flags, stream }.bytes());
-        debug_assert!(fits.is_ok(), "there is room for the head of a frame behind any head of an answer");
+        let fits = beginning
+            .extend_from_slice(&FrameHead { length, kind: Kind::Data, flags, stream }.bytes());
+        debug_assert!(
+            fits.is_ok(),
+            "there is room for the head of a frame behind any head of an answer"
+        );
         let sent = actions.send_before(beginning, bytes);
         beginning.clear();
         self.unsent = bytes.get(sent..).unwrap_or_default();
@@ -231,7 +246,13 @@ pub(super) fn widened(window: i32, by: i64) -> Option<i32> {
 }
 
 /// Queues a short frame, for which there is room.
-pub(super) fn send_frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], actions: &mut impl Outlet) {
+pub(super) fn send_frame(
+    kind: Kind,
+    flags: u8,
+    stream: u32,
+    payload: &[u8],
+    actions: &mut impl Outlet,
+) {
     let mut frame = heapless::Vec::<u8, { FRAME_HEAD_BYTES + 8 }>::new();
     frame.extend(FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes());
     let fits = frame.extend_from_slice(payload);
@@ -257,7 +278,8 @@ impl<A: Actions> Outlet for Parts<'_, A> {
         let length = bytes.len() as u32;
         self.line.window -= length as i32;
         *self.window -= length as i32;
-        self.actions.send(&FrameHead { length, kind: Kind::Data, flags: 0, stream: self.stream }.bytes());
+        self.actions
+            .send(&FrameHead { length, kind: Kind::Data, flags: 0, stream: self.stream }.bytes());
         self.actions.send(bytes);
     }
 

@@ -191,7 +191,11 @@ impl Http2Session {
     }
 
     /// Takes frames as long as there are whole ones.
-    fn take(&mut self, bytes: &[u8], actions: &mut impl Actions) -> (usize, Result<WaitsFor, ErrorCode>) {
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> (usize, Result<WaitsFor, ErrorCode>) {
         let mut taken = 0;
         loop {
             match self.step(bytes.get(taken..).unwrap_or_default(), actions) {
@@ -255,7 +259,12 @@ impl Http2Session {
     /// Ends a stream, and says why.
     ///
     /// Errors: there is no room to say so, or it happens too often.
-    pub(super) fn reset(&mut self, stream: u32, code: ErrorCode, actions: &mut impl Actions) -> Result<(), ErrorCode> {
+    pub(super) fn reset(
+        &mut self,
+        stream: u32,
+        code: ErrorCode,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
         if !self.line.has_room(actions) {
             return Err(ErrorCode::EnhanceYourCalm);
         }

@@ -106,7 +106,8 @@ impl Stream {
 
     /// Whether the rest of a body is for the client to send, and not for the program to take.
     pub(super) fn is_to_be_sent(&self) -> bool {
-        self.client_half() == ClientHalf::Open && !self.inquiry().is_some_and(Inquiry::is_with_program)
+        self.client_half() == ClientHalf::Open
+            && !self.inquiry().is_some_and(Inquiry::is_with_program)
     }
 
     /// What was admitted of a body, as long as it is held.
@@ -128,7 +129,9 @@ impl Stream {
     pub(super) fn kept_bytes(&self) -> usize {
         match &self.expect {
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.kept_bytes(),
-            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => inquiry.kept_bytes(),
+            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => {
+                inquiry.kept_bytes()
+            }
             Expect::Window(outgoing) => outgoing.kept_bytes(),
             Expect::Reset(_) => 0,
         }
@@ -154,7 +157,11 @@ impl Stream {
 
     /// How long nothing may be said on it, once the reply has begun that stays open and of which the program sets the pace.
     pub(super) fn silence(&self) -> Option<Micros> {
-        if let Pace::Program { silence, .. } = self.open_reply()?.pace { Some(silence) } else { None }
+        if let Pace::Program { silence, .. } = self.open_reply()?.pace {
+            Some(silence)
+        } else {
+            None
+        }
     }
 
     /// The reply that stays open on it, once that has begun.

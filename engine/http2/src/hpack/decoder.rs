@@ -82,7 +82,13 @@ impl Decoder {
         self.table.memory_bytes()
     }
 
-    fn read(&self, form: Form, number: usize, rest: &mut &[u8], field: &mut Begun<'_>) -> Result<(), Broken> {
+    fn read(
+        &self,
+        form: Form,
+        number: usize,
+        rest: &mut &[u8],
+        field: &mut Begun<'_>,
+    ) -> Result<(), Broken> {
         if form == Form::Indexed {
             let (name, value) = self.table.get(number).ok_or(Broken)?;
             field.push(name);

@@ -20,7 +20,10 @@ const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 /// Adds the status of a response, of three digits, which comes before all fields.
 ///
 /// Errors: what there was room for is written, which is of no use.
-pub fn encode_status<const BYTES: usize>(block: &mut Vec<u8, BYTES>, status: u16) -> Result<(), Full> {
+pub fn encode_status<const BYTES: usize>(
+    block: &mut Vec<u8, BYTES>,
+    status: u16,
+) -> Result<(), Full> {
     if let Some(nth) = STATUSES.iter().position(|known| *known == status) {
         return block.push(0x80 | (STATUS_INDEX + nth) as u8).map_err(|_| Full);
     }
@@ -32,18 +35,31 @@ pub fn encode_status<const BYTES: usize>(block: &mut Vec<u8, BYTES>, status: u16
 /// Adds a field; the name's letters become small, as they must be.
 ///
 /// Errors: what there was room for is written, which is of no use.
-pub fn encode_field<const BYTES: usize>(block: &mut Vec<u8, BYTES>, name: &[u8], value: &[u8]) -> Result<(), Full> {
+pub fn encode_field<const BYTES: usize>(
+    block: &mut Vec<u8, BYTES>,
+    name: &[u8],
+    value: &[u8],
+) -> Result<(), Full> {
     literal(block, WITHOUT_INDEXING, name, value)
 }
 
 /// The same with a value that is nobody's business: whoever passes it on may not put it into a table either (section 7.1.3).
 ///
 /// Errors: what there was room for is written, which is of no use.
-pub fn encode_secret<const BYTES: usize>(block: &mut Vec<u8, BYTES>, name: &[u8], value: &[u8]) -> Result<(), Full> {
+pub fn encode_secret<const BYTES: usize>(
+    block: &mut Vec<u8, BYTES>,
+    name: &[u8],
+    value: &[u8],
+) -> Result<(), Full> {
     literal(block, NEVER_INDEXED, name, value)
 }
 
-fn literal<const BYTES: usize>(block: &mut Vec<u8, BYTES>, above: u8, name: &[u8], value: &[u8]) -> Result<(), Full> {
+fn literal<const BYTES: usize>(
+    block: &mut Vec<u8, BYTES>,
+    above: u8,
+    name: &[u8],
+    value: &[u8],
+) -> Result<(), Full> {
     match statics::ENTRIES.iter().position(|(known, _)| known.eq_ignore_ascii_case(name)) {
         Some(nth) => number(block, nth + 1, 4, above)?,
         None => {
@@ -66,7 +82,12 @@ fn string<const BYTES: usize>(
     Ok(())
 }
 
-fn number<const BYTES: usize>(block: &mut Vec<u8, BYTES>, value: usize, bits: u32, above: u8) -> Result<(), Full> {
+fn number<const BYTES: usize>(
+    block: &mut Vec<u8, BYTES>,
+    value: usize,
+    bits: u32,
+    above: u8,
+) -> Result<(), Full> {
     let mut fits = true;
     integer::put(value, bits, above, |byte| fits &= block.push(byte).is_ok());
     fits.then_some(()).ok_or(Full)

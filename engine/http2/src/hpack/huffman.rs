@@ -15,15 +15,16 @@ const END: usize = 256;
 
 /// How long each symbol's code is, in bits.
 const LENGTHS: [u8; END + 1] = [
-    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
-    28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
-    10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6, 15, 5, 6,
-    5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22,
-    22, 23, 22, 23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20,
-    22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
-    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28,
-    27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28,
-    27, 27, 27, 27, 27, 26, 30,
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
+    28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5,
+    5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+    7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6, 15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6,
+    6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23, 22,
+    23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22,
+    21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20,
+    22, 22, 22, 23, 22, 22, 23, 26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19,
+    21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22,
+    22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 
 /// The codes of one length.
@@ -48,7 +49,10 @@ struct Code {
 static CODE: Code = Code::new();
 
 impl Code {
-    #[expect(clippy::indexing_slicing, reason = "this is done by the compiler, which would stop at what is outside")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "this is done by the compiler, which would stop at what is outside"
+    )]
     const fn new() -> Code {
         let mut lengths = [Length { first: 0, count: 0, before: 0 }; BITS_MAX + 1];
         let mut symbols = [0; END + 1];
@@ -91,7 +95,9 @@ impl Code {
     fn find_long(&self, window: u32) -> Option<(usize, u32)> {
         (QUICK_BITS + 1..=BITS_MAX as u32).find_map(|bits| {
             let length = self.lengths.get(bits as usize)?;
-            let nth = (window >> (32 - bits)).checked_sub(length.first).filter(|nth| *nth < length.count)?;
+            let nth = (window >> (32 - bits))
+                .checked_sub(length.first)
+                .filter(|nth| *nth < length.count)?;
             Some((usize::from(*self.symbols.get((length.before + nth) as usize)?), bits))
         })
     }
@@ -120,7 +126,8 @@ pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), Broken
             _ => break,
         }
     }
-    let is_padding = there < 8 && window >> 32 == (u64::from(u32::MAX) << (32 - there)) & u64::from(u32::MAX);
+    let is_padding =
+        there < 8 && window >> 32 == (u64::from(u32::MAX) << (32 - there)) & u64::from(u32::MAX);
     is_padding.then_some(()).ok_or(Broken)
 }
 

@@ -89,7 +89,11 @@ impl Table {
             let capacity = wanted.max(2 * self.bytes.capacity()).min(TABLE_BYTES_MAX);
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
-        let entry = Entry { start: self.bytes.len() as u16, name: name.len() as u16, value: value.len() as u16 };
+        let entry = Entry {
+            start: self.bytes.len() as u16,
+            name: name.len() as u16,
+            value: value.len() as u16,
+        };
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(value);
         self.entries.push_back(entry);

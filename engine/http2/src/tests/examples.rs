@@ -14,7 +14,8 @@ fn said(decoder: &mut Decoder, block: &str) -> Vec<String> {
         .collect()
 }
 
-const FIRST: [&str; 4] = [":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com"];
+const FIRST: [&str; 4] =
+    [":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com"];
 
 #[test]
 fn fields_are_read_as_the_rfc_writes_them() {
@@ -22,8 +23,16 @@ fn fields_are_read_as_the_rfc_writes_them() {
     let block = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
     assert_eq!(said(&mut decoder, block), ["custom-key: custom-header"], "C.2.1");
     assert_eq!(said(&mut decoder, "be"), ["custom-key: custom-header"], "it was kept");
-    assert_eq!(said(&mut decoder, "040c 2f73 616d 706c 652f 7061 7468"), [":path: /sample/path"], "C.2.2");
-    assert_eq!(said(&mut decoder, "1008 7061 7373 776f 7264 0673 6563 7265 74"), ["password: secret"], "C.2.3");
+    assert_eq!(
+        said(&mut decoder, "040c 2f73 616d 706c 652f 7061 7468"),
+        [":path: /sample/path"],
+        "C.2.2"
+    );
+    assert_eq!(
+        said(&mut decoder, "1008 7061 7373 776f 7264 0673 6563 7265 74"),
+        ["password: secret"],
+        "C.2.3"
+    );
     assert_eq!(said(&mut decoder, "82"), [":method: GET"], "C.2.4");
 }
 
@@ -68,7 +77,11 @@ fn responses_whose_table_is_small_are_read_as_the_rfc_writes_them() {
         &mut decoder,
         "3fe1 01 4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3",
     );
-    let common = ["cache-control: private", "date: Mon, 21 Oct 2013 20:13:21 GMT", "location: https://www.example.com"];
+    let common = [
+        "cache-control: private",
+        "date: Mon, 21 Oct 2013 20:13:21 GMT",
+        "location: https://www.example.com",
+    ];
     assert_eq!((first[0].as_str(), &first[1..]), (":status: 302", &common.map(String::from)[..]));
     let second = said(&mut decoder, "4883 640e ffc1 c0bf");
     assert_eq!((second[0].as_str(), &second[1..]), (":status: 307", &common.map(String::from)[..]));

@@ -38,13 +38,23 @@ fn settings_are_read_and_what_they_cannot_be_is_refused() {
     ];
     let payload: Vec<u8> = own.iter().filter_map(|setting| setting.bytes()).flatten().collect();
     assert_eq!(read(&payload), Ok(own.to_vec()));
-    assert_eq!(read(&[0, 1, 0, 0, 0, 0, 0, 99, 1, 2, 3, 4]), Ok(Vec::from([Setting::Other, Setting::Other])));
+    assert_eq!(
+        read(&[0, 1, 0, 0, 0, 0, 0, 99, 1, 2, 3, 4]),
+        Ok(Vec::from([Setting::Other, Setting::Other]))
+    );
     assert_eq!(Setting::Other.bytes(), None);
     assert_eq!(read(&[]), Ok(Vec::new()));
     assert_eq!(read(&payload[1..]), Err(ErrorCode::FrameSizeError));
-    assert_eq!(read(&[0, 2, 0, 0, 0, 2]), Err(ErrorCode::ProtocolError), "push is asked for or not");
+    assert_eq!(
+        read(&[0, 2, 0, 0, 0, 2]),
+        Err(ErrorCode::ProtocolError),
+        "push is asked for or not"
+    );
     assert_eq!(read(&[0, 4, 0x80, 0, 0, 0]), Err(ErrorCode::FlowControlError));
     assert_eq!(read(&[0, 5, 0, 0, 0x3f, 0xff]), Err(ErrorCode::ProtocolError));
     assert_eq!(read(&[0, 5, 1, 0, 0, 0]), Err(ErrorCode::ProtocolError));
-    assert_eq!(read(&[0, 5, 0, 0xff, 0xff, 0xff]), Ok(Vec::from([Setting::FrameBytesMax(0xff_ffff)])));
+    assert_eq!(
+        read(&[0, 5, 0, 0xff, 0xff, 0xff]),
+        Ok(Vec::from([Setting::FrameBytesMax(0xff_ffff)]))
+    );
 }

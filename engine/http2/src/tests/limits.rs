@@ -56,30 +56,51 @@ fn the_table_never_grows_beyond_its_limit_whatever_is_said() {
     let mut decoder = Decoder::new();
     for round in 0..500usize {
         let value = std::vec![b'v'; round * 37 % 2500];
-        let words = [kept(b"name", &value), kept(&round.to_be_bytes(), b""), Word::Indexed(62), Word::Indexed(63)];
+        let words = [
+            kept(b"name", &value),
+            kept(&round.to_be_bytes(), b""),
+            Word::Indexed(62),
+            Word::Indexed(63),
+        ];
         let (pairs, _) = decode(&mut decoder, &block(&words)).unwrap();
         assert_eq!(pairs[2], (round.to_be_bytes().to_vec(), Vec::new()));
         assert_eq!(pairs[3], (b"name".to_vec(), value));
-        assert!(decoder.memory_bytes() <= TABLE_BYTES_MAX + TABLE_BYTES_MAX / 4, "{}", decoder.memory_bytes());
+        assert!(
+            decoder.memory_bytes() <= TABLE_BYTES_MAX + TABLE_BYTES_MAX / 4,
+            "{}",
+            decoder.memory_bytes()
+        );
     }
     assert!(decode(&mut decoder, &block(&[Word::Limit(0)])).is_ok());
-    assert_eq!(decode(&mut decoder, &block(&[Word::Indexed(62)])), Err(Broken), "a limit of 0 leaves nothing");
+    assert_eq!(
+        decode(&mut decoder, &block(&[Word::Indexed(62)])),
+        Err(Broken),
+        "a limit of 0 leaves nothing"
+    );
     assert_eq!(decoder.memory_bytes(), 0, "nor any memory");
 }
 
 #[test]
 fn more_fields_than_are_kept_are_passed_over_and_the_table_knows_them() {
     let mut decoder = Decoder::new();
-    let words: Vec<Word> = (0..FIELDS_MAX + 1).map(|_| Word::Indexed(2)).chain([kept(b"last", b"one")]).collect();
+    let words: Vec<Word> =
+        (0..FIELDS_MAX + 1).map(|_| Word::Indexed(2)).chain([kept(b"last", b"one")]).collect();
     let (pairs, is_too_large) = decode(&mut decoder, &block(&words)).unwrap();
     assert_eq!((pairs.len(), is_too_large), (FIELDS_MAX, true));
     let (pairs, is_too_large) = decode(&mut decoder, &bytes("be")).unwrap();
     assert_eq!((pairs, is_too_large), (Vec::from([(b"last".to_vec(), b"one".to_vec())]), false));
     // The same by bytes, and for one that is entered again and again.
-    let words = [kept(b"a", &[b'x'; 3000]), Word::Indexed(62), Word::Indexed(62), kept(b"b", b"y"), Word::Indexed(63)];
+    let words = [
+        kept(b"a", &[b'x'; 3000]),
+        Word::Indexed(62),
+        Word::Indexed(62),
+        kept(b"b", b"y"),
+        Word::Indexed(63),
+    ];
     let (pairs, is_too_large) = decode(&mut decoder, &block(&words)).unwrap();
     assert_eq!((pairs.len(), is_too_large), (2, true));
-    let expected = Vec::from([(b"b".to_vec(), b"y".to_vec()), (b"a".to_vec(), std::vec![b'x'; 3000])]);
+    let expected =
+        Vec::from([(b"b".to_vec(), b"y".to_vec()), (b"a".to_vec(), std::vec![b'x'; 3000])]);
     assert_eq!(decode(&mut decoder, &bytes("bebf")).unwrap(), (expected, false));
     let whole = [kept(b"n", &std::vec![b'x'; LIST_BYTES_MAX - 33])];
     assert!(!decode(&mut Decoder::new(), &block(&whole)).unwrap().1);

@@ -62,12 +62,16 @@ fn string(block: &mut Vec<u8>, text: &Text) {
 
 /// The Huffman code of a string, bit by bit.
 pub(super) fn coded(bytes: &[u8]) -> Vec<u8> {
-    static CODES: LazyLock<Vec<String>> = LazyLock::new(|| (0..256).map(huffman::bits_of).collect());
+    static CODES: LazyLock<Vec<String>> =
+        LazyLock::new(|| (0..256).map(huffman::bits_of).collect());
     let mut bits: String = bytes.iter().map(|byte| CODES[usize::from(*byte)].as_str()).collect();
     while !bits.len().is_multiple_of(8) {
         bits.push('1');
     }
-    bits.as_bytes().chunks(8).map(|byte| u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap()).collect()
+    bits.as_bytes()
+        .chunks(8)
+        .map(|byte| u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap())
+        .collect()
 }
 
 pub(super) fn block(words: &[Word]) -> Vec<u8> {

@@ -75,8 +75,13 @@ impl<'a> FieldWriter<'a> {
         }
     }
 
-    pub(super) fn identifiers<'b>(self, identifiers: impl IntoIterator<Item = &'b [u8]>) -> FieldWriter<'a> {
-        identifiers.into_iter().fold(self, |field, identifier| field.word(&[b"<", identifier, b">"].concat()))
+    pub(super) fn identifiers<'b>(
+        self,
+        identifiers: impl IntoIterator<Item = &'b [u8]>,
+    ) -> FieldWriter<'a> {
+        identifiers
+            .into_iter()
+            .fold(self, |field, identifier| field.word(&[b"<", identifier, b">"].concat()))
     }
 
     pub(super) fn mailboxes(self, mailboxes: &[Mailbox]) -> FieldWriter<'a> {
@@ -107,7 +112,8 @@ impl<'a> FieldWriter<'a> {
     }
 
     fn encoded(mut self, text: &str) -> FieldWriter<'a> {
-        let q_length: usize = text.bytes().map(|byte| if is_literal(byte) || byte == b' ' { 1 } else { 3 }).sum();
+        let q_length: usize =
+            text.bytes().map(|byte| if is_literal(byte) || byte == b' ' { 1 } else { 3 }).sum();
         let is_q = q_length <= text.len() * 4 / 3;
         let mut rest = text;
         while !rest.is_empty() {
@@ -129,7 +135,9 @@ impl<'a> FieldWriter<'a> {
                 taken.bytes().for_each(|byte| push_q(byte, &mut word));
             } else {
                 let mut letters = [0; ENCODED_WORD_BYTES_MAX];
-                word.extend_from_slice(Base64::encode(taken.as_bytes(), &mut letters).unwrap_or_default().as_bytes());
+                word.extend_from_slice(
+                    Base64::encode(taken.as_bytes(), &mut letters).unwrap_or_default().as_bytes(),
+                );
             }
             word.extend_from_slice(b"?=");
             self = self.word(&word);
@@ -197,15 +205,20 @@ fn quoted(text: &str) -> Vec<u8> {
 /// Writes ` name="value"`, or as many sections in the form of RFC 2231 as `value` needs, with line ends between them.
 pub(super) fn write_parameter(name: &str, value: &str, out: &mut Vec<u8>) {
     let value = line(value);
-    let is_simple = |byte: u8| byte == b' ' || (byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+    let is_simple =
+        |byte: u8| byte == b' ' || (byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
     if value.len() <= LINE_BYTES / 2 && value.bytes().all(is_simple) && !value.contains("=?") {
-        [b" ", name.as_bytes(), b"=\"", value.as_bytes(), b"\""].iter().for_each(|text| out.extend_from_slice(text));
+        [b" ", name.as_bytes(), b"=\"", value.as_bytes(), b"\""]
+            .iter()
+            .for_each(|text| out.extend_from_slice(text));
         return;
     }
     let mut rest = &*value;
     let mut section = 0_u8;
     while !rest.is_empty() && section < u8::MAX {
-        let (taken, after) = rest.split_at_checked(fitting(rest, LINE_BYTES / 2, is_attribute)).unwrap_or((rest, ""));
+        let (taken, after) = rest
+            .split_at_checked(fitting(rest, LINE_BYTES / 2, is_attribute))
+            .unwrap_or((rest, ""));
         out.extend_from_slice(if section == 0 { b" " } else { b";\r\n " });
         let begins = if section == 0 { "utf-8''" } else { "" };
         out.extend_from_slice(alloc::format!("{name}*{section}*={begins}").as_bytes());
@@ -231,7 +244,11 @@ pub(super) fn media_type(text: &str) -> &[u8] {
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(is_atext_or_dot);
     match text.split_once('/') {
         Some(("message" | "multipart", _)) => b"application/octet-stream",
-        Some((main, sub)) if is_token(main) && is_token(sub) && text.len() <= WORD_BYTES_MAX - 10 => text.as_bytes(),
+        Some((main, sub))
+            if is_token(main) && is_token(sub) && text.len() <= WORD_BYTES_MAX - 10 =>
+        {
+            text.as_bytes()
+        }
         _ => b"application/octet-stream",
     }
 }
@@ -244,7 +261,8 @@ fn is_atext_or_dot(byte: u8) -> bool {
 pub(super) fn is_address(address: &str) -> bool {
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
     let is_dot_atom = |text: &str| {
-        text.split('.').all(|atom| !atom.is_empty() && atom.bytes().all(|byte| is_atext(byte) || byte >= 0x80))
+        text.split('.')
+            .all(|atom| !atom.is_empty() && atom.bytes().all(|byte| is_atext(byte) || byte >= 0x80))
     };
     let is_quoted = |text: &str| {
         let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
@@ -264,7 +282,8 @@ pub(super) fn is_address(address: &str) -> bool {
     };
     let literal = domain.strip_prefix('[').and_then(|domain| domain.strip_suffix(']'));
     let is_literal = literal.is_some_and(|inside| {
-        !inside.is_empty() && inside.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-".contains(&byte))
+        !inside.is_empty()
+            && inside.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-".contains(&byte))
     });
     let has_control = address.chars().any(char::is_control);
     address.len() <= ADDRESS_BYTES_MAX
@@ -275,6 +294,7 @@ pub(super) fn is_address(address: &str) -> bool {
 
 /// Whether it can be written between angle brackets.
 pub(super) fn is_identifier(identifier: &[u8]) -> bool {
-    let is_sound = |byte: &u8| (byte.is_ascii_graphic() || *byte >= 0x80) && !matches!(byte, b'<' | b'>');
+    let is_sound =
+        |byte: &u8| (byte.is_ascii_graphic() || *byte >= 0x80) && !matches!(byte, b'<' | b'>');
     (1..=IDENTIFIER_BYTES_MAX).contains(&identifier.len()) && identifier.iter().all(is_sound)
 }

@@ -99,7 +99,8 @@ const LINE_BYTES: usize = 57;
 impl Composer {
     /// Writes the header and the text. Errors: nothing is written then.
     pub fn begin(letter: &Letter<'_>, out: &mut Vec<u8>) -> Result<Composer, Unwritable> {
-        let mailboxes = [letter.to, letter.cc, letter.bcc].into_iter().flatten().chain([letter.from]);
+        let mailboxes =
+            [letter.to, letter.cc, letter.bcc].into_iter().flatten().chain([letter.from]);
         if !mailboxes.into_iter().all(|mailbox| field::is_address(&mailbox.address)) {
             return Err(Unwritable::Address);
         }
@@ -107,7 +108,11 @@ impl Composer {
             return Err(Unwritable::Identifier);
         }
         write_header(letter, out);
-        let composer = Composer { secret: letter.secret, files: letter.files, held: Vec::with_capacity(LINE_BYTES) };
+        let composer = Composer {
+            secret: letter.secret,
+            files: letter.files,
+            held: Vec::with_capacity(LINE_BYTES),
+        };
         if composer.files == Files::Some {
             multipart(b"mixed", &composer.boundary(MIXED), out);
             composer.delimiter(out);
@@ -130,7 +135,8 @@ impl Composer {
     /// The next bytes of the file.
     pub fn bytes_arrived(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         if !self.held.is_empty() {
-            let (taken, rest) = bytes.split_at_checked(LINE_BYTES - self.held.len()).unwrap_or((bytes, &[]));
+            let (taken, rest) =
+                bytes.split_at_checked(LINE_BYTES - self.held.len()).unwrap_or((bytes, &[]));
             self.held.extend_from_slice(taken);
             bytes = rest;
             if self.held.len() == LINE_BYTES {
@@ -196,10 +202,12 @@ fn write_header(letter: &Letter<'_>, out: &mut Vec<u8>) {
     }
     FieldWriter::new("Subject", out).text(letter.subject).end();
     FieldWriter::new("Message-ID", out).identifiers([letter.message_id.as_bytes()]).end();
-    if let Some(answered) = letter.in_reply_to.filter(|identifier| field::is_identifier(identifier)) {
+    if let Some(answered) = letter.in_reply_to.filter(|identifier| field::is_identifier(identifier))
+    {
         FieldWriter::new("In-Reply-To", out).identifiers([answered]).end();
     }
-    let known = letter.references.iter().copied().filter(|identifier| field::is_identifier(identifier));
+    let known =
+        letter.references.iter().copied().filter(|identifier| field::is_identifier(identifier));
     let beyond = known.clone().count().saturating_sub(REFERENCES_MAX);
     let mut kept = known.clone().take(1).chain(known.skip(1 + beyond)).peekable();
     if kept.peek().is_some() {

@@ -85,7 +85,9 @@ fn write(media_type: &[u8], text: &[u8], out: &mut Vec<u8>) {
         && memchr::memmem::find(text, b"=_").is_none()
         && text.split(|byte| *byte == b'\n').all(is_short);
     let encoding: &[u8] = if may_stand { b"7bit" } else { b"quoted-printable" };
-    for part in [b"Content-Type: ", media_type, b"\r\nContent-Transfer-Encoding: ", encoding, b"\r\n\r\n"] {
+    for part in
+        [b"Content-Type: ", media_type, b"\r\nContent-Transfer-Encoding: ", encoding, b"\r\n\r\n"]
+    {
         out.extend_from_slice(part);
     }
     if may_stand {

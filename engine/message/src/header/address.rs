@@ -138,16 +138,25 @@ impl Entry {
                 self.comment.get_or_insert_with(|| unescaped(text));
             }
             (Brackets::None, Token::Special(b'<')) => self.brackets = Brackets::Open(Vec::new()),
-            (Brackets::Open(spec), Token::Special(b'>')) => self.brackets = Brackets::Closed(mem::take(spec)),
+            (Brackets::Open(spec), Token::Special(b'>')) => {
+                self.brackets = Brackets::Closed(mem::take(spec))
+            }
             // What stands before a colon is a route, over which nobody sends any more.
             (Brackets::Open(spec), Token::Special(b':')) => spec.clear(),
             (Brackets::Open(spec), token) => push_written(spec, token),
             // What follows the brackets belongs to nobody.
             (Brackets::Closed(_), _) => {}
             (Brackets::None, Token::Quoted(text)) => self.push(unescaped(text), is_spaced, true),
-            (Brackets::None, Token::Atom(text) | Token::Literal(text)) => self.push(text.to_owned(), is_spaced, false),
+            (Brackets::None, Token::Atom(text) | Token::Literal(text)) => {
+                self.push(text.to_owned(), is_spaced, false)
+            }
             (Brackets::None, Token::Special(b'@')) => {
-                self.words.push(Word { text: b"@".to_vec(), is_quoted: false, is_spaced, is_at: true });
+                self.words.push(Word {
+                    text: b"@".to_vec(),
+                    is_quoted: false,
+                    is_spaced,
+                    is_at: true,
+                });
             }
             (Brackets::None, Token::Special(_)) => {}
         }
@@ -177,13 +186,17 @@ impl Entry {
     /// the same behind it.
     fn take_bare_address(&mut self) -> Vec<u8> {
         let Some(at) = self.words.iter().rposition(|word| word.is_at) else { return Vec::new() };
-        let dotted = |left: &Word, right: &Word| left.text.ends_with(b".") || right.text.starts_with(b".");
-        let joins = |(_, pair): &(usize, &[Word])| matches!(pair, [left, right] if dotted(left, right));
+        let dotted =
+            |left: &Word, right: &Word| left.text.ends_with(b".") || right.text.starts_with(b".");
+        let joins =
+            |(_, pair): &(usize, &[Word])| matches!(pair, [left, right] if dotted(left, right));
         let before = self.words.get(..at).unwrap_or_default();
-        let first = before.windows(2).enumerate().rev().take_while(joins).last().map(|(index, _)| index);
+        let first =
+            before.windows(2).enumerate().rev().take_while(joins).last().map(|(index, _)| index);
         let first = first.unwrap_or(at.saturating_sub(1));
         let after = self.words.get(at + 1..).unwrap_or_default();
-        let last = after.windows(2).enumerate().take_while(joins).last().map_or(0, |(index, _)| index + 1);
+        let last =
+            after.windows(2).enumerate().take_while(joins).last().map_or(0, |(index, _)| index + 1);
         let end = (at + 2 + last).min(self.words.len());
         let mut spec = Vec::new();
         for word in self.words.drain(first..end) {
@@ -217,8 +230,12 @@ pub(super) fn push_written(spec: &mut Vec<u8>, token: Token<'_>) {
 
 /// Adds a word to an address: in quotes, where it needs them.
 fn push_word(spec: &mut Vec<u8>, text: &[u8], is_quoted: bool) {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte >= 0x80 || b".!#$%&'*+-/=?^_`{|}~".contains(byte);
-    let is_dotted = text.starts_with(b".") || text.ends_with(b".") || memchr::memmem::find(text, b"..").is_some();
+    let is_plain = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || *byte >= 0x80 || b".!#$%&'*+-/=?^_`{|}~".contains(byte)
+    };
+    let is_dotted = text.starts_with(b".")
+        || text.ends_with(b".")
+        || memchr::memmem::find(text, b"..").is_some();
     if !is_quoted || (!text.is_empty() && !is_dotted && text.iter().all(is_plain)) {
         spec.extend(text.iter().filter(|byte| **byte > b' ' && **byte != 0x7f));
         return;

@@ -10,8 +10,9 @@ use machine::UnixTime;
 
 use super::lexer::{Token, Tokens};
 
-const MONTH_NAMES: [&[u8; 3]; 12] =
-    [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
+const MONTH_NAMES: [&[u8; 3]; 12] = [
+    b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
+];
 
 /// The zones that have names, in hours from UTC; what others are called says nothing (RFC 5322 section 4.3).
 const ZONES: [(&[u8], i16); 15] = [
@@ -62,7 +63,9 @@ fn read_plain(value: &[u8]) -> Option<SentDate> {
         [tens, ones, b' ', rest @ ..] => (number(&[*tens, *ones])?, rest),
         _ => return None,
     };
-    let ([a, b, c, b' ', y0, y1, y2, y3, b' '], rest) = rest.split_first_chunk()? else { return None };
+    let ([a, b, c, b' ', y0, y1, y2, y3, b' '], rest) = rest.split_first_chunk()? else {
+        return None;
+    };
     let name = [*a, *b, *c].map(|letter| letter.to_ascii_lowercase());
     let month = MONTH_NAMES.iter().position(|month| **month == name)? as u64 + 1;
     let year = number(&[*y0, *y1, *y2, *y3])?;
@@ -96,7 +99,9 @@ fn is_day_name(name: [u8; 3]) -> bool {
 
 /// The number that these digits write.
 fn number(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit & 15)))
+    digits.iter().try_fold(0, |number, digit| {
+        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit & 15))
+    })
 }
 
 /// Reads a date by what its words look like.
@@ -152,7 +157,9 @@ impl Found {
 
     /// The number before a colon had been one of the clock.
     fn colon_arrived(&mut self) {
-        if let ([None, _, _], Some(place)) = (self.clock, self.numbers.iter_mut().rev().find(|place| place.is_some())) {
+        if let ([None, _, _], Some(place)) =
+            (self.clock, self.numbers.iter_mut().rev().find(|place| place.is_some()))
+        {
             self.clock = [place.take().map(|number| number.value), None, None];
         }
         self.is_in_clock = true;
@@ -180,8 +187,9 @@ impl Found {
     fn digits_arrived<'a>(&mut self, text: &'a [u8], before: u8) -> &'a [u8] {
         let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = text.split_at_checked(length).unwrap_or((text, &[]));
-        let number =
-            digits.iter().fold(0_u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit & 15)));
+        let number = digits.iter().fold(0_u64, |number, digit| {
+            number.saturating_mul(10).saturating_add(u64::from(digit & 15))
+        });
         let has_clock = matches!(self.clock, [Some(_), Some(_), _]);
         if matches!(before, b'+' | b'-') && has_clock {
             self.zone_arrived(number, length, before);
@@ -221,9 +229,13 @@ impl Found {
         let begins = name.get(..3).unwrap_or_default();
         if is(b"am") || is(b"pm") {
             self.is_afternoon = Some(is(b"pm"));
-        } else if let Some(month0) = MONTH_NAMES.iter().position(|month| begins.eq_ignore_ascii_case(*month)) {
+        } else if let Some(month0) =
+            MONTH_NAMES.iter().position(|month| begins.eq_ignore_ascii_case(*month))
+        {
             self.month = self.month.or(Some(month0 as u64 + 1));
-        } else if let (Some((_, hours)), None) = (ZONES.iter().find(|(zone, _)| is(zone)), self.zone_minutes) {
+        } else if let (Some((_, hours)), None) =
+            (ZONES.iter().find(|(zone, _)| is(zone)), self.zone_minutes)
+        {
             self.zone_minutes = Some(hours * 60);
         }
     }

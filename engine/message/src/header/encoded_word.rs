@@ -63,7 +63,9 @@ fn split(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
     let (charset, rest) = inside.split_at_checked(memchr::memchr(b'?', near)?)?;
     let is_name = !charset.is_empty() && charset.iter().all(u8::is_ascii_graphic);
     match rest {
-        [b'?', encoding @ (b'B' | b'b' | b'Q' | b'q'), b'?', text @ ..] if is_name => Some((charset, *encoding, text)),
+        [b'?', encoding @ (b'B' | b'b' | b'Q' | b'q'), b'?', text @ ..] if is_name => {
+            Some((charset, *encoding, text))
+        }
         _ => None,
     }
 }
@@ -85,16 +87,24 @@ enum Parsed<'a> {
 impl Word {
     /// `bytes` begin with `=?`.
     fn parse(bytes: &[u8]) -> Parsed<'_> {
-        let Some((charset, encoding, text)) = split(bytes) else { return Parsed::Broken { length: 2 } };
+        let Some((charset, encoding, text)) = split(bytes) else {
+            return Parsed::Broken { length: 2 };
+        };
         let Some(end) = memchr::memmem::find(text, b"?=") else { return Parsed::Endless };
         let length = bytes.len() - text.len() + end + 2;
-        let (Some(text), Some(rest)) = (text.get(..end), bytes.get(length..)) else { return Parsed::Endless };
+        let (Some(text), Some(rest)) = (text.get(..end), bytes.get(length..)) else {
+            return Parsed::Endless;
+        };
         let charset = charset.split(|byte| *byte == b'*').next().unwrap_or_default();
         let known = match charset::encoding(charset) {
             None if charset::is_ascii(charset) => Some(encoding_rs::UTF_8),
             known => known,
         };
-        let meant = if matches!(encoding, b'B' | b'b') { base64::decode_word(text) } else { Some(q_decoded(text)) };
+        let meant = if matches!(encoding, b'B' | b'b') {
+            base64::decode_word(text)
+        } else {
+            Some(q_decoded(text))
+        };
         match (known, meant) {
             (Some(encoding), Some(bytes)) => Parsed::Word(Word { encoding, bytes }, rest),
             _ => Parsed::Broken { length },
@@ -110,7 +120,9 @@ fn q_decoded(text: &[u8]) -> Vec<u8> {
         rest = after;
         match (byte, after) {
             (b'_', _) => meant.push(b' '),
-            (b'=', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+            (b'=', [high, low, after @ ..])
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
                 meant.push(hex_value(*high) << 4 | hex_value(*low));
                 rest = after;
             }
@@ -146,8 +158,9 @@ impl Output {
         if self.open.as_ref().is_some_and(|(encoding, _)| *encoding != word.encoding) {
             self.close();
         }
-        let (_, decoder) =
-            self.open.get_or_insert_with(|| (word.encoding, word.encoding.new_decoder_without_bom_handling()));
+        let (_, decoder) = self.open.get_or_insert_with(|| {
+            (word.encoding, word.encoding.new_decoder_without_bom_handling())
+        });
         push_decoded(&mut self.text, decoder, &word.bytes, Last::No);
     }
 

@@ -52,7 +52,8 @@ impl<'a> Identifiers<'a> {
 /// Whether this may be one: some begin or end in white space, none has it inside but where a line was folded.
 fn is_identifier(word: &[u8]) -> bool {
     // Every byte is looked at, which needs no branch.
-    !word.is_empty() && word.iter().fold(true, |is_so, byte| is_so & (*byte > b' ') & (*byte != 0x7f))
+    !word.is_empty()
+        && word.iter().fold(true, |is_so, byte| is_so & (*byte > b' ') & (*byte != 0x7f))
 }
 
 impl<'a> Iterator for Identifiers<'a> {

@@ -69,7 +69,10 @@ impl<'a> Tokens<'a> {
             whole => {
                 let length = match encoded_word::length(whole) {
                     Some(length) => length,
-                    None => whole.iter().take_while(|byte| !is_special(**byte) && !is_space(**byte)).count(),
+                    None => whole
+                        .iter()
+                        .take_while(|byte| !is_special(**byte) && !is_space(**byte))
+                        .count(),
                 };
                 Token::Atom(self.take_until(whole, length, 0))
             }

@@ -56,7 +56,9 @@ impl<'a> Header<'a> {
         loop {
             let before = self.bytes.len() - fields.rest.len();
             match fields.next() {
-                Some(field) if field.is(name) => return (self.bytes.get(..before).unwrap_or_default(), fields.rest),
+                Some(field) if field.is(name) => {
+                    return (self.bytes.get(..before).unwrap_or_default(), fields.rest);
+                }
                 Some(_) => {}
                 None => return (self.bytes, &[]),
             }

@@ -58,7 +58,9 @@ impl Parameters {
     pub fn text(&self, name: &str) -> Option<String> {
         let mut text = String::new();
         match self.extended(name) {
-            Some((bytes, charset)) => charset::push_line(&mut text, &charset::decode(charset.as_deref(), &bytes)),
+            Some((bytes, charset)) => {
+                charset::push_line(&mut text, &charset::decode(charset.as_deref(), &bytes))
+            }
             None => text = encoded_word::decode(self.plain(name)?),
         }
         Some(text)
@@ -70,7 +72,9 @@ impl Parameters {
     }
 
     fn plain(&self, name: &str) -> Option<&[u8]> {
-        let mut all = self.named(name).filter(|parameter| parameter.section.is_none() && !parameter.is_extended);
+        let mut all = self
+            .named(name)
+            .filter(|parameter| parameter.section.is_none() && !parameter.is_extended);
         all.next().map(|parameter| parameter.value.as_slice())
     }
 
@@ -80,12 +84,14 @@ impl Parameters {
 
     /// The parameter in the form of RFC 2231: its bytes, and the charset that it names.
     fn extended(&self, name: &str) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-        let whole = self.named(name).find(|parameter| parameter.section.is_none() && parameter.is_extended);
+        let whole =
+            self.named(name).find(|parameter| parameter.section.is_none() && parameter.is_extended);
         if let Some(parameter) = whole {
             let (charset, text) = split_charset(&parameter.value);
             return Some((percent_decoded(text), charset));
         }
-        let section = |number| self.named(name).find(move |parameter| parameter.section == Some(number));
+        let section =
+            |number| self.named(name).find(move |parameter| parameter.section == Some(number));
         let (charset, mut bytes) = match section(0)? {
             first if first.is_extended => {
                 let (charset, text) = split_charset(&first.value);
@@ -119,7 +125,9 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
     while let [byte, after @ ..] = rest {
         rest = after;
         match after {
-            [high, low, after @ ..] if *byte == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+            [high, low, after @ ..]
+                if *byte == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
                 meant.push(hex_value(*high) << 4 | hex_value(*low));
                 rest = after;
             }
@@ -173,7 +181,8 @@ impl<'a> Scanner<'a> {
             return lexer::unescaped(quoted);
         }
         let value = self.take_while(|byte| byte != b';');
-        let is_comment = |(at, pair): (usize, &[u8])| matches!(pair, [b' ' | b'\t' | b'\n', b'(']).then_some(at);
+        let is_comment =
+            |(at, pair): (usize, &[u8])| matches!(pair, [b' ' | b'\t' | b'\n', b'(']).then_some(at);
         let end = value.windows(2).enumerate().find_map(is_comment).unwrap_or(value.len());
         let mut meant = value.get(..end).unwrap_or_default().trim_ascii().to_vec();
         meant.retain(|byte| !matches!(byte, b'\r' | b'\n'));
@@ -184,7 +193,8 @@ impl<'a> Scanner<'a> {
 impl Parameter {
     /// `None` for a section whose number is none.
     fn new(name: &[u8], value: Vec<u8>) -> Option<Parameter> {
-        let (name, is_extended) = name.strip_suffix(b"*").map_or((name, false), |name| (name, true));
+        let (name, is_extended) =
+            name.strip_suffix(b"*").map_or((name, false), |name| (name, true));
         let mut parts = name.splitn(2, |byte| *byte == b'*');
         let name = parts.next()?.trim_ascii().to_ascii_lowercase();
         let section = match parts.next() {

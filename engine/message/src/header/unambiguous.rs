@@ -95,7 +95,8 @@ fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
         _ => written,
     };
     let address = read_address(written)?;
-    let is_repeated = || read_address(phrase).is_some_and(|other| other.eq_ignore_ascii_case(&address));
+    let is_repeated =
+        || read_address(phrase).is_some_and(|other| other.eq_ignore_ascii_case(&address));
     (phrase.iter().all(|(token, _)| is_of_phrase(token)) || is_repeated()).then_some(Some(address))
 }
 
@@ -129,7 +130,11 @@ fn read_address(words: &[Spaced<'_>]) -> Option<String> {
     let mut pairs = local_part.windows(2);
     let is_joined =
         pairs.all(|pair| matches!(pair, [(left, _), (right, is_spaced)] if !is_spaced && is_dotted(left, right)));
-    if local_part.is_empty() || !is_joined || !local_part.iter().all(is_plain) || !domain.iter().all(is_domain) {
+    if local_part.is_empty()
+        || !is_joined
+        || !local_part.iter().all(is_plain)
+        || !domain.iter().all(is_domain)
+    {
         return None;
     }
     let mut written = Vec::new();

@@ -72,8 +72,12 @@ impl Classifier<'_> {
                 Some(_) => self.text(),
             },
             // Nearly all lines.
-            (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => Line::OtherField,
-            (first, Origin::Stranger) if !matches!(first, b'A' | b'a' | b'D' | b'd' | b'R' | b'r' | b'X' | b'x') => {
+            (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => {
+                Line::OtherField
+            }
+            (first, Origin::Stranger)
+                if !matches!(first, b'A' | b'a' | b'D' | b'd' | b'R' | b'r' | b'X' | b'x') =>
+            {
                 Line::OtherField
             }
             _ => self.field(bytes),
@@ -85,21 +89,30 @@ impl Classifier<'_> {
         let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
         let is_enough = bytes.len() == HELD_BYTES_MAX;
         let name_end = bytes.iter().position(|byte| !is_of_name(*byte));
-        let (name, rest) = bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();
+        let (name, rest) =
+            bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();
         let in_doubt = match is_enough {
             false => Line::Unknown,
             // A reader may take it for the field that it begins like.
-            true if self.may_be_taken_for_ours(name) || name.eq_ignore_ascii_case(RESULTS) => Line::Unwanted,
+            true if self.may_be_taken_for_ours(name) || name.eq_ignore_ascii_case(RESULTS) => {
+                Line::Unwanted
+            }
             true => self.text(),
         };
         if name_end.is_none() {
             return in_doubt;
         }
         // Old mail may put white space before the colon (RFC 5322 section 4.5).
-        match rest.iter().position(|byte| !matches!(byte, b' ' | b'\t')).and_then(|at| rest.get(at..)) {
+        match rest
+            .iter()
+            .position(|byte| !matches!(byte, b' ' | b'\t'))
+            .and_then(|at| rest.get(at..))
+        {
             None => in_doubt,
             Some([b':', value @ ..]) if !name.is_empty() => self.named(name, value, is_enough),
-            Some(_) if self.is_envelope_line(name, rest) || self.may_be_taken_for_ours(name) => Line::Unwanted,
+            Some(_) if self.is_envelope_line(name, rest) || self.may_be_taken_for_ours(name) => {
+                Line::Unwanted
+            }
             Some(_) => self.text(),
         }
     }
@@ -115,7 +128,10 @@ impl Classifier<'_> {
                 None if !is_enough => Line::Unknown,
                 Some(true) | None => Line::Unwanted,
             }
-        } else if is("Return-Path") || self.is_ours(name) || is_submitted && (is("Bcc") || is("Resent-Bcc")) {
+        } else if is("Return-Path")
+            || self.is_ours(name)
+            || is_submitted && (is("Bcc") || is("Resent-Bcc"))
+        {
             Line::Unwanted
         } else if is_submitted && is("From") {
             Line::Author
@@ -131,20 +147,23 @@ impl Classifier<'_> {
     /// Whether only this server writes fields of that name, and this one is another's.
     fn is_ours(&self, name: &[u8]) -> bool {
         let start = name.get(..OWN_FIELDS.len()).unwrap_or_default();
-        let is_ours = start.eq_ignore_ascii_case(OWN_FIELDS) || name.eq_ignore_ascii_case(DELIVERED_TO);
+        let is_ours =
+            start.eq_ignore_ascii_case(OWN_FIELDS) || name.eq_ignore_ascii_case(DELIVERED_TO);
         self.origin == Origin::Stranger && is_ours
     }
 
     /// Whether a line that begins so, and is no field, is one of ours for some reader.
     fn may_be_taken_for_ours(&self, name: &[u8]) -> bool {
-        let is_result = name.eq_ignore_ascii_case(RESULTS) || name.eq_ignore_ascii_case(b"Return-Path");
+        let is_result =
+            name.eq_ignore_ascii_case(RESULTS) || name.eq_ignore_ascii_case(b"Return-Path");
         self.is_ours(name) || self.origin == Origin::Stranger && is_result
     }
 
     /// Whether a server that calls itself so in `Authentication-Results:` is, or could be taken
     /// for, this one.
     fn is_own_name(&self, server: &[u8]) -> bool {
-        let is_plain = server.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
+        let is_plain =
+            server.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
         let undotted = server.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
         let server = match self.origin {
             Origin::Stranger if !is_plain => return true,
@@ -206,9 +225,13 @@ fn server_of(value: &[u8]) -> Option<&[u8]> {
         };
     }
     match rest {
-        [b'"', quoted @ ..] => quoted.split_at_checked(memchr::memchr(b'"', quoted)?).map(|(name, _)| name),
+        [b'"', quoted @ ..] => {
+            quoted.split_at_checked(memchr::memchr(b'"', quoted)?).map(|(name, _)| name)
+        }
         _ => {
-            let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'('))?;
+            let end = rest
+                .iter()
+                .position(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'('))?;
             rest.get(..end)
         }
     }

@@ -112,7 +112,10 @@ impl Part {
 
     /// Whether people would call it an attachment: a file that came along, and nothing that is shown as the message's text or within it.
     pub fn is_attachment(&self) -> bool {
-        let is_signature = matches!(&*self.media_type, "application/pgp-signature" | "application/pkcs7-signature");
+        let is_signature = matches!(
+            &*self.media_type,
+            "application/pgp-signature" | "application/pkcs7-signature"
+        );
         if self.is_of("multipart") || is_signature {
             return self.is_too_deep;
         }
@@ -132,23 +135,33 @@ impl Part {
     }
 
     /// Returns the boundary, if this is a multipart and names one.
-    pub(super) fn content_type_arrived(&mut self, field: &Field<'_>) -> Option<alloc::vec::Vec<u8>> {
+    pub(super) fn content_type_arrived(
+        &mut self,
+        field: &Field<'_>,
+    ) -> Option<alloc::vec::Vec<u8>> {
         let parameters = field.parameters();
         let media_type = parameters.value();
-        let is_token =
-            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-        let is_type = media_type.split_once('/').is_some_and(|(main, sub)| is_token(main) && is_token(sub));
-        self.media_type = if is_type { bounded(media_type.to_owned()) } else { "text/plain".to_owned() };
+        let is_token = |text: &str| {
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
+        };
+        let is_type =
+            media_type.split_once('/').is_some_and(|(main, sub)| is_token(main) && is_token(sub));
+        self.media_type =
+            if is_type { bounded(media_type.to_owned()) } else { "text/plain".to_owned() };
         self.charset = parameters.text("charset").map(bounded);
-        self.start = parameters.text("start").map(|start| bounded(without_brackets(&start).to_owned()));
-        let says = |name, expected| parameters.text(name).is_some_and(|text| text.eq_ignore_ascii_case(expected));
+        self.start =
+            parameters.text("start").map(|start| bounded(without_brackets(&start).to_owned()));
+        let says = |name, expected| {
+            parameters.text(name).is_some_and(|text| text.eq_ignore_ascii_case(expected))
+        };
         self.flow = match says("format", "flowed") {
             true if says("delsp", "yes") => Flow::FlowedWithoutSpace,
             true => Flow::Flowed,
             false => Flow::Fixed,
         };
         // A disposition that came first has a say before this.
-        self.file_name = self.file_name.take().or_else(|| parameters.text("name").and_then(file_name));
+        self.file_name =
+            self.file_name.take().or_else(|| parameters.text("name").and_then(file_name));
         parameters.bytes("boundary").filter(|_| self.is_of("multipart"))
     }
 

@@ -87,7 +87,8 @@ struct Said {
 }
 
 /// The fields that say something of the structure.
-const STRUCTURAL: [&str; 4] = ["Content-Type", "Content-Disposition", "Content-Transfer-Encoding", "Content-ID"];
+const STRUCTURAL: [&str; 4] =
+    ["Content-Type", "Content-Disposition", "Content-Transfer-Encoding", "Content-ID"];
 
 #[derive(Debug)]
 struct Open {
@@ -144,8 +145,9 @@ impl Reader {
     pub fn bytes_arrived(&mut self, mut bytes: &[u8], listener: &mut impl Listener) {
         while !bytes.is_empty() && !listener.has_enough(&self.structure.parts) {
             let line_end = memchr::memchr(b'\n', bytes);
-            let (piece, rest) =
-                bytes.split_at_checked(line_end.map_or(bytes.len(), |at| at + 1)).unwrap_or((bytes, &[]));
+            let (piece, rest) = bytes
+                .split_at_checked(line_end.map_or(bytes.len(), |at| at + 1))
+                .unwrap_or((bytes, &[]));
             let is_whole = line_end.is_some();
             if is_whole && self.line_length == 0 {
                 self.line_arrived(piece, listener);
@@ -154,8 +156,10 @@ impl Reader {
             }
             self.line_length += piece.len() as u64;
             if is_whole {
-                let before =
-                    piece.len().checked_sub(2).map_or(self.last_byte, |at| piece.get(at).copied().unwrap_or(0));
+                let before = piece
+                    .len()
+                    .checked_sub(2)
+                    .map_or(self.last_byte, |at| piece.get(at).copied().unwrap_or(0));
                 self.line_end_length = if before == b'\r' { 2 } else { 1 };
                 self.line_start += self.line_length;
                 self.line_length = 0;
@@ -180,14 +184,20 @@ impl Reader {
     }
 
     /// A line that is cut into pieces: it is kept if it may be more than text.
-    fn piece_of_line_arrived(&mut self, piece: &[u8], is_whole: bool, listener: &mut impl Listener) {
+    fn piece_of_line_arrived(
+        &mut self,
+        piece: &[u8],
+        is_whole: bool,
+        listener: &mut impl Listener,
+    ) {
         let is_kept = !self.line.is_empty();
         let may_matter = self.expect == Expect::Field || piece.starts_with(b"-");
         if !is_kept && (self.line_length > 0 || !may_matter) {
             self.text_arrived(piece, listener);
             return;
         }
-        let kept_max = if self.expect == Expect::Field { FIELD_BYTES_MAX } else { DELIMITER_BYTES_MAX };
+        let kept_max =
+            if self.expect == Expect::Field { FIELD_BYTES_MAX } else { DELIMITER_BYTES_MAX };
         let mut beyond = self.keep_of_line(piece, kept_max);
         if self.expect == Expect::Field && !beyond.is_empty() {
             beyond = self.keep_of_line(beyond, self.header_line_bytes_max(&self.line));
@@ -232,7 +242,8 @@ impl Reader {
 
     /// `line`: with its end, if it has one, but at most as much of it as matters.
     fn line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
-        if let Some((level, kind)) = line.starts_with(b"--").then(|| self.delimiter(line)).flatten() {
+        if let Some((level, kind)) = line.starts_with(b"--").then(|| self.delimiter(line)).flatten()
+        {
             self.delimiter_arrived(level, kind, line.len(), listener);
             return;
         }
@@ -250,7 +261,8 @@ impl Reader {
         }
         let text = line.trim_ascii_end().strip_prefix(b"--")?;
         let candidates = self.open.iter().enumerate().rev();
-        let mut candidates = candidates.filter_map(|(level, open)| Some((level, open.boundary.as_deref()?)));
+        let mut candidates =
+            candidates.filter_map(|(level, open)| Some((level, open.boundary.as_deref()?)));
         candidates.find_map(|(level, boundary)| match text.strip_prefix(boundary)? {
             b"" => Some((level, Delimiter::Next)),
             b"--" => Some((level, Delimiter::Last)),
@@ -258,7 +270,13 @@ impl Reader {
         })
     }
 
-    fn delimiter_arrived(&mut self, level: usize, kind: Delimiter, length: usize, listener: &mut impl Listener) {
+    fn delimiter_arrived(
+        &mut self,
+        level: usize,
+        kind: Delimiter,
+        length: usize,
+        listener: &mut impl Listener,
+    ) {
         // The line end before a boundary belongs to it (RFC 2046 section 5.1.1).
         let end = self.line_start.saturating_sub(self.line_end_length);
         if self.expect == Expect::Field {
@@ -275,7 +293,11 @@ impl Reader {
             let is_digest = is_digest.is_some_and(|part| part.media_type == "multipart/digest");
             // The line that came in pieces before is counted already, the rest of it is not yet.
             let start = self.line_start + length as u64;
-            self.part_began(start, if is_digest { "message/rfc822" } else { "text/plain" }, listener);
+            self.part_began(
+                start,
+                if is_digest { "message/rfc822" } else { "text/plain" },
+                listener,
+            );
         }
     }
 
@@ -333,7 +355,8 @@ impl Reader {
         } else if let Some((name, _)) = split_name(line) {
             self.field_ended(listener);
             let part = self.open.last().and_then(|open| self.structure.parts.get(open.part));
-            self.is_field_wanted = part.is_some_and(|part| is_of_structure(name) || listener.wants_field(part, name));
+            self.is_field_wanted =
+                part.is_some_and(|part| is_of_structure(name) || listener.wants_field(part, name));
             self.field_bytes_max = field_bytes_max(name);
             self.push_field(line);
         } else if is_envelope_line(line) {
@@ -357,9 +380,12 @@ impl Reader {
         let mut bytes = mem::take(&mut self.field);
         let Some(open) = self.open.last() else { return };
         let Some(part) = self.structure.parts.get_mut(open.part) else { return };
-        if let (true, Some((name, value))) = (self.is_field_wanted, split_name(bytes.trim_ascii_end())) {
+        if let (true, Some((name, value))) =
+            (self.is_field_wanted, split_name(bytes.trim_ascii_end()))
+        {
             let field = Field { name, value };
-            let kind = STRUCTURAL.iter().position(|known| field.is(known)).unwrap_or(STRUCTURAL.len());
+            let kind =
+                STRUCTURAL.iter().position(|known| field.is(known)).unwrap_or(STRUCTURAL.len());
             let is_first = self.said.fields & 1 << kind == 0;
             self.said.fields |= 1 << kind;
             match kind {
@@ -390,7 +416,9 @@ impl Reader {
         part.header.end = end;
         part.body = end..end;
         // An empty boundary, or one beyond reason, tells nothing apart.
-        let is_boundary = |boundary: &Vec<u8>| (1..=BOUNDARY_BYTES_MAX).contains(&boundary.trim_ascii_end().len());
+        let is_boundary = |boundary: &Vec<u8>| {
+            (1..=BOUNDARY_BYTES_MAX).contains(&boundary.trim_ascii_end().len())
+        };
         let boundary = mem::take(&mut self.said).boundary.filter(is_boundary);
         part.is_too_deep = boundary.is_some() && level >= DEPTH_MAX;
         self.structure.is_cut |= part.is_too_deep;
@@ -418,7 +446,8 @@ enum Delimiter {
 }
 
 fn field_bytes_max(name: &[u8]) -> usize {
-    let has_addresses = ADDRESS_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    let has_addresses =
+        ADDRESS_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     if has_addresses { ADDRESS_FIELD_BYTES_MAX } else { FIELD_BYTES_MAX }
 }
 

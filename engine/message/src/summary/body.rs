@@ -31,12 +31,17 @@ impl<'a> Said<'a> {
 
     /// How to read a message that is nothing but a text, and travels as it is.
     fn plain(&self) -> Result<Plain, Hard> {
-        let is_inline = |field: &Found<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");
+        let is_inline =
+            |field: &Found<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");
         let is_identity = |field: &Found<'_>| {
             let value = field.value.trim_ascii();
-            [&b"7bit"[..], b"8bit", b"binary"].into_iter().any(|known| value.eq_ignore_ascii_case(known))
+            [&b"7bit"[..], b"8bit", b"binary"]
+                .into_iter()
+                .any(|known| value.eq_ignore_ascii_case(known))
         };
-        if !self.disposition.as_ref().is_none_or(is_inline) || !self.encoding.as_ref().is_none_or(is_identity) {
+        if !self.disposition.as_ref().is_none_or(is_inline)
+            || !self.encoding.as_ref().is_none_or(is_identity)
+        {
             return Err(Hard);
         }
         self.content_type.as_ref().map_or(Ok(Plain::UNSAID), |field| Plain::of_type(field.value))
@@ -116,7 +121,9 @@ struct Text {
 impl Listener for Gathering<'_> {
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
-        let is_wanted = self.snippet.is_empty() && part.is_of("text") && part.disposition != Disposition::Attachment;
+        let is_wanted = self.snippet.is_empty()
+            && part.is_of("text")
+            && part.disposition != Disposition::Attachment;
         // What others wrote, and was attached, is not how this message begins.
         let mut new = parts.iter().skip(core::mem::replace(&mut self.seen, parts.len()));
         self.has_message |= new.any(|part| part.media_type.starts_with("message/"));

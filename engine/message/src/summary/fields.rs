@@ -27,7 +27,9 @@ impl Name {
 
     fn of(name: &[u8]) -> Option<Name> {
         // Most are written as the RFCs write them.
-        let is = |known: &[u8], meant| (name == known || name.eq_ignore_ascii_case(known)).then_some(meant);
+        let is = |known: &[u8], meant| {
+            (name == known || name.eq_ignore_ascii_case(known)).then_some(meant)
+        };
         match name.len() {
             2 => is(b"To", Name::Recipients).or_else(|| is(b"Cc", Name::Recipients)),
             4 => is(b"From", Name::From).or_else(|| is(b"Date", Name::Date)),

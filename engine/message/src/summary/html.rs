@@ -34,8 +34,10 @@ enum Expect {
 const MUTE: [&str; 5] = ["style", "script", "title", "noscript", "template"];
 
 /// What words go on through.
-const INLINE: [&str; 15] =
-    ["a", "abbr", "b", "big", "em", "font", "i", "mark", "s", "small", "span", "strong", "sub", "sup", "u"];
+const INLINE: [&str; 15] = [
+    "a", "abbr", "b", "big", "em", "font", "i", "mark", "s", "small", "span", "strong", "sub",
+    "sup", "u",
+];
 
 const NAME_BYTES_MAX: usize = 12;
 
@@ -140,7 +142,9 @@ impl Html {
     fn element_goes_on(&mut self, element: &'static str, seen: usize, c: char) -> Expect {
         let expected = ['<', '/'].into_iter().chain(element.chars()).nth(seen);
         match expected {
-            Some(expected) if c.to_ascii_lowercase() == expected => Expect::ElementEnd { element, seen: seen + 1 },
+            Some(expected) if c.to_ascii_lowercase() == expected => {
+                Expect::ElementEnd { element, seen: seen + 1 }
+            }
             None if c == '>' => Expect::Text,
             None => self.begin(Expect::TagEnd),
             Some(_) => Expect::ElementEnd { element, seen: usize::from(c == '<') },

@@ -67,7 +67,13 @@ const HARD_BYTES_MAX: usize = 2_048;
 const HARD_MAILBOXES_MAX: usize = 32;
 
 const _: () = assert!(
-    FIELDS_BYTES + NAME_BYTES_MAX + ADDRESS_BYTES_MAX + RECIPIENTS_BYTES_MAX + SUBJECT_BYTES_MAX + 48 < SUMMARY_BYTES
+    FIELDS_BYTES
+        + NAME_BYTES_MAX
+        + ADDRESS_BYTES_MAX
+        + RECIPIENTS_BYTES_MAX
+        + SUBJECT_BYTES_MAX
+        + 48
+        < SUMMARY_BYTES
 );
 
 /// What a list shows of a message.
@@ -137,7 +143,8 @@ impl Summary {
             conversation,
             has_attachment: flags & 1 != 0,
         };
-        let is_time = if has_date { UnixTime::from_seconds(sent).seconds() == sent } else { sent == 0 };
+        let is_time =
+            if has_date { UnixTime::from_seconds(sent).seconds() == sent } else { sent == 0 };
         (rest.is_empty() && is_time && bytes.len() <= SUMMARY_BYTES).then_some(summary)
     }
 
@@ -209,14 +216,19 @@ impl Draft {
         *tries += 1;
         let field = Field { name: &[], value: found.value };
         match found.name {
-            Name::From if self.sender_name.is_empty() && self.sender_address.is_empty() => self.sender_arrived(&field),
+            Name::From if self.sender_name.is_empty() && self.sender_address.is_empty() => {
+                self.sender_arrived(&field)
+            }
             Name::Recipients if self.recipients.is_empty() => self.recipients_arrived(&field),
             Name::Subject if self.subject.is_empty() => self.subject_arrived(&field),
             Name::Date if self.sent.is_none() => self.sent = field.date().map(|date| date.time),
             Name::MessageId if self.message_id == 0 => self.message_id = first_hashed(&field),
             Name::InReplyTo if self.in_reply_to == 0 => self.in_reply_to = first_hashed(&field),
             Name::References if self.root == 0 => self.root = first_hashed(&field),
-            Name::ContentType | Name::ContentDisposition | Name::ContentTransferEncoding | Name::ContentId => {
+            Name::ContentType
+            | Name::ContentDisposition
+            | Name::ContentTransferEncoding
+            | Name::ContentId => {
                 said.field_arrived(found);
             }
             _ => {}
@@ -260,7 +272,11 @@ impl Draft {
         let mut mailboxes = Mailboxes::new(value);
         while let (false, Some(mailbox)) = (self.recipients.is_over(), mailboxes.next()?) {
             self.begin_recipient();
-            self.recipients.push_ascii(if mailbox.name.is_empty() { mailbox.address } else { mailbox.name });
+            self.recipients.push_ascii(if mailbox.name.is_empty() {
+                mailbox.address
+            } else {
+                mailbox.name
+            });
         }
         Ok(())
     }
@@ -279,10 +295,20 @@ impl Draft {
         self.subject.cut(SUBJECT_BYTES_MAX);
     }
 
-    fn finish(&self, snippet: &mut Snippet, has_attachment: bool, out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
+    fn finish(
+        &self,
+        snippet: &mut Snippet,
+        has_attachment: bool,
+        out: &mut [u8; SUMMARY_BYTES],
+    ) -> (usize, u64) {
         let [name, address] = [self.sender_name.bytes(), self.sender_address.bytes()];
         let [recipients, subject] = [self.recipients.bytes(), self.subject.bytes()];
-        let left = SUMMARY_BYTES - FIELDS_BYTES - name.len() - address.len() - recipients.len() - subject.len();
+        let left = SUMMARY_BYTES
+            - FIELDS_BYTES
+            - name.len()
+            - address.len()
+            - recipients.len()
+            - subject.len();
         let snippet = snippet.finish(left.min(SNIPPET_BYTES_MAX));
         let known = [self.root, self.in_reply_to, self.message_id].into_iter().find(|id| *id != 0);
         let conversation = known.unwrap_or(0);
@@ -295,14 +321,19 @@ impl Draft {
 /// As much of a field as is looked at the hard way, which ends with a whole character.
 fn beginning<'a>(field: &Field<'a>) -> Field<'a> {
     let goes_on = |end: usize| field.value.get(end).is_some_and(|byte| byte & 0xc0 == 0x80);
-    let end = (HARD_BYTES_MAX - 3..=HARD_BYTES_MAX).rev().find(|end| !goes_on(*end)).unwrap_or(HARD_BYTES_MAX);
+    let end = (HARD_BYTES_MAX - 3..=HARD_BYTES_MAX)
+        .rev()
+        .find(|end| !goes_on(*end))
+        .unwrap_or(HARD_BYTES_MAX);
     Field { value: field.value.get(..end).unwrap_or(field.value), ..*field }
 }
 
 fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
-    beginning(field).first_addresses(HARD_MAILBOXES_MAX).into_iter().flat_map(|address| match address {
-        Address::Mailbox(mailbox) => alloc::vec![mailbox],
-        Address::Group { mailboxes, .. } => mailboxes,
+    beginning(field).first_addresses(HARD_MAILBOXES_MAX).into_iter().flat_map(|address| {
+        match address {
+            Address::Mailbox(mailbox) => alloc::vec![mailbox],
+            Address::Group { mailboxes, .. } => mailboxes,
+        }
     })
 }
 

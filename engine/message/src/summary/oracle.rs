@@ -9,8 +9,8 @@ use siphasher::sip::SipHasher13;
 use super::html::Html;
 use super::snippet::is_shown;
 use super::{
-    ADDRESS_BYTES_MAX, FIELDS_BYTES, NAME_BYTES_MAX, RECIPIENTS_BYTES_MAX, SNIPPET_BYTES_MAX, SUBJECT_BYTES_MAX,
-    SUMMARY_BYTES, Summary, TRIES_MAX,
+    ADDRESS_BYTES_MAX, FIELDS_BYTES, NAME_BYTES_MAX, RECIPIENTS_BYTES_MAX, SNIPPET_BYTES_MAX,
+    SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX,
 };
 use crate::TextDecoder;
 use crate::header::{Address, Field, Mailbox};
@@ -23,9 +23,12 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
     let structure = reader.message_ended(&mut gathering);
     let mut summary = gathering.summary;
     summary.has_attachment = structure.parts.iter().any(Part::is_attachment);
-    summary.conversation =
-        [gathering.root, summary.in_reply_to, summary.message_id].into_iter().find(|id| *id != 0).unwrap_or(0);
-    let others = [&summary.sender_name, &summary.sender_address, &summary.recipients, &summary.subject];
+    summary.conversation = [gathering.root, summary.in_reply_to, summary.message_id]
+        .into_iter()
+        .find(|id| *id != 0)
+        .unwrap_or(0);
+    let others =
+        [&summary.sender_name, &summary.sender_address, &summary.recipients, &summary.subject];
     let left = SUMMARY_BYTES - FIELDS_BYTES - others.map(String::len).iter().sum::<usize>();
     summary.snippet = cut(&gathering.snippet.finish(), left.min(SNIPPET_BYTES_MAX));
     summary
@@ -51,7 +54,8 @@ struct Text {
 }
 
 /// The fields that are read, of which the first of each name counts.
-const FIELDS: [&str; 8] = ["From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References"];
+const FIELDS: [&str; 8] =
+    ["From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References"];
 
 impl Listener for Gathering {
     fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
@@ -86,7 +90,9 @@ impl Listener for Gathering {
 
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
-        let is_wanted = self.snippet.is_empty() && part.is_of("text") && part.disposition != Disposition::Attachment;
+        let is_wanted = self.snippet.is_empty()
+            && part.is_of("text")
+            && part.disposition != Disposition::Attachment;
         // What others wrote, and was attached, is not how this message begins.
         let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
         self.text = (is_wanted && is_own).then(|| Text {
@@ -144,7 +150,11 @@ fn recipients(addresses: alloc::vec::Vec<Address>) -> String {
         if !names.is_empty() {
             names.push_str(", ");
         }
-        names.push_str(&shown(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name }));
+        names.push_str(&shown(if mailbox.name.is_empty() {
+            &mailbox.address
+        } else {
+            &mailbox.name
+        }));
     }
     names
 }

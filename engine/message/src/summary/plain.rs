@@ -39,7 +39,8 @@ impl<'a> Mailboxes<'a> {
             [b'<', ..] => &[],
             [b'"', rest @ ..] => {
                 self.rest = rest;
-                let name = self.take_while(|byte| is_printable(byte) && !matches!(byte, b'"' | b'\\' | b'?'));
+                let name = self
+                    .take_while(|byte| is_printable(byte) && !matches!(byte, b'"' | b'\\' | b'?'));
                 self.expect(b'"')?;
                 name.trim_ascii()
             }
@@ -70,7 +71,11 @@ impl<'a> Mailboxes<'a> {
         let domain = self.take_while(is_of_atom).len();
         self.mailbox_ends()?;
         let address = start.get(..local + 1 + domain).ok_or(Hard)?;
-        if domain == 0 || address.contains(&b' ') { Err(Hard) } else { Ok(Mailbox { name: &[], address }) }
+        if domain == 0 || address.contains(&b' ') {
+            Err(Hard)
+        } else {
+            Ok(Mailbox { name: &[], address })
+        }
     }
 
     fn mailbox_ends(&mut self) -> Result<(), Hard> {
@@ -112,7 +117,10 @@ fn is_of_atom(byte: u8) -> bool {
         let mut kinds = [false; 256];
         let mut byte = b'!';
         while byte <= b'~' {
-            let is_special = matches!(byte, b'<' | b'>' | b':' | b';' | b'@' | b',' | b'"' | b'(' | b')' | b'[' | b']');
+            let is_special = matches!(
+                byte,
+                b'<' | b'>' | b':' | b';' | b'@' | b',' | b'"' | b'(' | b')' | b'[' | b']'
+            );
             // The one place where the table is made: its index is a byte and it has 256 places.
             #[allow(clippy::indexing_slicing)]
             {
@@ -129,7 +137,8 @@ fn is_of_atom(byte: u8) -> bool {
 #[inline]
 pub(super) fn is_all_printable(text: &[u8]) -> bool {
     let (chunks, rest) = text.as_chunks::<16>();
-    let is_so = |chunk: &[u8; 16]| chunk.iter().fold(true, |is_so, byte| is_so & is_printable(*byte));
+    let is_so =
+        |chunk: &[u8; 16]| chunk.iter().fold(true, |is_so, byte| is_so & is_printable(*byte));
     match text.last_chunk() {
         Some(last) => chunks.iter().all(is_so) && is_so(last),
         None => rest.iter().all(|byte| is_printable(*byte)),
@@ -139,10 +148,13 @@ pub(super) fn is_all_printable(text: &[u8]) -> bool {
 /// The same for two spaces side by side.
 #[inline]
 pub(super) fn has_double_space(text: &[u8]) -> bool {
-    let (left, right) = (text.split_last().map_or(text, |(_, left)| left), text.get(1..).unwrap_or_default());
+    let (left, right) =
+        (text.split_last().map_or(text, |(_, left)| left), text.get(1..).unwrap_or_default());
     let is_double = |left: u8, right: u8| (left == b' ') & (right == b' ');
     let has_one = |(left, right): (&[u8; 16], &[u8; 16])| {
-        left.iter().zip(right).fold(false, |has_one, (left, right)| has_one | is_double(*left, *right))
+        left.iter()
+            .zip(right)
+            .fold(false, |has_one, (left, right)| has_one | is_double(*left, *right))
     };
     match (left.last_chunk(), right.last_chunk()) {
         (Some(lasts), Some(rights)) => {
@@ -227,7 +239,8 @@ fn token(value: &[u8]) -> Result<&[u8], Hard> {
         [b'"', inside @ .., b'"'] => inside,
         _ => value,
     };
-    let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let is_of_token =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if !inside.is_empty() && inside.iter().all(is_of_token) { Ok(inside) } else { Err(Hard) }
 }
 

@@ -120,8 +120,11 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
     // Several at once, as the processor can.
     let (chunks, _) = bytes.as_chunks::<16>();
-    let whole =
-        chunks.iter().take_while(|chunk| chunk.iter().fold(true, |all, byte| all & is_plain(byte))).count() * 16;
+    let whole = chunks
+        .iter()
+        .take_while(|chunk| chunk.iter().fold(true, |all, byte| all & is_plain(byte)))
+        .count()
+        * 16;
     whole + bytes.get(whole..).unwrap_or_default().iter().take_while(|byte| is_plain(byte)).count()
 }
 
@@ -131,7 +134,14 @@ pub(super) fn is_shown(c: char) -> bool {
     !c.is_control()
         && !matches!(
             c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'
+                | '\u{1160}'
+                | '\u{17b4}'
+                | '\u{17b5}'
+                | '\u{180e}'
         )
         && !matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         && !matches!(c, '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

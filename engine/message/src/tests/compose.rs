@@ -52,14 +52,20 @@ fn written(letter: &Letter<'_>, files: &[(File<'_>, &[u8])], cut: usize) -> Vec<
 /// Lines end in CRLF and are short, and all is ASCII but for addresses.
 fn check_lines(message: &[u8]) {
     let message = str::from_utf8(message).unwrap();
-    assert!(message.ends_with("\r\n") && !message.replace("\r\n", "").contains(['\r', '\n']), "{message:?}");
+    assert!(
+        message.ends_with("\r\n") && !message.replace("\r\n", "").contains(['\r', '\n']),
+        "{message:?}"
+    );
     let header = message.split("\r\n\r\n").next().unwrap();
     for line in message.split("\r\n") {
         assert!(line.len() <= 998, "{line}");
         assert!(line.is_ascii() || line.contains('@'), "{line}");
     }
     for line in header.split("\r\n") {
-        assert!(line.len() <= 78 || !line.trim_start().contains(' ') || line.contains('@'), "{line}");
+        assert!(
+            line.len() <= 78 || !line.trim_start().contains(' ') || line.contains('@'),
+            "{line}"
+        );
         assert!(!line.trim().is_empty());
     }
 }
@@ -67,8 +73,11 @@ fn check_lines(message: &[u8]) {
 #[test]
 fn a_letter_is_written_as_the_rfcs_say() {
     let from = mailbox("Ada", "ada@example.org");
-    let to =
-        [mailbox("", "bob@example.net"), mailbox("Doe, \"J.\"", "j@example.org"), mailbox("Jörg", "joerg@example.org")];
+    let to = [
+        mailbox("", "bob@example.net"),
+        mailbox("Doe, \"J.\"", "j@example.org"),
+        mailbox("Jörg", "joerg@example.org"),
+    ];
     let letter = Letter {
         subject: "Grüße",
         in_reply_to: Some(b"0@example.net"),
@@ -91,7 +100,8 @@ fn a_letter_is_written_as_the_rfcs_say() {
 fn files_and_pages_come_along() {
     let from = mailbox("Ada", "ada@example.org");
     let to = [mailbox("", "bob@example.net")];
-    let letter = Letter { html: Some("<p>Grüße"), files: Files::Some, ..letter(&from, &to, "Grüße") };
+    let letter =
+        Letter { html: Some("<p>Grüße"), files: Files::Some, ..letter(&from, &to, "Grüße") };
     let files = [
         (
             File {
@@ -105,7 +115,8 @@ fn files_and_pages_come_along() {
     ];
     let message = written(&letter, &files, 10);
     let structure = read(&message);
-    let types: Vec<(usize, &str)> = structure.parts.iter().map(|part| (part.depth, &*part.media_type)).collect();
+    let types: Vec<(usize, &str)> =
+        structure.parts.iter().map(|part| (part.depth, &*part.media_type)).collect();
     let unknown = "application/octet-stream";
     let expected = [
         (0, "multipart/mixed"),
@@ -122,7 +133,10 @@ fn files_and_pages_come_along() {
     for ((file, bytes), part) in files.iter().zip(&structure.parts[4..]) {
         assert_eq!(meant(&message, part), *bytes);
         assert!(part.is_attachment());
-        assert_eq!(part.file_name.as_deref().unwrap(), file.name.rsplit('/').next().unwrap().replace("\r\n", "  "));
+        assert_eq!(
+            part.file_name.as_deref().unwrap(),
+            file.name.rsplit('/').next().unwrap().replace("\r\n", "  ")
+        );
     }
     let theirs = mail_parser::MessageParser::default().parse(&message).unwrap();
     assert_eq!(theirs.attachment_count(), 3);
@@ -136,8 +150,12 @@ fn files_and_pages_come_along() {
 fn a_text_that_could_hold_a_boundary_is_encoded() {
     let from = mailbox("", "ada@example.org");
     let letter = letter(&from, &[], "--=_m0000\n--=_a");
-    let message =
-        String::from_utf8(written(&Letter { html: Some("=_"), files: Files::Some, ..letter }, &[], 1)).unwrap();
+    let message = String::from_utf8(written(
+        &Letter { html: Some("=_"), files: Files::Some, ..letter },
+        &[],
+        1,
+    ))
+    .unwrap();
     assert!(message.contains("--=3D_m0000") && !message.contains("7bit"), "{message}");
 }
 
@@ -168,17 +186,32 @@ fn what_is_no_address_or_identifier_is_not_written() {
         let to = [mailbox("x", address)];
         assert_eq!(refused(&letter(&from, &to, "")), Some(Unwritable::Address), "{address}");
     }
-    for address in ["a@b", "a.b+c@d.e", "\"a b\\\"\"@c", "a@[192.0.2.1]", "почта@пример.рф", "a@[IPv6:2001:db8::1]"]
-    {
+    for address in [
+        "a@b",
+        "a.b+c@d.e",
+        "\"a b\\\"\"@c",
+        "a@[192.0.2.1]",
+        "почта@пример.рф",
+        "a@[IPv6:2001:db8::1]",
+    ] {
         let to = [mailbox("x", address)];
         assert_eq!(refused(&letter(&from, &to, "")), None, "{address}");
         let message = written(&letter(&from, &to, ""), &[], 1);
-        assert_eq!(Header::new(&message).field("To").unwrap().addresses(), [Address::Mailbox(to[0].clone())]);
+        assert_eq!(
+            Header::new(&message).field("To").unwrap().addresses(),
+            [Address::Mailbox(to[0].clone())]
+        );
     }
-    assert_eq!(refused(&Letter { message_id: "a> <b", ..letter(&from, &[], "") }), Some(Unwritable::Identifier));
+    assert_eq!(
+        refused(&Letter { message_id: "a> <b", ..letter(&from, &[], "") }),
+        Some(Unwritable::Identifier)
+    );
     // Those of others are left out.
-    let others =
-        Letter { in_reply_to: Some(b"a\r\nX: y"), references: &[b"", b"a b", b"good@one"], ..letter(&from, &[], "") };
+    let others = Letter {
+        in_reply_to: Some(b"a\r\nX: y"),
+        references: &[b"", b"a b", b"good@one"],
+        ..letter(&from, &[], "")
+    };
     let message = written(&others, &[], 1);
     let header = Header::new(&message);
     assert!(header.field("In-Reply-To").is_none() && header.field("X").is_none());
@@ -207,10 +240,12 @@ fn words_of_any_length_are_folded_and_what_looks_encoded_is_read_as_it_stands() 
 #[test]
 fn of_many_references_the_first_and_the_latest_are_written() {
     let from = mailbox("", "ada@example.org");
-    let known: Vec<Vec<u8>> = (0..50).map(|number| format!("{number}@example.org").into_bytes()).collect();
+    let known: Vec<Vec<u8>> =
+        (0..50).map(|number| format!("{number}@example.org").into_bytes()).collect();
     let known: Vec<&[u8]> = known.iter().map(Vec::as_slice).collect();
     let message = written(&Letter { references: &known, ..letter(&from, &[], "") }, &[], 1);
-    let kept: Vec<&[u8]> = Header::new(&message).field("References").unwrap().identifiers().collect();
+    let kept: Vec<&[u8]> =
+        Header::new(&message).field("References").unwrap().identifiers().collect();
     assert_eq!(kept, [&known[..1], &known[50 - (REFERENCES_MAX - 1)..]].concat());
 }
 
@@ -219,7 +254,8 @@ fn as_read(text: &str) -> String {
     let line = |line: &str| {
         let unquoted = line.trim_start_matches('>');
         let depth = line.len() - unquoted.len();
-        let content = if depth > 0 { unquoted.strip_prefix(' ').unwrap_or(unquoted) } else { unquoted };
+        let content =
+            if depth > 0 { unquoted.strip_prefix(' ').unwrap_or(unquoted) } else { unquoted };
         let content = if content == "-- " { content } else { content.trim_end_matches(' ') };
         let marks = if depth > 0 { ">".repeat(depth) + " " } else { String::new() };
         format!("{marks}{content}\n")

@@ -61,9 +61,9 @@ fn read(line: &str) -> String {
     match kind {
         "text" => field(&unescaped(rest)).text(),
         "addresses" => addresses(&unescaped(rest)),
-        "date" => field(&unescaped(rest))
-            .date()
-            .map_or("none".to_string(), |date| format!("{} {}", date.time.seconds(), date.zone_minutes)),
+        "date" => field(&unescaped(rest)).date().map_or("none".to_string(), |date| {
+            format!("{} {}", date.time.seconds(), date.zone_minutes)
+        }),
         "parameter" => {
             let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             field(&unescaped(rest)).parameters().text(name).unwrap_or("none".to_string())
@@ -89,7 +89,8 @@ fn header_fields_say_what_python_reads_in_them_or_better() {
     for (line, python, ours) in cases {
         let said = read(line);
         if said != ours.unwrap_or(python) {
-            wrong += &format!("{line}\n   python: {python}\n   wanted: {ours:?}\n   said:   {said}\n");
+            wrong +=
+                &format!("{line}\n   python: {python}\n   wanted: {ours:?}\n   said:   {said}\n");
         } else if ours == Some(python) {
             wrong += &format!("{line}\n   python says so too\n");
         }
@@ -100,7 +101,8 @@ fn header_fields_say_what_python_reads_in_them_or_better() {
 #[test]
 fn a_header_is_its_fields_and_ends_where_the_body_begins() {
     let header = Header::new(b"From me Tue Nov  3\r\nA: 1\r\nb :2\r\n\t3\nA:\r\n\r\nC: 4\r\n");
-    let fields: Vec<(&[u8], &[u8])> = header.fields().map(|field| (field.name, field.value)).collect();
+    let fields: Vec<(&[u8], &[u8])> =
+        header.fields().map(|field| (field.name, field.value)).collect();
     assert_eq!(fields, [(&b"A"[..], &b" 1"[..]), (b"b", b"2\r\n\t3"), (b"A", b"")]);
     assert_eq!(header.field("a").unwrap().text(), "1");
     assert_eq!(header.field("B").unwrap().text(), "2\t3".replace('\t', " "));
@@ -115,8 +117,10 @@ fn a_header_is_its_fields_and_ends_where_the_body_begins() {
 fn identifiers_are_found_among_whatever_stands_between_them() {
     let identifiers = |value: &str| -> Vec<String> {
         let value = unescaped(value);
-        let found: Vec<String> =
-            field(&value).identifiers().map(|found| String::from_utf8(found.to_vec()).unwrap()).collect();
+        let found: Vec<String> = field(&value)
+            .identifiers()
+            .map(|found| String::from_utf8(found.to_vec()).unwrap())
+            .collect();
         found
     };
     assert_eq!(identifiers("<1234@local.machine.example>"), ["1234@local.machine.example"]);
@@ -150,7 +154,8 @@ fn check_unambiguous(field: &Field<'_>) {
         Address::Mailbox(mailbox) => std::vec![mailbox],
         Address::Group { mailboxes, .. } => mailboxes,
     });
-    let shown: Vec<String> = mailboxes.map(|mailbox| mailbox.address).filter(|address| !address.is_empty()).collect();
+    let shown: Vec<String> =
+        mailboxes.map(|mailbox| mailbox.address).filter(|address| !address.is_empty()).collect();
     if let Some(read) = field.unambiguous_addresses() {
         assert_eq!(read, shown, "{:?}", String::from_utf8_lossy(field.value));
     }
@@ -211,7 +216,8 @@ fn a_list_of_addresses_with_two_readings_is_not_read() {
         ("a@b.test, <ada@a.test", None),
     ] {
         let read = field(value.as_bytes()).unambiguous_addresses();
-        let expected = expected.map(|all| all.iter().map(|one| one.to_string()).collect::<Vec<_>>());
+        let expected =
+            expected.map(|all| all.iter().map(|one| one.to_string()).collect::<Vec<_>>());
         assert_eq!(read, expected, "{value}");
         check_unambiguous(&field(value.as_bytes()));
     }
@@ -220,7 +226,8 @@ fn a_list_of_addresses_with_two_readings_is_not_read() {
 /// All lists of up to five words and signs.
 #[test]
 fn every_short_list_is_read_as_it_is_shown_or_not_at_all() {
-    const WORDS: [&str; 13] = ["a", "\"b\"", "c.", ".d", "@", "<", ">", ",", ":", ";", "(e)", "[f]", " "];
+    const WORDS: [&str; 13] =
+        ["a", "\"b\"", "c.", ".d", "@", "<", ">", ",", ":", ";", "(e)", "[f]", " "];
     let mut lists = std::vec![String::new()];
     let mut read = 0;
     for _ in 0..5 {
@@ -248,10 +255,16 @@ fn check_any(value: &[u8]) {
             Address::Group { name, mailboxes } => (name, mailboxes),
         };
         assert!(is_line(&name));
-        assert!(mailboxes.iter().all(|mailbox| is_line(&mailbox.name) && is_line(&mailbox.address)));
+        assert!(
+            mailboxes.iter().all(|mailbox| is_line(&mailbox.name) && is_line(&mailbox.address))
+        );
     }
     let _ = field.date();
-    assert!(field.identifiers().all(|identifier| value.len() >= identifier.len() && !identifier.is_empty()));
+    assert!(
+        field
+            .identifiers()
+            .all(|identifier| value.len() >= identifier.len() && !identifier.is_empty())
+    );
     let parameters = field.parameters();
     assert!(is_line(parameters.value()));
     for name in ["charset", "name", "filename", "boundary"] {

@@ -5,17 +5,17 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::messages::{check_any, read, read_in_pieces};
-use crate::structure::{ADDRESS_FIELD_BYTES_MAX, DEPTH_MAX, FIELD_BYTES_MAX, Listener, PARTS_MAX, Part, Reader};
+use crate::structure::{
+    ADDRESS_FIELD_BYTES_MAX, DEPTH_MAX, FIELD_BYTES_MAX, Listener, PARTS_MAX, Part, Reader,
+};
 
 #[test]
 fn what_follows_the_last_part_is_one_more_part() {
     // The parts lie in multiparts of several levels, with more behind each; or are messages of
     // their own.
-    let opening =
-        "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n";
+    let opening = "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n";
     let many = "--b\r\n\r\nx\r\n".repeat(PARTS_MAX - 2);
-    let rest =
-        "Content-Type: image/png\r\n\r\nMore\r\n--b\r\n\r\nMore\r\n--b--\r\n--a\r\n\r\nLast\r\n--a--\r\nEpilogue\r\n";
+    let rest = "Content-Type: image/png\r\n\r\nMore\r\n--b\r\n\r\nMore\r\n--b--\r\n--a\r\n\r\nLast\r\n--a--\r\nEpilogue\r\n";
     for inner in ["--b\r\n", "--a\r\n"] {
         let message = format!("{opening}{many}{inner}{rest}").into_bytes();
         let (structure, ears) = read_in_pieces(&message, &[message.len()]);
@@ -28,8 +28,10 @@ fn what_follows_the_last_part_is_one_more_part() {
         assert_eq!(core::str::from_utf8(body).unwrap(), rest);
         assert!(structure.is_cut && last.is_attachment() && last.depth == 1);
     }
-    let messages = "--b\r\nContent-Type: message/rfc822\r\n\r\nSubject: x\r\n\r\nx\r\n".repeat(PARTS_MAX);
-    let message = format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{messages}").into_bytes();
+    let messages =
+        "--b\r\nContent-Type: message/rfc822\r\n\r\nSubject: x\r\n\r\nx\r\n".repeat(PARTS_MAX);
+    let message =
+        format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{messages}").into_bytes();
     let structure = read(&message);
     check_any(&message, &structure);
     assert_eq!(structure.parts.last().unwrap().body.end, message.len() as u64);
@@ -37,7 +39,9 @@ fn what_follows_the_last_part_is_one_more_part() {
 
 #[test]
 fn a_multipart_that_lies_too_deep_is_a_file() {
-    let level = |level: usize| format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n");
+    let level = |level: usize| {
+        format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")
+    };
     let deep: String = (0..DEPTH_MAX).map(level).collect();
     let structure = read(format!("{deep}\r\nText\r\n").as_bytes());
     let files: Vec<bool> = structure.parts.iter().map(Part::is_attachment).collect();
@@ -62,10 +66,12 @@ fn a_field_with_addresses_is_heard_whole() {
     let folded = "x@example.org,\r\n ".repeat(2_000);
     let plain = "x@example.org, ".repeat(2_000);
     let long = "y".repeat(ADDRESS_FIELD_BYTES_MAX);
-    let message =
-        format!("To: {folded}z@x\r\nTo: {plain}z@x\r\nSubject: {plain}\r\nTo: {long}\r\nTo: a@b\r\n\r\nx\r\n");
+    let message = format!(
+        "To: {folded}z@x\r\nTo: {plain}z@x\r\nSubject: {plain}\r\nTo: {long}\r\nTo: a@b\r\n\r\nx\r\n"
+    );
     for cuts in [&[usize::MAX][..], &[1], &[3], &[32_000], &[8_191, 2]] {
-        let (mut reader, mut names, mut rest) = (Reader::new(), Names(Vec::new()), message.as_bytes());
+        let (mut reader, mut names, mut rest) =
+            (Reader::new(), Names(Vec::new()), message.as_bytes());
         for cut in cuts.iter().cycle() {
             if rest.is_empty() {
                 break;

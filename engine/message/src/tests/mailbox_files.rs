@@ -53,7 +53,10 @@ fn with_lf(message: &[u8]) -> Vec<u8> {
 fn a_file_of_messages_says_who_sent_each_and_when_and_what_looks_like_that_is_quoted() {
     let first =
         b"Return-Path: <ada@example.org>\r\nFrom: x@y.z\r\n\r\nFrom here\r\n>From there\r\nFromage\r\n From\r\n";
-    let file = written(&[first, b"From: Eve <eve@example.org>\r\n\r\nx\r\n", b"Return-Path: <>\r\n\r\nno end"], 3);
+    let file = written(
+        &[first, b"From: Eve <eve@example.org>\r\n\r\nx\r\n", b"Return-Path: <>\r\n\r\nno end"],
+        3,
+    );
     let text = core::str::from_utf8(&file).expect("text");
     assert_eq!(
         text,

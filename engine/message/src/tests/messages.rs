@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 use super::headers::unescaped;
 use crate::structure::{
-    DEPTH_MAX, Disposition, Encoding, Flow, Listener, PARTS_MAX, Part, Reader, Structure, TEXT_BYTES_MAX,
+    DEPTH_MAX, Disposition, Encoding, Flow, Listener, PARTS_MAX, Part, Reader, Structure,
+    TEXT_BYTES_MAX,
 };
 use crate::{BodyDecoder, TextDecoder};
 
@@ -35,7 +36,11 @@ pub(super) fn cases() -> Vec<Case> {
             case.message.extend(unescaped(line));
         } else if !line.starts_with("=== ") {
             case.message.extend(unescaped(line));
-            case.message.extend_from_slice(if case.name.ends_with(" LF") { b"\n" } else { b"\r\n" });
+            case.message.extend_from_slice(if case.name.ends_with(" LF") {
+                b"\n"
+            } else {
+                b"\r\n"
+            });
         }
     }
     assert!(cases.len() > 110);
@@ -106,7 +111,8 @@ fn messages_are_made_of_what_python_finds_in_them_or_better() {
         let said = describe(&case.message);
         let wanted = if case.ours.is_empty() { &case.python } else { &case.ours };
         if said != *wanted {
-            wrong += &format!("=== {}\n  python: {:#?}\n  said: {said:#?}\n", case.name, case.python);
+            wrong +=
+                &format!("=== {}\n  python: {:#?}\n  said: {said:#?}\n", case.name, case.python);
         } else if case.ours == case.python {
             wrong += &format!("=== {}: python says so too\n", case.name);
         }
@@ -118,11 +124,14 @@ fn messages_are_made_of_what_python_finds_in_them_or_better() {
 fn mail_parser_finds_the_same_parts() {
     let mut compared = 0;
     // What is encoded wrongly it shows as it stands.
-    let is_encoded_oddly =
-        |case: &&Case| ["base64", "quoted-printable", "the encoding"].iter().any(|odd| case.name.starts_with(odd));
+    let is_encoded_oddly = |case: &&Case| {
+        ["base64", "quoted-printable", "the encoding"].iter().any(|odd| case.name.starts_with(odd))
+    };
     for case in cases().iter().filter(|case| case.ours.is_empty() && !is_encoded_oddly(case)) {
         let structure = read(&case.message);
-        let Some(theirs) = mail_parser::MessageParser::default().parse(&case.message) else { continue };
+        let Some(theirs) = mail_parser::MessageParser::default().parse(&case.message) else {
+            continue;
+        };
         // Where they find others than we and Python do, there is nothing to compare.
         if theirs.parts.len() != structure.parts.len() {
             continue;
@@ -133,7 +142,9 @@ fn mail_parser_finds_the_same_parts() {
                     assert_eq!(meant(&case.message, part), **bytes, "{}", case.name);
                     compared += 1;
                 }
-                mail_parser::PartType::Text(said) | mail_parser::PartType::Html(said) if part.charset.is_some() => {
+                mail_parser::PartType::Text(said) | mail_parser::PartType::Html(said)
+                    if part.charset.is_some() =>
+                {
                     let read = text(part, &[body(&case.message, part)]);
                     assert_eq!(read.trim_end(), said.trim_end(), "{}", case.name);
                     compared += 1;
@@ -157,11 +168,17 @@ pub(super) fn check_any(message: &[u8], structure: &Structure) {
         assert!(part.depth < DEPTH_MAX && (part.depth == 0) == (index == 0));
         let texts = [&part.file_name, &part.content_id, &part.charset, &part.start];
         for text in texts.into_iter().flatten().chain([&part.media_type]) {
-            assert!(text.len() <= TEXT_BYTES_MAX.max("text/plain".len()) && !text.contains(|c: char| c.is_control()));
+            assert!(
+                text.len() <= TEXT_BYTES_MAX.max("text/plain".len())
+                    && !text.contains(|c: char| c.is_control())
+            );
         }
         let mut end = part.body.start;
         for (_, child) in children(structure, index) {
-            assert!(child.header.start >= end && child.body.end <= part.body.end, "{part:?} {child:?}");
+            assert!(
+                child.header.start >= end && child.body.end <= part.body.end,
+                "{part:?} {child:?}"
+            );
             end = child.body.end;
         }
     }
@@ -222,14 +239,22 @@ fn a_structure_does_not_depend_on_how_the_message_is_cut() {
         for cuts in [&[1][..], &[2], &[3], &[7, 1], &[64]] {
             assert_eq!(read_in_pieces(&case.message, cuts), whole, "{} {cuts:?}", case.name);
         }
-        assert_eq!(whole.1.bodies / 1_000, whole.1.bodies % 1_000, "{}: a body that begins ends", case.name);
+        assert_eq!(
+            whole.1.bodies / 1_000,
+            whole.1.bodies % 1_000,
+            "{}: a body that begins ends",
+            case.name
+        );
     }
 }
 
 #[test]
 fn what_there_is_too_much_of_is_not_told_apart() {
-    let many =
-        [&b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"[..], &b"--b\r\n\r\nx\r\n".repeat(PARTS_MAX)].concat();
+    let many = [
+        &b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"[..],
+        &b"--b\r\n\r\nx\r\n".repeat(PARTS_MAX),
+    ]
+    .concat();
     let structure = read(&many);
     assert!(structure.is_cut && structure.parts.len() == PARTS_MAX + 1);
     check_any(&many, &structure);
@@ -238,7 +263,10 @@ fn what_there_is_too_much_of_is_not_told_apart() {
 
     let mut deep = Vec::new();
     for level in 0..DEPTH_MAX + 10 {
-        deep.extend(format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n").into_bytes());
+        deep.extend(
+            format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")
+                .into_bytes(),
+        );
     }
     let structure = read(&deep);
     assert_eq!(structure.parts.len(), DEPTH_MAX);
@@ -248,7 +276,10 @@ fn what_there_is_too_much_of_is_not_told_apart() {
     // Without the empty line: the boundary of what lies too deep is none.
     let mut deep = Vec::new();
     for level in 0..DEPTH_MAX + 10 {
-        deep.extend(format!("Content-Type: multipart/mixed; boundary=b{level}\r\n--b{level}\r\n").into_bytes());
+        deep.extend(
+            format!("Content-Type: multipart/mixed; boundary=b{level}\r\n--b{level}\r\n")
+                .into_bytes(),
+        );
     }
     check_any(&deep, &read(&deep));
 }
@@ -278,8 +309,15 @@ fn megabytes_of_anything_are_read_in_one_go() {
         "\"",
         &"-".repeat(150),
     ] {
-        for opening in ["", "\n", "Content-Type: multipart/mixed; boundary=b\n\n", "Content-Type: x/y; a=", &deep] {
-            let message = format!("{opening}{}", repeated.repeat(300_000 / repeated.len())).into_bytes();
+        for opening in [
+            "",
+            "\n",
+            "Content-Type: multipart/mixed; boundary=b\n\n",
+            "Content-Type: x/y; a=",
+            &deep,
+        ] {
+            let message =
+                format!("{opening}{}", repeated.repeat(300_000 / repeated.len())).into_bytes();
             let (structure, _) = read_in_pieces(&message, &[32_768]);
             check_any(&message, &structure);
         }
@@ -300,8 +338,9 @@ fn part(fields: &str) -> Part {
 
 #[test]
 fn a_text_is_read_in_its_charset_or_as_what_it_can_be() {
-    let read =
-        |charset: &str, body: &[u8]| text(&part(&format!("Content-Type: text/plain; charset={charset}")), &[body]);
+    let read = |charset: &str, body: &[u8]| {
+        text(&part(&format!("Content-Type: text/plain; charset={charset}")), &[body])
+    };
     assert_eq!(read("utf-8", "größe €".as_bytes()), "größe €");
     assert_eq!(read("iso-8859-1", b"gr\xf6\xdfe"), "größe");
     assert_eq!(read("iso-8859-15", b"\xa4"), "€");
@@ -319,16 +358,23 @@ fn a_text_is_read_in_its_charset_or_as_what_it_can_be() {
     }
     // A character that is cut between pieces is one.
     let unsaid = part("Content-Type: text/plain");
-    assert_eq!(text(&unsaid, &["gr\u{f6}".as_bytes().split_at(3).0, &[0xb6], b"\xe2\x82", b"\xac"]), "grö€");
+    assert_eq!(
+        text(&unsaid, &["gr\u{f6}".as_bytes().split_at(3).0, &[0xb6], b"\xe2\x82", b"\xac"]),
+        "grö€"
+    );
     // What UTF-7 hides stays hidden.
     assert_eq!(read("utf-7", b"+ADw-script+AD4-"), "+ADw-script+AD4-");
 }
 
 #[test]
 fn lines_that_flow_are_joined() {
-    let flowed = |body: &str| text(&part("Content-Type: text/plain; format=flowed"), &[body.as_bytes()]);
+    let flowed =
+        |body: &str| text(&part("Content-Type: text/plain; format=flowed"), &[body.as_bytes()]);
     assert_eq!(flowed("one \r\ntwo\r\nthree\r\n"), "one two\nthree\n");
-    assert_eq!(flowed(">> quoted \r\n>> more\r\n> less \r\nnone\r\n"), ">> quoted more\n> less \nnone\n");
+    assert_eq!(
+        flowed(">> quoted \r\n>> more\r\n> less \r\nnone\r\n"),
+        ">> quoted more\n> less \nnone\n"
+    );
     assert_eq!(flowed(" >no quote\r\n  two spaces\r\n"), ">no quote\n two spaces\n");
     assert_eq!(flowed("text \r\n-- \r\nname \r\nmore"), "text \n-- \nname more\n".trim_end());
     assert_eq!(flowed("> > not nested\r\n"), "> > not nested\n");
@@ -416,16 +462,27 @@ fn an_attachment_is_what_people_would_call_one() {
             && !is("Content-Type: text/html")
             && !is("Content-Type: multipart/mixed; boundary=b")
     );
-    assert!(is("Content-Type: application/pdf") && is("Content-Type: text/plain\r\nContent-Disposition: attachment"));
+    assert!(
+        is("Content-Type: application/pdf")
+            && is("Content-Type: text/plain\r\nContent-Disposition: attachment")
+    );
     assert!(is("Content-Type: text/plain; name=a.txt") && is("Content-Type: image/png"));
     assert!(!is("Content-Type: image/png; name=a.png\r\nContent-ID: <a@b>"));
     assert!(!is("Content-Type: application/pgp-signature; name=signature.asc"));
-    assert_eq!(part("Content-Disposition: attachment; filename=../a/..\\b.txt").file_name, Some("b.txt".to_string()));
+    assert_eq!(
+        part("Content-Disposition: attachment; filename=../a/..\\b.txt").file_name,
+        Some("b.txt".to_string())
+    );
 }
 
 /// The parts that lie immediately in the part of that index, with their indices.
 fn children(structure: &Structure, index: usize) -> impl Iterator<Item = (usize, &Part)> {
     let depth = structure.parts[index].depth;
-    let inside = structure.parts.iter().enumerate().skip(index + 1).take_while(move |(_, part)| part.depth > depth);
+    let inside = structure
+        .parts
+        .iter()
+        .enumerate()
+        .skip(index + 1)
+        .take_while(move |(_, part)| part.depth > depth);
     inside.filter(move |(_, part)| part.depth == depth + 1)
 }

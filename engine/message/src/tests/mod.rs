@@ -41,9 +41,14 @@ fn every_day_of_four_centuries_follows_the_one_before() {
     let mut day = 1;
     for days in 0..400 * 366 {
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let names =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-        let expected = std::format!("{}, {day:02} {} {year} 00:00:00 +0000", weekdays[days as usize % 7], names[month]);
+        let expected = std::format!(
+            "{}, {day:02} {} {year} 00:00:00 +0000",
+            weekdays[days as usize % 7],
+            names[month]
+        );
         assert_eq!(date(days * 86_400), expected);
         let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         day += 1;
@@ -137,8 +142,11 @@ fn the_peer_is_an_address_literal() {
 
 #[test]
 fn a_name_cannot_add_a_line_or_end_the_field() {
-    let field =
-        written(&Received { greeting_name: "a\r\nSubject: x;(y)", recipient: Some("a\r\nb: c\0@d"), ..received() });
+    let field = written(&Received {
+        greeting_name: "a\r\nSubject: x;(y)",
+        recipient: Some("a\r\nb: c\0@d"),
+        ..received()
+    });
     assert_eq!(field.matches("\r\n").count(), 4);
     assert_eq!(field.matches(';').count(), 1);
     assert!(field.contains("from a??Subject:?x??y? ("));
@@ -216,12 +224,15 @@ fn what_was_found_out_fills_up_to_a_number_of_bytes_and_leaves_out_what_has_no_r
             found.keep(reason.map_or(0, |reason| reason.len() + 32));
             found.sender("pass", SenderDomain::Path("elsewhere.test"));
             found.author("none", None);
-            found.signature("dkim=pass header.d=elsewhere.test header.s=key header.a=ed25519-sha256");
+            found.signature(
+                "dkim=pass header.d=elsewhere.test header.s=key header.a=ed25519-sha256",
+            );
             found.signature("dkim=none");
             let length = found.end(reason, 8);
             assert!(length.is_multiple_of(8) && length <= room);
             let text = core::str::from_utf8(&out[3..length]).unwrap();
-            let lines: Vec<&str> = text.strip_suffix("\r\n").unwrap().split("\r\n").map(str::trim_end).collect();
+            let lines: Vec<&str> =
+                text.strip_suffix("\r\n").unwrap().split("\r\n").map(str::trim_end).collect();
             let possible = [
                 "Authentication-Results: mail.test",
                 "\tspf=pass smtp.mailfrom=elsewhere.test",
@@ -230,9 +241,15 @@ fn what_was_found_out_fills_up_to_a_number_of_bytes_and_leaves_out_what_has_no_r
                 "\tdkim=none",
                 "X-Barepost-Reason: because",
             ];
-            assert!(lines.iter().all(|line| possible.contains(&line.trim_end_matches(';'))), "{text}");
+            assert!(
+                lines.iter().all(|line| possible.contains(&line.trim_end_matches(';'))),
+                "{text}"
+            );
             assert_eq!(lines.last().unwrap().starts_with("X-"), reason.is_some(), "{text}");
-            assert!(room < 300 || lines.len() == possible.len() - usize::from(reason.is_none()), "{text}");
+            assert!(
+                room < 300 || lines.len() == possible.len() - usize::from(reason.is_none()),
+                "{text}"
+            );
         }
     }
 }

@@ -16,9 +16,15 @@ const IDENTIFIER: &str = "Message-ID: <2345@mail.test>\r\n";
 
 /// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are
 /// taken at a time; its hops and its fields.
-fn revised_in_pieces(message: &[u8], origin: Origin, cuts: &[usize], takes: &[usize]) -> (String, u16, u16) {
+fn revised_in_pieces(
+    message: &[u8],
+    origin: Origin,
+    cuts: &[usize],
+    takes: &[usize],
+) -> (String, u16, u16) {
     let now = date_time(UnixTime::from_seconds(1_234_567_890));
-    let own = Reviser { hostname: "mail.test", identifier: b"2345", author: "ada@mail.test", now: &now };
+    let own =
+        Reviser { hostname: "mail.test", identifier: b"2345", author: "ada@mail.test", now: &now };
     let mut revision = Revision::new(origin);
     let mut out = Vec::new();
     let mut takes = takes.iter().copied().cycle();
@@ -57,8 +63,14 @@ fn hops(message: &[u8]) -> u16 {
 #[test]
 fn only_received_fields_of_the_header_are_hops() {
     assert_eq!(hops(b""), 0);
-    assert_eq!(hops(b"Received: a\r\nreceived:b\r\nRECEIVED \t: c\r\nSubject: x\r\n\r\nReceived: d\r\n"), 3);
-    assert_eq!(hops(b"X-Received: a\r\nReceivedx: b\r\nReceived\r\nReceive: c\r\nReceived-SPF: d\r\n"), 0);
+    assert_eq!(
+        hops(b"Received: a\r\nreceived:b\r\nRECEIVED \t: c\r\nSubject: x\r\n\r\nReceived: d\r\n"),
+        3
+    );
+    assert_eq!(
+        hops(b"X-Received: a\r\nReceivedx: b\r\nReceived\r\nReceive: c\r\nReceived-SPF: d\r\n"),
+        0
+    );
     assert_eq!(hops(b"Subject: folded\r\n Received: a\r\n\tReceived: b\r\nReceived: c\r\n"), 1);
     assert_eq!(hops(b"\r\nReceived: a\r\n"), 0);
     assert_eq!(hops(&b"Received: x\r\n".repeat(70_000)), u16::MAX);
@@ -73,7 +85,9 @@ fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
         whole.2
     };
     let own = "Authentication-Results: mail.test; none\r\n";
-    let header = format!("Subject: x\r\n y: z\r\n\tz: z\r\na:\r\nReceived: r\r\n{own}Date: d\r\nMessage-ID: <i>\r\n");
+    let header = format!(
+        "Subject: x\r\n y: z\r\n\tz: z\r\na:\r\nReceived: r\r\n{own}Date: d\r\nMessage-ID: <i>\r\n"
+    );
     for origin in [Origin::Relayed, Origin::Submitted] {
         assert_eq!(fields("", origin), 0);
         assert_eq!(fields("\r\na: b\r\n", origin), 0);
@@ -87,14 +101,26 @@ fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Submitted), 1);
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Relayed), 2);
     assert_eq!(fields(&"A line of a text.\r\n".repeat(2_000), Origin::Relayed), 0);
-    assert_eq!(fields(&format!("Authentication-Results {}\r\nAuth\r\nb:", "x".repeat(300)), Origin::Relayed), 1);
-    assert_eq!(fields(&format!("Authentication-Results {}:\r\n", "x".repeat(300)), Origin::Relayed), 1);
+    assert_eq!(
+        fields(
+            &format!("Authentication-Results {}\r\nAuth\r\nb:", "x".repeat(300)),
+            Origin::Relayed
+        ),
+        1
+    );
+    assert_eq!(
+        fields(&format!("Authentication-Results {}:\r\n", "x".repeat(300)), Origin::Relayed),
+        1
+    );
 }
 
 #[test]
 fn a_submitted_message_gets_the_fields_that_it_lacks() {
     for (message, expected) in [
-        ("Subject: x\r\n\r\nBody\r\n", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}\r\nBody\r\n")),
+        (
+            "Subject: x\r\n\r\nBody\r\n",
+            format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}\r\nBody\r\n"),
+        ),
         ("date: y\r\n\r\nDate: z\r\n", format!("date: y\r\n{AUTHOR}{IDENTIFIER}\r\nDate: z\r\n")),
         ("MESSAGE-ID : <y>\r\n\r\n", format!("MESSAGE-ID : <y>\r\n{AUTHOR}{DATE}\r\n")),
         (
@@ -109,19 +135,32 @@ fn a_submitted_message_gets_the_fields_that_it_lacks() {
         // No empty line ever comes.
         ("Subject: x\r\n", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
         ("Subject: x", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
-        ("Authentication-Results:", format!("Authentication-Results:\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
-        ("From: x\r\nDate: y\r\nMessage-ID: <y>", "From: x\r\nDate: y\r\nMessage-ID: <y>".to_string()),
+        (
+            "Authentication-Results:",
+            format!("Authentication-Results:\r\n{AUTHOR}{DATE}{IDENTIFIER}"),
+        ),
+        (
+            "From: x\r\nDate: y\r\nMessage-ID: <y>",
+            "From: x\r\nDate: y\r\nMessage-ID: <y>".to_string(),
+        ),
         ("", format!("{AUTHOR}{DATE}{IDENTIFIER}")),
         // What is no field is text.
         ("A letter.\r\n", format!("{AUTHOR}{DATE}{IDENTIFIER}\r\nA letter.\r\n")),
-        ("Date: y\r\nA letter.\r\n\r\nMore", format!("Date: y\r\n{AUTHOR}{IDENTIFIER}\r\nA letter.\r\n\r\nMore")),
+        (
+            "Date: y\r\nA letter.\r\n\r\nMore",
+            format!("Date: y\r\n{AUTHOR}{IDENTIFIER}\r\nA letter.\r\n\r\nMore"),
+        ),
         (
             "From: x\r\nDate: y\r\nMessage-ID: <y>\r\n: z\r\nz",
             "From: x\r\nDate: y\r\nMessage-ID: <y>\r\n\r\n: z\r\nz".to_string(),
         ),
     ] {
         assert_eq!(revised(message, Origin::Submitted), expected, "{message:?}");
-        assert_eq!(revised(message, Origin::Relayed), message, "what others have written is left as it is");
+        assert_eq!(
+            revised(message, Origin::Relayed),
+            message,
+            "what others have written is left as it is"
+        );
         assert_eq!(revised(message, Origin::Stranger), message);
     }
     let long = format!("{}: x\r\n\r\n", "a".repeat(300));
@@ -133,21 +172,31 @@ fn a_submitted_message_gets_the_fields_that_it_lacks() {
 fn a_submitted_message_loses_the_line_of_a_mailbox_file() {
     let rest = "From : ada@a.test\r\nSubject: x\r\n";
     for line in ["From ada@a.test Fri Feb 13 23:31:30 2009\r\n", ">From x\r\n", "From  \r\n"] {
-        assert_eq!(revised(&format!("{line}{rest}\r\n"), Origin::Submitted), format!("{rest}{DATE}{IDENTIFIER}\r\n"));
-        assert_eq!(revised(&format!("{line}{rest}\r\n"), Origin::Stranger), format!("{line}{rest}\r\n"));
+        assert_eq!(
+            revised(&format!("{line}{rest}\r\n"), Origin::Submitted),
+            format!("{rest}{DATE}{IDENTIFIER}\r\n")
+        );
+        assert_eq!(
+            revised(&format!("{line}{rest}\r\n"), Origin::Stranger),
+            format!("{line}{rest}\r\n")
+        );
         let late = format!("{rest}{DATE}{IDENTIFIER}\r\n{line}");
         assert_eq!(revised(&format!("{rest}{line}"), Origin::Submitted), late, "it is text");
     }
     let long = "a".repeat(AUTHOR.len() + 400);
     let now = date_time(UnixTime::from_seconds(1_234_567_890));
-    let own = Reviser { hostname: &"h".repeat(255), identifier: &[b'i'; 32], author: &long, now: &now };
+    let own =
+        Reviser { hostname: &"h".repeat(255), identifier: &[b'i'; 32], author: &long, now: &now };
     let mut out = Vec::new();
     let mut revision = Revision::new(Origin::Submitted);
     let whole = revision.end(&own, |bytes| {
         out.extend_from_slice(bytes);
         Ok::<usize, Infallible>(bytes.len())
     });
-    assert!(whole.unwrap() && !out.is_empty() && !out.starts_with(b"From"), "what is too long is not added");
+    assert!(
+        whole.unwrap() && !out.is_empty() && !out.starts_with(b"From"),
+        "what is too long is not added"
+    );
 }
 
 #[test]
@@ -163,7 +212,10 @@ fn others_do_not_write_the_fields_that_only_this_server_writes() {
     assert_eq!(revised(&message, Origin::Relayed), message);
     let message = format!("{path}{barepost}{wide}{kept}{path}\r\n{path}{barepost}");
     assert_eq!(revised(&message, Origin::Stranger), format!("{kept}\r\n{path}{barepost}"));
-    assert_eq!(revised(&message, Origin::Relayed), format!("{barepost}{wide}{kept}\r\n{path}{barepost}"));
+    assert_eq!(
+        revised(&message, Origin::Relayed),
+        format!("{barepost}{wide}{kept}\r\n{path}{barepost}")
+    );
     let odd = "Authentication-Results\u{c}: mail.test; spf=pass\r\nX-Barepost-\u{b}: x\r\n";
     assert_eq!(revised(&format!("{odd}{kept}\r\n"), Origin::Stranger), format!("{kept}\r\n"));
     for claimed in [
@@ -175,8 +227,16 @@ fn others_do_not_write_the_fields_that_only_this_server_writes() {
         "mail\u{ff0e}test",
     ] {
         let field = format!("Authentication-Results: {claimed}; spf=pass\r\n");
-        assert_eq!(revised(&format!("{field}{kept}\r\n"), Origin::Stranger), format!("{kept}\r\n"), "{claimed}");
-        assert_eq!(revised(&format!("{field}\r\n"), Origin::Relayed), format!("{field}\r\n"), "{claimed}");
+        assert_eq!(
+            revised(&format!("{field}{kept}\r\n"), Origin::Stranger),
+            format!("{kept}\r\n"),
+            "{claimed}"
+        );
+        assert_eq!(
+            revised(&format!("{field}\r\n"), Origin::Relayed),
+            format!("{field}\r\n"),
+            "{claimed}"
+        );
     }
 }
 
@@ -199,8 +259,16 @@ fn nobody_else_says_what_this_server_has_found() {
         "Authentication-Results: mail.test(x); none\r\n",
     ] {
         let message = format!("{ours}Subject: x\r\n{ours}\r\n{ours}");
-        assert_eq!(revised(&message, Origin::Relayed), format!("Subject: x\r\n\r\n{ours}"), "{ours:?}");
-        assert_eq!(revised(&message, Origin::Stranger), format!("Subject: x\r\n\r\n{ours}"), "{ours:?}");
+        assert_eq!(
+            revised(&message, Origin::Relayed),
+            format!("Subject: x\r\n\r\n{ours}"),
+            "{ours:?}"
+        );
+        assert_eq!(
+            revised(&message, Origin::Stranger),
+            format!("Subject: x\r\n\r\n{ours}"),
+            "{ours:?}"
+        );
     }
     let late = format!("Authentication-Results: ({}) mail.test; none\r\n", "x".repeat(300));
     assert_eq!(revised(&format!("{late}\r\n"), Origin::Relayed), "\r\n");
@@ -229,7 +297,9 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
     let mut fields: Vec<String> = vec![];
     let mut rest = String::new();
     let is_envelope = |line: &str| {
-        is_submitted && line.starts_with("From ") && !line[4..].trim_start_matches([' ', '\t']).starts_with(':')
+        is_submitted
+            && line.starts_with("From ")
+            && !line[4..].trim_start_matches([' ', '\t']).starts_with(':')
     };
     while !lines.is_empty() {
         let line = lines[0];
@@ -250,10 +320,13 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
         }
         lines.remove(0);
     }
-    let name = |field: &String| field.split(':').next().unwrap().trim_end_matches([' ', '\t']).to_ascii_lowercase();
+    let name = |field: &String| {
+        field.split(':').next().unwrap().trim_end_matches([' ', '\t']).to_ascii_lowercase()
+    };
     let is_ours = |field: &String| {
         let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b':';
-        let start: String = field.chars().take_while(|letter| u8::try_from(*letter).is_ok_and(is_name)).collect();
+        let start: String =
+            field.chars().take_while(|letter| u8::try_from(*letter).is_ok_and(is_name)).collect();
         let is_no_field = !field[start.len()..].trim_start_matches([' ', '\t']).starts_with(':');
         let start = start.to_ascii_lowercase();
         if origin == Origin::Stranger && is_no_field {
@@ -261,7 +334,8 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
                 || ["authentication-results", "return-path", "delivered-to"].contains(&&*start);
         }
         let Some((_, value)) = field.split_once(':') else { return false };
-        let value = value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
+        let value =
+            value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
         let server = value.trim().split([';', ' ', '\t']).next().unwrap().to_string();
         let is_stranger = origin == Origin::Stranger;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
@@ -273,15 +347,20 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
             name => is_stranger && (name.starts_with("x-barepost-") || name == "delivered-to"),
         }
     };
-    let is_field = |field: &&String| field.split("\r\n").next().unwrap().contains(':') || is_envelope(field);
-    let count =
-        fields.iter().filter(|field| (is_field(field) || is_ours(field)) && !field.starts_with([' ', '\t'])).count();
+    let is_field =
+        |field: &&String| field.split("\r\n").next().unwrap().contains(':') || is_envelope(field);
+    let count = fields
+        .iter()
+        .filter(|field| (is_field(field) || is_ours(field)) && !field.starts_with([' ', '\t']))
+        .count();
     fields.retain(|field| !is_ours(field) && !is_envelope(field));
     if is_submitted {
         fields.retain(|field| !matches!(name(field).as_str(), "bcc" | "resent-bcc"));
     }
-    let has = |wanted: &str| fields.iter().any(|field| field.contains(':') && name(field) == wanted);
-    let hops = fields.iter().filter(|field| field.contains(':') && name(field) == "received").count();
+    let has =
+        |wanted: &str| fields.iter().any(|field| field.contains(':') && name(field) == wanted);
+    let hops =
+        fields.iter().filter(|field| field.contains(':') && name(field) == "received").count();
     let mut out = fields.concat();
     if is_submitted && !has("from") {
         out.push_str(AUTHOR);

@@ -37,10 +37,17 @@ fn check(summary: &Summary) {
     if length < SUMMARY_BYTES {
         assert!(Summary::read(&bytes[..length + 1]).is_none());
     }
-    for text in [&summary.sender_name, &summary.sender_address, &summary.recipients, &summary.subject, &summary.snippet]
-    {
+    for text in [
+        &summary.sender_name,
+        &summary.sender_address,
+        &summary.recipients,
+        &summary.subject,
+        &summary.snippet,
+    ] {
         assert!(
-            !text.contains(|c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{200b}')),
+            !text.contains(
+                |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{200b}')
+            ),
             "{text:?}"
         );
     }
@@ -73,13 +80,17 @@ fn a_snippet_is_the_first_text_that_says_something_and_no_page() {
     assert_eq!(parts("\n  \n", "Content-Type: text/html\n\n<p>page"), "page");
     assert_eq!(parts("Content-Disposition: attachment\n\nfile", "\ntext"), "text");
     assert_eq!(parts("Content-Type: message/rfc822\n\nSubject: x\n\ntheirs", "\nours"), "");
-    let page = |page: &str| of(&format!("Content-Type: text/html; charset=utf-8\n\n{page}")).snippet;
+    let page =
+        |page: &str| of(&format!("Content-Type: text/html; charset=utf-8\n\n{page}")).snippet;
     assert_eq!(
         page("<html><head><title>no</title><style>p{a>b}</style></head><body>one<p>two<br>three"),
         "one two three"
     );
     assert_eq!(page("<script>if (a<b) { \"</p>\" }</SCRIPT >x<!-- > no -- no -->y"), "xy");
-    assert_eq!(page("<b>bo</b>ld &amp; &lt;x&gt; &#8364;&#x20AC; &nbsp;&unknown; &"), "bold & <x> €€ &unknown;");
+    assert_eq!(
+        page("<b>bo</b>ld &amp; &lt;x&gt; &#8364;&#x20AC; &nbsp;&unknown; &"),
+        "bold & <x> €€ &unknown;"
+    );
     assert_eq!(page("<a title='a>b' href=\"x>y\">link</a> 1 < 2"), "link 1 < 2");
     assert_eq!(page("a\u{200b}&zwnj;\u{34f}b"), "ab");
     assert_eq!(page("<div"), "");
@@ -110,9 +121,16 @@ fn a_summary_that_holds_what_cannot_be_seen_is_none() {
         Summary::read(&bytes[..length])
     };
     for letter in (' '..='~').chain(['ä', '€', '\u{2027}']) {
-        assert_eq!(read(format!("Notes{letter}")).map(|summary| summary.subject), Some(format!("Notes{letter}")));
+        assert_eq!(
+            read(format!("Notes{letter}")).map(|summary| summary.subject),
+            Some(format!("Notes{letter}"))
+        );
     }
-    for letter in ('\0'..=' ').rev().skip(1).chain(['\u{7f}', '\u{85}', '\u{ad}', '\u{200b}', '\u{202e}', '\u{feff}']) {
+    for letter in ('\0'..=' ')
+        .rev()
+        .skip(1)
+        .chain(['\u{7f}', '\u{85}', '\u{ad}', '\u{200b}', '\u{202e}', '\u{feff}'])
+    {
         assert_eq!(read(format!("No{letter}tes")), None, "{letter:?}");
     }
 }
@@ -120,7 +138,9 @@ fn a_summary_that_holds_what_cannot_be_seen_is_none() {
 #[test]
 fn a_summary_knows_of_attachments() {
     let message = |part: &str| {
-        of(&format!("Content-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\n{part}\n\nx\n--b--\n"))
+        of(&format!(
+            "Content-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\n{part}\n\nx\n--b--\n"
+        ))
     };
     assert!(message("Content-Type: application/pdf").has_attachment);
     assert!(message("Content-Disposition: attachment; filename=a.txt").has_attachment);
@@ -135,13 +155,21 @@ fn the_longest_texts_are_cut_and_fit() {
             "From: \"{long}\" <{0}@{0}>\nTo: \"{long}\" <a@b>\nSubject: {long}\nDate: 1 Jan 2026 00:00:00 +0000\n\n{long}",
             long.replace(' ', "")
         ));
-        for text in
-            [&summary.sender_name, &summary.sender_address, &summary.recipients, &summary.subject, &summary.snippet]
-        {
+        for text in [
+            &summary.sender_name,
+            &summary.sender_address,
+            &summary.recipients,
+            &summary.subject,
+            &summary.snippet,
+        ] {
             assert!(text.ends_with('…') && text.len() > 40, "{text}");
         }
         let short = of(&format!("From: a@b\n\n{long}"));
-        assert!(short.snippet.len() > 190 && short.snippet.chars().count() >= 48, "{}", short.snippet);
+        assert!(
+            short.snippet.len() > 190 && short.snippet.chars().count() >= 48,
+            "{}",
+            short.snippet
+        );
     }
 }
 
@@ -149,7 +177,9 @@ fn the_longest_texts_are_cut_and_fit() {
 fn every_field_says_in_a_summary_what_it_says_the_long_way() {
     let mut fields = 0;
     for line in include_str!("header_cases.txt").lines() {
-        let Some((_, value)) = line.split_once(" ").filter(|_| !line.starts_with("#")) else { continue };
+        let Some((_, value)) = line.split_once(" ").filter(|_| !line.starts_with("#")) else {
+            continue;
+        };
         let value = unescaped(value);
         for name in ["From", "To", "Subject", "Date", "Message-ID", "References", "Content-Type"] {
             check_both_ways(&[name.as_bytes(), b": ", &value, b"\r\n\r\ntext"].concat());
@@ -158,7 +188,15 @@ fn every_field_says_in_a_summary_what_it_says_the_long_way() {
     }
     assert!(fields > 1_000);
     for value in VALUES {
-        for name in ["From", "To", "Subject", "Date", "References", "Content-Type", "Content-Transfer-Encoding"] {
+        for name in [
+            "From",
+            "To",
+            "Subject",
+            "Date",
+            "References",
+            "Content-Type",
+            "Content-Transfer-Encoding",
+        ] {
             check_both_ways(&[name.as_bytes(), b":", value.as_bytes(), b"\r\n\r\ntext"].concat());
         }
     }
@@ -177,23 +215,41 @@ fn a_text_that_is_not_quite_plain_is_read_as_it_says() {
     assert_eq!(text("Content-Type: text/plain", "one\n >three\n"), "one >three");
     assert_eq!(text("Content-Type: text/plain; charset=utf-8", "\u{feff}>one\ntwo"), "two");
     assert_eq!(text("Content-Type: text/plain; charset=utf-16le", "a\0b\0"), "ab");
-    assert_eq!(text("Content-Type: text/plain; charset=iso-2022-jp", "\x1b$BF|K\\8l\x1b(B"), "日本語");
+    assert_eq!(
+        text("Content-Type: text/plain; charset=iso-2022-jp", "\x1b$BF|K\\8l\x1b(B"),
+        "日本語"
+    );
     assert_eq!(text("Content-Transfer-Encoding: quoted-printable", "=3Dx"), "=x");
     assert_eq!(text("Content-Disposition: attachment", "x"), "");
-    assert_eq!(text("X: y", "one  two\t\tthree \n\n  four\x01five\u{ad}six"), "one two three four fivesix");
-    let latin = [&b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nplain\r\nGr"[..], b"\xfc\xdfe"].concat();
+    assert_eq!(
+        text("X: y", "one  two\t\tthree \n\n  four\x01five\u{ad}six"),
+        "one two three four fivesix"
+    );
+    let latin =
+        [&b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nplain\r\nGr"[..], b"\xfc\xdfe"]
+            .concat();
     assert_eq!(check_both_ways(&latin).snippet, "plain Grüße");
 }
 
 #[test]
 fn what_says_nothing_again_and_again_is_looked_at_a_few_times() {
-    let fields = |count: usize| of(&format!("{}From: a@b\nSubject: x\n\n", "From: ,\nSubject: \n".repeat(count)));
+    let fields = |count: usize| {
+        of(&format!("{}From: a@b\nSubject: x\n\n", "From: ,\nSubject: \n".repeat(count)))
+    };
     assert_eq!((&*fields(3).sender_address, &*fields(3).subject), ("a@b", "x"));
     assert_eq!((&*fields(4).sender_address, &*fields(4).subject), ("", ""));
     // A list of nobody does not hide who follows soon, and what has no end costs its beginning.
-    let list = |count: usize| Summary::of(format!("To: {}(x) Ada <a@b>\r\n\r\n", "\u{200b},".repeat(count)).as_bytes());
-    assert!(list(30).recipients.ends_with("Ada") && !list(40).recipients.contains("Ada"), "{:?}", list(30).recipients);
-    let long = |count: usize| Summary::of(format!("Subject: {}x\r\n\r\n", "=?utf-8?q??=".repeat(count)).as_bytes());
+    let list = |count: usize| {
+        Summary::of(format!("To: {}(x) Ada <a@b>\r\n\r\n", "\u{200b},".repeat(count)).as_bytes())
+    };
+    assert!(
+        list(30).recipients.ends_with("Ada") && !list(40).recipients.contains("Ada"),
+        "{:?}",
+        list(30).recipients
+    );
+    let long = |count: usize| {
+        Summary::of(format!("Subject: {}x\r\n\r\n", "=?utf-8?q??=".repeat(count)).as_bytes())
+    };
     assert!(long(150).subject == "x" && !long(300).subject.contains('x'));
 }
 
@@ -334,10 +390,20 @@ fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn field() -> impl Strategy<Value = Vec<u8>> {
-    let value = any::<prop::sample::Index>().prop_map(|index| index.get(&VALUES).as_bytes().to_vec());
+    let value =
+        any::<prop::sample::Index>().prop_map(|index| index.get(&VALUES).as_bytes().to_vec());
     let name = any::<prop::sample::Index>().prop_map(|index| *index.get(&NAMES));
-    let end = prop_oneof![8 => Just("\r\n"), 1 => Just("\n"), 1 => Just("\r\n \r\n"), 1 => Just("")];
-    (name, prop_oneof![pieces(12), value.clone(), (value, pieces(4)).prop_map(|both| [both.0, both.1].concat())], end)
+    let end =
+        prop_oneof![8 => Just("\r\n"), 1 => Just("\n"), 1 => Just("\r\n \r\n"), 1 => Just("")];
+    (
+        name,
+        prop_oneof![
+            pieces(12),
+            value.clone(),
+            (value, pieces(4)).prop_map(|both| [both.0, both.1].concat())
+        ],
+        end,
+    )
         .prop_map(|(name, value, end)| [name.as_bytes(), b":", &value, end.as_bytes()].concat())
 }
 

@@ -49,7 +49,8 @@ impl Joining {
     pub(super) fn text_arrived(&mut self, text: &str, out: &mut String) {
         for mut piece in text.split_inclusive('\n') {
             while !piece.is_empty() {
-                let room = piece.floor_char_boundary(LINE_BYTES_MAX.saturating_sub(self.line.len()));
+                let room =
+                    piece.floor_char_boundary(LINE_BYTES_MAX.saturating_sub(self.line.len()));
                 let (taken, rest) = piece.split_at_checked(room).unwrap_or((piece, ""));
                 self.line.push_str(taken);
                 if taken.ends_with('\n') || !rest.is_empty() {
@@ -96,7 +97,11 @@ impl Joining {
         }
         let is_open = content.ends_with(' ') && !is_signature;
         let is_joined = is_whole && is_open && !self.keeps_space;
-        out.push_str(if is_joined { content.strip_suffix(' ').unwrap_or(content) } else { content });
+        out.push_str(if is_joined {
+            content.strip_suffix(' ').unwrap_or(content)
+        } else {
+            content
+        });
         self.before = match (is_whole, is_open) {
             (false, _) => Before::Line { depth },
             (true, true) => Before::Open { depth },

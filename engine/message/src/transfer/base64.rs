@@ -89,7 +89,11 @@ pub(crate) fn decode_word(text: &[u8]) -> Option<Vec<u8>> {
     let padding = letters.iter().rev().take_while(|byte| **byte == b'=').count();
     let (letters, _) = letters.split_at_checked(letters.len() - padding)?;
     let is_letter = |byte: &u8| ALPHABET.get(usize::from(*byte)).is_some_and(|value| *value < 64);
-    if padding > 3 || !letters.iter().all(|byte| is_letter(byte) || matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+    if padding > 3
+        || !letters
+            .iter()
+            .all(|byte| is_letter(byte) || matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+    {
         return None;
     }
     let mut out = Vec::with_capacity(letters.len() / 4 * 3 + 2);

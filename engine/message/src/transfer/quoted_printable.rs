@@ -48,7 +48,9 @@ impl QuotedPrintable {
                 (Expect::Escape | Expect::SoftEnd, b'\r') => Expect::SoftLineFeed,
                 (Expect::Escape | Expect::SoftEnd, b'\n') => self.line_goes_on(),
                 (Expect::SoftLineFeed, b'\n') => self.line_goes_on(),
-                (Expect::Escape | Expect::SoftEnd, b' ' | b'\t') if self.spaces.len() < SPACES_MAX => {
+                (Expect::Escape | Expect::SoftEnd, b' ' | b'\t')
+                    if self.spaces.len() < SPACES_MAX =>
+                {
                     self.spaces.push(byte);
                     Expect::SoftEnd
                 }

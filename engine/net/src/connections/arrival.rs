@@ -21,7 +21,8 @@ pub(super) struct Arrival<'a> {
 #[inline(always)]
 pub(super) fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
     let bytes = received.payload;
-    let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *bytes.first_chunk::<TCP_BYTES>()?;
+    let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] =
+        *bytes.first_chunk::<TCP_BYTES>()?;
     let header_bytes = usize::from(offset >> 4) * 4;
     let options = bytes.get(TCP_BYTES..header_bytes)?;
     let payload = bytes.get(header_bytes..)?;
@@ -46,5 +47,7 @@ pub(super) fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arriva
 
 #[inline]
 pub(super) fn is_intact(source: Ip, destination: Ip, payload: &[u8]) -> bool {
-    Sum::pseudo_header(source, destination, PROTOCOL_TCP, payload.len() as u16).and(payload).is_valid()
+    Sum::pseudo_header(source, destination, PROTOCOL_TCP, payload.len() as u16)
+        .and(payload)
+        .is_valid()
 }

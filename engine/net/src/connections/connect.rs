@@ -49,7 +49,9 @@ impl Tcp {
         }
         let (local, own) = link.source_for(now, address).ok_or(Unsent::NoRoute)?;
         let cores = fellows.as_ref().map_or(Cores::ALONE, Fellows::cores);
-        let flow = self.free_flow(local, peer, cores, link.counters.of(Counter::Connects)).ok_or(Unsent::Full)?;
+        let flow = self
+            .free_flow(local, peer, cores, link.counters.of(Counter::Connects))
+            .ok_or(Unsent::Full)?;
         let beginning = self.initial_sequences.next(now, &Ends { flow, own });
         let hardware = link.hardware_for(now, address).unwrap_or(UNKNOWN);
         let mss = if local.is_ipv4() { self.local_mss } else { link.mss_ipv6() };
@@ -77,7 +79,8 @@ impl Tcp {
         (0..TRIES_MAX).find_map(|step| {
             let place = start.wrapping_add(step) % (PORTS / u32::from(count));
             let port = FIRST_PORT + place as u16 * u16::from(count) + u16::from(own.0);
-            let flow = Flow { peer: peer.ip().into(), local, peer_port: peer.port(), local_port: port };
+            let flow =
+                Flow { peer: peer.ip().into(), local, peer_port: peer.port(), local_port: port };
             (self.flows.find(&flow).is_none() && self.service_of(port).is_none()).then_some(flow)
         })
     }
@@ -100,7 +103,9 @@ impl Tcp {
         link: &mut Link,
         fellows: &mut Option<Fellows>,
     ) -> Result<(), Full> {
-        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it is about to speak") };
+        let Some(found) = self.connections.get_mut(connection.0) else {
+            unreachable!("it is about to speak")
+        };
         let peer = found.template.flow().peer;
         if let Some(hardware) = link.hardware_for(now, peer) {
             found.template.set_peer(hardware);

@@ -30,7 +30,8 @@ impl Tcp {
         while !budget.is_spent() {
             let Some(id) = self.touched.next_ready() else { break };
             budget.take();
-            if let Err(full) = self.connection_output(now, ConnectionId(id), machine, link, fellows) {
+            if let Err(full) = self.connection_output(now, ConnectionId(id), machine, link, fellows)
+            {
                 self.touched.resume(id);
                 return Err(full);
             }
@@ -80,22 +81,35 @@ impl Tcp {
 
     /// A connection has spoken: its timer is set, and if that was its last word it is buried.
     #[inline]
-    pub(super) fn settle(&mut self, now: Instant, connection: ConnectionId, fellows: &mut Option<Fellows>) {
-        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just spoken") };
-        if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
+    pub(super) fn settle(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        fellows: &mut Option<Fellows>,
+    ) {
+        let Some(found) = self.connections.get_mut(connection.0) else {
+            unreachable!("it has just spoken")
+        };
+        if let Some(deadline) =
+            found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for)
+        {
             found.armed_for = deadline;
             self.timers.set(connection.0, deadline);
         }
         match found.tcb.ended() {
             Some(Ended::Gone) => self.bury(now, connection, None, fellows),
-            Some(Ended::TimeWait(time_wait)) => self.bury(now, connection, Some(time_wait), fellows),
+            Some(Ended::TimeWait(time_wait)) => {
+                self.bury(now, connection, Some(time_wait), fellows)
+            }
             None => {}
         }
     }
 
     /// Something had to be sent again: perhaps the neighbour is not where he was (RFC 1122 §3.3.1.4).
     fn doubt_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
-        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just spoken") };
+        let Some(found) = self.connections.get_mut(connection.0) else {
+            unreachable!("it has just spoken")
+        };
         if let Some(hardware) = link.doubt_way(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }

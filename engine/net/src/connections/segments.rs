@@ -17,8 +17,8 @@ use crate::ip::Ip;
 use crate::link::Link;
 use crate::received::Received;
 use crate::tcp::{
-    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Room, SegmentRepr, SegmentToSend,
-    SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
+    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Room, SegmentRepr,
+    SegmentToSend, SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
 };
 use crate::template::Head;
 
@@ -50,19 +50,28 @@ impl Tcp {
             link.counters.count(Counter::DroppedMalformed);
             return;
         };
-        if !received.verified && !is_intact(received.source, received.destination, received.payload) {
+        if !received.verified && !is_intact(received.source, received.destination, received.payload)
+        {
             link.counters.count(Counter::DroppedChecksum);
             return;
         }
         link.counters.count(Counter::SegmentsIn);
         match self.flows.find(&caller.flow) {
-            Some(Entry::Connection(index)) if fellows.is_none() || self.is_meant_for(index, &segment) => {
+            Some(Entry::Connection(index))
+                if fellows.is_none() || self.is_meant_for(index, &segment) =>
+            {
                 self.hand_over(now, index, &caller, &segment, &place, link, events);
             }
             entry => {
                 let received = *received;
                 let arrival = Arrival { caller, segment, place };
-                self.other_arrived(now, entry, &arrival, &received, &mut Around { link, fellows, events });
+                self.other_arrived(
+                    now,
+                    entry,
+                    &arrival,
+                    &received,
+                    &mut Around { link, fellows, events },
+                );
             }
         }
     }
@@ -77,11 +86,19 @@ impl Tcp {
         around: &mut Around<'_>,
     ) {
         match entry {
-            entry if around.fellows.is_some() && self.goes_round(now, entry, arrival, received, around) => {}
+            entry
+                if around.fellows.is_some()
+                    && self.goes_round(now, entry, arrival, received, around) => {}
             Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, around),
-            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), arrival, around),
-            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), arrival, around),
-            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, arrival, None, around),
+            Some(Entry::HalfOpen(index)) => {
+                self.half_open_arrived(now, HalfOpenId(index), arrival, around)
+            }
+            Some(Entry::TimeWait(index)) => {
+                self.time_wait_arrived(now, TimeWaitId(index), arrival, around)
+            }
+            None if arrival.segment.flags.has(Flags::SYN) => {
+                self.stranger_arrived(now, arrival, None, around)
+            }
             None => self.stray_arrived(now, arrival, around),
         }
     }
@@ -111,34 +128,53 @@ impl Tcp {
         }
         match self.fit(now, entry, arrival, around) {
             Fit::Exactly => false,
-            fit => around
-                .fellows
-                .as_mut()
-                .is_some_and(|fellows| fellows.send_round(fit, &arrival.place, received, &mut around.link.counters)),
+            fit => around.fellows.as_mut().is_some_and(|fellows| {
+                fellows.send_round(fit, &arrival.place, received, &mut around.link.counters)
+            }),
         }
     }
 
-    fn fit(&mut self, now: Instant, entry: Option<Entry>, arrival: &Arrival<'_>, around: &mut Around<'_>) -> Fit {
+    fn fit(
+        &mut self,
+        now: Instant,
+        entry: Option<Entry>,
+        arrival: &Arrival<'_>,
+        around: &mut Around<'_>,
+    ) -> Fit {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return Fit::Exactly,
             // It was looked at already.
             Some(Entry::Connection(_)) => false,
-            None if self.cookie_completed(now, arrival, around.link).is_some() => return Fit::Exactly,
+            None if self.cookie_completed(now, arrival, around.link).is_some() => {
+                return Fit::Exactly;
+            }
             None => return Fit::NotAtAll,
-            Some(Entry::HalfOpen(index)) if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) => {
+            Some(Entry::HalfOpen(index))
+                if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) =>
+            {
                 // It may be for this handshake or for what is elsewhere: it ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
                 self.handshake_gone(&caller.flow, around.fellows);
                 return Fit::NotAtAll;
             }
-            Some(Entry::HalfOpen(index)) => self.half_open.is_completed_by(HalfOpenId(index), caller, segment),
-            Some(Entry::TimeWait(index)) => self.time_wait.is_ended_by(TimeWaitId(index), &caller.flow, segment),
+            Some(Entry::HalfOpen(index)) => {
+                self.half_open.is_completed_by(HalfOpenId(index), caller, segment)
+            }
+            Some(Entry::TimeWait(index)) => {
+                self.time_wait.is_ended_by(TimeWaitId(index), &caller.flow, segment)
+            }
         };
         if fits { Fit::Exactly } else { Fit::Somehow }
     }
 
-    fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, around: &mut Around<'_>) {
+    fn connected_arrived(
+        &mut self,
+        now: Instant,
+        index: u32,
+        arrival: &Arrival<'_>,
+        around: &mut Around<'_>,
+    ) {
         let Arrival { caller, segment, place } = arrival;
         self.hand_over(now, index, caller, segment, place, around.link, around.events);
     }
@@ -156,8 +192,12 @@ impl Tcp {
         link: &mut Link,
         events: &mut Events,
     ) {
-        let Some(id) = self.connections.id_at(index as usize) else { unreachable!("a flow that leads nowhere") };
-        let Some(found) = self.connections.get_mut(id) else { unreachable!("a name was just given for this slot") };
+        let Some(id) = self.connections.id_at(index as usize) else {
+            unreachable!("a flow that leads nowhere")
+        };
+        let Some(found) = self.connections.get_mut(id) else {
+            unreachable!("a name was just given for this slot")
+        };
         if !found.template.is_of(&caller.flow) {
             return;
         }
@@ -182,7 +222,10 @@ impl Tcp {
     ) {
         let mut tell = |event| {
             let told = events.push(event);
-            assert!(told.is_ok(), "whoever collects events leaves room for those of one connection");
+            assert!(
+                told.is_ok(),
+                "whoever collects events leaves room for those of one connection"
+            );
         };
         if actions.connected {
             tell(Event::Connected { connection });
@@ -196,9 +239,10 @@ impl Tcp {
                 Place::Frame(bytes) => tell(Event::Data { connection, bytes }),
                 // Only bytes of the frame itself can be lent: these are kept, as if nobody had taken them.
                 Place::Reassembled(_) => {
-                    let (Some(bytes), Some(found)) =
-                        (segment.payload.get(actions.data.clone()), self.connections.get_mut(connection.0))
-                    else {
+                    let (Some(bytes), Some(found)) = (
+                        segment.payload.get(actions.data.clone()),
+                        self.connections.get_mut(connection.0),
+                    ) else {
                         unreachable!("a connection has just taken these bytes of the segment")
                     };
                     found.tcb.keep(bytes, &mut self.pools);
@@ -217,7 +261,9 @@ impl Tcp {
         }
         if let Some(reason) = actions.closed {
             counters.add(Counter::ResetsIn, u64::from(reason == CloseReason::Reset));
-            let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just acted") };
+            let Some(found) = self.connections.get_mut(connection.0) else {
+                unreachable!("it has just acted")
+            };
             found.user_is_done = true;
             tell(Event::Closed { connection, reason });
         }
@@ -245,12 +291,20 @@ impl Tcp {
         self.act(now, connection, &actions, None, counters, events);
     }
 
-    fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, around: &mut Around<'_>) {
+    fn half_open_arrived(
+        &mut self,
+        now: Instant,
+        id: HalfOpenId,
+        arrival: &Arrival<'_>,
+        around: &mut Around<'_>,
+    ) {
         match self.half_open.segment_arrived(now, id, &arrival.caller, &arrival.segment) {
             HalfOpenVerdict::Nothing => {}
             HalfOpenVerdict::Respond(reply) => answer(around.link, now, &arrival.caller, &reply),
             HalfOpenVerdict::Removed => self.handshake_gone(&arrival.caller.flow, around.fellows),
-            HalfOpenVerdict::Completed(handshake) => self.accept(now, Some(id), &handshake, arrival, around),
+            HalfOpenVerdict::Completed(handshake) => {
+                self.accept(now, Some(id), &handshake, arrival, around)
+            }
         }
     }
 
@@ -275,7 +329,8 @@ impl Tcp {
         let Some(template) = around.link.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
         let sent_to = handshake.iss + 1;
-        let new = Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
+        let new =
+            Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
             around.link.counters.count(Counter::RefusedFull);
@@ -288,12 +343,22 @@ impl Tcp {
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
         around.link.counters.count(Counter::Accepted);
         let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
-        let told = around.events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
+        let told = around.events.push(Event::Accepted {
+            connection: ConnectionId(connection),
+            service,
+            peer,
+        });
         assert!(told.is_ok(), "a frame finds the events empty");
         self.connected_arrived(now, connection.index() as u32, arrival, around);
     }
 
-    fn time_wait_arrived(&mut self, now: Instant, id: TimeWaitId, arrival: &Arrival<'_>, around: &mut Around<'_>) {
+    fn time_wait_arrived(
+        &mut self,
+        now: Instant,
+        id: TimeWaitId,
+        arrival: &Arrival<'_>,
+        around: &mut Around<'_>,
+    ) {
         match self.time_wait.segment_arrived(now, id, &arrival.caller.flow, &arrival.segment) {
             TimeWaitVerdict::Nothing => {}
             TimeWaitVerdict::Respond(reply) => answer(around.link, now, &arrival.caller, &reply),
@@ -358,7 +423,11 @@ impl Tcp {
         let mut segment = arrival.segment;
         around.link.adapt_options(caller.flow.local, &mut segment.options);
         let by_cookie = buggify!(CookieAlways);
-        let entry = if by_cookie { None } else { self.half_open.syn_arrived(now, *caller, &segment, beginning) };
+        let entry = if by_cookie {
+            None
+        } else {
+            self.half_open.syn_arrived(now, *caller, &segment, beginning)
+        };
         match entry {
             Some(id) => {
                 self.flows.set(caller.flow, Entry::HalfOpen(id.0));
@@ -366,7 +435,8 @@ impl Tcp {
             }
             None => {
                 around.link.counters.count(Counter::CookiesOut);
-                let mut reply = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
+                let mut reply =
+                    self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
                 around.link.adapt_options(caller.flow.local, &mut reply.options);
                 answer(around.link, now, caller, &reply);
             }
@@ -389,13 +459,24 @@ impl Tcp {
     }
 
     /// What was agreed on in the handshake that a segment completes and a cookie of ours stands for.
-    fn cookie_completed(&self, now: Instant, arrival: &Arrival<'_>, link: &Link) -> Option<Handshake> {
+    fn cookie_completed(
+        &self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        link: &Link,
+    ) -> Option<Handshake> {
         let key = ends(arrival.caller.flow, link);
         let offset = self.initial_sequences.timestamp_offset(&key);
         self.cookies.completed(now, &key, &arrival.segment, offset)
     }
 
-    fn refuse(&mut self, now: Instant, caller: &Caller, segment: &SegmentRepr<'_>, link: &mut Link) {
+    fn refuse(
+        &mut self,
+        now: Instant,
+        caller: &Caller,
+        segment: &SegmentRepr<'_>,
+        link: &mut Link,
+    ) {
         link.counters.count(Counter::RefusedClosed);
         if let Some(reset) = reset_for(segment).filter(|_| self.resets.allows(now)) {
             answer(link, now, caller, &reset);
@@ -404,7 +485,9 @@ impl Tcp {
 
     /// Segments of a connection come from another neighbour than ours go to: the neighbour cache decides who is right.
     fn came_another_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
-        let Some(found) = self.connections.get_mut(connection.0) else { unreachable!("it has just taken a segment") };
+        let Some(found) = self.connections.get_mut(connection.0) else {
+            unreachable!("it has just taken a segment")
+        };
         if let Some(hardware) = link.hardware_for(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }
@@ -424,8 +507,12 @@ impl Tcp {
         let Some(entry) = self.flows.find(&report.flow) else { return false };
         counters.count(Counter::IcmpErrorsIn);
         let Entry::Connection(index) = entry else { return true };
-        let Some(id) = self.connections.id_at(index as usize) else { unreachable!("a flow that leads nowhere") };
-        let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow) else {
+        let Some(id) = self.connections.id_at(index as usize) else {
+            unreachable!("a flow that leads nowhere")
+        };
+        let Some(found) =
+            self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow)
+        else {
             return true;
         };
         let sequence = SequenceNumber(report.sequence);

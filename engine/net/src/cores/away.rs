@@ -39,7 +39,8 @@ impl Away {
     /// Whether another one may be charged to `core`.
     pub(super) fn has_room(&self, core: CoreId, kind: Kind) -> bool {
         let charged = self.charged.get(usize::from(core.0)).copied();
-        let has_room = charged.is_some_and(|charged| charged < self.share() || self.shared < SHARED_MAX);
+        let has_room =
+            charged.is_some_and(|charged| charged < self.share() || self.shared < SHARED_MAX);
         has_room && (kind == Kind::Steered || self.frames < STRAYS_MAX)
     }
 
@@ -50,7 +51,10 @@ impl Away {
         *charged += 1;
         self.frames += 1;
         self.shared += usize::from(is_shared);
-        assert!(self.frames <= FRAMES_MAX && self.shared <= SHARED_MAX, "it was asked whether there is room");
+        assert!(
+            self.frames <= FRAMES_MAX && self.shared <= SHARED_MAX,
+            "it was asked whether there is room"
+        );
     }
 
     pub(super) fn came_home(&mut self, core: CoreId) {

@@ -55,7 +55,10 @@ impl Post {
     }
 
     pub(super) fn push_shell(&mut self, frame: Frame, charged_to: CoreId) {
-        assert!(self.shells.len() < self.shells.capacity(), "so many buffers of a card are away at the most");
+        assert!(
+            self.shells.len() < self.shells.capacity(),
+            "so many buffers of a card are away at the most"
+        );
         self.shells.push_back((frame, charged_to));
     }
 
@@ -90,7 +93,10 @@ impl Post {
     }
 
     pub(super) fn next(&mut self) -> Option<Message> {
-        self.hearsay.pop_front().map(Message::Hearsay).or_else(|| self.frames.pop_front().map(Message::Frame))
+        self.hearsay
+            .pop_front()
+            .map(Message::Hearsay)
+            .or_else(|| self.frames.pop_front().map(Message::Frame))
     }
 
     pub(super) fn is_empty(&self) -> bool {

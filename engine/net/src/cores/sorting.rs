@@ -54,15 +54,23 @@ fn sort_ipv6(packet: &[u8], link: &Link) -> Sort {
         return Sort::Other;
     }
     match link.ndp.meant(ip.destination) {
-        (Meant::Us, local) => sort_tcp(packet.get(ipv6::IPV6_BYTES..).unwrap_or_default(), ip.source.into(), local),
+        (Meant::Us, local) => {
+            sort_tcp(packet.get(ipv6::IPV6_BYTES..).unwrap_or_default(), ip.source.into(), local)
+        }
         _ => Sort::Nothing,
     }
 }
 
 fn sort_tcp(segment: &[u8], peer: Ip, local: Local) -> Sort {
-    let Some(&[a, b, c, d, .., flags, _, _, _, _, _, _]) = segment.first_chunk::<TCP_BYTES>() else {
+    let Some(&[a, b, c, d, .., flags, _, _, _, _, _, _]) = segment.first_chunk::<TCP_BYTES>()
+    else {
         return Sort::Nothing;
     };
-    let flow = Flow { peer, local, peer_port: u16::from_be_bytes([a, b]), local_port: u16::from_be_bytes([c, d]) };
+    let flow = Flow {
+        peer,
+        local,
+        peer_port: u16::from_be_bytes([a, b]),
+        local_port: u16::from_be_bytes([c, d]),
+    };
     Sort::Segment { flow, opens: Flags(flags).opens() }
 }

@@ -183,7 +183,11 @@ impl Steering {
     pub(super) fn new(members: impl Iterator<Item = CoreId>, connections_max: usize) -> Steering {
         let member = |core| Member { core, connections: 0, syns_seen: 0, syns_given: 0 };
         let members: Vec<Member, CORES_MAX> = members.map(member).collect();
-        let bucket = |number: usize| Bucket { owner: (number % members.len()) as u8, connections: 0, last_syn: 0 };
+        let bucket = |number: usize| Bucket {
+            owner: (number % members.len()) as u8,
+            connections: 0,
+            last_syn: 0,
+        };
         let connections_max = connections_max as u32;
         Steering { buckets: (0..BUCKETS).map(bucket).collect(), members, connections_max }
     }
@@ -196,7 +200,8 @@ impl Steering {
         if opens && found.is_free(&self.members) {
             let (least_loaded, least) = least_loaded(&self.members, self.connections_max);
             let owner = usize::from(found.owner);
-            let load = counted_load(owner, member(&self.members, found.owner), self.connections_max);
+            let load =
+                counted_load(owner, member(&self.members, found.owner), self.connections_max);
             // As long as it hardly matters who calls again comes to the same core again.
             if load > least + 1 {
                 found.owner = least_loaded;
@@ -211,7 +216,9 @@ impl Steering {
         let Some(bucket) = self.buckets.get_mut(usize::from(bucket)) else {
             unreachable!("a bucket above the last one")
         };
-        let Some(owner) = self.members.get_mut(usize::from(bucket.owner)) else { unreachable!("a bucket of no core") };
+        let Some(owner) = self.members.get_mut(usize::from(bucket.owner)) else {
+            unreachable!("a bucket of no core")
+        };
         owner.syns_given = owner.syns_given.wrapping_add(1);
         bucket.last_syn = owner.syns_given;
     }
@@ -236,7 +243,8 @@ impl Steering {
             bucket.connections = load.of_bucket;
         } else if load.of_bucket > 0 && bucket.is_free(&self.members) {
             // A connection that was opened from there.
-            *bucket = Bucket { owner: at as u8, connections: load.of_bucket, last_syn: load.syns_seen };
+            *bucket =
+                Bucket { owner: at as u8, connections: load.of_bucket, last_syn: load.syns_seen };
         }
     }
 }
@@ -259,7 +267,10 @@ fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
 
 /// The member with the smallest counted load, and that load. On a tie this core comes last.
 fn least_loaded(members: &[Member], connections_max: u32) -> (u8, u32) {
-    let all = members.iter().enumerate().map(|(at, member)| (at, counted_load(at, member, connections_max)));
+    let all = members
+        .iter()
+        .enumerate()
+        .map(|(at, member)| (at, counted_load(at, member, connections_max)));
     all.min_by_key(|(at, load)| (*load, *at == 0)).map_or((0, 0), |(at, load)| (at as u8, load))
 }
 

@@ -77,7 +77,13 @@ fn whole_frame(received: &Received<'_>) -> Frame {
         }
         _ => {
             let (source, destination) = (received.source.to_v6(), received.destination.to_v6());
-            let header = ipv6::header(source, destination, ipv4::PROTOCOL_TCP, received.hop_limit, payload.len());
+            let header = ipv6::header(
+                source,
+                destination,
+                ipv4::PROTOCOL_TCP,
+                received.hop_limit,
+                payload.len(),
+            );
             write(&mut bytes, ETHERNET_BYTES, &header);
             (header.len(), TYPE_IPV6)
         }

@@ -66,7 +66,9 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<Answer> {
     for server in repr.dns_servers.iter().flatten().take(NAME_SERVERS_MAX) {
         assert!(name_servers.push(*server).is_ok(), "no more are taken than there is room for");
     }
-    let seconds = |count: u32| if count == FOR_EVER { Micros(u64::MAX) } else { Micros::from_secs(u64::from(count)) };
+    let seconds = |count: u32| {
+        if count == FOR_EVER { Micros(u64::MAX) } else { Micros::from_secs(u64::from(count)) }
+    };
     Some(Answer {
         kind,
         transaction: repr.transaction_id,
@@ -113,9 +115,13 @@ impl Request {
         let hardware = EthernetAddress(self.hardware.0);
         let (message_type, requested_ip, server_identifier) = match self.kind {
             RequestKind::Discover => (DhcpMessageType::Discover, None, None),
-            RequestKind::Request { address, server } => (DhcpMessageType::Request, Some(address), Some(server)),
+            RequestKind::Request { address, server } => {
+                (DhcpMessageType::Request, Some(address), Some(server))
+            }
             RequestKind::Extend => (DhcpMessageType::Request, None, None),
-            RequestKind::Decline { address, server } => (DhcpMessageType::Decline, Some(address), Some(server)),
+            RequestKind::Decline { address, server } => {
+                (DhcpMessageType::Decline, Some(address), Some(server))
+            }
         };
         let declines = message_type == DhcpMessageType::Decline;
         DhcpRepr {

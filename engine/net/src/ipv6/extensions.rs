@@ -84,7 +84,9 @@ pub(crate) enum Walked {
 #[inline]
 pub(crate) fn walk(packet: &[u8], first: u8, named_at: usize, at: usize) -> Walked {
     match first {
-        HOP_BY_HOP | ROUTING | FRAGMENT | NOTHING | DESTINATION => walk_headers(packet, first, named_at, at),
+        HOP_BY_HOP | ROUTING | FRAGMENT | NOTHING | DESTINATION => {
+            walk_headers(packet, first, named_at, at)
+        }
         protocol => Walked::Payload { protocol, at, named_at },
     }
 }
@@ -94,15 +96,20 @@ fn walk_headers(packet: &[u8], first: u8, first_named_at: usize, first_at: usize
     for _ in 0..HEADERS_MAX {
         match kind {
             NOTHING => return Walked::Dropped,
-            HOP_BY_HOP if at != first_at => return Walked::Refused(Problem::new(Problem::NEXT_HEADER, named_at)),
+            HOP_BY_HOP if at != first_at => {
+                return Walked::Refused(Problem::new(Problem::NEXT_HEADER, named_at));
+            }
             HOP_BY_HOP | DESTINATION | ROUTING | FRAGMENT => {}
             protocol => return Walked::Payload { protocol, at, named_at },
         }
         let rest = packet.get(at..).unwrap_or_default();
-        let Some(&[next, length, type_or_offset, left_or_offset, i, j, k, l]) = rest.first_chunk::<UNIT_BYTES>() else {
+        let Some(&[next, length, type_or_offset, left_or_offset, i, j, k, l]) =
+            rest.first_chunk::<UNIT_BYTES>()
+        else {
             return Walked::Truncated;
         };
-        let header_bytes = if kind == FRAGMENT { UNIT_BYTES } else { UNIT_BYTES * (usize::from(length) + 1) };
+        let header_bytes =
+            if kind == FRAGMENT { UNIT_BYTES } else { UNIT_BYTES * (usize::from(length) + 1) };
         let Some(header) = rest.get(..header_bytes) else { return Walked::Truncated };
         match kind {
             FRAGMENT => {
@@ -122,7 +129,9 @@ fn walk_headers(packet: &[u8], first: u8, first_named_at: usize, first_at: usize
                     });
                 }
             }
-            ROUTING if left_or_offset != 0 => return Walked::Refused(Problem::new(Problem::FIELD, at + 2)),
+            ROUTING if left_or_offset != 0 => {
+                return Walked::Refused(Problem::new(Problem::FIELD, at + 2));
+            }
             ROUTING => {}
             _ => {
                 if let Some(end) = look_at_options(header, at) {
@@ -171,7 +180,10 @@ fn look_at_options(header: &[u8], header_at: usize) -> Option<Walked> {
             return Some(Walked::Truncated);
         }
         let refused = |concerns_groups| {
-            Some(Walked::Refused(Problem { concerns_groups, ..Problem::new(Problem::OPTION, header_at + at) }))
+            Some(Walked::Refused(Problem {
+                concerns_groups,
+                ..Problem::new(Problem::OPTION, header_at + at)
+            }))
         };
         match (kind, kind >> 6) {
             (PAD_MANY | ROUTER_ALERT, _) | (_, 0) => {}

@@ -20,7 +20,17 @@ fn a_header_of_ours_is_read_as_it_was_written() {
     packet.extend([1, 2, 3, 4, 5]);
     let read = Header::parse(&packet).unwrap();
     let is_marked = false;
-    assert_eq!(read, Header { source, destination, is_marked, next_header: 58, hop_limit: 255, payload_bytes: 4 });
+    assert_eq!(
+        read,
+        Header {
+            source,
+            destination,
+            is_marked,
+            next_header: 58,
+            hop_limit: 255,
+            payload_bytes: 4
+        }
+    );
     assert_eq!(read.cut(&packet).unwrap().len(), 44, "what follows is padding");
     assert_eq!(read.cut(&packet[..43]), None);
     packet[0] = 0x45;
@@ -33,7 +43,9 @@ fn no_host_is_at_loopback_or_at_an_ipv4_address_in_disguise() {
     for impossible in ["::1", "::ffff:10.0.0.7", "::ffff:0:0"] {
         assert!(!is_possible(address(impossible)), "{impossible}");
     }
-    for possible in ["::", "fe80::1", "2001:db8::ffff:1", "::2", "ff02::1", "1::ffff:0:1", "::fffe:10.0.0.7"] {
+    for possible in
+        ["::", "fe80::1", "2001:db8::ffff:1", "::2", "ff02::1", "1::ffff:0:1", "::fffe:10.0.0.7"]
+    {
         assert!(is_possible(address(possible)), "{possible}");
     }
 }
@@ -67,18 +79,33 @@ fn known_options_and_finished_routes_are_stepped_over() {
     bytes.extend(with_options(43, &[0, 0, 0, 0, 0, 0]));
     bytes.extend([44, 0, 0, 0, 0, 0, 0, 0]);
     bytes.extend([6, 0, 0, 0, 0, 0, 0, 9]);
-    assert_eq!(walk_from(0, &bytes), Walked::Payload { protocol: 6, at: 72, named_at: 64 }, "a whole is no fragment");
+    assert_eq!(
+        walk_from(0, &bytes),
+        Walked::Payload { protocol: 6, at: 72, named_at: 64 },
+        "a whole is no fragment"
+    );
     assert_eq!(walk_from(17, &[]), Walked::Payload { protocol: 17, at: 40, named_at: 6 });
     assert_eq!(walk_from(59, &[0; 8]), Walked::Dropped);
 }
 
 #[test]
 fn a_fragment_is_told_with_its_place() {
-    let Walked::Fragment(fragment) = walk_from(44, &[17, 0, 0x05, 0xa9, 1, 2, 3, 4, 0xff]) else { panic!() };
-    let expected =
-        Fragment { header_at: 40, at: 48, next_header: 17, offset: 1448, more: true, identification: 0x0102_0304 };
+    let Walked::Fragment(fragment) = walk_from(44, &[17, 0, 0x05, 0xa9, 1, 2, 3, 4, 0xff]) else {
+        panic!()
+    };
+    let expected = Fragment {
+        header_at: 40,
+        at: 48,
+        next_header: 17,
+        offset: 1448,
+        more: true,
+        identification: 0x0102_0304,
+    };
     assert_eq!(fragment, expected);
-    assert!(matches!(walk_from(44, &[17, 0, 0x05, 0xa8, 1, 2, 3, 4]), Walked::Fragment(Fragment { more: false, .. })));
+    assert!(matches!(
+        walk_from(44, &[17, 0, 0x05, 0xa8, 1, 2, 3, 4]),
+        Walked::Fragment(Fragment { more: false, .. })
+    ));
 }
 
 #[test]

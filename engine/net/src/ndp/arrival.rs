@@ -32,7 +32,11 @@ struct From {
 
 impl Link {
     /// A message of Neighbor Discovery came, its checksum right. Returns what a neighbour has claimed by it of himself.
-    pub(crate) fn ndp_arrived(&mut self, now: Instant, received: &Received<'_>) -> Option<(Ipv6Addr, Claim)> {
+    pub(crate) fn ndp_arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+    ) -> Option<(Ipv6Addr, Claim)> {
         let from = From {
             source: received.source.to_v6(),
             destination: received.destination.to_v6(),
@@ -43,7 +47,8 @@ impl Link {
             self.counters.count(Counter::RedirectsIgnored);
             return None;
         }
-        let message = Message::parse(received.payload).filter(|_| received.hop_limit == message::HOP_LIMIT);
+        let message =
+            Message::parse(received.payload).filter(|_| received.hop_limit == message::HOP_LIMIT);
         let mut claimed = None;
         let is_sound = match message {
             Some(message) => match message.kind {
@@ -76,7 +81,9 @@ impl Link {
         let target = message.target();
         let is_nobody = from.source.is_unspecified();
         let is_for_group = from.destination == ipv6::solicited_node(target);
-        if target.is_multicast() || is_nobody && (!is_for_group || message.source_hardware().is_some()) {
+        if target.is_multicast()
+            || is_nobody && (!is_for_group || message.source_hardware().is_some())
+        {
             return false;
         }
         let Some(own) = self.ndp.own.find(target).copied() else { return true };
@@ -109,7 +116,10 @@ impl Link {
     fn neighbour_advertised(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
         let is_router = message.is_from_router();
         let (target, claim) = message.claim();
-        if target.is_multicast() || from.source.is_unspecified() || from.destination.is_multicast() && claim.solicited {
+        if target.is_multicast()
+            || from.source.is_unspecified()
+            || from.destination.is_multicast() && claim.solicited
+        {
             return false;
         }
         match self.ndp.own.find(target).map(|own| own.phase) {
@@ -195,7 +205,9 @@ impl Ndp {
         for prefix in message.prefixes() {
             self.learn_prefix(now, &prefix);
         }
-        for (server, lifetime) in message.name_servers().filter(|(server, _)| ipv6::is_unicast(*server)) {
+        for (server, lifetime) in
+            message.name_servers().filter(|(server, _)| ipv6::is_unicast(*server))
+        {
             self.name_servers.advertised(server, own::until(now, lifetime));
         }
         self.expire(now);
@@ -210,7 +222,10 @@ impl Ndp {
         if about.is_on_link {
             self.networks.advertised(about.prefix, about.bits, own::until(now, about.valid));
         }
-        if !about.is_for_addresses || about.bits != ipv6::NETWORK_BITS || about.preferred > about.valid {
+        if !about.is_for_addresses
+            || about.bits != ipv6::NETWORK_BITS
+            || about.preferred > about.valid
+        {
             return;
         }
         if let Some(own) = self.own.in_network(about.prefix) {

@@ -106,7 +106,12 @@ impl Cache {
     }
 
     /// Asks for `address` unless it is known or being asked for. `is_router`: whom no other entry may push out.
-    pub(super) fn resolve(&mut self, now: Instant, address: Ipv6Addr, is_router: impl Fn(Ipv6Addr) -> bool) {
+    pub(super) fn resolve(
+        &mut self,
+        now: Instant,
+        address: Ipv6Addr,
+        is_router: impl Fn(Ipv6Addr) -> bool,
+    ) {
         let is_known = self.entries.iter().any(|neighbour| neighbour.address == address);
         if is_known || !self.make_room(|neighbour, _| !is_router(neighbour.address)) {
             return;
@@ -118,7 +123,11 @@ impl Cache {
 
     /// Doubts that `address` is where it was, because packets to it seem to get lost: he is asked.
     pub(super) fn doubt(&mut self, now: Instant, address: Ipv6Addr) {
-        let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) else { return };
+        let Some(neighbour) =
+            self.entries.iter_mut().find(|neighbour| neighbour.address == address)
+        else {
+            return;
+        };
         if matches!(neighbour.state, State::Reachable { .. } | State::Stale | State::Delay { .. }) {
             neighbour.state = State::Probe { asked: 0, due: now };
             self.next_due = self.next_due.min(now);
@@ -139,8 +148,11 @@ impl Cache {
         hardware: Ethernet,
         is_router: impl Fn(Ipv6Addr) -> bool,
     ) {
-        if let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) {
-            if neighbour.hardware != hardware || matches!(neighbour.state, State::Incomplete { .. }) {
+        if let Some(neighbour) =
+            self.entries.iter_mut().find(|neighbour| neighbour.address == address)
+        {
+            if neighbour.hardware != hardware || matches!(neighbour.state, State::Incomplete { .. })
+            {
                 neighbour.hardware = hardware;
                 neighbour.state = State::Stale;
             }
@@ -162,7 +174,11 @@ impl Cache {
     /// `address` has advertised itself (RFC 4861 §7.2.5). Nobody enters who was not asked for.
     pub(super) fn advertised(&mut self, now: Instant, address: Ipv6Addr, claim: Claim) {
         let until = now + self.reachable;
-        let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) else { return };
+        let Some(neighbour) =
+            self.entries.iter_mut().find(|neighbour| neighbour.address == address)
+        else {
+            return;
+        };
         let confirmed = if claim.solicited { State::Reachable { until } } else { State::Stale };
         let is_incomplete = matches!(neighbour.state, State::Incomplete { .. });
         match claim.hardware.filter(|hardware| is_incomplete || *hardware != neighbour.hardware) {
@@ -183,7 +199,9 @@ impl Cache {
     /// Where `address` is, if that is known; it is not used.
     pub(super) fn known(&self, address: Ipv6Addr) -> Option<Ethernet> {
         let found = self.entries.iter().find(|neighbour| neighbour.address == address);
-        found.filter(|neighbour| !matches!(neighbour.state, State::Incomplete { .. })).map(|found| found.hardware)
+        found
+            .filter(|neighbour| !matches!(neighbour.state, State::Incomplete { .. }))
+            .map(|found| found.hardware)
     }
 
     /// The next thing to do, if anything is due; `wait`: for an answer.
@@ -193,7 +211,9 @@ impl Cache {
         }
         self.next_due = Instant::NEVER;
         for at in 0..self.entries.len() {
-            let Some(neighbour) = self.entries.get_mut(at) else { unreachable!("a neighbour behind the last one") };
+            let Some(neighbour) = self.entries.get_mut(at) else {
+                unreachable!("a neighbour behind the last one")
+            };
             let Some(due) = neighbour.due() else { continue };
             if due > now {
                 self.next_due = self.next_due.min(due);
@@ -204,7 +224,10 @@ impl Cache {
             let address = neighbour.address;
             if neighbour.ask(now + wait) {
                 let is_new = matches!(neighbour.state, State::Incomplete { .. });
-                return Some(Step::Ask { address, hardware: (!is_new).then_some(neighbour.hardware) });
+                return Some(Step::Ask {
+                    address,
+                    hardware: (!is_new).then_some(neighbour.hardware),
+                });
             }
             self.entries.swap_remove(at);
             self.held.drop_all(address);
@@ -223,8 +246,11 @@ impl Cache {
             return true;
         }
         let held = &self.held;
-        let candidates = self.entries.iter().enumerate().filter(|(_, neighbour)| may_go(neighbour, held));
-        let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.used_at) else { return false };
+        let candidates =
+            self.entries.iter().enumerate().filter(|(_, neighbour)| may_go(neighbour, held));
+        let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.used_at) else {
+            return false;
+        };
         let gone = self.entries.swap_remove(at);
         self.held.drop_all(gone.address);
         true
@@ -234,7 +260,9 @@ impl Cache {
 impl Neighbour {
     fn due(&self) -> Option<Instant> {
         match self.state {
-            State::Incomplete { due, .. } | State::Probe { due, .. } | State::Delay { until: due } => Some(due),
+            State::Incomplete { due, .. }
+            | State::Probe { due, .. }
+            | State::Delay { until: due } => Some(due),
             State::Reachable { .. } | State::Stale => None,
         }
     }
@@ -242,7 +270,9 @@ impl Neighbour {
     /// Counts another question, whose answer may take until `next`; false when there were enough.
     fn ask(&mut self, next: Instant) -> bool {
         match &mut self.state {
-            State::Incomplete { asked, due } | State::Probe { asked, due } if *asked < QUESTIONS_MAX => {
+            State::Incomplete { asked, due } | State::Probe { asked, due }
+                if *asked < QUESTIONS_MAX =>
+            {
                 *asked += 1;
                 *due = next;
                 true

@@ -29,8 +29,10 @@ impl Link {
                 Due::Ask(own) => {
                     // The answer comes to a group, which switches have to know of first (RFC 4862 §5.4.2).
                     self.report(now, &[ipv6::solicited_node(own.address)], Why::Begun);
-                    let question =
-                        Outgoing::AskForDouble { target: own.address, nonce: own.nonce & arrival::NONCE_MASK };
+                    let question = Outgoing::AskForDouble {
+                        target: own.address,
+                        nonce: own.nonce & arrival::NONCE_MASK,
+                    };
                     let group = ipv6::solicited_node(own.address);
                     self.send_ndp(now, Ipv6Addr::UNSPECIFIED, group, None, &question);
                 }
@@ -66,13 +68,15 @@ impl Link {
                 Step::Ask { address, hardware } => {
                     let Some((_, source)) = self.ndp.source_for(now, address) else { continue };
                     let question = Outgoing::Ask { target: address, own: self.interface.hardware };
-                    let to = if hardware.is_some() { address } else { ipv6::solicited_node(address) };
+                    let to =
+                        if hardware.is_some() { address } else { ipv6::solicited_node(address) };
                     self.send_ndp(now, source, to, hardware, &question);
                 }
                 Step::Silent { address } => self.ndp.routers.silent(address),
             }
         }
-        self.counters.add(Counter::DroppedUnresolved, core::mem::take(&mut self.ndp.cache.held.dropped));
+        self.counters
+            .add(Counter::DroppedUnresolved, core::mem::take(&mut self.ndp.cache.held.dropped));
     }
 
     fn answer_listeners(&mut self, now: Instant) {
@@ -99,10 +103,17 @@ impl Link {
     }
 
     /// Sends a message of MLD, which has options in front of it.
-    fn send_report(&mut self, now: Instant, to: Ipv6Addr, length: usize, write: impl FnOnce(&mut [u8])) {
+    fn send_report(
+        &mut self,
+        now: Instant,
+        to: Ipv6Addr,
+        length: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) {
         let (source, to) = (Ip::v6(self.link_local().unwrap_or(Ipv6Addr::UNSPECIFIED)), Ip::v6(to));
         let length = listening::ROUTER_ALERT.len() + length;
-        let packet = Packet::new(source, to, listening::PROTOCOL_OPTIONS, length).with_hop_limit(listening::HOP_LIMIT);
+        let packet = Packet::new(source, to, listening::PROTOCOL_OPTIONS, length)
+            .with_hop_limit(listening::HOP_LIMIT);
         let sent = self.send(now, &packet, |bytes| {
             let Some((options, message)) = bytes.split_first_chunk_mut() else {
                 unreachable!("the room is as long as was asked for")
@@ -124,7 +135,8 @@ impl Link {
         message: &Outgoing,
     ) {
         let (source, to) = (Ip::v6(source), Ip::v6(to));
-        let mut packet = Packet::new(source, to, PROTOCOL_ICMPV6, message.len()).with_hop_limit(message::HOP_LIMIT);
+        let mut packet = Packet::new(source, to, PROTOCOL_ICMPV6, message.len())
+            .with_hop_limit(message::HOP_LIMIT);
         if let Some(hardware) = hardware {
             packet = packet.by(hardware);
         }
@@ -134,7 +146,9 @@ impl Link {
         });
         let counter = match message {
             Outgoing::Advertise { .. } => Counter::NeighbourAdvertisementsOut,
-            Outgoing::Ask { .. } | Outgoing::AskForDouble { .. } => Counter::NeighbourSolicitationsOut,
+            Outgoing::Ask { .. } | Outgoing::AskForDouble { .. } => {
+                Counter::NeighbourSolicitationsOut
+            }
             Outgoing::AskRouters { .. } => Counter::RouterSolicitationsOut,
         };
         self.counters.add(counter, u64::from(sent.is_ok()));

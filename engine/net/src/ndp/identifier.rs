@@ -37,7 +37,8 @@ impl Identifiers {
             hasher.finish()
         };
         let last = attempt + RESERVED_MAX;
-        let attempt = (attempt..last).find(|attempt| !is_reserved(identifier(*attempt))).unwrap_or(last);
+        let attempt =
+            (attempt..last).find(|attempt| !is_reserved(identifier(*attempt))).unwrap_or(last);
         (Ipv6Addr::from_bits(network << NETWORK_BITS | u128::from(identifier(attempt))), attempt)
     }
 }
@@ -57,18 +58,28 @@ mod tests {
 
     #[test]
     fn an_address_depends_on_everything_and_changes_with_nothing_else() {
-        let (network, other): (Ipv6Addr, Ipv6Addr) = ("2001:db8::".parse().unwrap(), "2001:db8:1::".parse().unwrap());
+        let (network, other): (Ipv6Addr, Ipv6Addr) =
+            ("2001:db8::".parse().unwrap(), "2001:db8:1::".parse().unwrap());
         let card = Ethernet([2, 0, 0, 0, 0, 1]);
         let ours = Identifiers::new(&[1; 16], card);
         let (address, attempt) = ours.address(network, 0);
-        assert_eq!((address.segments()[..4].to_vec(), attempt), (network.segments()[..4].to_vec(), 0));
+        assert_eq!(
+            (address.segments()[..4].to_vec(), attempt),
+            (network.segments()[..4].to_vec(), 0)
+        );
         let identifier = |address: Ipv6Addr| address.to_bits() as u64;
         assert_eq!(Identifiers::new(&[1; 16], card).address(network, 0).0, address);
         assert_ne!(identifier(ours.address(other, 0).0), identifier(address));
         assert_ne!(identifier(ours.address(network, 1).0), identifier(address));
-        assert_ne!(identifier(Identifiers::new(&[2; 16], card).address(network, 0).0), identifier(address));
+        assert_ne!(
+            identifier(Identifiers::new(&[2; 16], card).address(network, 0).0),
+            identifier(address)
+        );
         let other_card = Ethernet([2, 0, 0, 0, 0, 2]);
-        assert_ne!(identifier(Identifiers::new(&[1; 16], other_card).address(network, 0).0), identifier(address));
+        assert_ne!(
+            identifier(Identifiers::new(&[1; 16], other_card).address(network, 0).0),
+            identifier(address)
+        );
     }
 
     #[test]

@@ -51,12 +51,18 @@ impl Listening {
 
     /// Somebody asks what is listened to; `chance` picks the moment of the answer.
     pub(super) fn asked(&mut self, now: Instant, query: &[u8], chance: impl FnOnce(u64) -> u64) {
-        let Some(&[_, _, _, _, high, low, ..]) = query.first_chunk::<QUERY_BYTES_VERSION_1>() else { return };
+        let Some(&[_, _, _, _, high, low, ..]) = query.first_chunk::<QUERY_BYTES_VERSION_1>()
+        else {
+            return;
+        };
         let code = u16::from_be_bytes([high, low]);
-        let version = if query.len() == QUERY_BYTES_VERSION_1 { Version::One } else { Version::Two };
+        let version =
+            if query.len() == QUERY_BYTES_VERSION_1 { Version::One } else { Version::Two };
         // From 32,768 on the code is a floating-point number (RFC 3810 §5.1.3).
         let span_ms = match version {
-            Version::Two if code >= 1 << 15 => u64::from((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3),
+            Version::Two if code >= 1 << 15 => {
+                u64::from((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3)
+            }
             _ => u64::from(code),
         };
         self.version = version;
@@ -104,7 +110,9 @@ pub(super) fn write_report(groups: &[Ipv6Addr], why: Why, bytes: &mut [u8]) {
 /// A report in the words of RFC 2710 §3, of one group.
 pub(super) fn report_version_1(group: Ipv6Addr) -> [u8; QUERY_BYTES_VERSION_1] {
     let mut bytes = [0; QUERY_BYTES_VERSION_1];
-    let Some(place) = bytes.last_chunk_mut() else { unreachable!("a report that has no room for a group") };
+    let Some(place) = bytes.last_chunk_mut() else {
+        unreachable!("a report that has no room for a group")
+    };
     *place = group.octets();
     let [kind, ..] = &mut bytes;
     *kind = REPORT_VERSION_1;

@@ -6,8 +6,8 @@ use machine::{Ethernet, Micros};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::time::Duration;
 use smoltcp::wire::{
-    EthernetAddress, Icmpv6Packet, Icmpv6Repr, NdiscNeighborFlags, NdiscOption, NdiscOptionRepr, NdiscPrefixInfoFlags,
-    NdiscRepr,
+    EthernetAddress, Icmpv6Packet, Icmpv6Repr, NdiscNeighborFlags, NdiscOption, NdiscOptionRepr,
+    NdiscPrefixInfoFlags, NdiscRepr,
 };
 
 use crate::ethernet;
@@ -128,7 +128,9 @@ impl<'a> Message<'a> {
     }
 
     pub(super) fn mtu(&self) -> Option<u32> {
-        self.reprs().find_map(|option| if let NdiscOptionRepr::Mtu(mtu) = option { Some(mtu) } else { None })
+        self.reprs().find_map(
+            |option| if let NdiscOptionRepr::Mtu(mtu) = option { Some(mtu) } else { None },
+        )
     }
 
     pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> {
@@ -156,7 +158,9 @@ impl<'a> Message<'a> {
     pub(super) fn name_servers(&self) -> impl Iterator<Item = (Ipv6Addr, Micros)> {
         self.options_of(OPTION_NAME_SERVERS).flat_map(|body| {
             let (lifetime, addresses) = match body.split_first_chunk::<6>() {
-                Some(([_, _, a, b, c, d], addresses)) => (u32::from_be_bytes([*a, *b, *c, *d]), addresses),
+                Some(([_, _, a, b, c, d], addresses)) => {
+                    (u32::from_be_bytes([*a, *b, *c, *d]), addresses)
+                }
                 None => (0, &[] as &[u8]),
             };
             let (addresses, _) = addresses.as_chunks::<16>();
@@ -172,13 +176,17 @@ impl<'a> Message<'a> {
     /// The options that the wire crate reads.
     fn reprs(&self) -> impl Iterator<Item = NdiscOptionRepr<'a>> {
         core::iter::successors(split_option(self.options), |(_, rest)| split_option(rest))
-            .filter_map(|(option, _)| NdiscOptionRepr::parse(&NdiscOption::new_checked(option).ok()?).ok())
+            .filter_map(|(option, _)| {
+                NdiscOptionRepr::parse(&NdiscOption::new_checked(option).ok()?).ok()
+            })
     }
 
     /// What stands in the options of a kind, behind type and length.
     fn options_of(&self, kind: u8) -> impl Iterator<Item = &'a [u8]> {
         core::iter::successors(split_option(self.options), |(_, rest)| split_option(rest))
-            .filter_map(move |(option, _)| option.split_first_chunk::<2>().filter(|([found, _], _)| *found == kind))
+            .filter_map(move |(option, _)| {
+                option.split_first_chunk::<2>().filter(|([found, _], _)| *found == kind)
+            })
             .map(|(_, body)| body)
     }
 }
@@ -191,7 +199,10 @@ fn split_option(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn card(bytes: &[u8]) -> Option<Ethernet> {
-    bytes.first_chunk().map(|bytes| Ethernet(*bytes)).filter(|address| ethernet::is_unicast(*address))
+    bytes
+        .first_chunk()
+        .map(|bytes| Ethernet(*bytes))
+        .filter(|address| ethernet::is_unicast(*address))
 }
 
 /// A message of ours.
@@ -212,10 +223,18 @@ impl Outgoing {
         let raw = |card: Ethernet| EthernetAddress(card.0).into();
         match *self {
             Outgoing::AskRouters { own } => NdiscRepr::RouterSolicit { lladdr: Some(raw(own)) },
-            Outgoing::Ask { target, own } => NdiscRepr::NeighborSolicit { target_addr: target, lladdr: Some(raw(own)) },
-            Outgoing::AskForDouble { target, .. } => NdiscRepr::NeighborSolicit { target_addr: target, lladdr: None },
+            Outgoing::Ask { target, own } => {
+                NdiscRepr::NeighborSolicit { target_addr: target, lladdr: Some(raw(own)) }
+            }
+            Outgoing::AskForDouble { target, .. } => {
+                NdiscRepr::NeighborSolicit { target_addr: target, lladdr: None }
+            }
             Outgoing::Advertise { target, own, solicited } => {
-                let solicited = if solicited { NdiscNeighborFlags::SOLICITED } else { NdiscNeighborFlags::empty() };
+                let solicited = if solicited {
+                    NdiscNeighborFlags::SOLICITED
+                } else {
+                    NdiscNeighborFlags::empty()
+                };
                 let flags = NdiscNeighborFlags::OVERRIDE | solicited;
                 NdiscRepr::NeighborAdvert { flags, target_addr: target, lladdr: Some(raw(own)) }
             }

@@ -91,7 +91,9 @@ impl OwnAddresses {
     /// The one that was formed in the network of `prefix`.
     pub(super) fn in_network(&mut self, prefix: Ipv6Addr) -> Option<&mut Own> {
         let bits = ipv6::NETWORK_BITS;
-        self.list.iter_mut().find(|own| own.origin == Origin::Network && ipv6::shares_prefix(own.address, prefix, bits))
+        self.list.iter_mut().find(|own| {
+            own.origin == Origin::Network && ipv6::shares_prefix(own.address, prefix, bits)
+        })
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -116,7 +118,17 @@ impl OwnAddresses {
         self.numbers = self.numbers.wrapping_add(1).max(1);
         let phase = Phase::Tentative { asked: 0, due: now };
         let local = Local(self.numbers);
-        let new = Own { address, prefix_bits, local, origin, attempt, phase, nonce, preferred_until, valid_until };
+        let new = Own {
+            address,
+            prefix_bits,
+            local,
+            origin,
+            attempt,
+            phase,
+            nonce,
+            preferred_until,
+            valid_until,
+        };
         let _ = self.list.push(new);
     }
 
@@ -161,7 +173,11 @@ impl OwnAddresses {
     pub(super) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<&Own> {
         let wanted = is_near(destination);
         self.assigned().filter(|own| is_near(own.address) == wanted).max_by_key(|own| {
-            (own.address == destination, own.preferred_until > now, ipv6::common_bits(own.address, destination))
+            (
+                own.address == destination,
+                own.preferred_until > now,
+                ipv6::common_bits(own.address, destination),
+            )
         })
     }
 }

@@ -34,7 +34,10 @@ impl Routers {
     }
 
     /// The one to be used: the first that is probably reachable, else simply the first (RFC 4861 §6.3.6).
-    pub(super) fn choose(&self, is_probably_reachable: impl Fn(Ipv6Addr) -> bool) -> Option<Ipv6Addr> {
+    pub(super) fn choose(
+        &self,
+        is_probably_reachable: impl Fn(Ipv6Addr) -> bool,
+    ) -> Option<Ipv6Addr> {
         let mut all = self.0.iter().map(|(router, _)| *router);
         let first = all.clone().next()?;
         Some(all.find(|router| is_probably_reachable(*router)).unwrap_or(first))
@@ -106,7 +109,11 @@ impl NameServers {
 
 /// Sets until when `what` is true. A list that is full takes nothing new: who came first is not pushed out by who makes up
 /// the most.
-fn remember<T: PartialEq, const N: usize>(list: &mut Vec<(T, Instant), N>, what: T, until: Instant) {
+fn remember<T: PartialEq, const N: usize>(
+    list: &mut Vec<(T, Instant), N>,
+    what: T,
+    until: Instant,
+) {
     match list.iter_mut().find(|(known, _)| *known == what) {
         Some((_, known_until)) => *known_until = until,
         None => {

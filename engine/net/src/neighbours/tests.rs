@@ -26,7 +26,10 @@ fn a_question_is_repeated_each_second_and_given_up_after_three() {
     cache.resolve(seconds(1), PEER, None);
     cache.held.hold(PEER, b"packet");
     for at in 1..=3 {
-        assert_eq!(cache.next_question(seconds(at)), Some(Question { address: PEER, hardware: None }));
+        assert_eq!(
+            cache.next_question(seconds(at)),
+            Some(Question { address: PEER, hardware: None })
+        );
         assert_eq!(cache.next_question(seconds(at)), None);
         assert_eq!(cache.next_deadline(), Some(seconds(at + 1)));
     }
@@ -45,8 +48,14 @@ fn an_answer_is_kept_and_refreshed_by_asking_its_owner() {
     assert_eq!(cache.lookup(seconds(30), PEER), Some(HIS));
     assert_eq!(cache.next_question(seconds(30)), None, "still fresh");
     assert_eq!(cache.lookup(seconds(61), PEER), Some(HIS), "old, but good until proven otherwise");
-    assert_eq!(cache.next_question(seconds(61)), Some(Question { address: PEER, hardware: Some(HIS) }));
-    assert_eq!(cache.next_question(seconds(62)), Some(Question { address: PEER, hardware: Some(HIS) }));
+    assert_eq!(
+        cache.next_question(seconds(61)),
+        Some(Question { address: PEER, hardware: Some(HIS) })
+    );
+    assert_eq!(
+        cache.next_question(seconds(62)),
+        Some(Question { address: PEER, hardware: Some(HIS) })
+    );
     assert_eq!(cache.next_question(seconds(63)), Some(Question { address: PEER, hardware: None }));
     assert_eq!(cache.next_question(seconds(64)), None);
     assert_eq!(cache.lookup(seconds(64), PEER), None, "nobody answered: forgotten");

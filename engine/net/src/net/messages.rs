@@ -24,12 +24,19 @@ impl Net {
 
     #[cold]
     fn pass_on_own(&mut self, frame: Frame) -> Option<Frame> {
-        let Some(fellows) = &mut self.fellows else { unreachable!("a core that is alone passes nothing on") };
+        let Some(fellows) = &mut self.fellows else {
+            unreachable!("a core that is alone passes nothing on")
+        };
         fellows.own_handled(frame, &mut self.link.counters)
     }
 
     /// A message of another core has arrived. What it meant is added to `events`, which must be empty.
-    pub fn message_arrived(&mut self, now: Instant, message: NetMessage, events: &mut Events) -> Arrived {
+    pub fn message_arrived(
+        &mut self,
+        now: Instant,
+        message: NetMessage,
+        events: &mut Events,
+    ) -> Arrived {
         match message.0 {
             Message::Frame(passed) => return self.passed_arrived(now, passed, events),
             Message::Shell(frame, charged_to) => {
@@ -45,7 +52,9 @@ impl Net {
             Message::Hearsay(Hearsay::Ipv6Neighbour { address, claim }) => {
                 self.link.ipv6_neighbour_heard(now, address, claim);
             }
-            Message::Hearsay(Hearsay::Trouble(report)) => self.trouble_reported(now, &report, events),
+            Message::Hearsay(Hearsay::Trouble(report)) => {
+                self.trouble_reported(now, &report, events)
+            }
         }
         Arrived(What::Nothing)
     }
@@ -56,7 +65,9 @@ impl Net {
             What::Nothing => None,
             What::Shell(frame) => Some(frame),
             What::Frame(passed) => {
-                let Some(fellows) = &mut self.fellows else { unreachable!("a core that is alone is passed no frames") };
+                let Some(fellows) = &mut self.fellows else {
+                    unreachable!("a core that is alone is passed no frames")
+                };
                 fellows.passed_handled(passed, &mut self.link.counters)
             }
         }
@@ -83,7 +94,12 @@ impl Net {
 
     /// A frame has arrived by the card of one of several cores.
     #[cold]
-    pub(super) fn frame_arrived_among(&mut self, now: Instant, frame: &Frame, events: &mut Events) -> Route {
+    pub(super) fn frame_arrived_among(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        events: &mut Events,
+    ) -> Route {
         let Some(fellows) = &mut self.fellows else { unreachable!("there are several cores") };
         if fellows.is_for_us(now, frame, &self.link, |flow| self.tcp.bucket(flow)) {
             self.goes_up_among(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
@@ -111,7 +127,9 @@ impl Net {
 
     /// A frame has arrived that another core has passed on.
     fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
-        let Some(fellows) = &mut self.fellows else { unreachable!("a core that is alone gets no frames from others") };
+        let Some(fellows) = &mut self.fellows else {
+            unreachable!("a core that is alone gets no frames from others")
+        };
         fellows.passed_arrived(now, &passed);
         // Another core's turn may have begun after this one's.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));

@@ -43,7 +43,13 @@ impl Net {
     /// A frame is for this core to look at. `verified`: its transport checksum is known to be right. The path of a machine with
     /// one core, and a second time for those with several: only so does the first cost no call.
     #[inline(always)]
-    pub(super) fn goes_up(&mut self, now: Instant, bytes: &[u8], verified: bool, events: &mut Events) {
+    pub(super) fn goes_up(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        verified: bool,
+        events: &mut Events,
+    ) {
         if let Some(buffer) = self.reassembled.take() {
             self.reassembly.put_back(buffer);
         }
@@ -51,7 +57,9 @@ impl Net {
             self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
-        if header.destination != self.link.interface.hardware && !ethernet::is_group(header.destination) {
+        if header.destination != self.link.interface.hardware
+            && !ethernet::is_group(header.destination)
+        {
             self.link.counters.count(Counter::DroppedNotOurs);
             return;
         }
@@ -73,7 +81,11 @@ impl Net {
                 self.pass_on_hearsay(Hearsay::Neighbour { address, hardware });
             }
             ArpNews::Conflict => {
-                if self.dhcp.as_mut().is_some_and(|dhcp| dhcp.conflict_seen(now) == Outcome::Refused) {
+                if self
+                    .dhcp
+                    .as_mut()
+                    .is_some_and(|dhcp| dhcp.conflict_seen(now) == Outcome::Refused)
+                {
                     self.change_address(now, None);
                 }
             }
@@ -100,13 +112,17 @@ impl Net {
                 return;
             }
         };
-        if !ipv4::is_possible_source(ip.source) || self.link.interface.meant(ip.source) != Meant::Others {
+        if !ipv4::is_possible_source(ip.source)
+            || self.link.interface.meant(ip.source) != Meant::Others
+        {
             self.link.counters.count(Counter::DroppedBadSource);
             return;
         }
         let meant = self.link.interface.meant(ip.destination);
         // Before we have an address, DHCP servers write to the one that they are about to give us.
-        let for_dhcp = self.link.interface.address.is_none() && self.dhcp.is_some() && ip.protocol == PROTOCOL_UDP;
+        let for_dhcp = self.link.interface.address.is_none()
+            && self.dhcp.is_some()
+            && ip.protocol == PROTOCOL_UDP;
         if meant == Meant::Others && !for_dhcp {
             self.link.counters.count(Counter::DroppedBadDestination);
             return;
@@ -140,11 +156,22 @@ impl Net {
             self.fragment_arrived(now, &part, &fragment, events);
         } else {
             let payload_at = ETHERNET_BYTES + usize::from(ip.header_bytes);
-            self.transport_arrived(now, &received, Place::Frame(payload_at..payload_at + payload.len()), events);
+            self.transport_arrived(
+                now,
+                &received,
+                Place::Frame(payload_at..payload_at + payload.len()),
+                events,
+            );
         }
     }
 
-    fn fragment_arrived(&mut self, now: Instant, part: &Part, received: &Received<'_>, events: &mut Events) {
+    fn fragment_arrived(
+        &mut self,
+        now: Instant,
+        part: &Part,
+        received: &Received<'_>,
+        events: &mut Events,
+    ) {
         self.link.counters.count(Counter::FragmentsIn);
         let index = match self.reassembly.fragment_arrived(now, part, received.payload) {
             Progress::Waiting => return,
@@ -154,11 +181,16 @@ impl Net {
             }
             Progress::Whole(index) => index,
         };
-        let Some(whole) = self.reassembly.take(index) else { unreachable!("it has just become whole") };
+        let Some(whole) = self.reassembly.take(index) else {
+            unreachable!("it has just become whole")
+        };
         self.link.counters.count(Counter::Reassembled);
-        let Some(payload) = whole.buffer.get(..whole.length) else { unreachable!("more bytes than were put together") };
+        let Some(payload) = whole.buffer.get(..whole.length) else {
+            unreachable!("more bytes than were put together")
+        };
         // What the card said of the checksum, it said of one fragment.
-        let received = Received { payload, verified: false, protocol: whole.begins_with, ..*received };
+        let received =
+            Received { payload, verified: false, protocol: whole.begins_with, ..*received };
         if received.source.is_ipv4() {
             self.transport_arrived(now, &received, Place::Reassembled(0..whole.length), events);
         } else {
@@ -170,16 +202,35 @@ impl Net {
     /// Of one piece with what calls it, so that what all layers have found of a segment is handed on in registers. Whatever else may be there is copied, since
     /// only what nobody points at stays in them.
     #[inline(always)]
-    fn transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+    fn transport_arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+        place: Place,
+        events: &mut Events,
+    ) {
         if received.protocol == PROTOCOL_TCP {
-            return self.tcp.arrived(now, received, place, &mut self.link, &mut self.fellows, events);
+            return self.tcp.arrived(
+                now,
+                received,
+                place,
+                &mut self.link,
+                &mut self.fellows,
+                events,
+            );
         }
         let received = *received;
         self.other_transport_arrived(now, &received, place, events);
     }
 
     /// What is no segment.
-    fn other_transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+    fn other_transport_arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+        place: Place,
+        events: &mut Events,
+    ) {
         match received.protocol {
             PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
             PROTOCOL_ICMP if received.source.is_ipv4() => {
@@ -187,13 +238,15 @@ impl Net {
                     self.trouble_reported(now, &report, events);
                 }
             }
-            PROTOCOL_ICMPV6 if !received.source.is_ipv4() => match self.icmpv6.arrived(&mut self.link, now, received) {
-                Icmpv6News::Nothing => {}
-                Icmpv6News::Neighbour { address, claim } => {
-                    self.pass_on_hearsay(Hearsay::Ipv6Neighbour { address, claim });
+            PROTOCOL_ICMPV6 if !received.source.is_ipv4() => {
+                match self.icmpv6.arrived(&mut self.link, now, received) {
+                    Icmpv6News::Nothing => {}
+                    Icmpv6News::Neighbour { address, claim } => {
+                        self.pass_on_hearsay(Hearsay::Ipv6Neighbour { address, claim });
+                    }
+                    Icmpv6News::Trouble(report) => self.trouble_reported(now, &report, events),
                 }
-                Icmpv6News::Trouble(report) => self.trouble_reported(now, &report, events),
-            },
+            }
             _ => self.complain(now, received, Complaint::ProtocolUnreachable),
         }
     }
@@ -207,7 +260,13 @@ impl Net {
         }
     }
 
-    fn udp_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+    fn udp_arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+        place: Place,
+        events: &mut Events,
+    ) {
         let datagram = match udp::parse(received) {
             Ok(datagram) => datagram,
             Err(udp::Broken::Malformed) => {
@@ -220,7 +279,10 @@ impl Net {
             }
         };
         let port = datagram.destination_port;
-        if self.is_dhcp_port(port) && received.source.is_ipv4() && datagram.source_port == crate::dhcp::SERVER_PORT {
+        if self.is_dhcp_port(port)
+            && received.source.is_ipv4()
+            && datagram.source_port == crate::dhcp::SERVER_PORT
+        {
             self.link.counters.count(Counter::DatagramsIn);
             self.dhcp_arrived(now, datagram.payload);
         } else if self.ports.is_bound(port) && received.meant != Meant::Others {
@@ -236,7 +298,9 @@ impl Net {
     }
 
     fn dhcp_arrived(&mut self, now: Instant, message: &[u8]) {
-        let Some(dhcp) = &mut *self.dhcp else { unreachable!("the port is DHCP's only where DHCP is spoken") };
+        let Some(dhcp) = &mut *self.dhcp else {
+            unreachable!("the port is DHCP's only where DHCP is spoken")
+        };
         match dhcp.message_arrived(now, message) {
             Outcome::Nothing => {}
             Outcome::Leased => {
@@ -289,30 +353,57 @@ impl Net {
             payload: &[],
             verified,
         };
-        self.walked(now, walk(packet, ip.next_header, NEXT_HEADER_AT, IPV6_BYTES), &received, events);
+        self.walked(
+            now,
+            walk(packet, ip.next_header, NEXT_HEADER_AT, IPV6_BYTES),
+            &received,
+            events,
+        );
     }
 
     /// The headers of a packet have been walked over; `received` lacks what was found there.
     #[inline]
-    fn walked(&mut self, now: Instant, walked: Walked, received: &Received<'_>, events: &mut Events) {
+    fn walked(
+        &mut self,
+        now: Instant,
+        walked: Walked,
+        received: &Received<'_>,
+        events: &mut Events,
+    ) {
         match walked {
             Walked::Payload { protocol, at, named_at } => {
                 let payload = received.packet.get(at..).unwrap_or_default();
                 let place = Place::Frame(ETHERNET_BYTES + at..ETHERNET_BYTES + at + payload.len());
-                let received = Received { protocol, named_at: named_at as u16, payload, ..*received };
+                let received =
+                    Received { protocol, named_at: named_at as u16, payload, ..*received };
                 self.ipv6_transport_arrived(now, &received, place, events);
             }
-            Walked::Fragment(fragment) => self.ipv6_fragment_arrived(now, &fragment, received, events),
+            Walked::Fragment(fragment) => {
+                self.ipv6_fragment_arrived(now, &fragment, received, events)
+            }
             Walked::Refused(problem) => {
                 self.link.counters.count(Counter::DroppedMalformed);
-                self.icmpv6.complain(&mut self.link, now, received, icmpv6::Complaint::Problem(problem));
+                self.icmpv6.complain(
+                    &mut self.link,
+                    now,
+                    received,
+                    icmpv6::Complaint::Problem(problem),
+                );
             }
-            Walked::Dropped | Walked::Truncated => self.link.counters.count(Counter::DroppedMalformed),
+            Walked::Dropped | Walked::Truncated => {
+                self.link.counters.count(Counter::DroppedMalformed)
+            }
         }
     }
 
     #[inline(never)]
-    fn ipv6_transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+    fn ipv6_transport_arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+        place: Place,
+        events: &mut Events,
+    ) {
         // Nobody speaks as nobody, except to find out who he may be.
         if received.source == Ip::UNSPECIFIED && received.protocol != PROTOCOL_ICMPV6 {
             self.link.counters.count(Counter::DroppedBadSource);
@@ -333,7 +424,9 @@ impl Net {
             Some(Problem::new(Problem::FIELD, LENGTH_AT))
         } else if usize::from(fragment.offset) + payload.len() > usize::from(u16::MAX) {
             Some(Problem::new(Problem::FIELD, fragment.header_at + 2))
-        } else if fragment.offset == 0 && walk(payload, fragment.next_header, 0, 0) == Walked::Truncated {
+        } else if fragment.offset == 0
+            && walk(payload, fragment.next_header, 0, 0) == Walked::Truncated
+        {
             // All headers stand in the first one, so that those who look on see what it is (RFC 7112).
             Some(Problem::new(Problem::INCOMPLETE, 0))
         } else {
@@ -343,7 +436,12 @@ impl Net {
         if let Some(problem) = problem {
             self.link.counters.count(Counter::FragmentsIn);
             self.link.counters.count(Counter::ReassemblyFailed);
-            self.icmpv6.complain(&mut self.link, now, &received, icmpv6::Complaint::Problem(problem));
+            self.icmpv6.complain(
+                &mut self.link,
+                now,
+                &received,
+                icmpv6::Complaint::Problem(problem),
+            );
             return;
         }
         let key = Key {
@@ -352,19 +450,33 @@ impl Net {
             identification: fragment.identification,
             protocol: 0,
         };
-        let part =
-            Part { key, offset: fragment.offset, more_fragments: fragment.more, begins_with: fragment.next_header };
+        let part = Part {
+            key,
+            offset: fragment.offset,
+            more_fragments: fragment.more,
+            begins_with: fragment.next_header,
+        };
         self.fragment_arrived(now, &part, &received, events);
     }
 
     /// All parts of a packet are there: `payload` is what follows the fragment headers, and `protocol` its first header.
-    fn reassembled_ipv6_arrived(&mut self, now: Instant, received: &Received<'_>, events: &mut Events) {
+    fn reassembled_ipv6_arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+        events: &mut Events,
+    ) {
         match walk(received.payload, received.protocol, 0, 0) {
             Walked::Payload { protocol, at, .. } => {
                 let payload = received.payload.get(at..).unwrap_or_default();
                 // The packet itself is not there any more, so it cannot be quoted.
                 let whole = Received { protocol, payload, begins_datagram: false, ..*received };
-                self.ipv6_transport_arrived(now, &whole, Place::Reassembled(at..at + payload.len()), events);
+                self.ipv6_transport_arrived(
+                    now,
+                    &whole,
+                    Place::Reassembled(at..at + payload.len()),
+                    events,
+                );
             }
             // Fragments of fragments have no use.
             _ => self.link.counters.count(Counter::DroppedMalformed),

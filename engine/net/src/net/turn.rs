@@ -87,7 +87,12 @@ impl Net {
 
     /// Hands the card all that is to be sent, as far as `budget` (connections and handshakes) and the card's
     /// ring allow.
-    pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
+    pub fn output(
+        &mut self,
+        now: Instant,
+        machine: &mut impl Machine,
+        budget: &mut Budget,
+    ) -> Output {
         let chores_are_due = self.chores_are_due(now);
         if chores_are_due {
             self.dhcp_output(now);
@@ -137,7 +142,9 @@ impl Net {
             let source = SocketAddr::from((request.source, CLIENT_PORT));
             let to = SocketAddr::from((request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT));
             // A message that finds no room or no route is asked for again when its wait is over.
-            let _ = udp::send(&mut self.link, now, source, to, request.len(), |bytes| request.emit(bytes));
+            let _ = udp::send(&mut self.link, now, source, to, request.len(), |bytes| {
+                request.emit(bytes)
+            });
         }
     }
 }

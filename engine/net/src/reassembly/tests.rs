@@ -7,12 +7,24 @@ use machine::Instant;
 use proptest::prelude::*;
 
 fn part(identification: u32, offset: usize, more_fragments: bool) -> Part {
-    let (source, destination) = (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into());
+    let (source, destination) =
+        (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into());
     let key = Key { source, destination, identification, protocol: 17 };
-    Part { key, offset: offset as u16, more_fragments, begins_with: if offset == 0 { 17 } else { 99 } }
+    Part {
+        key,
+        offset: offset as u16,
+        more_fragments,
+        begins_with: if offset == 0 { 17 } else { 99 },
+    }
 }
 
-fn arrive(reassembly: &mut Reassembly, id: u32, offset: usize, more: bool, payload: &[u8]) -> Progress {
+fn arrive(
+    reassembly: &mut Reassembly,
+    id: u32,
+    offset: usize,
+    more: bool,
+    payload: &[u8],
+) -> Progress {
     reassembly.fragment_arrived(Instant::START, &part(id, offset, more), payload)
 }
 
@@ -65,7 +77,10 @@ fn two_ends_contradict_each_other() {
 #[test]
 fn too_long_and_impossible_fragments_are_refused() {
     let mut reassembly = Reassembly::new();
-    assert_eq!(arrive(&mut reassembly, 1, DATAGRAM_BYTES_MAX - 8, false, b"012345678"), Progress::Failed);
+    assert_eq!(
+        arrive(&mut reassembly, 1, DATAGRAM_BYTES_MAX - 8, false, b"012345678"),
+        Progress::Failed
+    );
     assert_eq!(arrive(&mut reassembly, 1, 65_528, false, b"01234567"), Progress::Failed);
     assert_eq!(arrive(&mut reassembly, 1, 0, true, b"odd"), Progress::Failed);
     assert_eq!(arrive(&mut reassembly, 1, 8, false, b""), Progress::Failed);
@@ -77,13 +92,20 @@ fn the_oldest_gives_way_and_the_late_expire() {
     let mut reassembly = Reassembly::new();
     for id in 0..=DATAGRAMS_MAX as u32 {
         let now = Instant(u64::from(id));
-        assert_eq!(reassembly.fragment_arrived(now, &part(id, 0, true), b"01234567"), Progress::Waiting);
+        assert_eq!(
+            reassembly.fragment_arrived(now, &part(id, 0, true), b"01234567"),
+            Progress::Waiting
+        );
     }
     assert_eq!(reassembly.expire(Instant::START), 1, "the first gave way");
     assert_eq!(reassembly.next_deadline(), Some(Instant(1) + LIFETIME));
     assert_eq!(reassembly.expire(Instant(1_000) + LIFETIME), DATAGRAMS_MAX as u64);
     assert_eq!(reassembly.next_deadline(), None);
-    assert_eq!(arrive(&mut reassembly, 1, 8, false, b"late"), Progress::Waiting, "its front is gone");
+    assert_eq!(
+        arrive(&mut reassembly, 1, 8, false, b"late"),
+        Progress::Waiting,
+        "its front is gone"
+    );
 }
 
 proptest! {

@@ -37,7 +37,13 @@ pub(super) struct Ageing<T, const QUEUES: usize> {
 impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     pub(super) fn with_capacity(capacity: usize) -> Self {
         assert!(capacity < NOBODY as usize, "an ageing table holds fewer than 2^32 entries");
-        let empty = || Slot { value: None, deadline: Instant::START, previous: NOBODY, next: NOBODY, queue: 0 };
+        let empty = || Slot {
+            value: None,
+            deadline: Instant::START,
+            previous: NOBODY,
+            next: NOBODY,
+            queue: 0,
+        };
         Ageing {
             slots: (0..capacity).map(|_| empty()).collect(),
             free: (0..capacity as u32).rev().collect(),
@@ -105,7 +111,9 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     }
 
     fn enqueue(&mut self, index: u32, queue: usize, deadline: Instant) {
-        let Some(ends) = self.queues.get_mut(queue) else { unreachable!("a queue above the last one") };
+        let Some(ends) = self.queues.get_mut(queue) else {
+            unreachable!("a queue above the last one")
+        };
         let before = ends.tail;
         ends.tail = index;
         if before == NOBODY {
@@ -139,7 +147,9 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         if let Some(slot) = self.slots.get_mut(next as usize) {
             slot.previous = previous;
         }
-        let Some(ends) = self.queues.get_mut(usize::from(queue)) else { unreachable!("a queue above the last one") };
+        let Some(ends) = self.queues.get_mut(usize::from(queue)) else {
+            unreachable!("a queue above the last one")
+        };
         if ends.head == index {
             ends.head = next;
         }

@@ -97,11 +97,13 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    pub(super) const NONE: Timers = Timers { retransmit: Alarm::NONE, acknowledge: Alarm::NONE, idle: Alarm::NONE };
+    pub(super) const NONE: Timers =
+        Timers { retransmit: Alarm::NONE, acknowledge: Alarm::NONE, idle: Alarm::NONE };
 
     #[inline]
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
-        let left = self.retransmit.left(now).min(self.acknowledge.left(now)).min(self.idle.left(now));
+        let left =
+            self.retransmit.left(now).min(self.acknowledge.left(now)).min(self.idle.left(now));
         (left != NOT_SET).then(|| Instant((now.0 / 1000 + u64::try_from(left).unwrap_or(0)) * 1000))
     }
 }

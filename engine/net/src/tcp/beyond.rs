@@ -56,7 +56,12 @@ impl Beyond {
     }
 
     /// Makes sure that there is a place for the bytes from `start` to `end`. False when there is none to be had.
-    pub(super) fn has_place_for(&mut self, start: SequenceNumber, end: SequenceNumber, blocks: &mut BlockPool) -> bool {
+    pub(super) fn has_place_for(
+        &mut self,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        blocks: &mut BlockPool,
+    ) -> bool {
         let (first, last) = self.touching(start, end);
         if first < last || !self.ranges_mut().is_full() {
             return true;
@@ -64,7 +69,10 @@ impl Beyond {
         if self.many.is_none()
             && let Some(mut many) = blocks.lend_long_list()
         {
-            assert!(many.extend_from_slice(&self.few).is_ok(), "a long list holds more than a short one");
+            assert!(
+                many.extend_from_slice(&self.few).is_ok(),
+                "a long list holds more than a short one"
+            );
             self.few.clear();
             self.many = Some(many);
         }
@@ -80,7 +88,10 @@ impl Beyond {
             new = SackBlock { start: start.earlier(begin.start), end: end.later(finish.end) };
             ranges.drain(first..last);
         }
-        assert!(ranges.insert(first, new).is_ok(), "a place for the range was found before its bytes were written");
+        assert!(
+            ranges.insert(first, new).is_ok(),
+            "a place for the range was found before its bytes were written"
+        );
         self.newest.retain(|byte| byte.is_before(new.start) || !byte.is_before(new.end));
         self.newest.truncate(NEWEST - 1);
         assert!(self.newest.insert(0, start).is_ok(), "the oldest has just made room");
@@ -89,7 +100,8 @@ impl Beyond {
     /// Forgets all ranges that touch what lies before `tail`, and returns where the last of them ended, or `tail`.
     pub(super) fn join(&mut self, tail: SequenceNumber, blocks: &mut BlockPool) -> SequenceNumber {
         let joined = self.ranges().iter().take_while(|range| !range.start.is_after(tail));
-        let (count, end) = joined.fold((0, tail), |(count, end), range| (count + 1, end.later(range.end)));
+        let (count, end) =
+            joined.fold((0, tail), |(count, end), range| (count + 1, end.later(range.end)));
         if count > 0 {
             self.ranges_mut().drain(..count);
             self.shorten(blocks);
@@ -127,7 +139,11 @@ impl Beyond {
     }
 
     /// Which of the bytes from `start` to `end` are kept already: the first such stretch.
-    pub(super) fn overlap(&self, start: SequenceNumber, end: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
+    pub(super) fn overlap(
+        &self,
+        start: SequenceNumber,
+        end: SequenceNumber,
+    ) -> (SequenceNumber, SequenceNumber) {
         let ranges = self.ranges();
         let place = ranges.partition_point(|range| !range.end.is_after(start));
         let found = ranges.get(place).filter(|range| range.start.is_before(end));

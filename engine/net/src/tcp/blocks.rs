@@ -15,7 +15,9 @@ use alloc::vec::Vec;
 
 use machine::{BLOCK_BYTES, Block, Piece};
 
-use super::nodes::{BlockNode, LongList, LongRuns, NODE_BLOCKS, NODE_PIECES, PieceNode, new_block_node};
+use super::nodes::{
+    BlockNode, LongList, LongRuns, NODE_BLOCKS, NODE_PIECES, PieceNode, new_block_node,
+};
 
 /// Blocks that only received bytes may take: the largest frame (64 KiB), begun and ended inside of a block.
 pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
@@ -31,7 +33,10 @@ const BLOCKS_PER_LONG_LIST: usize = 128;
 
 /// Blocks of bytes, each owned by the pool, a queue, or a queue and the card.
 /// And the nodes of the queues that hold them.
-#[expect(clippy::vec_box, reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24")]
+#[expect(
+    clippy::vec_box,
+    reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24"
+)]
 pub(super) struct BlockPool {
     free: Vec<Arc<Block>>,
     retired: VecDeque<Arc<Block>>,
@@ -134,7 +139,12 @@ impl BlockPool {
     /// Nodes of both kinds and long lists that nobody holds.
     #[cfg(test)]
     pub(super) fn free_nodes(&self) -> [usize; 4] {
-        [self.piece_nodes.len(), self.block_nodes.len(), self.long_lists.len(), self.long_runs.len()]
+        [
+            self.piece_nodes.len(),
+            self.block_nodes.len(),
+            self.long_lists.len(),
+            self.long_runs.len(),
+        ]
     }
 
     /// A block that nobody else holds.

@@ -11,7 +11,11 @@ pub fn reset_for(segment: &SegmentRepr<'_>) -> Option<SegmentToSend> {
         return None;
     }
     if segment.flags.has(Flags::ACK) {
-        return Some(SegmentToSend { sequence: segment.acknowledgment, flags: Flags::RST, ..SegmentToSend::default() });
+        return Some(SegmentToSend {
+            sequence: segment.acknowledgment,
+            flags: Flags::RST,
+            ..SegmentToSend::default()
+        });
     }
     Some(SegmentToSend {
         sequence: SequenceNumber(0),

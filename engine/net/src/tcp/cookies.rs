@@ -76,7 +76,11 @@ impl Cookies {
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(self.local_mss),
-                window_scale: syn.options.window_scale.filter(|_| stamps.is_some()).map(|_| WINDOW_SHIFT),
+                window_scale: syn
+                    .options
+                    .window_scale
+                    .filter(|_| stamps.is_some())
+                    .map(|_| WINDOW_SHIFT),
                 timestamps,
                 sack_permitted: syn.options.sack_permitted && stamps.is_some(),
                 sack: SackBlocks::default(),
@@ -126,7 +130,13 @@ impl Cookies {
         Some(handshake)
     }
 
-    fn cookie(&self, key: &impl Hash, irs: SequenceNumber, period: u32, size: u32) -> SequenceNumber {
+    fn cookie(
+        &self,
+        key: &impl Hash,
+        irs: SequenceNumber,
+        period: u32,
+        size: u32,
+    ) -> SequenceNumber {
         let mut hasher = self.hasher;
         key.hash(&mut hasher);
         (irs, period, size).hash(&mut hasher);

@@ -125,7 +125,14 @@ mod tests {
         let mut now = 1_000_000;
         while now < 1_000_000 + seconds * 1_000_000 {
             for _ in 0..window / mss {
-                window += epoch.growth(Instant(now), window, peak * 1000, mss, mss, round_trip as u32 * 1000);
+                window += epoch.growth(
+                    Instant(now),
+                    window,
+                    peak * 1000,
+                    mss,
+                    mss,
+                    round_trip as u32 * 1000,
+                );
             }
             now += round_trip * 1000;
         }

@@ -91,7 +91,13 @@ impl Flight {
     /// Bytes from `start` on were sent: for the first time if they follow the last run, else again. `fate`: what is to be
     /// thought of them.
     #[inline]
-    pub(super) fn sent(&mut self, clock: u32, start: SequenceNumber, end: SequenceNumber, fate: Fate) {
+    pub(super) fn sent(
+        &mut self,
+        clock: u32,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        fate: Fate,
+    ) {
         let sent_to = match self.runs.all().last() {
             Some(run) => run.end,
             None => {
@@ -114,12 +120,18 @@ impl Flight {
 
     /// Adds a run of `count` bytes at the end.
     fn append(&mut self, count: u32, run: Run) {
-        let joins = self.runs.all_mut().last_mut().filter(|last| last.sent_at == run.sent_at && last.is_like(&run));
+        let joins = self
+            .runs
+            .all_mut()
+            .last_mut()
+            .filter(|last| last.sent_at == run.sent_at && last.is_like(&run));
         if let Some(last) = joins {
             last.end = run.end;
         } else if let Err(run) = self.runs.push(run) {
             // Nothing could be joined: what the last one was known to be is forgotten.
-            let Some(last) = self.runs.all_mut().last_mut() else { unreachable!("a list that is full and empty") };
+            let Some(last) = self.runs.all_mut().last_mut() else {
+                unreachable!("a list that is full and empty")
+            };
             *last = Run { fate: Fate::OnTheWay, vague: true, ..run };
             return self.count_anew();
         }
@@ -168,7 +180,11 @@ impl Flight {
     }
 
     /// A block was acknowledged selectively. `each` is told of the runs that had not arrived before. Returns their bytes.
-    pub(super) fn acknowledge_block(&mut self, block: SackBlock, each: &mut impl FnMut(&Run)) -> u32 {
+    pub(super) fn acknowledge_block(
+        &mut self,
+        block: SackBlock,
+        each: &mut impl FnMut(&Run),
+    ) -> u32 {
         let before = self.arrived;
         let (start, end) = (block.start.later(self.start), block.end.earlier(self.end()));
         let first = self.runs.all().get(self.runs.ended_by(start));
@@ -233,7 +249,12 @@ impl Flight {
     }
 
     /// Changes what is known of the bytes from `start` to `end`, run by run. A run that there is no room to cut stays as it is.
-    fn mark(&mut self, start: SequenceNumber, end: SequenceNumber, mut change: impl FnMut(&Run) -> Run) {
+    fn mark(
+        &mut self,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        mut change: impl FnMut(&Run) -> Run,
+    ) {
         if !start.is_before(end) {
             return;
         }
@@ -241,19 +262,26 @@ impl Flight {
         let first = self.cut(start, may_be_cut);
         let last = self.cut(end, may_be_cut).0;
         for place in first.1..last {
-            let Some(run) = self.runs.all().get(place).copied() else { unreachable!("a run behind the last one") };
+            let Some(run) = self.runs.all().get(place).copied() else {
+                unreachable!("a run behind the last one")
+            };
             let count = run.end.since(self.begin_of(place));
             let changed = Run { end: run.end, ..change(&run) };
             self.discount(run.fate, count);
             self.account(changed.fate, count);
-            let Some(target) = self.runs.all_mut().get_mut(place) else { unreachable!("a run behind the last one") };
+            let Some(target) = self.runs.all_mut().get_mut(place) else {
+                unreachable!("a run behind the last one")
+            };
             *target = changed;
         }
         self.runs.join_equal(first.1.saturating_sub(1)..last + 1);
     }
 
     fn begin_of(&self, place: usize) -> SequenceNumber {
-        place.checked_sub(1).and_then(|before| self.runs.all().get(before)).map_or(self.start, |run| run.end)
+        place
+            .checked_sub(1)
+            .and_then(|before| self.runs.all().get(before))
+            .map_or(self.start, |run| run.end)
     }
 
     /// Makes a run begin at `at`, if it may. How many runs end there or before, and the first that begins there or later.
@@ -263,12 +291,17 @@ impl Flight {
         if !self.begin_of(place).is_before(at) {
             return (place, place);
         }
-        let is_cut = may_be_cut && self.runs.all_mut().insert(place, Run { end: at, ..run }).is_ok();
+        let is_cut =
+            may_be_cut && self.runs.all_mut().insert(place, Run { end: at, ..run }).is_ok();
         (place + usize::from(is_cut), place + 1)
     }
 
     /// The numbers where the runs begin and end that `start` and `end` fall into, if those cannot be cut.
-    fn widen(&mut self, start: SequenceNumber, end: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
+    fn widen(
+        &mut self,
+        start: SequenceNumber,
+        end: SequenceNumber,
+    ) -> (SequenceNumber, SequenceNumber) {
         if self.runs.may_be_cut() {
             return (start, end);
         }
@@ -297,9 +330,16 @@ impl Flight {
 
     /// Asserts the invariants.
     pub(super) fn assert_invariants(&self, una: SequenceNumber, max: SequenceNumber) {
-        assert_eq!((self.arrived, self.lost), self.tally(), "what arrived and what is lost is counted");
+        assert_eq!(
+            (self.arrived, self.lost),
+            self.tally(),
+            "what arrived and what is lost is counted"
+        );
         let is_empty = self.runs.all().is_empty();
-        assert!(is_empty || (self.start, self.end()) == (una, max), "runs cover all that is on the way");
+        assert!(
+            is_empty || (self.start, self.end()) == (una, max),
+            "runs cover all that is on the way"
+        );
         assert!(!is_empty || una == max, "runs cover all that is on the way");
     }
 }

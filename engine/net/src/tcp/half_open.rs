@@ -105,7 +105,11 @@ pub struct HalfOpenTable<K> {
 impl<K: Copy + PartialEq> HalfOpenTable<K> {
     /// A table for `capacity` entries. `local_mss`: the largest payload that we take in one segment, in bytes.
     pub fn new(capacity: usize, local_mss: u16) -> Self {
-        HalfOpenTable { entries: Ageing::with_capacity(capacity), local_mss, flooded_until: Instant::START }
+        HalfOpenTable {
+            entries: Ageing::with_capacity(capacity),
+            local_mss,
+            flooded_until: Instant::START,
+        }
     }
 
     /// How many there are.
@@ -130,9 +134,11 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             Knock::Again => NOT_YOUNG,
         };
         // Who stands behind another in a queue has hardly been there for longer.
-        let firsts = (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
-        let longest =
-            firsts.filter_map(|index| Some((index, self.entries.get(index)?.since))).min_by_key(|(_, since)| *since);
+        let firsts =
+            (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
+        let longest = firsts
+            .filter_map(|index| Some((index, self.entries.get(index)?.since)))
+            .min_by_key(|(_, since)| *since);
         if let Some((index, since)) = longest
             && now.since(since) >= age
             && let Some(gone) = self.entries.remove(index)
@@ -166,10 +172,10 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             irs: segment.sequence,
             mss: mss_agreed(self.local_mss, segment.options.mss),
             peer_window_shift: segment.options.window_scale,
-            timestamps: segment
-                .options
-                .timestamps
-                .map(|stamps| TimestampClock { offset: beginning.timestamp_offset, recent: stamps.value }),
+            timestamps: segment.options.timestamps.map(|stamps| TimestampClock {
+                offset: beginning.timestamp_offset,
+                recent: stamps.value,
+            }),
             sack_permitted: segment.options.sack_permitted,
             ecn: segment.flags.has(Flags::ECE.with(Flags::CWR)),
             sent: 0,
@@ -198,8 +204,12 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             }
             return if in_window { entry.challenge(now) } else { HalfOpenVerdict::Nothing };
         }
-        if segment.flags.has(Flags::SYN) && segment.sequence == entry.irs && !segment.flags.has(Flags::ACK) {
-            if let (Some(clock), Some(stamps)) = (&mut entry.timestamps, segment.options.timestamps) {
+        if segment.flags.has(Flags::SYN)
+            && segment.sequence == entry.irs
+            && !segment.flags.has(Flags::ACK)
+        {
+            if let (Some(clock), Some(stamps)) = (&mut entry.timestamps, segment.options.timestamps)
+            {
                 clock.recent = stamps.value;
             }
             if entry.sent < SYN_ACKS_MAX {
@@ -214,8 +224,11 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             return HalfOpenVerdict::Nothing;
         }
         if segment.acknowledgment != entry.iss + 1 {
-            let reset =
-                SegmentToSend { sequence: segment.acknowledgment, flags: Flags::RST, ..SegmentToSend::default() };
+            let reset = SegmentToSend {
+                sequence: segment.acknowledgment,
+                flags: Flags::RST,
+                ..SegmentToSend::default()
+            };
             return HalfOpenVerdict::Respond(reset);
         }
         HalfOpenVerdict::Completed(entry.handshake(now))
@@ -223,7 +236,9 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
 
     /// Whether the segment completes the handshake: [`HalfOpenVerdict::Completed`] is what it would come to.
     pub fn is_completed_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
-        let Some(entry) = self.entries.get(id.0).filter(|entry| entry.key == *key) else { return false };
+        let Some(entry) = self.entries.get(id.0).filter(|entry| entry.key == *key) else {
+            return false;
+        };
         segment.flags.has(Flags::ACK)
             && !segment.flags.has_any(Flags::SYN.with(Flags::RST))
             && segment.sequence.since(entry.irs + 1) < u32::from(WINDOW_ON_SYN)
@@ -235,7 +250,8 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
     /// Whether the segment is a reset that ends the handshake: [`HalfOpenVerdict::Removed`] is what it would come to.
     pub fn is_reset_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let entry = self.entries.get(id.0).filter(|entry| entry.key == *key);
-        segment.flags.has(Flags::RST) && entry.is_some_and(|entry| segment.sequence == entry.irs + 1)
+        segment.flags.has(Flags::RST)
+            && entry.is_some_and(|entry| segment.sequence == entry.irs + 1)
     }
 
     /// Removes an entry whose connection has got its TCB.
@@ -261,7 +277,9 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                 if deadline > now {
                     break;
                 }
-                let Some(entry) = self.entries.get_mut(index) else { unreachable!("an entry that stands in a queue") };
+                let Some(entry) = self.entries.get_mut(index) else {
+                    unreachable!("an entry that stands in a queue")
+                };
                 emit(&entry.key, &entry.syn_ack(now, self.local_mss))?;
                 entry.sent = entry.sent.saturating_add(1).min(SYN_ACKS_MAX);
                 entry.sent_at = now;
@@ -306,7 +324,11 @@ impl<K> HalfOpen<K> {
         SegmentToSend {
             sequence: self.iss,
             acknowledgment: self.irs + 1,
-            flags: Flags::SYN.with(Flags::ACK).with(if self.ecn { Flags::ECE } else { Flags::NONE }),
+            flags: Flags::SYN.with(Flags::ACK).with(if self.ecn {
+                Flags::ECE
+            } else {
+                Flags::NONE
+            }),
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(local_mss),
@@ -333,8 +355,12 @@ impl<K> HalfOpen<K> {
             sequence: self.iss + 1,
             acknowledgment: self.irs + 1,
             flags: Flags::ACK,
-            window: WINDOW_ON_SYN >> if self.peer_window_shift.is_some() { WINDOW_SHIFT } else { 0 },
-            options: Options { timestamps: self.timestamps.map(|clock| clock.stamps(now)), ..Options::default() },
+            window: WINDOW_ON_SYN
+                >> if self.peer_window_shift.is_some() { WINDOW_SHIFT } else { 0 },
+            options: Options {
+                timestamps: self.timestamps.map(|clock| clock.stamps(now)),
+                ..Options::default()
+            },
             ..SegmentToSend::default()
         })
     }

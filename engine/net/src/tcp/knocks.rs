@@ -93,7 +93,9 @@ impl Knocks {
         };
         let (at, is_known) = match places.iter().position(|place| place.is_of(here)) {
             Some(at) => (at, places.get(at).is_some_and(|before| before.age(here) >= STEPS_MIN)),
-            None if places.last().is_some_and(|oldest| oldest.is_kept(here)) => return Knock::First,
+            None if places.last().is_some_and(|oldest| oldest.is_kept(here)) => {
+                return Knock::First;
+            }
             None => (PLACES - 1, false),
         };
         // Who has knocked since then moves on by one.

@@ -75,8 +75,8 @@ mod window;
 
 pub use actions::{Actions, CloseReason};
 pub use alarm::{
-    ACKNOWLEDGE_DELAY, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY, SYN_ATTEMPTS_MAX,
-    USER_TIMEOUT, USER_TIMEOUT_MAX,
+    ACKNOWLEDGE_DELAY, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY,
+    SYN_ATTEMPTS_MAX, USER_TIMEOUT, USER_TIMEOUT_MAX,
 };
 pub use blocks::RECEIVE_RESERVE;
 pub use closed::reset_for;
@@ -84,7 +84,10 @@ pub use cookies::Cookies;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, Room, SYN_ACK_WAIT, SYN_ACKS_MAX};
 pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
 pub use knocks::{Knock, Knocks};
-pub use options::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps, WINDOW_SHIFT_MAX};
+pub use options::{
+    OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps,
+    WINDOW_SHIFT_MAX,
+};
 pub use pools::{PoolSizes, Pools};
 pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 pub use segment::{Flags, Full, SegmentRepr, SegmentToSend};

@@ -96,11 +96,14 @@ impl SackBlocks {
     fn parse(bytes: &[u8]) -> Option<(SackBlocks, &[u8])> {
         let (&[kind, len], _) = bytes.split_first_chunk()?;
         let (option, rest) = bytes.split_at_checked(usize::from(len))?;
-        let edges = option.get(2..).filter(|edges| kind == SACK_KIND && !edges.is_empty() && edges.len() % 8 == 0)?;
+        let edges = option
+            .get(2..)
+            .filter(|edges| kind == SACK_KIND && !edges.is_empty() && edges.len() % 8 == 0)?;
         let mut blocks = SackBlocks::default();
         for edges in edges.chunks_exact(8) {
             if let [a, b, c, d, e, f, g, h] = *edges {
-                let (start, end) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                let (start, end) =
+                    (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
                 blocks.push(SackBlock { start: SequenceNumber(start), end: SequenceNumber(end) });
             }
         }
@@ -134,7 +137,8 @@ impl Options {
     #[inline(always)]
     pub fn parse(bytes: &[u8]) -> Options {
         if let [1, 1, 8, 10, a, b, c, d, e, f, g, h] = *bytes {
-            let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+            let (value, echo) =
+                (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
             return Options { timestamps: Some(Timestamps { value, echo }), ..Options::default() };
         }
         Options::parse_list(bytes)
@@ -161,7 +165,8 @@ impl Options {
                     rest
                 }
                 [TIMESTAMPS, 10, a, b, c, d, e, f, g, h, ref rest @ ..] => {
-                    let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                    let (value, echo) =
+                        (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
                     options.timestamps = Some(Timestamps { value, echo });
                     rest
                 }
@@ -174,7 +179,9 @@ impl Options {
                 },
                 [MSS | WINDOW_SCALE | SACK_PERMITTED, ..] => return options,
                 // Unknown ones are passed over.
-                [_, length, ..] if length >= 2 => rest.get(usize::from(length)..).unwrap_or_default(),
+                [_, length, ..] if length >= 2 => {
+                    rest.get(usize::from(length)..).unwrap_or_default()
+                }
                 [..] => return options,
             };
         }
@@ -194,7 +201,8 @@ impl Options {
     /// The blocks that fit beside the rest.
     fn blocks_told(&self) -> &[SackBlock] {
         let blocks = self.sack.as_slice();
-        let most = if self.timestamps.is_some() { SACK_BLOCKS_BESIDE_TIMESTAMPS } else { SACK_BLOCKS_MAX };
+        let most =
+            if self.timestamps.is_some() { SACK_BLOCKS_BESIDE_TIMESTAMPS } else { SACK_BLOCKS_MAX };
         blocks.get(..most).unwrap_or(blocks)
     }
 
@@ -230,7 +238,9 @@ impl Options {
         }
         let blocks = self.blocks_told();
         let edges = blocks.len() * 8;
-        if let Some((head, rest)) = rest.split_first_chunk_mut().filter(|(_, rest)| edges > 0 && rest.len() >= edges) {
+        if let Some((head, rest)) =
+            rest.split_first_chunk_mut().filter(|(_, rest)| edges > 0 && rest.len() >= edges)
+        {
             *head = [1, 1, SACK_KIND, 2 + edges as u8];
             for (room, block) in rest.chunks_exact_mut(8).zip(blocks) {
                 room.copy_from_slice(&block.to_wire());

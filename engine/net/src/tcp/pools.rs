@@ -46,7 +46,10 @@ pub struct Pools {
 impl Pools {
     /// Makes everything.
     pub fn new(sizes: PoolSizes) -> Pools {
-        assert!(sizes.blocks > RECEIVE_RESERVE, "the pool must hold more blocks than receiving reserves");
+        assert!(
+            sizes.blocks > RECEIVE_RESERVE,
+            "the pool must hold more blocks than receiving reserves"
+        );
         Pools {
             blocks: BlockPool::with_capacity(sizes.blocks),
             blocks_made: sizes.blocks,
@@ -112,13 +115,16 @@ impl Pools {
     /// A receive queue for bytes beyond a gap. They may never become readable, so they get half of everything at the most:
     /// peers that open gaps and never fill them cannot starve the others.
     pub(super) fn lend_receive_queue_for_gaps(&mut self) -> Option<Box<ReceiveQueue>> {
-        let is_plenty = self.free_receive_queues() * 2 > self.receive_queues_made && self.may_fill_gaps();
+        let is_plenty =
+            self.free_receive_queues() * 2 > self.receive_queues_made && self.may_fill_gaps();
         if is_plenty { self.lend_receive_queue() } else { None }
     }
 
     /// Whether blocks may be taken for bytes beyond a gap.
     pub(super) fn may_fill_gaps(&self) -> bool {
-        self.free_blocks() * 2 > self.blocks_made && self.blocks.has_half_of_block_nodes() && !buggify!(NoRoomForGap)
+        self.free_blocks() * 2 > self.blocks_made
+            && self.blocks.has_half_of_block_nodes()
+            && !buggify!(NoRoomForGap)
     }
 
     /// How many bytes one connection may keep now: its share of the free blocks. `limit`: what it may have at most; beyond the
@@ -129,7 +135,9 @@ impl Pools {
         if limit <= RECEIVE_WINDOW {
             return share;
         }
-        share.min(bytes_of(self.blocks.free_block_nodes() * NODE_BLOCKS / SHARES).max(RECEIVE_WINDOW))
+        share.min(
+            bytes_of(self.blocks.free_block_nodes() * NODE_BLOCKS / SHARES).max(RECEIVE_WINDOW),
+        )
     }
 
     pub(super) fn lend_send_queue(&mut self) -> Option<Box<SendQueue>> {

@@ -99,7 +99,10 @@ impl Rack {
     /// How much longer the run may take before it is lost: `None` when nothing sent later has arrived, zero when it is (§6.2
     /// step 5).
     pub(super) fn time_left(&self, clock: u32, run: &Run, window: Micros) -> Option<Micros> {
-        if !self.is_known || self.is_after(run) || (run.sent_at == self.sent_at && run.end == self.end) {
+        if !self.is_known
+            || self.is_after(run)
+            || (run.sent_at == self.sent_at && run.end == self.end)
+        {
             return None;
         }
         let waits = u64::from(self.round_trip) + window.0;

@@ -60,7 +60,9 @@ impl ReceiveQueue {
             debug_assert!(len == 0, "each readable byte has its block");
             return &[];
         };
-        let Some(bytes) = block.get(self.offset..self.offset + len) else { unreachable!("bytes outside of a block") };
+        let Some(bytes) = block.get(self.offset..self.offset + len) else {
+            unreachable!("bytes outside of a block")
+        };
         bytes
     }
 
@@ -141,7 +143,11 @@ impl ReceiveQueue {
     }
 
     /// Which of the bytes from `start` to `end` are kept beyond a gap already: the first such stretch.
-    pub(super) fn overlap(&self, start: SequenceNumber, end: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
+    pub(super) fn overlap(
+        &self,
+        start: SequenceNumber,
+        end: SequenceNumber,
+    ) -> (SequenceNumber, SequenceNumber) {
         self.beyond.overlap(start, end)
     }
 
@@ -172,7 +178,10 @@ impl ReceiveQueue {
     /// Writes `bytes` at their place, as far as there are blocks, and returns how many were written.
     fn write(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) -> usize {
         let distance = at.since(self.head) as usize;
-        assert!(distance <= RECEIVE_WINDOW_MAX as usize, "received bytes are kept within the window only");
+        assert!(
+            distance <= RECEIVE_WINDOW_MAX as usize,
+            "received bytes are kept within the window only"
+        );
         let room = RECEIVE_WINDOW_MAX as usize - distance;
         let mut rest = bytes.get(..room).unwrap_or(bytes);
         let whole = rest.len();
@@ -181,7 +190,10 @@ impl ReceiveQueue {
             let start = position % BLOCK_BYTES;
             let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES - start));
             let block = self.blocks.block_mut(position / BLOCK_BYTES, blocks);
-            let Some(target) = block.and_then(|block| block.get_mut(start..start + now.len())) else { break };
+            let Some(target) = block.and_then(|block| block.get_mut(start..start + now.len()))
+            else {
+                break;
+            };
             target.copy_from_slice(now);
             position += now.len();
             rest = later;
@@ -194,7 +206,10 @@ impl ReceiveQueue {
         let mut before = self.tail;
         assert!(self.readable() <= RECEIVE_WINDOW_MAX);
         for range in self.beyond.ranges() {
-            assert!(before.is_before(range.start) && range.start.is_before(range.end), "ranges in order, with gaps");
+            assert!(
+                before.is_before(range.start) && range.start.is_before(range.end),
+                "ranges in order, with gaps"
+            );
             before = range.end;
         }
         assert!(before.since(self.head) <= RECEIVE_WINDOW_MAX, "nothing is kept beyond the window");

@@ -40,6 +40,9 @@ pub(super) struct Recovery {
 impl Recovery {
     /// Asserts the invariants. `is_idle`: nothing is on the way.
     pub(super) fn assert_invariants(&self, is_idle: bool) {
-        assert!(!is_idle || self.assumed == 0, "of what is on the way some may have arrived, of nothing nothing");
+        assert!(
+            !is_idle || self.assumed == 0,
+            "of what is on the way some may have arrived, of nothing nothing"
+        );
     }
 }

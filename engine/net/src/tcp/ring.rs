@@ -56,7 +56,9 @@ impl Ring {
     pub(super) fn block_mut(&mut self, count: usize, blocks: &mut BlockPool) -> Option<&mut Block> {
         assert!(count < BLOCKS_MAX, "blocks lie within the window");
         let (node, place) = self.place(count);
-        let Some(node) = self.nodes.get_mut(node) else { unreachable!("a node above the last one") };
+        let Some(node) = self.nodes.get_mut(node) else {
+            unreachable!("a node above the last one")
+        };
         if node.is_none() {
             *node = self.own.pop().or_else(|| blocks.lend_block_node());
         }
@@ -64,14 +66,18 @@ impl Ring {
         if block.is_none() {
             *block = blocks.take();
         }
-        let Some(own) = Arc::get_mut(block.as_mut()?) else { unreachable!("a block that two queues have") };
+        let Some(own) = Arc::get_mut(block.as_mut()?) else {
+            unreachable!("a block that two queues have")
+        };
         Some(own)
     }
 
     /// Gives back the first block: the next is the first now.
     pub(super) fn pop(&mut self, blocks: &mut BlockPool) {
         let (node, place) = self.place(0);
-        if let Some(block) = self.nodes.get_mut(node).and_then(|node| node.as_mut()?.get_mut(place)?.take()) {
+        if let Some(block) =
+            self.nodes.get_mut(node).and_then(|node| node.as_mut()?.get_mut(place)?.take())
+        {
             blocks.give_back(block);
         }
         self.first = (self.first + 1) % PLACES;
@@ -83,7 +89,12 @@ impl Ring {
     /// Gives back everything.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
         for node in 0..NODES {
-            for block in self.nodes.get_mut(node).and_then(Option::as_mut).into_iter().flat_map(|node| node.iter_mut())
+            for block in self
+                .nodes
+                .get_mut(node)
+                .and_then(Option::as_mut)
+                .into_iter()
+                .flat_map(|node| node.iter_mut())
             {
                 if let Some(block) = block.take() {
                     blocks.give_back(block);

@@ -46,7 +46,11 @@ impl RoundTrip {
     #[inline]
     pub(super) fn timeout(&self) -> Micros {
         if self.smoothed == 0 {
-            return if self.variation == 0 { RTO_INITIAL } else { Micros(u64::from(self.variation)) };
+            return if self.variation == 0 {
+                RTO_INITIAL
+            } else {
+                Micros(u64::from(self.variation))
+            };
         }
         let timeout = Micros(u64::from(self.smoothed) + 4 * u64::from(self.variation));
         timeout.clamp(RTO_MIN, RTO_MAX)

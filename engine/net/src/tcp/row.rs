@@ -32,7 +32,8 @@ impl Row {
     pub(super) fn room(&self, blocks: &BlockPool) -> usize {
         let own = if self.nodes.is_empty() { ROW_PIECES - self.own.len() } else { 0 };
         let in_last = self.nodes.back().map_or(0, |node| node.room());
-        let nodes = (NODES_MAX - self.nodes.len()).min(blocks.share_of_piece_nodes(self.nodes.len()));
+        let nodes =
+            (NODES_MAX - self.nodes.len()).min(blocks.share_of_piece_nodes(self.nodes.len()));
         own + in_last + nodes * NODE_PIECES
     }
 
@@ -90,7 +91,9 @@ impl Row {
         if let Some(node) = self.nodes.back_mut() {
             self.node_bytes += node.change_last(change);
         } else {
-            let Some(last) = self.own.back_mut() else { unreachable!("a last piece that is not there") };
+            let Some(last) = self.own.back_mut() else {
+                unreachable!("a last piece that is not there")
+            };
             exchange(last, change);
         }
     }
@@ -98,7 +101,12 @@ impl Row {
     /// Shows the pieces one after the other to `take`, from that on which the byte at `offset` lies in, until it has
     /// enough: it returns false then. It is told where in the piece to begin. `bytes`: of all pieces.
     #[inline]
-    pub(super) fn visit(&self, offset: u32, bytes: u32, mut take: impl FnMut(&Piece, usize) -> bool) {
+    pub(super) fn visit(
+        &self,
+        offset: u32,
+        bytes: u32,
+        mut take: impl FnMut(&Piece, usize) -> bool,
+    ) {
         let mut skip = offset as usize;
         let in_row = (bytes - self.node_bytes) as usize;
         if skip < in_row {

@@ -129,7 +129,9 @@ impl Runs {
             self.blur(part);
         }
         let all = 0..self.all().len();
-        self.join(all, |one, other| one.is_like(other) && one.sent_at / part == other.sent_at / part);
+        self.join(all, |one, other| {
+            one.is_like(other) && one.sent_at / part == other.sent_at / part
+        });
     }
 
     /// Makes those vague that will be joined.
@@ -151,7 +153,8 @@ impl Runs {
         let runs = self.all_mut();
         let mut kept = range.start;
         for place in range.start + 1..end {
-            let (Some(one), Some(other)) = (runs.get(kept).copied(), runs.get(place).copied()) else {
+            let (Some(one), Some(other)) = (runs.get(kept).copied(), runs.get(place).copied())
+            else {
                 unreachable!("runs behind the last one")
             };
             let joins = may_join(&one, &other);
@@ -159,11 +162,15 @@ impl Runs {
             let joined = Run {
                 sent_at: if is_later { other.sent_at } else { one.sent_at },
                 // What is known to have arrived, or to be lost, may come to be on the way again.
-                vague: one.vague || other.vague || one.fate != Fate::OnTheWay && one.sent_at != other.sent_at,
+                vague: one.vague
+                    || other.vague
+                    || one.fate != Fate::OnTheWay && one.sent_at != other.sent_at,
                 ..other
             };
             kept += usize::from(!joins);
-            let Some(target) = runs.get_mut(kept) else { unreachable!("a run behind the last one") };
+            let Some(target) = runs.get_mut(kept) else {
+                unreachable!("a run behind the last one")
+            };
             *target = if joins { joined } else { other };
         }
         if kept + 1 < end {
@@ -180,7 +187,10 @@ impl Runs {
         if self.few.len() > FEW / 2
             && let Some(mut many) = blocks.lend_long_runs()
         {
-            assert!(many.extend_from_slice(&self.few).is_ok(), "a long list holds more than a short one");
+            assert!(
+                many.extend_from_slice(&self.few).is_ok(),
+                "a long list holds more than a short one"
+            );
             self.few.clear();
             self.many = Some(many);
         }

@@ -66,7 +66,10 @@ impl fmt::Debug for Flags {
             (Flags::CWR, 'W'),
             (Flags::ACK, '.'),
         ];
-        names.iter().filter(|(flag, _)| self.has(*flag)).try_for_each(|(_, name)| write!(out, "{name}"))
+        names
+            .iter()
+            .filter(|(flag, _)| self.has(*flag))
+            .try_for_each(|(_, name)| write!(out, "{name}"))
     }
 }
 
@@ -92,7 +95,9 @@ pub struct SegmentRepr<'a> {
 impl SegmentRepr<'_> {
     /// The numbers that the segment takes: its payload, and one each for SYN and FIN (SEG.LEN of RFC 9293).
     pub fn sequence_len(&self) -> u32 {
-        self.payload.len() as u32 + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
+        self.payload.len() as u32
+            + u32::from(self.flags.has(Flags::SYN))
+            + u32::from(self.flags.has(Flags::FIN))
     }
 }
 

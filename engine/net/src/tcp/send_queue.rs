@@ -90,7 +90,9 @@ impl SendQueue {
         let mut write = Some(write);
         let mut once = |room: &mut [u8]| {
             let room_bytes = room.len().min(most);
-            let Some(room) = room.get_mut(..room_bytes) else { unreachable!("a part that is larger than the whole") };
+            let Some(room) = room.get_mut(..room_bytes) else {
+                unreachable!("a part that is larger than the whole")
+            };
             write.take().map_or(0, |write| write(room))
         };
         let mut written = self.append_to_last(least, &mut once);
@@ -103,13 +105,17 @@ impl SendQueue {
     }
 
     fn append_to_last(&mut self, least: usize, write: impl FnOnce(&mut [u8]) -> usize) -> usize {
-        let Some(filled) = self.filled.map(usize::from).filter(|filled| filled + least <= BLOCK_BYTES) else {
+        let Some(filled) =
+            self.filled.map(usize::from).filter(|filled| filled + least <= BLOCK_BYTES)
+        else {
             return 0;
         };
         let mut count = 0;
         self.pieces.change_last(|last| {
             let start = filled - last.len();
-            let Some(mut block) = last.into_block() else { unreachable!("only a block is filled further") };
+            let Some(mut block) = last.into_block() else {
+                unreachable!("only a block is filled further")
+            };
             let room = Arc::get_mut(&mut block).and_then(|own| own.get_mut(filled..));
             count = room.map_or(0, write);
             Piece::from_block(block, start as u32..(filled + count) as u32)
@@ -118,9 +124,15 @@ impl SendQueue {
         count
     }
 
-    fn append_block(&mut self, write: impl FnOnce(&mut [u8]) -> usize, blocks: &mut BlockPool) -> usize {
+    fn append_block(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> usize,
+        blocks: &mut BlockPool,
+    ) -> usize {
         let Some(mut block) = blocks.take_for_sending() else { return 0 };
-        let Some(own) = Arc::get_mut(&mut block) else { unreachable!("a free block that is still shared") };
+        let Some(own) = Arc::get_mut(&mut block) else {
+            unreachable!("a free block that is still shared")
+        };
         let count = write(own);
         if count == 0 {
             blocks.give_back(block);
@@ -137,7 +149,12 @@ impl SendQueue {
     /// Queues a piece as it is. `limit`: bytes that may be queued in all.
     ///
     /// Errors: the piece when there is no room.
-    pub(super) fn push(&mut self, piece: Piece, limit: u32, blocks: &mut BlockPool) -> Result<(), Piece> {
+    pub(super) fn push(
+        &mut self,
+        piece: Piece,
+        limit: u32,
+        blocks: &mut BlockPool,
+    ) -> Result<(), Piece> {
         let len = piece.len() as u64;
         if u64::from(self.len) + len > u64::from(limit) {
             return Err(piece);
@@ -160,7 +177,9 @@ impl SendQueue {
                 return;
             }
             self.acknowledged -= len;
-            let Some(piece) = self.pieces.pop(blocks) else { unreachable!("the first piece was there") };
+            let Some(piece) = self.pieces.pop(blocks) else {
+                unreachable!("the first piece was there")
+            };
             blocks.give_back_piece(piece);
         }
         self.filled = None;
@@ -170,15 +189,19 @@ impl SendQueue {
     /// bytes they hold.
     pub(super) fn collect(&self, offset: u32, count: u32, pieces: &mut Pieces) -> u32 {
         let mut wanted = count as usize;
-        self.pieces.visit(offset + self.acknowledged, self.len + self.acknowledged, |piece, from| {
-            let part = piece.part(from..from.saturating_add(wanted));
-            let part_len = part.len();
-            if pieces.push(part).is_err() {
-                return false;
-            }
-            wanted -= part_len;
-            wanted > 0
-        });
+        self.pieces.visit(
+            offset + self.acknowledged,
+            self.len + self.acknowledged,
+            |piece, from| {
+                let part = piece.part(from..from.saturating_add(wanted));
+                let part_len = part.len();
+                if pieces.push(part).is_err() {
+                    return false;
+                }
+                wanted -= part_len;
+                wanted > 0
+            },
+        );
         count - wanted as u32
     }
 

@@ -108,7 +108,9 @@ impl SlowStart {
     /// Whether acknowledgments have come one upon the other since the round began, for half of the least round trip.
     fn is_long_train(&mut self, clock: u32) -> bool {
         let (began, last) = self.train;
-        let Some(least) = self.least.into_iter().chain(self.least_before).min() else { return false };
+        let Some(least) = self.least.into_iter().chain(self.least_before).min() else {
+            return false;
+        };
         if clock.wrapping_sub(last) > (least / 16).max(TRAIN_GAP_MIN) {
             return false;
         }
@@ -162,11 +164,19 @@ mod tests {
             (1000, 42, 100, Pace::Over),
         ] {
             let mut slow_start = SlowStart::default();
-            assert_eq!(train(&mut slow_start, 0, least, count, gap), expected, "{count} at {gap} of {least}");
+            assert_eq!(
+                train(&mut slow_start, 0, least, count, gap),
+                expected,
+                "{count} at {gap} of {least}"
+            );
         }
         let mut slow_start = SlowStart::default();
         for late in 0..9 {
-            assert_eq!(train(&mut slow_start, late, 100_000, 30, 1000), Pace::Fast, "a new round, a new train");
+            assert_eq!(
+                train(&mut slow_start, late, 100_000, 30, 1000),
+                Pace::Fast,
+                "a new round, a new train"
+            );
         }
     }
 

@@ -151,7 +151,12 @@ impl Tcb {
 
     /// A segment of this connection has arrived, its checksum found good.
     #[inline(always)]
-    pub fn segment_arrived(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools) -> Actions {
+    pub fn segment_arrived(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+    ) -> Actions {
         let mut actions = Actions::default();
         self.arrive(now, segment, pools, &mut actions);
         actions
@@ -187,7 +192,10 @@ impl Tcb {
 
     /// Whether there is something to send now.
     fn wants_to_speak(&self) -> bool {
-        self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control() || self.next_lost().is_some()
+        self.owes(Owed::URGENT)
+            || self.sendable() > 0
+            || self.may_send_control()
+            || self.next_lost().is_some()
     }
 
     /// Sends no more than what is queued, then a FIN. Receiving goes on until the peer closes too; what the session does not
@@ -204,7 +212,8 @@ impl Tcb {
 
     /// Resets the connection. What is queued is dropped; the RST goes out by the next `output`. No `closed` action follows.
     pub fn abort(&mut self, pools: &mut Pools) {
-        let peer_knows_of_us = !matches!(self.state, State::SynSent | State::TimeWait | State::Closed);
+        let peer_knows_of_us =
+            !matches!(self.state, State::SynSent | State::TimeWait | State::Closed);
         if self.state != State::Closed {
             self.enter_closed(pools);
         }
@@ -380,7 +389,8 @@ impl Tcb {
     /// The network says that nobody takes the segment that began at `sequence`, and will not.
     pub fn refused_on_the_way(&mut self, sequence: SequenceNumber, pools: &mut Pools) -> Actions {
         let mut actions = Actions::default();
-        if self.state == State::SynSent && sequence == self.snd_una && self.snd_max != self.snd_una {
+        if self.state == State::SynSent && sequence == self.snd_una && self.snd_max != self.snd_una
+        {
             self.finish(CloseReason::Refused, pools, &mut actions);
         }
         actions

@@ -35,7 +35,9 @@ impl TimeWait {
     fn is_followed_by(&self, syn: &SegmentRepr<'_>) -> bool {
         let is_beyond = !syn.sequence.is_before(self.rcv_nxt);
         match (&self.timestamps, syn.options.timestamps) {
-            (Some(clock), Some(stamps)) => clock.is_before(stamps.value) || (stamps.value == clock.recent && is_beyond),
+            (Some(clock), Some(stamps)) => {
+                clock.is_before(stamps.value) || (stamps.value == clock.recent && is_beyond)
+            }
             _ => is_beyond,
         }
     }
@@ -107,11 +109,15 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         let Some((_, known)) = self.entries.get(id.0).filter(|(held, _)| held == key) else {
             return TimeWaitVerdict::Nothing;
         };
-        let says_nothing = segment.sequence_len() == 0 || !segment.flags.has_any(Flags::ACK.with(Flags::SYN));
+        let says_nothing =
+            segment.sequence_len() == 0 || !segment.flags.has_any(Flags::ACK.with(Flags::SYN));
         if segment.flags.has(Flags::RST) || says_nothing {
             return TimeWaitVerdict::Nothing;
         }
-        if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && known.is_followed_by(segment) {
+        if segment.flags.has(Flags::SYN)
+            && !segment.flags.has(Flags::ACK)
+            && known.is_followed_by(segment)
+        {
             let snd_nxt = known.snd_nxt;
             self.entries.remove(id.0);
             return TimeWaitVerdict::NewConnection { snd_nxt };
@@ -121,10 +127,15 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
             acknowledgment: known.rcv_nxt,
             flags: Flags::ACK,
             window: known.window,
-            options: Options { timestamps: known.timestamps.map(|clock| clock.stamps(now)), ..Options::default() },
+            options: Options {
+                timestamps: known.timestamps.map(|clock| clock.stamps(now)),
+                ..Options::default()
+            },
             ..SegmentToSend::default()
         };
-        if segment.flags.has(Flags::FIN) && segment.sequence + segment.sequence_len() == known.rcv_nxt {
+        if segment.flags.has(Flags::FIN)
+            && segment.sequence + segment.sequence_len() == known.rcv_nxt
+        {
             self.entries.move_to(id.0, 0, now + TIME_WAIT);
         }
         TimeWaitVerdict::Respond(answer)
@@ -134,7 +145,9 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
     pub fn is_ended_by(&self, id: TimeWaitId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let known = self.entries.get(id.0).filter(|(held, _)| held == key);
         segment.flags.has(Flags::FIN)
-            && known.is_some_and(|(_, known)| segment.sequence + segment.sequence_len() == known.rcv_nxt)
+            && known.is_some_and(|(_, known)| {
+                segment.sequence + segment.sequence_len() == known.rcv_nxt
+            })
     }
 
     /// Removes the next entry whose time is over, and says which it was.

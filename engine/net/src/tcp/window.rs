@@ -31,7 +31,9 @@ pub const WINDOW_SHIFT: u8 = 6;
 /// How often the window may double.
 const DOUBLINGS_MAX: u8 = 4;
 
-const _: () = assert!(RECEIVE_WINDOW << DOUBLINGS_MAX >= RECEIVE_WINDOW_MAX && RECEIVE_WINDOW < RECEIVE_WINDOW_MAX);
+const _: () = assert!(
+    RECEIVE_WINDOW << DOUBLINGS_MAX >= RECEIVE_WINDOW_MAX && RECEIVE_WINDOW < RECEIVE_WINDOW_MAX
+);
 
 /// Segments that are acknowledged each by itself after a sign that the peer repairs a loss.
 const PROMPT_SEGMENTS: u8 = 16;

@@ -26,9 +26,19 @@ fn good_frames() -> Vec<Vec<u8>> {
         mss: Some(1460),
         payload: Vec::new(),
     };
-    let data = Tcp { control: TcpControl::Psh, acknowledgment: Some(5), payload: b"data".to_vec(), ..syn.clone() };
-    let quoted =
-        Ipv4Repr { src_addr: US, dst_addr: PEER, next_header: IpProtocol::Tcp, payload_len: 20, hop_limit: 64 };
+    let data = Tcp {
+        control: TcpControl::Psh,
+        acknowledgment: Some(5),
+        payload: b"data".to_vec(),
+        ..syn.clone()
+    };
+    let quoted = Ipv4Repr {
+        src_addr: US,
+        dst_addr: PEER,
+        next_header: IpProtocol::Tcp,
+        payload_len: 20,
+        hop_limit: 64,
+    };
     let error = icmp(&Icmpv4Repr::DstUnreachable {
         reason: Icmpv4DstUnreachable::FragRequired,
         header: quoted,
@@ -65,12 +75,26 @@ fn good_frames_of_ipv6(own: Ipv6Addr) -> Vec<Vec<u8>> {
         mss: Some(1440),
         payload: Vec::new(),
     };
-    let header =
-        Ipv6Repr { src_addr: own, dst_addr: NEAR, next_header: IpProtocol::Tcp, payload_len: 20, hop_limit: 64 };
-    let error = icmp(NEAR, own, &Icmpv6Repr::PktTooBig { mtu: 1300, header, data: &[0, 25, 15, 160, 0, 0, 0, 0] });
+    let header = Ipv6Repr {
+        src_addr: own,
+        dst_addr: NEAR,
+        next_header: IpProtocol::Tcp,
+        payload_len: 20,
+        hop_limit: 64,
+    };
+    let error = icmp(
+        NEAR,
+        own,
+        &Icmpv6Repr::PktTooBig { mtu: 1300, header, data: &[0, 25, 15, 160, 0, 0, 0, 0] },
+    );
     let datagram = udp((NEAR, 4000), (own, 53), &[7; 64]);
-    let headers =
-        [&[60u8, 0, 5, 2, 0, 0, 1, 0][..], &[43, 0, 1, 4, 0, 0, 0, 0], &[17, 0, 0, 0, 0, 0, 0, 0], &datagram].concat();
+    let headers = [
+        &[60u8, 0, 5, 2, 0, 0, 1, 0][..],
+        &[43, 0, 1, 4, 0, 0, 0, 0],
+        &[17, 0, 0, 0, 0, 0, 0, 0],
+        &datagram,
+    ]
+    .concat();
     let servers = std::vec![(NEAR, 100)];
     let group = solicited_node(own);
     std::vec![
@@ -83,9 +107,23 @@ fn good_frames_of_ipv6(own: Ipv6Addr) -> Vec<Vec<u8>> {
         fragment(NEAR, own, 17, &datagram, 32..72, 9),
         solicitation(PEER_CARD, NEAR, group, own),
         solicitation(PEER_CARD, NOBODY, group, own),
-        advertisement(PEER_CARD, NEAR, own, NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE),
+        advertisement(
+            PEER_CARD,
+            NEAR,
+            own,
+            NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE
+        ),
         Advertisement { name_servers: servers, mtu: Some(1400), ..Advertisement::new() }.frame(),
-        frame(PEER_CARD, &ipv6(PEER, ALL_NODES, 58, 1, &sealed(PEER, ALL_NODES, [&[130][..], &[0; 27]].concat()))),
+        frame(
+            PEER_CARD,
+            &ipv6(
+                PEER,
+                ALL_NODES,
+                58,
+                1,
+                &sealed(PEER, ALL_NODES, [&[130][..], &[0; 27]].concat())
+            )
+        ),
     ]
 }
 
@@ -107,7 +145,8 @@ fn mend_ipv6(frame: &mut [u8]) {
     if frame.len() < 58 || frame[20] != 58 {
         return;
     }
-    let address = |at: usize| Ip::from(Ipv6Addr::from(<[u8; 16]>::try_from(&frame[at..at + 16]).unwrap()));
+    let address =
+        |at: usize| Ip::from(Ipv6Addr::from(<[u8; 16]>::try_from(&frame[at..at + 16]).unwrap()));
     let (source, destination) = (address(22), address(38));
     let end = frame.len().min(54 + usize::from(u16::from_be_bytes([frame[18], frame[19]])));
     if let Some(message) = frame.get_mut(54..end).filter(|message| message.len() >= 4) {
@@ -207,7 +246,10 @@ fn every_pair_of_bytes_may_be_at_its_edge() {
     for mut world in worlds() {
         for frame in good_frames() {
             for at in 0..frame.len().min(100) - 1 {
-                for value in [0u16, 1, 7, 8, 19, 20, 21, 0x1fff, 0x2000, 0x3fff, 0x7fff, 0x8000, 0xfff8, 0xffff] {
+                for value in [
+                    0u16, 1, 7, 8, 19, 20, 21, 0x1fff, 0x2000, 0x3fff, 0x7fff, 0x8000, 0xfff8,
+                    0xffff,
+                ] {
                     let mut broken = frame.clone();
                     broken[at..at + 2].copy_from_slice(&value.to_be_bytes());
                     mend(&mut broken);

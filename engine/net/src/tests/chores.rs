@@ -65,7 +65,10 @@ fn a_datagram_in_parts_alone_is_looked_after_on_time() {
 #[test]
 fn a_neighbour_who_is_asked_for_alone_is_looked_after_on_time() {
     let mut world = at_rest();
-    assert_eq!(world.net.send_datagram(world.now, 9, SocketAddr::new(PEER.into(), 9), b"hello"), Ok(()));
+    assert_eq!(
+        world.net.send_datagram(world.now, 9, SocketAddr::new(PEER.into(), 9), b"hello"),
+        Ok(())
+    );
     assert_eq!(kept(&mut world), Some(world.now + Micros::from_secs(1)));
     world.next_deadline();
     assert_eq!(read_arp(&world.says_one()).3.0, PEER);

@@ -47,9 +47,15 @@ fn a_connection_is_opened_once_the_neighbour_is_found() {
     let (card, syn) = Tcp::read(&world.says_one());
     assert_eq!((card, syn.control, syn.to), (PEER_CARD, TcpControl::Syn, (PEER, SERVICE)));
     assert!(syn.from.1 >= 49_152 && syn.mss == Some(1460));
-    assert_eq!(world.hears(&answer_to(&syn, TcpControl::Syn).frame(PEER_CARD)), [Told::Connected(connection)]);
+    assert_eq!(
+        world.hears(&answer_to(&syn, TcpControl::Syn).frame(PEER_CARD)),
+        [Told::Connected(connection)]
+    );
     let acknowledgment = world.says_tcp();
-    assert_eq!((acknowledgment.control, acknowledgment.acknowledgment), (TcpControl::None, Some(5_001)));
+    assert_eq!(
+        (acknowledgment.control, acknowledgment.acknowledgment),
+        (TcpControl::None, Some(5_001))
+    );
     assert_eq!(world.net.send(world.now, connection, b"EHLO"), 4);
     assert_eq!(world.says_tcp().payload, b"EHLO");
     assert_eq!(world.net.counters().of(Counter::Connects), 1);
@@ -66,7 +72,10 @@ fn a_neighbour_who_answers_late_gets_the_syn_then_and_every_later_one_at_once() 
     assert_eq!(world.next_deadline(), []);
     let said = world.says();
     let (card, second) = Tcp::read(said.iter().find(|frame| frame[12..14] == [8, 0]).unwrap());
-    assert_eq!((card, second.sequence, second.control), (PEER_CARD, first.sequence, TcpControl::Syn));
+    assert_eq!(
+        (card, second.sequence, second.control),
+        (PEER_CARD, first.sequence, TcpControl::Syn)
+    );
 }
 
 #[test]
@@ -96,8 +105,12 @@ fn no_two_connections_to_one_service_share_a_port_and_a_full_table_is_said() {
     assert_eq!(world.net.connect(world.now, at(PEER)), Err(Unsent::Full));
     assert_eq!(world.net.flow_count(), room);
     neighbour_answers(&mut world);
-    let mut ports: Vec<u16> =
-        world.says().iter().filter(|frame| frame[12..14] == [8, 0]).map(|frame| Tcp::read(frame).1.from.1).collect();
+    let mut ports: Vec<u16> = world
+        .says()
+        .iter()
+        .filter(|frame| frame[12..14] == [8, 0])
+        .map(|frame| Tcp::read(frame).1.from.1)
+        .collect();
     ports.sort_unstable();
     ports.dedup();
     assert_eq!(ports.len(), room);
@@ -131,7 +144,10 @@ fn what_cannot_be_reached_is_refused_at_once() {
     let mut world = World::new();
     assert_eq!(world.net.connect(world.now, at(US)), Err(Unsent::NoRoute));
     assert_eq!(world.net.connect(world.now, at(Ipv4Addr::BROADCAST)), Err(Unsent::NoRoute));
-    assert_eq!(world.net.connect(world.now, "[2001:db8::1]:25".parse().unwrap()), Err(Unsent::NoRoute));
+    assert_eq!(
+        world.net.connect(world.now, "[2001:db8::1]:25".parse().unwrap()),
+        Err(Unsent::NoRoute)
+    );
     assert_eq!(world.net.flow_count(), 0);
 }
 

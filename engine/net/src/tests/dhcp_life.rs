@@ -103,7 +103,8 @@ fn bound_for(seconds: u32) -> World {
     let discover = read(&world.says_one());
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
     let request = read(&world.says_one());
-    let acknowledgment = DhcpRepr { lease_duration: Some(seconds), ..answer(DhcpMessageType::Ack, &request) };
+    let acknowledgment =
+        DhcpRepr { lease_duration: Some(seconds), ..answer(DhcpMessageType::Ack, &request) };
     assert_eq!(world.hears(&frame(&acknowledgment)), [Told::Address(Some(our_address()))]);
     world.says();
     world.hears(&arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD)));
@@ -134,7 +135,10 @@ fn asks(world: &mut World) -> Asked {
 fn an_address_is_asked_for_offered_requested_and_acknowledged() {
     let mut world = starting();
     let discover = read(&world.says_one());
-    assert_eq!((discover.kind, discover.from, discover.to), (DhcpMessageType::Discover, UNSPECIFIED, BROADCAST));
+    assert_eq!(
+        (discover.kind, discover.from, discover.to),
+        (DhcpMessageType::Discover, UNSPECIFIED, BROADCAST)
+    );
     assert_eq!(world.hears(&frame(&answer(DhcpMessageType::Offer, &discover))), []);
     let request = read(&world.says_one());
     assert_eq!((request.kind, request.card), (DhcpMessageType::Request, EVERYBODY));
@@ -148,7 +152,11 @@ fn an_address_is_asked_for_offered_requested_and_acknowledged() {
     assert!(world.net.name_servers().eq([IpAddr::V4(Ipv4Addr::new(10, 0, 0, 53))]));
     let announcement = read_arp(&world.says()[0]);
     assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NOBODY)));
-    world.hears(&to_us(PEER, IpProtocol::Icmp, &icmp(&Icmpv4Repr::EchoRequest { ident: 1, seq_no: 1, data: b"" })));
+    world.hears(&to_us(
+        PEER,
+        IpProtocol::Icmp,
+        &icmp(&Icmpv4Repr::EchoRequest { ident: 1, seq_no: 1, data: b"" }),
+    ));
     assert_eq!(read_icmp(&world.says_one()).1.src_addr, US);
 }
 
@@ -188,7 +196,10 @@ fn answers_to_others_and_from_others_are_ignored() {
     let discover = read(&world.says_one());
     let offer = answer(DhcpMessageType::Offer, &discover);
     world.hears(&frame(&DhcpRepr { transaction_id: discover.transaction ^ 1, ..offer.clone() }));
-    world.hears(&frame(&DhcpRepr { client_hardware_address: EthernetAddress(PEER_CARD.0), ..offer.clone() }));
+    world.hears(&frame(&DhcpRepr {
+        client_hardware_address: EthernetAddress(PEER_CARD.0),
+        ..offer.clone()
+    }));
     world.hears(&frame(&DhcpRepr { your_ip: Ipv4Addr::new(127, 0, 0, 1), ..offer.clone() }));
     world.hears(&frame(&DhcpRepr { server_identifier: None, ..offer.clone() }));
     world.says_nothing();
@@ -214,7 +225,11 @@ fn a_lease_is_renewed_at_its_half_with_the_server_alone() {
     assert_eq!(world.now.since(start).as_secs(), u64::from(LEASE / 2));
     assert_eq!((renewal.kind, renewal.client, renewal.from), (DhcpMessageType::Request, US, US));
     assert_eq!((renewal.to, renewal.requested, renewal.server), (SERVER, None, None));
-    assert_eq!(world.hears(&frame(&answer(DhcpMessageType::Ack, &renewal))), [], "the address is the same");
+    assert_eq!(
+        world.hears(&frame(&answer(DhcpMessageType::Ack, &renewal))),
+        [],
+        "the address is the same"
+    );
     let renewed = world.now;
     asks(&mut world);
     assert_eq!(world.now.since(renewed).as_secs(), u64::from(LEASE / 2), "a whole new lease");
@@ -236,8 +251,14 @@ fn a_silent_server_is_asked_again_then_all_servers_and_then_the_address_is_given
     };
     let rebind = LEASE / 8 * 7;
     assert_eq!(asked[0], (LEASE / 2, SERVER));
-    assert!(asked.iter().all(|(at, to)| *to == if *at < rebind { SERVER } else { BROADCAST }), "{asked:?}");
-    assert!(asked.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 59 || pair[1].0 == rebind), "{asked:?}");
+    assert!(
+        asked.iter().all(|(at, to)| *to == if *at < rebind { SERVER } else { BROADCAST }),
+        "{asked:?}"
+    );
+    assert!(
+        asked.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 59 || pair[1].0 == rebind),
+        "{asked:?}"
+    );
     assert!(asked.iter().any(|(_, to)| *to == BROADCAST));
     assert_eq!(world.net.address(), None);
     // And it starts over.
@@ -254,7 +275,10 @@ fn a_server_that_rebinds_may_be_another_one() {
             break next;
         }
     };
-    let acknowledgment = DhcpRepr { server_identifier: Some(OTHER_SERVER), ..answer(DhcpMessageType::Ack, &rebinding) };
+    let acknowledgment = DhcpRepr {
+        server_identifier: Some(OTHER_SERVER),
+        ..answer(DhcpMessageType::Ack, &rebinding)
+    };
     world.hears(&frame(&acknowledgment));
     let renewal = asks(&mut world);
     assert_eq!((renewal.kind, renewal.to), (DhcpMessageType::Request, OTHER_SERVER));
@@ -310,7 +334,12 @@ fn an_address_that_somebody_has_is_declined_while_it_is_new_and_defended_later()
     let mut world = bound();
     let claim = arp(ArpOperation::Request, (US, PEER_CARD), (US, NOBODY));
     assert_eq!(world.hears(&claim), [Told::Address(None)]);
-    let decline = world.says().iter().map(|frame| frame.to_vec()).find(|frame| frame[12..14] == [8, 0]).unwrap();
+    let decline = world
+        .says()
+        .iter()
+        .map(|frame| frame.to_vec())
+        .find(|frame| frame[12..14] == [8, 0])
+        .unwrap();
     let decline = read(&decline);
     assert_eq!((decline.kind, decline.requested), (DhcpMessageType::Decline, Some(US)));
     assert_eq!(asks(&mut world).kind, DhcpMessageType::Discover);
@@ -328,7 +357,8 @@ fn a_lease_without_end_is_never_renewed() {
     let discover = read(&world.says_one());
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
     let request = read(&world.says_one());
-    let endless = DhcpRepr { lease_duration: Some(u32::MAX), ..answer(DhcpMessageType::Ack, &request) };
+    let endless =
+        DhcpRepr { lease_duration: Some(u32::MAX), ..answer(DhcpMessageType::Ack, &request) };
     assert_eq!(world.hears(&frame(&endless)).len(), 1);
     world.says();
     world.waits(Micros::from_secs(100_000_000));

@@ -48,13 +48,15 @@ impl Peer {
     /// Says it, and counts it as said.
     fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<Told> {
         let frame = self.segment(control, payload).frame(self.card);
-        self.next = self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
+        self.next =
+            self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
         world.hears(&frame)
     }
 
     fn hears(&mut self, segment: &Tcp) {
         assert_eq!(segment.sequence, self.expects);
-        self.expects = self.expects.wrapping_add(segment.payload.len() as u32 + segment.control.len() as u32);
+        self.expects =
+            self.expects.wrapping_add(segment.payload.len() as u32 + segment.control.len() as u32);
     }
 
     fn connects(&mut self, world: &mut World) -> ConnectionId {
@@ -83,14 +85,23 @@ fn a_conversation_from_the_handshake_to_time_wait() {
 
     assert_eq!(world.net.send(world.now, connection, b"220 hello\r\n"), 11);
     let greeting = world.says_tcp();
-    assert_eq!((greeting.payload.as_slice(), greeting.acknowledgment), (&b"220 hello\r\n"[..], Some(peer.next)));
+    assert_eq!(
+        (greeting.payload.as_slice(), greeting.acknowledgment),
+        (&b"220 hello\r\n"[..], Some(peer.next))
+    );
     peer.hears(&greeting);
 
-    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"), [Told::Data(connection, b"QUIT\r\n".to_vec())]);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"),
+        [Told::Data(connection, b"QUIT\r\n".to_vec())]
+    );
     world.net.send(world.now, connection, b"221 bye\r\n");
     world.net.close(connection);
     let farewell = world.says_tcp();
-    assert_eq!((farewell.control, farewell.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
+    assert_eq!(
+        (farewell.control, farewell.payload.as_slice()),
+        (TcpControl::Fin, &b"221 bye\r\n"[..])
+    );
     peer.hears(&farewell);
     let told = peer.says(&mut world, TcpControl::Fin, b"");
     assert_eq!(told, [Told::PeerClosed(connection), Told::Closed(connection, CloseReason::Normal)]);
@@ -122,7 +133,10 @@ fn an_acknowledgment_that_leaves_nothing_to_say_makes_no_work_and_moves_no_deadl
     assert_eq!(world.net.next_deadline(), before);
 
     // Bytes that nobody answers are acknowledged after a while, sooner than anything else was due.
-    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"NO"), [Told::Data(connection, b"NO".to_vec())]);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Psh, b"NO"),
+        [Told::Data(connection, b"NO".to_vec())]
+    );
     world.says_nothing();
     world.waits(Micros::from_millis(30));
     world.next_deadline();
@@ -133,7 +147,9 @@ fn an_acknowledgment_that_leaves_nothing_to_say_makes_no_work_and_moves_no_deadl
 fn a_service_resets_what_acknowledges_without_a_connection_and_hears_nothing_else() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);
-    for (port, acknowledgment, resets) in [(25, None, 0), (25, Some(7), 1), (26, None, 1), (26, Some(7), 1)] {
+    for (port, acknowledgment, resets) in
+        [(25, None, 0), (25, Some(7), 1), (26, None, 1), (26, Some(7), 1)]
+    {
         let mut fin = Tcp { acknowledgment, ..peer.segment(TcpControl::Fin, b"") };
         fin.to.1 = port;
         world.hears(&fin.frame(PEER_CARD));
@@ -172,7 +188,9 @@ fn a_segment_out_of_nowhere_is_reset_and_a_reset_is_not() {
 fn segments_to_groups_are_neither_taken_nor_answered() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);
-    for (to, card) in [(US, EVERYBODY), (Ipv4Addr::BROADCAST, EVERYBODY), (Ipv4Addr::new(10, 0, 0, 255), CARD)] {
+    for (to, card) in
+        [(US, EVERYBODY), (Ipv4Addr::BROADCAST, EVERYBODY), (Ipv4Addr::new(10, 0, 0, 255), CARD)]
+    {
         let syn = Tcp { to: (to, 25), ..peer.syn() };
         let packet = ipv4(PEER, to, IpProtocol::Tcp, &syn.packet());
         world.hears(&ethernet(PEER_CARD, card, EthernetProtocol::Ipv4, &packet));
@@ -216,7 +234,10 @@ fn without_room_for_handshakes_every_connection_begins_with_a_cookie() {
     for port in 4000..4010 {
         Peer::at_port(port).connects(&mut world);
     }
-    assert_eq!((world.net.counters().of(Counter::CookiesIn), world.net.connection_count()), (10, 10));
+    assert_eq!(
+        (world.net.counters().of(Counter::CookiesIn), world.net.connection_count()),
+        (10, 10)
+    );
 }
 
 #[test]
@@ -267,7 +288,10 @@ fn what_the_user_does_not_take_waits_for_him() {
     assert_eq!(world.net.waiting(connection), b"second third");
     world.net.consumed(connection, 12);
     assert_eq!(world.net.waiting(connection), b"");
-    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"x"), [Told::Data(connection, b"x".to_vec())]);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Psh, b"x"),
+        [Told::Data(connection, b"x".to_vec())]
+    );
 }
 
 #[test]
@@ -285,7 +309,10 @@ fn a_segment_in_ip_fragments_arrives_in_the_connections_own_buffer() {
         view.set_more_frags(more);
         view.fill_checksum();
         // What a card vouches for is one fragment, and not the segment.
-        told.extend(world.hears_as(&ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &fragment), Checksum::Verified));
+        told.extend(world.hears_as(
+            &ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &fragment),
+            Checksum::Verified,
+        ));
     }
     assert_eq!(told, [Told::Buffered(connection)]);
     assert_eq!(world.net.waiting(connection), [b'x'; 1000]);
@@ -309,7 +336,10 @@ fn checksums_are_verified_unless_the_card_vouches_for_them() {
     frame[50] ^= 0xff;
     assert_eq!(world.hears(&frame), []);
     assert_eq!(world.net.counters().of(Counter::DroppedChecksum), 1);
-    assert_eq!(world.hears_as(&frame, Checksum::Verified), [Told::Data(connection, b"data".to_vec())]);
+    assert_eq!(
+        world.hears_as(&frame, Checksum::Verified),
+        [Told::Data(connection, b"data".to_vec())]
+    );
 }
 
 #[test]
@@ -409,7 +439,10 @@ fn a_reset_ends_the_connection_and_is_told_once() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
-    assert_eq!(peer.says(&mut world, TcpControl::Rst, b""), [Told::Closed(connection, CloseReason::Reset)]);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Rst, b""),
+        [Told::Closed(connection, CloseReason::Reset)]
+    );
     world.says_nothing();
     assert_eq!((world.net.connection_count(), world.net.counters().of(Counter::ResetsIn)), (0, 1));
 }
@@ -444,7 +477,10 @@ fn icmp_errors_end_no_connection() {
     }
     assert_eq!(world.net.counters().of(Counter::IcmpErrorsIn), 48);
     peer.hears(&Tcp::read(&sent).1);
-    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"HELO\r\n"), [Told::Data(connection, b"HELO\r\n".to_vec())]);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Psh, b"HELO\r\n"),
+        [Told::Data(connection, b"HELO\r\n".to_vec())]
+    );
 }
 
 #[test]
@@ -454,8 +490,11 @@ fn a_router_that_carries_less_is_believed_about_a_segment_on_its_way() {
     world.net.send(world.now, connection, &[b'm'; 2_920]);
     let sent = world.says();
     assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [1514, 1514]);
-    let mut error =
-        [&[3, 4, 0, 0, 0, 0, 1_000u16.to_be_bytes()[0], 1_000u16.to_be_bytes()[1]], &sent[0][14..42]].concat();
+    let mut error = [
+        &[3, 4, 0, 0, 0, 0, 1_000u16.to_be_bytes()[0], 1_000u16.to_be_bytes()[1]],
+        &sent[0][14..42],
+    ]
+    .concat();
     let sum = crate::checksum::Sum::of(&error).field();
     error[2..4].copy_from_slice(&sum);
     // About a segment that was never sent: a lie, or too late.
@@ -468,7 +507,8 @@ fn a_router_that_carries_less_is_believed_about_a_segment_on_its_way() {
     world.says_nothing();
     world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &error));
     let again = world.says();
-    let lengths: Vec<_> = again.iter().filter(|frame| frame[12..14] == [8, 0]).map(Vec::len).collect();
+    let lengths: Vec<_> =
+        again.iter().filter(|frame| frame[12..14] == [8, 0]).map(Vec::len).collect();
     assert_eq!(lengths, [1_014, 1_014, 1_014, 14 + 40 + 40]);
 }
 

@@ -51,7 +51,9 @@ fn with_link_local() -> (World, Ipv6Addr) {
 fn an_address_is_ours_once_nobody_else_has_claimed_it() {
     let mut world = automatic();
     let words = said(&mut world);
-    let [Said::Listen(group, 1), Said::Solicit(link_local, NOBODY, to)] = words[..] else { panic!("{words:?}") };
+    let [Said::Listen(group, 1), Said::Solicit(link_local, NOBODY, to)] = words[..] else {
+        panic!("{words:?}")
+    };
     assert_eq!((group, to), (solicited_node(link_local), solicited_node(link_local)));
     assert_eq!(link_local.segments()[..4], [0xfe80, 0, 0, 0]);
     assert!(own(&world).is_empty(), "not yet");
@@ -85,9 +87,18 @@ fn an_address_that_somebody_has_is_left_to_him_and_another_one_tried() {
         let address = asked_for(&mut world);
         assert!(!tried.contains(&address));
         tried.push(address);
-        let told = world.hears(&advertisement(PEER_CARD, address, ALL_NODES, NdiscNeighborFlags::OVERRIDE));
+        let told = world.hears(&advertisement(
+            PEER_CARD,
+            address,
+            ALL_NODES,
+            NdiscNeighborFlags::OVERRIDE,
+        ));
         let gives_up = tried.len() == 3;
-        assert_eq!(told == [Told::AddressTaken(address)], gives_up, "who has no luck three times does without");
+        assert_eq!(
+            told == [Told::AddressTaken(address)],
+            gives_up,
+            "who has no luck three times does without"
+        );
     }
     world.says_nothing();
     assert_eq!(world.net.next_deadline(), None);
@@ -98,7 +109,8 @@ fn an_address_that_somebody_has_is_left_to_him_and_another_one_tried() {
 fn of_two_who_want_an_address_neither_takes_it_but_an_echo_is_nobody() {
     let mut world = automatic();
     let first = world.says();
-    let question = first.iter().find(|frame| matches!(read_ndp(frame), Said::Solicit(..))).unwrap().clone();
+    let question =
+        first.iter().find(|frame| matches!(read_ndp(frame), Said::Solicit(..))).unwrap().clone();
     let Said::Solicit(address, _, group) = read_ndp(&question) else { panic!() };
     // A loop in the link brings our own question back (RFC 7527).
     let mut echo = question;
@@ -129,7 +141,8 @@ fn routers_are_asked_again_and_again_until_one_answers_ever_more_rarely() {
         assert!(matches!(said(&mut world)[..], [Said::AskRouters(_)]));
         asked_at.push(world.now);
     }
-    let waits: Vec<u64> = asked_at.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
+    let waits: Vec<u64> =
+        asked_at.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
     assert!(waits.windows(2).all(|pair| pair[1] > pair[0] * 3 / 2), "{waits:?}");
     world.hears(&Advertisement::new().frame());
     world.waits(SECOND);
@@ -149,7 +162,10 @@ fn advertisements_that_no_router_of_this_link_sent_are_not_believed() {
     world.hears(&Advertisement { from: FAR, ..advertisement.clone() }.frame());
     let mut endless = message.clone();
     endless[17] = 0;
-    world.hears(&frame(ROUTER_CARD, &ipv6(ROUTER, ALL_NODES, 58, 255, &sealed(ROUTER, ALL_NODES, endless))));
+    world.hears(&frame(
+        ROUTER_CARD,
+        &ipv6(ROUTER, ALL_NODES, 58, 255, &sealed(ROUTER, ALL_NODES, endless)),
+    ));
     let cut = sealed(ROUTER, ALL_NODES, message[..message.len() - 8].to_vec());
     world.hears(&frame(ROUTER_CARD, &ipv6(ROUTER, ALL_NODES, 58, 255, &cut)));
     assert_eq!(world.net.ipv6_router(), None);
@@ -191,7 +207,8 @@ fn no_more_addresses_are_formed_than_there_is_room_for() {
 #[test]
 fn nobody_shortens_a_life_below_two_hours_and_anybody_may_prolong_it() {
     let (mut world, _) = with_link_local();
-    let lives = |valid, preferred| Advertisement { valid, preferred, ..Advertisement::new() }.frame();
+    let lives =
+        |valid, preferred| Advertisement { valid, preferred, ..Advertisement::new() }.frame();
     world.hears(&lives(24 * HOUR, HOUR));
     world.waits(SECOND);
     assert_eq!(own(&world).len(), 2);
@@ -200,7 +217,10 @@ fn nobody_shortens_a_life_below_two_hours_and_anybody_may_prolong_it() {
     assert_eq!(own(&world).len(), 2, "two hours are left to it");
     world.hears(&lives(1, 1));
     let told = world.waits(Micros::from_secs(101));
-    assert!(matches!(&told[..], [Told::Ipv6Addresses(left)] if left.len() == 1), "and not more: {told:?}");
+    assert!(
+        matches!(&told[..], [Told::Ipv6Addresses(left)] if left.len() == 1),
+        "and not more: {told:?}"
+    );
 
     world.hears(&lives(HOUR, HOUR));
     world.waits(Micros::from_secs(1_800));
@@ -217,7 +237,12 @@ fn an_address_past_its_prime_speaks_only_when_there_is_no_other() {
     world.waits(SECOND);
     let source = |world: &mut World| {
         world.net.send_datagram(world.now, 5353, (NEAR, 53).into(), b"?").unwrap();
-        world.hears(&advertisement(PEER_CARD, NEAR, old, NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE));
+        world.hears(&advertisement(
+            PEER_CARD,
+            NEAR,
+            old,
+            NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE,
+        ));
         world
             .says()
             .iter()
@@ -258,7 +283,10 @@ fn a_router_that_resigns_or_falls_silent_is_replaced() {
 fn without_a_router_only_the_link_is_reached() {
     let (mut world, _, _) = World::of_ipv6_at_work(machine::Offloads::default());
     world.hears(&Advertisement { lifetime: 0, ..Advertisement::new() }.frame());
-    assert_eq!(world.net.send_datagram(world.now, 5353, (FAR, 53).into(), b"?"), Err(Unsent::NoRoute));
+    assert_eq!(
+        world.net.send_datagram(world.now, 5353, (FAR, 53).into(), b"?"),
+        Err(Unsent::NoRoute)
+    );
     assert_eq!(world.net.send_datagram(world.now, 5353, (NEAR, 53).into(), b"?"), Ok(()));
     // What is not said to be on the link is not (RFC 5942).
     let off = Advertisement {
@@ -269,7 +297,10 @@ fn without_a_router_only_the_link_is_reached() {
         ..Advertisement::new()
     };
     world.hears(&off.frame());
-    assert_eq!(world.net.send_datagram(world.now, 5353, (NEAR, 53).into(), b"?"), Err(Unsent::NoRoute));
+    assert_eq!(
+        world.net.send_datagram(world.now, 5353, (NEAR, 53).into(), b"?"),
+        Err(Unsent::NoRoute)
+    );
 }
 
 #[test]
@@ -286,11 +317,19 @@ fn name_servers_are_remembered_for_as_long_as_routers_say() {
 
 #[test]
 fn fixed_addresses_are_taken_if_nobody_has_them_and_routers_are_not_listened_to() {
-    let fixed = |last| Ipv6Address { address: Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last), prefix_bits: 64 };
+    let fixed = |last| Ipv6Address {
+        address: Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last),
+        prefix_bits: 64,
+    };
     let addresses = [Some(fixed(2)), Some(fixed(3)), None, None];
     let mut world = World::of_ipv6(Ipv6Addressing::Static { addresses, gateway: Some(ROUTER) });
     world.says();
-    let told = world.hears(&advertisement(PEER_CARD, fixed(3).address, ALL_NODES, NdiscNeighborFlags::OVERRIDE));
+    let told = world.hears(&advertisement(
+        PEER_CARD,
+        fixed(3).address,
+        ALL_NODES,
+        NdiscNeighborFlags::OVERRIDE,
+    ));
     assert_eq!(told, [Told::AddressTaken(fixed(3).address)]);
     world.waits(Micros::from_secs(3_600));
     let ours = own(&world);
@@ -315,7 +354,10 @@ fn switches_that_ask_hear_what_we_listen_to() {
         world.says_nothing();
         let asked_at = world.now;
         world.now = world.net.next_deadline().unwrap();
-        assert!(world.now.since(asked_at) <= Micros::from_secs(10), "at a moment that chance picks");
+        assert!(
+            world.now.since(asked_at) <= Micros::from_secs(10),
+            "at a moment that chance picks"
+        );
         said(world)
     };
     assert_eq!(asks(&mut world, 28), [Said::Listen(solicited_node(link_local), 2)]);

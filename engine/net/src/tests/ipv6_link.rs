@@ -66,8 +66,15 @@ fn a_neighbour_is_asked_for_before_he_is_written_to() {
     assert_eq!(read_ndp(&world.says_one()), Said::Solicit(NEAR, global, solicited_node(NEAR)));
     world.hears(&advertisement(PEER_CARD, NEAR, global, SOLICITED | OVERRIDE));
     let (card, ip, payload) = read_ipv6(&world.says_one());
-    assert_eq!((card, ip.src_addr, ip.dst_addr, &payload[8..]), (PEER_CARD, global, NEAR, &b"question"[..]));
-    assert!(UdpPacket::new_checked(payload.as_slice()).unwrap().verify_checksum(&global.into(), &NEAR.into()));
+    assert_eq!(
+        (card, ip.src_addr, ip.dst_addr, &payload[8..]),
+        (PEER_CARD, global, NEAR, &b"question"[..])
+    );
+    assert!(
+        UdpPacket::new_checked(payload.as_slice())
+            .unwrap()
+            .verify_checksum(&global.into(), &NEAR.into())
+    );
 }
 
 #[test]
@@ -94,7 +101,11 @@ fn a_neighbour_in_use_is_asked_whether_he_is_still_there_and_an_idle_one_is_not(
     assert_eq!(world.net.counters().of(Counter::NeighbourSolicitationsOut), before);
 
     send(&mut world, NEAR, b"2");
-    assert_eq!(read_ipv6(&world.says_one()).0, PEER_CARD, "he is believed to be there until he is not");
+    assert_eq!(
+        read_ipv6(&world.says_one()).0,
+        PEER_CARD,
+        "he is believed to be there until he is not"
+    );
     world.now = world.now + Micros::from_millis(4_999);
     world.says_nothing();
     world.now = world.now + Micros::from_millis(1);
@@ -160,7 +171,10 @@ fn questions_that_are_not_of_this_link_are_not_answered() {
     world.hears(&frame(PEER_CARD, &ipv6(NEAR, group, 58, 254, &good)));
     let mut of_another_code = good.clone();
     of_another_code[1] = 1;
-    world.hears(&frame(PEER_CARD, &ipv6(NEAR, group, 58, 255, &sealed(NEAR, group, of_another_code))));
+    world.hears(&frame(
+        PEER_CARD,
+        &ipv6(NEAR, group, 58, 255, &sealed(NEAR, group, of_another_code)),
+    ));
     let mut endless = good.clone();
     endless[25] = 0;
     world.hears(&frame(PEER_CARD, &ipv6(NEAR, group, 58, 255, &sealed(NEAR, group, endless))));
@@ -172,7 +186,10 @@ fn questions_that_are_not_of_this_link_are_not_answered() {
     world.hears(&frame(PEER_CARD, &ipv6(NOBODY, own, 58, 255, &question(NOBODY, own, None))));
     world.says_nothing();
     assert_eq!(
-        (world.net.counters().of(Counter::DroppedMalformed), world.net.counters().of(Counter::DroppedChecksum)),
+        (
+            world.net.counters().of(Counter::DroppedMalformed),
+            world.net.counters().of(Counter::DroppedChecksum)
+        ),
         (5, 1)
     );
     world.hears(&frame(PEER_CARD, &ipv6(NEAR, group, 58, 255, &good)));
@@ -183,7 +200,8 @@ fn questions_that_are_not_of_this_link_are_not_answered() {
 fn redirects_are_not_followed() {
     let (mut world, near, _) = world();
     let lladdr = Some(EthernetAddress(OTHER_CARD.0).into());
-    let repr = NdiscRepr::Redirect { target_addr: PEER, dest_addr: FAR, lladdr, redirected_hdr: None };
+    let repr =
+        NdiscRepr::Redirect { target_addr: PEER, dest_addr: FAR, lladdr, redirected_hdr: None };
     world.hears(&ndp(ROUTER_CARD, ROUTER, near, repr));
     send(&mut world, FAR, b"?");
     assert_eq!(read_ipv6(&world.says_one()).0, ROUTER_CARD);
@@ -256,7 +274,11 @@ fn who_asks_in_vain_is_told_and_quoted() {
     let datagram = to(own, NEAR, 17, &udp((NEAR, 4000), (own, 4001), &[9; 1400]));
     world.hears(&datagram);
     let (kind, code, _, quoted) = complaint(&mut world);
-    assert_eq!((kind, code, &quoted[..]), (1, 4, &datagram[14..14 + 1232]), "as much as fits 1280 bytes");
+    assert_eq!(
+        (kind, code, &quoted[..]),
+        (1, 4, &datagram[14..14 + 1232]),
+        "as much as fits 1280 bytes"
+    );
     world.hears(&to(own, NEAR, 132, b"sctp?"));
     assert_eq!(complaint(&mut world).0, 4);
     let mut behind_options = vec![132, 0, 1, 4, 0, 0, 0, 0];
@@ -269,7 +291,8 @@ fn who_asks_in_vain_is_told_and_quoted() {
 #[test]
 fn an_option_that_is_not_known_is_told_of_as_it_asks() {
     let (mut world, near, own) = world();
-    let with_option = |kind: u8| [vec![17, 0, 1, 0, kind, 2, 0, 0], udp((NEAR, 1), (own, 53), b"")].concat();
+    let with_option =
+        |kind: u8| [vec![17, 0, 1, 0, kind, 2, 0, 0], udp((NEAR, 1), (own, 53), b"")].concat();
     assert!(world.net.bind(53));
     assert_eq!(world.hears(&to(own, NEAR, 60, &with_option(0x1e))).len(), 1);
     for (kind, answers, to_group) in [(0x5e, 0, 0), (0x9e, 1, 1), (0xde, 1, 0)] {
@@ -291,8 +314,13 @@ fn an_option_that_is_not_known_is_told_of_as_it_asks() {
 fn about_errors_nothing_is_said() {
     let (mut world, _, own) = world();
     // A protocol that is not known, inside an error, behind an option that is not known.
-    let header =
-        Ipv6Repr { src_addr: own, dst_addr: NEAR, next_header: IpProtocol::Udp, payload_len: 8, hop_limit: 64 };
+    let header = Ipv6Repr {
+        src_addr: own,
+        dst_addr: NEAR,
+        next_header: IpProtocol::Udp,
+        payload_len: 8,
+        hop_limit: 64,
+    };
     let reason = Icmpv6DstUnreachable::PortUnreachable;
     let error = icmp(NEAR, own, &Icmpv6Repr::DstUnreachable { reason, header, data: &[0; 8] });
     let behind_option = [vec![58, 0, 1, 0, 0xde, 2, 0, 0], error].concat();
@@ -314,7 +342,8 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     assert_eq!(world.hears(&to(own, NEAR, 17, &small)), expected);
 
     let large = udp((NEAR, 4000), (own, 53), &[3; 4000]);
-    let parts = [0..1448, 1448..2896, 2896..large.len()].map(|at| fragment(NEAR, own, 17, &large, at, 99));
+    let parts =
+        [0..1448, 1448..2896, 2896..large.len()].map(|at| fragment(NEAR, own, 17, &large, at, 99));
     assert_eq!(world.hears(&parts[2]), []);
     assert_eq!(world.hears(&parts[0]), []);
     assert_eq!(world.hears(&parts[0]), [], "networks repeat");
@@ -346,7 +375,10 @@ fn fragments_that_overlap_end_their_datagram() {
     }
     world.says_nothing();
     assert_eq!(
-        (world.net.counters().of(Counter::Reassembled), world.net.counters().of(Counter::ReassemblyFailed)),
+        (
+            world.net.counters().of(Counter::Reassembled),
+            world.net.counters().of(Counter::ReassemblyFailed)
+        ),
         (0, 1)
     );
 }

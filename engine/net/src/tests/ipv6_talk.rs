@@ -45,7 +45,12 @@ impl Segment {
         };
         let mut packet = vec![0; repr.buffer_len()];
         let capabilities = ChecksumCapabilities::default();
-        repr.emit(&mut TcpPacket::new_unchecked(&mut packet), &self.from.0.into(), &self.to.0.into(), &capabilities);
+        repr.emit(
+            &mut TcpPacket::new_unchecked(&mut packet),
+            &self.from.0.into(),
+            &self.to.0.into(),
+            &capabilities,
+        );
         frame(card, &ipv6(self.from.0, self.to.0, 6, 64, &packet))
     }
 
@@ -56,7 +61,8 @@ impl Segment {
         assert!(matches!(ip.hop_limit, 61 | 64), "as routers say, if one has spoken");
         let packet = TcpPacket::new_checked(payload.as_slice()).unwrap();
         let capabilities = ChecksumCapabilities::default();
-        let repr = TcpRepr::parse(&packet, &ip.src_addr.into(), &ip.dst_addr.into(), &capabilities).unwrap();
+        let repr = TcpRepr::parse(&packet, &ip.src_addr.into(), &ip.dst_addr.into(), &capabilities)
+            .unwrap();
         let segment = Segment {
             from: (ip.src_addr, repr.src_port),
             to: (ip.dst_addr, repr.dst_port),
@@ -97,7 +103,8 @@ impl Peer {
 
     fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<Told> {
         let frame = self.segment(control, payload).frame(PEER_CARD);
-        self.next = self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
+        self.next =
+            self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
         world.hears(&frame)
     }
 
@@ -136,9 +143,15 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     assert_eq!(mss, 1440);
     assert_eq!(world.net.send(world.now, connection, b"220 hello\r\n"), 11);
     let greeting = segments(&mut world).remove(0);
-    assert_eq!((greeting.payload.as_slice(), greeting.acknowledgment), (&b"220 hello\r\n"[..], Some(peer.next)));
+    assert_eq!(
+        (greeting.payload.as_slice(), greeting.acknowledgment),
+        (&b"220 hello\r\n"[..], Some(peer.next))
+    );
     peer.expects += 11;
-    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"), [Told::Data(connection, b"QUIT\r\n".to_vec())]);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"),
+        [Told::Data(connection, b"QUIT\r\n".to_vec())]
+    );
     world.net.close(connection);
     assert_eq!(segments(&mut world)[0].control, TcpControl::Fin);
     peer.expects += 1;
@@ -157,7 +170,11 @@ fn segments_fit_the_link_as_the_routers_know_it() {
     let (connection, mss) = Peer::of(own).connects(&mut world, None);
     assert_eq!(mss, 1440);
     world.net.send(world.now, connection, &[7; 4_000]);
-    assert_eq!(segments(&mut world)[0].payload.len(), 1220, "who names no size takes what every link carries");
+    assert_eq!(
+        segments(&mut world)[0].payload.len(),
+        1220,
+        "who names no size takes what every link carries"
+    );
 
     for (mtu, expected) in [(1_400, 1340), (1_279, 1340), (9_000, 1340), (1_280, 1220)] {
         world.hears(&Advertisement { mtu: Some(mtu), ..Advertisement::new() }.frame());
@@ -174,7 +191,8 @@ fn a_handshake_that_a_cookie_stands_for_fits_the_link_too() {
     let none = crate::Limits { half_open: 0, ..super::world::limits() };
     let own = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
     let fixed = Some(crate::Ipv6Address { address: own, prefix_bits: 64 });
-    let addresses = crate::Ipv6Addressing::Static { addresses: [fixed, None, None, None], gateway: None };
+    let addresses =
+        crate::Ipv6Addressing::Static { addresses: [fixed, None, None, None], gateway: None };
     let mut world = World::with_both(Addressing::None, addresses, none, Offloads::default());
     world.waits(Micros::from_secs(2));
     let (connection, mss) = Peer::of(own).connects(&mut world, Some(8_000));
@@ -213,7 +231,10 @@ fn the_same_ports_over_each_family_and_each_address_are_connections_of_their_own
     assert_ne!(connections[0], connections[1]);
     assert_eq!(world.net.flow_count(), 3);
     for (peer, connection) in peers.iter_mut().zip(connections) {
-        assert_eq!(peer.says(&mut world, TcpControl::Psh, b"x"), [Told::Data(connection, b"x".to_vec())]);
+        assert_eq!(
+            peer.says(&mut world, TcpControl::Psh, b"x"),
+            [Told::Data(connection, b"x".to_vec())]
+        );
     }
     // A packet of IPv6 cannot pretend to be one of IPv4.
     let (peer, us) = (super::messages::PEER.to_ipv6_mapped(), US.to_ipv6_mapped());
@@ -227,7 +248,8 @@ fn a_path_that_carries_less_is_believed_but_not_less_than_every_link_carries() {
     let (mut world, _, own) = world();
     let mut peer = Peer { own: (FAR, 4000), ..Peer::of(own) };
     let (connection, _) = {
-        let syn = Segment { acknowledgment: None, mss: Some(1440), ..peer.segment(TcpControl::Syn, b"") };
+        let syn =
+            Segment { acknowledgment: None, mss: Some(1440), ..peer.segment(TcpControl::Syn, b"") };
         world.hears(&syn.frame(ROUTER_CARD));
         let syn_ack = Segment::read(&world.says_one()).1;
         peer.next += 1;
@@ -241,8 +263,13 @@ fn a_path_that_carries_less_is_believed_but_not_less_than_every_link_carries() {
     let sent = segments(&mut world);
     assert_eq!(sent[0].payload.len(), 1440);
     let too_big = |mtu: u32, segment: &Segment| {
-        let header =
-            Ipv6Repr { src_addr: own, dst_addr: FAR, next_header: IpProtocol::Tcp, payload_len: 1460, hop_limit: 60 };
+        let header = Ipv6Repr {
+            src_addr: own,
+            dst_addr: FAR,
+            next_header: IpProtocol::Tcp,
+            payload_len: 1460,
+            hop_limit: 60,
+        };
         let mut data = vec![];
         data.extend(25u16.to_be_bytes());
         data.extend(4000u16.to_be_bytes());
@@ -267,13 +294,18 @@ fn a_path_that_carries_less_is_believed_but_not_less_than_every_link_carries() {
 fn an_address_that_goes_takes_its_connections_with_it_and_no_other() {
     let (mut world, near, global) = world();
     let prefix = Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0);
-    world.hears(&Advertisement { prefix, valid: 100, preferred: 100, ..Advertisement::new() }.frame());
+    world.hears(
+        &Advertisement { prefix, valid: 100, preferred: 100, ..Advertisement::new() }.frame(),
+    );
     world.waits(Micros::from_secs(1));
     let short = world.net.ipv6_addresses().last().unwrap().address;
     let (stays, _) = Peer::of(global).connects(&mut world, None);
     let (goes, _) = Peer::of(short).connects(&mut world, None);
     let told = world.waits(Micros::from_secs(100));
-    assert_eq!(told, [Told::Ipv6Addresses(vec![near, global]), Told::Closed(goes, CloseReason::Aborted)]);
+    assert_eq!(
+        told,
+        [Told::Ipv6Addresses(vec![near, global]), Told::Closed(goes, CloseReason::Aborted)]
+    );
     assert_eq!(world.net.send(world.now, stays, b"still here"), 10);
 }
 
@@ -317,7 +349,8 @@ fn a_card_that_sums_and_cuts_does_so_for_ipv6_too() {
         world.net.send(world.now, connection, &bytes);
         let sent = segments(&mut world);
         assert!(sent.iter().all(|segment| segment.payload.len() <= 1440));
-        let seen: Vec<u8> = sent.iter().flat_map(|segment| segment.payload.iter().copied()).collect();
+        let seen: Vec<u8> =
+            sent.iter().flat_map(|segment| segment.payload.iter().copied()).collect();
         assert_eq!(seen, bytes[..seen.len()]);
         assert!(seen.len() >= 4 * 1440);
         let frames = world.machine.handed_over - before;

@@ -107,8 +107,20 @@ fn broadcast_pings_and_impossible_sources_are_not_answered() {
         let packet = ipv4(PEER, to, IpProtocol::Icmp, &ping);
         world.hears(&ethernet(PEER_CARD, EVERYBODY, EthernetProtocol::Ipv4, &packet));
     }
-    world.hears(&ethernet(PEER_CARD, EVERYBODY, EthernetProtocol::Ipv4, &ipv4(PEER, US, IpProtocol::Icmp, &ping)));
-    for from in [[127, 0, 0, 1], [0, 0, 0, 0], [224, 0, 0, 1], [255, 255, 255, 255], [10, 0, 0, 255], US.octets()] {
+    world.hears(&ethernet(
+        PEER_CARD,
+        EVERYBODY,
+        EthernetProtocol::Ipv4,
+        &ipv4(PEER, US, IpProtocol::Icmp, &ping),
+    ));
+    for from in [
+        [127, 0, 0, 1],
+        [0, 0, 0, 0],
+        [224, 0, 0, 1],
+        [255, 255, 255, 255],
+        [10, 0, 0, 255],
+        US.octets(),
+    ] {
         world.hears(&to_us(from.into(), IpProtocol::Icmp, &ping));
     }
     world.says_nothing();
@@ -143,7 +155,12 @@ fn frames_for_others_are_not_looked_at() {
     let mut world = World::new();
     let packet = ipv4(PEER, US, IpProtocol::Icmp, &echo(7, b""));
     world.hears(&ethernet(PEER_CARD, GATEWAY_CARD, EthernetProtocol::Ipv4, &packet));
-    world.hears(&ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &ipv4(PEER, FAR, IpProtocol::Icmp, &echo(7, b""))));
+    world.hears(&ethernet(
+        PEER_CARD,
+        CARD,
+        EthernetProtocol::Ipv4,
+        &ipv4(PEER, FAR, IpProtocol::Icmp, &echo(7, b"")),
+    ));
     world.hears(&ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv6, &packet));
     world.says_nothing();
     let counters = world.net.counters();
@@ -188,9 +205,18 @@ fn an_unknown_protocol_is_complained_about_but_an_icmp_error_never_is() {
     let mut world = World::new();
     world.hears(&to_us(PEER, IpProtocol::Unknown(132), b"sctp?"));
     assert_eq!(read_icmp(&world.says_one()).2[..2], [3, 2]);
-    let header = Ipv4Repr { src_addr: US, dst_addr: PEER, next_header: IpProtocol::Udp, payload_len: 8, hop_limit: 64 };
-    let error =
-        icmp(&Icmpv4Repr::DstUnreachable { reason: Icmpv4DstUnreachable::PortUnreachable, header, data: &[0; 8] });
+    let header = Ipv4Repr {
+        src_addr: US,
+        dst_addr: PEER,
+        next_header: IpProtocol::Udp,
+        payload_len: 8,
+        hop_limit: 64,
+    };
+    let error = icmp(&Icmpv4Repr::DstUnreachable {
+        reason: Icmpv4DstUnreachable::PortUnreachable,
+        header,
+        data: &[0; 8],
+    });
     world.hears(&to_us(PEER, IpProtocol::Icmp, &error));
     world.says_nothing();
 }
@@ -223,7 +249,11 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     assert_eq!(world.hears(&to_us(PEER, IpProtocol::Udp, &wrong)), []);
     let mut unsummed = small;
     unsummed[6..8].fill(0);
-    assert_eq!(world.hears(&to_us(PEER, IpProtocol::Udp, &unsummed)).len(), 1, "zero means: not computed");
+    assert_eq!(
+        world.hears(&to_us(PEER, IpProtocol::Udp, &unsummed)).len(),
+        1,
+        "zero means: not computed"
+    );
     world.net.release(53);
     assert_eq!(world.hears(&to_us(PEER, IpProtocol::Udp, &large)), []);
 }

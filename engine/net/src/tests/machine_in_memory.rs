@@ -55,7 +55,12 @@ impl TestMachine {
                 frame[start + 13] &= !0x09;
             }
             frame[start + 16..start + 18].fill(0);
-            let sum = Sum::pseudo_header(source.into(), destination.into(), 6, (frame.len() - start) as u16);
+            let sum = Sum::pseudo_header(
+                source.into(),
+                destination.into(),
+                6,
+                (frame.len() - start) as u16,
+            );
             let field = sum.and(&frame[start..]).field();
             frame[start + 16..start + 18].copy_from_slice(&field);
             self.sent.push_back(frame);
@@ -99,13 +104,18 @@ impl Machine for TestMachine {
             return Err(TransmitError::Full);
         }
         self.handed_over += 1;
-        let payload: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().iter().copied()).collect();
+        let payload: Vec<u8> =
+            frame.payload.iter().flat_map(|piece| piece.bytes().iter().copied()).collect();
         assert!(frame.payload.is_empty() || frame.head.len() <= HEAD_BYTES_MAX);
         assert!(frame.payload.len() <= PIECES_MAX && frame.head.len() + payload.len() <= 65_535);
-        assert!(frame.checksum.is_none() || self.card.offloads.checksum, "asked for what the card cannot do");
+        assert!(
+            frame.checksum.is_none() || self.card.offloads.checksum,
+            "asked for what the card cannot do"
+        );
         if let Some(segment_bytes) = frame.segment_bytes {
             assert!(self.card.offloads.can_cut(frame), "asked for what the card cannot do");
-            let offload = frame.checksum.expect("a frame to be cut has its checksums made by the card");
+            let offload =
+                frame.checksum.expect("a frame to be cut has its checksums made by the card");
             self.cut(frame.head, &payload, usize::from(segment_bytes.get()), offload);
             return Ok(());
         }

@@ -18,8 +18,17 @@ pub(super) const PEER_CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0x07]);
 pub(super) const GATEWAY_CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0x01]);
 pub(super) const EVERYBODY: Ethernet = Ethernet([0xff; 6]);
 
-pub(super) fn ethernet(from: Ethernet, to: Ethernet, kind: EthernetProtocol, payload: &[u8]) -> Vec<u8> {
-    let repr = EthernetRepr { src_addr: EthernetAddress(from.0), dst_addr: EthernetAddress(to.0), ethertype: kind };
+pub(super) fn ethernet(
+    from: Ethernet,
+    to: Ethernet,
+    kind: EthernetProtocol,
+    payload: &[u8],
+) -> Vec<u8> {
+    let repr = EthernetRepr {
+        src_addr: EthernetAddress(from.0),
+        dst_addr: EthernetAddress(to.0),
+        ethertype: kind,
+    };
     let mut frame = vec![0; 14 + payload.len()];
     repr.emit(&mut EthernetFrame::new_unchecked(&mut frame));
     frame[14..].copy_from_slice(payload);
@@ -27,8 +36,13 @@ pub(super) fn ethernet(from: Ethernet, to: Ethernet, kind: EthernetProtocol, pay
 }
 
 pub(super) fn ipv4(from: Ipv4Addr, to: Ipv4Addr, protocol: IpProtocol, payload: &[u8]) -> Vec<u8> {
-    let repr =
-        Ipv4Repr { src_addr: from, dst_addr: to, next_header: protocol, payload_len: payload.len(), hop_limit: 64 };
+    let repr = Ipv4Repr {
+        src_addr: from,
+        dst_addr: to,
+        next_header: protocol,
+        payload_len: payload.len(),
+        hop_limit: 64,
+    };
     let mut packet = vec![0; 20 + payload.len()];
     repr.emit(&mut Ipv4Packet::new_unchecked(&mut packet), &ChecksumCapabilities::default());
     packet[20..].copy_from_slice(payload);
@@ -40,7 +54,11 @@ pub(super) fn to_us(from: Ipv4Addr, protocol: IpProtocol, payload: &[u8]) -> Vec
     ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &ipv4(from, US, protocol, payload))
 }
 
-pub(super) fn arp(operation: ArpOperation, from: (Ipv4Addr, Ethernet), to: (Ipv4Addr, Ethernet)) -> Vec<u8> {
+pub(super) fn arp(
+    operation: ArpOperation,
+    from: (Ipv4Addr, Ethernet),
+    to: (Ipv4Addr, Ethernet),
+) -> Vec<u8> {
     let repr = ArpRepr::EthernetIpv4 {
         operation,
         source_hardware_addr: EthernetAddress(from.1.0),
@@ -75,7 +93,9 @@ pub(super) fn icmp(repr: &Icmpv4Repr<'_>) -> Vec<u8> {
 }
 
 /// What stands in an ARP frame: operation, sender and target.
-pub(super) fn read_arp(frame: &[u8]) -> (Ethernet, ArpOperation, (Ipv4Addr, Ethernet), (Ipv4Addr, Ethernet)) {
+pub(super) fn read_arp(
+    frame: &[u8],
+) -> (Ethernet, ArpOperation, (Ipv4Addr, Ethernet), (Ipv4Addr, Ethernet)) {
     let view = EthernetFrame::new_checked(frame).unwrap();
     assert_eq!(view.ethertype(), EthernetProtocol::Arp);
     let ArpRepr::EthernetIpv4 {
@@ -98,7 +118,10 @@ pub(super) fn read_ipv4(frame: &[u8]) -> (Ethernet, Ipv4Repr, Vec<u8>) {
     let view = EthernetFrame::new_checked(frame).unwrap();
     assert_eq!(view.src_addr().0, CARD.0);
     let packet = Ipv4Packet::new_checked(view.payload()).unwrap();
-    assert!(packet.dont_frag() && !packet.more_frags() && packet.frag_offset() == 0, "no fragments are sent");
+    assert!(
+        packet.dont_frag() && !packet.more_frags() && packet.frag_offset() == 0,
+        "no fragments are sent"
+    );
     assert_eq!(usize::from(packet.total_len()), view.payload().len());
     let repr = Ipv4Repr::parse(&packet, &ChecksumCapabilities::default()).unwrap();
     (Ethernet(view.dst_addr().0), repr, packet.payload().to_vec())
@@ -151,7 +174,12 @@ impl Tcp {
         };
         let mut packet = vec![0; repr.buffer_len()];
         let capabilities = ChecksumCapabilities::default();
-        repr.emit(&mut TcpPacket::new_unchecked(&mut packet), &self.from.0.into(), &self.to.0.into(), &capabilities);
+        repr.emit(
+            &mut TcpPacket::new_unchecked(&mut packet),
+            &self.from.0.into(),
+            &self.to.0.into(),
+            &capabilities,
+        );
         packet
     }
 
@@ -166,7 +194,8 @@ impl Tcp {
         assert_eq!(ip.next_header, IpProtocol::Tcp);
         let packet = TcpPacket::new_checked(payload.as_slice()).unwrap();
         let capabilities = ChecksumCapabilities::default();
-        let repr = TcpRepr::parse(&packet, &ip.src_addr.into(), &ip.dst_addr.into(), &capabilities).unwrap();
+        let repr = TcpRepr::parse(&packet, &ip.src_addr.into(), &ip.dst_addr.into(), &capabilities)
+            .unwrap();
         let segment = Tcp {
             from: (ip.src_addr, repr.src_port),
             to: (ip.dst_addr, repr.dst_port),

@@ -22,9 +22,21 @@ pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1
 pub(super) const ROUTER_CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0x01]);
 
 /// A packet with these bytes behind its header.
-pub(super) fn ipv6(from: Ipv6Addr, to: Ipv6Addr, next_header: u8, hop_limit: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn ipv6(
+    from: Ipv6Addr,
+    to: Ipv6Addr,
+    next_header: u8,
+    hop_limit: u8,
+    payload: &[u8],
+) -> Vec<u8> {
     let next_header = IpProtocol::from(next_header);
-    let repr = Ipv6Repr { src_addr: from, dst_addr: to, next_header, payload_len: payload.len(), hop_limit };
+    let repr = Ipv6Repr {
+        src_addr: from,
+        dst_addr: to,
+        next_header,
+        payload_len: payload.len(),
+        hop_limit,
+    };
     let mut packet = vec![0; 40 + payload.len()];
     repr.emit(&mut Ipv6Packet::new_unchecked(&mut packet));
     packet[40..].copy_from_slice(payload);
@@ -34,7 +46,8 @@ pub(super) fn ipv6(from: Ipv6Addr, to: Ipv6Addr, next_header: u8, hop_limit: u8,
 /// A packet in a frame, from a card to ours or to the group that it is meant for.
 pub(super) fn frame(card: Ethernet, packet: &[u8]) -> Vec<u8> {
     let to: [u8; 16] = packet[24..40].try_into().unwrap();
-    let destination = if to[0] == 0xff { Ethernet([0x33, 0x33, to[12], to[13], to[14], to[15]]) } else { CARD };
+    let destination =
+        if to[0] == 0xff { Ethernet([0x33, 0x33, to[12], to[13], to[14], to[15]]) } else { CARD };
     ethernet(card, destination, EthernetProtocol::Ipv6, packet)
 }
 
@@ -61,13 +74,23 @@ pub(super) fn ndp(card: Ethernet, from: Ipv6Addr, to: Ipv6Addr, repr: NdiscRepr<
     frame(card, &ipv6(from, to, 58, 255, &icmp(from, to, &Icmpv6Repr::Ndisc(repr))))
 }
 
-pub(super) fn solicitation(card: Ethernet, from: Ipv6Addr, to: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
+pub(super) fn solicitation(
+    card: Ethernet,
+    from: Ipv6Addr,
+    to: Ipv6Addr,
+    target: Ipv6Addr,
+) -> Vec<u8> {
     let lladdr = (!from.is_unspecified()).then(|| EthernetAddress(card.0).into());
     ndp(card, from, to, NdiscRepr::NeighborSolicit { target_addr: target, lladdr })
 }
 
 /// An answer to a question of ours, with these flags.
-pub(super) fn advertisement(card: Ethernet, target: Ipv6Addr, to: Ipv6Addr, flags: NdiscNeighborFlags) -> Vec<u8> {
+pub(super) fn advertisement(
+    card: Ethernet,
+    target: Ipv6Addr,
+    to: Ipv6Addr,
+    flags: NdiscNeighborFlags,
+) -> Vec<u8> {
     let lladdr = Some(EthernetAddress(card.0).into());
     ndp(card, target, to, NdiscRepr::NeighborAdvert { flags, target_addr: target, lladdr })
 }
@@ -176,7 +199,8 @@ pub(super) fn read_ndp(frame: &[u8]) -> Said {
     let (card, ip, message) = read_icmp(frame);
     if message[0] == 143 || message[0] == 131 {
         assert_eq!(ip.hop_limit, 1);
-        let group: [u8; 16] = if message[0] == 143 { &message[12..28] } else { &message[8..24] }.try_into().unwrap();
+        let group: [u8; 16] =
+            if message[0] == 143 { &message[12..28] } else { &message[8..24] }.try_into().unwrap();
         let count = if message[0] == 143 { usize::from(message[7]) } else { 1 };
         return Said::Listen(Ipv6Addr::from(group), count);
     }
@@ -190,7 +214,9 @@ pub(super) fn read_ndp(frame: &[u8]) -> Said {
         assert_eq!(card, Ethernet([0x33, 0x33, a, b, c, d]));
     }
     match NdiscRepr::parse(&packet).unwrap() {
-        NdiscRepr::NeighborSolicit { target_addr, .. } => Said::Solicit(target_addr, ip.src_addr, ip.dst_addr),
+        NdiscRepr::NeighborSolicit { target_addr, .. } => {
+            Said::Solicit(target_addr, ip.src_addr, ip.dst_addr)
+        }
         NdiscRepr::NeighborAdvert { flags, target_addr, lladdr } => {
             assert_eq!(lladdr.unwrap().as_bytes(), CARD.0);
             assert!(!flags.contains(NdiscNeighborFlags::ROUTER), "we are none");

@@ -156,11 +156,13 @@ struct Talk {
 
 impl Talk {
     fn new(bytes: usize, weather: Weather, offloads: Offloads, family: Family) -> Talk {
-        let mut world = World::with_both(Addressing::Static(our_address()), our_ipv6(), limits(), offloads);
+        let mut world =
+            World::with_both(Addressing::Static(our_address()), our_ipv6(), limits(), offloads);
         world.waits(Micros::from_secs(2));
         let mut card = PeerCard::default();
         let hardware = HardwareAddress::Ethernet(EthernetAddress(PEER_CARD.0));
-        let mut interface = Interface::new(Config::new(hardware), &mut card, time::Instant::from_millis(0));
+        let mut interface =
+            Interface::new(Config::new(hardware), &mut card, time::Instant::from_millis(0));
         let (own, bits, us) = match family {
             Family::Four => (IpAddress::Ipv4(PEER), 24, IpAddress::Ipv4(US)),
             Family::Six => (IpAddress::Ipv6(messages_ipv6::NEAR), 64, IpAddress::Ipv6(OUR_IPV6)),
@@ -213,7 +215,10 @@ impl Talk {
             *sent += socket
                 .send(|room| {
                     let count = room.len().min(bytes - *sent);
-                    room[..count].iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(*sent + at, UP));
+                    room[..count]
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(at, byte)| *byte = pattern(*sent + at, UP));
                     (count, count)
                 })
                 .unwrap();
@@ -222,7 +227,12 @@ impl Talk {
         while socket.can_recv() {
             *got += socket
                 .recv(|bytes| {
-                    assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == pattern(*got + at, DOWN)));
+                    assert!(
+                        bytes
+                            .iter()
+                            .enumerate()
+                            .all(|(at, byte)| *byte == pattern(*got + at, DOWN))
+                    );
                     (bytes.len(), bytes.len())
                 })
                 .unwrap();
@@ -243,7 +253,10 @@ impl Talk {
         let mut moved = false;
         while let Some(frame) = self.to_us.take() {
             let mut frame = Frame::new(frame.into_boxed_slice(), 0..usize::MAX, Checksum::Unknown);
-            assert_eq!(self.world.net.frame_arrived(self.world.now, &mut frame, &mut events), Route::Here);
+            assert_eq!(
+                self.world.net.frame_arrived(self.world.now, &mut frame, &mut events),
+                Route::Here
+            );
             self.handle(&mut events, &frame);
             moved = true;
         }
@@ -266,8 +279,11 @@ impl Talk {
                 Event::Data { connection, bytes } => {
                     // Sometimes the session takes all, sometimes a part, sometimes nothing.
                     let data = &frame.bytes()[bytes];
-                    let taken =
-                        if self.we_got.is_multiple_of(3) { data.len() } else { self.we_got * 7 % (data.len() + 1) };
+                    let taken = if self.we_got.is_multiple_of(3) {
+                        data.len()
+                    } else {
+                        self.we_got * 7 % (data.len() + 1)
+                    };
                     self.takes(&data[..taken]);
                     self.world.net.keep(connection, &data[taken..]);
                 }
@@ -317,7 +333,8 @@ fn talk_over(family: Family, bytes: usize, weather: Weather, offloads: Offloads)
 }
 
 const FAIR: Weather = Weather { lost: 0, repeated: 0, overtaken: 0 };
-const ALL_OFFLOADS: Offloads = Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
+const ALL_OFFLOADS: Offloads =
+    Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
 
 #[test]
 fn megabytes_both_ways_over_a_good_wire_without_one_retransmission() {
@@ -338,12 +355,18 @@ fn megabytes_both_ways_over_ipv6() {
 
 #[test]
 fn megabytes_both_ways_over_ipv6_in_a_storm() {
-    talk_over(Family::Six, 500_000, Weather { lost: 50, repeated: 30, overtaken: 100 }, ALL_OFFLOADS);
+    talk_over(
+        Family::Six,
+        500_000,
+        Weather { lost: 50, repeated: 30, overtaken: 100 },
+        ALL_OFFLOADS,
+    );
 }
 
 #[test]
 fn megabytes_both_ways_over_a_wire_that_loses() {
-    let talk = talk(2_000_000, Weather { lost: 20, repeated: 0, overtaken: 0 }, Offloads::default());
+    let talk =
+        talk(2_000_000, Weather { lost: 20, repeated: 0, overtaken: 0 }, Offloads::default());
     assert!(talk.world.net.counters().of(Counter::Retransmits) > 0);
 }
 
@@ -359,7 +382,8 @@ fn megabytes_both_ways_in_a_storm() {
 
 #[test]
 fn the_pools_are_whole_after_a_conversation() {
-    let mut talk = talk(500_000, Weather { lost: 20, repeated: 10, overtaken: 10 }, Offloads::default());
+    let mut talk =
+        talk(500_000, Weather { lost: 20, repeated: 10, overtaken: 10 }, Offloads::default());
     talk.world.now = talk.world.now + Micros::from_secs(3_600);
     talk.our_turn();
     let sizes = limits().pools;

@@ -11,8 +11,8 @@ use super::messages::{GATEWAY, Tcp, US};
 use super::messages_ipv6;
 use crate::tcp::{CloseReason, PoolSizes};
 use crate::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net, Output, Route,
-    Service,
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net,
+    Output, Route, Service,
 };
 
 /// An event with the bytes that it speaks of.
@@ -53,7 +53,8 @@ pub(super) fn limits() -> Limits {
 impl World {
     /// With a static address, and a service on port 25. What is announced at the start has been sent.
     pub(super) fn new() -> World {
-        let mut world = World::with(Addressing::Static(our_address()), limits(), Offloads::default());
+        let mut world =
+            World::with(Addressing::Static(our_address()), limits(), Offloads::default());
         world.says();
         world
     }
@@ -62,10 +63,20 @@ impl World {
         World::with_both(addressing, Ipv6Addressing::None, limits, offloads)
     }
 
-    pub(super) fn with_both(addressing: Addressing, ipv6: Ipv6Addressing, limits: Limits, offloads: Offloads) -> World {
+    pub(super) fn with_both(
+        addressing: Addressing,
+        ipv6: Ipv6Addressing,
+        limits: Limits,
+        offloads: Offloads,
+    ) -> World {
         let machine = TestMachine::new(offloads);
         let now = Instant::START + Micros::from_secs(1);
-        let mut net = Net::new(&Config { addressing, ipv6, limits, cores: Cores::ALONE }, &machine.card, &[7; 32], now);
+        let mut net = Net::new(
+            &Config { addressing, ipv6, limits, cores: Cores::ALONE },
+            &machine.card,
+            &[7; 32],
+            now,
+        );
         net.begin_ipv6(now, &SECRET);
         assert!(net.listen(25, SMTP));
         World { net, machine, now }
@@ -78,7 +89,8 @@ impl World {
 
     /// With IPv6 alone, an address for the link and one in [`messages_ipv6::NETWORK`], and a router; both addresses.
     pub(super) fn of_ipv6_at_work(offloads: Offloads) -> (World, Ipv6Addr, Ipv6Addr) {
-        let mut world = World::with_both(Addressing::None, Ipv6Addressing::Automatic, limits(), offloads);
+        let mut world =
+            World::with_both(Addressing::None, Ipv6Addressing::Automatic, limits(), offloads);
         world.waits(Micros::from_secs(1));
         world.hears(&messages_ipv6::Advertisement::new().frame());
         world.waits(Micros::from_secs(2));
@@ -102,9 +114,13 @@ impl World {
 
     fn told(&self, event: &Event, frame: &Frame) -> Told {
         match event.clone() {
-            Event::Accepted { connection, service, peer } => Told::Accepted(connection, service, peer),
+            Event::Accepted { connection, service, peer } => {
+                Told::Accepted(connection, service, peer)
+            }
             Event::Connected { connection } => Told::Connected(connection),
-            Event::Data { connection, bytes } => Told::Data(connection, frame.bytes()[bytes].to_vec()),
+            Event::Data { connection, bytes } => {
+                Told::Data(connection, frame.bytes()[bytes].to_vec())
+            }
             Event::Buffered { connection } => Told::Buffered(connection),
             Event::SendRoom { connection } => Told::SendRoom(connection),
             Event::PeerClosed { connection } => Told::PeerClosed(connection),

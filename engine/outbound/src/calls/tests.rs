@@ -77,5 +77,8 @@ fn so_many_destinations_are_known_to_be_down() {
     assert_eq!(calls.admit("1.test", 1, until(1)), Admission::Ask);
     calls.call_again("2.test");
     assert_eq!(calls.admit("2.test", 1, Instant::START), Admission::Ask);
-    assert_eq!((calls.left_alone.len(), calls.ends.len()), (LEFT_ALONE_MAX - 2, LEFT_ALONE_MAX - 2));
+    assert_eq!(
+        (calls.left_alone.len(), calls.ends.len()),
+        (LEFT_ALONE_MAX - 2, LEFT_ALONE_MAX - 2)
+    );
 }

@@ -19,7 +19,11 @@ use super::Courier;
 
 impl Courier {
     /// Begins a delivery to an account of this machine.
-    pub(super) fn bring(&mut self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+    pub(super) fn bring(
+        &mut self,
+        deed: Deed,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<StepResult, Refusal> {
         if self.is_untold(deed, cx) {
             self.came(deed);
             return Ok(StepResult::GoesOn);
@@ -34,9 +38,15 @@ impl Courier {
     }
 
     /// Where something is delivered, and what stands above it there.
-    fn destination(&self, deed: Deed, cx: &AttemptCx<'_, '_>) -> Result<(Recipient, Vec<u8>), Refusal> {
+    fn destination(
+        &self,
+        deed: Deed,
+        cx: &AttemptCx<'_, '_>,
+    ) -> Result<(Recipient, Vec<u8>), Refusal> {
         match deed {
-            Deed::Letter(_, account) => Ok((self.entrance(account, cx), self.entry().return_path())),
+            Deed::Letter(_, account) => {
+                Ok((self.entrance(account, cx), self.entry().return_path()))
+            }
             Deed::SentOn(bit) => self.entry().sent_on(bit, self.seal.fields(), cx),
             Deed::Report(_) | Deed::Arrival(_) | Deed::Delay | Deed::Notice => {
                 match self.entry.as_ref().and_then(|entry| entry.reports_to(cx)) {
@@ -48,16 +58,26 @@ impl Courier {
     }
 
     /// The text of a report, and what of the message is delivered behind it.
-    fn content(&self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<(Vec<u8>, FollowingContent), Refusal> {
+    fn content(
+        &self,
+        deed: Deed,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<(Vec<u8>, FollowingContent), Refusal> {
         match deed {
-            Deed::Letter(..) | Deed::SentOn(_) => Ok((Vec::new(), FollowingContent::Message(Vec::new()))),
+            Deed::Letter(..) | Deed::SentOn(_) => {
+                Ok((Vec::new(), FollowingContent::Message(Vec::new())))
+            }
             Deed::Report(bit) => {
                 let (report, end) = self.reports().report(bit, cx)?;
                 Ok((report, end.map_or(FollowingContent::Nothing, FollowingContent::Message)))
             }
-            Deed::Arrival(bit) => Ok((self.reports().arrival_report(bit, cx)?, FollowingContent::Nothing)),
+            Deed::Arrival(bit) => {
+                Ok((self.reports().arrival_report(bit, cx)?, FollowingContent::Nothing))
+            }
             Deed::Delay => Ok((self.reports().delay_report(cx)?, FollowingContent::Nothing)),
-            Deed::Notice => Ok((notice_text(&self.why_unreadable(), cx)?, FollowingContent::Nothing)),
+            Deed::Notice => {
+                Ok((notice_text(&self.why_unreadable(), cx)?, FollowingContent::Nothing))
+            }
         }
     }
 
@@ -69,7 +89,11 @@ impl Courier {
     /// itself, in its inbox.
     fn entrance(&self, account: AccountId, cx: &AttemptCx<'_, '_>) -> Recipient {
         let Context { directory, store, .. } = &*cx.parts;
-        if self.entry().is_posted() { directory.entrance(store, account) } else { Recipient::inbox(account) }
+        if self.entry().is_posted() {
+            directory.entrance(store, account)
+        } else {
+            Recipient::inbox(account)
+        }
     }
 
     /// Whether it is a report that the sender does not want.
@@ -82,7 +106,11 @@ impl Courier {
     }
 
     /// Hands on what was read, or reads on; what is complete is delivered.
-    pub(super) fn hand(&mut self, deed: Deed, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+    pub(super) fn hand(
+        &mut self,
+        deed: Deed,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<StepResult, Refusal> {
         Ok(match self.delivery.hand(&mut self.reader, cx)? {
             HandoverStep::Taken => StepResult::GoesOn,
             HandoverStep::Waits => StepResult::Waits,
@@ -101,7 +129,9 @@ impl Courier {
 
     /// Hashes a message that is to be forwarded, for its seal.
     pub(super) fn hash(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
-        let Courier { entry: Some(entry), reader, seal, .. } = self else { unreachable!("the entry was not opened") };
+        let Courier { entry: Some(entry), reader, seal, .. } = self else {
+            unreachable!("the entry was not opened")
+        };
         Ok(match seal.hash(entry, reader, cx)? {
             SealProgress::Reads => StepResult::Waits,
             SealProgress::Signs => {

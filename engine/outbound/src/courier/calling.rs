@@ -77,7 +77,9 @@ impl Courier {
             }
             Leave::NotFor(span) => {
                 let until = cx.parts.turn.now + span;
-                let Some(road) = self.road.take() else { unreachable!("the attempt is on no road") };
+                let Some(road) = self.road.take() else {
+                    unreachable!("the attempt is on no road")
+                };
                 cx.queue.is_down(road.destination(), until);
                 self.stage = self.not_before(until, road.together(), cx);
             }
@@ -88,7 +90,9 @@ impl Courier {
     pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         match self.road().seek(cx) {
             HostLookup::Asked => return StepResult::Waits,
-            HostLookup::Inquiry(inquiry) => (self.inquiry, self.stage) = (Some(inquiry), Stage::Inquired),
+            HostLookup::Inquiry(inquiry) => {
+                (self.inquiry, self.stage) = (Some(inquiry), Stage::Inquired)
+            }
             HostLookup::Hosts => self.stage = Stage::Called,
             HostLookup::Nowhere(why) => {
                 let come = if why.is_temporary() { Come::Later } else { Come::Never };
@@ -153,7 +157,9 @@ impl Courier {
 
     /// The connection to a host, of which something is known only where there is one.
     fn connected(&mut self) -> &mut OutboundConnection {
-        let Some(connection) = &mut self.connection else { unreachable!("the attempt has no connection") };
+        let Some(connection) = &mut self.connection else {
+            unreachable!("the attempt has no connection")
+        };
         connection
     }
 
@@ -192,9 +198,14 @@ impl Courier {
         self.reader.want_nothing();
         self.is_waiting = false;
         cx.queue.deadlines.cancel(cx.frame);
-        let condition = if self.round.is_damaged() { Readability::Damaged } else { Readability::Whole };
-        let Courier { connection, road: Some(road), .. } = self else { unreachable!("the attempt is on no road") };
-        let Some(mut connection) = connection.take() else { unreachable!("the attempt has no connection") };
+        let condition =
+            if self.round.is_damaged() { Readability::Damaged } else { Readability::Whole };
+        let Courier { connection, road: Some(road), .. } = self else {
+            unreachable!("the attempt is on no road")
+        };
+        let Some(mut connection) = connection.take() else {
+            unreachable!("the attempt has no connection")
+        };
         road.count_tls(&connection, cx);
         match road.heard(&mut connection, condition) {
             HostAnswer::Anew => self.stage = Stage::Sought,
@@ -252,8 +263,11 @@ impl Courier {
         };
         road.count_tls(connection, cx);
         let is_first = connection.has_first_message();
-        let (came, host, reporter) = (connection.keep(), connection.host().cloned(), connection.reporter());
-        came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref(), reporter), cx));
+        let (came, host, reporter) =
+            (connection.keep(), connection.host().cloned(), connection.reporter());
+        came.into_iter().for_each(|(bit, outcome)| {
+            self.settle(bit, come_of(outcome, host.as_ref(), reporter), cx)
+        });
         self.stage = Stage::Sorted;
         cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + KEPT_PATIENCE);
         if is_first {

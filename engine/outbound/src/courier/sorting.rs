@@ -44,7 +44,12 @@ impl Courier {
         Ok(StepResult::GoesOn)
     }
 
-    fn next_stage(&mut self, info: MessageInfo, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) -> Stage {
+    fn next_stage(
+        &mut self,
+        info: MessageInfo,
+        record: OutboxEntry,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Stage {
         let fate = entry::fate(Some(record));
         let held_until = self.entry().envelope().held_until;
         let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(cx.parts.turn.wall.0));
@@ -73,7 +78,9 @@ impl Courier {
         if let Some(bit) = bits(self.round.not_put_off(done & !told)).next() {
             return Stage::Brought(Deed::Arrival(bit));
         }
-        let Courier { entry: Some(entry), notes, .. } = self else { unreachable!("the entry was not opened") };
+        let Courier { entry: Some(entry), notes, .. } = self else {
+            unreachable!("the entry was not opened")
+        };
         notes.look_up(entry, waiting, record, cx);
         if notes.has_some() {
             return Stage::Forgotten;
@@ -94,7 +101,11 @@ impl Courier {
             Next::GiveUp => AGAIN,
         };
         let at = cx.parts.turn.now + after;
-        Stage::Over(Some(if let DestinationTry::NotBefore(until) = self.destination_try { until.min(at) } else { at }))
+        Stage::Over(Some(if let DestinationTry::NotBefore(until) = self.destination_try {
+            until.min(at)
+        } else {
+            at
+        }))
     }
 
     /// What comes next of an entry that cannot be read.
@@ -156,7 +167,12 @@ impl Courier {
     pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let Some(change) = self.round.to_mark() else { unreachable!("there is nothing to mark") };
         let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
-        cx.parts.store.own.store.change_entry(account, uid, (change, self.packing()), continuation)?;
+        cx.parts.store.own.store.change_entry(
+            account,
+            uid,
+            (change, self.packing()),
+            continuation,
+        )?;
         Ok(StepResult::Waits)
     }
 
@@ -196,7 +212,12 @@ impl Courier {
     }
 
     /// The destination of these recipients is not tried before this time.
-    pub(super) fn not_before(&mut self, until: Instant, together: u16, cx: &AttemptCx<'_, '_>) -> Stage {
+    pub(super) fn not_before(
+        &mut self,
+        until: Instant,
+        together: u16,
+        cx: &AttemptCx<'_, '_>,
+    ) -> Stage {
         bits(together).for_each(|bit| self.settle(bit, nobody(), cx));
         self.destination_try = DestinationTry::NotBefore(until);
         Stage::Sorted
@@ -218,7 +239,13 @@ impl Courier {
     }
 
     /// Whether the sender is to be told that it takes long, for recipients that still wait.
-    fn is_delay_to_be_told(&self, open: u16, info: MessageInfo, record: OutboxEntry, cx: &AttemptCx<'_, '_>) -> bool {
+    fn is_delay_to_be_told(
+        &self,
+        open: u16,
+        info: MessageInfo,
+        record: OutboxEntry,
+        cx: &AttemptCx<'_, '_>,
+    ) -> bool {
         !record.is_delay_reported()
             && !self.round.is_delay_put_off()
             && schedule::is_delay_to_be_told(self.age(info, cx))

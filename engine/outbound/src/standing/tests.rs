@@ -15,9 +15,12 @@ fn place(number: u64) -> Place {
 fn what_waits_and_what_is_held_is_what_its_entry_says_whatever_becomes_of_it() {
     let (mut standings, mut random) = (Standings::default(), 7u64);
     for _ in 0..20_000 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (what, entry, at) = (random >> 60, place(random >> 40 & 63), Instant(random >> 20 & 15));
-        let states = [State::Waits(at), State::Behind, State::UnderWay, State::Held, State::Ordered];
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (what, entry, at) =
+            (random >> 60, place(random >> 40 & 63), Instant(random >> 20 & 15));
+        let states =
+            [State::Waits(at), State::Behind, State::UnderWay, State::Held, State::Ordered];
         match what {
             0..3 => standings.found(entry, State::Waits(at)),
             3..5 => standings.gone(entry),
@@ -26,14 +29,20 @@ fn what_waits_and_what_is_held_is_what_its_entry_says_whatever_becomes_of_it() {
         let all: Vec<(Place, Standing)> = standings.behind(None).collect();
         let waiting: BTreeSet<(Instant, Place)> = all
             .iter()
-            .filter_map(
-                |(place, standing)| if let State::Waits(at) = standing.state { Some((at, *place)) } else { None },
-            )
+            .filter_map(|(place, standing)| {
+                if let State::Waits(at) = standing.state { Some((at, *place)) } else { None }
+            })
             .collect();
-        assert_eq!(standings.held(), all.iter().filter(|(_, standing)| standing.state == State::Held).count());
+        assert_eq!(
+            standings.held(),
+            all.iter().filter(|(_, standing)| standing.state == State::Held).count()
+        );
         assert_eq!(standings.count(), all.len());
         for own in 0..3 {
-            let of_his = waiting.iter().find(|(_, (account, _))| *account == AccountId::from_bits(own)).copied();
+            let of_his = waiting
+                .iter()
+                .find(|(_, (account, _))| *account == AccountId::from_bits(own))
+                .copied();
             assert_eq!(standings.next(|account| account == AccountId::from_bits(own)), of_his);
         }
     }

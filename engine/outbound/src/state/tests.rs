@@ -15,14 +15,16 @@ fn queue() -> Queue {
 fn however_many_wait_at_a_destination_that_is_left_alone_few_are_looked_at_in_a_turn() {
     let mut queue = queue();
     queue.is_serving = true;
-    let places =
-        (1..=3 * LOOKED_AT_MAX as u32).map(|number| (AccountId::from_bits(u64::from(number % 2)), Uid(number)));
+    let places = (1..=3 * LOOKED_AT_MAX as u32)
+        .map(|number| (AccountId::from_bits(u64::from(number % 2)), Uid(number)));
     for place in places {
         queue.standings.found(place, State::Behind);
         queue.behind.entry(DOWN.into()).or_default().push(place);
     }
     let due = |queue: &Queue| {
-        let is_due = |standing: &super::super::standing::Standing| standing.state == State::Waits(Instant::START);
+        let is_due = |standing: &super::super::standing::Standing| {
+            standing.state == State::Waits(Instant::START)
+        };
         queue.standings.behind(None).filter(|(_, standing)| is_due(standing)).count()
     };
     queue.leave_alone(DOWN);

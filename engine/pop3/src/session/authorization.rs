@@ -17,7 +17,11 @@ use crate::reply::{self, Text};
 use super::{AUTOLOGOUT, Expect, Given, MarkedMaildrop, Session, WaitsFor};
 
 impl Session {
-    pub(super) fn authorization_command_arrived(&mut self, command: &Command<'_>, actions: &mut impl Actions) {
+    pub(super) fn authorization_command_arrived(
+        &mut self,
+        command: &Command<'_>,
+        actions: &mut impl Actions,
+    ) {
         match *command {
             Command::User(_) | Command::Password(_) | Command::Login { .. }
                 if actions.settings().plain_login == PlainLogin::Refused =>
@@ -29,7 +33,9 @@ impl Session {
                 actions.reply(reply::SEND_PASSWORD);
             }
             Command::Password(password) => self.password_arrived(password, actions),
-            Command::Login { mechanism, response } => self.login_asked_for(mechanism, response, actions),
+            Command::Login { mechanism, response } => {
+                self.login_asked_for(mechanism, response, actions)
+            }
             Command::Utf8 => actions.reply(reply::OK),
             Command::StartTls => self.tls_asked_for(actions),
             _ => self.fault(reply::LOG_IN_FIRST, actions),
@@ -60,7 +66,12 @@ impl Session {
         actions.login(Credentials { name: &user, proof: Proof::Password(password) });
     }
 
-    fn login_asked_for(&mut self, mechanism: &[u8], response: Option<&[u8]>, actions: &mut impl Actions) {
+    fn login_asked_for(
+        &mut self,
+        mechanism: &[u8],
+        response: Option<&[u8]>,
+        actions: &mut impl Actions,
+    ) {
         let Some(mechanism) = Mechanism::named(mechanism) else {
             return self.fault(reply::UNKNOWN_MECHANISM, actions);
         };
@@ -76,7 +87,9 @@ impl Session {
 
     pub(super) fn login_response_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
         self.expect = Expect::Authorization;
-        let Some(Given::Exchange(mut exchange)) = self.given.take().map(|given| *given) else { return };
+        let Some(Given::Exchange(mut exchange)) = self.given.take().map(|given| *given) else {
+            return;
+        };
         let answer = exchange.response_arrived(line, actions);
         self.exchange_went_on(exchange, answer, actions);
     }
@@ -106,7 +119,8 @@ impl Session {
     /// What the client has said of its login, if anything, does not come to its end; the maildrop that it was granted is not wanted then.
     pub(super) fn login_over(&mut self, actions: &mut impl Actions) {
         let given = self.given.take();
-        let is_granted = matches!(given.as_deref(), Some(Given::Exchange(exchange)) if exchange.is_signed());
+        let is_granted =
+            matches!(given.as_deref(), Some(Given::Exchange(exchange)) if exchange.is_signed());
         if is_granted && self.maildrop.take().is_some() {
             actions.leave_maildrop();
         }
@@ -124,7 +138,10 @@ impl Session {
         self.expect = Expect::Authorization;
         match result {
             Ok((maildrop, signature)) => {
-                self.maildrop = Some(MarkedMaildrop { all: maildrop, marked: Maildrop { messages: 0, bytes: 0 } });
+                self.maildrop = Some(MarkedMaildrop {
+                    all: maildrop,
+                    marked: Maildrop { messages: 0, bytes: 0 },
+                });
                 match signature {
                     None => self.logged_in(actions),
                     Some(signature) => self.signature_follows(&signature, actions),
@@ -146,7 +163,11 @@ impl Session {
     fn logged_in(&mut self, actions: &mut impl Actions) {
         let Some(maildrop) = self.maildrop else { return };
         self.faults = 0;
-        Text::new().put(b"+OK ").put_decimal(maildrop.all.messages.into()).put(b" messages\r\n").send(actions);
+        Text::new()
+            .put(b"+OK ")
+            .put_decimal(maildrop.all.messages.into())
+            .put(b" messages\r\n")
+            .send(actions);
         self.command_answered(actions);
     }
 

@@ -84,7 +84,11 @@ impl Listing {
                 return ListingStep::Whole;
             }
             if *visited >= VISITED_PER_TURN_MAX || !had_room {
-                return ListingStep::InPart(if had_room { WaitsFor::Turn } else { WaitsFor::SendRoom });
+                return ListingStep::InPart(if had_room {
+                    WaitsFor::Turn
+                } else {
+                    WaitsFor::SendRoom
+                });
             }
         }
     }

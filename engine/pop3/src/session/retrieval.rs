@@ -37,11 +37,19 @@ enum Response {
 
 impl Retrieval {
     pub(super) fn whole(bytes: u64) -> Retrieval {
-        Retrieval { response: Response::NotBegun { bytes: Some(bytes) }, position: Position::LineStart, cut: None }
+        Retrieval {
+            response: Response::NotBegun { bytes: Some(bytes) },
+            position: Position::LineStart,
+            cut: None,
+        }
     }
 
     pub(super) fn until(cut: Cut) -> Retrieval {
-        Retrieval { response: Response::NotBegun { bytes: None }, position: Position::LineStart, cut: Some(cut) }
+        Retrieval {
+            response: Response::NotBegun { bytes: None },
+            position: Position::LineStart,
+            cut: Some(cut),
+        }
     }
 
     fn begin_response(&mut self, actions: &mut impl Actions) {
@@ -80,7 +88,12 @@ impl Retrieval {
 }
 
 impl Session {
-    pub(super) fn begin_retrieval(&mut self, retrieval: Retrieval, message: MessageNumber, actions: &mut impl Actions) {
+    pub(super) fn begin_retrieval(
+        &mut self,
+        retrieval: Retrieval,
+        message: MessageNumber,
+        actions: &mut impl Actions,
+    ) {
         self.expect = Expect::Message(retrieval);
         self.waits_for = WaitsFor::Message;
         actions.read(message);
@@ -102,7 +115,8 @@ impl Session {
             return 0;
         }
         retrieval.begin_response(actions);
-        let (wanted, _) = retrieval.cut.map_or((bytes.len(), Cut::after(0)), |cut| cut.advance(bytes));
+        let (wanted, _) =
+            retrieval.cut.map_or((bytes.len(), Cut::after(0)), |cut| cut.advance(bytes));
         let sent = retrieval.send(bytes.get(..wanted).unwrap_or(bytes), actions);
         if let Some(cut) = &mut retrieval.cut {
             *cut = cut.advance(bytes.get(..sent).unwrap_or(bytes)).1;

@@ -30,22 +30,42 @@ impl Session {
                     .put(b"\r\n")
                     .send(actions);
             }
-            Command::List(None) => self.list(Listing::of(Column::Sizes), reply::LIST_FOLLOWS, actions),
-            Command::UniqueIds(None) => self.list(Listing::of(Column::UniqueIds), reply::LIST_FOLLOWS, actions),
-            Command::List(Some(message)) => self.on_message(message, actions, |_, message, actions| {
-                let bytes = actions.message_bytes(message);
-                Text::new().put(b"+OK ").put_listing(message, bytes).put(b"\r\n").send(actions);
-            }),
-            Command::UniqueIds(Some(message)) => self.on_message(message, actions, |_, message, actions| {
-                let unique_id = actions.unique_id(message);
-                Text::new().put(b"+OK ").put_unique_id(message, &unique_id).put(b"\r\n").send(actions);
-            }),
-            Command::Retrieve(message) => self.on_message(message, actions, |session, message, actions| {
-                session.begin_retrieval(Retrieval::whole(actions.message_bytes(message)), message, actions);
-            }),
-            Command::Top(message, lines) => self.on_message(message, actions, |session, message, actions| {
-                session.begin_retrieval(Retrieval::until(Cut::after(lines)), message, actions);
-            }),
+            Command::List(None) => {
+                self.list(Listing::of(Column::Sizes), reply::LIST_FOLLOWS, actions)
+            }
+            Command::UniqueIds(None) => {
+                self.list(Listing::of(Column::UniqueIds), reply::LIST_FOLLOWS, actions)
+            }
+            Command::List(Some(message)) => {
+                self.on_message(message, actions, |_, message, actions| {
+                    let bytes = actions.message_bytes(message);
+                    Text::new().put(b"+OK ").put_listing(message, bytes).put(b"\r\n").send(actions);
+                })
+            }
+            Command::UniqueIds(Some(message)) => {
+                self.on_message(message, actions, |_, message, actions| {
+                    let unique_id = actions.unique_id(message);
+                    Text::new()
+                        .put(b"+OK ")
+                        .put_unique_id(message, &unique_id)
+                        .put(b"\r\n")
+                        .send(actions);
+                })
+            }
+            Command::Retrieve(message) => {
+                self.on_message(message, actions, |session, message, actions| {
+                    session.begin_retrieval(
+                        Retrieval::whole(actions.message_bytes(message)),
+                        message,
+                        actions,
+                    );
+                })
+            }
+            Command::Top(message, lines) => {
+                self.on_message(message, actions, |session, message, actions| {
+                    session.begin_retrieval(Retrieval::until(Cut::after(lines)), message, actions);
+                })
+            }
             Command::Delete(message) => self.on_message(message, actions, Session::delete_arrived),
             Command::Noop => actions.reply(reply::OK),
             Command::Reset => self.reset_arrived(actions),
@@ -85,7 +105,8 @@ impl Session {
     fn delete_arrived<A: Actions>(&mut self, message: MessageNumber, actions: &mut A) {
         if let Some(maildrop) = &mut self.maildrop {
             maildrop.marked.messages += 1;
-            maildrop.marked.bytes = maildrop.marked.bytes.saturating_add(actions.message_bytes(message));
+            maildrop.marked.bytes =
+                maildrop.marked.bytes.saturating_add(actions.message_bytes(message));
             actions.mark(message);
             actions.reply(reply::MARKED);
         }

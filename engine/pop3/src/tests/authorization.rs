@@ -22,8 +22,7 @@ fn a_login_opens_the_maildrop() {
 
 #[test]
 fn capabilities_say_what_there_is() {
-    const COMMON: &str =
-        "RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n";
+    const COMMON: &str = "RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n";
     let offered = "+OK Capabilities follow\r\nTOP\r\nUIDL\r\nUSER\r\nUTF8 USER\r\nSASL SCRAM-SHA-256 PLAIN LOGIN\r\n"
         .to_string()
         + COMMON;
@@ -42,14 +41,20 @@ fn passwords_are_not_taken_where_that_is_not_safe() {
     world.settings.plain_login = PlainLogin::Refused;
     let mut talk = Conversation::with(world);
     const REFUSED: &str = "-ERR Passwords are not taken in plain text here\r\n";
-    talk.exchange(&[("USER ada\r\n", REFUSED), ("PASS secret\r\n", REFUSED), ("AUTH PLAIN\r\n", REFUSED)]);
+    talk.exchange(&[
+        ("USER ada\r\n", REFUSED),
+        ("PASS secret\r\n", REFUSED),
+        ("AUTH PLAIN\r\n", REFUSED),
+    ]);
     assert!(talk.world.log.is_empty());
 }
 
 #[test]
 fn commands_on_a_maildrop_need_one() {
     let mut talk = Conversation::new();
-    for command in ["STAT", "LIST", "LIST 1", "UIDL", "UIDL 1", "RETR 1", "TOP 1 0", "DELE 1", "NOOP", "RSET"] {
+    for command in
+        ["STAT", "LIST", "LIST 1", "UIDL", "UIDL 1", "RETR 1", "TOP 1 0", "DELE 1", "NOOP", "RSET"]
+    {
         talk.exchange(&[(&(command.to_string() + "\r\n"), "-ERR Log in first\r\n")]);
     }
     talk.exchange(&[("QUIT\r\n", "+OK Bye\r\n")]);
@@ -98,8 +103,14 @@ fn refusals_say_why_and_wrong_passwords_are_counted() {
         talk.world.closed
     };
     for _ in 0..5 {
-        assert!(!attempt(LoginRefusal::InUse, "-ERR [IN-USE] Another session has this maildrop\r\n"));
-        assert!(!attempt(LoginRefusal::TryLater, "-ERR [SYS/TEMP] Cannot log in now, try again later\r\n"));
+        assert!(!attempt(
+            LoginRefusal::InUse,
+            "-ERR [IN-USE] Another session has this maildrop\r\n"
+        ));
+        assert!(!attempt(
+            LoginRefusal::TryLater,
+            "-ERR [SYS/TEMP] Cannot log in now, try again later\r\n"
+        ));
     }
     assert!(!attempt(LoginRefusal::Credentials, WRONG));
     assert!(!attempt(LoginRefusal::Credentials, WRONG));
@@ -112,7 +123,10 @@ fn nothing_is_taken_while_a_password_is_checked() {
     talk.login_answer = None;
     talk.says("USER ada\r\nPASS x\r\nSTAT\r\n");
     assert_eq!(talk.replies(), "+OK Send PASS\r\n");
-    assert_eq!((talk.kept.as_slice(), talk.session.waits_for()), (&b"STAT\r\n"[..], WaitsFor::Login));
+    assert_eq!(
+        (talk.kept.as_slice(), talk.session.waits_for()),
+        (&b"STAT\r\n"[..], WaitsFor::Login)
+    );
     talk.login_answer = Some(Ok(()));
     talk.exchange(&[("", "+OK 3 messages\r\n+OK 3 43\r\n")]);
     talk.session.login_answered(Err(LoginRefusal::InUse), &mut talk.world);
@@ -169,7 +183,11 @@ fn lines_may_be_long_and_not_longer() {
     talk.exchange(&[("USER ada\r\n", "+OK Send PASS\r\n")]);
     talk.exchange(&[(&std::format!("PASS {password}\r\n"), "+OK 3 messages\r\n")]);
     let endless = "x".repeat(5_000);
-    talk.exchange(&[(&endless, ""), (&endless, ""), ("\r\nSTAT\r\n", "-ERR Line too long\r\n+OK 3 43\r\n")]);
+    talk.exchange(&[
+        (&endless, ""),
+        (&endless, ""),
+        ("\r\nSTAT\r\n", "-ERR Line too long\r\n+OK 3 43\r\n"),
+    ]);
     assert!(talk.kept.is_empty());
 }
 

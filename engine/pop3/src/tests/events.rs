@@ -50,12 +50,15 @@ fn a_silent_client_is_logged_out_without_a_word_and_nothing_is_deleted() {
         assert_eq!(talk.world.deadline, Some(Micros::from_secs(600)));
         talk.session.deadline_expired(&mut talk.world);
         assert_eq!(talk.replies(), "");
-        assert!(talk.world.closed && !talk.world.log.iter().any(|entry| entry.starts_with("delete")));
+        assert!(
+            talk.world.closed && !talk.world.log.iter().any(|entry| entry.starts_with("delete"))
+        );
         talk.session.deadline_expired(&mut talk.world);
         talk.session.stopping(&mut talk.world);
         talk.session.resumed(&mut talk.world);
         talk.session.deleted(Ok(()), &mut talk.world);
-        talk.session.login_answered(Ok((Maildrop { messages: 0, bytes: 0 }, None)), &mut talk.world);
+        talk.session
+            .login_answered(Ok((Maildrop { messages: 0, bytes: 0 }, None)), &mut talk.world);
     }
 }
 
@@ -82,7 +85,9 @@ fn a_stopping_server_says_so_after_what_is_under_way() {
         talk.read_step = 3;
         talk.says("");
         assert!(talk.replies().ends_with(STOPPING));
-        assert!(talk.world.closed && !talk.world.log.iter().any(|entry| entry.starts_with("delete")));
+        assert!(
+            talk.world.closed && !talk.world.log.iter().any(|entry| entry.starts_with("delete"))
+        );
     }
 }
 
@@ -92,9 +97,15 @@ fn a_changed_password_ends_a_session_that_has_logged_in() {
         let is_logged_in = talk.world.maildrop_open;
         talk.session.password_changed(&mut talk.world);
         assert_eq!(talk.world.closed, is_logged_in);
-        assert!(!talk.world.maildrop_open && !talk.world.log.iter().any(|entry| entry.starts_with("delete")));
+        assert!(
+            !talk.world.maildrop_open
+                && !talk.world.log.iter().any(|entry| entry.starts_with("delete"))
+        );
         let replies = talk.replies();
-        assert!(["", "-ERR [AUTH] Password has changed, log in again\r\n"].contains(&&*replies), "{replies}");
+        assert!(
+            ["", "-ERR [AUTH] Password has changed, log in again\r\n"].contains(&&*replies),
+            "{replies}"
+        );
         talk.session.password_changed(&mut talk.world);
         assert_eq!(talk.replies(), "");
     }

@@ -97,7 +97,10 @@ fn commands_wait_for_the_list_s_end() {
     talk.world.send_room = REPLY_BYTES_MAX;
     talk.send_room_step = 0;
     talk.says("LIST\r\nSTAT\r\n");
-    assert_eq!((talk.kept.as_slice(), talk.session.waits_for()), (&b"STAT\r\n"[..], WaitsFor::SendRoom));
+    assert_eq!(
+        (talk.kept.as_slice(), talk.session.waits_for()),
+        (&b"STAT\r\n"[..], WaitsFor::SendRoom)
+    );
     let so_far = talk.replies();
     assert!(expected(100, "LIST").starts_with(&so_far));
 }

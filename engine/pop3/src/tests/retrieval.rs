@@ -22,7 +22,9 @@ fn received(response: &str) -> Vec<String> {
             assert_eq!(left, "");
             return lines;
         }
-        lines.push(line.strip_prefix('.').filter(|rest| rest.starts_with('.')).unwrap_or(line).to_string());
+        lines.push(
+            line.strip_prefix('.').filter(|rest| rest.starts_with('.')).unwrap_or(line).to_string(),
+        );
     }
 }
 
@@ -101,7 +103,10 @@ fn commands_wait_for_the_message_s_end() {
     let mut talk = Conversation::logged_in();
     talk.read_step = 0;
     talk.says("RETR 1\r\nNOOP\r\n");
-    assert_eq!((talk.kept.as_slice(), talk.session.waits_for()), (&b"NOOP\r\n"[..], WaitsFor::Message));
+    assert_eq!(
+        (talk.kept.as_slice(), talk.session.waits_for()),
+        (&b"NOOP\r\n"[..], WaitsFor::Message)
+    );
     assert_eq!(talk.replies(), "");
     talk.read_step = 5;
     talk.exchange(&[("", "+OK 19 octets\r\nSubject: one\r\n\r\n1\r\n.\r\n+OK\r\n")]);
@@ -124,7 +129,9 @@ fn a_big_message_passes_through_a_small_window() {
     talk.read_step = 4_096;
     talk.says("RETR 1\r\n");
     let lines = received(&talk.replies());
-    assert!(lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes() == message);
+    assert!(
+        lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes() == message
+    );
 }
 
 #[test]
@@ -134,7 +141,10 @@ fn the_end_has_room_however_exactly_a_message_fits() {
         let mut talk = conversation_on(message.as_bytes());
         talk.world.send_room = REPLY_BYTES_MAX;
         talk.send_room_step = REPLY_BYTES_MAX;
-        talk.exchange(&[("RETR 1\r\n", &std::format!("+OK {length} octets\r\n{message}\r\n.\r\n"))]);
+        talk.exchange(&[(
+            "RETR 1\r\n",
+            &std::format!("+OK {length} octets\r\n{message}\r\n.\r\n"),
+        )]);
     }
 }
 
@@ -154,7 +164,8 @@ fn lines_of(message: &str) -> Vec<String> {
 
 /// Stuffing as the standard says it, a line at a time.
 fn stuffed(lines: &[String]) -> String {
-    let dotted = |line: &String| if line.starts_with('.') { ".".to_string() + line } else { line.clone() };
+    let dotted =
+        |line: &String| if line.starts_with('.') { ".".to_string() + line } else { line.clone() };
     lines.iter().map(|line| dotted(line) + "\r\n").collect::<String>() + ".\r\n"
 }
 

@@ -16,7 +16,11 @@ fn a_client_says_who_it_is_in_every_way_that_clients_have() {
     for lines in [
         &[(PLAIN, IN)][..],
         &[("auth plain\r\n", "+ \r\n"), ("AGFkYQBzZWNyZXQ=\r\n", IN)],
-        &[("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"), ("YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
+        &[
+            ("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"),
+            ("YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"),
+            ("c2VjcmV0\r\n", IN),
+        ],
         &[("AUTH LOGIN YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
     ] {
         let mut talk = Conversation::new();
@@ -31,7 +35,10 @@ fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
     let longest = "AGFhAHBw".to_string() + &"cHBw".repeat(254);
     assert_eq!(longest.len() + 2, crate::RESPONSE_LINE_BYTES_MAX);
     let mut talk = Conversation::new();
-    talk.exchange(&[("AUTH PLAIN\r\n", "+ \r\n"), (&format!("{longest}cA==\r\n"), "-ERR Line too long\r\n")]);
+    talk.exchange(&[
+        ("AUTH PLAIN\r\n", "+ \r\n"),
+        (&format!("{longest}cA==\r\n"), "-ERR Line too long\r\n"),
+    ]);
     assert!(talk.world.log.is_empty());
     talk.exchange(&[("AUTH PLAIN\r\n", "+ \r\n"), (&format!("{longest}\r\n"), IN)]);
     assert_eq!(talk.world.log, [format!("login \"aa\" {:?}", "p".repeat(764))]);
@@ -43,7 +50,10 @@ fn what_is_no_login_is_refused_and_the_session_goes_on() {
     talk.login_answer = Some(Err(LoginRefusal::Credentials));
     talk.exchange(&[
         ("AUTH\r\n", "-ERR Wrong arguments\r\n"),
-        ("AUTH CRAM-MD5\r\n", "-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n"),
+        (
+            "AUTH CRAM-MD5\r\n",
+            "-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n",
+        ),
         ("AUTH PLAIN =\r\n", MALFORMED),
         ("AUTH PLAIN\r\n", "+ \r\n"),
         ("*\r\n", "-ERR Login given up\r\n"),

@@ -3,7 +3,9 @@
 use std::format;
 use std::string::{String, ToString};
 
-use testkit::scram::{BINDING_FIRST, FIRST, LAST, REPLAYED_LAST, SERVER_FINAL, SERVER_FIRST, WRONG_LAST};
+use testkit::scram::{
+    BINDING_FIRST, FIRST, LAST, REPLAYED_LAST, SERVER_FINAL, SERVER_FIRST, WRONG_LAST,
+};
 
 use super::world::Conversation;
 use crate::{LoginRefusal, WaitsFor};
@@ -33,26 +35,38 @@ fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_sign
     let asked = format!("+ {SERVER_FIRST}\r\n");
     let signed = format!("+ {SERVER_FINAL}\r\n");
     let begun = format!("auth scram-sha-256 {FIRST}\r\n");
-    for beginning in [&[(&*begun, &*asked)][..], &[("AUTH SCRAM-SHA-256\r\n", "+ \r\n"), (&first, &asked)]] {
+    for beginning in
+        [&[(&*begun, &*asked)][..], &[("AUTH SCRAM-SHA-256\r\n", "+ \r\n"), (&first, &asked)]]
+    {
         let mut talk = Conversation::new();
         talk.exchange(beginning);
         talk.exchange(&[(&last, &signed)]);
         assert_eq!(talk.world.log, ["puzzle \"user\"", "login \"user\", proved: true"]);
         talk.exchange(&[("\r\n", IN), ("STAT\r\n", "+OK 3 43\r\n")]);
-        talk.exchange(&[("AUTH SCRAM-SHA-256\r\n", "-ERR Only before the login\r\n"), ("QUIT\r\n", "+OK Bye\r\n")]);
+        talk.exchange(&[
+            ("AUTH SCRAM-SHA-256\r\n", "-ERR Only before the login\r\n"),
+            ("QUIT\r\n", "+OK Bye\r\n"),
+        ]);
         assert!(!talk.world.maildrop_open);
     }
 }
 
 #[test]
 fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
-    for (said, reply) in
-        [("*", GIVEN_UP), ("AA==", MALFORMED), ("STAT", MALFORMED), (&"A".repeat(2_000), "-ERR Line too long\r\n")]
-    {
+    for (said, reply) in [
+        ("*", GIVEN_UP),
+        ("AA==", MALFORMED),
+        ("STAT", MALFORMED),
+        (&"A".repeat(2_000), "-ERR Line too long\r\n"),
+    ] {
         let mut talk = signed();
         talk.exchange(&[(&line(said), reply)]);
         assert!(!talk.world.maildrop_open, "the maildrop is left");
-        talk.exchange(&[("STAT\r\n", LOG_IN_FIRST), ("\r\n", "-ERR Unknown command\r\n"), ("STAT\r\n", LOG_IN_FIRST)]);
+        talk.exchange(&[
+            ("STAT\r\n", LOG_IN_FIRST),
+            ("\r\n", "-ERR Unknown command\r\n"),
+            ("STAT\r\n", LOG_IN_FIRST),
+        ]);
     }
     for end in [crate::Session::peer_closed, crate::Session::deadline_expired] {
         let mut talk = signed();
@@ -72,13 +86,18 @@ fn a_proof_that_is_not_right_lets_nobody_in() {
     for _ in 0..2 {
         talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
         assert_eq!(talk.replies(), format!("+ {SERVER_FIRST}\r\n{WRONG}"));
-        assert_eq!(talk.world.log.last().map(String::as_str), Some("login \"user\", proved: false"));
+        assert_eq!(
+            talk.world.log.last().map(String::as_str),
+            Some("login \"user\", proved: false")
+        );
     }
     talk.exchange(&[("STAT\r\n", LOG_IN_FIRST)]);
     let mut talk = Conversation::new();
     let begin = format!("AUTH SCRAM-SHA-256 {FIRST}\r\n");
     let asked = format!("+ {SERVER_FIRST}\r\n");
-    for (last, reply) in [(REPLAYED_LAST, WRONG), (FIRST, MALFORMED), ("", MALFORMED), ("*", GIVEN_UP)] {
+    for (last, reply) in
+        [(REPLAYED_LAST, WRONG), (FIRST, MALFORMED), ("", MALFORMED), ("*", GIVEN_UP)]
+    {
         talk.exchange(&[(&begin, &asked), (&line(last), reply), ("STAT\r\n", LOG_IN_FIRST)]);
     }
     talk.exchange(&[(&format!("AUTH SCRAM-SHA-256 {BINDING_FIRST}\r\n"), MALFORMED)]);

@@ -26,7 +26,9 @@ fn secure(talk: &mut Conversation) {
 
 #[test]
 fn tls_is_announced_while_it_can_be_had_and_not_spoken() {
-    for (tls, is_announced) in [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)] {
+    for (tls, is_announced) in
+        [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)]
+    {
         let mut talk = talk_with(tls, PlainLogin::Refused);
         talk.says("CAPA\r\n");
         assert_eq!(talk.replies().contains("\r\nSTLS\r\n"), is_announced, "{tls:?}");

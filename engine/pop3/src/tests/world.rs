@@ -8,8 +8,8 @@ use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use testkit::scram;
 
 use crate::{
-    Actions, DeletionError, LoginRefusal, Maildrop, MessageNumber, PlainLogin, ReadError, Session, Settings, UniqueId,
-    WaitsFor,
+    Actions, DeletionError, LoginRefusal, Maildrop, MessageNumber, PlainLogin, ReadError, Session,
+    Settings, UniqueId, WaitsFor,
 };
 
 /// The server's side.
@@ -70,7 +70,8 @@ impl Host for World {
         let name = credentials.name;
         match credentials.proof {
             Proof::Password(password) => {
-                self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
+                self.log
+                    .push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
             }
             Proof::Scram(proof) => {
                 self.signature = scram::check(&proof);
@@ -140,7 +141,8 @@ impl Actions for World {
 
     fn delete_marked(&mut self) {
         self.assert_open();
-        let marked: Vec<usize> = (1..).zip(&self.marks).filter(|(_, mark)| **mark).map(|(number, _)| number).collect();
+        let marked: Vec<usize> =
+            (1..).zip(&self.marks).filter(|(_, mark)| **mark).map(|(number, _)| number).collect();
         self.log.push(std::format!("delete {marked:?}"));
     }
 
@@ -205,7 +207,10 @@ impl Conversation {
         let mut conversation = Conversation::with(world);
         conversation.says("USER ada\r\nPASS secret\r\n");
         let replies = conversation.replies();
-        assert!(replies.starts_with("+OK Send PASS\r\n+OK ") && replies.ends_with(" messages\r\n"), "{replies}");
+        assert!(
+            replies.starts_with("+OK Send PASS\r\n+OK ") && replies.ends_with(" messages\r\n"),
+            "{replies}"
+        );
         conversation
     }
 

@@ -140,7 +140,11 @@ impl Asked {
     fn is_answered_by(self, reply: &Reply) -> bool {
         let wants_more = matches!(
             self,
-            Asked::Data | Asked::ScramName | Asked::ScramProof | Asked::LoginName | Asked::LoginPassword
+            Asked::Data
+                | Asked::ScramName
+                | Asked::ScramProof
+                | Asked::LoginName
+                | Asked::LoginPassword
         );
         match reply.class() {
             2 => !wants_more,
@@ -299,7 +303,9 @@ impl Client {
             Asked::Hello => self.hello_answered(reply, extensions),
             Asked::PlainHello => self.plain_hello_answered(reply),
             Asked::StartTls => self.start_tls_answered(reply),
-            Asked::ScramName | Asked::ScramProof | Asked::ScramEnd => self.claim_answered(asked, reply),
+            Asked::ScramName | Asked::ScramProof | Asked::ScramEnd => {
+                self.claim_answered(asked, reply)
+            }
             Asked::Plain | Asked::LoginName | Asked::LoginPassword | Asked::LoginEnd => {
                 self.login_answered(asked, reply);
             }
@@ -365,7 +371,9 @@ impl Client {
                 Asked::Hello | Asked::PlainHello => Stage::Hello,
                 Asked::StartTls => Stage::Tls,
                 Asked::ScramName | Asked::ScramProof | Asked::ScramEnd => Stage::Login,
-                Asked::Plain | Asked::LoginName | Asked::LoginPassword | Asked::LoginEnd => Stage::Login,
+                Asked::Plain | Asked::LoginName | Asked::LoginPassword | Asked::LoginEnd => {
+                    Stage::Login
+                }
                 Asked::Mail => Stage::Sender,
                 Asked::Recipient(_) => Stage::Recipient,
                 Asked::Data => Stage::Data,

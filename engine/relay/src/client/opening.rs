@@ -134,8 +134,12 @@ impl Client {
                 Ok(()) => self.state = State::Proof,
                 Err(_) => self.give_up(Stage::Login, Cause::Misbehaved(Misbehaviour::NoChallenge)),
             },
-            (Asked::ScramProof, 3) if claim.is_answered_by(&reply.text) => self.ask(Asked::ScramEnd, ""),
-            (Asked::ScramProof, 3) => self.give_up(Stage::Login, Cause::Misbehaved(Misbehaviour::NoProof)),
+            (Asked::ScramProof, 3) if claim.is_answered_by(&reply.text) => {
+                self.ask(Asked::ScramEnd, "")
+            }
+            (Asked::ScramProof, 3) => {
+                self.give_up(Stage::Login, Cause::Misbehaved(Misbehaviour::NoProof))
+            }
             (Asked::ScramEnd, 2) => {
                 self.claim = None;
                 self.rest();

@@ -7,7 +7,10 @@ use core::fmt::Write as _;
 use core::mem;
 
 use super::{Action, Asked, Client, State};
-use crate::letter::{Content, Letter, Recipient, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes};
+use crate::letter::{
+    Content, Letter, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
+    write_wishes,
+};
 use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
 use crate::reply::{Enhanced, Reply};
 
@@ -40,7 +43,11 @@ impl Transaction {
     }
 
     fn first(&self, wanted: Standing, from: usize) -> Option<usize> {
-        self.standings.iter().skip(from).position(|standing| *standing == wanted).map(|index| from + index)
+        self.standings
+            .iter()
+            .skip(from)
+            .position(|standing| *standing == wanted)
+            .map(|index| from + index)
     }
 }
 
@@ -69,7 +76,8 @@ impl Client {
     /// Tells what needs no asking: what this peer cannot take, and addresses that are none.
     fn refuse_what_cannot_be(&mut self) {
         let Some(transaction) = &self.transaction else { return };
-        let (bytes, envelope, extensions) = (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
+        let (bytes, envelope, extensions) =
+            (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
         let is_sender = is_reverse_path(&envelope.reverse_path);
         let cause = match extensions.size {
             _ if !is_sender => Some(Cause::BadAddress),
@@ -97,8 +105,10 @@ impl Client {
 
     fn say_mail(&mut self) {
         let Some(transaction) = &self.transaction else { return };
-        let (bytes, envelope, extensions) = (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
-        let is_ascii = envelope.reverse_path.is_ascii() && envelope.recipients.iter().all(|to| to.address.is_ascii());
+        let (bytes, envelope, extensions) =
+            (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
+        let is_ascii = envelope.reverse_path.is_ascii()
+            && envelope.recipients.iter().all(|to| to.address.is_ascii());
         let mut line = alloc::format!("MAIL FROM:<{}>", envelope.reverse_path);
         // A string takes whatever it is given.
         let _ = extensions.size.map(|_| write!(line, " SIZE={bytes}"));
@@ -110,15 +120,19 @@ impl Client {
         }
         if extensions.dsn {
             envelope.returned.iter().for_each(|returned| line.extend([" RET=", returned.word()]));
-            let identifier = envelope.envelope_id.iter().filter(|identifier| is_parameter(identifier));
+            let identifier =
+                envelope.envelope_id.iter().filter(|identifier| is_parameter(identifier));
             identifier.for_each(|identifier| line.extend([" ENVID=", identifier]));
         }
         self.ask(Asked::Mail, &line);
     }
 
     fn say_recipient(&mut self, index: usize) {
-        let recipients = self.transaction.as_ref().map(|transaction| &transaction.letter.envelope.recipients);
-        let Some(recipient) = recipients.and_then(|recipients| recipients.get(index)) else { return };
+        let recipients =
+            self.transaction.as_ref().map(|transaction| &transaction.letter.envelope.recipients);
+        let Some(recipient) = recipients.and_then(|recipients| recipients.get(index)) else {
+            return;
+        };
         let mut line = alloc::format!("RCPT TO:<{}>", recipient.address);
         if self.extensions.dsn {
             write_wishes(recipient, &mut line);
@@ -147,8 +161,11 @@ impl Client {
     pub(super) fn recipient_answered(&mut self, index: usize, reply: Reply) {
         match reply.class() {
             2 => {
-                let standings = self.transaction.as_mut().map(|transaction| &mut transaction.standings);
-                if let Some(standing @ Standing::Open) = standings.and_then(|standings| standings.get_mut(index)) {
+                let standings =
+                    self.transaction.as_mut().map(|transaction| &mut transaction.standings);
+                if let Some(standing @ Standing::Open) =
+                    standings.and_then(|standings| standings.get_mut(index))
+                {
                     *standing = Standing::Accepted;
                 }
             }
@@ -274,9 +291,10 @@ impl Client {
     fn tell_one(&mut self, index: usize, outcome: Outcome) {
         let Some(transaction) = &mut self.transaction else { return };
         let Some(standing) = transaction.standings.get_mut(index) else { return };
-        if let (Standing::Open | Standing::Accepted, Some(recipient)) =
-            (mem::replace(standing, Standing::Told), transaction.letter.envelope.recipients.get(index))
-        {
+        if let (Standing::Open | Standing::Accepted, Some(recipient)) = (
+            mem::replace(standing, Standing::Told),
+            transaction.letter.envelope.recipients.get(index),
+        ) {
             self.actions.push_back(Action::Done { recipient: recipient.number, outcome });
         }
     }
@@ -291,7 +309,8 @@ impl Client {
 
     /// What a refusal comes to.
     fn refusal(&self, stage: Stage, reply: Reply) -> Outcome {
-        let may_help = stage == Stage::Recipient && is_too_many(&reply) || self.is_for_want_of_tls(&reply);
+        let may_help =
+            stage == Stage::Recipient && is_too_many(&reply) || self.is_for_want_of_tls(&reply);
         let outcome = if reply.class() == 5 && !may_help { Outcome::Never } else { Outcome::Later };
         outcome(Reason { stage, cause: Cause::Refused(reply) })
     }

@@ -55,7 +55,8 @@ fn few_domains_with_large_policies_push_out_no_others() {
 
 #[test]
 fn policy_too_large_to_be_kept_takes_no_earlier_one_away() {
-    let (mut policies, small, mut knowledge) = (Policies::default(), policy(1, 60), Knowledge::default());
+    let (mut policies, small, mut knowledge) =
+        (Policies::default(), policy(1, 60), Knowledge::default());
     policies.learn(7, &fetched(id(), Some(small.clone())));
     let name = Name::parse("_mta-sts.a.test").expect("it is a name");
     let answer = Answer { records: vec![record(2)], exists: true, is_authenticated: false };

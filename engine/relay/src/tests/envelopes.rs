@@ -42,7 +42,8 @@ fn an_envelope_is_fields_above_the_letter() {
         "Return-Path: <>\r\nEnvelope-Options: BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=QQ1 HELDUNTIL=1795521600\r\n\
          Envelope-To: <bøb@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;b,b@old.test,\r\n\t<\"a >,\"@[192.0.2.1]> NOTIFY=NEVER\r\n"
     );
-    let (read, length) = envelope::read([text.as_bytes(), b"\tReceived: x\r\n"].concat().as_slice()).unwrap();
+    let (read, length) =
+        envelope::read([text.as_bytes(), b"\tReceived: x\r\n"].concat().as_slice()).unwrap();
     assert_eq!(length, text.len());
     assert_eq!(read.recipients.iter().map(|to| to.number).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(written(&read), text);
@@ -68,16 +69,22 @@ fn what_is_no_envelope_is_neither_written_nor_read() {
         refusal
     };
     assert_eq!(refused(|it| it.reverse_path = "ada".into()), Unwritable::Malformed);
-    assert_eq!(refused(|it| it.recipients[0].address = "bob@x>\r\nX: y".into()), Unwritable::Malformed);
+    assert_eq!(
+        refused(|it| it.recipients[0].address = "bob@x>\r\nX: y".into()),
+        Unwritable::Malformed
+    );
     assert_eq!(refused(|it| it.recipients[0].original = Some("a b".into())), Unwritable::Malformed);
     assert_eq!(refused(|it| it.recipients[0].original = Some("a,".into())), Unwritable::Malformed);
     assert_eq!(refused(|it| it.envelope_id = Some(String::new())), Unwritable::Malformed);
     assert_eq!(refused(|it| it.recipients.clear()), Unwritable::Recipients);
-    let many = |it: &mut Envelope| it.recipients = (0..=1024).map(|number| to(number, "bob@there.test")).collect();
+    let many = |it: &mut Envelope| {
+        it.recipients = (0..=1024).map(|number| to(number, "bob@there.test")).collect()
+    };
     assert_eq!(refused(many), Unwritable::Recipients);
     let long = |it: &mut Envelope| {
-        it.recipients =
-            (0..1024).map(|number| Recipient { original: Some("x".repeat(300)), ..to(number, "b@x") }).collect();
+        it.recipients = (0..1024)
+            .map(|number| Recipient { original: Some("x".repeat(300)), ..to(number, "b@x") })
+            .collect();
     };
     assert_eq!(refused(long), Unwritable::TooLong);
     for text in [
@@ -118,7 +125,10 @@ fn an_envelope_without_end_is_not_read_for_ever() {
 }
 
 fn address() -> impl Strategy<Value = String> {
-    let local = prop_oneof!["[a-zA-Z0-9!#$%&'*+/=?^_`{|}~é-]{1,12}", "\"([ !#-\\[\\]-~æ]|\\\\[ -~]){0,10}\""];
+    let local = prop_oneof![
+        "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~é-]{1,12}",
+        "\"([ !#-\\[\\]-~æ]|\\\\[ -~]){0,10}\""
+    ];
     let domain = prop_oneof![
         "[a-z0-9]{1,8}(\\.[a-z0-9]{1,8}){0,3}",
         Just("[192.0.2.1]".to_string()),
@@ -128,7 +138,11 @@ fn address() -> impl Strategy<Value = String> {
 }
 
 fn recipient() -> impl Strategy<Value = Recipient> {
-    let notify = any::<(bool, bool, bool)>().prop_map(|(success, failure, delay)| Notify { success, failure, delay });
+    let notify = any::<(bool, bool, bool)>().prop_map(|(success, failure, delay)| Notify {
+        success,
+        failure,
+        delay,
+    });
     let original = "rfc822;[!-+.-~,]{0,20}[a-z]";
     (address(), proptest::option::of(notify), proptest::option::of(original))
         .prop_map(|(address, notify, original)| Recipient { number: 0, address, notify, original })

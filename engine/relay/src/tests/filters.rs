@@ -47,7 +47,12 @@ fn a_filter_is_asked_with_the_letter_and_all_that_was_said_of_it() {
     let nobody = Said { reverse_path: "", ..said(&recipients) };
     let mut question = Question::about(Vec::new(), &nobody, "10.0.0.5:11333", None);
     let said = sent(&mut question, usize::MAX);
-    assert!(said.contains("\r\nFrom: <>\r\n") && !said.contains("Password") && said.ends_with("\r\n\r\n"), "{said}");
+    assert!(
+        said.contains("\r\nFrom: <>\r\n")
+            && !said.contains("Password")
+            && said.ends_with("\r\n\r\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -62,14 +67,18 @@ fn what_a_client_says_never_ends_a_field() {
 fn answered(kind: &str, body: &str, step: usize) -> Option<Verdict> {
     let mut question = question(b"x", &said(&[]));
     let length = body.len();
-    let all = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}");
+    let all = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
     all.as_bytes().chunks(step).for_each(|bytes| question.arrived(bytes));
     question.lost(Lost::Closed);
     question.verdict().expect("it is over").cloned()
 }
 
 fn json(action: &str, more: &str) -> String {
-    format!("{{\"is_skipped\":false,\"score\":8.25,\"required_score\":15.0,\"action\":\"{action}\"{more}}}")
+    format!(
+        "{{\"is_skipped\":false,\"score\":8.25,\"required_score\":15.0,\"action\":\"{action}\"{more}}}"
+    )
 }
 
 #[test]
@@ -88,7 +97,11 @@ fn an_answer_is_one_of_four_verdicts() {
         ("reject", "", Verdict::Never(String::new())),
     ] {
         for step in [1, 1_000] {
-            assert_eq!(answered("application/json", &json(action, more), step), Some(verdict.clone()), "{action}");
+            assert_eq!(
+                answered("application/json", &json(action, more), step),
+                Some(verdict.clone()),
+                "{action}"
+            );
         }
     }
 }
@@ -115,15 +128,19 @@ fn what_is_no_whole_answer_is_none() {
     ] {
         assert_eq!(answered(kind, body, 1_000), None, "{kind} {}", &body[..body.len().min(80)]);
     }
-    for response in ["HTTP/1.1 403 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", "x"]
-    {
+    for response in [
+        "HTTP/1.1 403 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+        "x",
+    ] {
         let mut question = question(b"x", &said(&[]));
         question.arrived(response.as_bytes());
         question.lost(Lost::Closed);
         assert_eq!(question.verdict(), Some(None), "{response}");
     }
     let mut question = question(b"x", &said(&[]));
-    question.arrived(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"act");
+    question.arrived(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"act",
+    );
     question.lost(Lost::Closed);
     assert_eq!(question.verdict(), Some(None), "cut off");
     for step in [1_000, usize::MAX] {

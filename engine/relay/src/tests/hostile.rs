@@ -21,11 +21,26 @@ fn misbehaved(what: &str, when: &str) -> String {
 
 #[test]
 fn what_is_no_reply_ends_the_connection() {
-    for garbage in ["SSH-2.0-x\r\n", "\r\n", "22\r\n", "220x\r\n", "120 wait\r\n", "620 x\r\n", "2a0 x\r\n", "\0\0\0\n"]
-    {
-        assert_eq!(fate(&[garbage]), misbehaved("a line that is no reply", "before it greeted"), "{garbage:?}");
+    for garbage in [
+        "SSH-2.0-x\r\n",
+        "\r\n",
+        "22\r\n",
+        "220x\r\n",
+        "120 wait\r\n",
+        "620 x\r\n",
+        "2a0 x\r\n",
+        "\0\0\0\n",
+    ] {
+        assert_eq!(
+            fate(&[garbage]),
+            misbehaved("a line that is no reply", "before it greeted"),
+            "{garbage:?}"
+        );
     }
-    assert_eq!(fate(&["220-x\r\n250 y\r\n"]), misbehaved("a reply with two codes", "before it greeted"));
+    assert_eq!(
+        fate(&["220-x\r\n250 y\r\n"]),
+        misbehaved("a reply with two codes", "before it greeted")
+    );
 }
 
 #[test]
@@ -41,7 +56,10 @@ fn a_reply_before_its_command_is_believed_by_nobody() {
     const EARLY: &str = "a reply before its command";
     // Our EHLO was not said yet when the second came.
     assert_eq!(fate(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after we greeted"));
-    assert_eq!(fate(&["220 x\r\n", "250 x\r\n250 sender\r\n"]), misbehaved(EARLY, "before the sender was named"));
+    assert_eq!(
+        fate(&["220 x\r\n", "250 x\r\n250 sender\r\n"]),
+        misbehaved(EARLY, "before the sender was named")
+    );
     assert_eq!(
         fate(&["220 x\r\n", ABLE, "250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n"]),
         misbehaved(EARLY, "during the message")
@@ -60,7 +78,10 @@ fn a_reply_that_came_while_its_command_was_half_sent_is_early() {
     house.client.arrived(b"250 ok\r\n250 ok\r\n");
     assert_eq!(house.client.next_action(), None, "these were said");
     house.client.arrived(b"354 go\r\n");
-    assert!(matches!(house.client.next_action(), Some(Action::Done { outcome: Outcome::Later(_), .. })));
+    assert!(matches!(
+        house.client.next_action(),
+        Some(Action::Done { outcome: Outcome::Later(_), .. })
+    ));
 }
 
 #[test]
@@ -70,7 +91,11 @@ fn a_reply_out_of_place_is_believed_by_nobody() {
         (&["220 x\r\n", "354 go\r\n"], 354, "after we greeted"),
         (&["220 x\r\n", PLAIN, "354 go\r\n"], 354, "when the sender was named"),
         (&["220 x\r\n", PLAIN, "250 ok\r\n", "354 go\r\n"], 354, "when the recipient was named"),
-        (&["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "250 ok\r\n"], 250, "before the message"),
+        (
+            &["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "250 ok\r\n"],
+            250,
+            "before the message",
+        ),
         (
             &["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "354 go\r\n", "354 go\r\n"],
             354,
@@ -94,7 +119,11 @@ fn after_the_end_nothing_is_heard() {
 fn a_peer_that_does_not_forget_a_transaction_is_left() {
     let mut house = House::greeted(PLAIN);
     house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"), ("550 no\r\n", "RSET\r\n"), ("500 ?\r\n", "")]);
+    house.exchange(&[
+        ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
+        ("550 no\r\n", "RSET\r\n"),
+        ("500 ?\r\n", ""),
+    ]);
     assert!(house.is_over && !house.is_idle);
     assert_eq!(house.outcomes().len(), 1);
 }

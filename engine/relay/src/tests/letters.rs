@@ -8,7 +8,10 @@ use crate::{Notify, Return};
 #[test]
 fn a_letter_goes_line_by_line_to_who_cannot_do_more() {
     let mut house = House::greeted(PLAIN);
-    assert_eq!(house.deliver(letter(&["bob@there.test", "eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n");
+    assert_eq!(
+        house.deliver(letter(&["bob@there.test", "eve@there.test"])),
+        "MAIL FROM:<ada@us.test>\r\n"
+    );
     house.exchange(&[
         ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
         ("251 forwarded\r\n", "RCPT TO:<eve@there.test>\r\n"),
@@ -34,7 +37,10 @@ fn a_letter_goes_at_once_to_who_can() {
     ]);
     assert_eq!(
         house.outcomes(),
-        ["2 never 5.1.1 the other server refused the recipient: 550 5.1.1 nobody", "1 delivered 250 taken"]
+        [
+            "2 never 5.1.1 the other server refused the recipient: 550 5.1.1 nobody",
+            "1 delivered 250 taken"
+        ]
     );
     assert!(house.is_idle);
 }
@@ -63,7 +69,11 @@ fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
         let mut last = String::new();
         for (place, reply) in replies.iter().enumerate() {
             // Who pipelines has everything up to DATA answered.
-            let reply = if reply.is_empty() && is_pipelined && place < 4 { "503 bad sequence" } else { reply };
+            let reply = if reply.is_empty() && is_pipelined && place < 4 {
+                "503 bad sequence"
+            } else {
+                reply
+            };
             if !reply.is_empty() && !house.is_over {
                 last = house.hears(&std::format!("{reply}\r\n"));
             }
@@ -81,9 +91,17 @@ fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
 #[test]
 fn the_sender_may_be_refused() {
     let never = "never 5.1.8 the other server refused the sender: 550 no";
-    come_to(["550 no", "", "", "", ""], &[&std::format!("1 {never}"), &std::format!("2 {never}")], true);
+    come_to(
+        ["550 no", "", "", "", ""],
+        &[&std::format!("1 {never}"), &std::format!("2 {never}")],
+        true,
+    );
     let later = "later 4.7.1 the other server refused the sender: 451 4.7.1 wait";
-    come_to(["451 4.7.1 wait", "", "", "", ""], &[&std::format!("1 {later}"), &std::format!("2 {later}")], true);
+    come_to(
+        ["451 4.7.1 wait", "", "", "", ""],
+        &[&std::format!("1 {later}"), &std::format!("2 {later}")],
+        true,
+    );
 }
 
 #[test]
@@ -125,7 +143,10 @@ fn who_wants_a_message_for_nobody_gets_none() {
     let mut house = House::greeted(ABLE);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[("250 ok\r\n550 5.1.1 no\r\n354 go\r\n", ".\r\n"), ("250 taken\r\n", "")]);
-    assert_eq!(house.outcomes(), ["1 never 5.1.1 the other server refused the recipient: 550 5.1.1 no"]);
+    assert_eq!(
+        house.outcomes(),
+        ["1 never 5.1.1 the other server refused the recipient: 550 5.1.1 no"]
+    );
     assert!(house.is_idle);
 }
 
@@ -141,7 +162,10 @@ fn a_421_ends_everything_at_any_time() {
         let outcomes = house.outcomes();
         let is_told = |outcome: &String| outcome.contains("later 4.3.2 the other server");
         assert_eq!(outcomes.len(), 2, "{count}: {outcomes:?}");
-        assert_eq!(outcomes.iter().filter(|outcome| is_told(outcome)).count(), if count > 3 { 1 } else { 2 });
+        assert_eq!(
+            outcomes.iter().filter(|outcome| is_told(outcome)).count(),
+            if count > 3 { 1 } else { 2 }
+        );
     }
     let mut house = House::greeted(PLAIN);
     house.exchange(&[("421 idle for too long\r\n", "")]);
@@ -182,7 +206,10 @@ fn a_refusal_during_the_message_is_the_answer_to_it() {
     house.client.body(b"so much\r\n");
     assert_eq!(house.says(), "so much\r\n");
     house.exchange(&[("552 5.3.4 too much\r\n", "")]);
-    assert_eq!(house.outcomes(), ["1 never 5.3.4 the other server refused the message: 552 5.3.4 too much"]);
+    assert_eq!(
+        house.outcomes(),
+        ["1 never 5.3.4 the other server refused the message: 552 5.3.4 too much"]
+    );
     assert!(house.is_over);
     assert_eq!(house.client.body(b"more"), 4, "what is still brought goes nowhere");
     assert_eq!(house.says(), "");
@@ -192,7 +219,10 @@ fn a_refusal_during_the_message_is_the_answer_to_it() {
 fn a_552_to_a_recipient_means_too_many_where_it_does_not_say_otherwise() {
     for (reply, expected) in [
         ("552 too many", "1 later 4.1.0 the other server refused the recipient: 552 too many"),
-        ("552 5.5.3 too many", "1 later 4.5.3 the other server refused the recipient: 552 5.5.3 too many"),
+        (
+            "552 5.5.3 too many",
+            "1 later 4.5.3 the other server refused the recipient: 552 5.5.3 too many",
+        ),
         ("552 5.2.2 full", "1 never 5.2.2 the other server refused the recipient: 552 5.2.2 full"),
     ] {
         let mut house = House::greeted(PLAIN);
@@ -207,8 +237,16 @@ fn a_552_to_a_recipient_means_too_many_where_it_does_not_say_otherwise() {
 fn what_a_peer_cannot_take_is_not_sent_to_it() {
     type Change = fn(&mut Letter);
     let cases: [(&str, Change, &str); 6] = [
-        ("250-x\r\n250 SIZE 18\r\n", |_| {}, "5.3.4 the other server takes messages of at most 18 bytes"),
-        (PLAIN, |it| it.envelope.script = Script::Utf8, "5.6.9 the other server knows only headers in ASCII"),
+        (
+            "250-x\r\n250 SIZE 18\r\n",
+            |_| {},
+            "5.3.4 the other server takes messages of at most 18 bytes",
+        ),
+        (
+            PLAIN,
+            |it| it.envelope.script = Script::Utf8,
+            "5.6.9 the other server knows only headers in ASCII",
+        ),
         (
             PLAIN,
             |it| it.envelope.reverse_path = "æda@us.test".into(),
@@ -219,8 +257,16 @@ fn what_a_peer_cannot_take_is_not_sent_to_it() {
             |it| it.envelope.recipients[0].address = "bøb@x.test".into(),
             "5.6.7 the other server knows only addresses in ASCII",
         ),
-        (ABLE, |it| it.envelope.reverse_path = "@a.test:ada@us.test".into(), "5.1.7 the address is not a valid one"),
-        (ABLE, |it| it.envelope.reverse_path = "a>\r\nDATA\r\n@x".into(), "5.1.7 the address is not a valid one"),
+        (
+            ABLE,
+            |it| it.envelope.reverse_path = "@a.test:ada@us.test".into(),
+            "5.1.7 the address is not a valid one",
+        ),
+        (
+            ABLE,
+            |it| it.envelope.reverse_path = "a>\r\nDATA\r\n@x".into(),
+            "5.1.7 the address is not a valid one",
+        ),
     ];
     for (hello, change, expected) in cases {
         let mut house = House::greeted(hello);
@@ -245,7 +291,10 @@ fn what_is_ascii_goes_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
         let mut house = House::greeted(PLAIN);
         house.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
         assert_eq!(house.deliver(of(content)), "MAIL FROM:<ada@us.test>\r\n");
-        house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"), ("250 ok\r\n", "DATA\r\n")]);
+        house.exchange(&[
+            ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
+            ("250 ok\r\n", "DATA\r\n"),
+        ]);
         assert_eq!(house.hears("354 go\r\n"), "Subject: x\r\n\r\n..dot\r\n".repeat(2000) + ".\r\n");
         house.hears("250 taken\r\n");
         assert_eq!(house.outcomes(), ["1 delivered 250 taken"]);
@@ -257,12 +306,20 @@ fn what_is_ascii_goes_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
 fn what_is_more_than_ascii_is_not_sent_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
     for content in [Content::SevenBit, Content::EightBit] {
         let mut house = House::greeted(PLAIN);
-        house.message = [b"Subject: x\r\n\r\n", &[b'a'; 40_000][..], "\u{e6}".as_bytes(), b"\r\n"].concat();
+        house.message =
+            [b"Subject: x\r\n\r\n", &[b'a'; 40_000][..], "\u{e6}".as_bytes(), b"\r\n"].concat();
         assert_eq!(house.deliver(of(content)), "");
-        assert_eq!(house.outcomes(), ["1 never 5.6.3 the other server takes ASCII only, and the message has more"]);
+        assert_eq!(
+            house.outcomes(),
+            ["1 never 5.6.3 the other server takes ASCII only, and the message has more"]
+        );
         assert!(core::mem::take(&mut house.is_idle));
         house.message = b"Subject: y\r\n\r\n".to_vec();
-        assert_eq!(house.deliver(letter(&["eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "the next one goes");
+        assert_eq!(
+            house.deliver(letter(&["eve@there.test"])),
+            "MAIL FROM:<ada@us.test>\r\n",
+            "the next one goes"
+        );
     }
 }
 
@@ -277,18 +334,38 @@ fn a_peer_that_is_lost_while_a_letter_is_looked_through_gets_it_later() {
     };
     let mut house = looking();
     house.lost(Lost::Closed);
-    assert_eq!(house.outcomes(), ["1 later 4.4.2 the other server ended the connection before the sender was named"]);
+    assert_eq!(
+        house.outcomes(),
+        ["1 later 4.4.2 the other server ended the connection before the sender was named"]
+    );
     let mut house = looking();
     assert_eq!(house.hears("421 busy\r\n"), "");
     assert!(house.is_over);
-    assert_eq!(house.outcomes(), ["1 later 4.3.0 the other server does not want to speak with us: 421 busy"]);
+    assert_eq!(
+        house.outcomes(),
+        ["1 later 4.3.0 the other server does not want to speak with us: 421 busy"]
+    );
 }
 
 #[test]
 fn an_address_that_is_none_keeps_nobody_else_from_his_letter() {
-    for bad in ["", "bob", "bob@", "<bob@x>", "b\nb@x", "bob@x> NOTIFY=NEVER", "postmaster", "@a,@b:bob@x", "b b@x"] {
+    for bad in [
+        "",
+        "bob",
+        "bob@",
+        "<bob@x>",
+        "b\nb@x",
+        "bob@x> NOTIFY=NEVER",
+        "postmaster",
+        "@a,@b:bob@x",
+        "b b@x",
+    ] {
         let mut house = House::greeted(PLAIN);
-        assert_eq!(house.deliver(letter(&[bad, "eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "{bad:?}");
+        assert_eq!(
+            house.deliver(letter(&[bad, "eve@there.test"])),
+            "MAIL FROM:<ada@us.test>\r\n",
+            "{bad:?}"
+        );
         assert_eq!(house.outcomes(), ["1 never 5.1.3 the address is not a valid one"], "{bad:?}");
         house.exchange(&[("250 ok\r\n", "RCPT TO:<eve@there.test>\r\n")]);
     }
@@ -296,9 +373,16 @@ fn an_address_that_is_none_keeps_nobody_else_from_his_letter() {
 
 #[test]
 fn a_size_without_a_number_is_no_limit() {
-    for hello in ["250-x\r\n250 SIZE\r\n", "250-x\r\n250 SIZE 0\r\n", "250-x\r\n250 SIZE 99999999999999999999999\r\n"] {
+    for hello in [
+        "250-x\r\n250 SIZE\r\n",
+        "250-x\r\n250 SIZE 0\r\n",
+        "250-x\r\n250 SIZE 99999999999999999999999\r\n",
+    ] {
         let mut house = House::greeted(hello);
-        assert_eq!(house.deliver(letter(&["bob@there.test"])), "MAIL FROM:<ada@us.test> SIZE=19\r\n");
+        assert_eq!(
+            house.deliver(letter(&["bob@there.test"])),
+            "MAIL FROM:<ada@us.test> SIZE=19\r\n"
+        );
     }
 }
 
@@ -338,12 +422,17 @@ fn what_the_letter_needs_is_asked_for() {
     assert!(!house.client.passes_on_reports());
     house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n")]);
     let mut house = House::greeted(ABLE);
-    assert!(house.deliver(letter(&["bøb@there.test"])).starts_with("MAIL FROM:<ada@us.test> SIZE=19 SMTPUTF8\r\n"));
+    assert!(
+        house
+            .deliver(letter(&["bøb@there.test"]))
+            .starts_with("MAIL FROM:<ada@us.test> SIZE=19 SMTPUTF8\r\n")
+    );
 }
 
 #[test]
 fn a_letter_for_a_hundred_goes_at_once() {
-    let addresses: Vec<_> = (0..crate::RECIPIENTS_MAX).map(|number| std::format!("u{number}@there.test")).collect();
+    let addresses: Vec<_> =
+        (0..crate::RECIPIENTS_MAX).map(|number| std::format!("u{number}@there.test")).collect();
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
     let mut house = House::greeted(ABLE);
     assert_eq!(house.deliver(letter(&addresses)).lines().count(), 102);

@@ -20,7 +20,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::{
-    Action, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings, Speaker, Tls,
+    Action, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings,
+    Speaker, Tls,
 };
 
 /// What a peer says that can do everything, and what one says that can do nothing.
@@ -107,7 +108,9 @@ impl House {
                 Some(Action::NeedBody) if self.is_bringing => self.bring(),
                 Some(Action::NeedBody) => self.wants_body = true,
                 Some(Action::BodyAnew) => self.taken = 0,
-                Some(Action::Done { recipient, outcome }) => self.outcomes.push((recipient, outcome)),
+                Some(Action::Done { recipient, outcome }) => {
+                    self.outcomes.push((recipient, outcome))
+                }
                 Some(Action::Idle) => self.is_idle = true,
                 Some(Action::HangUp) => self.is_over = true,
                 None if self.client.output().is_empty() => break,
@@ -149,7 +152,11 @@ fn to(number: u16, address: &str) -> Recipient {
 fn letter(recipients: &[&str]) -> Letter {
     let envelope = Envelope {
         reverse_path: "ada@us.test".to_string(),
-        recipients: recipients.iter().zip(1..).map(|(address, number)| to(number, address)).collect(),
+        recipients: recipients
+            .iter()
+            .zip(1..)
+            .map(|(address, number)| to(number, address))
+            .collect(),
         content: Content::SevenBit,
         script: Script::Ascii,
         returned: None,

@@ -21,7 +21,11 @@ fn who_does_not_know_ehlo_is_said_helo() {
         ("250-mail.test\r\n250 PIPELINING\r\n", ""),
     ]);
     assert!(house.is_idle);
-    assert_eq!(house.deliver(letter(&["bob@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "HELO offers nothing");
+    assert_eq!(
+        house.deliver(letter(&["bob@there.test"])),
+        "MAIL FROM:<ada@us.test>\r\n",
+        "HELO offers nothing"
+    );
 }
 
 #[test]
@@ -35,7 +39,10 @@ fn who_will_not_have_us_is_left_for_later_or_for_ever() {
             &["450 4.7.1 not now\r\n"],
             "1 later 4.7.1 the other server does not want to speak with us: 450 4.7.1 not now",
         ),
-        (&["220 x\r\n", "451 no\r\n"], "1 later 4.3.0 the other server does not want to speak with us: 451 no"),
+        (
+            &["220 x\r\n", "451 no\r\n"],
+            "1 later 4.3.0 the other server does not want to speak with us: 451 no",
+        ),
         (
             &["220 x\r\n", "500 ?\r\n", "550 5.7.1 go away\r\n"],
             "1 never 5.7.1 the other server does not want to speak with us: 550 5.7.1 go away",
@@ -71,7 +78,11 @@ fn tls_is_begun_where_it_is_offered_and_everything_is_asked_again() {
         assert_eq!(house.says(), "EHLO us.test\r\n");
         house.exchange(&[("250-mail.test\r\n250 STARTTLS\r\n", "")]);
         assert!(house.is_idle, "it is not begun twice");
-        assert_eq!(house.deliver(letter(&["bob@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "SIZE is forgotten");
+        assert_eq!(
+            house.deliver(letter(&["bob@there.test"])),
+            "MAIL FROM:<ada@us.test>\r\n",
+            "SIZE is forgotten"
+        );
     }
 }
 
@@ -79,7 +90,11 @@ fn tls_is_begun_where_it_is_offered_and_everything_is_asked_again() {
 fn what_was_offered_before_tls_is_not_offered_behind_it() {
     let mut house = House::with_tls(Tls::IfOffered);
     house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (ABLE, "STARTTLS\r\n"), ("220 go\r\n", "")]);
+    house.exchange(&[
+        ("220 x\r\n", "EHLO us.test\r\n"),
+        (ABLE, "STARTTLS\r\n"),
+        ("220 go\r\n", ""),
+    ]);
     house.client.secured();
     house.exchange(&[("", "EHLO us.test\r\n"), ("500 ?\r\n", "HELO us.test\r\n")]);
     house.exchange(&[("250 x\r\n", "MAIL FROM:<ada@us.test>\r\n")]);
@@ -90,12 +105,17 @@ fn what_is_said_behind_the_reply_to_starttls_is_nobody_s() {
     for theirs in [&["220 go\r\n250 SIZE 1\r\n"][..], &["220 go\r\n", "2"]] {
         let mut house = House::with_tls(Tls::IfOffered);
         house.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n")]);
+        house.exchange(&[
+            ("220 x\r\n", "EHLO us.test\r\n"),
+            ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
+        ]);
         theirs.iter().for_each(|theirs| assert_eq!(house.hears(theirs), ""));
         assert!(house.is_over);
         assert_eq!(
             house.outcomes(),
-            ["1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while TLS was begun"]
+            [
+                "1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while TLS was begun"
+            ]
         );
         house.client.secured();
         assert_eq!(house.says(), "", "nothing follows");
@@ -104,12 +124,16 @@ fn what_is_said_behind_the_reply_to_starttls_is_nobody_s() {
 
 #[test]
 fn without_tls_nothing_is_sent_where_it_is_required() {
-    const NONE: &str = "1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there";
+    const NONE: &str =
+        "1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there";
     const NOT_NOW: &str = "1 later 4.7.0 the other server refused TLS: 454 4.7.0 not now";
     for (lines, expected) in [
         (&[("250 x\r\n", "QUIT\r\n")][..], NONE),
         (&[("502 ?\r\n", "HELO us.test\r\n"), ("250 x\r\n", "QUIT\r\n")], NONE),
-        (&[("250-x\r\n250 starttls\r\n", "STARTTLS\r\n"), ("454 4.7.0 not now\r\n", "QUIT\r\n")], NOT_NOW),
+        (
+            &[("250-x\r\n250 starttls\r\n", "STARTTLS\r\n"), ("454 4.7.0 not now\r\n", "QUIT\r\n")],
+            NOT_NOW,
+        ),
     ] {
         let mut house = House::with_tls(Tls::Required);
         house.deliver(letter(&["bob@there.test"]));
@@ -136,7 +160,10 @@ fn a_handshake_that_fails_is_tried_again() {
         ("220 go\r\n", ""),
     ]);
     house.lost(Lost::Tls);
-    assert_eq!(house.outcomes(), ["1 later 4.7.10 TLS with the other server failed while TLS was begun"]);
+    assert_eq!(
+        house.outcomes(),
+        ["1 later 4.7.10 TLS with the other server failed while TLS was begun"]
+    );
 }
 
 #[test]
@@ -183,8 +210,14 @@ fn a_password_is_proved_and_not_said_where_that_is_offered() {
 fn a_peer_that_does_not_prove_that_it_knows_the_password_too_gets_nothing() {
     const NOT_SMTP: &str = "1 later 4.5.0 the other server does not speak SMTP";
     for (lines, expected) in [
-        (&[(CHALLENGE, PROOF), ("235 come in\r\n", "")][..], "(a 235 out of place) while we logged in"),
-        (&[(CHALLENGE, PROOF), ("334 dj02\r\n", "QUIT\r\n")], "(a wrong proof of the password) while we logged in"),
+        (
+            &[(CHALLENGE, PROOF), ("235 come in\r\n", "")][..],
+            "(a 235 out of place) while we logged in",
+        ),
+        (
+            &[(CHALLENGE, PROOF), ("334 dj02\r\n", "QUIT\r\n")],
+            "(a wrong proof of the password) while we logged in",
+        ),
         (&[("334 \r\n", "QUIT\r\n")], "(a challenge that is none) while we logged in"),
         (&[("235 come in\r\n", "")], "(a 235 out of place) while we logged in"),
     ] {
@@ -229,7 +262,9 @@ fn a_proof_is_computed_a_step_at_a_time_while_the_peer_is_silent() {
     assert_eq!(house.says(), "");
     assert_eq!(
         house.outcomes(),
-        ["1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while we logged in"]
+        [
+            "1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while we logged in"
+        ]
     );
 }
 
@@ -249,9 +284,15 @@ fn a_password_is_not_said_where_somebody_may_listen() {
 #[test]
 fn a_login_that_is_refused_is_no_fault_of_the_letter() {
     for (lines, expected) in [
-        (&[("250 x\r\n", "QUIT\r\n")][..], "1 later 4.7.0 the other server offers no way of logging in"),
         (
-            &[("250-x\r\n250 AUTH PLAIN\r\n", "AUTH PLAIN AHVzZXIAcGVuY2ls\r\n"), ("535 5.7.8 no\r\n", "QUIT\r\n")],
+            &[("250 x\r\n", "QUIT\r\n")][..],
+            "1 later 4.7.0 the other server offers no way of logging in",
+        ),
+        (
+            &[
+                ("250-x\r\n250 AUTH PLAIN\r\n", "AUTH PLAIN AHVzZXIAcGVuY2ls\r\n"),
+                ("535 5.7.8 no\r\n", "QUIT\r\n"),
+            ],
             "1 later 4.7.8 the other server refused our login: 535 5.7.8 no",
         ),
         (
@@ -294,7 +335,9 @@ fn each_stage_has_its_patience() {
     house.is_bringing = false;
     house.deliver(letter(&["bob@there.test"]));
     let mut found = Vec::from([minutes(&house)]);
-    for theirs in ["220 x\r\n", "250-x\r\n250 8BITMIME\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n"] {
+    for theirs in
+        ["220 x\r\n", "250-x\r\n250 8BITMIME\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n"]
+    {
         house.hears(theirs);
         found.push(minutes(&house));
     }

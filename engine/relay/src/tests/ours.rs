@@ -6,8 +6,8 @@ use machine::Micros;
 use proptest::prelude::*;
 use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use smtp::{
-    Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Session,
-    WaitsFor,
+    Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal,
+    SenderRefusal, Session, WaitsFor,
 };
 use testkit::scram;
 
@@ -65,7 +65,10 @@ impl Actions for World {
         true
     }
 
-    fn recipient(&mut self, smtp::Recipient { path, .. }: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(
+        &mut self,
+        smtp::Recipient { path, .. }: &smtp::Recipient<'_>,
+    ) -> Result<(), RecipientRefusal> {
         match path.text().split_once('@') {
             Some(("nobody", _)) => return Err(RecipientRefusal::UnknownUser),
             Some(("full", _)) => return Err(RecipientRefusal::MailboxFull),
@@ -121,7 +124,8 @@ struct Pair {
 impl Pair {
     fn new(house: House, settings: smtp::Settings) -> Pair {
         let (sent, envelope, message, taken, logins, signature) = Default::default();
-        let mut world = World { settings, sent, envelope, message, taken, is_over: false, logins, signature };
+        let mut world =
+            World { settings, sent, envelope, message, taken, is_over: false, logins, signature };
         let session = Box::new(Session::connected(&mut world));
         Pair { house, session, world, kept: Vec::new() }
     }
@@ -153,7 +157,9 @@ impl Pair {
             self.kept.drain(..taken);
             match self.session.waits_for() {
                 WaitsFor::Stored => self.session.message_stored(Ok(b"4D2"), &mut self.world),
-                WaitsFor::Login => self.session.login_answered(Ok(self.world.signature.take()), &mut self.world),
+                WaitsFor::Login => {
+                    self.session.login_answered(Ok(self.world.signature.take()), &mut self.world)
+                }
                 WaitsFor::Handshake => {
                     let heard = core::mem::take(&mut self.world.sent);
                     self.house.client.arrived(&heard);
@@ -174,24 +180,35 @@ impl Pair {
 #[test]
 fn our_own_server_takes_what_the_client_sends() {
     let pipelined = smtp::Settings::default();
-    let poor = smtp::Settings { extensions: Extensions::ALL.without(Extensions::PIPELINING), ..pipelined };
+    let poor =
+        smtp::Settings { extensions: Extensions::ALL.without(Extensions::PIPELINING), ..pipelined };
     for settings in [pipelined, poor] {
         let mut pair = Pair::new(House::with_tls(Tls::IfOffered), settings);
         for round in 1..=3 {
-            let outcomes =
-                pair.deliver(letter(&["bob@mail.test", "nobody@mail.test", "full@mail.test", "\"e e\"@mail.test"]));
+            let outcomes = pair.deliver(letter(&[
+                "bob@mail.test",
+                "nobody@mail.test",
+                "full@mail.test",
+                "\"e e\"@mail.test",
+            ]));
             assert_eq!(outcomes.len(), 4);
             assert!(
-                outcomes[0].starts_with("2 never 5.1.1") && outcomes[1].starts_with("3 later 4.2.2"),
+                outcomes[0].starts_with("2 never 5.1.1")
+                    && outcomes[1].starts_with("3 later 4.2.2"),
                 "{outcomes:?}"
             );
             assert!(
-                outcomes[2].starts_with("1 delivered 250 2.0.0") && outcomes[3].starts_with("4 delivered 250 2.0.0")
+                outcomes[2].starts_with("1 delivered 250 2.0.0")
+                    && outcomes[3].starts_with("4 delivered 250 2.0.0")
             );
             assert_eq!(pair.world.taken.len(), round);
         }
-        let envelope = ["ada@us.test", "bob@mail.test", "\"e e\"@mail.test"].map(String::from).to_vec();
-        assert_eq!(pair.world.taken.last(), Some(&(envelope, b"Subject: x\r\n\r\n.dot\r\n".to_vec())));
+        let envelope =
+            ["ada@us.test", "bob@mail.test", "\"e e\"@mail.test"].map(String::from).to_vec();
+        assert_eq!(
+            pair.world.taken.last(),
+            Some(&(envelope, b"Subject: x\r\n\r\n.dot\r\n".to_vec()))
+        );
         assert!(pair.deliver(letter(&["nobody@mail.test"]))[0].starts_with("1 never 5.1.1"));
         let mut busy = letter(&["bob@mail.test"]);
         busy.envelope.reverse_path = "busy@us.test".to_string();
@@ -205,8 +222,11 @@ fn our_own_server_takes_what_the_client_sends() {
 
 #[test]
 fn our_own_server_hears_a_login_under_tls() {
-    let settings =
-        smtp::Settings { tls: smtp::Tls::Offered, login: smtp::Login::AfterTls, ..smtp::Settings::default() };
+    let settings = smtp::Settings {
+        tls: smtp::Tls::Offered,
+        login: smtp::Login::AfterTls,
+        ..smtp::Settings::default()
+    };
     let mut pair = Pair::new(House::with_login(Tls::Required), settings);
     let outcomes = pair.deliver(letter(&["bob@mail.test"]));
     assert!(outcomes[0].starts_with("1 delivered"), "{outcomes:?}");

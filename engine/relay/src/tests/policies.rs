@@ -67,7 +67,11 @@ fn a_policy_that_is_not_whole_or_not_understood_is_none() {
     let read = |text: &str| Policy::read(text.as_bytes());
     let lines = POLICY.replace("\r\n", "\n");
     assert_eq!(read(&lines), read(POLICY), "lines may end either way");
-    assert_eq!(read(&[POLICY, "later: x\r\nmode: none\r\n"].concat()), read(POLICY), "the first counts");
+    assert_eq!(
+        read(&[POLICY, "later: x\r\nmode: none\r\n"].concat()),
+        read(POLICY),
+        "the first counts"
+    );
     let none = read("version: STSv1\nmode: none\nmax_age: 60\n").unwrap();
     assert_eq!((none.mode, none.max_age), (Mode::None, Micros::from_secs(60)));
     assert_eq!(read(&POLICY.replace("enforce", "testing")).unwrap().mode, Mode::Testing);
@@ -100,7 +104,10 @@ fn response(head: &str, body: &str) -> Vec<u8> {
 fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortfall> {
     let mut fetch = Fetch::from(&Name::parse("mta-sts.there.test").unwrap());
     let said = String::from_utf8(fetch.output().to_vec()).unwrap();
-    assert!(said.starts_with("GET /.well-known/mta-sts.txt HTTP/1.0\r\nHost: mta-sts.there.test\r\n"), "{said}");
+    assert!(
+        said.starts_with("GET /.well-known/mta-sts.txt HTTP/1.0\r\nHost: mta-sts.there.test\r\n"),
+        "{said}"
+    );
     fetch.sent(said.len());
     assert_eq!(fetch.output(), b"");
     response.chunks(cut.max(1)).for_each(|bytes| fetch.arrived(bytes));
@@ -115,9 +122,15 @@ fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortf
 #[test]
 fn a_policy_is_fetched_with_its_length_or_to_its_end() {
     let whole = Policy::read(POLICY.as_bytes()).ok_or(NOT_FETCHED);
-    let length = format!("200 OK\r\nContent-Type: text/plain; charset=utf-8\r\ncontent-length: {}", POLICY.len());
+    let length = format!(
+        "200 OK\r\nContent-Type: text/plain; charset=utf-8\r\ncontent-length: {}",
+        POLICY.len()
+    );
     assert_eq!(fetched(&response(&length, POLICY), usize::MAX, false), whole);
-    assert_eq!(fetched(&response("200 OK\r\nContent-Type: text/plain", POLICY), usize::MAX, true), whole);
+    assert_eq!(
+        fetched(&response("200 OK\r\nContent-Type: text/plain", POLICY), usize::MAX, true),
+        whole
+    );
     assert_eq!(
         fetched(&response("200 OK\r\nContent-Type: text/plain", POLICY), usize::MAX, false),
         Err(Shortfall::PolicyUnvouched),
@@ -142,11 +155,19 @@ fn what_is_no_policy_is_none_and_nobody_is_sent_elsewhere() {
         ("200 OK\r\nContent-Type: text/plain\r\nContent-Length: x", POLICY),
         ("200 OK\r\nContent-Type: text/plain", "Hello"),
         ("200 OK\r\nContent-Type: text/plain", &[POLICY, &long].concat()),
-        ("200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999999", &[POLICY, &long].concat()),
+        (
+            "200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999999",
+            &[POLICY, &long].concat(),
+        ),
         (&format!("200 OK\r\nContent-Type: text/plain\r\nX: {long}"), POLICY),
     ] {
         let why = if body == "Hello" { Shortfall::PolicyInvalid } else { NOT_FETCHED };
-        assert_eq!(fetched(&response(head, body), 1000, true), Err(why), "{}", &head[..head.len().min(60)]);
+        assert_eq!(
+            fetched(&response(head, body), 1000, true),
+            Err(why),
+            "{}",
+            &head[..head.len().min(60)]
+        );
     }
     assert_eq!(fetched(&[b'x'; 20_000], 1000, true), Err(NOT_FETCHED));
     assert_eq!(fetched(b"", 1, true), Err(NOT_FETCHED));

@@ -23,7 +23,9 @@ fn a_reply_is_a_code_an_enhanced_code_and_words() {
 
 #[test]
 fn only_an_enhanced_code_of_the_same_class_is_one() {
-    for text in ["550 4.1.1 x", "550 5.1 x", "550 5.1.1111 x", "550 5.1.1.1 x", "550 5..1 x", "550 5.1.a x"] {
+    for text in
+        ["550 4.1.1 x", "550 5.1 x", "550 5.1.1111 x", "550 5.1.1.1 x", "550 5..1 x", "550 5.1.a x"]
+    {
         let reply = read(&std::format!("{text}\r\n"));
         assert_eq!(reply.enhanced, None, "{text}");
         assert_eq!(reply.to_string(), text);
@@ -43,8 +45,7 @@ fn what_is_kept_of_a_reply_is_short_and_printable() {
 
 #[test]
 fn extensions_are_known_in_any_case_and_behind_the_first_line() {
-    let hello =
-        "250-pipelining\r\n250-Size 7 x\r\n250-8bitmime\r\n250-auth=plain\r\n250-AUTH  Login\r\n250 sTARTTLS\r\n";
+    let hello = "250-pipelining\r\n250-Size 7 x\r\n250-8bitmime\r\n250-auth=plain\r\n250-AUTH  Login\r\n250 sTARTTLS\r\n";
     let mut bytes = hello.as_bytes();
     let extensions = Reader::default().arrived(&mut bytes).unwrap().unwrap().extensions;
     assert!(!extensions.pipelining, "the first line is a name");

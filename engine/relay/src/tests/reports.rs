@@ -17,7 +17,10 @@ fn written(kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
 
 fn written_for(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
     let text = begun(reader, kind, fates, Returned::Header(letter));
-    assert!(text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000), "{text}");
+    assert!(
+        text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000),
+        "{text}"
+    );
     assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{text}");
     text
 }
@@ -67,7 +70,10 @@ fn parts(text: &str) -> [String; 3] {
 
 #[test]
 fn a_failure_is_told_to_people_and_to_programs_with_the_letter_s_header() {
-    let recipient = Recipient { original: Some("rfc822;bob+2Bold@old.test".to_string()), ..to(0, "bob@there.test") };
+    let recipient = Recipient {
+        original: Some("rfc822;bob+2Bold@old.test".to_string()),
+        ..to(0, "bob@there.test")
+    };
     let reply = Reply { code: 550, enhanced: Some(STATUS), text: "no such user".to_string() };
     let fate = Fate {
         recipient: &recipient,
@@ -111,9 +117,9 @@ fn all_of_the_letter_goes_back_where_that_is_wanted() {
         assert!(words.contains("+0000. It is\r\nbelow, after a report for programs."), "{words}");
         assert!(status.contains("Action: failed\r\n"));
         assert_eq!(whole, letter);
-        assert!(
-            text.contains(&std::format!("Content-Type: message/{kind}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"))
-        );
+        assert!(text.contains(&std::format!(
+            "Content-Type: message/{kind}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+        )));
     }
 }
 
@@ -125,7 +131,8 @@ fn a_delay_says_until_when_it_is_tried() {
     let text = written(Kind::Delayed { until: UNTIL }, &[fate, fate], b"");
     let [words, status, header] = parts(&text);
     assert!(
-        words.contains("not been delivered yet") && words.contains("until Fri, 15 Jan 2027 08:00:00 +0000"),
+        words.contains("not been delivered yet")
+            && words.contains("until Fri, 15 Jan 2027 08:00:00 +0000"),
         "{words}"
     );
     assert_eq!(status.matches("Action: delayed\r\nStatus: 4.4.1\r\n").count(), 2);
@@ -139,14 +146,26 @@ fn an_account_that_sends_mail_on_is_told_of_it_in_other_words() {
     let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
     for (kind, subject, ours) in [
         (Kind::Failed, "could not be sent on", "The sender was not told"),
-        (Kind::Delayed { until: UNTIL }, "has not been sent on yet", "If it cannot be sent on by then"),
+        (
+            Kind::Delayed { until: UNTIL },
+            "has not been sent on yet",
+            "If it cannot be sent on by then",
+        ),
     ] {
         let text = written_for(ReportTo::Forwarder, kind, &[fate], b"Subject: x\r\n");
-        assert!(text.contains(&std::format!("\r\nSubject: A message for you {subject}\r\n")), "{text}");
-        let words = parts(&text)[0].replace("\r\n", " ");
-        assert!(words.starts_with(&std::format!("A message for you {subject} to:")) && words.contains(ours), "{words}");
         assert!(
-            words.contains("A message for you came to mail.us.test on") && !words.contains("Your message"),
+            text.contains(&std::format!("\r\nSubject: A message for you {subject}\r\n")),
+            "{text}"
+        );
+        let words = parts(&text)[0].replace("\r\n", " ");
+        assert!(
+            words.starts_with(&std::format!("A message for you {subject} to:"))
+                && words.contains(ours),
+            "{words}"
+        );
+        assert!(
+            words.contains("A message for you came to mail.us.test on")
+                && !words.contains("Your message"),
             "{words}"
         );
     }
@@ -159,7 +178,10 @@ fn success_is_told_too() {
     let fate = Fate { recipient: &recipient, status, words: "250 ok", reply: None, host: None };
     for (kind, action) in [(Kind::Relayed, "relayed"), (Kind::Delivered, "delivered")] {
         let [_, status, _] = parts(&written(kind, &[fate], b"Subject: x\r\n"));
-        assert!(status.contains(&std::format!("Action: {action}\r\n")) && !status.contains("Will-Retry"));
+        assert!(
+            status.contains(&std::format!("Action: {action}\r\n"))
+                && !status.contains("Will-Retry")
+        );
     }
 }
 
@@ -170,10 +192,17 @@ fn what_is_beyond_ascii_is_kept() {
     let text = written(Kind::Failed, &[fate], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
     let [words, status, header] = parts(&text);
     assert!(words.contains("b\u{f8}b"));
-    assert!(status.contains("Final-Recipient: utf-8; b\\x{F8}b\\x{2B}\"a\\x{20}b\"@there.test\r\n"), "{status}");
+    assert!(
+        status.contains("Final-Recipient: utf-8; b\\x{F8}b\\x{2B}\"a\\x{20}b\"@there.test\r\n"),
+        "{status}"
+    );
     assert!(status.is_ascii());
     assert_eq!(header.trim_end(), "Subject: l\u{fc}nch");
-    assert!(text.contains("Content-Type: message/global-headers\r\nContent-Transfer-Encoding: 8bit\r\n"));
+    assert!(
+        text.contains(
+            "Content-Type: message/global-headers\r\nContent-Transfer-Encoding: 8bit\r\n"
+        )
+    );
     let text = written(Kind::Failed, &[fate], b"Subject: l\xfcnch\r\n\r\n");
     assert!(
         text.contains("Content-Type: text/rfc822-headers\r\nContent-Transfer-Encoding: 7bit\r\n\r\nSubject: l?nch\r\n")
@@ -184,7 +213,8 @@ fn what_is_beyond_ascii_is_kept() {
 fn a_report_is_bounded_whatever_the_letter() {
     let recipient = to(0, "bob@there.test");
     let long = "x".repeat(3000);
-    let fate = Fate { recipient: &recipient, status: STATUS, words: &long, reply: None, host: None };
+    let fate =
+        Fate { recipient: &recipient, status: STATUS, words: &long, reply: None, host: None };
     let mut letter = b"Subject: x\n".to_vec();
     letter.resize(3000, b'y');
     letter.extend(b"\r\n");
@@ -197,7 +227,8 @@ fn a_report_is_bounded_whatever_the_letter() {
 fn who_wants_to_hear_is_told_and_nobody_else() {
     let mut envelope = letter(&["bob@there.test"]).envelope;
     let kinds = [Kind::Failed, Kind::Delayed { until: UNTIL }, Kind::Relayed, Kind::Delivered];
-    let wanted = |envelope: &Envelope| kinds.map(|kind| is_wanted(envelope, &envelope.recipients[0], kind));
+    let wanted =
+        |envelope: &Envelope| kinds.map(|kind| is_wanted(envelope, &envelope.recipients[0], kind));
     assert_eq!(wanted(&envelope), [true, true, false, false]);
     for (success, failure, delay) in
         [(true, false, false), (false, true, false), (false, false, true), (false, false, false)]

@@ -32,7 +32,9 @@ impl World<'_> {
                     preference: preference.parse().unwrap(),
                     host: Name::parse(host.trim_end_matches('.')).unwrap(),
                 }),
-                [_, of, address] if of == kind => records.push(Record::Address(address.parse().unwrap())),
+                [_, of, address] if of == kind => {
+                    records.push(Record::Address(address.parse().unwrap()))
+                }
                 _ => {}
             }
         }
@@ -43,7 +45,8 @@ impl World<'_> {
         let name = Name::parse("us.test").unwrap();
         let addresses = ["203.0.113.1".parse().unwrap(), "2001:db8:f::1".parse().unwrap()];
         let range = |first: &str, last: &str| first.parse().unwrap()..=last.parse().unwrap();
-        let callable = [range("192.0.0.0", "192.0.127.255"), range("2001:db8::", "2001:db8:ffff::")];
+        let callable =
+            [range("192.0.0.0", "192.0.127.255"), range("2001:db8::", "2001:db8:ffff::")];
         let us = Us { name: &name, addresses: &addresses, callable: &callable, families };
         let (mut knowledge, mut asked) = (Knowledge::default(), 0);
         loop {
@@ -65,7 +68,8 @@ impl World<'_> {
         match self.route(&target, families, random) {
             Route::By { hops, missing } => {
                 assert!(hops.len() <= HOPS_MAX);
-                let tell = |hop: &Hop| std::format!("{} {}", hop.host.as_ref().unwrap(), hop.address);
+                let tell =
+                    |hop: &Hop| std::format!("{} {}", hop.host.as_ref().unwrap(), hop.address);
                 let missing = missing.map(|why| std::format!("perhaps others: {why}"));
                 hops.iter().map(tell).chain(missing).collect::<Vec<_>>().join(", ")
             }
@@ -83,9 +87,13 @@ fn the_preferred_host_is_first_and_its_addresses_follow_each_other() {
         "first.there.test AAAA 2001:db8::1",
         "second.there.test A 192.0.2.2",
     ]);
-    let first = "first.there.test 2001:db8::1, first.there.test 192.0.2.1, second.there.test 192.0.2.2";
+    let first =
+        "first.there.test 2001:db8::1, first.there.test 192.0.2.1, second.there.test 192.0.2.2";
     assert_eq!(world.hops("There.Test", Families::Both, 7), first);
-    assert_eq!(world.hops("there.test", Families::Ipv4, 7), "first.there.test 192.0.2.1, second.there.test 192.0.2.2");
+    assert_eq!(
+        world.hops("there.test", Families::Ipv4, 7),
+        "first.there.test 192.0.2.1, second.there.test 192.0.2.2"
+    );
     assert_eq!(world.hops("there.test", Families::Ipv6, 7), "first.there.test 2001:db8::1");
 }
 
@@ -101,7 +109,8 @@ fn hosts_that_are_preferred_alike_take_turns() {
         "c.test A 192.0.2.3",
         "z.test A 192.0.2.26",
     ]);
-    let routes: BTreeSet<_> = (0..100).map(|random| world.hops("there.test", Families::Both, random)).collect();
+    let routes: BTreeSet<_> =
+        (0..100).map(|random| world.hops("there.test", Families::Both, random)).collect();
     assert_eq!(routes.len(), 6, "in all orders");
     assert!(routes.iter().all(|route| route.starts_with("z.test")));
 }
@@ -145,24 +154,52 @@ fn a_domain_without_exchangers_is_its_own() {
 #[test]
 fn who_takes_no_mail_gets_none() {
     let none = "5.1.10 the domain takes no mail";
-    assert_eq!(World(&["there.test MX 0 .", "there.test A 192.0.2.1"]).hops("there.test", Families::Both, 7), none);
+    assert_eq!(
+        World(&["there.test MX 0 .", "there.test A 192.0.2.1"]).hops(
+            "there.test",
+            Families::Both,
+            7
+        ),
+        none
+    );
     let world = World(&["there.test MX 0 .", "there.test MX 10 mx.test", "mx.test A 192.0.2.1"]);
-    assert_eq!(world.hops("there.test", Families::Both, 7), "mx.test 192.0.2.1", "who says both means the other");
+    assert_eq!(
+        world.hops("there.test", Families::Both, 7),
+        "mx.test 192.0.2.1",
+        "who says both means the other"
+    );
 }
 
 #[test]
 fn what_is_not_there_is_never_reached_and_what_nobody_knows_later() {
-    assert_eq!(World(&["there.test -"]).hops("there.test", Families::Both, 7), "5.1.2 there is no such domain");
+    assert_eq!(
+        World(&["there.test -"]).hops("there.test", Families::Both, 7),
+        "5.1.2 there is no such domain"
+    );
     let later = "4.4.3 where its mail goes could not be found out: no name server answered";
     assert_eq!(World(&["there.test ?"]).hops("there.test", Families::Both, 7), later);
-    assert_eq!(World(&["there.test MX 1 mx.test", "mx.test ?"]).hops("there.test", Families::Both, 7), later);
-    assert_eq!(World(&["there.test MX 1 mx.test", "mx.test AAAA ?"]).hops("there.test", Families::Both, 7), later);
+    assert_eq!(
+        World(&["there.test MX 1 mx.test", "mx.test ?"]).hops("there.test", Families::Both, 7),
+        later
+    );
+    assert_eq!(
+        World(&["there.test MX 1 mx.test", "mx.test AAAA ?"]).hops("there.test", Families::Both, 7),
+        later
+    );
     // What is known is enough to begin with.
-    let world =
-        World(&["there.test MX 1 a.test", "there.test MX 2 b.test", "a.test ?", "b.test AAAA ?", "b.test A 192.0.2.2"]);
+    let world = World(&[
+        "there.test MX 1 a.test",
+        "there.test MX 2 b.test",
+        "a.test ?",
+        "b.test AAAA ?",
+        "b.test A 192.0.2.2",
+    ]);
     let begun = "b.test 192.0.2.2, perhaps others: no name server answered";
     assert_eq!(world.hops("there.test", Families::Both, 7), begun);
-    assert!(Unroutable::Unknown(Unanswered::Silence).is_temporary() && !Unroutable::NoDomain.is_temporary());
+    assert!(
+        Unroutable::Unknown(Unanswered::Silence).is_temporary()
+            && !Unroutable::NoDomain.is_temporary()
+    );
     for name in ["a..test", "bücher.test", &"x".repeat(64)] {
         let expected = "5.1.2 what stands behind the @ is no name that mail can be sent to";
         assert_eq!(World(&[]).hops(name, Families::Both, 7), expected);
@@ -201,12 +238,25 @@ fn mail_goes_to_nobody_who_would_bring_it_back_to_one_of_our_addresses() {
         "last.test A 192.0.2.3",
     ];
     for random in 0..10 {
-        assert_eq!(World(&lines).hops("there.test", Families::Both, random), "first.test 192.0.2.1");
+        assert_eq!(
+            World(&lines).hops("there.test", Families::Both, random),
+            "first.test 192.0.2.1"
+        );
     }
     let back = "5.4.6 mail for the domain comes to this server, which does not know it";
     assert_eq!(World(&lines[1..]).hops("there.test", Families::Both, 7), back);
-    assert_eq!(World(&["there.test AAAA 2001:db8:f::1"]).hops("there.test", Families::Both, 7), back);
-    assert_eq!(World(&["there.test AAAA ?", "there.test A 203.0.113.1"]).hops("there.test", Families::Both, 7), back);
+    assert_eq!(
+        World(&["there.test AAAA 2001:db8:f::1"]).hops("there.test", Families::Both, 7),
+        back
+    );
+    assert_eq!(
+        World(&["there.test AAAA ?", "there.test A 203.0.113.1"]).hops(
+            "there.test",
+            Families::Both,
+            7
+        ),
+        back
+    );
 }
 
 #[test]
@@ -237,7 +287,8 @@ fn a_route_is_bounded_whatever_a_domain_says() {
     let route = World(&lines).hops("there.test", Families::Both, 7);
     assert_eq!(route.split(", ").count(), HOPS_MAX);
     assert!(route.contains("mx4.test") && !route.contains("mx5.test"));
-    let others: BTreeSet<_> = (0..50).map(|random| World(&lines).hops("there.test", Families::Both, random)).collect();
+    let others: BTreeSet<_> =
+        (0..50).map(|random| World(&lines).hops("there.test", Families::Both, random)).collect();
     assert!(others.len() > 40, "the addresses take turns");
 }
 
@@ -250,22 +301,32 @@ fn an_address_in_brackets_and_a_smarthost_need_no_exchanger() {
     };
     let hop = |host: Option<Name>, address: &str| {
         let address: IpAddr = address.parse().unwrap();
-        Route::By { hops: Vec::from([Hop { host, address, is_authenticated: false }]), missing: None }
+        Route::By {
+            hops: Vec::from([Hop { host, address, is_authenticated: false }]),
+            missing: None,
+        }
     };
     assert_eq!(literal("192.0.2.7"), hop(None, "192.0.2.7"));
     assert_eq!(literal("2001:db8::7"), Route::Nowhere(Unroutable::NoAddress));
     assert_eq!(literal("127.0.0.1"), Route::Nowhere(Unroutable::NoAddress));
     assert_eq!(literal("203.0.113.1"), Route::Nowhere(Unroutable::ComesBack));
     let smart = Name::parse("smart.test").unwrap();
-    assert_eq!(world.route(&Target::Smarthost(&smart), Families::Both, 7), hop(Some(smart.clone()), "192.0.2.9"));
-    let at = |address: &str| world.route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7);
+    assert_eq!(
+        world.route(&Target::Smarthost(&smart), Families::Both, 7),
+        hop(Some(smart.clone()), "192.0.2.9")
+    );
+    let at = |address: &str| {
+        world.route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7)
+    };
     assert_eq!(at("192.0.2.9"), hop(None, "192.0.2.9"));
 }
 
 #[test]
 fn a_smarthost_that_cannot_be_reached_may_be_later() {
     let none = Route::Nowhere(Unroutable::NoSmarthost);
-    let at = |address: &str| World(&[]).route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7);
+    let at = |address: &str| {
+        World(&[]).route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7)
+    };
     for address in ["2001:db8::7", "127.0.0.1", "203.0.113.1"] {
         assert_eq!(at(address), none, "{address}");
     }
@@ -280,7 +341,11 @@ fn a_smarthost_that_cannot_be_reached_may_be_later() {
 fn a_way_is_authenticated_where_all_of_it_is() {
     let is_authenticated = |signed: &[&str]| {
         let lines = [&["there.test MX 1 mx.test", "mx.test A 192.0.2.1"], signed].concat();
-        match World(&lines).route(&Target::Domain(smtp::Domain::Name("there.test")), Families::Ipv4, 7) {
+        match World(&lines).route(
+            &Target::Domain(smtp::Domain::Name("there.test")),
+            Families::Ipv4,
+            7,
+        ) {
             Route::By { hops, .. } => hops[0].is_authenticated,
             Route::Nowhere(why) => panic!("{why}"),
         }
@@ -289,13 +354,15 @@ fn a_way_is_authenticated_where_all_of_it_is() {
     assert!(!is_authenticated(&["there.test signed"]) && !is_authenticated(&["mx.test signed"]));
 }
 
-const PRIVATE: &str =
-    "5.4.4 the domain's mail servers have only private or reserved addresses, which this server does not connect to";
+const PRIVATE: &str = "5.4.4 the domain's mail servers have only private or reserved addresses, which this server does not connect to";
 
 #[test]
 fn records_do_not_lead_to_private_addresses() {
-    for address in ["A 10.0.2.2", "A 192.168.1.1", "A 100.64.0.1", "AAAA fd00::1", "AAAA ::ffff:10.0.2.2"] {
-        let (own, behind) = (std::format!("there.test {address}"), std::format!("mx.test {address}"));
+    for address in
+        ["A 10.0.2.2", "A 192.168.1.1", "A 100.64.0.1", "AAAA fd00::1", "AAAA ::ffff:10.0.2.2"]
+    {
+        let (own, behind) =
+            (std::format!("there.test {address}"), std::format!("mx.test {address}"));
         assert_eq!(World(&[&own]).hops("there.test", Families::Both, 7), PRIVATE, "{address}");
         let world = World(&["there.test MX 10 mx.test", &behind]);
         assert_eq!(world.hops("there.test", Families::Both, 7), PRIVATE, "{address}");
@@ -310,9 +377,18 @@ fn records_do_not_lead_to_private_addresses() {
     ]);
     let public = "mx.test 192.0.2.1, second.test 2001:db8::2";
     assert_eq!(world.hops("there.test", Families::Both, 7), public, "the others are tried");
-    let world = World(&["there.test MX 1 a.test", "there.test MX 2 b.test", "a.test ?", "b.test A 10.0.2.2"]);
+    let world = World(&[
+        "there.test MX 1 a.test",
+        "there.test MX 2 b.test",
+        "a.test ?",
+        "b.test A 10.0.2.2",
+    ]);
     let later = "4.4.3 where its mail goes could not be found out: no name server answered";
-    assert_eq!(world.hops("there.test", Families::Both, 7), later, "the other one may have a public address");
+    assert_eq!(
+        world.hops("there.test", Families::Both, 7),
+        later,
+        "the other one may have a public address"
+    );
     assert!(!Unroutable::Private.is_temporary());
 }
 

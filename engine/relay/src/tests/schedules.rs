@@ -28,7 +28,8 @@ fn even(span: u64) -> u64 {
 
 #[test]
 fn a_letter_is_tried_after_minutes_then_hours_for_five_days() {
-    let next = |age: u64| next_attempt(Micros::from_secs(age), even(age.clamp(5 * MINUTE, 4 * HOUR)));
+    let next =
+        |age: u64| next_attempt(Micros::from_secs(age), even(age.clamp(5 * MINUTE, 4 * HOUR)));
     for (age, expected) in [
         (0, 5 * MINUTE),
         (5 * MINUTE, 5 * MINUTE),
@@ -40,7 +41,11 @@ fn a_letter_is_tried_after_minutes_then_hours_for_five_days() {
     }
     for random in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
         let ages = attempts(random);
-        assert_eq!(ages.last(), Some(&LIFETIME.as_secs()), "the last attempt is made when it is given up");
+        assert_eq!(
+            ages.last(),
+            Some(&LIFETIME.as_secs()),
+            "the last attempt is made when it is given up"
+        );
         assert!((30..60).contains(&ages.len()), "{}", ages.len());
         assert!(ages.iter().filter(|age| **age < HOUR).count() >= 4);
     }
@@ -53,7 +58,11 @@ fn the_jitter_is_a_quarter_either_way() {
         Next::GiveUp => panic!("too early"),
     };
     assert_eq!([0, even(HOUR), 2 * even(HOUR)].map(waits), [45, 60, 75]);
-    assert!((0..1000).map(|random| waits(random * 0x0123_4567_89ab)).all(|wait| (45..=75).contains(&wait)));
+    assert!(
+        (0..1000)
+            .map(|random| waits(random * 0x0123_4567_89ab))
+            .all(|wait| (45..=75).contains(&wait))
+    );
 }
 
 #[test]
@@ -66,7 +75,10 @@ fn a_letter_is_given_up_at_five_days_and_not_before() {
 
 #[test]
 fn a_delay_is_told_after_four_hours() {
-    assert!(!is_delay_to_be_told(Micros(DELAY_NOTICE_AFTER.0 - 1)) && is_delay_to_be_told(DELAY_NOTICE_AFTER));
+    assert!(
+        !is_delay_to_be_told(Micros(DELAY_NOTICE_AFTER.0 - 1))
+            && is_delay_to_be_told(DELAY_NOTICE_AFTER)
+    );
     assert_eq!(DELAY_NOTICE_AFTER.as_secs(), 4 * HOUR);
 }
 
@@ -180,7 +192,10 @@ fn a_core_that_asks_again_waits_once() {
     }
     table.ended(A, ONE, Ended::Reached, at(0), 0);
     let grant = Grant { is_trial: false, keeps: 1 };
-    assert_eq!(told(&mut table), [Told::Keeps(ONE, A, 0), Told::Leave(TWO, A, 3, Leave::Granted(grant))]);
+    assert_eq!(
+        told(&mut table),
+        [Told::Keeps(ONE, A, 0), Told::Leave(TWO, A, 3, Leave::Granted(grant))]
+    );
 }
 
 #[test]
@@ -193,7 +208,9 @@ fn a_destination_that_is_down_is_left_alone_for_longer_and_longer() {
         let span = Micros::from_secs(60 << waits.len()).0.min(Micros::from_secs(HOUR).0);
         table.ended(A, ONE, Ended::Failed, now, span / 4);
         // On whichever core.
-        let Some(Leave::NotFor(span)) = table.ask(A, TWO, 7, now) else { panic!("it is left alone") };
+        let Some(Leave::NotFor(span)) = table.ask(A, TWO, 7, now) else {
+            panic!("it is left alone")
+        };
         assert!(may(&mut table, B, ONE, now), "others are not");
         table.ended(B, ONE, Ended::Reached, now, 0);
         waits.push(span.as_secs() / 60);

@@ -27,10 +27,20 @@ fn after(seconds: u64) -> UnixTime {
 #[test]
 fn what_is_rewritten_here_is_restored_here_and_by_nobody_else() {
     let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("it fits");
-    assert!(rewritten.starts_with("SRS0=") && rewritten.ends_with("=there.test=bob@us.test"), "{rewritten}");
+    assert!(
+        rewritten.starts_with("SRS0=") && rewritten.ends_with("=there.test=bob@us.test"),
+        "{rewritten}"
+    );
     assert_eq!(ours().restore(local_part(&rewritten), NOW), Restored::Of("bob@there.test".into()));
-    assert_eq!(Key::new(*b"sixteen of other").restore(local_part(&rewritten), NOW), Restored::Nobody);
-    for changed in [rewritten.replace("=bob@", "=eve@"), rewritten.replace("there", "where"), "SRS0=a@us.test".into()] {
+    assert_eq!(
+        Key::new(*b"sixteen of other").restore(local_part(&rewritten), NOW),
+        Restored::Nobody
+    );
+    for changed in [
+        rewritten.replace("=bob@", "=eve@"),
+        rewritten.replace("there", "where"),
+        "SRS0=a@us.test".into(),
+    ] {
         assert_eq!(ours().restore(local_part(&changed), NOW), Restored::Nobody, "{changed}");
     }
     assert_eq!(ours().restore("bob", NOW), Restored::Plain);
@@ -40,7 +50,8 @@ fn what_is_rewritten_here_is_restored_here_and_by_nobody_else() {
 #[test]
 fn case_does_not_matter() {
     let rewritten = ours().rewrite("Bob.Builder@There.test", "us.test", NOW).expect("it fits");
-    for local_part in [local_part(&rewritten).to_lowercase(), local_part(&rewritten).to_uppercase()] {
+    for local_part in [local_part(&rewritten).to_lowercase(), local_part(&rewritten).to_uppercase()]
+    {
         let Restored::Of(path) = ours().restore(&local_part, NOW) else { panic!("{local_part}") };
         assert_eq!(path.to_lowercase(), "bob.builder@there.test");
     }
@@ -54,36 +65,56 @@ fn what_is_older_than_three_weeks_or_of_the_future_is_nobodys() {
     assert_eq!(restored(after((DAYS + 1) * DAY)), Restored::Nobody);
     assert_eq!(restored(UnixTime::from_seconds(NOW.seconds() - 2 * DAY)), Restored::Nobody);
     // One that another server rewrote before is nobody's after the same time.
-    let again = ours().rewrite("SRS0=HHHHHH=AB=first.test=bob@there.test", "us.test", NOW).expect("it fits");
+    let again = ours()
+        .rewrite("SRS0=HHHHHH=AB=first.test=bob@there.test", "us.test", NOW)
+        .expect("it fits");
     let restored_again = |now| ours().restore(local_part(&again), now);
     let before = Restored::Of("SRS0=HHHHHH=AB=first.test=bob@there.test".into());
     assert_eq!([restored_again(NOW), restored_again(after(DAYS * DAY))], [before.clone(), before]);
     assert_eq!(restored_again(after((DAYS + 1) * DAY)), Restored::Nobody);
     let day = again.split('=').nth(1).and_then(|sealed| sealed.get(6..)).expect("a day");
     let younger = again.replacen(&format!("{day}="), "AA=", 1);
-    assert_eq!(ours().restore(local_part(&younger), UnixTime::from_seconds(0)), Restored::Nobody, "the day is sealed");
+    assert_eq!(
+        ours().restore(local_part(&younger), UnixTime::from_seconds(0)),
+        Restored::Nobody,
+        "the day is sealed"
+    );
     // Some day it is told from no other; until then it is nobody's.
     assert_eq!(restored(after(900 * DAY)), Restored::Nobody);
 }
 
 #[test]
 fn an_address_that_others_rewrote_leads_to_the_first_of_them_and_does_not_grow() {
-    let first = Key::new(*b"that of another.").rewrite("bob@there.test", "first.test", NOW).expect("it fits");
+    let first = Key::new(*b"that of another.")
+        .rewrite("bob@there.test", "first.test", NOW)
+        .expect("it fits");
     let second = ours().rewrite(&first, "us.test", NOW).expect("it fits");
     assert!(second.starts_with("SRS1=") && second.contains("=first.test=="), "{second}");
     assert_eq!(ours().restore(local_part(&second), NOW), Restored::Of(first.clone()));
     let third = Key::new(*b"that of a third.").rewrite(&second, "3rd.test", NOW).expect("it fits");
     assert_eq!(third.len(), second.len() + 1, "{third}");
-    assert_eq!(Key::new(*b"that of a third.").restore(local_part(&third), NOW), Restored::Of(first));
-    assert_eq!(ours().restore(&local_part(&second).replace("first", "other"), NOW), Restored::Nobody);
+    assert_eq!(
+        Key::new(*b"that of a third.").restore(local_part(&third), NOW),
+        Restored::Of(first)
+    );
+    assert_eq!(
+        ours().restore(&local_part(&second).replace("first", "other"), NOW),
+        Restored::Nobody
+    );
 }
 
 #[test]
 fn what_does_not_fit_into_a_local_part_is_not_rewritten() {
     let rewrite = |path: &str| ours().rewrite(path, "us.test", NOW);
-    assert!(rewrite(&format!("{}@there.test", "b".repeat(38))).is_some_and(|path| local_part(&path).len() == 64));
+    assert!(
+        rewrite(&format!("{}@there.test", "b".repeat(38)))
+            .is_some_and(|path| local_part(&path).len() == 64)
+    );
     assert_eq!(rewrite(&format!("{}@there.test", "b".repeat(39))), None);
-    assert_eq!([rewrite("\"b b\"@there.test"), rewrite("bob@[10.0.0.1]"), rewrite("")], [None, None, None]);
+    assert_eq!(
+        [rewrite("\"b b\"@there.test"), rewrite("bob@[10.0.0.1]"), rewrite("")],
+        [None, None, None]
+    );
 }
 
 proptest! {

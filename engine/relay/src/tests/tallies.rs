@@ -46,11 +46,22 @@ fn today_and_yesterday_are_known_and_no_other_day() {
     let count = |tally: &mut Tally, day| tally.count("a.test", Rule::None, Ok(()), day);
     count(&mut tally, 7);
     count(&mut tally, 8);
-    assert_eq!(lines(&tally, 8), ["7 a.test no-policy-found good 1", "8 a.test no-policy-found good 1"]);
-    assert_eq!(lines(&tally, 9), ["8 a.test no-policy-found good 1"], "also where nothing was counted since");
+    assert_eq!(
+        lines(&tally, 8),
+        ["7 a.test no-policy-found good 1", "8 a.test no-policy-found good 1"]
+    );
+    assert_eq!(
+        lines(&tally, 9),
+        ["8 a.test no-policy-found good 1"],
+        "also where nothing was counted since"
+    );
     assert_eq!(lines(&tally, 10), [""; 0]);
     count(&mut tally, 9);
-    assert_eq!(lines(&tally, 8), ["8 a.test no-policy-found good 1"], "what is behind is forgotten");
+    assert_eq!(
+        lines(&tally, 8),
+        ["8 a.test no-policy-found good 1"],
+        "what is behind is forgotten"
+    );
     count(&mut tally, 3);
     assert_eq!(lines(&tally, 9), [""; 0], "the clock was wrong");
     assert_eq!(lines(&tally, 3), ["3 a.test no-policy-found good 1"]);
@@ -64,12 +75,21 @@ fn of_a_day_there_are_so_many_domains_and_the_rest_counts_as_others() {
     }
     tally.count("0000.test", Rule::None, Ok(()), 7);
     let of = |domain: &str| -> Vec<u32> {
-        tally.counted(7).filter(|counted| counted.domain == domain).map(|counted| counted.count).collect()
+        tally
+            .counted(7)
+            .filter(|counted| counted.domain == domain)
+            .map(|counted| counted.count)
+            .collect()
     };
-    let domains: BTreeSet<String> = tally.counted(7).map(|counted| counted.domain.to_string()).collect();
+    let domains: BTreeSet<String> =
+        tally.counted(7).map(|counted| counted.domain.to_string()).collect();
     assert_eq!(domains.len(), DOMAINS_MAX + 1);
     assert_eq!(of(OTHERS), [1000 - DOMAINS_MAX as u32]);
     assert_eq!(of("0000.test"), [2]);
     tally.count("late.test", Rule::Sts, Err(Shortfall::Failed), 8);
-    assert_eq!(tally.counted(8).filter(|counted| counted.domain == "late.test").count(), 1, "a day of its own");
+    assert_eq!(
+        tally.counted(8).filter(|counted| counted.domain == "late.test").count(),
+        1,
+        "a day of its own"
+    );
 }

@@ -11,9 +11,9 @@ use crate::verifier::Verifier;
 use crate::{Answer, Claim, Derivation, Exchange, Mechanism, Nonces, NotAChallenge};
 
 const NONCE: &str = "rOprNGfwEbeRWgbNEkqO";
-const SERVER_FIRST: &str = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
-const CLIENT_FINAL: &str =
-    "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
+const SERVER_FIRST: &str =
+    "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+const CLIENT_FINAL: &str = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
 const SERVER_FINAL: &str = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
 
 fn proof(claim: &mut Claim) -> (String, usize) {
@@ -36,7 +36,9 @@ fn the_example_of_rfc_7677_is_said_word_by_word_and_believed() {
     assert_eq!((proof, steps), (base64(CLIENT_FINAL), 16));
     assert!(claim.is_answered_by(&base64(SERVER_FINAL)));
     assert!(claim.is_answered_by(&base64(format!("{SERVER_FINAL},x=more"))));
-    for wrong in ["v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "v=", "e=other-error", "", "v=6rriTRBi"] {
+    for wrong in
+        ["v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "v=", "e=other-error", "", "v=6rriTRBi"]
+    {
         assert!(!claim.is_answered_by(&base64(wrong)), "{wrong}");
     }
     assert!(!claim.is_answered_by(SERVER_FINAL), "it is not in base64");
@@ -67,7 +69,11 @@ fn a_challenge_that_is_none_or_makes_guessing_easy_or_keeps_us_busy_is_not_answe
     let (mut claim, _) = Claim::begin("user", NONCE.to_string());
     assert_eq!(claim.challenged("pencil", SERVER_FIRST), Err(NotAChallenge), "it is not in base64");
     claim.challenged("pencil", &base64(format!("{head},{salt},i=1000000,x=more"))).unwrap();
-    assert_eq!(claim.challenged("pencil", &base64(SERVER_FIRST)), Err(NotAChallenge), "once is enough");
+    assert_eq!(
+        claim.challenged("pencil", &base64(SERVER_FIRST)),
+        Err(NotAChallenge),
+        "once is enough"
+    );
 }
 
 #[test]

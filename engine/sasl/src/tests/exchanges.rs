@@ -37,12 +37,20 @@ fn mechanisms_are_known_by_their_names_in_any_case() {
     assert_eq!(Mechanism::named(b"plain"), Some(Mechanism::Plain));
     assert_eq!(Mechanism::named(b"LogIn"), Some(Mechanism::Login));
     assert_eq!(Mechanism::named(b"scram-Sha-256"), Some(Mechanism::ScramSha256));
-    for name in
-        [&b""[..], b"PLAINS", b"CRAM-MD5", b"SCRAM-SHA-1", b"SCRAM-SHA-256-PLUS", b"XOAUTH2", b"EXTERNAL", b"ANONYMOUS"]
-    {
+    for name in [
+        &b""[..],
+        b"PLAINS",
+        b"CRAM-MD5",
+        b"SCRAM-SHA-1",
+        b"SCRAM-SHA-256-PLUS",
+        b"XOAUTH2",
+        b"EXTERNAL",
+        b"ANONYMOUS",
+    ] {
         assert_eq!(Mechanism::named(name), None);
     }
-    let announced: Vec<_> = crate::NAMES.split(' ').map(|name| Mechanism::named(name.as_bytes())).collect();
+    let announced: Vec<_> =
+        crate::NAMES.split(' ').map(|name| Mechanism::named(name.as_bytes())).collect();
     assert_eq!(announced, [Mechanism::ScramSha256, Mechanism::Plain, Mechanism::Login].map(Some));
 }
 
@@ -77,16 +85,29 @@ fn login_asks_for_each_in_the_words_that_clients_want() {
     assert_eq!(respond(&mut exchange, b"YWRh"), Err(asks(b"UGFzc3dvcmQ6")));
     assert_eq!(respond(&mut exchange, b"c2VjcmV0"), complete("ada", b"secret"));
     for malformed in [&b""[..], b"YQBi", b"/w==", b"!"] {
-        assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), malformed), Err(Answer::Malformed));
+        assert_eq!(
+            respond(&mut Exchange::begin(Mechanism::Login), malformed),
+            Err(Answer::Malformed)
+        );
     }
 }
 
 #[test]
 fn what_is_no_base64_is_no_response() {
-    for response in
-        [&b"**"[..], b"AGFkYQBwYXNz=", b"AGFkYQBwYXN", b"AGFk YQBwYXNz", b"AGFkYQBwYXNz\r", b"AGFkYQ-_YXNz", b"="]
-    {
-        assert_eq!(respond(&mut Exchange::begin(Mechanism::Plain), response), Err(Answer::Malformed), "{response:?}");
+    for response in [
+        &b"**"[..],
+        b"AGFkYQBwYXNz=",
+        b"AGFkYQBwYXN",
+        b"AGFk YQBwYXNz",
+        b"AGFkYQBwYXNz\r",
+        b"AGFkYQ-_YXNz",
+        b"=",
+    ] {
+        assert_eq!(
+            respond(&mut Exchange::begin(Mechanism::Plain), response),
+            Err(Answer::Malformed),
+            "{response:?}"
+        );
     }
     let longest = [b"\0ada\0".as_slice(), &[b'x'; RESPONSE_BYTES_MAX / 4 * 3 - 5]].concat();
     assert_eq!(plain(&longest), complete("ada", &longest[5..]));
@@ -95,9 +116,15 @@ fn what_is_no_base64_is_no_response() {
 
 #[test]
 fn a_client_begins_with_what_it_says_and_gives_up_by_a_sign_in_its_place() {
-    let begun_with = |response: &[u8]| Exchange::begin(Mechanism::Login).begun_with(response, &mut Ear::default());
+    let begun_with = |response: &[u8]| {
+        Exchange::begin(Mechanism::Login).begun_with(response, &mut Ear::default())
+    };
     assert_eq!(begun_with(b"YWRh"), asks(b"UGFzc3dvcmQ6"));
-    assert_eq!([begun_with(b"="), begun_with(b"*")], [Answer::Malformed, Answer::Malformed], "LOGIN wants a name");
+    assert_eq!(
+        [begun_with(b"="), begun_with(b"*")],
+        [Answer::Malformed, Answer::Malformed],
+        "LOGIN wants a name"
+    );
     assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), b"*"), Err(Answer::GivenUp));
     assert_eq!(respond(&mut Exchange::begin(Mechanism::ScramSha256), b"*"), Err(Answer::GivenUp));
 }

@@ -14,7 +14,8 @@ use crate::verifier::Verifier;
 use crate::{Answer, Derivation, Exchange, Mechanism, Nonces, Puzzle};
 
 /// The salt of RFC 7677's example.
-pub(super) const RFC_7677: [u8; 16] = *b"\x5b\x6d\x99\x68\x9d\x12\x35\x8e\xec\xa0\x4b\x14\x12\x36\xfa\x81";
+pub(super) const RFC_7677: [u8; 16] =
+    *b"\x5b\x6d\x99\x68\x9d\x12\x35\x8e\xec\xa0\x4b\x14\x12\x36\xfa\x81";
 
 fn verifier(password: &str, iterations: u32) -> Verifier {
     let mut derivation = Derivation::of(password.as_bytes(), RFC_7677, iterations);
@@ -35,16 +36,28 @@ fn client_final(password: &str, header: &str, bare: &str, server_first: &str) ->
     let mut parts = server_first.split(',').map(|attribute| &attribute[2..]);
     let [nonce, salt, iterations] = [(); 3].map(|()| parts.next().unwrap());
     let hmac = |key: &[u8], message: &[u8]| -> [u8; 32] {
-        Hmac::<Sha256>::new_from_slice(key).unwrap().chain_update(message).finalize().into_bytes().into()
+        Hmac::<Sha256>::new_from_slice(key)
+            .unwrap()
+            .chain_update(message)
+            .finalize()
+            .into_bytes()
+            .into()
     };
     let mut salted = [0; 32];
     let salt = Base64::decode_vec(salt).unwrap();
-    pbkdf2::pbkdf2::<Hmac<Sha256>>(password.as_bytes(), &salt, iterations.parse().unwrap(), &mut salted).unwrap();
+    pbkdf2::pbkdf2::<Hmac<Sha256>>(
+        password.as_bytes(),
+        &salt,
+        iterations.parse().unwrap(),
+        &mut salted,
+    )
+    .unwrap();
     let client_key = hmac(&salted, b"Client Key");
     let without_proof = format!("c={},r={nonce}", base64(header));
     let message = format!("{bare},{server_first},{without_proof}");
     let signature = hmac(&Sha256::digest(client_key), message.as_bytes());
-    let proof: Vec<u8> = client_key.iter().zip(signature).map(|(key, signature)| key ^ signature).collect();
+    let proof: Vec<u8> =
+        client_key.iter().zip(signature).map(|(key, signature)| key ^ signature).collect();
     format!("{without_proof},p={}", base64(proof))
 }
 
@@ -67,15 +80,15 @@ fn is_let_in(header: &str, bare: &str) -> bool {
 
 #[test]
 fn the_example_of_rfc_7677_is_spoken_word_by_word() {
-    let mut ear = asking(verifier("pencil", 4096).puzzle("%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0".to_string()));
+    let mut ear =
+        asking(verifier("pencil", 4096).puzzle("%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0".to_string()));
     let mut exchange = Exchange::begin(Mechanism::ScramSha256);
     assert_eq!(challenge(exchange.opening()), "");
     assert_eq!(
         challenge(respond(&mut exchange, "n,,n=user,r=rOprNGfwEbeRWgbNEkqO", &mut ear)),
         "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     );
-    let last =
-        "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
+    let last = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
     assert_eq!(respond(&mut exchange, last, &mut ear), Answer::Complete);
     assert_eq!([ear.asked_of.as_deref(), ear.name.as_deref()], [Some("user"); 2]);
     let signature = verifier("pencil", 4096).check(&ear.proof.take().unwrap()).unwrap();
@@ -89,7 +102,9 @@ fn the_example_of_rfc_7677_is_spoken_word_by_word() {
 
 #[test]
 fn only_the_right_password_proves_itself() {
-    for (password, is_right) in [("pencil", true), ("Pencil", false), ("", false), ("pencil ", false)] {
+    for (password, is_right) in
+        [("pencil", true), ("Pencil", false), ("", false), ("pencil ", false)]
+    {
         let mut ear = ear();
         let (mut exchange, server_first) = begun("n,,", "n=user,r=abc", &mut ear);
         let last = client_final(password, "n,,", "n=user,r=abc", &server_first);
@@ -145,7 +160,11 @@ fn a_nonce_or_a_header_that_is_not_repeated_as_it_was_ends_the_exchange() {
     let (mut exchange, server_first) = begun(header, bare, &mut ear);
     let ours = server_first.split_once(',').unwrap().0;
     let last = client_final("pencil", header, bare, &server_first).replace(ours, "r=abc");
-    assert_eq!(respond(&mut exchange, last, &mut ear), Answer::NotAllowed, "the client's nonce alone");
+    assert_eq!(
+        respond(&mut exchange, last, &mut ear),
+        Answer::NotAllowed,
+        "the client's nonce alone"
+    );
 }
 
 #[test]
@@ -172,7 +191,11 @@ fn a_client_says_who_it_is_and_what_of_channels_it_could_bind() {
         ("n,,n=user,r=abc,m=must", Answer::Malformed),
     ] {
         let mut ear = ear();
-        assert_eq!(respond(&mut Exchange::begin(Mechanism::ScramSha256), first, &mut ear), answer, "{first}");
+        assert_eq!(
+            respond(&mut Exchange::begin(Mechanism::ScramSha256), first, &mut ear),
+            answer,
+            "{first}"
+        );
         assert!(ear.asked_of.is_none(), "{first}");
     }
 }

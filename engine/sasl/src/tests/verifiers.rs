@@ -19,10 +19,15 @@ fn derived(password: &[u8], salt: [u8; 16], iterations: u32) -> Verifier {
 #[test]
 fn a_verifier_is_made_step_by_step_of_what_the_library_makes_at_once() {
     let long = [b'p'; 200];
-    for (password, iterations) in [(&b"pencil"[..], 1), (b"", 2), (b"pencil", 256), (b"\xff\0", 257), (&long, 4096)] {
+    for (password, iterations) in
+        [(&b"pencil"[..], 1), (b"", 2), (b"pencil", 256), (b"\xff\0", 257), (&long, 4096)]
+    {
         let mut salted = [0; 32];
         pbkdf2::pbkdf2::<Hmac<Sha256>>(password, &[9; 16], iterations, &mut salted).unwrap();
-        assert_eq!(derived(password, [9; 16], iterations), Verifier::new([9; 16], iterations, &salted));
+        assert_eq!(
+            derived(password, [9; 16], iterations),
+            Verifier::new([9; 16], iterations, &salted)
+        );
     }
     let mut derivation = Derivation::begin(b"pencil", [9; 16]);
     let steps = core::iter::repeat_with(|| derivation.step()).take_while(Option::is_none).count();
@@ -55,12 +60,17 @@ fn a_verifier_is_kept_as_text_that_other_servers_have_too() {
 
 #[test]
 fn of_nobody_the_same_is_said_each_time_and_of_each_something_else() {
-    let salt = |secret: u8, name: &str| Verifier::of_nobody(&[secret; 16], name).puzzle("n".to_string()).salt;
+    let salt = |secret: u8, name: &str| {
+        Verifier::of_nobody(&[secret; 16], name).puzzle("n".to_string()).salt
+    };
     assert_eq!(salt(1, "eve"), salt(1, "eve"));
     assert_ne!(salt(1, "eve"), salt(1, "eva"));
     assert_ne!(salt(1, "eve"), salt(2, "eve"));
     let puzzle = Verifier::of_nobody(&[1; 16], "eve").puzzle("n".to_string());
-    assert_eq!(puzzle.iterations, derived(b"", [0; 16], ITERATIONS).puzzle("n".to_string()).iterations);
+    assert_eq!(
+        puzzle.iterations,
+        derived(b"", [0; 16], ITERATIONS).puzzle("n".to_string()).iterations
+    );
 }
 
 #[test]

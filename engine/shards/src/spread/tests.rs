@@ -14,8 +14,10 @@ fn number(letter: LetterId) -> usize {
 /// Three parts that take as much at a time as a small clock says, which is offered in pieces
 /// of changing lengths.
 #[test]
-fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_each_takes_at_a_time() {
-    let octets: Vec<u8> = (0..5000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_each_takes_at_a_time()
+ {
+    let octets: Vec<u8> =
+        (0..5000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut spread = Spread::new(1);
     let letter = spread.begin().expect("there is room for one");
     assert_eq!(spread.begin(), Err(Refusal::Busy));
@@ -46,15 +48,20 @@ fn a_letter_for_several_cores_ends_when_all_its_parts_have() {
         let mut spread = Spread::new(1);
         let letter = spread.begin().expect("there is room for one");
         let parts = spread.get(letter).expect("it has begun");
-        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
+        let session =
+            Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
         (parts.outstanding, parts.continuation) = (2, Some(session));
-        let mut end = |outcome| spread.woken(Wake { continuation: part_at(letter, Point::PartStored), outcome });
+        let mut end = |outcome| {
+            spread.woken(Wake { continuation: part_at(letter, Point::PartStored), outcome })
+        };
         assert!(end(refused.map_or(Outcome::Delivered, Outcome::Refused)).is_none());
         let wake = end(Outcome::Delivered).expect("the session is told");
         assert_eq!(wake.continuation, session);
         match refused {
             None => assert!(matches!(wake.outcome, Outcome::Delivered)),
-            Some(refused) => assert!(matches!(wake.outcome, Outcome::Refused(told) if told == refused)),
+            Some(refused) => {
+                assert!(matches!(wake.outcome, Outcome::Refused(told) if told == refused))
+            }
         }
         assert_eq!(spread.len(), 0);
     }
@@ -71,7 +78,8 @@ fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores()
         (parts.stage, parts.outstanding, parts.continuation) = (stage, 1, Some(session));
         assert!(spread.woken(room()).is_none());
     }
-    let stored = Wake { continuation: part_at(letter, Point::PartStored), outcome: Outcome::Delivered };
+    let stored =
+        Wake { continuation: part_at(letter, Point::PartStored), outcome: Outcome::Delivered };
     let wake = spread.woken(stored).expect("the session is told");
     assert_eq!(wake.continuation, session);
 }
@@ -83,10 +91,14 @@ fn a_message_whose_place_was_refused_is_not_completed() {
         let mut spread = Spread::new(1);
         let letter = spread.begin().expect("there is room for one");
         let parts = spread.get(letter).expect("it has begun");
-        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
+        let session =
+            Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
         parts.refused = refused;
         let completed = parts.complete(machine::UnixTime::from_seconds(1).into(), session);
         assert_eq!(completed, refused.map_or(Ok(()), Err));
-        assert_eq!((parts.stage, parts.continuation.is_some()), (Stage::Beginning, refused.is_none()));
+        assert_eq!(
+            (parts.stage, parts.continuation.is_some()),
+            (Stage::Beginning, refused.is_none())
+        );
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
-use crate::actions::{Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Settings, Tls};
+use crate::actions::{
+    Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Settings, Tls,
+};
 use crate::command::{CharacterSet, Command, Fault, Mail, Place, Recipient};
 use crate::content::Position;
 use crate::hold::Hold;
@@ -13,7 +15,11 @@ use crate::reply::{self, Reply};
 use super::{Expect, Fate, Greeted, Identity, Incoming, Message, Session, Transaction, WaitsFor};
 
 impl Session {
-    pub(super) fn command_arrived(&mut self, command: Result<Command<'_>, Fault>, actions: &mut impl Actions) {
+    pub(super) fn command_arrived(
+        &mut self,
+        command: Result<Command<'_>, Fault>,
+        actions: &mut impl Actions,
+    ) {
         if self.has_said_too_much(&command, actions) {
             return self.end(reply::TOO_MANY_COMMANDS, actions);
         }
@@ -38,20 +44,29 @@ impl Session {
             Ok(Command::Verify) => actions.reply(reply::CANNOT_VERIFY),
             Ok(Command::Help) => actions.reply(reply::HELP),
             Ok(Command::Quit) => self.end(reply::BYE, actions),
-            Ok(Command::Login { mechanism, response }) => self.login_asked_for(mechanism, response, actions),
+            Ok(Command::Login { mechanism, response }) => {
+                self.login_asked_for(mechanism, response, actions)
+            }
             Ok(Command::StartTls) => self.tls_asked_for(actions),
             // What follows is not what it says it is, or nobody knows where the next command begins.
-            Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => self.end(reply::fault(fault), actions),
+            Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => {
+                self.end(reply::fault(fault), actions)
+            }
             Err(fault) => self.fault(reply::fault(fault), actions),
         }
     }
 
     /// Counts a command that does not bring a message nearer, unless the client has logged in.
     /// Recipients and faults have limits of their own, and after MAIL no second one is taken.
-    fn has_said_too_much(&mut self, command: &Result<Command<'_>, Fault>, actions: &impl Actions) -> bool {
+    fn has_said_too_much(
+        &mut self,
+        command: &Result<Command<'_>, Fault>,
+        actions: &impl Actions,
+    ) -> bool {
         let is_counted = !matches!(
             command,
-            Ok(Command::Mail(..) | Command::Recipient(_) | Command::Chunk { .. } | Command::Quit) | Err(_)
+            Ok(Command::Mail(..) | Command::Recipient(_) | Command::Chunk { .. } | Command::Quit)
+                | Err(_)
         );
         if !is_counted || self.identity == Identity::Proved {
             return false;
@@ -119,7 +134,8 @@ impl Session {
             Ok(()) => {
                 let character_set = mail.character_set;
                 let message = Message::NotBegun;
-                self.transaction = Some(Transaction { recipients: 0, recipients_max, character_set, message });
+                self.transaction =
+                    Some(Transaction { recipients: 0, recipients_max, character_set, message });
                 actions.reply(reply::SENDER_OK);
             }
             Err(refusal) => actions.reply(reply::sender_refusal(refusal)),
@@ -209,13 +225,17 @@ impl Session {
     /// Whether nothing keeps RCPT from being answered.
     pub(super) fn may_answer(&self, path: &ForwardPath<'_>, actions: &mut impl Actions) -> bool {
         let takes = |transaction: &Transaction| transaction.check_recipient(path).is_ok();
-        !self.transaction.as_ref().is_some_and(takes) || actions.may_answer(path, self.client_name.as_str())
+        !self.transaction.as_ref().is_some_and(takes)
+            || actions.may_answer(path, self.client_name.as_str())
     }
 
     /// Whether nothing keeps the message from beginning that DATA or BDAT may begin.
     pub(super) fn may_begin(&self, actions: &mut impl Actions) -> bool {
-        let begins = |transaction: &Transaction| transaction.recipients > 0 && transaction.message == Message::NotBegun;
-        !self.transaction.as_ref().is_some_and(begins) || actions.may_begin(self.client_name.as_str())
+        let begins = |transaction: &Transaction| {
+            transaction.recipients > 0 && transaction.message == Message::NotBegun
+        };
+        !self.transaction.as_ref().is_some_and(begins)
+            || actions.may_begin(self.client_name.as_str())
     }
 
     fn begin_message(
@@ -229,7 +249,11 @@ impl Session {
             _ => Protocol::Smtp,
         };
         let greeting_name = self.client_name.as_str();
-        actions.message_begin(&Envelope { greeting_name, protocol, recipients: transaction.recipients })?;
+        actions.message_begin(&Envelope {
+            greeting_name,
+            protocol,
+            recipients: transaction.recipients,
+        })?;
         self.set_message(Message::Arriving);
         Ok(Incoming { bytes: 0, position: Position::LineStart, fate: Fate::Kept })
     }

@@ -27,7 +27,12 @@ impl Session {
         }
     }
 
-    pub(super) fn login_asked_for(&mut self, mechanism: &str, response: Option<&str>, actions: &mut impl Actions) {
+    pub(super) fn login_asked_for(
+        &mut self,
+        mechanism: &str,
+        response: Option<&str>,
+        actions: &mut impl Actions,
+    ) {
         let known = Mechanism::named(mechanism.as_bytes());
         let fault = match (actions.settings().login, known) {
             (Login::Absent, _) => reply::fault(Fault::NotImplemented),
@@ -36,12 +41,19 @@ impl Session {
             _ if self.transaction.is_some() => reply::LOGIN_WITHIN_TRANSACTION,
             (Login::AfterTls, _) => reply::NO_LOGIN_IN_THE_CLEAR,
             (Login::Required, None) => reply::UNKNOWN_MECHANISM,
-            (Login::Required, Some(mechanism)) => return self.login_begins(mechanism, response, actions),
+            (Login::Required, Some(mechanism)) => {
+                return self.login_begins(mechanism, response, actions);
+            }
         };
         self.fault(fault, actions);
     }
 
-    fn login_begins(&mut self, mechanism: Mechanism, response: Option<&str>, actions: &mut impl Actions) {
+    fn login_begins(
+        &mut self,
+        mechanism: Mechanism,
+        response: Option<&str>,
+        actions: &mut impl Actions,
+    ) {
         let mut exchange = Exchange::begin(mechanism);
         let answer = match response {
             None => exchange.opening(),
@@ -90,7 +102,11 @@ impl Session {
     }
 
     /// The client is who it says it is, and is told by the signature, if there is one, that the server is too; or was refused. Bytes are taken again afterwards.
-    pub fn login_answered(&mut self, result: Result<Option<Signature>, LoginRefusal>, actions: &mut impl Actions) {
+    pub fn login_answered(
+        &mut self,
+        result: Result<Option<Signature>, LoginRefusal>,
+        actions: &mut impl Actions,
+    ) {
         if self.expect != Expect::LoginAnswer {
             return;
         }

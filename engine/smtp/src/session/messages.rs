@@ -48,7 +48,8 @@ impl Session {
         bytes: &[u8],
         actions: &mut impl Actions,
     ) -> Taken {
-        let within = usize::try_from(bytes_left).ok().and_then(|left| bytes.get(..left)).unwrap_or(bytes);
+        let within =
+            usize::try_from(bytes_left).ok().and_then(|left| bytes.get(..left)).unwrap_or(bytes);
         let mut taken = 0;
         while let Some(rest) = within.get(taken..).filter(|rest| !rest.is_empty()) {
             let run = next_run(chunk.position, rest, Dots::Plain);
@@ -71,10 +72,21 @@ impl Session {
     }
 
     /// Passes a run of a message on, or throws it away. Returns how many of its bytes are done with.
-    fn run_arrived(&mut self, incoming: &mut Incoming, run: Run, bytes: &[u8], actions: &mut impl Actions) -> usize {
+    fn run_arrived(
+        &mut self,
+        incoming: &mut Incoming,
+        run: Run,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> usize {
         match run {
             Run::Content(count, position) => {
-                return self.content_arrived(incoming, bytes.get(..count).unwrap_or(bytes), position, actions);
+                return self.content_arrived(
+                    incoming,
+                    bytes.get(..count).unwrap_or(bytes),
+                    position,
+                    actions,
+                );
             }
             Run::BareLineEnd(count, position) => {
                 // Of two reasons the one that comes first in the message, wherever it is cut.
@@ -141,7 +153,12 @@ impl Session {
     }
 
     /// The last byte of a chunk has come.
-    pub(super) fn chunk_completed(&mut self, mut chunk: Incoming, place: Place, actions: &mut impl Actions) {
+    pub(super) fn chunk_completed(
+        &mut self,
+        mut chunk: Incoming,
+        place: Place,
+        actions: &mut impl Actions,
+    ) {
         if place == Place::Last && chunk.position == Position::AfterCr {
             self.refuse(&mut chunk, reply::BARE_LINE_END_IN_MESSAGE, actions);
         }
@@ -175,7 +192,12 @@ impl Session {
 
     /// Refuses a message with a NUL (RFC 5321 section 2.3.8 has none). A server that drops NUL on
     /// the way could find an end of data where this one found none.
-    fn refuse_if_nul(&mut self, incoming: &mut Incoming, content: &[u8], actions: &mut impl Actions) {
+    fn refuse_if_nul(
+        &mut self,
+        incoming: &mut Incoming,
+        content: &[u8],
+        actions: &mut impl Actions,
+    ) {
         if let Some(at) = memchr::memchr(0, content) {
             self.refuse_if_too_big(incoming, at, actions);
             self.refuse(incoming, reply::NUL_IN_MESSAGE, actions);
@@ -183,14 +205,24 @@ impl Session {
     }
 
     /// Refuses a message that so many more bytes make too big.
-    fn refuse_if_too_big(&mut self, incoming: &mut Incoming, more: usize, actions: &mut impl Actions) {
+    fn refuse_if_too_big(
+        &mut self,
+        incoming: &mut Incoming,
+        more: usize,
+        actions: &mut impl Actions,
+    ) {
         if incoming.bytes.saturating_add(more as u64) > actions.settings().message_bytes_max {
             self.refuse(incoming, reply::TOO_BIG, actions);
         }
     }
 
     /// Throws away what came of a message and what will come. The first reason stays.
-    pub(super) fn refuse(&mut self, incoming: &mut Incoming, reply: Reply, actions: &mut impl Actions) {
+    pub(super) fn refuse(
+        &mut self,
+        incoming: &mut Incoming,
+        reply: Reply,
+        actions: &mut impl Actions,
+    ) {
         if incoming.fate == Fate::Kept {
             incoming.fate = Fate::Refused(reply);
             self.set_message(Message::NotBegun);
@@ -223,6 +255,9 @@ fn end(actions: &mut impl Actions) -> Result<(), MessageRefusal> {
 
 fn run_bytes(run: Run) -> usize {
     match run {
-        Run::Content(count, _) | Run::Dropped(count, _) | Run::BareLineEnd(count, _) | Run::End(count) => count,
+        Run::Content(count, _)
+        | Run::Dropped(count, _)
+        | Run::BareLineEnd(count, _)
+        | Run::End(count) => count,
     }
 }

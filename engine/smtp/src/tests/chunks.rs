@@ -98,7 +98,10 @@ fn chunks_beyond_the_limit_are_read_and_refused() {
     let chunk = "x".repeat(600);
     talk.exchange(&[
         (&std::format!("BDAT 600\r\n{chunk}"), CHUNK_TAKEN),
-        (&std::format!("BDAT 600\r\n{chunk}NOOP\r\n"), "552 5.3.4 Message too big\r\n250 2.0.0 OK\r\n"),
+        (
+            &std::format!("BDAT 600\r\n{chunk}NOOP\r\n"),
+            "552 5.3.4 Message too big\r\n250 2.0.0 OK\r\n",
+        ),
         (&std::format!("BDAT 600 LAST\r\n{chunk}"), "503 5.5.1 Send MAIL first\r\n"),
     ]);
     assert!(talk.world.messages.is_empty() && talk.world.is_settled());

@@ -43,8 +43,10 @@ fn ehlo_announces_what_the_server_does() {
 #[test]
 fn each_extension_can_be_left_out_of_the_announcement() {
     let mut world = World::new();
-    world.settings.extensions =
-        Extensions::ALL.without(Extensions::CHUNKING).without(Extensions::LIMITS).without(Extensions::DSN);
+    world.settings.extensions = Extensions::ALL
+        .without(Extensions::CHUNKING)
+        .without(Extensions::LIMITS)
+        .without(Extensions::DSN);
     let mut talk = Conversation::with(world);
     talk.exchange(&[(
         "EHLO client.test\r\n",
@@ -53,7 +55,8 @@ fn each_extension_can_be_left_out_of_the_announcement() {
     )]);
     let mut world = World::new();
     world.settings.extensions = Extensions::ALL.without(Extensions::ALL);
-    Conversation::with(world).exchange(&[("EHLO client.test\r\n", "250-mail.test\r\n250 HELP\r\n")]);
+    Conversation::with(world)
+        .exchange(&[("EHLO client.test\r\n", "250-mail.test\r\n250 HELP\r\n")]);
 }
 
 #[test]
@@ -205,12 +208,27 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
         ("RCPT TO:<elsewhere@mail.test>\r\n", "550 5.7.1 Relaying denied\r\n"),
         ("RCPT TO:<abridged@mail.test>\r\n", "554 5.1.2 The domain is not fully-qualified\r\n"),
         ("RCPT TO:<full@mail.test>\r\n", "452 4.2.2 Mailbox full\r\n"),
-        ("RCPT TO:<small@mail.test>\r\n", "552 5.2.2 Larger than all that the mailbox may hold\r\n"),
-        ("RCPT TO:<asleep@mail.test>\r\n", "450 4.2.1 Mailbox cannot be used now, try again later\r\n"),
+        (
+            "RCPT TO:<small@mail.test>\r\n",
+            "552 5.2.2 Larger than all that the mailbox may hold\r\n",
+        ),
+        (
+            "RCPT TO:<asleep@mail.test>\r\n",
+            "450 4.2.1 Mailbox cannot be used now, try again later\r\n",
+        ),
         ("RCPT TO:<toomany@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
-        ("RCPT TO:<often@mail.test>\r\n", "450 4.7.1 Too many recipients from your address, try again later\r\n"),
-        ("RCPT TO:<new@mail.test>\r\n", "450 4.7.1 Not known here yet, try again in some minutes\r\n"),
-        ("RCPT TO:<unchecked@mail.test>\r\n", "451 4.7.0 Too busy to check your address, try again later\r\n"),
+        (
+            "RCPT TO:<often@mail.test>\r\n",
+            "450 4.7.1 Too many recipients from your address, try again later\r\n",
+        ),
+        (
+            "RCPT TO:<new@mail.test>\r\n",
+            "450 4.7.1 Not known here yet, try again in some minutes\r\n",
+        ),
+        (
+            "RCPT TO:<unchecked@mail.test>\r\n",
+            "451 4.7.0 Too busy to check your address, try again later\r\n",
+        ),
         ("RCPT TO:<unwanted@mail.test>\r\n", "554 5.7.1 listed: ask there\r\n"),
         ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
         ("RCPT TO:<1@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
@@ -250,7 +268,10 @@ fn non_ascii_addresses_need_smtputf8() {
         ("RCPT TO:<m\u{fc}ller@mail.test>\r\n", REFUSED),
         ("RSET\r\n", "250 2.0.0 OK\r\n"),
         ("MAIL FROM:<m\u{fc}ller@example.org> SMTPUTF8\r\n", "250 2.1.0 Sender OK\r\n"),
-        ("RCPT TO:<\"\u{65e5}\u{672c}\"@\u{65e5}\u{672c}.example>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        (
+            "RCPT TO:<\"\u{65e5}\u{672c}\"@\u{65e5}\u{672c}.example>\r\n",
+            "250 2.1.5 Recipient OK\r\n",
+        ),
     ]);
     talk.says(b"MAIL FROM:<m\xfcller@example.org> SMTPUTF8\r\n");
     assert_eq!(talk.replies(), "500 5.5.2 Line is not UTF-8\r\n");
@@ -265,7 +286,10 @@ fn a_sender_is_refused_for_want_of_room() {
     ] {
         let mut talk = Conversation::greeted();
         talk.world.sender_refusal = Some(refusal);
-        talk.exchange(&[("MAIL FROM:<a@b>\r\n", reply), ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n")]);
+        talk.exchange(&[
+            ("MAIL FROM:<a@b>\r\n", reply),
+            ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        ]);
         talk.world.sender_refusal = None;
         talk.exchange(&[("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n")]);
     }
@@ -311,7 +335,9 @@ fn too_many_faults_end_the_session() {
 #[test]
 fn commands_that_bring_no_message_are_limited() {
     const TOO_MANY: &str = "421 4.7.0 Too many commands without a message\r\n";
-    for command in ["NOOP\r\n", "RSET\r\n", "VRFY ada\r\n", "HELP\r\n", "EHLO a\r\n", "HELO a\r\n", "DATA\r\n"] {
+    for command in
+        ["NOOP\r\n", "RSET\r\n", "VRFY ada\r\n", "HELP\r\n", "EHLO a\r\n", "HELO a\r\n", "DATA\r\n"]
+    {
         let mut talk = Conversation::new();
         (talk.world.settings.idle_commands_max, talk.world.settings.faults_max) = (5, 100);
         for _ in 0..5 {
@@ -396,7 +422,12 @@ fn who_sends_more_before_the_reply_that_has_to_be_waited_for_is_refused_where_th
         assert!(!replies.contains(TOO_SOON) && !closed, "{words:?}: {replies}");
     }
     let pipelined = "RSET\r\nMAIL FROM:<a@b>\r\nRCPT TO:<bob@mail.test>\r\n";
-    for end in ["DATA\r\n", "BDAT 4\r\nabc\r\nBDAT 0 LAST\r\nMAIL FROM:<a@b>\r\n", "QUIT\r\n", "EHLO b\r\n"] {
+    for end in [
+        "DATA\r\n",
+        "BDAT 4\r\nabc\r\nBDAT 0 LAST\r\nMAIL FROM:<a@b>\r\n",
+        "QUIT\r\n",
+        "EHLO b\r\n",
+    ] {
         let (replies, _) = hasty(Haste::Refused, ehlo, &(pipelined.to_string() + end));
         assert!(!replies.contains(TOO_SOON), "{end:?}: {replies}");
     }

@@ -35,7 +35,10 @@ fn deliver(pieces: &[&[u8]]) -> Conversation {
 
 #[test]
 fn sizes_at_the_edges_arrive_exactly() {
-    for size in [0usize, 2, 3, 63, 64, 65, 511, 512, 513, 1459, 1460, 1461, 4095, 4096, 4097, 65_535, 65_536, 65_537] {
+    for size in [
+        0usize, 2, 3, 63, 64, 65, 511, 512, 513, 1459, 1460, 1461, 4095, 4096, 4097, 65_535,
+        65_536, 65_537,
+    ] {
         let mut message: Vec<u8> = (0..size).map(|index| b'.' + (index % 60) as u8).collect();
         if let Some(end) = message.last_chunk_mut() {
             *end = *b"\r\n";
@@ -88,14 +91,16 @@ fn nothing_of_a_message_is_kept_for_want_of_bytes() {
 
 /// Lines of few letters, so that dots and line ends meet often.
 fn lines() -> impl Strategy<Value = Vec<u8>> {
-    proptest::collection::vec("[.a]{0,4}", 0..12)
-        .prop_map(|lines| lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes())
+    proptest::collection::vec("[.a]{0,4}", 0..12).prop_map(|lines| {
+        lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes()
+    })
 }
 
 /// The length of the first run of `bytes`, which begin in the middle of a line, and whether it ends by a bare line end: byte by byte.
 fn first_run(bytes: &[u8]) -> (usize, bool) {
     for (index, &byte) in bytes.iter().enumerate() {
-        let (before, after) = (index.checked_sub(1).map(|index| bytes[index]), bytes.get(index + 1));
+        let (before, after) =
+            (index.checked_sub(1).map(|index| bytes[index]), bytes.get(index + 1));
         match byte {
             b'\n' if before != Some(b'\r') => return (index + 1, true),
             b'\r' if after.is_some_and(|&after| after != b'\n') => return (index + 1, true),

@@ -29,7 +29,10 @@ fn a_silent_sender_loses_its_message() {
         let mut talk = Conversation::addressed();
         talk.says(start);
         talk.replies();
-        assert_eq!(talk.world.deadline, Some(Micros::from_secs(if start.contains("4\r") { 300 } else { 180 })));
+        assert_eq!(
+            talk.world.deadline,
+            Some(Micros::from_secs(if start.contains("4\r") { 300 } else { 180 }))
+        );
         talk.session.deadline_expired(&mut talk.world);
         assert_eq!(talk.replies(), TOO_SLOW);
         assert!(talk.world.closed && talk.world.is_settled() && talk.world.messages.is_empty());
@@ -85,7 +88,10 @@ fn a_stopping_server_still_takes_the_message_on_its_way() {
     talk.session.stopping(&mut talk.world);
     talk.exchange(&[
         (" and half\r\n", ""),
-        (".\r\nNOOP\r\n", "250 2.0.0 Stored as 4D2\r\n421 4.3.2 Server is stopping, try again later\r\n"),
+        (
+            ".\r\nNOOP\r\n",
+            "250 2.0.0 Stored as 4D2\r\n421 4.3.2 Server is stopping, try again later\r\n",
+        ),
     ]);
     assert!(talk.world.closed && talk.world.messages == [b"half and half\r\n"]);
 }
@@ -99,7 +105,10 @@ fn a_stopping_server_still_answers_for_the_store() {
     talk.session.stopping(&mut talk.world);
     assert_eq!(talk.replies(), "");
     talk.session.message_stored(Ok(b"1"), &mut talk.world);
-    assert_eq!(talk.replies(), "250 2.0.0 Stored as 1\r\n421 4.3.2 Server is stopping, try again later\r\n");
+    assert_eq!(
+        talk.replies(),
+        "250 2.0.0 Stored as 1\r\n421 4.3.2 Server is stopping, try again later\r\n"
+    );
     assert!(talk.world.closed && talk.world.is_settled());
 }
 
@@ -108,13 +117,25 @@ fn a_stopping_server_ends_after_the_chunk() {
     let mut talk = Conversation::addressed();
     talk.says("BDAT 4\r\nha");
     talk.session.stopping(&mut talk.world);
-    talk.exchange(&[("lf", "250 2.0.0 Chunk taken\r\n421 4.3.2 Server is stopping, try again later\r\n")]);
+    talk.exchange(&[(
+        "lf",
+        "250 2.0.0 Chunk taken\r\n421 4.3.2 Server is stopping, try again later\r\n",
+    )]);
     assert!(talk.world.closed && talk.world.is_settled() && talk.world.messages.is_empty());
 }
 
 #[test]
 fn a_lost_connection_leaves_nothing_open() {
-    for start in ["", "NOO", "DATA\r\n", "DATA\r\nx", "BDAT 9\r\nx", "BDAT 1\r\nx", "DATA\r\nbare\n", "DATA\r\n.\r\n"] {
+    for start in [
+        "",
+        "NOO",
+        "DATA\r\n",
+        "DATA\r\nx",
+        "BDAT 9\r\nx",
+        "BDAT 1\r\nx",
+        "DATA\r\nbare\n",
+        "DATA\r\n.\r\n",
+    ] {
         let mut talk = Conversation::addressed();
         talk.store_answers = false;
         talk.says(start);
@@ -165,13 +186,22 @@ fn a_recipient_is_not_answered_before_he_is_known() {
     assert_eq!(talk.session.waits_for(), WaitsFor::Sender);
     talk.session.sender_known(&mut talk.world);
     talk.says("");
-    assert_eq!((talk.session.waits_for(), talk.replies().as_str()), (WaitsFor::Sender, ""), "not yet");
-    let asked = |talk: &Conversation| talk.world.log.iter().filter(|line| line.starts_with("who is <")).count();
+    assert_eq!(
+        (talk.session.waits_for(), talk.replies().as_str()),
+        (WaitsFor::Sender, ""),
+        "not yet"
+    );
+    let asked = |talk: &Conversation| {
+        talk.world.log.iter().filter(|line| line.starts_with("who is <")).count()
+    };
     assert_eq!(asked(&talk), 2);
     talk.world.recipient_is_unknown = false;
     talk.session.sender_known(&mut talk.world);
     talk.says("");
-    assert_eq!(talk.replies(), "250 2.1.5 Recipient OK\r\n250 2.1.5 Recipient OK\r\n250 2.0.0 OK\r\n");
+    assert_eq!(
+        talk.replies(),
+        "250 2.1.5 Recipient OK\r\n250 2.1.5 Recipient OK\r\n250 2.0.0 OK\r\n"
+    );
     for end in [Session::stopping, Session::peer_closed, Session::deadline_expired] {
         let mut talk = Conversation::addressed();
         talk.world.recipient_is_unknown = true;

@@ -67,9 +67,16 @@ fn a_message_is_held_for_as_long_as_is_announced_and_no_longer() {
         talk.world.log.clear();
         let is_held = until.filter(|until| *until > 0 || !parameter.contains("UNTIL"));
         let reply = if is_held.is_some() { OK } else { SYNTAX };
-        talk.exchange(&[(&format!("MAIL FROM:<a@b> {parameter}\r\n"), reply), ("RSET\r\n", "250 2.0.0 OK\r\n")]);
+        talk.exchange(&[
+            (&format!("MAIL FROM:<a@b> {parameter}\r\n"), reply),
+            ("RSET\r\n", "250 2.0.0 OK\r\n"),
+        ]);
         let held = is_held.map(|until| format!("held until {}", NOW.seconds() + until));
-        assert_eq!(talk.world.log.get(1).filter(|line| line.starts_with("held")).cloned(), held, "{parameter}");
+        assert_eq!(
+            talk.world.log.get(1).filter(|line| line.starts_with("held")).cloned(),
+            held,
+            "{parameter}"
+        );
     }
 }
 

@@ -32,10 +32,16 @@ fn talk() -> Conversation {
 
 #[test]
 fn logging_in_is_announced_where_it_may_be_done() {
-    for (login, is_announced) in [(Login::Absent, false), (Login::AfterTls, false), (Login::Required, true)] {
+    for (login, is_announced) in
+        [(Login::Absent, false), (Login::AfterTls, false), (Login::Required, true)]
+    {
         let mut talk = talk_with(login, Tls::Offered);
         talk.says("EHLO client.test\r\n");
-        assert_eq!(talk.replies().contains("250-AUTH SCRAM-SHA-256 PLAIN LOGIN\r\n"), is_announced, "{login:?}");
+        assert_eq!(
+            talk.replies().contains("250-AUTH SCRAM-SHA-256 PLAIN LOGIN\r\n"),
+            is_announced,
+            "{login:?}"
+        );
     }
 }
 
@@ -44,7 +50,11 @@ fn a_client_says_who_it_is_in_every_way_that_clients_have() {
     for lines in [
         &[(PLAIN, IN)][..],
         &[("auth plain\r\n", "334 \r\n"), ("AGFkYQBzZWNyZXQ=\r\n", IN)],
-        &[("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"), ("YWRh\r\n", "334 UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
+        &[
+            ("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"),
+            ("YWRh\r\n", "334 UGFzc3dvcmQ6\r\n"),
+            ("c2VjcmV0\r\n", IN),
+        ],
         &[("AUTH LOGIN YWRh\r\n", "334 UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
         &[(PLAIN, IN), ("MAIL FROM:<ada@mail.test> AUTH=<>\r\n", "250 2.1.0 Sender OK\r\n")],
     ] {
@@ -75,7 +85,9 @@ fn mail_is_taken_from_who_has_logged_in_and_nobody_else() {
 fn a_changed_password_ends_a_session_that_has_logged_in() {
     const OVER: &str = "421 4.7.0 Password has changed, log in again\r\n";
     let begun = "MAIL FROM:<ada@mail.test>\r\nRCPT TO:<bob@mail.test>\r\n";
-    for said in ["", "NOO", begun, "DATA\r\nhalf", "BDAT 4\r\nha", "BDAT 4\r\nhalf", "AUTH LOGIN\r\n"] {
+    for said in
+        ["", "NOO", begun, "DATA\r\nhalf", "BDAT 4\r\nha", "BDAT 4\r\nhalf", "AUTH LOGIN\r\n"]
+    {
         let mut talk = talk();
         talk.exchange(&[(PLAIN, IN)]);
         talk.says(begun);
@@ -164,7 +176,10 @@ fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
     let longest = "AGFhAHBw".to_string() + &"cHBw".repeat(254);
     assert_eq!(longest.len() + 2, crate::RESPONSE_LINE_BYTES_MAX);
     let mut talk = talk();
-    talk.exchange(&[("AUTH PLAIN\r\n", "334 \r\n"), (&format!("{longest}cA==\r\n"), "500 5.5.2 Line too long\r\n")]);
+    talk.exchange(&[
+        ("AUTH PLAIN\r\n", "334 \r\n"),
+        (&format!("{longest}cA==\r\n"), "500 5.5.2 Line too long\r\n"),
+    ]);
     assert!(talk.world.log.is_empty());
     talk.exchange(&[("AUTH PLAIN\r\n", "334 \r\n"), (&format!("{longest}\r\n"), IN)]);
     assert_eq!(talk.world.log, [format!("login \"aa\" {:?}", "p".repeat(764))]);
@@ -175,7 +190,10 @@ fn what_is_no_login_is_refused_and_the_session_goes_on() {
     let mut talk = talk();
     talk.exchange(&[
         ("AUTH\r\n", "501 5.5.4 Wrong arguments\r\n"),
-        ("AUTH CRAM-MD5\r\n", "504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n"),
+        (
+            "AUTH CRAM-MD5\r\n",
+            "504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n",
+        ),
         ("AUTH PLAIN =\r\n", MALFORMED),
         ("AUTH PLAIN *\r\n", MALFORMED),
         ("AUTH PLAIN\r\n", "334 \r\n"),
@@ -256,6 +274,9 @@ fn a_sender_that_is_another_is_refused() {
     talk.world.sender_refusal = Some(SenderRefusal::NotTheirs);
     talk.exchange(&[
         (PLAIN, IN),
-        ("MAIL FROM:<bob@mail.test>\r\n", "553 5.7.1 The sender's address is not that of who has logged in\r\n"),
+        (
+            "MAIL FROM:<bob@mail.test>\r\n",
+            "553 5.7.1 The sender's address is not that of who has logged in\r\n",
+        ),
     ]);
 }

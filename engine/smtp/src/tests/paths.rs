@@ -28,16 +28,22 @@ fn mailboxes_parse() {
         ("<\u{e4}@\u{f6}.example>", "\u{e4}", "\u{f6}.example"),
     ] {
         let mailbox = mailbox(text).unwrap();
-        assert_eq!((mailbox.local_part, mailbox.domain), (local_part, Domain::Name(domain)), "{text}");
+        assert_eq!(
+            (mailbox.local_part, mailbox.domain),
+            (local_part, Domain::Name(domain)),
+            "{text}"
+        );
         assert_eq!(mailbox.text, local_part.to_string() + "@" + domain);
     }
 }
 
 #[test]
 fn address_literals_parse() {
-    for (text, address) in
-        [("<a@[192.0.2.1]>", "192.0.2.1"), ("<a@[IPv6:2001:db8::1]>", "2001:db8::1"), ("<a@[ipv6:::1]>", "::1")]
-    {
+    for (text, address) in [
+        ("<a@[192.0.2.1]>", "192.0.2.1"),
+        ("<a@[IPv6:2001:db8::1]>", "2001:db8::1"),
+        ("<a@[ipv6:::1]>", "::1"),
+    ] {
         let address: IpAddr = address.parse().unwrap();
         assert_eq!(mailbox(text).unwrap().domain, Domain::Literal(address));
     }

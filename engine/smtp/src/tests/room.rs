@@ -36,7 +36,11 @@ fn a_dialogue_is_the_same_wherever_it_is_cut() {
     assert_eq!(whole.0, REPLIES);
     assert_eq!(whole.1, [b"Subject: x\r\n\r\n.dot\r\nend\r\n".to_vec(), b"QUIT\r\n.\r\n".to_vec()]);
     for cut in 0..=sent.len() {
-        assert_eq!(outcome(Conversation::new(), &[&sent[..cut], &sent[cut..]]), whole, "cut at {cut}");
+        assert_eq!(
+            outcome(Conversation::new(), &[&sent[..cut], &sent[cut..]]),
+            whole,
+            "cut at {cut}"
+        );
     }
     let bytes: Vec<&[u8]> = sent.chunks(1).collect();
     assert_eq!(outcome(Conversation::new(), &bytes), whole);
@@ -45,7 +49,9 @@ fn a_dialogue_is_the_same_wherever_it_is_cut() {
 #[test]
 fn a_dialogue_is_the_same_however_little_room_there_is() {
     let whole = outcome(Conversation::new(), &[DIALOGUE.as_bytes()]);
-    for (send_room, message_room) in [(1, 1), (100, 2), (REPLY_BYTES_MAX, 3), (7, usize::MAX), (usize::MAX, 1)] {
+    for (send_room, message_room) in
+        [(1, 1), (100, 2), (REPLY_BYTES_MAX, 3), (7, usize::MAX), (usize::MAX, 1)]
+    {
         let mut world = World::new();
         world.send_room = 0;
         world.message_room = 0;
@@ -66,7 +72,10 @@ fn without_room_for_a_reply_no_command_is_handled() {
     assert_eq!(talk.kept, b"NOOP\r\n");
     talk.world.send_room = REPLY_BYTES_MAX;
     talk.says("NOOP\r\n");
-    assert_eq!((talk.replies().as_str(), talk.session.waits_for()), ("250 2.0.0 OK\r\n", WaitsFor::SendRoom));
+    assert_eq!(
+        (talk.replies().as_str(), talk.session.waits_for()),
+        ("250 2.0.0 OK\r\n", WaitsFor::SendRoom)
+    );
 }
 
 #[test]
@@ -75,7 +84,10 @@ fn nothing_is_taken_while_the_store_is_at_work() {
     talk.store_answers = false;
     talk.says("DATA\r\nx\r\n.\r\nNOOP\r\n");
     assert_eq!(talk.replies(), "354 End with a line of one dot\r\n");
-    assert_eq!((talk.kept.as_slice(), talk.session.waits_for()), (&b"NOOP\r\n"[..], WaitsFor::Stored));
+    assert_eq!(
+        (talk.kept.as_slice(), talk.session.waits_for()),
+        (&b"NOOP\r\n"[..], WaitsFor::Stored)
+    );
     assert_eq!(talk.world.deadline, None);
     talk.session.message_stored(Ok(b"1"), &mut talk.world);
     talk.session.message_stored(Ok(b"2"), &mut talk.world);
@@ -99,7 +111,10 @@ fn what_the_store_cannot_take_is_not_taken() {
     talk.message_room_step = 0;
     talk.world.message_room = 3;
     talk.says("DATA\r\nabcdef\r\n.\r\n");
-    assert_eq!((talk.kept.as_slice(), talk.session.waits_for()), (&b"def\r\n.\r\n"[..], WaitsFor::MessageRoom));
+    assert_eq!(
+        (talk.kept.as_slice(), talk.session.waits_for()),
+        (&b"def\r\n.\r\n"[..], WaitsFor::MessageRoom)
+    );
     assert_eq!(talk.world.deadline, None);
     talk.says("");
     assert_eq!(talk.kept, b"def\r\n.\r\n");
@@ -132,14 +147,26 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
         (MessageRefusal::Loop, "554 5.4.6 Message came by too often: a mail loop\r\n"),
         (MessageRefusal::TooManyFields, "550 5.6.0 The header has more than 1,000 fields\r\n"),
         (MessageRefusal::TooBig, "552 5.3.4 Message too big\r\n"),
-        (MessageRefusal::OutboxFull, "452 4.2.2 Too much of your mail waits to be sent, try again later\r\n"),
-        (MessageRefusal::TooManyToday, "451 4.7.0 So many messages a day and no more: try again tomorrow\r\n"),
+        (
+            MessageRefusal::OutboxFull,
+            "452 4.2.2 Too much of your mail waits to be sent, try again later\r\n",
+        ),
+        (
+            MessageRefusal::TooManyToday,
+            "451 4.7.0 So many messages a day and no more: try again tomorrow\r\n",
+        ),
         (
             MessageRefusal::TooManyNewToday,
             "451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n",
         ),
-        (MessageRefusal::NotTheirs, "550 5.7.1 From has an address that is not one of who has logged in\r\n"),
-        (MessageRefusal::NoAuthor, "550 5.6.0 The message needs one From field, with addresses that can be read\r\n"),
+        (
+            MessageRefusal::NotTheirs,
+            "550 5.7.1 From has an address that is not one of who has logged in\r\n",
+        ),
+        (
+            MessageRefusal::NoAuthor,
+            "550 5.6.0 The message needs one From field, with addresses that can be read\r\n",
+        ),
         (MessageRefusal::Unchecked, "451 4.7.0 Too busy to check the message, try again later\r\n"),
         (
             MessageRefusal::Unproved,
@@ -150,7 +177,11 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
     ] {
         let mut talk = Conversation::addressed();
         talk.world.bytes_refusal = Some((3, refusal));
-        talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n"), ("a\r\nb\r\nc", ""), ("\r\n.\r\n", reply)]);
+        talk.exchange(&[
+            ("DATA\r\n", "354 End with a line of one dot\r\n"),
+            ("a\r\nb\r\nc", ""),
+            ("\r\n.\r\n", reply),
+        ]);
         let mut talk = Conversation::addressed();
         talk.world.end_refusal = Some(refusal);
         talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n"), ("a\r\n.\r\n", reply)]);
@@ -165,23 +196,35 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
 
 #[test]
 fn a_message_that_a_filter_does_not_want_is_refused_with_its_words_in_one_line() {
-    for (refusal, code) in [(MessageRefusal::Unwanted, "550 5.7.1"), (MessageRefusal::Unsure, "451 4.7.1")] {
+    for (refusal, code) in
+        [(MessageRefusal::Unwanted, "550 5.7.1"), (MessageRefusal::Unsure, "451 4.7.1")]
+    {
         let long = "x".repeat(2_000);
-        for (reason, told) in [("spam\r\n250 ha: \u{e4}ha", "spam250 ha: ha"), (&long, &long[..500])] {
+        for (reason, told) in
+            [("spam\r\n250 ha: \u{e4}ha", "spam250 ha: ha"), (&long, &long[..500])]
+        {
             let reply = std::format!("{code} {told}\r\n");
             let mut talk = Conversation::addressed();
             talk.world.reason = reason.into();
             talk.store_answers = false;
-            talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n"), ("a\r\n.\r\n", "")]);
+            talk.exchange(&[
+                ("DATA\r\n", "354 End with a line of one dot\r\n"),
+                ("a\r\n.\r\n", ""),
+            ]);
             talk.session.message_stored(Err(refusal), &mut talk.world);
-            talk.exchange(&[("", reply.as_str()), ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n")]);
+            talk.exchange(&[
+                ("", reply.as_str()),
+                ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
+            ]);
         }
     }
 }
 
 #[test]
 fn a_message_at_the_limit_is_taken_and_one_byte_more_is_not() {
-    for (length, reply) in [(1_000, "250 2.0.0 Stored as 4D2\r\n"), (1_001, "552 5.3.4 Message too big\r\n")] {
+    for (length, reply) in
+        [(1_000, "250 2.0.0 Stored as 4D2\r\n"), (1_001, "552 5.3.4 Message too big\r\n")]
+    {
         let line = "x".repeat(length - 2) + "\r\n";
         let mut talk = Conversation::addressed();
         talk.exchange(&[

@@ -4,7 +4,9 @@ use std::format;
 use std::string::{String, ToString};
 
 use machine::Micros;
-use testkit::scram::{BINDING_FIRST, FIRST, LAST, REPLAYED_LAST, SERVER_FINAL, SERVER_FIRST, WRONG_LAST};
+use testkit::scram::{
+    BINDING_FIRST, FIRST, LAST, REPLAYED_LAST, SERVER_FINAL, SERVER_FIRST, WRONG_LAST,
+};
 
 use super::world::{Conversation, World};
 use crate::{Login, LoginRefusal, Tls, WaitsFor};
@@ -43,26 +45,38 @@ fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_sign
     let asked = format!("334 {SERVER_FIRST}\r\n");
     let signed = format!("334 {SERVER_FINAL}\r\n");
     let begun = format!("auth scram-sha-256 {FIRST}\r\n");
-    for beginning in [&[(&*begun, &*asked)][..], &[("AUTH SCRAM-SHA-256\r\n", "334 \r\n"), (&first, &asked)]] {
+    for beginning in
+        [&[(&*begun, &*asked)][..], &[("AUTH SCRAM-SHA-256\r\n", "334 \r\n"), (&first, &asked)]]
+    {
         let mut talk = talk();
         talk.exchange(beginning);
         talk.exchange(&[(&last, &signed)]);
         assert_eq!(talk.world.log, ["puzzle \"user\"", "login \"user\", proved: true"]);
         assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)), "it is the client's turn");
-        talk.exchange(&[("\r\n", IN), (SENDER, "250 2.1.0 Sender OK\r\n"), ("RSET\r\n", "250 2.0.0 OK\r\n")]);
+        talk.exchange(&[
+            ("\r\n", IN),
+            (SENDER, "250 2.1.0 Sender OK\r\n"),
+            ("RSET\r\n", "250 2.0.0 OK\r\n"),
+        ]);
         talk.exchange(&[("AUTH SCRAM-SHA-256\r\n", "503 5.5.1 Logged in already\r\n")]);
     }
 }
 
 #[test]
 fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
-    for (said, reply) in
-        [("*", GIVEN_UP), ("AA==", MALFORMED), ("NOOP", MALFORMED), (&"A".repeat(2_000), "500 5.5.2 Line too long\r\n")]
-    {
+    for (said, reply) in [
+        ("*", GIVEN_UP),
+        ("AA==", MALFORMED),
+        ("NOOP", MALFORMED),
+        (&"A".repeat(2_000), "500 5.5.2 Line too long\r\n"),
+    ] {
         let mut talk = signed();
         talk.exchange(&[(&line(said), reply), (SENDER, "530 5.7.0 Log in first\r\n")]);
         assert_eq!(talk.world.log[2], "no login");
-        talk.exchange(&[("\r\n", "500 5.5.1 Unknown command\r\n"), (SENDER, "530 5.7.0 Log in first\r\n")]);
+        talk.exchange(&[
+            ("\r\n", "500 5.5.1 Unknown command\r\n"),
+            (SENDER, "530 5.7.0 Log in first\r\n"),
+        ]);
         assert_eq!(talk.world.log.len(), 3);
     }
     let mut talk = signed();
@@ -81,7 +95,10 @@ fn a_proof_that_is_not_right_lets_nobody_in() {
     for _ in 0..2 {
         talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
         assert_eq!(talk.replies(), format!("334 {SERVER_FIRST}\r\n{WRONG}"));
-        assert_eq!(talk.world.log.last().map(String::as_str), Some("login \"user\", proved: false"));
+        assert_eq!(
+            talk.world.log.last().map(String::as_str),
+            Some("login \"user\", proved: false")
+        );
     }
     talk.exchange(&[(SENDER, "530 5.7.0 Log in first\r\n")]);
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
@@ -89,8 +106,14 @@ fn a_proof_that_is_not_right_lets_nobody_in() {
     let mut talk = self::talk();
     let begin = format!("AUTH SCRAM-SHA-256 {FIRST}\r\n");
     let asked = format!("334 {SERVER_FIRST}\r\n");
-    for (last, reply) in [(REPLAYED_LAST, WRONG), (FIRST, MALFORMED), ("", MALFORMED), ("*", GIVEN_UP)] {
-        talk.exchange(&[(&begin, &asked), (&line(last), reply), (SENDER, "530 5.7.0 Log in first\r\n")]);
+    for (last, reply) in
+        [(REPLAYED_LAST, WRONG), (FIRST, MALFORMED), ("", MALFORMED), ("*", GIVEN_UP)]
+    {
+        talk.exchange(&[
+            (&begin, &asked),
+            (&line(last), reply),
+            (SENDER, "530 5.7.0 Log in first\r\n"),
+        ]);
     }
     talk.exchange(&[(&format!("AUTH SCRAM-SHA-256 {BINDING_FIRST}\r\n"), MALFORMED)]);
     talk.exchange(&[(
@@ -111,6 +134,9 @@ fn while_a_proof_is_looked_at_nothing_is_taken_and_a_stopping_server_ends_it() {
     talk.replies();
     talk.login_answer = Some(Ok(()));
     talk.says("");
-    assert_eq!(talk.replies(), format!("334 {SERVER_FINAL}\r\n421 4.3.2 Server is stopping, try again later\r\n"));
+    assert_eq!(
+        talk.replies(),
+        format!("334 {SERVER_FINAL}\r\n421 4.3.2 Server is stopping, try again later\r\n")
+    );
     assert!(talk.world.closed && talk.world.is_settled());
 }

@@ -37,7 +37,11 @@ fn a_false_end_of_data_ends_nothing_and_costs_the_message() {
             talk.replies();
             talk.says(&sent[..cut]);
             talk.says(&sent[cut..]);
-            assert_eq!(talk.replies(), std::format!("{REFUSED}250 2.0.0 OK\r\n"), "{false_end:?} cut at {cut}");
+            assert_eq!(
+                talk.replies(),
+                std::format!("{REFUSED}250 2.0.0 OK\r\n"),
+                "{false_end:?} cut at {cut}"
+            );
             assert!(talk.world.messages.is_empty() && talk.world.is_settled());
         }
     }
@@ -66,7 +70,11 @@ fn what_is_said_of_a_message_that_is_wrong_twice_does_not_depend_on_cuts() {
             talk.replies();
             talk.says(&sent[..cut]);
             talk.says(&sent[cut..]);
-            assert_eq!(talk.replies(), std::format!("{expected}250 2.0.0 OK\r\n"), "{length} cut at {cut}");
+            assert_eq!(
+                talk.replies(),
+                std::format!("{expected}250 2.0.0 OK\r\n"),
+                "{length} cut at {cut}"
+            );
         }
     }
 }
@@ -93,7 +101,11 @@ fn a_nul_anywhere_costs_the_message() {
             talk.replies();
             talk.says(&sent[..cut]);
             talk.says(&sent[cut..]);
-            assert_eq!(talk.replies(), format!("{expected}250 2.0.0 OK\r\n"), "{message:?} cut at {cut}");
+            assert_eq!(
+                talk.replies(),
+                format!("{expected}250 2.0.0 OK\r\n"),
+                "{message:?} cut at {cut}"
+            );
             assert!(talk.world.messages.is_empty() && talk.world.is_settled());
         }
     }
@@ -104,7 +116,8 @@ fn a_nul_anywhere_costs_the_message() {
 
 #[test]
 fn a_chunk_with_bare_line_ends_costs_the_message_too() {
-    for (chunk, refused) in [("a\nb", true), ("a\rb", true), ("a\r", true), ("\n.\r\n", true), ("a\r\n.\r\n.b", false)]
+    for (chunk, refused) in
+        [("a\nb", true), ("a\rb", true), ("a\r", true), ("\n.\r\n", true), ("a\r\n.\r\n.b", false)]
     {
         let mut talk = Conversation::addressed();
         talk.says(std::format!("BDAT {} LAST\r\n{chunk}NOOP\r\n", chunk.len()));

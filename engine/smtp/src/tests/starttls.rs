@@ -24,7 +24,9 @@ fn secure(talk: &mut Conversation) {
 
 #[test]
 fn tls_is_announced_while_it_can_be_had_and_not_spoken() {
-    for (tls, is_announced) in [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)] {
+    for (tls, is_announced) in
+        [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)]
+    {
         let mut talk = talk_with(tls);
         talk.says("EHLO client.test\r\n");
         assert_eq!(talk.replies().contains("250-STARTTLS\r\n"), is_announced, "{tls:?}");
@@ -40,7 +42,10 @@ fn tls_is_begun_once_and_refused_where_it_cannot_be_had() {
         (Tls::Spoken, "503 5.5.1 TLS is spoken already\r\n"),
     ] {
         let mut talk = talk_with(tls);
-        talk.exchange(&[("STARTTLS now\r\n", "501 5.5.4 Wrong arguments\r\n"), ("starttls\r\n", reply)]);
+        talk.exchange(&[
+            ("STARTTLS now\r\n", "501 5.5.4 Wrong arguments\r\n"),
+            ("starttls\r\n", reply),
+        ]);
         let expected = if tls == Tls::Offered { WaitsFor::Handshake } else { WaitsFor::Bytes };
         assert_eq!(talk.session.waits_for(), expected);
     }
@@ -83,7 +88,10 @@ fn nothing_that_was_said_behind_starttls_is_obeyed() {
         assert!(talk.kept.is_empty() && !talk.world.closed, "all of it is thrown away");
         assert!(talk.world.log.is_empty());
         secure(&mut talk);
-        talk.exchange(&[("MAIL FROM:<ada@example.org>\r\n", "503 5.5.1 Send EHLO or HELO first\r\n")]);
+        talk.exchange(&[(
+            "MAIL FROM:<ada@example.org>\r\n",
+            "503 5.5.1 Send EHLO or HELO first\r\n",
+        )]);
     }
 }
 

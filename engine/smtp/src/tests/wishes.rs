@@ -33,7 +33,10 @@ fn the_extension_is_announced_unless_it_is_left_out_and_then_it_is_understood() 
     talk.world.settings.extensions = Extensions::ALL.without(Extensions::DSN);
     talk.says("EHLO client.test\r\n");
     assert!(!talk.replies().contains("DSN"));
-    talk.exchange(&[("MAIL FROM:<a@b> RET=FULL\r\n", SENDER_OK), ("RCPT TO:<a@b> NOTIFY=NEVER\r\n", RECIPIENT_OK)]);
+    talk.exchange(&[
+        ("MAIL FROM:<a@b> RET=FULL\r\n", SENDER_OK),
+        ("RCPT TO:<a@b> NOTIFY=NEVER\r\n", RECIPIENT_OK),
+    ]);
 }
 
 #[test]
@@ -48,7 +51,11 @@ fn what_goes_back_and_the_name_of_the_envelope_are_read_once_each() {
             &format!("returned None as Some({:?})", "x".repeat(100)),
         ),
     ] {
-        assert_eq!(noted(&format!("MAIL FROM:<a@b> {parameters}"), SENDER_OK), [wishes], "{parameters}");
+        assert_eq!(
+            noted(&format!("MAIL FROM:<a@b> {parameters}"), SENDER_OK),
+            [wishes],
+            "{parameters}"
+        );
     }
     for parameters in [
         "RET",
@@ -76,7 +83,9 @@ fn what_goes_back_and_the_name_of_the_envelope_are_read_once_each() {
 
 #[test]
 fn what_is_to_be_told_of_somebody_is_read_once() {
-    let told = |success, failure, delay| format!("told Some({:?}) of None", Notify { success, failure, delay });
+    let told = |success, failure, delay| {
+        format!("told Some({:?}) of None", Notify { success, failure, delay })
+    };
     for (parameter, told) in [
         ("NEVER", told(false, false, false)),
         ("never", told(false, false, false)),
@@ -84,12 +93,26 @@ fn what_is_to_be_told_of_somebody_is_read_once() {
         ("failure,Delay", told(false, true, true)),
         ("DELAY,SUCCESS,FAILURE", told(true, true, true)),
     ] {
-        assert_eq!(noted(&format!("RCPT TO:<b@c> NOTIFY={parameter}"), RECIPIENT_OK), [told], "{parameter}");
+        assert_eq!(
+            noted(&format!("RCPT TO:<b@c> NOTIFY={parameter}"), RECIPIENT_OK),
+            [told],
+            "{parameter}"
+        );
     }
-    for parameter in
-        ["", "=", "=NEVER,FAILURE", "=SUCCESS,", "=,DELAY", "=SUCCESS;DELAY", "=ALWAYS", "=NEVER NOTIFY=NEVER"]
-    {
-        assert!(noted(&format!("RCPT TO:<b@c> NOTIFY{parameter}"), SYNTAX).is_empty(), "{parameter}");
+    for parameter in [
+        "",
+        "=",
+        "=NEVER,FAILURE",
+        "=SUCCESS,",
+        "=,DELAY",
+        "=SUCCESS;DELAY",
+        "=ALWAYS",
+        "=NEVER NOTIFY=NEVER",
+    ] {
+        assert!(
+            noted(&format!("RCPT TO:<b@c> NOTIFY{parameter}"), SYNTAX).is_empty(),
+            "{parameter}"
+        );
     }
 }
 
@@ -119,7 +142,11 @@ fn whom_the_sender_has_named_at_first_is_read_once_and_is_ascii_from_then_on() {
         let command = format!("RCPT TO:<b@c> ORCPT={original}");
         match ascii {
             "" => assert!(noted(&command, SYNTAX).is_empty(), "{original}"),
-            _ => assert_eq!(noted(&command, RECIPIENT_OK), [format!("told None of Some({ascii:?})")], "{original}"),
+            _ => assert_eq!(
+                noted(&command, RECIPIENT_OK),
+                [format!("told None of Some({ascii:?})")],
+                "{original}"
+            ),
         }
     }
 }

@@ -8,8 +8,9 @@ use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use testkit::scram;
 
 use crate::{
-    Actions, Envelope, EnvelopeId, Extensions, ForwardPath, Holds, Login, LoginRefusal, Mail, MessageRefusal, Original,
-    REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session, Settings, Tls, WaitsFor,
+    Actions, Envelope, EnvelopeId, Extensions, ForwardPath, Holds, Login, LoginRefusal, Mail,
+    MessageRefusal, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session,
+    Settings, Tls, WaitsFor,
 };
 
 /// The server's side.
@@ -56,7 +57,11 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> World {
         World {
-            settings: Settings { message_bytes_max: 1_000, recipients_max: 3, ..Settings::default() },
+            settings: Settings {
+                message_bytes_max: 1_000,
+                recipients_max: 3,
+                ..Settings::default()
+            },
             hostname: "mail.test".to_string(),
             send_room: usize::MAX,
             sent: Vec::new(),
@@ -102,7 +107,8 @@ impl Host for World {
         let name = credentials.name;
         match credentials.proof {
             Proof::Password(password) => {
-                self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
+                self.log
+                    .push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
             }
             Proof::Scram(proof) => {
                 self.signature = scram::check(&proof);
@@ -187,7 +193,11 @@ impl Actions for World {
         }
         self.log.push(std::format!("to <{}>", path.text()));
         if recipient.notify.is_some() || recipient.original.is_some() {
-            self.log.push(std::format!("told {:?} of {:?}", recipient.notify, recipient.original.map(Original::ascii)));
+            self.log.push(std::format!(
+                "told {:?} of {:?}",
+                recipient.notify,
+                recipient.original.map(Original::ascii)
+            ));
         }
         Ok(())
     }
@@ -263,7 +273,10 @@ impl Actions for World {
     }
 
     fn abandon_login(&mut self) {
-        assert!((core::mem::take(&mut self.login_open) || core::mem::take(&mut self.is_signed)) && !self.closed);
+        assert!(
+            (core::mem::take(&mut self.login_open) || core::mem::take(&mut self.is_signed))
+                && !self.closed
+        );
         self.log.push("no login".to_string());
     }
 
@@ -311,7 +324,10 @@ impl Conversation {
             login_answer: Some(Ok(())),
         };
         let greeting = conversation.replies();
-        assert!(greeting.starts_with("220 ") && greeting.ends_with(" ESMTP Barepost\r\n"), "{greeting}");
+        assert!(
+            greeting.starts_with("220 ") && greeting.ends_with(" ESMTP Barepost\r\n"),
+            "{greeting}"
+        );
         conversation
     }
 
@@ -341,7 +357,9 @@ impl Conversation {
             assert!(taken <= self.kept.len());
             self.kept.drain(..taken);
             match self.session.waits_for() {
-                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Sender | WaitsFor::Nothing => break,
+                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Sender | WaitsFor::Nothing => {
+                    break;
+                }
                 WaitsFor::Stored if self.store_answers => {
                     self.session.message_stored(Ok(b"4D2"), &mut self.world);
                 }
@@ -393,7 +411,10 @@ pub(super) fn assert_well_formed(replies: &str) {
         assert!(line.bytes().all(|byte| (b' '..0x7f).contains(&byte)), "{line:?}");
         assert!(line.bytes().take(3).all(|byte| byte.is_ascii_digit()), "{line:?}");
         // Only the challenge of a login may be empty (RFC 4954 section 4).
-        assert!(matches!(line.as_bytes()[3], b' ' | b'-') && (line.len() > 4 || line == "334 "), "{line:?}");
+        assert!(
+            matches!(line.as_bytes()[3], b' ' | b'-') && (line.len() > 4 || line == "334 "),
+            "{line:?}"
+        );
     }
 }
 
@@ -404,7 +425,8 @@ fn the_longest_reply_fits_into_its_room() {
     world.settings.message_bytes_max = u64::MAX;
     world.settings.recipients_max = u16::MAX;
     world.settings.extensions = Extensions::ALL;
-    world.settings.holds = Some(Holds { seconds_max: 999_999_999, now: UnixTime::from_seconds(1_800_000_000) });
+    world.settings.holds =
+        Some(Holds { seconds_max: 999_999_999, now: UnixTime::from_seconds(1_800_000_000) });
     world.settings.tls = Tls::Offered;
     world.settings.login = Login::Required;
     let mut conversation = Conversation::with(world);

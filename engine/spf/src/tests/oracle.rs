@@ -55,17 +55,25 @@ impl Zone {
         let host = |host: &String| Name::parse(host).unwrap();
         Ok(match question.kind {
             RecordKind::Text => match self.texts.get(name) {
-                Some(texts) => texts.as_ref().ok_or(Unanswered::Silence)?.iter().map(|said| text(said)).collect(),
+                Some(texts) => texts
+                    .as_ref()
+                    .ok_or(Unanswered::Silence)?
+                    .iter()
+                    .map(|said| text(said))
+                    .collect(),
                 None => Vec::new(),
             },
             RecordKind::Exchanger => {
                 let hosts = self.exchangers.get(name).into_iter().flatten();
                 hosts.map(|name| Record::Exchanger { preference: 0, host: host(name) }).collect()
             }
-            RecordKind::Pointer => self.pointers.iter().map(|name| Record::Pointer(host(name))).collect(),
+            RecordKind::Pointer => {
+                self.pointers.iter().map(|name| Record::Pointer(host(name))).collect()
+            }
             kind => {
                 let addresses = self.addresses.get(name).into_iter().flatten();
-                let of_kind = addresses.filter(|address| address.is_ipv4() == (kind == RecordKind::Ipv4));
+                let of_kind =
+                    addresses.filter(|address| address.is_ipv4() == (kind == RecordKind::Ipv4));
                 of_kind.map(|address| Record::Address(*address)).collect()
             }
         })
@@ -95,15 +103,23 @@ impl Zone {
         let cache = Cache::of(self);
         let reverse_path = format!("{}@d0.test", who.local_part);
         let asked = SpfParameters::new(who.address, "d0.test", who.hello, "mx.test", &reverse_path);
-        let asked = Parameters::new(asked).with_txt_cache(&cache.texts).with_mx_cache(&cache.exchangers);
-        let asked = asked.with_ipv4_cache(&cache.ipv4).with_ipv6_cache(&cache.ipv6).with_ptr_cache(&cache.pointers);
+        let asked =
+            Parameters::new(asked).with_txt_cache(&cache.texts).with_mx_cache(&cache.exchangers);
+        let asked = asked
+            .with_ipv4_cache(&cache.ipv4)
+            .with_ipv6_cache(&cache.ipv6)
+            .with_ptr_cache(&cache.pointers);
         let output = AUTHENTICATOR.check_host(asked).now_or_never();
         let verdict = output.expect("it asks nobody").result().to_string().to_lowercase();
         let log = cache.asked();
         // Whether there is anything it asks in both families, and of those who are refused why they are.
-        let is_ours = |kind: &str, name: &str| !(kind == "AAAA" && name.ends_with(LISTED)) && name != "why.test";
+        let is_ours = |kind: &str, name: &str| {
+            !(kind == "AAAA" && name.ends_with(LISTED)) && name != "why.test"
+        };
         let log = log.iter().filter(|(kind, name, _)| is_ours(kind, name));
-        let is_void = |kind: &str, name: &str, found: bool| !found && kind != "TXT" && !name.starts_with(POINTED);
+        let is_void = |kind: &str, name: &str, found: bool| {
+            !found && kind != "TXT" && !name.starts_with(POINTED)
+        };
         let voids = log.clone().filter(|(kind, name, found)| is_void(kind, name, *found)).count();
         ((verdict, log.map(|(kind, name, _)| (*kind, name.clone())).collect()), voids)
     }
@@ -121,19 +137,26 @@ struct Cache {
 impl Cache {
     fn of(zone: &Zone) -> Cache {
         let texts = zone.texts.iter().map(|(name, texts)| {
-            let read = texts.as_ref().map(|texts| first(texts.iter().map(|text| Spf::parse(text.as_bytes()))));
+            let read = texts
+                .as_ref()
+                .map(|texts| first(texts.iter().map(|text| Spf::parse(text.as_bytes()))));
             (name.clone(), read.unwrap_or_else(silence))
         });
         let exchangers = zone.exchangers.iter().map(|(name, hosts)| {
             let exchanges = hosts.iter().map(|host| host.as_str().into()).collect();
             (name.clone(), records([MX { exchanges, preference: 0 }]))
         });
-        let pointers: Vec<Box<str>> = zone.pointers.iter().map(|name| name.as_str().into()).collect();
+        let pointers: Vec<Box<str>> =
+            zone.pointers.iter().map(|name| name.as_str().into()).collect();
         Cache {
             texts: Known::texts(texts),
             exchangers: Known::new(exchangers, |_| Some(records([]))),
-            ipv4: zone.family(|address| if let IpAddr::V4(address) = address { Some(address) } else { None }),
-            ipv6: zone.family(|address| if let IpAddr::V6(address) = address { Some(address) } else { None }),
+            ipv4: zone.family(
+                |address| if let IpAddr::V4(address) = address { Some(address) } else { None },
+            ),
+            ipv6: zone.family(
+                |address| if let IpAddr::V6(address) = address { Some(address) } else { None },
+            ),
             pointers: Known::new([], move |_| Some(records(pointers.clone()))),
         }
     }
@@ -147,7 +170,9 @@ impl Cache {
             ("AAAA", self.ipv6.asked()),
         ];
         all.into_iter()
-            .flat_map(|(kind, asked)| asked.into_iter().map(move |(name, found)| (kind, name, found)))
+            .flat_map(|(kind, asked)| {
+                asked.into_iter().map(move |(name, found)| (kind, name, found))
+            })
             .collect()
     }
 }
@@ -209,11 +234,17 @@ fn qualifier() -> impl Strategy<Value = String> {
 }
 
 /// Macros and what is between them.
-fn specification(letters: &'static [&'static str], between: &'static [&'static str]) -> impl Strategy<Value = String> {
+fn specification(
+    letters: &'static [&'static str],
+    between: &'static [&'static str],
+) -> impl Strategy<Value = String> {
     let number = one_of(&["", "", "1", "2", "3", "12"]);
     let delimiters = one_of(&["", "", "-", "+", ".-", "-+=", "_/,"]);
-    let expanded = (one_of(letters), number, one_of(&["", "r", "R"]), delimiters)
-        .prop_map(|(letter, number, reverses, delimiters)| format!("%{{{letter}{number}{reverses}{delimiters}}}"));
+    let expanded = (one_of(letters), number, one_of(&["", "r", "R"]), delimiters).prop_map(
+        |(letter, number, reverses, delimiters)| {
+            format!("%{{{letter}{number}{reverses}{delimiters}}}")
+        },
+    );
     let piece = prop_oneof![3 => expanded, 1 => one_of(between)];
     collection::vec(piece, 1..3).prop_map(|pieces| pieces.join("."))
 }
@@ -248,9 +279,11 @@ fn term() -> impl Strategy<Value = String> {
     let plain = prop_oneof![1 => plain, 1 => one_of(&["yes", "no"])];
     let exists = plain.prop_map(|plain| format!("exists:{plain}{LISTED}"));
     let strange = specification(&["s", "l", "o", "d", "S", "L"], &["a", "%%", "%-"]);
-    let strange = (one_of(&["a", "mx"]), strange).prop_map(|(name, strange)| format!("{name}:{strange}.strange.test"));
+    let strange = (one_of(&["a", "mx"]), strange)
+        .prop_map(|(name, strange)| format!("{name}:{strange}.strange.test"));
     let all = one_of(&["all", "ALL"]);
-    let mechanism = prop_oneof![5 => hosts, 2 => ipv4, 2 => ipv6, 2 => exists, 1 => strange, 1 => all];
+    let mechanism =
+        prop_oneof![5 => hosts, 2 => ipv4, 2 => ipv6, 2 => exists, 1 => strange, 1 => all];
     let modifier = one_of(&["moo=%{d}", "exp=why.test", "x-y.z=1"]);
     prop_oneof![20 => joined(qualifier(), mechanism), 1 => modifier, 1 => one_of(&BROKEN)]
 }
@@ -260,7 +293,8 @@ fn texts(
     term: impl Strategy<Value = String>,
     redirects: &'static [&'static str],
 ) -> impl Strategy<Value = Option<Vec<String>>> {
-    let redirect = option::weighted(0.3, select(redirects).prop_map(|domain| format!("redirect={domain}")));
+    let redirect =
+        option::weighted(0.3, select(redirects).prop_map(|domain| format!("redirect={domain}")));
     let terms = (collection::vec(term, 0..6), redirect, any::<prop::sample::Index>());
     let policy = terms.prop_map(|(mut terms, redirect, place)| {
         let place = place.index(terms.len() + 1);
@@ -280,12 +314,19 @@ fn texts(
 }
 
 fn hosts() -> impl Strategy<Value = Zone> {
-    let address = prop_oneof![select(&IPV4[..]), select(&IPV6[..])].prop_map(|address| address.parse().unwrap());
+    let address = prop_oneof![select(&IPV4[..]), select(&IPV6[..])]
+        .prop_map(|address| address.parse().unwrap());
     let named = [&DOMAINS[..], &HOSTS].concat();
-    let addresses =
-        collection::btree_map(select(named.clone()).prop_map(String::from), collection::vec(address, 1..3), 3..9);
-    let exchangers =
-        collection::btree_map(select(named).prop_map(String::from), collection::vec(one_of(&HOSTS), 1..4), 2..6);
+    let addresses = collection::btree_map(
+        select(named.clone()).prop_map(String::from),
+        collection::vec(address, 1..3),
+        3..9,
+    );
+    let exchangers = collection::btree_map(
+        select(named).prop_map(String::from),
+        collection::vec(one_of(&HOSTS), 1..4),
+        2..6,
+    );
     (addresses, exchangers).prop_map(|(mut addresses, exchangers)| {
         addresses.insert(format!("yes{LISTED}"), Vec::from([IpAddr::from([127, 0, 0, 2])]));
         Zone { addresses, exchangers, ..Zone::default() }
@@ -322,13 +363,18 @@ fn flat() -> impl Strategy<Value = Zone> {
     );
     let own = texts(prop_oneof![2 => term(), 1 => include], &DOMAINS[1..]);
     let others = collection::vec(texts(term(), &DOMAINS[1..]), 4);
-    (hosts(), own, others).prop_map(|(zone, own, others)| with_texts(zone, [&[own][..], &others].concat()))
+    (hosts(), own, others)
+        .prop_map(|(zone, own, others)| with_texts(zone, [&[own][..], &others].concat()))
 }
 
 /// All policies ask for others, in circles too: who passes there passes here.
 fn deep() -> impl Strategy<Value = Zone> {
-    let include = joined(one_of(&["", "+"]), select(&DOMAINS[..]).prop_map(|domain| format!("include:{domain}")));
-    let texts = collection::vec(texts(prop_oneof![2 => term(), 1 => include], &DOMAINS), DOMAINS.len());
+    let include = joined(
+        one_of(&["", "+"]),
+        select(&DOMAINS[..]).prop_map(|domain| format!("include:{domain}")),
+    );
+    let texts =
+        collection::vec(texts(prop_oneof![2 => term(), 1 => include], &DOMAINS), DOMAINS.len());
     (hosts(), texts).prop_map(|(zone, texts)| with_texts(zone, texts))
 }
 
@@ -336,7 +382,14 @@ fn deep() -> impl Strategy<Value = Zone> {
 fn pointed() -> impl Strategy<Value = Zone> {
     let pointer = joined(
         qualifier(),
-        one_of(&["ptr", "ptr:d0.test", "ptr:pointed.d1.test", "PTR:D1.test", "ptr:%{d}", "ptr:test.test"]),
+        one_of(&[
+            "ptr",
+            "ptr:d0.test",
+            "ptr:pointed.d1.test",
+            "PTR:D1.test",
+            "ptr:%{d}",
+            "ptr:test.test",
+        ]),
     );
     let own = collection::vec(prop_oneof![1 => term(), 1 => pointer], 1..4);
     let name = one_of(&["pointed.d0.test", "pointed.d1.test", "pointedd0.test"]);
@@ -344,7 +397,8 @@ fn pointed() -> impl Strategy<Value = Zone> {
         |(mut zone, own, name, addresses)| {
             zone.pointers = name.into_iter().collect();
             for name in &zone.pointers {
-                let all = addresses.iter().chain(&IPV6[..2]).map(|address| address.parse().unwrap());
+                let all =
+                    addresses.iter().chain(&IPV6[..2]).map(|address| address.parse().unwrap());
                 zone.addresses.insert(name.clone(), all.collect());
             }
             with_texts(zone, Vec::from([Some(Vec::from([format!("v=spf1 {}", own.join(" "))]))]))
@@ -354,12 +408,21 @@ fn pointed() -> impl Strategy<Value = Zone> {
 
 /// A policy that asks for so much that it may be too much, and finds all of it, and nobody who sends.
 fn greedy() -> impl Strategy<Value = Zone> {
-    let term = one_of(&["a:h0.test", "mx:h0.test", "?mx:h0.test/32", "include:d1.test", "include:d2.test"]);
+    let term = one_of(&[
+        "a:h0.test",
+        "mx:h0.test",
+        "?mx:h0.test/32",
+        "include:d1.test",
+        "include:d2.test",
+    ]);
     let terms = collection::vec(term, 5..13);
     (terms, one_of(&["", "~all", "redirect=d3.test"])).prop_map(|(terms, end)| {
         let own = format!("v=spf1 {} {end}", terms.join(" "));
-        let included =
-            [("d1.test", "v=spf1 ~all"), ("d2.test", "v=spf1 a:h0.test -all"), ("d3.test", "v=spf1 mx:h0.test -all")];
+        let included = [
+            ("d1.test", "v=spf1 ~all"),
+            ("d2.test", "v=spf1 a:h0.test -all"),
+            ("d3.test", "v=spf1 mx:h0.test -all"),
+        ];
         let zone = zone(&[&[("d0.test", own.as_str())][..], &included].concat());
         let addresses = ["203.0.113.1", "2001:dbf::1"].map(|address| address.parse().unwrap());
         Zone {
@@ -409,13 +472,20 @@ proptest! {
 fn zone(policies: &[(&str, &str)]) -> Zone {
     let mut zone = Zone::default();
     for (domain, policy) in policies {
-        zone.texts.entry(domain.to_string()).or_insert(Some(Vec::new())).as_mut().unwrap().push(policy.to_string());
+        zone.texts
+            .entry(domain.to_string())
+            .or_insert(Some(Vec::new()))
+            .as_mut()
+            .unwrap()
+            .push(policy.to_string());
     }
     zone
 }
 
 fn with_addresses(zone: Zone, named: &[(&str, &str)]) -> Zone {
-    let addresses = named.iter().map(|(name, address)| (name.to_string(), Vec::from([address.parse().unwrap()])));
+    let addresses = named
+        .iter()
+        .map(|(name, address)| (name.to_string(), Vec::from([address.parse().unwrap()])));
     Zone { addresses: addresses.collect(), ..zone }
 }
 
@@ -429,8 +499,11 @@ fn otherwise(zone: &Zone, address: &str) -> [String; 2] {
 fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
     let broken = |policy: &str| zone(&[("d0.test", policy), ("d1.test", "v=spf1 ?all")]);
     let own = |policy: &str| zone(&[("d0.test", policy)]);
-    let nested =
-        [("d0.test", "v=spf1 ?include:d1.test"), ("d1.test", "v=spf1 include:d2.test"), ("d2.test", "v=spf1 all")];
+    let nested = [
+        ("d0.test", "v=spf1 ?include:d1.test"),
+        ("d1.test", "v=spf1 include:d2.test"),
+        ("d2.test", "v=spf1 all"),
+    ];
     let named = [("d0.test", "v=spf1 include:%{l}.test"), ("d1.test", "v=spf1 a:%{d1}.asked.test")];
     let many = (0..11).map(|number| format!("h{number}.test")).collect();
     let pointers = |zone: Zone| Zone { pointers: Vec::from(["pointed.test".into()]), ..zone };
@@ -442,8 +515,18 @@ fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
             ["permerror", "pass"],
         ),
         ("4.5: a space follows the version", own("v=spf1\t-all"), IPV4[0], ["none", "fail"]),
-        ("4.6: nobody knows this mechanism", broken("v=spf1 moo ?all"), IPV4[0], ["permerror", "neutral"]),
-        ("4.6.1: a modifier has no qualifier", broken("v=spf1 -redirect=d1.test"), IPV4[0], ["permerror", "neutral"]),
+        (
+            "4.6: nobody knows this mechanism",
+            broken("v=spf1 moo ?all"),
+            IPV4[0],
+            ["permerror", "neutral"],
+        ),
+        (
+            "4.6.1: a modifier has no qualifier",
+            broken("v=spf1 -redirect=d1.test"),
+            IPV4[0],
+            ["permerror", "neutral"],
+        ),
         (
             "4.6.4: three lookups find nothing",
             own("v=spf1 a:x.test mx:x.test exists:x.listed.invalid ?all"),
@@ -471,22 +554,53 @@ fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
             "::ffff:192.0.2.1",
             ["pass", "neutral"],
         ),
-        ("5: a network of IPv6 has no address of IPv4", own("v=spf1 ip6:::/0"), IPV4[0], ["neutral", "pass"]),
+        (
+            "5: a network of IPv6 has no address of IPv4",
+            own("v=spf1 ip6:::/0"),
+            IPV4[0],
+            ["neutral", "pass"],
+        ),
         ("5.2: what is included passes or does not", zone(&nested), IPV4[0], ["neutral", "pass"]),
-        ("5.3: so many bits no address has", broken("v=spf1 a/33 ?all"), IPV4[0], ["permerror", "neutral"]),
-        ("5.6: nor here", broken("v=spf1 ip4:192.0.2.1/33 ?all"), IPV4[1], ["permerror", "neutral"]),
+        (
+            "5.3: so many bits no address has",
+            broken("v=spf1 a/33 ?all"),
+            IPV4[0],
+            ["permerror", "neutral"],
+        ),
+        (
+            "5.6: nor here",
+            broken("v=spf1 ip4:192.0.2.1/33 ?all"),
+            IPV4[1],
+            ["permerror", "neutral"],
+        ),
         (
             "5.7: an address of IPv4 is what exists",
-            with_addresses(own("v=spf1 exists:h0.listed.invalid"), &[("h0.listed.invalid", IPV6[0])]),
+            with_addresses(
+                own("v=spf1 exists:h0.listed.invalid"),
+                &[("h0.listed.invalid", IPV6[0])],
+            ),
             IPV6[1],
             ["neutral", "pass"],
         ),
-        ("7.1: no label is kept", broken("v=spf1 a:%{d0}.test ?all"), IPV4[0], ["permerror", "neutral"]),
+        (
+            "7.1: no label is kept",
+            broken("v=spf1 a:%{d0}.test ?all"),
+            IPV4[0],
+            ["permerror", "neutral"],
+        ),
         ("7.1: a macro has an end", own("v=spf1 ?all a:%{d"), IPV4[0], ["permerror", "neutral"]),
-        ("7.1: a name does not end so", broken("v=spf1 a:toplevel ?all"), IPV4[0], ["permerror", "neutral"]),
+        (
+            "7.1: a name does not end so",
+            broken("v=spf1 a:toplevel ?all"),
+            IPV4[0],
+            ["permerror", "neutral"],
+        ),
         (
             "7.3: a name that is not the address's own",
-            pointers(with_addresses(own("v=spf1 exists:%{p}.listed.invalid"), &[("unknown.listed.invalid", IPV4[0])])),
+            pointers(with_addresses(
+                own("v=spf1 exists:%{p}.listed.invalid"),
+                &[("unknown.listed.invalid", IPV4[0])],
+            )),
             IPV4[0],
             ["pass", "neutral"],
         ),
@@ -496,9 +610,19 @@ fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
             IPV4[0],
             ["pass", "neutral"],
         ),
-        ("12: a modifier may say nothing", own("v=spf1 moo= ?all"), IPV4[0], ["neutral", "permerror"]),
+        (
+            "12: a modifier may say nothing",
+            own("v=spf1 moo= ?all"),
+            IPV4[0],
+            ["neutral", "permerror"],
+        ),
         ("12: or anything", own("v=spf1 moo=a/b:c ?all"), IPV4[0], ["neutral", "permerror"]),
-        ("12: a modifier may be called as it likes", own("v=spf1 ip4=192.0.2.1"), IPV4[0], ["neutral", "permerror"]),
+        (
+            "12: a modifier may be called as it likes",
+            own("v=spf1 ip4=192.0.2.1"),
+            IPV4[0],
+            ["neutral", "permerror"],
+        ),
     ] {
         assert_eq!(otherwise(&zone, address), expected, "{section}");
     }

@@ -37,8 +37,15 @@ impl Deliveries {
     }
 
     /// Gives each recipient the last chunk and its record.
-    pub(super) fn gather_delivery(&mut self, id: FrameId, reads_to_come: usize, parts: &mut Parts) -> Progress {
-        let Some(delivery) = self.table.get(id).filter(|delivery| delivery.expect == Expect::Gathered) else {
+    pub(super) fn gather_delivery(
+        &mut self,
+        id: FrameId,
+        reads_to_come: usize,
+        parts: &mut Parts,
+    ) -> Progress {
+        let Some(delivery) =
+            self.table.get(id).filter(|delivery| delivery.expect == Expect::Gathered)
+        else {
             return Progress::Done;
         };
         if let Some(refusal) = delivery.failed {
@@ -74,7 +81,11 @@ impl Deliveries {
     fn fit_staging(&mut self, id: FrameId, pool: &mut Pool) -> Progress {
         let delivery = self.known(id);
         let pages = pages_for(delivery.length);
-        if delivery.staging.as_ref().is_some_and(|staging| staging.len() == pages as usize * PAGE_BYTES) {
+        if delivery
+            .staging
+            .as_ref()
+            .is_some_and(|staging| staging.len() == pages as usize * PAGE_BYTES)
+        {
             return Progress::Done;
         }
         let Some(fitting) = pool.take(pages) else { return Progress::Later };
@@ -85,7 +96,11 @@ impl Deliveries {
     }
 
     /// Finds room with all recipients, and space for the last chunk of each, before any of them gets it.
-    pub(super) fn allocate_last(&mut self, id: FrameId, parts: &mut Parts) -> Result<Progress, Refusal> {
+    pub(super) fn allocate_last(
+        &mut self,
+        id: FrameId,
+        parts: &mut Parts,
+    ) -> Result<Progress, Refusal> {
         let delivery = self.known(id);
         if !delivery.is_reserved {
             parts.indexes.reserve(&delivery.recipients, delivery.octets)?;
@@ -98,8 +113,13 @@ impl Deliveries {
             let Some(recipient) = self.known(id).recipients.get(number).copied() else {
                 unreachable!("a recipient that a delivery has lost")
             };
-            let Some(page) = allocate(parts, recipient.account.shard(), pages, Want::Delivery) else {
-                return if parts.role.awaits_segments() { Ok(Progress::Later) } else { Err(Refusal::DiskFull) };
+            let Some(page) = allocate(parts, recipient.account.shard(), pages, Want::Delivery)
+            else {
+                return if parts.role.awaits_segments() {
+                    Ok(Progress::Later)
+                } else {
+                    Err(Refusal::DiskFull)
+                };
             };
             self.known(id).last_pages.push(page.0);
         }
@@ -107,12 +127,26 @@ impl Deliveries {
     }
 
     /// Gathers for the next recipient; `None` when all have it.
-    fn gather_recipient(&mut self, id: FrameId, to_leave: usize, parts: &mut Parts) -> Option<Progress> {
+    fn gather_recipient(
+        &mut self,
+        id: FrameId,
+        to_leave: usize,
+        parts: &mut Parts,
+    ) -> Option<Progress> {
         let delivery = self.known(id);
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
-        let Recipient { account, mailbox: MailboxId(mailbox), flags, keywords, entry: queued, once } = recipient;
-        let (Some(page), Some(guid)) = (delivery.last_pages.get(number), delivery.guids.get(number)) else {
+        let Recipient {
+            account,
+            mailbox: MailboxId(mailbox),
+            flags,
+            keywords,
+            entry: queued,
+            once,
+        } = recipient;
+        let (Some(page), Some(guid)) =
+            (delivery.last_pages.get(number), delivery.guids.get(number))
+        else {
             unreachable!("a recipient without a page or a GUID")
         };
         let (page, guid) = (Page(*page), *guid);
@@ -121,11 +155,17 @@ impl Deliveries {
         if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + RECORDS_BYTES) {
             return Some(Progress::Later);
         }
-        let copy = if is_last { None } else { parts.pool.take_for_copy(delivery.last_pages_each, to_leave) };
+        let copy = if is_last {
+            None
+        } else {
+            parts.pool.take_for_copy(delivery.last_pages_each, to_leave)
+        };
         if copy.is_none() && !is_last {
             return Some(Progress::Later);
         }
-        let Some(mut buffer) = delivery.buffer_for_recipient(copy) else { unreachable!("a last chunk without octets") };
+        let Some(mut buffer) = delivery.buffer_for_recipient(copy) else {
+            unreachable!("a last chunk without octets")
+        };
         let Some(known) = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox) else {
             unreachable!("a built-in mailbox that is gone")
         };
@@ -134,11 +174,13 @@ impl Deliveries {
         let (head, date) = (delivery.head, delivery.date);
         let last = chunk::Last { uid, octets: delivery.octets, modseq, date, head };
         let header = chunk::Header { uid_validity, ..delivery.header(recipient, Some(last)) };
-        let check = chunk::emit(&mut buffer, &parts.superblock.key, page, &header, &delivery.summary);
+        let check =
+            chunk::emit(&mut buffer, &parts.superblock.key, page, &header, &delivery.summary);
         let mut first_page = page.0;
         if delivery.chunks > 0 {
             let recipients = delivery.recipients.len();
-            let all = delivery.pages.iter().skip(number).step_by(recipients).copied().chain([page.0]);
+            let all =
+                delivery.pages.iter().skip(number).step_by(recipients).copied().chain([page.0]);
             let pages: Vec<u32> = all.collect();
             record::put_chunks(parts.journals.gather(shard), guid, &pages);
             let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
@@ -150,13 +192,25 @@ impl Deliveries {
         let marks = Marks { flags, keywords };
         let marks = if format == Format::Three { format3::join(marks, queued) } else { marks };
         let entry = entry.with_marks(marks);
-        record::put_delivered(parts.journals.gather(shard), account, mailbox, uid_validity, &entry, check);
+        record::put_delivered(
+            parts.journals.gather(shard),
+            account,
+            mailbox,
+            uid_validity,
+            &entry,
+            check,
+        );
         if let Some(entry) = queued.filter(|_| format == Format::Four) {
             let record = QueuedRecord { account, uid: Uid(uid), modseq, entry };
             record::put_queued(parts.journals.gather(shard), &record);
         }
         if let Some(origin) = once {
-            record::put_note(parts.journals.gather(shard), account, &origin.key(), &guid.to_le_bytes());
+            record::put_note(
+                parts.journals.gather(shard),
+                account,
+                &origin.key(),
+                &guid.to_le_bytes(),
+            );
         }
         parts.journals.wait(shard, Pending::Delivery(id));
         delivery.cursor += 1;
@@ -228,14 +282,17 @@ impl Deliveries {
     }
 
     fn forget_if_written(&mut self, id: FrameId, parts: &mut Parts) {
-        if self.table.get(id).is_some_and(|one| one.expect == Expect::Abandoned && one.writes == 0) {
+        if self.table.get(id).is_some_and(|one| one.expect == Expect::Abandoned && one.writes == 0)
+        {
             self.forget(id, parts);
         }
     }
 
     /// Takes a delivery out; its pages are no longer pinned.
     fn forget(&mut self, id: FrameId, parts: &mut Parts) {
-        let Some(mut delivery) = self.table.remove(id) else { unreachable!("a delivery that has ended") };
+        let Some(mut delivery) = self.table.remove(id) else {
+            unreachable!("a delivery that has ended")
+        };
         if delivery.is_reserved {
             parts.indexes.release(&delivery.recipients, delivery.octets);
         }
@@ -266,10 +323,20 @@ mod tests {
         let (mut out, account) = (Vec::new(), AccountId(1));
         record::put_chunks(&mut out, 1, &[0; CHUNKS_MAX as usize]);
         record::put_delivered(&mut out, account, 1, 1, &Entry::new(1, 1, 1, 1, 1, 1), 1);
-        let record = QueuedRecord { account, uid: Uid(1), modseq: 1, entry: OutboxEntry::submitted(0, 8) };
+        let record =
+            QueuedRecord { account, uid: Uid(1), modseq: 1, entry: OutboxEntry::submitted(0, 8) };
         record::put_queued(&mut out, &record);
-        record::put_note(&mut out, account, &Origin::of(account, Guid(1)).key(), &1u64.to_le_bytes());
+        record::put_note(
+            &mut out,
+            account,
+            &Origin::of(account, Guid(1)).key(),
+            &1u64.to_le_bytes(),
+        );
         let counted = (CHUNKS_MAX as usize - 1) * 4 + RECORDS_BYTES;
-        assert!((counted - 8..=counted).contains(&out.len()), "{} bytes, {counted} counted", out.len());
+        assert!(
+            (counted - 8..=counted).contains(&out.len()),
+            "{} bytes, {counted} counted",
+            out.len()
+        );
     }
 }

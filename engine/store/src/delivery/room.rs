@@ -109,7 +109,12 @@ impl Deliveries {
         !self.wants_room.is_empty()
     }
 
-    pub(super) fn wait_for_room(&mut self, id: FrameId, wanted: Wanted, continuation: Continuation) {
+    pub(super) fn wait_for_room(
+        &mut self,
+        id: FrameId,
+        wanted: Wanted,
+        continuation: Continuation,
+    ) {
         let delivery = self.known(id);
         delivery.continuation = Some(continuation);
         if !core::mem::replace(&mut delivery.wants_room, true) {

@@ -39,7 +39,11 @@ fn the_bits_of_format_3_are_those_of_its_first_programs() {
         (submitted(0), 0x40, 0),
         (submitted(200), 0x40, 200 << 8),
         (in_marks(OutboxEntry::forwarded()), 0x50, 0),
-        (OutboxEntry { results: Results::Packed(0b0101_0011), ..submitted(8) }, 0x40, 8 << 8 | 0x53),
+        (
+            OutboxEntry { results: Results::Packed(0b0101_0011), ..submitted(8) },
+            0x40,
+            8 << 8 | 0x53,
+        ),
         (OutboxEntry { state: EntryState::Held, ..submitted(1) }, 0xc0, 1 << 8),
         (OutboxEntry { state: EntryState::Returned, ..submitted(1) }, 0x80, 1 << 8),
         (OutboxEntry { is_delay_reported: true, ..submitted(1) }, 0x60, 1 << 8),
@@ -85,7 +89,10 @@ fn results_are_added_and_nothing_takes_them_back() {
             entry = changed(entry, reported, packing);
             assert_eq!((entry.done(packing), entry.reported(packing)), (all, all));
         }
-        assert_eq!((entry.first(), entry.state(), entry.source()), (7, EntryState::Queued, EntrySource::Submitted));
+        assert_eq!(
+            (entry.first(), entry.state(), entry.source()),
+            (7, EntryState::Queued, EntrySource::Submitted)
+        );
     }
 }
 
@@ -105,8 +112,10 @@ fn a_client_s_flags_leave_the_entry_alone() {
     let all = Marks { flags: Flags(u8::MAX), keywords: u16::MAX };
     let entry = OutboxEntry { results: Results::Packed(5), ..submitted(9) };
     let before = join(Marks { flags: Flags::DELETED, keywords: 0 }, Some(entry));
-    for change in [MarkChange { set: all, ..MarkChange::default() }, MarkChange { clear: all, ..MarkChange::default() }]
-    {
+    for change in [
+        MarkChange { set: all, ..MarkChange::default() },
+        MarkChange { clear: all, ..MarkChange::default() },
+    ] {
         let (_, after) = split(marks_of_client(change, true).applied(before));
         assert_eq!(after, Some(entry));
         let (_, made) = split(marks_of_client(change, false).applied(Marks::default()));

@@ -30,7 +30,8 @@ fn an_entry_lies_on_the_disk_as_the_format_says() {
 /// fault of the program.
 #[test]
 fn a_record_that_counts_the_recipients_of_a_forward_is_malformed() {
-    let (mut bytes, parsed) = (emitted(&valid()), |bytes: &[u8]| QueuedRecord::parse(Reader::new(bytes)));
+    let (mut bytes, parsed) =
+        (emitted(&valid()), |bytes: &[u8]| QueuedRecord::parse(Reader::new(bytes)));
     assert!(parsed(&bytes).is_some());
     bytes[20] = FORWARDED;
     assert_eq!(parsed(&bytes), None);

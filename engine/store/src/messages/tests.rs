@@ -19,7 +19,12 @@ fn check(messages: &Messages, known: &BTreeMap<u32, Entry>) {
         assert!(pair[0].len() + pair[1].len() > BLOCK_ENTRIES, "two neighbours fit into one block");
     }
     for block in &messages.blocks {
-        assert!(block.capacity() <= 2 * block.len().max(4), "a block of {} has {}", block.len(), block.capacity());
+        assert!(
+            block.capacity() <= 2 * block.len().max(4),
+            "a block of {} has {}",
+            block.len(),
+            block.capacity()
+        );
     }
 }
 

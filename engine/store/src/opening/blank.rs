@@ -35,13 +35,20 @@ impl Look {
     /// A lane has read its page.
     pub(super) fn arrived(&mut self, lane: u8, lanes: &mut Lanes) {
         if let Some(piece) = lanes.take(lane) {
-            self.used = self.used.or(piece.page(piece.first()).and_then(|bytes| use_of(bytes, piece.first())));
+            self.used = self
+                .used
+                .or(piece.page(piece.first()).and_then(|bytes| use_of(bytes, piece.first())));
         }
     }
 
     /// A lane looks at the next page. Where the last lane finds nothing more to look at: whether
     /// the disk is blank, or why it is not.
-    pub(super) fn next(&mut self, lane: u8, lanes: &mut Lanes, backing: &mut DiskQueue) -> Option<Result<(), Reason>> {
+    pub(super) fn next(
+        &mut self,
+        lane: u8,
+        lanes: &mut Lanes,
+        backing: &mut DiskQueue,
+    ) -> Option<Result<(), Reason>> {
         if self.used.is_none()
             && let Some(page) = self.starts.next()
         {

@@ -79,7 +79,8 @@ fn is_partly_unreadable(lanes: &Lanes, pages: u32) -> bool {
 
 /// Whether everything around the segments is zero.
 fn is_blank(lanes: &Lanes, pages: u32) -> bool {
-    let zero = |bytes: Result<&[u8], ()>| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+    let zero =
+        |bytes: Result<&[u8], ()>| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
     around(pages).all(|page| lanes.page(page).is_some_and(zero))
 }
 

@@ -1,8 +1,8 @@
 //! How records are appended to what a group holds: each function is one kind.
 
 use super::{
-    ACCOUNT, CHUNKS, CHUNKS_IN_RECORD, DELIVERED, FILED, GONE, LIFE, MAILBOX, MARKED, MOVED, NOTE, PROGRESS, QUEUED,
-    RANGE, REMOVED, SHARD,
+    ACCOUNT, CHUNKS, CHUNKS_IN_RECORD, DELIVERED, FILED, GONE, LIFE, MAILBOX, MARKED, MOVED, NOTE,
+    PROGRESS, QUEUED, RANGE, REMOVED, SHARD,
 };
 use crate::block::RECORDS_MAX;
 use crate::bytes::put_text;
@@ -21,7 +21,9 @@ fn put(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
     fields(out);
     let length = out.len() - start;
     assert!(length + FRAME_BYTES <= RECORDS_MAX, "a record larger than a block");
-    let Some(place) = out.get_mut(start - 2..start) else { unreachable!("a record without its length") };
+    let Some(place) = out.get_mut(start - 2..start) else {
+        unreachable!("a record without its length")
+    };
     place.copy_from_slice(&(length as u16).to_le_bytes());
 }
 
@@ -120,7 +122,13 @@ pub(crate) fn put_range(
     });
 }
 
-pub(crate) fn put_removed(out: &mut Vec<u8>, account: AccountId, mailbox: u32, modseq: u64, ranges: &[(u32, u32)]) {
+pub(crate) fn put_removed(
+    out: &mut Vec<u8>,
+    account: AccountId,
+    mailbox: u32,
+    modseq: u64,
+    ranges: &[(u32, u32)],
+) {
     put(out, REMOVED, |out| {
         put_u64(out, account.0);
         put_u32(out, mailbox);

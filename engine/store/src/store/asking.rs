@@ -10,7 +10,8 @@ use crate::outcome::Refusal;
 use crate::quotas::Usage;
 use crate::store::Store;
 use crate::types::{
-    AccountId, Closing, DRAFTS, Flags, Guid, MailboxId, MailboxInfo, MessageInfo, Origin, Recipient, Uid,
+    AccountId, Closing, DRAFTS, Flags, Guid, MailboxId, MailboxInfo, MessageInfo, Origin,
+    Recipient, Uid,
 };
 use machine::UnixTime;
 use tasks::Continuation;
@@ -54,7 +55,11 @@ impl Store {
 
     /// All accounts, in no particular order.
     pub fn accounts(&self) -> impl Iterator<Item = AccountInfo<'_>> {
-        self.parts.indexes.accounts().filter(|account| account.is_named()).map(|account| AccountInfo { account })
+        self.parts
+            .indexes
+            .accounts()
+            .filter(|account| account.is_named())
+            .map(|account| AccountInfo { account })
     }
 
     /// How much an account has. Nothing for an unknown one.
@@ -74,7 +79,12 @@ impl Store {
     }
 
     /// The message at `index`, counted from 0 at the lowest UID.
-    pub fn message_at(&self, account: AccountId, mailbox: MailboxId, index: usize) -> Option<MessageInfo> {
+    pub fn message_at(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        index: usize,
+    ) -> Option<MessageInfo> {
         let entry = self.known(account, mailbox)?.messages().nth(index)?;
         Some(entry.info(self.parts.superblock.guid_prefix()))
     }
@@ -92,7 +102,11 @@ impl Store {
     }
 
     /// All messages of a mailbox, ascending by UID; none when there is no such mailbox.
-    pub fn messages(&self, account: AccountId, mailbox: MailboxId) -> impl Iterator<Item = MessageInfo> {
+    pub fn messages(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+    ) -> impl Iterator<Item = MessageInfo> {
         let prefix = self.parts.superblock.guid_prefix();
         self.known(account, mailbox)
             .into_iter()
@@ -108,8 +122,10 @@ impl Store {
         Uid(uid): Uid,
     ) -> impl Iterator<Item = MessageInfo> {
         let prefix = self.parts.superblock.guid_prefix();
-        let entries =
-            self.known(account, mailbox).into_iter().flat_map(move |mailbox| mailbox.messages().iter_from(uid));
+        let entries = self
+            .known(account, mailbox)
+            .into_iter()
+            .flat_map(move |mailbox| mailbox.messages().iter_from(uid));
         entries.map(move |entry| entry.info(prefix))
     }
 
@@ -122,7 +138,8 @@ impl Store {
     ) -> impl Iterator<Item = MessageInfo> {
         let prefix = self.parts.superblock.guid_prefix();
         let known = self.known(account, mailbox).into_iter();
-        let entries = known.flat_map(move |mailbox| mailbox.messages().iter_below(uid.map(|Uid(uid)| uid)));
+        let entries =
+            known.flat_map(move |mailbox| mailbox.messages().iter_below(uid.map(|Uid(uid)| uid)));
         entries.map(move |entry| entry.info(prefix))
     }
 
@@ -132,7 +149,8 @@ impl Store {
         account: AccountId,
         conversation: u64,
     ) -> impl DoubleEndedIterator<Item = (MailboxId, Uid)> {
-        let places = self.conversations(account).map(|known| known.within(conversation, 0, u32::MAX));
+        let places =
+            self.conversations(account).map(|known| known.within(conversation, 0, u32::MAX));
         places.into_iter().flatten().map(|place| (MailboxId(place.mailbox), Uid(place.uid)))
     }
 
@@ -143,7 +161,8 @@ impl Store {
         MailboxId(mailbox): MailboxId,
         conversation: u64,
     ) -> impl DoubleEndedIterator<Item = Uid> {
-        let places = self.conversations(account).map(|known| known.within(conversation, mailbox, mailbox));
+        let places =
+            self.conversations(account).map(|known| known.within(conversation, mailbox, mailbox));
         places.into_iter().flatten().map(|place| Uid(place.uid))
     }
 
@@ -155,9 +174,11 @@ impl Store {
     pub fn newest_date(&self) -> Option<UnixTime> {
         let accounts = self.parts.indexes.accounts();
         let mailboxes = accounts.flat_map(|account| account.mailboxes());
-        let entries = mailboxes.flat_map(|mailbox| mailbox.messages().iter().map(move |entry| (mailbox.id(), entry)));
-        let came =
-            entries.filter(|(id, entry)| MailboxId(*id) != DRAFTS || !Flags(entry.flags()).contains(Flags::HELD));
+        let entries = mailboxes
+            .flat_map(|mailbox| mailbox.messages().iter().map(move |entry| (mailbox.id(), entry)));
+        let came = entries.filter(|(id, entry)| {
+            MailboxId(*id) != DRAFTS || !Flags(entry.flags()).contains(Flags::HELD)
+        });
         came.map(|(_, entry)| entry.date).max().map(|date| UnixTime::from_seconds(u64::from(date)))
     }
 
@@ -187,7 +208,12 @@ impl Store {
     /// [`crate::Outcome::Room`] as soon as the rest may be tried again.
     ///
     /// Errors: the delivery has failed, and is to be aborted.
-    pub fn append(&mut self, id: DeliveryId, octets: &[u8], continuation: Continuation) -> Result<usize, Refusal> {
+    pub fn append(
+        &mut self,
+        id: DeliveryId,
+        octets: &[u8],
+        continuation: Continuation,
+    ) -> Result<usize, Refusal> {
         self.condition.check_serving()?;
         let taken = self.deliveries.append(id, octets, continuation, &mut self.parts);
         self.serve_waiting();
@@ -218,7 +244,8 @@ impl Store {
     ) -> Result<(), Refusal> {
         self.condition.check_serving()?;
         let to_come = self.reads.to_come();
-        let committed = self.deliveries.commit(id, closing.into(), continuation, to_come, &mut self.parts);
+        let committed =
+            self.deliveries.commit(id, closing.into(), continuation, to_come, &mut self.parts);
         self.serve_waiting();
         committed
     }

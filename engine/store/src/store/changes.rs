@@ -18,7 +18,9 @@ use crate::record::{self, AccountTexts, REMOVED_RANGES};
 use crate::segments::Want;
 use crate::store::Store;
 use crate::superblock::Format;
-use crate::types::{AccountId, BUILT_IN, MailboxId, MarkChange, OUTBOX, Origin, Place, Uid, UidRange};
+use crate::types::{
+    AccountId, BUILT_IN, MailboxId, MarkChange, OUTBOX, Origin, Place, Uid, UidRange,
+};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
@@ -82,14 +84,22 @@ impl Store {
         }
         let aliases: Vec<Box<str>> = new.aliases.iter().map(|alias| Box::from(*alias)).collect();
         let NewAccount { address, password_hash, verifier, .. } = *new;
-        let texts = AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced: "" };
+        let texts =
+            AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced: "" };
         record::put_account(parts.journals.gather(shard), texts);
         for (mailbox, name) in BUILT_IN {
             let known = parts.indexes.of(shard).mailbox(id, mailbox.0);
             let counts = known.map_or((1, 0), Mailbox::counts);
             let kept = known.map(Mailbox::uid_validity).filter(|kept| *kept > UID_VALIDITY_LOST);
             let uid_validity = kept.unwrap_or(uid_validity);
-            record::put_mailbox(parts.journals.gather(shard), id, mailbox.0, uid_validity, counts, name);
+            record::put_mailbox(
+                parts.journals.gather(shard),
+                id,
+                mailbox.0,
+                uid_validity,
+                counts,
+                name,
+            );
         }
         parts.journals.wait(shard, Pending::Account(continuation, id));
         parts.indexes.give_addresses(id, addresses().map(Box::from));
@@ -140,9 +150,14 @@ impl Store {
         }
         let shard = account.shard();
         parts.journals.make_room(shard, 32 + uids.len() * 8, &parts.segments)?;
-        let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
+        let known = parts
+            .indexes
+            .of_mut(shard)
+            .mailbox_mut(account, mailbox.0)
+            .ok_or(Refusal::NoSuchMailbox)?;
         let modseq = known.next_modseq();
-        let ranges: Vec<(u32, u32)> = uids.iter().map(|range| (range.first.0, range.last.0)).collect();
+        let ranges: Vec<(u32, u32)> =
+            uids.iter().map(|range| (range.first.0, range.last.0)).collect();
         record::put_removed(parts.journals.gather(shard), account, mailbox.0, modseq, &ranges);
         parts.journals.wait(shard, Pending::Change(continuation));
         Ok(())
@@ -161,7 +176,8 @@ impl Store {
     ) -> Result<(), Refusal> {
         let entry = self.outbox_entry(account, uid).filter(|_| mailbox == OUTBOX);
         let is_in_marks = entry.is_some_and(|entry| entry.is_in_marks);
-        let change = if mailbox == OUTBOX { format3::marks_of_client(change, is_in_marks) } else { change };
+        let change =
+            if mailbox == OUTBOX { format3::marks_of_client(change, is_in_marks) } else { change };
         self.change_marks((account, mailbox, uid), change, continuation)
     }
 
@@ -178,12 +194,24 @@ impl Store {
     ) -> Result<(), Refusal> {
         let entry = self.outbox_entry(account, uid).ok_or(Refusal::NoSuchMessage)?;
         if self.parts.superblock.format == Format::Three {
-            return self.change_marks((account, OUTBOX, uid), format3::marks_of(&change, packing), continuation);
+            return self.change_marks(
+                (account, OUTBOX, uid),
+                format3::marks_of(&change, packing),
+                continuation,
+            );
         }
         let results = change.results_for(entry.results, packing);
         let EntryChange { state, is_delay_reported, is_damage_reported, .. } = change;
         self.change((account, OUTBOX, uid), continuation, |out, modseq| {
-            let record = ProgressRecord { account, uid, modseq, results, state, is_delay_reported, is_damage_reported };
+            let record = ProgressRecord {
+                account,
+                uid,
+                modseq,
+                results,
+                state,
+                is_delay_reported,
+                is_damage_reported,
+            };
             record::put_progress(out, &record);
         })
     }
@@ -195,7 +223,13 @@ impl Store {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         self.change((account, mailbox, uid), continuation, |out, modseq| {
-            record::put_marked(out, account, Place { mailbox: mailbox.0, uid: uid.0 }, modseq, change);
+            record::put_marked(
+                out,
+                account,
+                Place { mailbox: mailbox.0, uid: uid.0 },
+                modseq,
+                change,
+            );
         })
     }
 
@@ -210,7 +244,11 @@ impl Store {
         let parts = &mut self.parts;
         let shard = account.shard();
         parts.journals.make_room(shard, 64, &parts.segments)?;
-        let known = parts.indexes.of_mut(shard).mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
+        let known = parts
+            .indexes
+            .of_mut(shard)
+            .mailbox_mut(account, mailbox.0)
+            .ok_or(Refusal::NoSuchMailbox)?;
         known.messages().find(uid.0).ok_or(Refusal::NoSuchMessage)?;
         let modseq = known.next_modseq();
         put(parts.journals.gather(shard), modseq);
@@ -313,7 +351,12 @@ impl Store {
         self.order(account, What::Note { changes: [forgotten].into() }, continuation)
     }
 
-    fn order(&mut self, account: AccountId, what: What, continuation: Continuation) -> Result<(), Refusal> {
+    fn order(
+        &mut self,
+        account: AccountId,
+        what: What,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
         self.condition.check_serving()?;
         let parts = &mut self.parts;
         parts.journals.make_room(account.shard(), RECORDS_MAX, &parts.segments)?;
@@ -348,6 +391,7 @@ fn check_texts(new: &NewAccount<'_>) -> Result<(), Refusal> {
 }
 
 const _: () = assert!(
-    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + 2 * PASSWORD_HASH_MAX + VERIFIER_MAX + 32 <= RECORDS_MAX,
+    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + 2 * PASSWORD_HASH_MAX + VERIFIER_MAX + 32
+        <= RECORDS_MAX,
     "the largest account fits into a block"
 );

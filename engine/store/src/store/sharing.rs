@@ -100,7 +100,8 @@ impl Store {
 
     /// Owns these shards from now on.
     pub fn take_over(&mut self, share: Box<Share>) {
-        let Share { state, superblock, segments, indexes, journals, started, checkpointer } = *share;
+        let Share { state, superblock, segments, indexes, journals, started, checkpointer } =
+            *share;
         let parts = &mut self.parts;
         (parts.superblock, parts.segments, parts.journals) = (superblock, segments, journals);
         parts.indexes.take_over(indexes);
@@ -116,7 +117,8 @@ impl Store {
             State::Opening | State::Refused(_) => false,
             State::ReadOnly(_) => self.parts.backing.is_idle(),
             State::Serving => {
-                let is_without_group = self.parts.commit.is_idle() && !self.parts.commit.has_to_seal();
+                let is_without_group =
+                    self.parts.commit.is_idle() && !self.parts.commit.has_to_seal();
                 is_without_group && self.parts.backing.is_idle() && !self.checkpointer.is_at_end()
             }
         }
@@ -133,10 +135,19 @@ impl Store {
                 self.flush_ended(ended);
             }
             Wanted::Disk(DiskRequest { token, operation, sector, buffer }) => {
-                parts.backing.push(operation, sector, buffer, Purpose::Errand { core: from, token });
+                parts.backing.push(
+                    operation,
+                    sector,
+                    buffer,
+                    Purpose::Errand { core: from, token },
+                );
             }
-            Wanted::Root(shard, root) => parts.role.root_changed(&mut parts.superblock, shard, root),
-            Wanted::Segments(count) => parts.role.lend_segments(from, count, &mut parts.segments, is_serving),
+            Wanted::Root(shard, root) => {
+                parts.role.root_changed(&mut parts.superblock, shard, root)
+            }
+            Wanted::Segments(count) => {
+                parts.role.lend_segments(from, count, &mut parts.segments, is_serving)
+            }
             Wanted::Segment(segment) => parts.segments.take_back(segment),
             Wanted::Failed(why) => self.fail(why),
         }
@@ -183,7 +194,9 @@ impl Store {
 /// As many as keep from each other no more than half of the free space.
 fn owners(cores: u8, parts: &Parts) -> Owners {
     let is_enough = |count: &u8| {
-        let keeps = |core| keeper::kept_from_others(reserve_for(Owners(*count).shards_of(CoreId(core)), parts));
+        let keeps = |core| {
+            keeper::kept_from_others(reserve_for(Owners(*count).shards_of(CoreId(core)), parts))
+        };
         2 * (0..*count).map(keeps).sum::<u32>() <= parts.segments.free()
     };
     Owners((2..=cores).rev().find(is_enough).unwrap_or(1))
@@ -193,7 +206,12 @@ fn reserve_for(shards: ShardSet, parts: &Parts) -> u32 {
     parts.journals.reserve_of(shards, &parts.indexes, parts.segments.geometry())
 }
 
-fn share(theirs: ShardSet, state: State, parts: &mut Parts, checkpointer: &mut Checkpointer) -> Share {
+fn share(
+    theirs: ShardSet,
+    state: State,
+    parts: &mut Parts,
+    checkpointer: &mut Checkpointer,
+) -> Share {
     let free = keeper::free_to_begin_with(reserve_for(theirs, parts));
     Share {
         state,

@@ -37,7 +37,10 @@ fn a_letter_that_is_brought_again_has_arrived_until_that_is_forgotten_whatever_b
         rig.deliver_to(&[other], &body(2, 1000)).unwrap();
     }
     assert!(matches!(rig.forget_arrival(ada, letter(eve, 7)), Outcome::Changed));
-    assert!(matches!(rig.forget_arrival(ada, letter(eve, 7)), Outcome::Refused(Refusal::NoSuchNote)));
+    assert!(matches!(
+        rig.forget_arrival(ada, letter(eve, 7)),
+        Outcome::Refused(Refusal::NoSuchNote)
+    ));
     let mut rig = rig.cut(Cut::Prefix(0));
     rig.deliver_to(&[once(ada, letter(eve, 7))], &body(1, 1000)).unwrap();
     assert_eq!((rig.list(ada).len(), rig.list(eve).len()), (3, 1));
@@ -92,7 +95,10 @@ fn arrivals_are_so_many_at_a_time_and_take_no_note_from_anybody() {
     for number in 0..ARRIVALS_MAX {
         rig.deliver_to(&[once(ada, letter(ada, number as u128))], &body(1, 100)).unwrap();
     }
-    assert_eq!(rig.deliver_to(&[once(ada, letter(ada, 1000))], &body(1, 100)), Err(Refusal::TooMany));
+    assert_eq!(
+        rig.deliver_to(&[once(ada, letter(ada, 1000))], &body(1, 100)),
+        Err(Refusal::TooMany)
+    );
     for number in 0..NOTES_MAX {
         let key = format!("{number:02}");
         rig.note(ada, alloc::vec![NoteChange::Put(key.as_bytes().into(), [1][..].into())]).unwrap();
@@ -110,7 +116,8 @@ fn what_is_filed_is_on_its_way_no_more() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let flags = Flags::SEEN.with(Flags::LEFT).with(Flags::HELD);
-    rig.deliver_to(&[Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(ada) }], &body(1, 100)).unwrap();
+    rig.deliver_to(&[Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(ada) }], &body(1, 100))
+        .unwrap();
     assert!(rig.list_in(ada, DRAFTS)[0].flags.are_on_their_way());
     rig.file(ada, DRAFTS, &[1], SENT);
     let mut rig = rig.cut(Cut::Prefix(0));

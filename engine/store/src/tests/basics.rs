@@ -38,7 +38,8 @@ fn bodies_of_every_edge_come_back_exact_also_after_a_restart() {
     let ada = rig.create("ada@example.org");
     let chunk = CHUNK_OCTETS;
     let mut sizes: Vec<usize> = alloc::vec![0, 1, 2, 4000, 4001, 65_535, 65_536, 65_537];
-    for edge in [4096 - HEADER_BYTES, 8192 - HEADER_BYTES, chunk, 2 * chunk, 3 * chunk, 40 * chunk] {
+    for edge in [4096 - HEADER_BYTES, 8192 - HEADER_BYTES, chunk, 2 * chunk, 3 * chunk, 40 * chunk]
+    {
         sizes.extend([edge - 1, edge, edge + 1]);
     }
     for (size, number) in sizes.iter().zip(1..) {
@@ -89,7 +90,8 @@ fn a_small_message_costs_one_body_write_one_journal_write_and_one_flush() {
 #[test]
 fn a_turn_of_many_deliveries_costs_one_flush() {
     let mut rig = Rig::new(16 * MIB);
-    let accounts: Vec<_> = (0..10).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    let accounts: Vec<_> =
+        (0..10).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
     rig.settle();
     let before = rig.disk.flushes;
     let mut waiting = Vec::new();
@@ -101,7 +103,9 @@ fn a_turn_of_many_deliveries_costs_one_flush() {
         waiting.push(number);
     }
     rig.settle();
-    assert!(waiting.iter().all(|number| matches!(rig.outcomes.get(number), Some(Outcome::Delivered))));
+    assert!(
+        waiting.iter().all(|number| matches!(rig.outcomes.get(number), Some(Outcome::Delivered)))
+    );
     assert_eq!(rig.disk.flushes - before, 1);
 }
 
@@ -125,7 +129,8 @@ fn nobody_is_told_and_nothing_is_seen_before_the_flush() {
 #[test]
 fn each_recipient_gets_a_body_of_its_own() {
     let mut rig = Rig::new(16 * MIB);
-    let accounts: Vec<_> = (0..8).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    let accounts: Vec<_> =
+        (0..8).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
     for (size, number) in [(500, 1), (40_000, 2), (200_000, 3)] {
         rig.deliver(&accounts, &body(number, size)).unwrap();
     }
@@ -145,18 +150,23 @@ fn each_recipient_gets_a_body_of_its_own() {
 #[test]
 fn many_streams_share_a_small_pool_without_deadlock() {
     let mut rig = Rig::new(64 * MIB);
-    let accounts: Vec<_> = (0..8).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
-    let bodies: Vec<Vec<u8>> = (1..=24).map(|number| body(number, 30_000 + number as usize * 9_000)).collect();
+    let accounts: Vec<_> =
+        (0..8).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    let bodies: Vec<Vec<u8>> =
+        (1..=24).map(|number| body(number, 30_000 + number as usize * 9_000)).collect();
     let mut streams: Vec<_> = (0..24)
         .map(|number| {
-            let to: Vec<_> = accounts.iter().copied().skip(number % 5).map(Recipient::inbox).collect();
+            let to: Vec<_> =
+                accounts.iter().copied().skip(number % 5).map(Recipient::inbox).collect();
             (rig.store.begin(&to).unwrap(), 0, None::<u32>, to.len())
         })
         .collect();
     let mut committed = Vec::new();
     for round in 0..100_000 {
         for (stream, octets) in streams.iter_mut().zip(&bodies) {
-            if stream.1 > octets.len() || stream.2.is_some_and(|number| !rig.outcomes.contains_key(&number)) {
+            if stream.1 > octets.len()
+                || stream.2.is_some_and(|number| !rig.outcomes.contains_key(&number))
+            {
                 continue;
             }
             let (number, continuation) = rig.continuation();
@@ -172,12 +182,15 @@ fn many_streams_share_a_small_pool_without_deadlock() {
             stream.2 = (stream.1 < end).then_some(number);
         }
         rig.turn(2);
-        if committed.len() == 24 && committed.iter().all(|number| rig.outcomes.contains_key(number)) {
+        if committed.len() == 24 && committed.iter().all(|number| rig.outcomes.contains_key(number))
+        {
             break;
         }
         assert!(round < 99_999, "the streams stand still");
     }
-    assert!(committed.iter().all(|number| matches!(rig.outcomes.get(number), Some(Outcome::Delivered))));
+    assert!(
+        committed.iter().all(|number| matches!(rig.outcomes.get(number), Some(Outcome::Delivered)))
+    );
     let expected: usize = streams.iter().map(|stream| stream.3).sum();
     let got: usize = accounts.iter().map(|account| rig.list(*account).len()).sum();
     assert_eq!(got, expected);
@@ -223,13 +236,20 @@ fn accounts_are_found_by_address_and_alias_for_ever() {
         assert_eq!(rig.store.find("postmaster@example.org"), Some(ada));
         assert_eq!(rig.store.find("eve@example.org"), None);
         let info = rig.store.account(ada).unwrap();
-        assert_eq!((info.address(), info.password_hash(), info.verifier()), ("ada@example.org", "two", "another"));
+        assert_eq!(
+            (info.address(), info.password_hash(), info.verifier()),
+            ("ada@example.org", "two", "another")
+        );
         assert_eq!(info.replaced(), "secret");
         assert_eq!(info.aliases().collect::<Vec<_>>(), ["postmaster@example.org"]);
         assert_eq!(info.mailboxes().collect::<Vec<_>>(), BUILT_IN);
         assert_eq!(rig.store.accounts().count(), 1);
-        let other =
-            NewAccount { address: "eve@example.org", aliases: &["ada@example.org"], password_hash: "", verifier: "" };
+        let other = NewAccount {
+            address: "eve@example.org",
+            aliases: &["ada@example.org"],
+            password_hash: "",
+            verifier: "",
+        };
         assert_eq!(rig.store.create_account(&other, NOW, continuation), Err(Refusal::AddressTaken));
         rig = rig.cut(Cut::Prefix(0));
     }
@@ -243,7 +263,8 @@ fn the_largest_account_fits() {
     let aliases: Vec<&str> = names[1..].iter().map(|name| &**name).collect();
     let hash = String::from_utf8(alloc::vec![b'h'; 256]).unwrap();
     let (_, continuation) = rig.continuation();
-    let new = NewAccount { address: &names[0], aliases: &aliases, password_hash: &hash, verifier: &hash };
+    let new =
+        NewAccount { address: &names[0], aliases: &aliases, password_hash: &hash, verifier: &hash };
     let longer = String::from_utf8(alloc::vec![b'v'; 257]).unwrap();
     let too_long = NewAccount { verifier: &longer, ..new };
     assert_eq!(rig.store.create_account(&too_long, NOW, continuation), Err(Refusal::TooLarge));
@@ -251,7 +272,10 @@ fn the_largest_account_fits() {
     rig.settle();
     let mut rig = rig.cut(Cut::Prefix(0));
     let ada = rig.store.find(&names[0]).unwrap();
-    assert_eq!(rig.store.set_password(ada, &password(&hash, &longer), continuation), Err(Refusal::TooLarge));
+    assert_eq!(
+        rig.store.set_password(ada, &password(&hash, &longer), continuation),
+        Err(Refusal::TooLarge)
+    );
     assert_eq!(rig.store.account(ada).unwrap().verifier(), hash);
     assert!(names.iter().all(|name| rig.store.find(name).is_some()));
 }
@@ -266,7 +290,9 @@ fn flags_modseq_and_uids_only_grow() {
     let before = rig.store.mailbox(ada, INBOX).unwrap();
     let (_, continuation) = rig.continuation();
     let set = Marks { flags: Flags::SEEN.with(Flags::FLAGGED), keywords: 5 };
-    rig.store.mark(ada, INBOX, Uid(2), MarkChange { set, ..MarkChange::default() }, continuation).unwrap();
+    rig.store
+        .mark(ada, INBOX, Uid(2), MarkChange { set, ..MarkChange::default() }, continuation)
+        .unwrap();
     rig.settle();
     rig.remove(ada, &[3]).unwrap();
     rig.remove(ada, &[1]).unwrap();
@@ -301,7 +327,11 @@ fn what_several_do_with_the_marks_of_a_message_at_once_is_all_done() {
         rig.store.mark(ada, INBOX, Uid(1), change, continuation).unwrap();
     }
     rig.turn(0);
-    let late = [MarkChange::clear(Flags::ANSWERED), keywords(2, 8), MarkChange::of(Flags::SEEN, Flags::FLAGGED)];
+    let late = [
+        MarkChange::clear(Flags::ANSWERED),
+        keywords(2, 8),
+        MarkChange::of(Flags::SEEN, Flags::FLAGGED),
+    ];
     for change in late {
         let (_, continuation) = rig.continuation();
         rig.store.mark(ada, INBOX, Uid(1), change, continuation).unwrap();
@@ -330,7 +360,8 @@ fn guids_never_repeat() {
         }
         if number % 7 == 0 {
             if number % 2 == 0 {
-                ShardId::all().for_each(|shard| rig.store.parts_mut().journals.needs_mending(shard));
+                ShardId::all()
+                    .for_each(|shard| rig.store.parts_mut().journals.needs_mending(shard));
                 rig.settle();
             }
             rig = rig.cut(Cut::Prefix(0));
@@ -372,7 +403,8 @@ fn a_limit_on_memory_refuses_deliveries_and_nothing_else() {
         Limits { resident_bytes: 10 * crate::RESIDENT_BYTES_PER_MESSAGE as u64, ..limits() },
     );
     let ada = rig.create("ada@example.org");
-    let taken = (0..20).take_while(|number| rig.deliver(&[ada], &body(*number, 10)).is_ok()).count();
+    let taken =
+        (0..20).take_while(|number| rig.deliver(&[ada], &body(*number, 10)).is_ok()).count();
     assert_eq!(taken, 10);
     assert_eq!(rig.deliver(&[ada], &body(99, 10)), Err(Refusal::IndexFull));
     rig.remove(ada, &[1, 2]).unwrap();

@@ -11,7 +11,8 @@ use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
 use crate::outcome::Refusal;
 use crate::types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, MessageInfo, OUTBOX,
+    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, MessageInfo,
+    OUTBOX,
 };
 use crate::{NoteChange, Recipient};
 use alloc::collections::BTreeSet;
@@ -24,8 +25,10 @@ const SECTOR_BITS: usize = SECTOR_BYTES * 8;
 const ADDRESSES: [&str; 2] = ["ada@example.org", "bob@example.org"];
 /// Octets of the messages of each: in parts of a page, in pages, and in several chunks. The last is
 /// in the outbox.
-const SIZES: [&[usize]; 2] =
-    [&[0, 10, 300, 1000, 4000, 5000, 9000, 300, 33_000, 700, 36_000], &[300, 5000, 10, 100, 700, 1000]];
+const SIZES: [&[usize]; 2] = [
+    &[0, 10, 300, 1000, 4000, 5000, 9000, 300, 33_000, 700, 36_000],
+    &[300, 5000, 10, 100, 700, 1000],
+];
 
 /// A message, what it holds, and the sectors that reading it looks at.
 struct Known {
@@ -55,7 +58,11 @@ struct Filled {
 fn account_contents(rig: &mut Rig, account: AccountId) -> AccountContents {
     let known = rig.store.account(account).unwrap();
     let notes = known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
-    AccountContents { address: known.address().into(), password_hash: known.password_hash().into(), notes }
+    AccountContents {
+        address: known.address().into(),
+        password_hash: known.password_hash().into(),
+        notes,
+    }
 }
 
 /// Messages of all kinds in the mailboxes of two accounts, some of them filed, flagged and removed.
@@ -67,7 +74,8 @@ fn filled() -> Filled {
         for (number, size) in (first..).zip(sizes) {
             rig.deliver(&[account], &body(number, *size)).unwrap();
         }
-        let entry = Recipient { mailbox: OUTBOX, flags: Flags::LEAVING, ..Recipient::inbox(account) };
+        let entry =
+            Recipient { mailbox: OUTBOX, flags: Flags::LEAVING, ..Recipient::inbox(account) };
         let mut octets = body(first + 50, *last);
         let head = Head::OCTETS_MAX.min(*last);
         octets.rotate_left(head);
@@ -77,7 +85,9 @@ fn filled() -> Filled {
         rig.remove(account, &[4]).unwrap();
         let (number, continuation) = rig.continuation();
         let uid = rig.list(account)[1].uid;
-        rig.store.mark(account, INBOX, uid, MarkChange::of(Flags(0), Flags::FLAGGED), continuation).unwrap();
+        rig.store
+            .mark(account, INBOX, uid, MarkChange::of(Flags(0), Flags::FLAGGED), continuation)
+            .unwrap();
         rig.outcome(number);
         let (number, continuation) = rig.continuation();
         let note = NoteChange::Put(b"key"[..].into(), b"value"[..].into());
@@ -169,7 +179,11 @@ impl Filled {
         let mut rig = Rig::on(disk);
         assert!(rig.serving(), "bit {bit} of sector {sector}: {:?}", rig.store.state());
         for (account, contents) in &self.accounts {
-            assert_eq!(account_contents(&mut rig, *account), *contents, "bit {bit} of sector {sector}");
+            assert_eq!(
+                account_contents(&mut rig, *account),
+                *contents,
+                "bit {bit} of sector {sector}"
+            );
         }
         let mut lost = Vec::new();
         for message in &self.messages {
@@ -185,7 +199,10 @@ impl Filled {
             }
         }
         if !lost.is_empty() {
-            assert!(!rig.fsck().is_clean() || !rig.store.findings().is_empty(), "nobody is told of a loss");
+            assert!(
+                !rig.fsck().is_clean() || !rig.store.findings().is_empty(),
+                "nobody is told of a loss"
+            );
         }
         lost
     }
@@ -197,10 +214,15 @@ impl Filled {
         let mut disk = self.disk.clone();
         flip(&mut disk, sector, bit);
         let report = crate::fsck(&mut disk);
-        let contents = &self.accounts.iter().find(|(account, _)| *account == message.account).unwrap().1;
-        let account = report.accounts.iter().find(|account| account.address == contents.address).unwrap();
+        let contents =
+            &self.accounts.iter().find(|(account, _)| *account == message.account).unwrap().1;
+        let account =
+            report.accounts.iter().find(|account| account.address == contents.address).unwrap();
         let damaged: u32 = account.mailboxes.iter().map(|mailbox| mailbox.damaged).sum();
-        assert!(damaged == 1 || !report.findings.is_empty(), "bit {bit} of sector {sector}: {report}");
+        assert!(
+            damaged == 1 || !report.findings.is_empty(),
+            "bit {bit} of sector {sector}: {report}"
+        );
     }
 }
 
@@ -227,7 +249,10 @@ fn one_flipped_bit_costs_at_most_one_message() {
         let bits = (sector as usize * 37 % 2003..SECTOR_BITS).step_by(2003);
         filled.flip_bits(sector, bits, &mut tally);
     }
-    assert!(tally.flipped > 4_000 && tally.opened_anew > 500 && tally.messages_lost > 300, "{tally:?}");
+    assert!(
+        tally.flipped > 4_000 && tally.opened_anew > 500 && tally.messages_lost > 300,
+        "{tally:?}"
+    );
 }
 
 macro_rules! parts {

@@ -49,7 +49,8 @@ fn a_used_disk_without_superblocks_is_refused() {
 fn one_segment_that_was_used_is_found_wherever_it_is() {
     let disk = used();
     let geometry = Rig::on(disk.clone()).store.parts().segments.geometry();
-    let pages: BTreeSet<u64> = disk.used_sectors().iter().map(|sector| sector / PAGE_SECTORS).collect();
+    let pages: BTreeSet<u64> =
+        disk.used_sectors().iter().map(|sector| sector / PAGE_SECTORS).collect();
     let mut found = 0;
     for segment in 0..geometry.segments() {
         let first = u64::from(geometry.first_page(SegmentIndex(segment)).0);
@@ -95,14 +96,20 @@ fn a_disk_with_other_data_in_a_segment_is_refused() {
 fn every_segment_of_every_earlier_size_is_looked_at() {
     for pages in [256, 4096, 100_000, 131_072, 262_144, 1_000_000, 9_000_000] {
         let starts: BTreeSet<u32> = SegmentStarts::of_disk(pages).map(|page| page.0).collect();
-        for earlier in [256, 300, 65_536, 131_071, 131_072, 200_000, 524_287, 600_000, 8_388_608, 9_000_000] {
-            let Some(geometry) = Geometry::for_disk(u64::from(earlier) * PAGE_SECTORS).filter(|_| earlier <= pages)
+        for earlier in
+            [256, 300, 65_536, 131_071, 131_072, 200_000, 524_287, 600_000, 8_388_608, 9_000_000]
+        {
+            let Some(geometry) =
+                Geometry::for_disk(u64::from(earlier) * PAGE_SECTORS).filter(|_| earlier <= pages)
             else {
                 continue;
             };
             for segment in 0..geometry.segments() {
                 let first = geometry.first_page(SegmentIndex(segment));
-                assert!(starts.contains(&first.0), "{first:?} of a store of {earlier} pages on a disk of {pages}");
+                assert!(
+                    starts.contains(&first.0),
+                    "{first:?} of a store of {earlier} pages on a disk of {pages}"
+                );
             }
         }
     }
@@ -110,7 +117,8 @@ fn every_segment_of_every_earlier_size_is_looked_at() {
 
 #[test]
 fn what_is_read_before_a_disk_is_formatted_is_bounded() {
-    let looked_at = |gib: u64| SegmentStarts::of_disk(pages_of((gib << 30) / SECTOR_BYTES as u64)).count();
+    let looked_at =
+        |gib: u64| SegmentStarts::of_disk(pages_of((gib << 30) / SECTOR_BYTES as u64)).count();
     assert!(looked_at(1) < 12_300, "{}", looked_at(1));
     assert!(looked_at(64) < 37_000, "{}", looked_at(64));
     assert!(looked_at(1024) < 160_000, "{}", looked_at(1024));

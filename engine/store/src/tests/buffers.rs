@@ -43,7 +43,8 @@ fn who_waits_for_a_buffer_behind_others_who_have_left_gets_it() {
 fn who_has_found_a_buffer_without_being_woken_is_not_woken_in_place_of_another() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada");
-    let mut buffers: Vec<_> = core::iter::from_fn(|| rig.store.parts_mut().pool.take_sparing(PIECE_PAGES)).collect();
+    let mut buffers: Vec<_> =
+        core::iter::from_fn(|| rig.store.parts_mut().pool.take_sparing(PIECE_PAGES)).collect();
     let (early, _) = begun(&mut rig, ada);
     let (late, woken_late) = begun(&mut rig, ada);
     assert!(woken_late.is_some());
@@ -83,8 +84,10 @@ fn a_waiting_read_never_finds_another_message() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada");
     rig.deliver(&[ada], &body(1, 20_000)).unwrap();
-    let buffers: Vec<_> = core::iter::from_fn(|| rig.store.parts_mut().pool.take_sparing(PIECE_PAGES)).collect();
-    let smaller: Vec<_> = core::iter::from_fn(|| rig.store.parts_mut().pool.take_sparing(5)).collect();
+    let buffers: Vec<_> =
+        core::iter::from_fn(|| rig.store.parts_mut().pool.take_sparing(PIECE_PAGES)).collect();
+    let smaller: Vec<_> =
+        core::iter::from_fn(|| rig.store.parts_mut().pool.take_sparing(5)).collect();
     let (number, continuation) = rig.continuation();
     rig.store.read(ada, INBOX, Uid(1), 10_000, continuation).unwrap();
     assert!(rig.store.is_short_of_buffers());
@@ -102,7 +105,9 @@ fn a_waiting_read_never_finds_another_message() {
 fn a_letter_to_many_leaves_every_delivery_a_page_for_its_first_octets() {
     let many = Limits { recipients: 100, ..limits() };
     let mut rig = Rig::with_limits(16 * MIB, many);
-    let all: Vec<_> = (0..100).map(|number| Recipient::inbox(rig.create(&alloc::format!("user{number}")))).collect();
+    let all: Vec<_> = (0..100)
+        .map(|number| Recipient::inbox(rig.create(&alloc::format!("user{number}"))))
+        .collect();
     let delivery = rig.store.begin(&all).unwrap();
     rig.append(delivery, &body(1, 100)).unwrap();
     let (_, continuation) = rig.continuation();

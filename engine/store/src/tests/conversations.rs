@@ -35,7 +35,8 @@ fn check(rig: &Rig, account: AccountId) {
         let found: Vec<(MailboxId, Uid)> = rig.store.conversation(account, conversation).collect();
         assert_eq!(found, expected, "conversation {conversation}");
         for mailbox in MAILBOXES {
-            let there = rig.store.conversation_in(account, mailbox, conversation).map(|uid| (mailbox, uid));
+            let there =
+                rig.store.conversation_in(account, mailbox, conversation).map(|uid| (mailbox, uid));
             let expected = expected.iter().copied().filter(|(of, _)| *of == mailbox);
             assert!(there.eq(expected), "conversation {conversation} in {mailbox:?}");
         }
@@ -50,7 +51,8 @@ fn the_messages_of_a_conversation_are_found_wherever_they_are_and_no_others() {
     for number in 0..400 {
         rig.store.summarize_with(summarize);
         let mailbox = MAILBOXES[dice.below(3) as usize];
-        let there: Vec<u32> = rig.list_in(ada, mailbox).iter().map(|message| message.uid.0).collect();
+        let there: Vec<u32> =
+            rig.list_in(ada, mailbox).iter().map(|message| message.uid.0).collect();
         let some: Vec<u32> = there.into_iter().filter(|_| dice.one_in(8)).collect();
         match dice.below(8) {
             0 if !some.is_empty() => rig.remove_in(ada, mailbox, &some).unwrap(),
@@ -58,7 +60,9 @@ fn the_messages_of_a_conversation_are_found_wherever_they_are_and_no_others() {
                 rig.file(ada, mailbox, &some, MAILBOXES[dice.below(3) as usize]);
             }
             2 if dice.one_in(4) => rig = rig.cut(Cut::Dice),
-            3 => rig.deliver(&[ada, bob], &alloc::vec![dice.below(8) as u8; 2 * CHUNK_OCTETS]).unwrap(),
+            3 => rig
+                .deliver(&[ada, bob], &alloc::vec![dice.below(8) as u8; 2 * CHUNK_OCTETS])
+                .unwrap(),
             _ => rig.deliver(&[ada], &alloc::vec![dice.below(8) as u8; 40]).unwrap(),
         }
         if number % 5 == 0 {
@@ -71,18 +75,23 @@ fn the_messages_of_a_conversation_are_found_wherever_they_are_and_no_others() {
 
 #[test]
 fn what_a_message_takes_in_memory_to_be_found_by_its_conversation_is_bounded() {
-    let entry = |number: u32, conversation| Entry::new(number, 1, 1, 1, 1, 1).in_conversation(conversation);
+    let entry =
+        |number: u32, conversation| Entry::new(number, 1, 1, 1, 1, 1).in_conversation(conversation);
     for scatter in [1, 0x9e37_79b9_7f4a_7c15] {
         let mut set = Conversations::default();
         let held = |set: &mut Conversations, act: &dyn Fn(&mut Conversations)| {
             allocation_counter::measure(|| act(set)).bytes_current
         };
         let number = |uid: u32| u64::from(uid).wrapping_mul(scatter);
-        let full = held(&mut set, &|set| (1..=60_000).for_each(|uid| set.insert(1, &entry(uid, number(uid)))));
+        let full = held(&mut set, &|set| {
+            (1..=60_000).for_each(|uid| set.insert(1, &entry(uid, number(uid))))
+        });
         assert!(full <= 60_000 * CONVERSED_BYTES as i64, "{full}");
         // Four of five go: the nodes are as empty as they become.
         let gone = held(&mut set, &|set| {
-            (1..=60_000).filter(|uid| uid % 5 > 0).for_each(|uid| set.remove(1, &entry(uid, number(uid))));
+            (1..=60_000)
+                .filter(|uid| uid % 5 > 0)
+                .for_each(|uid| set.remove(1, &entry(uid, number(uid))));
         });
         assert!(full + gone <= 12_000 * CONVERSED_BYTES as i64, "{}", full + gone);
     }

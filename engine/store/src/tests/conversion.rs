@@ -25,7 +25,8 @@ fn said(rig: &Rig, account: AccountId) -> Vec<(Uid, Option<Said>)> {
         (entry.source(), entry.state(), entry.first(), done, reported, delay, damage)
     };
     let list = rig.list_in(account, OUTBOX).into_iter();
-    list.map(|message| (message.uid, rig.store.outbox_entry(account, message.uid).map(of))).collect()
+    list.map(|message| (message.uid, rig.store.outbox_entry(account, message.uid).map(of)))
+        .collect()
 }
 
 fn change(rig: &mut Rig, account: AccountId, uid: u32, change: EntryChange, packing: Packing) {
@@ -45,7 +46,8 @@ fn of_format_3() -> (TestDisk, AccountId, Vec<(Uid, Option<Said>)>) {
         Some(OutboxEntry::submitted(9, 1)),
         None,
     ];
-    let to_outbox = |entry| Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry, ..Recipient::inbox(ada) };
+    let to_outbox =
+        |entry| Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry, ..Recipient::inbox(ada) };
     for (number, entry) in (1..).zip(entries) {
         rig.deliver_to(&[to_outbox(entry)], &body(number, 900)).unwrap();
     }
@@ -109,7 +111,9 @@ fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
         assert_eq!(said(&rig, ada), known);
         assert!(as_seen_before_format_4(&rig.disk).is_none(), "a slot of format 3 is left");
         seen[0] += usize::from(rig.store.is_converted());
-        assert!(rig.fsck().is_clean() && rig.fsck().to_string().starts_with("Barepost disk, format 4"));
+        assert!(
+            rig.fsck().is_clean() && rig.fsck().to_string().starts_with("Barepost disk, format 4")
+        );
     });
     // The same cuts, and the next life is not to convert it, or knows of no format 4.
     let (mut disk, ..) = of_format_3();
@@ -136,7 +140,10 @@ fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
         }
         rig.turn(1);
     }
-    assert!(points > 100 && seen.borrow().iter().all(|count| *count > 0), "{points} points, {seen:?}");
+    assert!(
+        points > 100 && seen.borrow().iter().all(|count| *count > 0),
+        "{points} points, {seen:?}"
+    );
 }
 
 /// What a write that failed has left is not known: the next life finds one format or the other.
@@ -192,7 +199,8 @@ fn a_record_of_format_4_on_a_disk_of_format_3_is_refused() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let entry = Some(OutboxEntry::submitted(0, 1));
-    rig.deliver_to(&[Recipient { mailbox: OUTBOX, entry, ..Recipient::inbox(ada) }], &body(1, 900)).unwrap();
+    rig.deliver_to(&[Recipient { mailbox: OUTBOX, entry, ..Recipient::inbox(ada) }], &body(1, 900))
+        .unwrap();
     let superblock = Superblock { format: Format::Three, ..rig.store.parts().superblock.clone() };
     for page in superblock.geometry.slots() {
         for (sector, bytes) in (page.sector().0..).zip(superblock.emit(page, 7).chunks_exact(512)) {

@@ -10,13 +10,18 @@ use alloc::vec::Vec;
 use chance::Dice;
 
 /// Tells a story turn by turn, one completion a turn, and cuts it at every point in every way.
-pub(super) fn at_every_point(mut start: Rig, act: impl Fn(&mut Rig), check: impl Fn(Rig, bool)) -> usize {
+pub(super) fn at_every_point(
+    mut start: Rig,
+    act: impl Fn(&mut Rig),
+    check: impl Fn(Rig, bool),
+) -> usize {
     act(&mut start);
     let mut points = 0;
     let mut ended = false;
     while !ended {
         ended = start.disk.is_idle();
-        let acknowledged = start.outcomes.values().any(|outcome| !matches!(outcome, crate::Outcome::Room));
+        let acknowledged =
+            start.outcomes.values().any(|outcome| !matches!(outcome, crate::Outcome::Room));
         for count in 0..=start.disk.volatile_writes() {
             for torn in 0..=8 {
                 let mut disk = start.disk.clone();
@@ -128,7 +133,12 @@ fn the_first_account_cut_anywhere_is_there_or_not_and_surely_once_acknowledged()
         Rig::new(2 * MIB),
         |rig| {
             let (_, continuation) = rig.continuation();
-            let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "x", verifier: "" };
+            let new = NewAccount {
+                address: "ada@example.org",
+                aliases: &[],
+                password_hash: "x",
+                verifier: "",
+            };
             rig.store.create_account(&new, NOW, continuation).unwrap();
             rig.store.turn_ended();
             rig.exchange();
@@ -193,11 +203,19 @@ fn a_checkpoint_cut_anywhere_loses_nothing() {
                 disk.cut(if torn == 8 { Cut::Prefix(count) } else { Cut::TornAt(count, torn) });
                 let mut after = Rig::on(disk);
                 assert_eq!(after.list(ada), expected);
-                assert!(after.store.findings().iter().all(|one| one.damage != crate::Damage::JournalBlock));
+                assert!(
+                    after
+                        .store
+                        .findings()
+                        .iter()
+                        .all(|one| one.damage != crate::Damage::JournalBlock)
+                );
                 for message in &expected {
                     assert!(after.read(ada, message).is_ok());
                 }
-                moved |= after.store.parts().superblock.roots[ada.shard().index()].unwrap().sequence != root.sequence;
+                moved |=
+                    after.store.parts().superblock.roots[ada.shard().index()].unwrap().sequence
+                        != root.sequence;
             }
         }
         rig.turn(1);
@@ -245,7 +263,12 @@ fn with_long_account() -> (Rig, AccountId) {
     let aliases: Vec<String> = ('a'..'i').map(name).collect();
     let aliases: Vec<&str> = aliases.iter().map(|alias| &**alias).collect();
     let (_, continuation) = rig.continuation();
-    let new = NewAccount { address: "ada@example.org", aliases: &aliases, password_hash: "first", verifier: "" };
+    let new = NewAccount {
+        address: "ada@example.org",
+        aliases: &aliases,
+        password_hash: "first",
+        verifier: "",
+    };
     let ada = rig.store.create_account(&new, NOW, continuation).unwrap();
     rig.settle();
     (rig.cut(Cut::Prefix(usize::MAX)), ada)
@@ -279,11 +302,19 @@ fn a_lost_write_never_brings_back_what_an_earlier_life_began_in_its_place() {
         // Of a group only the fence arrives. The next life begins a group in the same place, and that is whole.
         let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16)]));
         let journal = rig.store.parts().journals.of(ada.shard()).unwrap().clone();
-        let page = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place()).plus(copy);
+        let page = rig
+            .store
+            .parts()
+            .segments
+            .geometry()
+            .place_page(journal.segment(), journal.place())
+            .plus(copy);
         let before = rig.disk.clone();
         let mut rig = set_passwords(rig, ada, &["two"], 2, Cut::Prefix(usize::MAX));
         // The device has lost one copy of its fence.
-        (0..8).map(|at| page.sector().0 + at).for_each(|sector| rig.disk.poke(sector, before.peek(sector)));
+        (0..8)
+            .map(|at| page.sector().0 + at)
+            .for_each(|sector| rig.disk.poke(sector, before.peek(sector)));
         let rig = rig.cut(Cut::Prefix(0));
         assert_eq!(rig.store.account(ada).unwrap().password_hash(), "two", "copy {copy}");
         assert_eq!(rig.store.findings().len(), 1, "{:?}", rig.store.findings());
@@ -333,7 +364,9 @@ fn a_sector_of_a_later_write_never_completes_a_torn_superblock() {
     version.roots[number].as_mut().unwrap().sequence += 1;
     let slot = version.geometry.slots()[version.slot_numbers()[0]];
     let lacking = if number < 32 { 4 } else { 1 };
-    for (bytes, sector) in version.emit(slot, 1).chunks(512).zip(0..8).filter(|(_, sector)| *sector != lacking) {
+    for (bytes, sector) in
+        version.emit(slot, 1).chunks(512).zip(0..8).filter(|(_, sector)| *sector != lacking)
+    {
         rig.disk.poke(slot.sector().0 + sector, bytes.try_into().unwrap());
     }
     let mut rig = rig.cut(Cut::Prefix(0));
@@ -385,8 +418,11 @@ fn notes_cut_anywhere_are_all_there_or_none_and_surely_once_acknowledged() {
         rig,
         |rig| {
             let (_, continuation) = rig.continuation();
-            let changes =
-                alloc::vec![put(b"a", &[b'2'; 3000]), NoteChange::Remove(b"b"[..].into()), put(b"c", &[b'2'; 3000])];
+            let changes = alloc::vec![
+                put(b"a", &[b'2'; 3000]),
+                NoteChange::Remove(b"b"[..].into()),
+                put(b"c", &[b'2'; 3000])
+            ];
             rig.store.change_notes(ada, changes, continuation).unwrap();
             rig.store.turn_ended();
             rig.exchange();
@@ -397,7 +433,10 @@ fn notes_cut_anywhere_are_all_there_or_none_and_surely_once_acknowledged() {
                 known.notes().map(|(key, value)| (key[0], value[0])).collect::<Vec<_>>()
             };
             let before = notes(&rig);
-            assert!(before == [(b'a', b'2'), (b'c', b'2')] || before == [(b'a', b'1'), (b'b', b'1')] && !acknowledged);
+            assert!(
+                before == [(b'a', b'2'), (b'c', b'2')]
+                    || before == [(b'a', b'1'), (b'b', b'1')] && !acknowledged
+            );
             let rig = rig.cut(Cut::Prefix(0));
             assert_eq!(notes(&rig), before);
         },

@@ -29,7 +29,8 @@ const ADDRESSES: [&str; 3] = ["ada@example.org", "bob@example.org", "eve@example
 
 fn filled() -> Filled {
     let mut rig = Rig::new(2 * MIB);
-    let accounts: Vec<_> = ADDRESSES.into_iter().map(|address| (rig.create(address), address)).collect();
+    let accounts: Vec<_> =
+        ADDRESSES.into_iter().map(|address| (rig.create(address), address)).collect();
     let mut number = 0;
     for (account, _) in &accounts {
         for size in [0, 10, 1000, 5000, 40_000, 300, 70_000] {
@@ -53,9 +54,14 @@ fn lost(rig: &mut Rig, filled: &Filled) -> usize {
         for message in list {
             assert_ne!(message.uid.0, 2, "a removed message is back");
             match rig.read(*account, &message) {
-                Ok(octets) => assert!(octets == body(first + u64::from(message.uid.0), message.octets as usize)),
+                Ok(octets) => assert!(
+                    octets == body(first + u64::from(message.uid.0), message.octets as usize)
+                ),
                 Err(refusal) => {
-                    assert!(matches!(refusal, Refusal::Damaged | Refusal::Unreadable), "{refusal:?}");
+                    assert!(
+                        matches!(refusal, Refusal::Damaged | Refusal::Unreadable),
+                        "{refusal:?}"
+                    );
                     lost += 1;
                 }
             }
@@ -102,7 +108,9 @@ fn listed(rig: &mut Rig, filled: &Filled) -> (Vec<Vec<u32>>, usize) {
         listed.push(list.iter().map(|message| message.uid.0).collect());
         for message in list {
             match rig.read(*account, &message) {
-                Ok(octets) => assert!(octets == body(first + u64::from(message.uid.0), message.octets as usize)),
+                Ok(octets) => assert!(
+                    octets == body(first + u64::from(message.uid.0), message.octets as usize)
+                ),
                 Err(refusal) => {
                     assert_eq!(refusal, Refusal::Unreadable);
                     unread += 1;
@@ -126,7 +134,8 @@ fn two_pages_that_cannot_be_read_take_nothing_out_of_the_index() {
     }
     rig.disk.cut(Cut::Prefix(usize::MAX));
     filled.disk = rig.disk;
-    let pages: BTreeSet<u64> = filled.disk.used_sectors().into_iter().map(|sector| sector / PAGE_SECTORS).collect();
+    let pages: BTreeSet<u64> =
+        filled.disk.used_sectors().into_iter().map(|sector| sector / PAGE_SECTORS).collect();
     let (mut rebuilt, mut kept) = (0, 0);
     for page in pages {
         let mut disk = filled.disk.clone();
@@ -136,7 +145,10 @@ fn two_pages_that_cannot_be_read_take_nothing_out_of_the_index() {
         let (lists, unread) = listed(&mut rig, &filled);
         assert!(unread <= 2, "page {page}");
         for list in &lists {
-            assert!(LIVING.iter().all(|uid| list.contains(uid)), "page {page}: only {list:?} are listed");
+            assert!(
+                LIVING.iter().all(|uid| list.contains(uid)),
+                "page {page}: only {list:?} are listed"
+            );
         }
         assert!(lists[0].ends_with(&[8, 9]), "page {page}");
         let findings = rig.store.findings();
@@ -165,7 +177,11 @@ fn a_disk_that_is_away_while_it_is_opened_loses_nothing() {
             while !rig.disk.is_idle() {
                 rig.turn(1);
             }
-            assert_eq!((rig.store.state(), rig.store.unreadable().is_some()), (State::Opening, true), "read {before}");
+            assert_eq!(
+                (rig.store.state(), rig.store.unreadable().is_some()),
+                (State::Opening, true),
+                "read {before}"
+            );
             // In every second round it can read another page, and is gone again after that.
             rig.disk.fail_reads = round % 2 == 0;
             rig.store.read_again();
@@ -175,7 +191,11 @@ fn a_disk_that_is_away_while_it_is_opened_loses_nothing() {
         }
         rig.disk.fail_reads = false;
         rig.settle();
-        assert!(rig.serving() && rig.store.findings().is_empty(), "read {before}: {:?}", rig.store.findings());
+        assert!(
+            rig.serving() && rig.store.findings().is_empty(),
+            "read {before}: {:?}",
+            rig.store.findings()
+        );
         assert_eq!(listed(&mut rig, &filled), expected, "read {before}");
     }
     assert!(reads > 5, "{reads}");
@@ -194,7 +214,8 @@ fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
         rig.deliver(&[ada], &body(u64::from(number), 10)).unwrap();
     }
     let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
-    let last = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place() - 1);
+    let last =
+        rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place() - 1);
     rig.disk.cut(Cut::Prefix(usize::MAX));
     rig.disk.unreadable.extend([last.sector().0, last.plus(1).sector().0]);
     let mut without_checkpoint = 0;
@@ -229,12 +250,23 @@ fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
         let list = next.list(ada);
         let is_there = |uid: u32| list.iter().any(|message| message.uid.0 == uid);
         let findings = next.store.findings().to_vec();
-        assert!((1..=MANY).all(is_there), "{early} turns, {writes} writes, {late} turns: {findings:?}");
-        let has_mark =
-            |uid: &u32| list.iter().any(|message| message.uid.0 == *uid && message.flags.0 & Flags::FLAGGED.0 != 0);
-        assert!(marked.iter().all(has_mark), "{early} turns, {writes} writes, {late} turns: {findings:?}");
-        let newest: Vec<_> =
-            list.iter().filter(|one| one.uid.0 > MANY).map(|one| next.read(ada, one).unwrap()).collect();
+        assert!(
+            (1..=MANY).all(is_there),
+            "{early} turns, {writes} writes, {late} turns: {findings:?}"
+        );
+        let has_mark = |uid: &u32| {
+            list.iter()
+                .any(|message| message.uid.0 == *uid && message.flags.0 & Flags::FLAGGED.0 != 0)
+        };
+        assert!(
+            marked.iter().all(has_mark),
+            "{early} turns, {writes} writes, {late} turns: {findings:?}"
+        );
+        let newest: Vec<_> = list
+            .iter()
+            .filter(|one| one.uid.0 > MANY)
+            .map(|one| next.read(ada, one).unwrap())
+            .collect();
         assert!(
             delivered.iter().all(|octets| newest.contains(octets)),
             "{early} turns, {writes} writes, {late} turns: {findings:?}"
@@ -256,7 +288,8 @@ fn a_rebuild_leaves_the_space_that_deleting_needs() {
             number += 1;
         }
         let list = rig.list(ada);
-        let gone: Vec<u32> = list.iter().skip(round % 2).step_by(3).map(|message| message.uid.0).collect();
+        let gone: Vec<u32> =
+            list.iter().skip(round % 2).step_by(3).map(|message| message.uid.0).collect();
         rig.remove(ada, &gone).unwrap();
     }
     rig.store.cleaner_mut().turn_off();
@@ -269,9 +302,16 @@ fn a_rebuild_leaves_the_space_that_deleting_needs() {
     rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
     let mut rig = Rig::opening(rig.disk);
     rig.until_serving();
-    assert!(rig.store.parts().segments.free() >= 2 + COMPACTION_RESERVE, "for a link, a checkpoint and compaction");
+    assert!(
+        rig.store.parts().segments.free() >= 2 + COMPACTION_RESERVE,
+        "for a link, a checkpoint and compaction"
+    );
     let left_out = |finding: &crate::Finding| matches!(finding.damage, Damage::LeftOut(_));
-    assert!(rig.serving() && rig.store.findings().iter().any(left_out), "{:?}", rig.store.findings());
+    assert!(
+        rig.serving() && rig.store.findings().iter().any(left_out),
+        "{:?}",
+        rig.store.findings()
+    );
     let list: Vec<u32> = rig.list(ada).iter().map(|message| message.uid.0).collect();
     assert!(kept.iter().all(|uid| list.contains(uid)), "what was there is there: {list:?}");
     for uid in &list[1..] {
@@ -308,7 +348,8 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     rig.deliver(&[ada], &body(1, 70_000)).unwrap();
     let index = rig.store.parts().indexes.of(ada.shard());
     let entry = *index.mailbox(ada, 1).unwrap().messages().find(1).unwrap();
-    let chunks: Vec<_> = index.chunks(&entry).map(|(page, pages)| (page.sector().0, pages)).collect();
+    let chunks: Vec<_> =
+        index.chunks(&entry).map(|(page, pages)| (page.sector().0, pages)).collect();
     rig.disk.cut(Cut::Prefix(usize::MAX));
 
     // For a while the disk returns wrong bytes for its last chunk, which looks like a torn one.
@@ -326,7 +367,9 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     let mut disk = rig.disk.clone();
     disk.poke(last, sound);
     let is_body = |sector| {
-        chunks.iter().any(|(first, pages)| (*first..first + u64::from(*pages) * PAGE_SECTORS).contains(&sector))
+        chunks.iter().any(|(first, pages)| {
+            (*first..first + u64::from(*pages) * PAGE_SECTORS).contains(&sector)
+        })
     };
     disk.cut_each(|sector| if is_body(sector) { Fate::New } else { Fate::Old });
     let mut again = Rig::on(disk);
@@ -393,7 +436,8 @@ fn a_block_in_the_wrong_place_or_of_another_shard_is_no_block() {
     let shard = filled.accounts[0].0.shard();
     let segment = rig.store.parts().journals.of(shard).unwrap().chain()[0];
     let page = rig.store.parts().segments.geometry().place_page(segment, 0);
-    let bytes: Vec<u8> = (0..8).flat_map(|number| rig.disk.peek(page.sector().0 + number)).collect();
+    let bytes: Vec<u8> =
+        (0..8).flat_map(|number| rig.disk.peek(page.sector().0 + number)).collect();
     let key = &rig.store.parts().superblock.key;
     assert!(block::parse(&bytes, key, page, shard).is_some());
     assert!(block::parse(&bytes, key, page.plus(2), shard).is_none());
@@ -432,10 +476,13 @@ fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
             let mut disk = filled.disk.clone();
             spoil_block(&mut disk, &rig.store, *account, place);
             let mut rig = Rig::on(disk);
-            assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::JournalBlock));
+            assert!(
+                rig.store.findings().iter().any(|finding| finding.damage == Damage::JournalBlock)
+            );
             let highest = rig.store.mailbox(*account, INBOX).unwrap().uid_next.0;
             assert!(highest > 1024, "UIDs of lost records may be given again");
-            let uids: BTreeSet<u32> = rig.list(*account).iter().map(|message| message.uid.0).collect();
+            let uids: BTreeSet<u32> =
+                rig.list(*account).iter().map(|message| message.uid.0).collect();
             assert!([1, 3, 4, 5, 6, 7].iter().all(|uid| uids.contains(uid)), "{uids:?}");
             for message in rig.list(*account) {
                 assert!(rig.read(*account, &message).is_ok());
@@ -477,7 +524,10 @@ fn a_rebuild_reads_eight_pieces_at_a_time_and_each_about_once() {
     assert_eq!(rig.list(account).len(), 120);
     let pieces = u64::from(rig.store.parts().segments.geometry().pages / PIECE_PAGES);
     let (reads, at_a_time) = (rig.disk.reads, rig.disk.requests_most);
-    assert!(reads <= pieces + 8 && at_a_time >= 8, "{reads} reads of {pieces} pieces, {at_a_time} at a time");
+    assert!(
+        reads <= pieces + 8 && at_a_time >= 8,
+        "{reads} reads of {pieces} pieces, {at_a_time} at a time"
+    );
 }
 
 #[test]
@@ -500,7 +550,10 @@ fn an_account_whose_mailboxes_are_lost_has_the_built_in_ones() {
     let mut index = Index::of_shard(ShardId(7));
     let unnamed = Account::unnamed(id);
     let mut records = Vec::new();
-    record::put_account(&mut records, AccountTexts { address: "ada@example.org", ..unnamed.texts() });
+    record::put_account(
+        &mut records,
+        AccountTexts { address: "ada@example.org", ..unnamed.texts() },
+    );
     record::records(&records).for_each(|record| index.apply(&record, &mut |_| {}));
     for (mailbox, name) in BUILT_IN {
         let known = index.mailbox(id, mailbox.0).unwrap();
@@ -532,7 +585,9 @@ fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
     let mut rig = Rig::on(without_journals(&filled.disk));
     for ((account, address), first) in filled.accounts.iter().zip([0, 7, 14]) {
         assert_eq!(rig.store.find(address), None);
-        assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::Nameless(*account)));
+        assert!(
+            rig.store.findings().iter().any(|finding| finding.damage == Damage::Nameless(*account))
+        );
         // The account is made again, as the configuration does, and finds its mail.
         let (_, continuation) = rig.continuation();
         let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
@@ -554,7 +609,10 @@ fn refused(disk: &TestDisk) -> Reason {
     let before = disk.clone();
     let mut rig = Rig::opening(disk.clone());
     rig.settle();
-    assert!(rig.disk.same_as(&before) && rig.disk.writes == before.writes, "a refused disk was written to");
+    assert!(
+        rig.disk.same_as(&before) && rig.disk.writes == before.writes,
+        "a refused disk was written to"
+    );
     let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
     assert_eq!(rig.fsck().refused, Some(reason));
     let (_, continuation) = rig.continuation();
@@ -613,7 +671,8 @@ fn without_any_two_slots_all_mail_is_there() {
         }
     }
     rig.disk.cut(Cut::Prefix(usize::MAX));
-    let slots: Vec<u64> = rig.store.parts().segments.geometry().slots().iter().map(|page| page.sector().0).collect();
+    let slots: Vec<u64> =
+        rig.store.parts().segments.geometry().slots().iter().map(|page| page.sector().0).collect();
     let mut rebuilt = false;
     for (index, first) in slots.iter().enumerate() {
         for second in slots.iter().skip(index + 1) {
@@ -622,11 +681,16 @@ fn without_any_two_slots_all_mail_is_there() {
             disk.rot(*second);
             let mut opened = Rig::on(disk);
             assert!(opened.serving(), "without {first} and {second}: {:?}", opened.store.state());
-            rebuilt |= opened.store.findings().iter().any(|finding| matches!(finding.damage, Damage::Rebuilt(_)));
+            rebuilt |= opened
+                .store
+                .findings()
+                .iter()
+                .any(|finding| matches!(finding.damage, Damage::Rebuilt(_)));
             let list = opened.list(ada);
             for (uid, number) in &kept {
                 let message = list.iter().find(|message| message.uid == *uid);
-                let message = *message.unwrap_or_else(|| panic!("{uid:?} is lost without {first} and {second}"));
+                let message = *message
+                    .unwrap_or_else(|| panic!("{uid:?} is lost without {first} and {second}"));
                 assert!(opened.read(ada, &message).unwrap() == body(*number, 600));
             }
         }
@@ -766,7 +830,8 @@ fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
     assert!(report.is_clean(), "{report}");
     let text = report.to_string();
     assert!(
-        text.contains("format 3") && text.contains("2048 KiB: 126 segments of") || text.contains("KiB: 30 segments"),
+        text.contains("format 3") && text.contains("2048 KiB: 126 segments of")
+            || text.contains("KiB: 30 segments"),
         "{text}"
     );
     assert!(text.contains("nothing is wrong"), "{text}");
@@ -777,7 +842,8 @@ fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
     let rig = Rig::on(filled.disk.clone());
     let ada = filled.accounts[0].0;
     let index = rig.store.parts().indexes.of(ada.shard());
-    let page = index.chunk(index.mailbox(ada, 1).unwrap().messages().find(5).unwrap(), 1).unwrap().0;
+    let page =
+        index.chunk(index.mailbox(ada, 1).unwrap().messages().find(5).unwrap(), 1).unwrap().0;
     let mut disk = filled.disk.clone();
     disk.rot_at(page.sector().0, 40);
     let before = disk.clone();
@@ -818,7 +884,10 @@ fn nothing_on_a_disk_makes_opening_panic() {
             for message in rig.list(*account) {
                 let _ = rig.read(*account, &message);
             }
-            let _ = rig.store.begin(&[Recipient::inbox(*account)]).map(|delivery| rig.store.abort(delivery));
+            let _ = rig
+                .store
+                .begin(&[Recipient::inbox(*account)])
+                .map(|delivery| rig.store.abort(delivery));
         }
         rig.settle();
     }

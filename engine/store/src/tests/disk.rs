@@ -156,20 +156,29 @@ impl TestDisk {
     pub(crate) fn request(&mut self, request: DiskRequest) {
         let DiskRequest { token, operation, sector, buffer } = request;
         if operation == DiskOperation::Write {
-            self.volatile.push(Volatile { sector: sector.0, bytes: buffer.clone(), completed: None, failed: None });
+            self.volatile.push(Volatile {
+                sector: sector.0,
+                bytes: buffer.clone(),
+                completed: None,
+                failed: None,
+            });
         }
         self.queue.push((DiskRequestCopy { token, operation, sector, buffer }, self.clock));
         self.requests_most = self.requests_most.max(self.queue.len());
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.iter().all(|(request, _)| self.hold_reads && request.operation == DiskOperation::Read)
+        self.queue
+            .iter()
+            .all(|(request, _)| self.hold_reads && request.operation == DiskOperation::Read)
     }
 
     /// Completes one request, any of those queued.
     pub(crate) fn complete(&mut self) -> Option<DiskCompletion> {
-        let held = |request: &DiskRequestCopy| self.hold_reads && request.operation == DiskOperation::Read;
-        let free: Vec<usize> = (0..self.queue.len()).filter(|number| !held(&self.queue[*number].0)).collect();
+        let held =
+            |request: &DiskRequestCopy| self.hold_reads && request.operation == DiskOperation::Read;
+        let free: Vec<usize> =
+            (0..self.queue.len()).filter(|number| !held(&self.queue[*number].0)).collect();
         if free.is_empty() {
             return None;
         }
@@ -203,13 +212,22 @@ impl TestDisk {
 
     fn write_now(&mut self, sector: u64, buffer: &[u8]) -> Result<(), DiskError> {
         self.writes += 1;
-        assert!(sector + (buffer.len() / SECTOR_BYTES) as u64 <= self.sectors, "a write past the end");
-        assert!(sector.is_multiple_of(PAGE_SECTORS) && buffer.len().is_multiple_of(PAGE_BYTES), "not whole pages");
+        assert!(
+            sector + (buffer.len() / SECTOR_BYTES) as u64 <= self.sectors,
+            "a write past the end"
+        );
+        assert!(
+            sector.is_multiple_of(PAGE_SECTORS) && buffer.len().is_multiple_of(PAGE_BYTES),
+            "not whole pages"
+        );
         let write = self
             .volatile
             .iter_mut()
             .find(|write| {
-                write.completed.is_none() && write.failed.is_none() && write.sector == sector && *write.bytes == *buffer
+                write.completed.is_none()
+                    && write.failed.is_none()
+                    && write.sector == sector
+                    && *write.bytes == *buffer
             })
             .unwrap();
         if self.fail_writes {
@@ -234,8 +252,10 @@ impl TestDisk {
             self.fail_by_dice();
             return Err(DiskError::Failed);
         }
-        let (mut done, left): (Vec<_>, Vec<_>) =
-            self.volatile.drain(..).partition(|write| write.completed.is_some_and(|completed| completed <= queued));
+        let (mut done, left): (Vec<_>, Vec<_>) = self
+            .volatile
+            .drain(..)
+            .partition(|write| write.completed.is_some_and(|completed| completed <= queued));
         self.volatile = left;
         done.sort_by_key(|write| write.completed);
         for write in done {
@@ -254,8 +274,10 @@ impl TestDisk {
     /// What becomes of writes that failed, sector by sector: they are in the device's cache like
     /// others, or on the disk, or lost, or a later cut brings them.
     fn fail_by_dice(&mut self) {
-        let (failed, left): (Vec<_>, Vec<_>) =
-            self.volatile.drain(..).partition(|write| write.failed.is_some() && write.bytes.len() > SECTOR_BYTES);
+        let (failed, left): (Vec<_>, Vec<_>) = self
+            .volatile
+            .drain(..)
+            .partition(|write| write.failed.is_some() && write.bytes.len() > SECTOR_BYTES);
         self.volatile = left;
         for write in failed {
             let mood = self.dice.below(5);
@@ -269,7 +291,12 @@ impl TestDisk {
                     }
                     _ => continue,
                 };
-                self.volatile.push(Volatile { sector: number, bytes: bytes.into(), completed, failed });
+                self.volatile.push(Volatile {
+                    sector: number,
+                    bytes: bytes.into(),
+                    completed,
+                    failed,
+                });
             }
         }
     }
@@ -305,14 +332,18 @@ impl TestDisk {
 
     /// The sectors that a cut now can take back.
     pub(crate) fn unflushed(&self) -> Vec<u64> {
-        let sectors = |write: &Volatile| write.sector..write.sector + (write.bytes.len() / SECTOR_BYTES) as u64;
+        let sectors = |write: &Volatile| {
+            write.sector..write.sector + (write.bytes.len() / SECTOR_BYTES) as u64
+        };
         self.volatile.iter().flat_map(sectors).collect::<BTreeSet<u64>>().into_iter().collect()
     }
 
     /// Those of them that a cut now changes: in order.
     pub(crate) fn changing(&self) -> Vec<u64> {
         let newest = |sector| self.volatile.iter().rev().find(|write| write.covers(sector));
-        let changes = |sector: &u64| newest(*sector).is_some_and(|write| write.at(*sector) != self.peek(*sector));
+        let changes = |sector: &u64| {
+            newest(*sector).is_some_and(|write| write.at(*sector) != self.peek(*sector))
+        };
         self.unflushed().into_iter().filter(changes).collect()
     }
 
@@ -337,7 +368,9 @@ impl TestDisk {
         let volatile = core::mem::take(&mut self.volatile);
         match cut {
             Cut::Dice => self.cut_by_dice(&volatile),
-            Cut::Prefix(count) => volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX)),
+            Cut::Prefix(count) => {
+                volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX))
+            }
             Cut::Only(arrived) => {
                 for (number, sectors) in arrived {
                     self.arrive_in(&volatile[*number], sectors.clone());
@@ -349,7 +382,8 @@ impl TestDisk {
                     self.arrive(torn, sector);
                     let garbage = self.garbage();
                     let sectors = torn.bytes.len() / SECTOR_BYTES;
-                    self.durable.insert(torn.sector + (sector % sectors) as u64, Durable::of(&garbage));
+                    self.durable
+                        .insert(torn.sector + (sector % sectors) as u64, Durable::of(&garbage));
                 }
             }
         }
@@ -432,8 +466,10 @@ impl TestDisk {
     }
 
     pub(crate) fn same_as(&self, other: &TestDisk) -> bool {
-        let sectors: BTreeSet<u64> = self.durable.keys().chain(other.durable.keys()).copied().collect();
-        self.volatile.is_empty() && sectors.into_iter().all(|sector| self.peek(sector) == other.peek(sector))
+        let sectors: BTreeSet<u64> =
+            self.durable.keys().chain(other.durable.keys()).copied().collect();
+        self.volatile.is_empty()
+            && sectors.into_iter().all(|sector| self.peek(sector) == other.peek(sector))
     }
 
     pub(crate) fn resize(&mut self, bytes: u64) {

@@ -21,12 +21,16 @@ fn remains(disk: &TestDisk) -> Vec<TestDisk> {
         disk
     };
     let mut all = Vec::new();
-    for (usual, others) in [(Fate::Old, [Fate::New, Fate::Garbage]), (Fate::New, [Fate::Old, Fate::Garbage])] {
+    for (usual, others) in
+        [(Fate::Old, [Fate::New, Fate::Garbage]), (Fate::New, [Fate::Old, Fate::Garbage])]
+    {
         all.push(cut(&|_| usual));
         for (at, first) in sectors.iter().enumerate() {
             for one in others {
                 all.push(cut(&|sector| if sector == *first { one } else { usual }));
-                for (second, two) in sectors[at + 1..].iter().flat_map(|second| others.map(|two| (second, two))) {
+                for (second, two) in
+                    sectors[at + 1..].iter().flat_map(|second| others.map(|two| (second, two)))
+                {
                     let fate = |sector| match sector {
                         _ if sector == *first => one,
                         _ if sector == *second => two,
@@ -109,7 +113,9 @@ fn is_delivered_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
         "{} messages, acknowledged: {acknowledged}",
         list.len()
     );
-    for (message, number, length) in list.iter().zip([(1, 200), (2, 300)]).map(|(one, (n, l))| (one, n, l)) {
+    for (message, number, length) in
+        list.iter().zip([(1, 200), (2, 300)]).map(|(one, (n, l))| (one, n, l))
+    {
         assert_eq!(rig.read(ada, message), Ok(body(number, length)));
     }
 }
@@ -177,7 +183,9 @@ fn whichever_sectors_of_a_removal_arrive_it_is_whole_or_not_at_all() {
     at_every_point(
         rig,
         |rig| rig.remove_without_waiting(ada, 1),
-        |disk, acknowledged| remains(disk).into_iter().for_each(|left| is_removed_or_not(left, ada, acknowledged)),
+        |disk, acknowledged| {
+            remains(disk).into_iter().for_each(|left| is_removed_or_not(left, ada, acknowledged))
+        },
     );
 }
 
@@ -187,7 +195,12 @@ fn whichever_sectors_of_the_first_account_arrive_it_is_there_or_not() {
         Rig::new(MIB),
         |rig| {
             let (_, continuation) = rig.continuation();
-            let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "x", verifier: "" };
+            let new = NewAccount {
+                address: "ada@example.org",
+                aliases: &[],
+                password_hash: "x",
+                verifier: "",
+            };
             rig.store.create_account(&new, NOW, continuation).unwrap();
             rig.store.turn_ended();
             rig.exchange();

@@ -6,7 +6,9 @@ use super::rig::{MIB, NOW, Rig, body};
 use crate::Beginning;
 use crate::chunk::CHUNK_OCTETS;
 use crate::outcome::Refusal;
-use crate::types::{ARCHIVE, AccountId, Closing, Flags, Head, INBOX, JUNK, MailboxId, Recipient, SENT};
+use crate::types::{
+    ARCHIVE, AccountId, Closing, Flags, Head, INBOX, JUNK, MailboxId, Recipient, SENT,
+};
 use alloc::vec::Vec;
 
 /// Octets of messages, and how many of them are the head: where a head ends, begins, and goes over the edge of a chunk.
@@ -50,15 +52,30 @@ fn check(rig: &mut Rig, account: AccountId, mailbox: MailboxId) {
         let (octets, head) = SHAPES[number];
         let octets = body(number as u64, octets);
         assert!(rig.read_in(account, mailbox, info).unwrap() == octets, "message {number}");
-        assert!(info.head == 0 || info.head as usize == head && octets.len() > CHUNK_OCTETS, "message {number}");
-        for offset in [1, 7, head.saturating_sub(1), head, head + 1, CHUNK_OCTETS - head, octets.len() - 1] {
+        assert!(
+            info.head == 0 || info.head as usize == head && octets.len() > CHUNK_OCTETS,
+            "message {number}"
+        );
+        for offset in
+            [1, 7, head.saturating_sub(1), head, head + 1, CHUNK_OCTETS - head, octets.len() - 1]
+        {
             let Some(rest) = octets.get(offset..).filter(|rest| !rest.is_empty()) else { continue };
             let part = rig.read_from(account, mailbox, info, offset as u32).unwrap();
-            assert!(!part.is_empty() && rest.starts_with(&part), "message {number} from {offset} on");
+            assert!(
+                !part.is_empty() && rest.starts_with(&part),
+                "message {number} from {offset} on"
+            );
         }
     }
     let report = rig.fsck();
-    assert!(report.accounts.iter().flat_map(|account| &account.mailboxes).all(|known| known.damaged == 0), "{report}");
+    assert!(
+        report
+            .accounts
+            .iter()
+            .flat_map(|account| &account.mailboxes)
+            .all(|known| known.damaged == 0),
+        "{report}"
+    );
 }
 
 #[test]
@@ -106,7 +123,8 @@ fn compaction_moves_a_head_as_it_is() {
     }
     let places = |rig: &Rig| -> Vec<u32> {
         let index = rig.store.parts().indexes.of(ada.shard());
-        let entries: Vec<_> = index.mailbox(ada, INBOX.0).unwrap().messages().iter().copied().collect();
+        let entries: Vec<_> =
+            index.mailbox(ada, INBOX.0).unwrap().messages().iter().copied().collect();
         let entries = entries.iter().filter(|entry| entry.uid % 2 == 1);
         entries.flat_map(|entry| index.chunks(entry).map(|(page, _)| page.0)).collect()
     };
@@ -128,16 +146,22 @@ fn compaction_moves_a_head_as_it_is() {
 fn a_message_may_go_elsewhere_than_was_said_when_it_began() {
     for octets in [300, CHUNK_OCTETS + 300] {
         let mut rig = Rig::new(16 * MIB);
-        let mut both = [rig.create("ada@example.org"), rig.create("bob@example.org")].map(Recipient::inbox);
+        let mut both =
+            [rig.create("ada@example.org"), rig.create("bob@example.org")].map(Recipient::inbox);
         // Elsewhere it is new mail, whatever it was to be.
         (both[1].flags, both[1].keywords) = (Flags::SEEN.with(Flags::LEAVING), 7);
-        let to = |mailbox| Closing { mailbox: Some(mailbox), head: Head::of(104).unwrap(), ..NOW.into() };
+        let to = |mailbox| Closing {
+            mailbox: Some(mailbox),
+            head: Head::of(104).unwrap(),
+            ..NOW.into()
+        };
         let mut appended = body(1, octets);
         appended.rotate_left(104);
         rig.deliver_closed(&both, &appended, to(JUNK)).unwrap();
         // Where there is no such mailbox it goes where it was to.
         rig.deliver_closed(&both, &appended, to(MailboxId(99))).unwrap();
-        rig.deliver_closed(&[Recipient { mailbox: SENT, ..both[0] }], &appended, NOW.into()).unwrap();
+        rig.deliver_closed(&[Recipient { mailbox: SENT, ..both[0] }], &appended, NOW.into())
+            .unwrap();
         rig = rig.cut(Cut::Prefix(usize::MAX));
         for (recipient, sent) in both.into_iter().zip([1, 0]) {
             for (mailbox, count) in [(JUNK, 1), (INBOX, 1), (SENT, sent)] {
@@ -150,7 +174,10 @@ fn a_message_may_go_elsewhere_than_was_said_when_it_began() {
         rig.disk.cut(Cut::Prefix(usize::MAX));
         let mut rig = Rig::on(without_journals(&rig.disk));
         assert_eq!(rig.create("bob@example.org"), both[1].account);
-        assert_eq!((rig.list(both[1].account).len(), rig.list_in(both[1].account, JUNK).len()), (1, 1));
+        assert_eq!(
+            (rig.list(both[1].account).len(), rig.list_in(both[1].account, JUNK).len()),
+            (1, 1)
+        );
     }
 }
 
@@ -184,7 +211,8 @@ fn a_beginning_is_gathered_across_every_chunk_edge() {
     let ada = rig.create("ada@example.org");
     let mut heads_in_two_parts = 0;
     for head in (0..=Head::OCTETS_MAX).step_by(Head::UNIT) {
-        let around = [-1, 0, 1, head as isize / 2, head as isize - 1, head as isize, head as isize + 1];
+        let around =
+            [-1, 0, 1, head as isize / 2, head as isize - 1, head as isize, head as isize + 1];
         for octets in around.map(|octets| CHUNK_OCTETS.saturating_add_signed(octets)) {
             let whole = body(octets as u64, octets);
             let mut appended = whole.clone();
@@ -200,5 +228,8 @@ fn a_beginning_is_gathered_across_every_chunk_edge() {
             rig.remove(ada, &[uid.0]).unwrap();
         }
     }
-    assert!(heads_in_two_parts >= Head::OCTETS_MAX / Head::UNIT, "{heads_in_two_parts} heads lie across an edge");
+    assert!(
+        heads_in_two_parts >= Head::OCTETS_MAX / Head::UNIT,
+        "{heads_in_two_parts} heads lie across an edge"
+    );
 }

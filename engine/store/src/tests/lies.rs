@@ -43,8 +43,13 @@ fn a_chunk_of_another_length_than_its_message_has_is_damaged() {
 
 fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
     let mut roots = [None; crate::SHARDS];
-    roots[3] =
-        Some(Root { segment: SegmentIndex(1), place: 0, started: true, sequence: root_sequence, previous: u64::MAX });
+    roots[3] = Some(Root {
+        segment: SegmentIndex(1),
+        place: 0,
+        started: true,
+        sequence: root_sequence,
+        previous: u64::MAX,
+    });
     let geometry = Geometry { pages: 256, segment_pages: 16 };
     Superblock {
         format: crate::superblock::Format::Four,
@@ -58,8 +63,9 @@ fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
 
 #[test]
 fn a_superblock_that_counts_beyond_reason_is_not_believed() {
-    let is_believed =
-        |superblock: &Superblock| matches!(Superblock::parse(&superblock.emit(Page(8), 7), Page(8)), Slot::Valid(_));
+    let is_believed = |superblock: &Superblock| {
+        matches!(Superblock::parse(&superblock.emit(Page(8), 7), Page(8)), Slot::Valid(_))
+    };
     assert!(is_believed(&superblock(COUNT_MAX, COUNT_MAX)));
     assert!(!is_believed(&superblock(COUNT_MAX + 1, 1)));
     assert!(!is_believed(&superblock(u64::MAX, 1)));
@@ -70,7 +76,8 @@ fn a_superblock_that_counts_beyond_reason_is_not_believed() {
 fn a_journal_block_that_counts_beyond_reason_is_not_believed() {
     let (key, shard) = (Key::new([2; 16]), ShardId(3));
     for (sequence, is_believed) in [(COUNT_MAX, true), (u64::MAX, false)] {
-        let header = Header { shard, sequence, group_first: sequence, group_blocks: 1, previous: u64::MAX };
+        let header =
+            Header { shard, sequence, group_first: sequence, group_blocks: 1, previous: u64::MAX };
         let mut pair = alloc::vec![0; 2 * PAGE_BYTES];
         block::emit_records(&mut pair, &key, Page(24), header, &[]);
         assert_eq!(block::parse(&pair[..PAGE_BYTES], &key, Page(24), shard).is_some(), is_believed);

@@ -39,7 +39,10 @@ fn a_filing_without_uids_is_refused_before_a_record() {
         // The next group has no part of it.
         rig.deliver(&[ada], &body(4, 300)).unwrap();
         for _ in 0..2 {
-            assert_eq!((uids(&rig, ada, INBOX), uids(&rig, ada, SENT)), (alloc::vec![1, 2, 3, 4], Vec::new()));
+            assert_eq!(
+                (uids(&rig, ada, INBOX), uids(&rig, ada, SENT)),
+                (alloc::vec![1, 2, 3, 4], Vec::new())
+            );
             rig = rig.cut(Cut::Prefix(0));
         }
     }
@@ -62,10 +65,25 @@ fn the_last_message_of_a_mailbox_is_filed_out_of_it_once() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 300)).unwrap();
-    let known = *rig.store.parts().indexes.of(ada.shard()).mailbox(ada, INBOX.0).unwrap().messages().find(1).unwrap();
+    let known = *rig
+        .store
+        .parts()
+        .indexes
+        .of(ada.shard())
+        .mailbox(ada, INBOX.0)
+        .unwrap()
+        .messages()
+        .find(1)
+        .unwrap();
     let gathered = rig.store.parts_mut().journals.gather(ada.shard());
     let moved = known.filed(u32::MAX, 9);
-    record::put_filed(gathered, ada, (crate::types::Place { mailbox: 1, uid: 1 }, 9), (INBOX.0, 1), &moved);
+    record::put_filed(
+        gathered,
+        ada,
+        (crate::types::Place { mailbox: 1, uid: 1 }, 9),
+        (INBOX.0, 1),
+        &moved,
+    );
     rig.settle();
     assert_eq!(uids(&rig, ada, INBOX), [u32::MAX]);
     assert_eq!(rig.deliver(&[ada], &body(2, 300)), Err(Refusal::TooMany));
@@ -80,7 +98,9 @@ fn no_uid_is_given_twice_when_the_last_ones_are() {
     let (mut rig, ada) = with_uid_next(INBOX, UID_END - 1, 0);
     rig.settle();
     // Four have begun before the last one was given.
-    let begun: Vec<_> = (1..=4).map(|number| (number, rig.store.begin(&[Recipient::inbox(ada); 2]).unwrap())).collect();
+    let begun: Vec<_> = (1..=4)
+        .map(|number| (number, rig.store.begin(&[Recipient::inbox(ada); 2]).unwrap()))
+        .collect();
     for (number, delivery) in begun {
         rig.append(delivery, &body(number, 300)).unwrap();
         let (number, continuation) = rig.continuation();
@@ -145,8 +165,16 @@ fn a_rebuild_does_not_bring_back_what_lies_where_nothing_can() {
     let last = Last { uid: 7, octets, modseq: 9, date: 0, head: Head::NONE };
     let misplaced = free.plus(geometry.segment_pages - 1);
     for (page, index, last) in [(misplaced, 0, None), (free, 1, Some(last))] {
-        let header =
-            Header { account: ada, guid, index, length: 300, mailbox: 1, uid_validity: 1, conversation: 1, last };
+        let header = Header {
+            account: ada,
+            guid,
+            index,
+            length: 300,
+            mailbox: 1,
+            uid_validity: 1,
+            conversation: 1,
+            last,
+        };
         let mut buffer = alloc::vec![7; PAGE_BYTES];
         assert!(HEADER_BYTES + 300 <= buffer.len());
         chunk::emit(&mut buffer, &key, page, &header, &[]);
@@ -156,7 +184,8 @@ fn a_rebuild_does_not_bring_back_what_lies_where_nothing_can() {
     }
     rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
     let rig = Rig::on(rig.disk);
-    let findings: Vec<_> = rig.store.findings().iter().map(|finding| finding.damage.clone()).collect();
+    let findings: Vec<_> =
+        rig.store.findings().iter().map(|finding| finding.damage.clone()).collect();
     assert!(findings.contains(&Damage::Misplaced(ada, Uid(7))), "{findings:?}");
     assert!(findings.contains(&Damage::Rebuilt(0)), "{findings:?}");
     assert_eq!(uids(&rig, ada, INBOX), [1]);

@@ -10,7 +10,9 @@ use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, limits};
 use crate::Recipient;
 use crate::outcome::Outcome;
-use crate::types::{ARCHIVE, AccountId, Flags, INBOX, Limits, MailboxId, MarkChange, MessageInfo, Uid, UidRange};
+use crate::types::{
+    ARCHIVE, AccountId, Flags, INBOX, Limits, MailboxId, MarkChange, MessageInfo, Uid, UidRange,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
@@ -74,11 +76,22 @@ impl World {
         let mut rig = Rig::with_limits(bytes, limits);
         let make = |number| {
             let id = rig.create(&format!("user{number}@example.org"));
-            Account { id, mailboxes: [INBOX, ARCHIVE].map(|mailbox| (mailbox, BTreeMap::new())).into() }
+            Account {
+                id,
+                mailboxes: [INBOX, ARCHIVE].map(|mailbox| (mailbox, BTreeMap::new())).into(),
+            }
         };
         let accounts = (0..accounts).map(make).collect();
         let octets_max = OCTETS_MAX.min(bytes / 20);
-        World { rig, dice: Dice::new(bytes ^ messages), accounts, now: NOW, next: 1, octets: 0, octets_max }
+        World {
+            rig,
+            dice: Dice::new(bytes ^ messages),
+            accounts,
+            now: NOW,
+            next: 1,
+            octets: 0,
+            octets_max,
+        }
     }
 
     /// Messages for one account, which one flush commits.
@@ -126,7 +139,9 @@ impl World {
 
     fn flag(&mut self, place: usize) {
         let Account { id, mailboxes } = &mut self.accounts[place];
-        let Some((uid, known)) = mailboxes.get_mut(&INBOX).unwrap().iter_mut().next_back() else { return };
+        let Some((uid, known)) = mailboxes.get_mut(&INBOX).unwrap().iter_mut().next_back() else {
+            return;
+        };
         let (number, continuation) = self.rig.continuation();
         let change = MarkChange::of(Flags(0), Flags::SEEN);
         self.rig.store.mark(*id, INBOX, *uid, change, continuation).unwrap();
@@ -138,7 +153,9 @@ impl World {
         let Account { id, mailboxes } = &mut self.accounts[place];
         let Some((uid, known)) = mailboxes.get_mut(&INBOX).unwrap().pop_first() else { return };
         match self.rig.file(*id, INBOX, &[uid.0], ARCHIVE) {
-            Outcome::Filed(filed) => drop(mailboxes.get_mut(&ARCHIVE).unwrap().insert(filed.now.first, known)),
+            Outcome::Filed(filed) => {
+                drop(mailboxes.get_mut(&ARCHIVE).unwrap().insert(filed.now.first, known))
+            }
             other => panic!("filing ended with {other:?}"),
         }
     }
@@ -148,7 +165,8 @@ impl World {
         let Account { id, mailboxes } = &mut self.accounts[place];
         let known = mailboxes.get_mut(&mailbox).unwrap();
         let old = known.len() / 50;
-        let uids: BTreeSet<Uid> = known.keys().take(old.min(400)).copied().filter(|_| self.dice.one_in(2)).collect();
+        let uids: BTreeSet<Uid> =
+            known.keys().take(old.min(400)).copied().filter(|_| self.dice.one_in(2)).collect();
         if uids.is_empty() {
             return;
         }
@@ -167,11 +185,18 @@ impl World {
                 let listed = self.rig.list_in(account.id, *mailbox);
                 let seen = |info: &MessageInfo| (info.uid, info.octets as usize, info.flags);
                 let known = |(uid, known): (&Uid, &Known)| (*uid, known.length, known.flags);
-                assert!(listed.iter().map(seen).eq(messages.iter().map(known)), "a mailbox is not what it was");
+                assert!(
+                    listed.iter().map(seen).eq(messages.iter().map(known)),
+                    "a mailbox is not what it was"
+                );
                 for (info, known) in listed.iter().zip(messages.values()) {
                     if self.dice.one_in(one_in) {
                         let octets = self.rig.read_in(account.id, *mailbox, info);
-                        assert!(octets == Ok(octets_of(known.number, known.length)), "message {} is not", known.number);
+                        assert!(
+                            octets == Ok(octets_of(known.number, known.length)),
+                            "message {} is not",
+                            known.number
+                        );
                     }
                 }
             }
@@ -200,7 +225,11 @@ fn live_a_year(bytes: u64, accounts: usize, messages: u64) -> World {
         if day % 30 == 0 {
             world = world.cut();
             world.check(100);
-            std::println!("day {day}: {} messages, {} MB came", world.messages(), world.octets / 1_000_000);
+            std::println!(
+                "day {day}: {} messages, {} MB came",
+                world.messages(),
+                world.octets / 1_000_000
+            );
         }
     }
     assert_eq!(world.next - 1, messages);

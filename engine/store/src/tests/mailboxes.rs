@@ -10,8 +10,8 @@ use crate::messages::Entry;
 use crate::outcome::{Outcome, Refusal};
 use crate::record::Record;
 use crate::types::{
-    ARCHIVE, AccountId, BUILT_IN, Filed, Flags, INBOX, MailboxId, MarkChange, Marks, Place, Recipient, SENT, TRASH,
-    Uid, UidRange,
+    ARCHIVE, AccountId, BUILT_IN, Filed, Flags, INBOX, MailboxId, MarkChange, Marks, Place,
+    Recipient, SENT, TRASH, Uid, UidRange,
 };
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -33,7 +33,12 @@ impl Rig {
         }
     }
 
-    fn rename_mailbox(&mut self, account: AccountId, id: MailboxId, name: &str) -> Result<(), Refusal> {
+    fn rename_mailbox(
+        &mut self,
+        account: AccountId,
+        id: MailboxId,
+        name: &str,
+    ) -> Result<(), Refusal> {
         let (number, continuation) = self.continuation();
         self.at(account).rename_mailbox(account, id, name, continuation)?;
         self.changed(number)
@@ -72,7 +77,8 @@ fn filed(outcome: Outcome) -> Filed {
 fn an_account_has_its_built_in_mailboxes_from_the_beginning() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
-    let built_in: Vec<(u32, String)> = BUILT_IN.iter().map(|(id, name)| (id.0, name.to_string())).collect();
+    let built_in: Vec<(u32, String)> =
+        BUILT_IN.iter().map(|(id, name)| (id.0, name.to_string())).collect();
     assert_eq!(rig.names(ada), built_in);
     assert_eq!(rig.rename_mailbox(ada, TRASH, "Bin"), Err(Refusal::BuiltIn));
     assert_eq!(rig.delete_mailbox(ada, INBOX), Err(Refusal::BuiltIn));
@@ -120,7 +126,9 @@ impl Rig {
     /// A change that only fills the journal.
     fn rename_of_nothing(&mut self, account: AccountId, number: u32) {
         let (asked, continuation) = self.continuation();
-        self.store.set_password(account, &password(&format!("{number:0200}"), ""), continuation).unwrap();
+        self.store
+            .set_password(account, &password(&format!("{number:0200}"), ""), continuation)
+            .unwrap();
         self.changed(asked).unwrap();
     }
 }
@@ -186,11 +194,15 @@ fn a_message_is_filed_with_its_flags_and_its_name_for_ever_and_is_nowhere_else()
     rig.mark(ada, INBOX, Uid(2), Flags::SEEN.with(Flags::FLAGGED));
     let before = rig.list(ada);
     let filed = filed(rig.file(ada, INBOX, &[1, 2], ARCHIVE));
-    assert_eq!(filed, Filed { last: Uid(2), count: 2, now: UidRange { first: Uid(1), last: Uid(2) } });
+    assert_eq!(
+        filed,
+        Filed { last: Uid(2), count: 2, now: UidRange { first: Uid(1), last: Uid(2) } }
+    );
     for _ in 0..2 {
         assert_eq!(rig.list(ada).iter().map(|one| one.uid.0).collect::<Vec<_>>(), [3]);
         let archive = rig.list_in(ada, ARCHIVE);
-        for ((now, then), (size, number)) in archive.iter().zip(&before).zip(sizes.iter().zip(1..)) {
+        for ((now, then), (size, number)) in archive.iter().zip(&before).zip(sizes.iter().zip(1..))
+        {
             assert_eq!((now.guid, now.flags, now.keywords), (then.guid, then.flags, then.keywords));
             assert_eq!((now.internal_date, now.octets), (then.internal_date, then.octets));
             assert_eq!(rig.read_in(ada, ARCHIVE, now), Ok(body(number, *size)));
@@ -220,9 +232,18 @@ fn filing_what_is_not_there_or_into_what_is_not_there_is_refused() {
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], b"one").unwrap();
     let nowhere = MailboxId(99);
-    assert!(matches!(rig.file(ada, INBOX, &[7], ARCHIVE), Outcome::Refused(Refusal::NoSuchMessage)));
-    assert!(matches!(rig.file(ada, INBOX, &[1], nowhere), Outcome::Refused(Refusal::NoSuchMailbox)));
-    assert!(matches!(rig.file(ada, nowhere, &[1], INBOX), Outcome::Refused(Refusal::NoSuchMailbox)));
+    assert!(matches!(
+        rig.file(ada, INBOX, &[7], ARCHIVE),
+        Outcome::Refused(Refusal::NoSuchMessage)
+    ));
+    assert!(matches!(
+        rig.file(ada, INBOX, &[1], nowhere),
+        Outcome::Refused(Refusal::NoSuchMailbox)
+    ));
+    assert!(matches!(
+        rig.file(ada, nowhere, &[1], INBOX),
+        Outcome::Refused(Refusal::NoSuchMailbox)
+    ));
     assert_eq!(rig.list(ada).len(), 1);
 }
 
@@ -254,7 +275,8 @@ fn what_was_asked_of_a_message_before_it_was_filed_is_done_to_it() {
     rig.store.file(ada, INBOX, &[all], ARCHIVE, asked[2].1).unwrap();
     assert_eq!(filed(rig.outcome(asked[2].0)).count, 3);
     for _ in 0..2 {
-        let archive: Vec<(u32, Flags)> = rig.list_in(ada, ARCHIVE).iter().map(|one| (one.uid.0, one.flags)).collect();
+        let archive: Vec<(u32, Flags)> =
+            rig.list_in(ada, ARCHIVE).iter().map(|one| (one.uid.0, one.flags)).collect();
         assert_eq!(archive, [(1, Flags::FLAGGED), (3, Flags::default())]);
         assert_eq!(rig.list(ada), []);
         rig = rig.cut(Cut::Prefix(0));
@@ -277,7 +299,9 @@ fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost(
     let mut number = 0;
     while !rig.store.is_walking() {
         let (_, continuation) = rig.continuation();
-        rig.store.set_password(ada, &password(&format!("{number:0200}"), ""), continuation).unwrap();
+        rig.store
+            .set_password(ada, &password(&format!("{number:0200}"), ""), continuation)
+            .unwrap();
         number += 1;
         rig.turn(1);
     }
@@ -290,7 +314,10 @@ fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost(
     assert_eq!(rig.read(ada, &inbox[0]), Ok(body(800, 10)));
     assert_eq!(rig.list_in(ada, ARCHIVE).len(), 799);
     // Compaction and a rebuild ask where it is.
-    assert_eq!(rig.store.parts().indexes.iter().map(|shard| shard.all_placed().count()).sum::<usize>(), 800);
+    assert_eq!(
+        rig.store.parts().indexes.iter().map(|shard| shard.all_placed().count()).sum::<usize>(),
+        800
+    );
 }
 
 #[test]
@@ -345,7 +372,15 @@ fn a_chunk_that_moves_is_found_where_its_message_was_filed_to() {
     let from = Place { mailbox: 1, uid: 1 };
     let entry = Entry::new(9, 10, 30, 0, 2, guid);
     apply(Record::Filed { account, from, modseq: 2, to: 4, uid_validity: 1, entry });
-    apply(Record::Moved { account, mailbox: 1, uid: 1, guid, index: 0, from: Page(30), to: Page(50) });
+    apply(Record::Moved {
+        account,
+        mailbox: 1,
+        uid: 1,
+        guid,
+        index: 0,
+        from: Page(30),
+        to: Page(50),
+    });
     let known = *index.mailbox(account, 4).unwrap().messages().find(9).unwrap();
     assert_eq!(index.chunk(&known, 0), Some((Page(50), 1)));
     assert_eq!(index.placed(guid).unwrap().pages, [50]);
@@ -362,7 +397,13 @@ fn compaction_keeps_what_was_filed() {
     let kept: Vec<u32> = (1..=40).filter(|number| number % 4 == 0).collect();
     filed(rig.file(ada, INBOX, &kept, ARCHIVE));
     let pages = |rig: &Rig| {
-        rig.store.parts().indexes.iter().flat_map(|one| one.all_placed()).map(|one| one.pages[0]).collect::<Vec<_>>()
+        rig.store
+            .parts()
+            .indexes
+            .iter()
+            .flat_map(|one| one.all_placed())
+            .map(|one| one.pages[0])
+            .collect::<Vec<_>>()
     };
     let before = pages(&rig);
     let rest: Vec<u32> = (1..=40).filter(|number| number % 4 != 0).collect();
@@ -413,7 +454,10 @@ fn what_is_in_the_newest_mailbox_of_ones_own_stays_there_whenever_a_checkpoint_i
         let list = rig.list_in(ada, own);
         assert_eq!(list.len(), 2, "life {life}");
         for message in &list {
-            assert!(rig.read_in(ada, own, message) == Ok(body(u64::from(message.octets), message.octets as usize)));
+            assert!(
+                rig.read_in(ada, own, message)
+                    == Ok(body(u64::from(message.octets), message.octets as usize))
+            );
         }
     }
     assert!(rig.fsck().is_clean());

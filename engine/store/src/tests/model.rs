@@ -9,8 +9,8 @@ use super::rig::{NOW, Rig, body, password as in_place};
 use crate::outcome::{Outcome, Refusal};
 use crate::superblock::Format;
 use crate::types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks, OUTBOX, Recipient, TRASH,
-    Uid, UidRange,
+    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks,
+    OUTBOX, Recipient, TRASH, Uid, UidRange,
 };
 use crate::{DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 use alloc::boxed::Box;
@@ -108,12 +108,29 @@ impl World {
                 let id = rig.create(&address);
                 let passwords = alloc::vec![String::from("secret")];
                 let notes = alloc::vec![(0, Notes::new())];
-                Account { id, address, passwords, notes, messages: BTreeMap::new(), highest_uids: BTreeMap::new() }
+                Account {
+                    id,
+                    address,
+                    passwords,
+                    notes,
+                    messages: BTreeMap::new(),
+                    highest_uids: BTreeMap::new(),
+                }
             })
             .collect();
         let dice = Dice::new(seed ^ 0xABCD);
         let (waiting, streams) = (BTreeMap::new(), Vec::new());
-        World { rig, dice, accounts, waiting, streams, next_token: 1, cuts: 0, full: 0, has_failed: false }
+        World {
+            rig,
+            dice,
+            accounts,
+            waiting,
+            streams,
+            next_token: 1,
+            cuts: 0,
+            full: 0,
+            has_failed: false,
+        }
     }
 
     pub(super) fn act(&mut self) {
@@ -135,12 +152,14 @@ impl World {
     fn begin(&mut self) {
         let first = self.dice.below(self.accounts.len() as u64) as usize;
         let count = if self.dice.one_in(4) { 2.min(self.accounts.len()) } else { 1 };
-        let mut to: Vec<usize> = (0..count).map(|number| (first + number) % self.accounts.len()).collect();
+        let mut to: Vec<usize> =
+            (0..count).map(|number| (first + number) % self.accounts.len()).collect();
         let owners = self.rig.owners;
         let owner = |number: &usize| owners.of(self.accounts[*number].id);
         // A letter for accounts of several cores is one for each of them.
         to.retain(|number| owner(number) == owner(&first));
-        let ids: Vec<Recipient> = to.iter().map(|number| Recipient::inbox(self.accounts[*number].id)).collect();
+        let ids: Vec<Recipient> =
+            to.iter().map(|number| Recipient::inbox(self.accounts[*number].id)).collect();
         let length = match self.dice.below(12) {
             0..=8 => 8 + self.dice.below(3000),
             9..=10 => 4000 + self.dice.below(20_000),
@@ -150,7 +169,11 @@ impl World {
         let token = self.next_token;
         self.next_token += 1;
         let mut octets = body(token, length as usize);
-        let head = if self.dice.one_in(2) { 0 } else { length.min(8 * self.dice.below(256)) as usize / 8 * 8 };
+        let head = if self.dice.one_in(2) {
+            0
+        } else {
+            length.min(8 * self.dice.below(256)) as usize / 8 * 8
+        };
         octets.rotate_left(head);
         let head = Head::of(head).unwrap();
         self.streams.push(Stream { id, token, to, octets, head, appended: 0, waits_for: None });
@@ -208,7 +231,9 @@ impl World {
         let seen: Vec<u64> = self.accounts[account]
             .messages
             .iter()
-            .filter(|(_, message)| message.fate == Fate::There && message.mailbox == mailbox && message.uid.is_some())
+            .filter(|(_, message)| {
+                message.fate == Fate::There && message.mailbox == mailbox && message.uid.is_some()
+            })
             .map(|(token, _)| *token)
             .collect();
         if seen.is_empty() {
@@ -242,11 +267,13 @@ impl World {
         self.learn_uids();
         let Some((account, mailbox, tokens)) = self.some_seen() else { return };
         let (number, continuation) = self.rig.continuation();
-        let change = MarkChange::of(Flags(self.dice.below(32) as u8), Flags(self.dice.below(32) as u8));
+        let change =
+            MarkChange::of(Flags(self.dice.below(32) as u8), Flags(self.dice.below(32) as u8));
         let id = self.accounts[account].id;
         let message = self.accounts[account].messages.get_mut(&tokens[0]).unwrap();
         if self.rig.at(id).mark(id, mailbox, message.uid.unwrap(), change, continuation).is_ok() {
-            let before = Marks { flags: Flags(message.flags[message.flags.len() - 1]), keywords: 0 };
+            let before =
+                Marks { flags: Flags(message.flags[message.flags.len() - 1]), keywords: 0 };
             let flags = change.applied(before).flags.0;
             message.flags.push(flags);
             self.waiting.insert(number, Waiting::Flags(account, tokens[0], flags));
@@ -275,7 +302,11 @@ impl World {
         let (number, continuation) = self.rig.continuation();
         let password = format!("password {}", self.dice.roll());
         let id = self.accounts[account].id;
-        if self.rig.at(id).set_password(id, &in_place(&password, &format!("proof of {password}")), continuation).is_ok()
+        if self
+            .rig
+            .at(id)
+            .set_password(id, &in_place(&password, &format!("proof of {password}")), continuation)
+            .is_ok()
         {
             self.accounts[account].passwords.push(password.clone());
             self.waiting.insert(number, Waiting::Password(account, password));
@@ -285,7 +316,8 @@ impl World {
     fn change_notes(&mut self) {
         let account = self.dice.below(self.accounts.len() as u64) as usize;
         let (number, continuation) = self.rig.continuation();
-        let changes: Vec<NoteChange> = (0..1 + self.dice.below(5)).map(|_| self.note_change()).collect();
+        let changes: Vec<NoteChange> =
+            (0..1 + self.dice.below(5)).map(|_| self.note_change()).collect();
         let known = &mut self.accounts[account];
         let before = &known.notes.last().unwrap().1;
         let after = noted(before, &changes);
@@ -336,24 +368,34 @@ impl World {
         for number in 0..self.accounts.len() {
             let id = self.accounts[number].id;
             for mailbox in MAILBOXES {
-                let uids: Vec<u32> = self.rig.list_in(id, mailbox).iter().map(|message| message.uid.0).collect();
+                let uids: Vec<u32> =
+                    self.rig.list_in(id, mailbox).iter().map(|message| message.uid.0).collect();
                 for some in uids.chunks(8) {
                     self.rig.remove_in(id, mailbox, some).unwrap();
                 }
             }
-            self.accounts[number].messages.values_mut().for_each(|message| message.fate = Fate::Gone);
+            self.accounts[number]
+                .messages
+                .values_mut()
+                .for_each(|message| message.fate = Fate::Gone);
         }
     }
 
     fn take_outcomes(&mut self) {
-        let done: Vec<u32> =
-            self.waiting.keys().copied().filter(|number| self.rig.outcomes.contains_key(number)).collect();
+        let done: Vec<u32> = self
+            .waiting
+            .keys()
+            .copied()
+            .filter(|number| self.rig.outcomes.contains_key(number))
+            .collect();
         for number in done {
             let outcome = self.rig.outcomes.remove(&number).unwrap();
             match (self.waiting.remove(&number).unwrap(), outcome) {
                 // Nobody can say whether the disk has it.
                 (_, Outcome::Refused(Refusal::ReadOnly)) if self.has_failed => {}
-                (Waiting::Delivery(token, to), Outcome::Refused(Refusal::WriteFailed)) if self.has_failed => {
+                (Waiting::Delivery(token, to), Outcome::Refused(Refusal::WriteFailed))
+                    if self.has_failed =>
+                {
                     to.iter().for_each(|account| self.set_fate(*account, token, Fate::Gone));
                 }
                 (Waiting::Delivery(token, to), Outcome::Delivered) => {
@@ -391,7 +433,9 @@ impl World {
                     let at = known.iter().position(|(number, _)| *number == then).unwrap();
                     known.drain(..at);
                 }
-                (Waiting::Notes(_, Err(expected)), Outcome::Refused(refusal)) => assert_eq!(refusal, expected),
+                (Waiting::Notes(_, Err(expected)), Outcome::Refused(refusal)) => {
+                    assert_eq!(refusal, expected)
+                }
                 (_, outcome) => panic!("ended with {outcome:?}"),
             }
         }
@@ -406,7 +450,8 @@ impl World {
         for number in 0..self.accounts.len() {
             let id = self.accounts[number].id;
             for mailbox in MAILBOXES {
-                let there = self.accounts[number].messages.values().filter(|one| one.mailbox == mailbox);
+                let there =
+                    self.accounts[number].messages.values().filter(|one| one.mailbox == mailbox);
                 let known: BTreeSet<Uid> = there.filter_map(|one| one.uid).collect();
                 for message in self.rig.list_in(id, mailbox) {
                     if !known.contains(&message.uid) {
@@ -445,7 +490,8 @@ impl World {
     /// The disk fails writes, flushes or both for a while; from then on it works.
     pub(super) fn disk_fails(&mut self, turns: u64) {
         let failing = 1 + self.dice.below(3);
-        (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) = (failing & 1 == 1, failing & 2 == 2);
+        (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) =
+            (failing & 1 == 1, failing & 2 == 2);
         self.has_failed = true;
         for _ in 0..self.dice.below(turns) {
             self.act();
@@ -509,41 +555,71 @@ impl World {
             let password = String::from(known.password_hash());
             assert!(self.accounts[number].passwords.contains(&password));
             let first = "secret";
-            let proof = if password == first { String::new() } else { format!("proof of {password}") };
+            let proof =
+                if password == first { String::new() } else { format!("proof of {password}") };
             assert_eq!(known.verifier(), proof, "a password and a proof of another");
             assert_eq!(known.replaced(), if password == first { "" } else { first });
-            let notes: Notes = known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            let notes: Notes =
+                known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
             let may_be = &mut self.accounts[number].notes;
-            assert!(may_be.iter().any(|(_, may_be)| *may_be == notes), "notes that nobody made, or in part");
+            assert!(
+                may_be.iter().any(|(_, may_be)| *may_be == notes),
+                "notes that nobody made, or in part"
+            );
             *may_be = alloc::vec![(0, notes)];
             self.accounts[number].passwords = alloc::vec![password];
             let mut seen = BTreeSet::new();
-            let all = MAILBOXES.map(|mailbox| self.rig.list_in(id, mailbox).into_iter().map(move |one| (mailbox, one)));
+            let all = MAILBOXES.map(|mailbox| {
+                self.rig.list_in(id, mailbox).into_iter().map(move |one| (mailbox, one))
+            });
             for (mailbox, message) in all.into_iter().flatten() {
                 let octets = self.rig.read_in(id, mailbox, &message).unwrap();
                 let token = self.saw(number, mailbox, message.uid, &octets);
                 assert!(seen.insert(token), "a message twice");
                 let known = self.accounts[number].messages.get_mut(&token).unwrap();
                 assert!(known.fate != Fate::Gone, "a message came back from the dead");
-                assert!(known.flags.contains(&message.flags.0), "{:?} has {:?}", known.flags, message.flags);
+                assert!(
+                    known.flags.contains(&message.flags.0),
+                    "{:?} has {:?}",
+                    known.flags,
+                    message.flags
+                );
                 known.flags = alloc::vec![message.flags.0];
                 known.fate = Fate::There;
             }
-            let counted = BUILT_IN.map(|(mailbox, _)| mailbox).into_iter().filter(|mailbox| *mailbox != OUTBOX);
-            let octets: u64 =
-                counted.flat_map(|mailbox| self.rig.list_in(id, mailbox)).map(|one| u64::from(one.octets)).sum();
-            assert_eq!(octets, self.rig.at(id).usage(id).mailboxes, "what an account has is miscounted");
+            let counted = BUILT_IN
+                .map(|(mailbox, _)| mailbox)
+                .into_iter()
+                .filter(|mailbox| *mailbox != OUTBOX);
+            let octets: u64 = counted
+                .flat_map(|mailbox| self.rig.list_in(id, mailbox))
+                .map(|one| u64::from(one.octets))
+                .sum();
+            assert_eq!(
+                octets,
+                self.rig.at(id).usage(id).mailboxes,
+                "what an account has is miscounted"
+            );
             for mailbox in MAILBOXES {
                 let info = self.rig.at(id).mailbox(id, mailbox).unwrap();
-                let highest = self.accounts[number].highest_uids.get(&mailbox).copied().unwrap_or(0);
+                let highest =
+                    self.accounts[number].highest_uids.get(&mailbox).copied().unwrap_or(0);
                 assert!(info.uid_next.0 > highest, "UIDNEXT fell");
-                let unseen =
-                    self.rig.list_in(id, mailbox).iter().filter(|one| !one.flags.contains(Flags::SEEN)).count();
+                let unseen = self
+                    .rig
+                    .list_in(id, mailbox)
+                    .iter()
+                    .filter(|one| !one.flags.contains(Flags::SEEN))
+                    .count();
                 assert_eq!(info.unseen as usize, unseen);
             }
             for (token, message) in &mut self.accounts[number].messages {
                 if !seen.contains(token) {
-                    assert!(message.fate != Fate::There, "message {token} of {} octets is lost", message.length);
+                    assert!(
+                        message.fate != Fate::There,
+                        "message {token} of {} octets is lost",
+                        message.length
+                    );
                     message.fate = Fate::Gone;
                 }
             }
@@ -560,7 +636,9 @@ fn noted(before: &Notes, changes: &[NoteChange]) -> Result<Notes, Refusal> {
                 after.insert(key.to_vec(), value.to_vec());
                 true
             }
-            NoteChange::Replace(key, value) => after.get_mut(&**key).map(|known| *known = value.to_vec()).is_some(),
+            NoteChange::Replace(key, value) => {
+                after.get_mut(&**key).map(|known| *known = value.to_vec()).is_some()
+            }
             NoteChange::Remove(key) => after.remove(&**key).is_some(),
         };
     }
@@ -625,7 +703,8 @@ fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards() {
 
 /// A disk that is nearly full when it is opened has one owner: here it is empty then, and filled by several.
 #[test]
-fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards_of_a_disk_that_is_nearly_full() {
+fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards_of_a_disk_that_is_nearly_full()
+ {
     let (mut full, mut shared) = (0, 0);
     for seed in 3000..3000 + LIVES {
         let mut world = World::new(seed, 5 << 20, 2 + seed as usize % 4);
@@ -642,5 +721,8 @@ fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards_of_a_d
         }
         full += world.full;
     }
-    assert!(shared > LIVES && u64::from(full) > LIVES * 4, "{shared} times several owners, {full} times full");
+    assert!(
+        shared > LIVES && u64::from(full) > LIVES * 4,
+        "{shared} times several owners, {full} times full"
+    );
 }

@@ -13,7 +13,11 @@ fn put(key: &str, length: usize) -> NoteChange {
 }
 
 impl Rig {
-    pub(super) fn note(&mut self, account: AccountId, changes: Vec<NoteChange>) -> Result<(), Refusal> {
+    pub(super) fn note(
+        &mut self,
+        account: AccountId,
+        changes: Vec<NoteChange>,
+    ) -> Result<(), Refusal> {
         let (number, continuation) = self.continuation();
         self.at(account).change_notes(account, changes, continuation)?;
         match self.outcome(number) {
@@ -36,7 +40,8 @@ fn notes_are_kept_replaced_and_removed_by_key_all_changes_or_none() {
     rig.note(ada, alloc::vec![put("a", 3), put("b", 5)]).unwrap();
     rig.note(eve, alloc::vec![put("a", 7)]).unwrap();
     let remove = |key: &str| NoteChange::Remove(key.as_bytes().into());
-    let replace = |key: &str| NoteChange::Replace(key.as_bytes().into(), b"twelve bytes"[..].into());
+    let replace =
+        |key: &str| NoteChange::Replace(key.as_bytes().into(), b"twelve bytes"[..].into());
     rig.note(ada, alloc::vec![remove("a"), replace("a"), replace("b")]).unwrap();
     assert_eq!(rig.note(ada, alloc::vec![replace("c"), remove("a")]), Err(Refusal::NoSuchNote));
     let mut rig = rig.cut(Cut::Prefix(0));
@@ -54,15 +59,29 @@ fn an_account_has_so_many_notes_of_so_many_bytes_and_no_more() {
         rig.note(ada, alloc::vec![put(&format!("{number:02}"), 1)]).unwrap();
     }
     assert_eq!(rig.note(ada, alloc::vec![put("one too many", 1)]), Err(Refusal::TooMany));
-    rig.note(ada, alloc::vec![put("00", 2), NoteChange::Remove(b"01"[..].into()), put("one more", 1)]).unwrap();
-    let most = NOTES_BYTES_MAX - (rig.lengths(ada).iter().map(|(key, length)| key.len() + length).sum::<usize>());
     rig.note(
         ada,
-        alloc::vec![put("02", NOTE_BYTES_MAX), put("03", NOTE_BYTES_MAX), put("04", most - 2 * NOTE_BYTES_MAX + 3)],
+        alloc::vec![put("00", 2), NoteChange::Remove(b"01"[..].into()), put("one more", 1)],
+    )
+    .unwrap();
+    let most = NOTES_BYTES_MAX
+        - (rig.lengths(ada).iter().map(|(key, length)| key.len() + length).sum::<usize>());
+    rig.note(
+        ada,
+        alloc::vec![
+            put("02", NOTE_BYTES_MAX),
+            put("03", NOTE_BYTES_MAX),
+            put("04", most - 2 * NOTE_BYTES_MAX + 3)
+        ],
     )
     .unwrap();
     assert_eq!(rig.note(ada, alloc::vec![put("05", 2)]), Err(Refusal::TooMany));
-    for wrong in [put("", 1), put("x", 0), put("x", NOTE_BYTES_MAX + 1), put(&"x".repeat(NOTE_KEY_MAX + 1), 1)] {
+    for wrong in [
+        put("", 1),
+        put("x", 0),
+        put("x", NOTE_BYTES_MAX + 1),
+        put(&"x".repeat(NOTE_KEY_MAX + 1), 1),
+    ] {
         assert_eq!(rig.note(ada, alloc::vec![wrong]), Err(Refusal::TooLarge));
     }
     assert_eq!(rig.note(ada, alloc::vec![put("x", 1); NOTES_MAX + 1]), Err(Refusal::TooLarge));
@@ -77,7 +96,9 @@ fn what_was_removed_is_not_there_again_by_being_replaced() {
     let ada = rig.create("ada@example.org");
     rig.note(ada, alloc::vec![put("session", 10)]).unwrap();
     let (first, continuation) = rig.continuation();
-    rig.store.change_notes(ada, alloc::vec![NoteChange::Remove(b"session"[..].into())], continuation).unwrap();
+    rig.store
+        .change_notes(ada, alloc::vec![NoteChange::Remove(b"session"[..].into())], continuation)
+        .unwrap();
     let (second, continuation) = rig.continuation();
     let seen = NoteChange::Replace(b"session"[..].into(), b"seen"[..].into());
     rig.store.change_notes(ada, alloc::vec![seen], continuation).unwrap();
@@ -92,7 +113,8 @@ fn notes_outlive_the_journal_that_they_were_written_to() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.note(ada, alloc::vec![put("kept", 3000)]).unwrap();
-    let root = |rig: &Rig| rig.store.parts().superblock.roots[ada.shard().index()].unwrap().sequence;
+    let root =
+        |rig: &Rig| rig.store.parts().superblock.roots[ada.shard().index()].unwrap().sequence;
     let before = root(&rig);
     for number in 1..1200 {
         rig.note(ada, alloc::vec![put("changed", 1 + number)]).unwrap();

@@ -7,16 +7,28 @@ use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
 use crate::outcome::{Outcome, Refusal};
 use crate::record::Record;
 use crate::superblock::Format;
-use crate::types::{AccountId, Flags, INBOX, MarkChange, MessageInfo, OUTBOX, Place, Recipient, SENT, Uid, UidRange};
+use crate::types::{
+    AccountId, Flags, INBOX, MarkChange, MessageInfo, OUTBOX, Place, Recipient, SENT, Uid, UidRange,
+};
 use alloc::vec::Vec;
 
 fn to_outbox(account: AccountId, flags: u8) -> Recipient {
-    Recipient { mailbox: OUTBOX, flags: Flags(flags), keywords: u16::from(flags) << 8, ..Recipient::inbox(account) }
+    Recipient {
+        mailbox: OUTBOX,
+        flags: Flags(flags),
+        keywords: u16::from(flags) << 8,
+        ..Recipient::inbox(account)
+    }
 }
 
 /// A new message in the outbox with this entry.
 fn queued(account: AccountId, entry: OutboxEntry) -> Recipient {
-    Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry: Some(entry), ..Recipient::inbox(account) }
+    Recipient {
+        mailbox: OUTBOX,
+        flags: Flags::SEEN,
+        entry: Some(entry),
+        ..Recipient::inbox(account)
+    }
 }
 
 /// The recipients with these bits are done, and the others are done and reported.
@@ -51,7 +63,8 @@ impl Rig {
     }
 
     fn posted(&mut self) -> Vec<(AccountId, Uid)> {
-        let mut all: Vec<(AccountId, Uid)> = core::iter::from_fn(|| self.store.next_posted()).collect();
+        let mut all: Vec<(AccountId, Uid)> =
+            core::iter::from_fn(|| self.store.next_posted()).collect();
         all.sort();
         all
     }
@@ -67,7 +80,10 @@ fn one_letter_is_in_an_outbox_as_often_as_it_is_delivered_there() {
         for _ in 0..2 {
             let list = rig.list_in(ada, OUTBOX);
             let marks = |message: &MessageInfo| (message.flags.0, message.keywords);
-            assert_eq!(list.iter().map(marks).collect::<Vec<_>>(), [(1, 0x100), (3, 0x300), (5, 0x500)]);
+            assert_eq!(
+                list.iter().map(marks).collect::<Vec<_>>(),
+                [(1, 0x100), (3, 0x300), (5, 0x500)]
+            );
             for message in &list {
                 assert!(rig.read_in(ada, OUTBOX, message) == Ok(body(1, length)));
             }
@@ -111,7 +127,11 @@ fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
     for format in [Format::Three, Format::Four] {
         let mut rig = Rig::of_format(16 * MIB, format);
         let ada = rig.create("ada@example.org");
-        let new = [OutboxEntry::submitted(0, 8), OutboxEntry::submitted(200, 4), OutboxEntry::forwarded()];
+        let new = [
+            OutboxEntry::submitted(0, 8),
+            OutboxEntry::submitted(200, 4),
+            OutboxEntry::forwarded(),
+        ];
         rig.deliver_to(&new.map(|entry| queued(ada, entry)), &body(1, 900)).unwrap();
         rig.change(ada, 1, results(&[0, 7], &[]), Packing::Done);
         rig.change(ada, 2, results(&[0], &[3]), Packing::DoneAndReported);
@@ -120,15 +140,25 @@ fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
         rig.change(ada, 3, told, Packing::Done);
         for life in 0..4 {
             let [first, second, third] = [1, 2, 3].map(|uid| rig.entry(ada, uid).unwrap());
-            assert_eq!((first.first(), first.done(Packing::Done), first.state()), (0, 0x81, EntryState::Queued));
+            assert_eq!(
+                (first.first(), first.done(Packing::Done), first.state()),
+                (0, 0x81, EntryState::Queued)
+            );
             // Of these recipients no success is reported: a report of one that is done is never
             // due.
             assert_eq!(first.reported(Packing::Done), 0x81);
             let packing = Packing::DoneAndReported;
-            assert_eq!((second.first(), second.done(packing), second.reported(packing)), (200, 0b1001, 0b1000));
+            assert_eq!(
+                (second.first(), second.done(packing), second.reported(packing)),
+                (200, 0b1001, 0b1000)
+            );
             assert_eq!((third.source(), third.state()), (EntrySource::Forwarded, EntryState::Held));
             assert_eq!((third.is_delay_reported(), third.is_damage_reported()), (true, false));
-            assert!(rig.list_in(ada, OUTBOX).iter().all(|info| (info.flags, info.keywords) == (Flags::SEEN, 0)));
+            assert!(
+                rig.list_in(ada, OUTBOX)
+                    .iter()
+                    .all(|info| (info.flags, info.keywords) == (Flags::SEEN, 0))
+            );
             if life == 1 {
                 rig.checkpoint(ada);
             }
@@ -150,7 +180,9 @@ fn changes_of_an_entry_in_one_group_all_hold() {
             rig.store.change_entry(ada, Uid(1), (change, Packing::Done), continuation).unwrap();
             number
         });
-        asked.into_iter().for_each(|number| assert!(matches!(rig.outcome(number), Outcome::Changed)));
+        asked
+            .into_iter()
+            .for_each(|number| assert!(matches!(rig.outcome(number), Outcome::Changed)));
         let rig = rig.cut(Cut::Prefix(0));
         let entry = rig.entry(ada, 1).unwrap();
         assert_eq!((entry.done(Packing::Done), entry.state()), (3, EntryState::Held));
@@ -164,16 +196,26 @@ fn an_entry_is_gone_with_its_message_and_counted_until_then() {
         let ada = rig.create("ada@example.org");
         let resident = |rig: &Rig| rig.store.parts().indexes.of(ada.shard()).resident_bytes();
         let before = resident(&rig);
-        rig.deliver_to(&[to_outbox(ada, 1), queued(ada, OutboxEntry::submitted(0, 8))], &body(1, 900)).unwrap();
+        rig.deliver_to(
+            &[to_outbox(ada, 1), queued(ada, OutboxEntry::submitted(0, 8))],
+            &body(1, 900),
+        )
+        .unwrap();
         let each = crate::RESIDENT_BYTES_PER_MESSAGE as u64;
         assert_eq!(resident(&rig), before + 2 * each + crate::RESIDENT_BYTES_QUEUED as u64);
-        assert_eq!((rig.entry(ada, 1), rig.entry(ada, 2).map(said)), (None, Some((0, 0, EntryState::Queued))));
+        assert_eq!(
+            (rig.entry(ada, 1), rig.entry(ada, 2).map(said)),
+            (None, Some((0, 0, EntryState::Queued)))
+        );
         rig.remove_in(ada, OUTBOX, &[2]).unwrap();
         assert_eq!((rig.entry(ada, 2), resident(&rig)), (None, before + each));
         let (_, continuation) = rig.continuation();
         for uid in [1, 2, 3] {
             let change = (results(&[0], &[]), Packing::Done);
-            assert_eq!(rig.store.change_entry(ada, Uid(uid), change, continuation), Err(Refusal::NoSuchMessage));
+            assert_eq!(
+                rig.store.change_entry(ada, Uid(uid), change, continuation),
+                Err(Refusal::NoSuchMessage)
+            );
         }
     }
 }
@@ -187,7 +229,12 @@ fn an_entry_whose_state_the_disk_takes_away_is_gone() {
     rig.deliver_to(&[queued(ada, OutboxEntry::submitted(0, 8))], &body(1, 900)).unwrap();
     let before = resident(&rig);
     let change = MarkChange::clear(Flags(64 | 128));
-    let marked = Record::Marked { account: ada, place: Place { mailbox: OUTBOX.0, uid: 1 }, modseq: 9, change };
+    let marked = Record::Marked {
+        account: ada,
+        place: Place { mailbox: OUTBOX.0, uid: 1 },
+        modseq: 9,
+        change,
+    };
     rig.store.parts_mut().indexes.of_mut(ada.shard()).apply(&marked, &mut |_| {});
     assert_eq!(rig.entry(ada, 1), None);
     assert_eq!(resident(&rig), before - crate::RESIDENT_BYTES_QUEUED as u64);
@@ -198,7 +245,11 @@ fn flags_of_a_client_change_no_entry_and_make_none() {
     for format in [Format::Three, Format::Four] {
         let mut rig = Rig::of_format(16 * MIB, format);
         let ada = rig.create("ada@example.org");
-        rig.deliver_to(&[to_outbox(ada, 0), queued(ada, OutboxEntry::submitted(0, 8))], &body(1, 900)).unwrap();
+        rig.deliver_to(
+            &[to_outbox(ada, 0), queued(ada, OutboxEntry::submitted(0, 8))],
+            &body(1, 900),
+        )
+        .unwrap();
         rig.change(ada, 2, results(&[1], &[]), Packing::Done);
         let before = rig.entry(ada, 2);
         assert_eq!(before.map(said), Some((0, 2, EntryState::Queued)));

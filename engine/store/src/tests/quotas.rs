@@ -4,21 +4,28 @@ use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::outcome::{Outcome, Refusal};
 use crate::quotas::Usage;
-use crate::types::{ARCHIVE, AccountId, Closing, DRAFTS, Flags, INBOX, JUNK, OUTBOX, Recipient, SENT, TRASH};
+use crate::types::{
+    ARCHIVE, AccountId, Closing, DRAFTS, Flags, INBOX, JUNK, OUTBOX, Recipient, SENT, TRASH,
+};
 use alloc::vec::Vec;
 
 impl Rig {
     /// What the messages of all mailboxes but the outbox have.
     fn recount(&self, account: AccountId) -> u64 {
         let known = self.store.account(account).unwrap();
-        let mailboxes: Vec<_> = known.mailboxes().map(|(id, _)| id).filter(|id| *id != OUTBOX).collect();
+        let mailboxes: Vec<_> =
+            known.mailboxes().map(|(id, _)| id).filter(|id| *id != OUTBOX).collect();
         let all = mailboxes.into_iter().flat_map(|mailbox| self.list_in(account, mailbox));
         all.map(|message| u64::from(message.octets)).sum()
     }
 
     fn check_count(&self, account: AccountId) -> u64 {
         let taken = self.store.account(account).unwrap().taken();
-        let outbox = self.list_in(account, OUTBOX).iter().map(|message| u64::from(message.octets)).sum::<u64>();
+        let outbox = self
+            .list_in(account, OUTBOX)
+            .iter()
+            .map(|message| u64::from(message.octets))
+            .sum::<u64>();
         let usage = Usage { mailboxes: taken, outbox };
         assert_eq!((taken, self.store.usage(account)), (self.recount(account), usage));
         taken
@@ -30,7 +37,8 @@ fn limit(rig: &mut Rig, octets: u64) {
 }
 
 #[test]
-fn what_an_account_has_is_the_sum_of_its_messages_whatever_becomes_of_them_and_after_each_restart() {
+fn what_an_account_has_is_the_sum_of_its_messages_whatever_becomes_of_them_and_after_each_restart()
+{
     let mut rig = Rig::new(32 * MIB);
     let ada = rig.create("ada@example.org");
     assert_eq!(rig.check_count(ada), 0);
@@ -39,7 +47,11 @@ fn what_an_account_has_is_the_sum_of_its_messages_whatever_becomes_of_them_and_a
         rig.check_count(ada);
     }
     let outbox = Recipient { mailbox: OUTBOX, ..Recipient::inbox(ada) };
-    rig.deliver_to(&[outbox, Recipient::inbox(ada), Recipient { mailbox: SENT, ..outbox }], &body(9, 700)).unwrap();
+    rig.deliver_to(
+        &[outbox, Recipient::inbox(ada), Recipient { mailbox: SENT, ..outbox }],
+        &body(9, 700),
+    )
+    .unwrap();
     assert_eq!(rig.check_count(ada), 1 + 900 + 5_000 + 40_000 + 90_000 + 2 * 700);
     rig.file(ada, INBOX, &[2, 4], ARCHIVE);
     rig.file(ada, OUTBOX, &[1], SENT);
@@ -105,14 +117,21 @@ fn nobody_gets_more_than_he_may_have_and_others_get_it() {
         assert_eq!(rig.deliver_to(&[to], &body(2, 4_001)), Err(Refusal::OverQuota), "{mailbox:?}");
     }
     let junk = Closing { mailbox: Some(JUNK), ..NOW.into() };
-    assert_eq!(rig.deliver_closed(&[Recipient::inbox(ada)], &body(2, 4_001), junk), Err(Refusal::OverQuota));
+    assert_eq!(
+        rig.deliver_closed(&[Recipient::inbox(ada)], &body(2, 4_001), junk),
+        Err(Refusal::OverQuota)
+    );
     let outbox = Recipient { mailbox: OUTBOX, flags: Flags::SEEN, ..Recipient::inbox(ada) };
     rig.deliver_to(&[outbox], &body(3, 20_000)).unwrap();
     rig.deliver(&[eve], &body(3, 20_000)).unwrap();
     rig.deliver(&[ada], &body(4, 4_000)).unwrap();
     assert_eq!(rig.check_count(ada), 10_000);
     rig.file(ada, INBOX, &[1], TRASH);
-    assert_eq!(rig.deliver(&[ada], &body(5, 1)), Err(Refusal::OverQuota), "what is in Trash is still there");
+    assert_eq!(
+        rig.deliver(&[ada], &body(5, 1)),
+        Err(Refusal::OverQuota),
+        "what is in Trash is still there"
+    );
     rig.remove_in(ada, TRASH, &[1]).unwrap();
     rig.deliver(&[ada], &body(5, 6_000)).unwrap();
     assert!(rig.fsck().is_clean());
@@ -123,7 +142,8 @@ fn however_many_messages_come_at_once_they_have_a_place_or_are_refused() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     limit(&mut rig, 10_000);
-    let deliveries: Vec<_> = (0..8).map(|_| rig.store.begin(&[Recipient::inbox(ada)]).unwrap()).collect();
+    let deliveries: Vec<_> =
+        (0..8).map(|_| rig.store.begin(&[Recipient::inbox(ada)]).unwrap()).collect();
     for (number, delivery) in deliveries.iter().enumerate() {
         rig.append(*delivery, &body(number as u64, 3_000)).unwrap();
     }
@@ -143,7 +163,9 @@ fn however_many_messages_come_at_once_they_have_a_place_or_are_refused() {
         })
         .into();
     rig.settle();
-    let delivered = asked.iter().filter(|number| matches!(rig.outcomes.remove(number), Some(Outcome::Delivered)));
+    let delivered = asked
+        .iter()
+        .filter(|number| matches!(rig.outcomes.remove(number), Some(Outcome::Delivered)));
     assert_eq!(delivered.count(), 3);
     assert_eq!((rig.check_count(ada), rig.list(ada).len()), (9_000, 3));
     let itself = [Recipient::inbox(ada), Recipient { mailbox: SENT, ..Recipient::inbox(ada) }];

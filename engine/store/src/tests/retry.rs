@@ -45,7 +45,8 @@ fn after_a_failure_the_store_serves_when_the_disk_does() {
         for cut in [Cut::Prefix(usize::MAX), Cut::Prefix(0), Cut::Dice] {
             rig = rig.cut(cut);
             let list = rig.list(ada);
-            let octets: Vec<_> = list.iter().map(|message| rig.read(ada, message).unwrap()).collect();
+            let octets: Vec<_> =
+                list.iter().map(|message| rig.read(ada, message).unwrap()).collect();
             assert!(octets == [body(1, 500), body(4, 500)], "{} messages", octets.len());
         }
     }
@@ -107,7 +108,8 @@ fn a_copy_of_a_failed_group_beside_its_fence_is_not_believed() {
         let list = rig.list(ada);
         assert_eq!(list.len(), 2);
         assert_eq!(rig.read(ada, &list[1]), Ok(body(3, 500)));
-        let rebuilt = |finding: &crate::Finding| matches!(finding.damage, crate::Damage::Rebuilt(_));
+        let rebuilt =
+            |finding: &crate::Finding| matches!(finding.damage, crate::Damage::Rebuilt(_));
         assert!(!rig.store.findings().iter().any(rebuilt), "copy {copy}");
     }
 }
@@ -183,7 +185,12 @@ fn a_disk_without_a_free_segment_serves_again() {
 #[test]
 fn an_account_that_was_not_made_can_be_made_again() {
     let mut rig = Rig::new(2 * MIB);
-    let new = NewAccount { address: "ada@example.org", aliases: &["a@example.org"], password_hash: "", verifier: "" };
+    let new = NewAccount {
+        address: "ada@example.org",
+        aliases: &["a@example.org"],
+        password_hash: "",
+        verifier: "",
+    };
     fail(&mut rig, (true, false));
     let (number, continuation) = rig.continuation();
     rig.store.create_account(&new, NOW, continuation).unwrap();
@@ -218,7 +225,10 @@ fn deliveries_under_way_at_a_failure_leave_no_space_behind() {
     }
     // A body's segment may have been closed early, no more.
     let after = rig.store.space();
-    assert!(after.body_bytes == before.body_bytes && after.free_bytes + 2 * 65_536 >= before.free_bytes, "{after:?}");
+    assert!(
+        after.body_bytes == before.body_bytes && after.free_bytes + 2 * 65_536 >= before.free_bytes,
+        "{after:?}"
+    );
 }
 
 #[test]

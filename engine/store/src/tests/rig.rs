@@ -5,7 +5,9 @@ use crate::account::{NewAccount, NewPassword};
 use crate::layout::PAGE_BYTES;
 use crate::outcome::{Outcome, Reason, Refusal, State};
 use crate::superblock::Format;
-use crate::types::{AccountId, Closing, INBOX, Limits, MailboxId, MessageInfo, Recipient, Uid, UidRange};
+use crate::types::{
+    AccountId, Closing, INBOX, Limits, MailboxId, MessageInfo, Recipient, Uid, UidRange,
+};
 use crate::{DeliveryId, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -17,7 +19,13 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
 pub(crate) fn limits() -> Limits {
-    Limits { deliveries: 24, recipients: 8, reads: 8, buffer_bytes: 20 * 8 * PAGE_BYTES, resident_bytes: 1 << 24 }
+    Limits {
+        deliveries: 24,
+        recipients: 8,
+        reads: 8,
+        buffer_bytes: 20 * 8 * PAGE_BYTES,
+        resident_bytes: 1 << 24,
+    }
 }
 
 pub(crate) struct Rig {
@@ -102,7 +110,8 @@ impl Rig {
         self.disk.cut(cut);
         let mut seed = [self.openings.wrapping_add(1); 32];
         seed[..8].copy_from_slice(&self.disk.dice.roll().to_le_bytes());
-        let store = begun(Store::keeper(self.limits, self.disk.disk(), seed, self.cores), &self.disk);
+        let store =
+            begun(Store::keeper(self.limits, self.disk.disk(), seed, self.cores), &self.disk);
         let mut rig = Rig::with(store, self.disk, self.next, self.openings.wrapping_add(1));
         (rig.cores, rig.limits) = (self.cores, self.limits);
         rig
@@ -111,7 +120,18 @@ impl Rig {
     fn with(store: Store, disk: TestDisk, next: u32, openings: u8) -> Rig {
         let (outcomes, guests) = (BTreeMap::new(), Vec::new());
         let (owners, limits) = (Owners::ONE, limits());
-        Rig { store, disk, outcomes, cores: 1, guests, owners, limits, shares: true, next, openings }
+        Rig {
+            store,
+            disk,
+            outcomes,
+            cores: 1,
+            guests,
+            owners,
+            limits,
+            shares: true,
+            next,
+            openings,
+        }
     }
 
     /// Stores of several cores on a disk; until they begin to share, the first one has all.
@@ -174,12 +194,15 @@ impl Rig {
         }
         // A core that owns nothing is told of failures, too.
         if self.guests.len() + 1 == usize::from(self.cores) {
-            (self.cores..16).for_each(|core| while self.store.next_answer(CoreId(core)).is_some() {});
+            (self.cores..16)
+                .for_each(|core| while self.store.next_answer(CoreId(core)).is_some() {});
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.disk.is_idle() && !self.store.has_answers() && !self.guests.iter().any(Store::has_errands)
+        self.disk.is_idle()
+            && !self.store.has_answers()
+            && !self.guests.iter().any(Store::has_errands)
     }
 
     pub(crate) fn continuation(&mut self) -> (u32, Continuation) {
@@ -247,12 +270,17 @@ impl Rig {
 
     /// Whether the stores of all cores serve.
     pub(crate) fn all_serve(&self) -> bool {
-        core::iter::once(&self.store).chain(&self.guests).all(|store| store.state() == State::Serving)
+        core::iter::once(&self.store)
+            .chain(&self.guests)
+            .all(|store| store.state() == State::Serving)
     }
 
     /// Pages that something under way has, on all cores.
     pub(crate) fn pinned_pages(&self) -> u32 {
-        core::iter::once(&self.store).chain(&self.guests).map(|store| store.parts().segments.pinned_pages()).sum()
+        core::iter::once(&self.store)
+            .chain(&self.guests)
+            .map(|store| store.parts().segments.pinned_pages())
+            .sum()
     }
 
     pub(crate) fn create(&mut self, address: &str) -> AccountId {
@@ -260,7 +288,9 @@ impl Rig {
         let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
         let id = self.store.create_account(&new, NOW, continuation).unwrap();
         self.settle();
-        assert!(matches!(self.outcomes.remove(&number), Some(Outcome::AccountCreated(created)) if created == id));
+        assert!(
+            matches!(self.outcomes.remove(&number), Some(Outcome::AccountCreated(created)) if created == id)
+        );
         id
     }
 
@@ -269,7 +299,12 @@ impl Rig {
         self.append_at(0, delivery, octets)
     }
 
-    fn append_at(&mut self, core: usize, delivery: DeliveryId, octets: &[u8]) -> Result<(), Refusal> {
+    fn append_at(
+        &mut self,
+        core: usize,
+        delivery: DeliveryId,
+        octets: &[u8],
+    ) -> Result<(), Refusal> {
         let mut taken = 0;
         while taken < octets.len() {
             let (number, continuation) = self.continuation();
@@ -290,7 +325,8 @@ impl Rig {
     }
 
     pub(crate) fn deliver(&mut self, to: &[AccountId], octets: &[u8]) -> Result<(), Refusal> {
-        let recipients: Vec<Recipient> = to.iter().map(|account| Recipient::inbox(*account)).collect();
+        let recipients: Vec<Recipient> =
+            to.iter().map(|account| Recipient::inbox(*account)).collect();
         self.deliver_to(&recipients, octets)
     }
 
@@ -298,7 +334,12 @@ impl Rig {
         self.deliver_closed(to, octets, NOW.into())
     }
 
-    pub(crate) fn deliver_closed(&mut self, to: &[Recipient], octets: &[u8], closing: Closing) -> Result<(), Refusal> {
+    pub(crate) fn deliver_closed(
+        &mut self,
+        to: &[Recipient],
+        octets: &[u8],
+        closing: Closing,
+    ) -> Result<(), Refusal> {
         let core = self.owners.of(to[0].account).index();
         let delivery = self.of(core).begin(to)?;
         if let Err(refusal) = self.append_at(core, delivery, octets) {
@@ -319,7 +360,12 @@ impl Rig {
         self.remove_in(account, INBOX, uids)
     }
 
-    pub(crate) fn remove_in(&mut self, account: AccountId, mailbox: MailboxId, uids: &[u32]) -> Result<(), Refusal> {
+    pub(crate) fn remove_in(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uids: &[u32],
+    ) -> Result<(), Refusal> {
         let (number, continuation) = self.continuation();
         let ranges: Vec<UidRange> = uids.iter().map(|uid| UidRange::one(Uid(*uid))).collect();
         self.at(account).remove(account, mailbox, &ranges, continuation)?;
@@ -348,7 +394,13 @@ impl Rig {
     }
 
     /// Files messages; how it ended.
-    pub(crate) fn file(&mut self, account: AccountId, from: MailboxId, uids: &[u32], to: MailboxId) -> Outcome {
+    pub(crate) fn file(
+        &mut self,
+        account: AccountId,
+        from: MailboxId,
+        uids: &[u32],
+        to: MailboxId,
+    ) -> Outcome {
         let (number, continuation) = self.continuation();
         let ranges: Vec<UidRange> = uids.iter().map(|uid| UidRange::one(Uid(*uid))).collect();
         self.at(account).file(account, from, &ranges, to, continuation).unwrap();
@@ -363,7 +415,11 @@ impl Rig {
     }
 
     /// A whole body, chunk by chunk.
-    pub(crate) fn read(&mut self, account: AccountId, message: &MessageInfo) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn read(
+        &mut self,
+        account: AccountId,
+        message: &MessageInfo,
+    ) -> Result<Vec<u8>, Refusal> {
         self.read_in(account, INBOX, message)
     }
 
@@ -417,7 +473,10 @@ impl Rig {
 pub(crate) fn refused(disk: &TestDisk) -> Reason {
     let mut rig = Rig::opening(disk.clone());
     rig.settle();
-    assert!(rig.disk.same_as(disk) && rig.disk.writes == disk.writes, "a refused disk was written to");
+    assert!(
+        rig.disk.same_as(disk) && rig.disk.writes == disk.writes,
+        "a refused disk was written to"
+    );
     let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
     assert_eq!(rig.fsck().refused, Some(reason));
     assert!(!rig.store.is_new());

@@ -75,7 +75,8 @@ fn one_flush_is_for_all_cores_that_asked_before_it() {
         rig.deliver(&[*account], &body(1, 500)).unwrap();
     }
     let before = rig.disk.flushes;
-    let numbers: Vec<u32> = accounts.iter().map(|account| post(&mut rig, *account, &body(2, 500))).collect();
+    let numbers: Vec<u32> =
+        accounts.iter().map(|account| post(&mut rig, *account, &body(2, 500))).collect();
     rig.settle();
     for number in numbers {
         assert!(matches!(rig.outcomes.remove(&number), Some(Outcome::Delivered)));

@@ -15,7 +15,9 @@ use super::rig::{MIB, NOW, Rig, body};
 use crate::outbox::{EntryChange, EntryState, OutboxEntry, Packing};
 use crate::outcome::Outcome;
 use crate::superblock::Format;
-use crate::types::{AccountId, Closing, Flags, Head, INBOX, MailboxId, MarkChange, OUTBOX, Recipient, UidRange};
+use crate::types::{
+    AccountId, Closing, Flags, Head, INBOX, MailboxId, MarkChange, OUTBOX, Recipient, UidRange,
+};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
@@ -35,8 +37,14 @@ enum Operation {
     Compact,
 }
 
-const OPERATIONS: [Operation; 6] =
-    [Operation::Deliver, Operation::Flag, Operation::Delete, Operation::Send, Operation::Progress, Operation::Compact];
+const OPERATIONS: [Operation; 6] = [
+    Operation::Deliver,
+    Operation::Flag,
+    Operation::Delete,
+    Operation::Send,
+    Operation::Progress,
+    Operation::Compact,
+];
 
 /// Subsets are taken of so many sectors at a time.
 const SUBSET_SECTORS: usize = 8;
@@ -117,7 +125,8 @@ impl World {
     fn ask(&mut self, operation: Operation, place: usize) -> Asked {
         let (number, continuation) = self.rig.continuation();
         let target = self.rig.list(self.ada).get(place).copied();
-        let target_number = self.contents.iter().filter(|one| one.0 == INBOX.0).nth(place).map(|one| one.1);
+        let target_number =
+            self.contents.iter().filter(|one| one.0 == INBOX.0).nth(place).map(|one| one.1);
         let change = match (operation, target.zip(target_number)) {
             (Operation::Deliver, _) => self.begin(Recipient::inbox(self.ada), 0, continuation),
             (Operation::Send, _) => self.begin(to_outbox(self.ada), HEAD_OCTETS, continuation),
@@ -125,7 +134,10 @@ impl World {
                 let uid = self.rig.list_in(self.ada, OUTBOX)[0].uid;
                 let mut change = EntryChange::default();
                 change.done(place as u8);
-                self.rig.store.change_entry(self.ada, uid, (change, Packing::Done), continuation).unwrap();
+                self.rig
+                    .store
+                    .change_entry(self.ada, uid, (change, Packing::Done), continuation)
+                    .unwrap();
                 Change::Mark(FIRST_MESSAGES + 1, 1 << place << DONE_SHIFT)
             }
             (Operation::Flag, Some((message, target_number))) => {
@@ -135,7 +147,10 @@ impl World {
                 Change::Mark(target_number, flag.0.into())
             }
             (Operation::Delete, Some((message, target_number))) => {
-                self.rig.store.remove(self.ada, INBOX, &[UidRange::one(message.uid)], continuation).unwrap();
+                self.rig
+                    .store
+                    .remove(self.ada, INBOX, &[UidRange::one(message.uid)], continuation)
+                    .unwrap();
                 Change::Remove(target_number)
             }
             (Operation::Compact, _) => {
@@ -149,7 +164,12 @@ impl World {
     }
 
     /// Delivers the next message.
-    fn begin(&mut self, recipient: Recipient, head: usize, continuation: tasks::Continuation) -> Change {
+    fn begin(
+        &mut self,
+        recipient: Recipient,
+        head: usize,
+        continuation: tasks::Continuation,
+    ) -> Change {
         let number = self.next;
         self.next += 1;
         let mut octets = body(number, OCTETS);
@@ -162,7 +182,11 @@ impl World {
     }
 
     fn ask_all(&mut self, group: &[Operation]) -> Vec<Asked> {
-        let asked = group.iter().enumerate().map(|(place, operation)| self.ask(*operation, place)).collect();
+        let asked = group
+            .iter()
+            .enumerate()
+            .map(|(place, operation)| self.ask(*operation, place))
+            .collect();
         self.rig.store.turn_ended();
         self.rig.exchange();
         asked
@@ -201,7 +225,11 @@ impl World {
         }
         for one in asked.iter().filter(|one| !matches!(one.change, Change::Nothing)) {
             let outcome = self.rig.outcomes.get(&one.number);
-            assert!(matches!(outcome, Some(Outcome::Delivered | Outcome::Changed)), "{:?}: {outcome:?}", one.change);
+            assert!(
+                matches!(outcome, Some(Outcome::Delivered | Outcome::Changed)),
+                "{:?}: {outcome:?}",
+                one.change
+            );
         }
         worlds
     }
@@ -234,11 +262,15 @@ fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
     for start in 0..=sectors.len().saturating_sub(SUBSET_SECTORS) {
         let window = start..sectors.len().min(start + SUBSET_SECTORS);
         for subset in 0..1_usize << window.len() {
-            let in_window = |place: usize| if subset >> (place - start) & 1 == 1 { Fate::New } else { Fate::Old };
+            let in_window = |place: usize| {
+                if subset >> (place - start) & 1 == 1 { Fate::New } else { Fate::Old }
+            };
             let last = in_window(window.end.saturating_sub(1).max(start));
             for usual in [Fate::Old, Fate::New] {
                 // A subset whose last sector fares like the others was one of the window before.
-                if start == 0 && usual == Fate::Old || window.len() < sectors.len() && (start == 0 || last != usual) {
+                if start == 0 && usual == Fate::Old
+                    || window.len() < sectors.len() && (start == 0 || last != usual)
+                {
                     cut(&|place| if window.contains(&place) { in_window(place) } else { usual });
                 }
             }
@@ -271,8 +303,13 @@ fn contents_of(rig: &mut Rig, ada: AccountId) -> Contents {
             assert_eq!(octets, body(number, OCTETS), "a message in part");
             let mut marks = u16::from(message.flags.0);
             if mailbox == OUTBOX {
-                let entry = rig.store.outbox_entry(ada, message.uid).expect("a message without an entry");
-                assert_eq!((entry.state(), entry.first()), (EntryState::Queued, 9), "message {number}");
+                let entry =
+                    rig.store.outbox_entry(ada, message.uid).expect("a message without an entry");
+                assert_eq!(
+                    (entry.state(), entry.first()),
+                    (EntryState::Queued, 9),
+                    "message {number}"
+                );
                 marks |= entry.done(Packing::Done) << DONE_SHIFT;
             }
             assert!(contents.insert((mailbox.0, number, marks)), "message {number} is there twice");
@@ -303,7 +340,9 @@ fn sequences(operations: &[Operation], first: Operation, more: usize) -> Vec<Vec
     let mut begun = all.clone();
     for _ in 0..more {
         let mut longer = Vec::new();
-        for (sequence, operation) in begun.iter().flat_map(|one| operations.iter().map(move |next| (one, *next))) {
+        for (sequence, operation) in
+            begun.iter().flat_map(|one| operations.iter().map(move |next| (one, *next)))
+        {
             let mut after = sequence.clone();
             after.push(alloc::vec![operation]);
             longer.push(after);
@@ -336,7 +375,8 @@ fn live_through(format: Format, operations: &[Operation], first: Operation, leng
 fn small_worlds_of_two_operations_hold() {
     let operations = &OPERATIONS[..5];
     for format in [Format::Three, Format::Four] {
-        let worlds: u64 = operations.iter().map(|first| live_through(format, operations, *first, 2)).sum();
+        let worlds: u64 =
+            operations.iter().map(|first| live_through(format, operations, *first, 2)).sum();
         assert!(worlds > 1000, "only {worlds} worlds");
     }
 }

@@ -33,7 +33,8 @@ fn a_full_disk_refuses_and_loses_nothing_and_deletions_bring_the_space_back() {
                     assert_eq!(rig.read(account, message).unwrap().len(), size);
                 }
                 // Every second one goes: no segment becomes free by itself.
-                let uids: Vec<u32> = list.iter().map(|message| message.uid.0).skip(round % 2).step_by(2).collect();
+                let uids: Vec<u32> =
+                    list.iter().map(|message| message.uid.0).skip(round % 2).step_by(2).collect();
                 for uids in uids.chunks(7) {
                     rig.remove(account, uids).unwrap();
                 }
@@ -64,14 +65,18 @@ fn compaction_of_a_full_disk_comes_to_rest_and_asks_for_no_turn() {
         for _ in 0..2_000 {
             rig.turn(4);
         }
-        assert_eq!(rig.disk.writes, writes, "bodies of {size}: what was done could be done without a further turn");
+        assert_eq!(
+            rig.disk.writes, writes,
+            "bodies of {size}: what was done could be done without a further turn"
+        );
     }
 }
 
 #[test]
 fn deletions_work_on_a_full_disk_for_ever() {
     let mut rig = Rig::new(2 * MIB);
-    let accounts: Vec<_> = (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    let accounts: Vec<_> =
+        (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
     fill(&mut rig, &accounts, 3000);
     // The same flags over and over: the journals grow, and nothing is ever freed but by checkpoints.
     for round in 0..400 {
@@ -95,7 +100,8 @@ fn deletions_work_on_a_full_disk_for_ever() {
 #[test]
 fn a_body_that_finds_no_space_gets_what_journals_have_too_much_of_whoever_they_are_of() {
     let mut rig = Rig::new(2 * MIB);
-    let quiet: Vec<_> = (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    let quiet: Vec<_> =
+        (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
     let ada = rig.create("ada@example.org");
     let all = quiet.len() as u64 + 1;
     for account in quiet {
@@ -112,7 +118,11 @@ fn a_body_that_finds_no_space_gets_what_journals_have_too_much_of_whoever_they_a
     fill(&mut rig, &[ada], 20_000);
     rig.settle();
     assert!(fill(&mut rig, &[ada], 20_000) > 0, "what the journals gave back is used");
-    assert_eq!(rig.store.space().journal_bytes, all * segment_bytes, "each journal has what it needs");
+    assert_eq!(
+        rig.store.space().journal_bytes,
+        all * segment_bytes,
+        "each journal has what it needs"
+    );
     let writes = rig.disk.writes;
     (0..2_000).for_each(|_| rig.turn(4));
     assert_eq!(rig.disk.writes, writes, "what was done could be done without a further turn");
@@ -125,7 +135,8 @@ fn compaction_moves_what_lives_and_serves_meanwhile() {
     let mut kept = Vec::new();
     for number in 0..4000u64 {
         let size = 100 + (number as usize * 37) % 6000 + if number % 50 == 0 { 60_000 } else { 0 };
-        rig.deliver(&[ada], &body(number, size)).unwrap_or_else(|refusal| panic!("message {number}: {refusal:?}"));
+        rig.deliver(&[ada], &body(number, size))
+            .unwrap_or_else(|refusal| panic!("message {number}: {refusal:?}"));
         let message = *rig.list(ada).last().unwrap();
         if number % 40 == 0 && kept.len() < 30 {
             kept.push((message, number, size));

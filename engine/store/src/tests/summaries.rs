@@ -24,7 +24,12 @@ fn summary_of(octets: &[u8]) -> Vec<u8> {
 }
 
 impl Rig {
-    fn summary(&mut self, account: AccountId, mailbox: MailboxId, uid: Uid) -> Result<Vec<u8>, Refusal> {
+    fn summary(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Uid,
+    ) -> Result<Vec<u8>, Refusal> {
         let (number, continuation) = self.continuation();
         self.at(account).read_summary(account, mailbox, uid, continuation)?;
         match self.outcome(number) {
@@ -45,7 +50,8 @@ fn filled() -> (Rig, AccountId, Vec<Vec<u8>>) {
     let ada = rig.create("ada@example.org");
     rig.store.summarize_with(summarize);
     let sizes = [0, 8, 300, 5000, CHUNK_OCTETS, CHUNK_OCTETS + 1, 3 * CHUNK_OCTETS];
-    let bodies: Vec<Vec<u8>> = sizes.iter().zip(1..).map(|(size, number)| body(number % 3, *size)).collect();
+    let bodies: Vec<Vec<u8>> =
+        sizes.iter().zip(1..).map(|(size, number)| body(number % 3, *size)).collect();
     for body in &bodies {
         rig.deliver(&[ada], body).unwrap();
     }
@@ -116,7 +122,8 @@ fn messages_of_a_conversation_are_known_by_one_number_wherever_they_are_filed() 
         for message in inbox.iter().skip(1) {
             assert_eq!(message.conversation, conversation(&bodies[message.uid.0 as usize - 1]));
         }
-        let archive: Vec<u64> = rig.list_in(ada, ARCHIVE).iter().map(|one| one.conversation).collect();
+        let archive: Vec<u64> =
+            rig.list_in(ada, ARCHIVE).iter().map(|one| one.conversation).collect();
         assert_eq!(archive, [conversation(&bodies[2]), conversation(&bodies[5])]);
         // An empty one is alone.
         assert_eq!(u128::from(inbox[0].conversation), inbox[0].guid.0 & u128::from(u64::MAX));
@@ -136,25 +143,37 @@ fn a_rebuild_and_compaction_keep_summaries_and_conversations() {
     }
     let pages = |rig: &Rig| {
         let entries = rig.store.parts().indexes.iter().filter_map(|one| one.mailbox(ada, INBOX.0));
-        entries.flat_map(|mailbox| mailbox.messages().iter()).map(|entry| entry.page).collect::<Vec<_>>()
+        entries
+            .flat_map(|mailbox| mailbox.messages().iter())
+            .map(|entry| entry.page)
+            .collect::<Vec<_>>()
     };
     let before = pages(&rig);
     let others: Vec<u32> = (1..=40).filter(|uid| uid % 4 != 1).collect();
     rig.remove(ada, &others).unwrap();
     while rig.deliver(&[ada], &body(77, 20_000)).is_ok() {}
     assert!(!before.starts_with(&pages(&rig)[..1]), "compaction never came by");
-    let filling: Vec<u32> = rig.list(ada).iter().map(|one| one.uid.0).filter(|uid| *uid > 40).collect();
+    let filling: Vec<u32> =
+        rig.list(ada).iter().map(|one| one.uid.0).filter(|uid| *uid > 40).collect();
     rig.remove(ada, &filling).unwrap();
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
     rig.disk.cut(Cut::Prefix(usize::MAX));
     let mut rig = Rig::on(super::damage::without_journals(&rig.disk));
     let (_, continuation) = rig.continuation();
-    let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "secret", verifier: "" };
+    let new = NewAccount {
+        address: "ada@example.org",
+        aliases: &[],
+        password_hash: "secret",
+        verifier: "",
+    };
     rig.store.create_account(&new, super::rig::NOW, continuation).unwrap();
     rig.settle();
     for (octets, number) in kept.iter().zip(0..) {
         let uid = Uid(number * 4 + 1);
         assert_eq!(rig.summary(ada, INBOX, uid), Ok(summary_of(octets)));
-        assert_eq!(rig.store.message(ada, INBOX, uid).unwrap().conversation, 1000 + u64::from(octets[0]));
+        assert_eq!(
+            rig.store.message(ada, INBOX, uid).unwrap().conversation,
+            1000 + u64::from(octets[0])
+        );
     }
 }

@@ -15,7 +15,11 @@ use alloc::vec::Vec;
 #[test]
 fn without_the_newest_version_at_any_time_all_mail_is_there() {
     let mut rig = Rig::new(2 * MIB);
-    let accounts = [rig.create("ada@example.org"), rig.create("bob@example.org"), rig.create("eve@example.org")];
+    let accounts = [
+        rig.create("ada@example.org"),
+        rig.create("bob@example.org"),
+        rig.create("eve@example.org"),
+    ];
     let (mut kept, mut roots) = (Vec::new(), BTreeSet::new());
     for number in 1..600 {
         let account = accounts[number as usize / 10 % 3];
@@ -33,9 +37,12 @@ fn without_the_newest_version_at_any_time_all_mail_is_there() {
         let slots = superblock.geometry.slots();
         superblock.slot_numbers().into_iter().for_each(|slot| disk.rot(slots[slot].sector().0));
         let opened = Rig::on(disk);
-        let unexpected = opened.store.findings().iter().find(|finding| finding.damage != Damage::Superblock);
+        let unexpected =
+            opened.store.findings().iter().find(|finding| finding.damage != Damage::Superblock);
         assert_eq!(unexpected, None, "after message {number}");
-        let uids = |rig: &Rig| accounts.map(|account| rig.list(account).iter().map(|one| one.uid).collect::<Vec<_>>());
+        let uids = |rig: &Rig| {
+            accounts.map(|account| rig.list(account).iter().map(|one| one.uid).collect::<Vec<_>>())
+        };
         assert_eq!(uids(&opened), uids(&rig), "after message {number}");
         if number % 10 == 0 {
             are_kept_by(opened, &accounts, &kept);
@@ -49,7 +56,10 @@ fn are_kept_by(mut rig: Rig, accounts: &[AccountId], kept: &[(AccountId, Uid, u6
     for life in 0..3 {
         for (account, uid, number) in kept {
             let message = *rig.list(*account).iter().find(|message| message.uid == *uid).unwrap();
-            assert!(rig.read(*account, &message) == Ok(body(*number, 600)), "life {life}: {number}");
+            assert!(
+                rig.read(*account, &message) == Ok(body(*number, 600)),
+                "life {life}: {number}"
+            );
         }
         for (number, account) in (10_000..).zip(accounts.iter().cycle().take(60)) {
             rig.deliver(&[*account], &body(number, 600)).unwrap();
@@ -66,7 +76,8 @@ fn are_kept_by(mut rig: Rig, accounts: &[AccountId], kept: &[(AccountId, Uid, u6
 fn a_life_after_a_root_moved_needs_no_single_version() {
     let mut rig = Rig::new(2 * MIB);
     let accounts = [rig.create("ada@example.org"), rig.create("bob@example.org")];
-    let segments = |rig: &Rig| rig.store.parts().journals.of(accounts[0].shard()).unwrap().chain().len();
+    let segments =
+        |rig: &Rig| rig.store.parts().journals.of(accounts[0].shard()).unwrap().chain().len();
     while segments(&rig) < 3 {
         rig.deliver(&accounts[..1], &body(0, 600)).unwrap();
         let uid = rig.list(accounts[0]).last().unwrap().uid;
@@ -79,8 +90,9 @@ fn a_life_after_a_root_moved_needs_no_single_version() {
     rig.store.turn_ended();
     rig.exchange();
     while !rig.disk.is_idle() {
-        for (cut, bodies) in
-            [0, usize::MAX].into_iter().flat_map(|count| [2, 6, 12, 18, 24].map(|bodies| (count, bodies)))
+        for (cut, bodies) in [0, usize::MAX]
+            .into_iter()
+            .flat_map(|count| [2, 6, 12, 18, 24].map(|bodies| (count, bodies)))
         {
             let mut disk = rig.disk.clone();
             disk.cut(Cut::Prefix(cut));
@@ -88,15 +100,21 @@ fn a_life_after_a_root_moved_needs_no_single_version() {
             let mut refusing = Rig::opening(disk.clone());
             refusing.disk.fail_writes = true;
             refusing.settle();
-            failed += usize::from(refusing.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed));
+            failed += usize::from(
+                refusing.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed),
+            );
             let mut next = Rig::on(disk);
             assert!(next.serving());
             assert_eq!(refusing.list(accounts[0]), next.list(accounts[0]));
             versions.insert(next.store.parts().superblock.sequence);
             // Two fill a segment.
-            (0..bodies).for_each(|number| next.deliver(&accounts[1..], &body(10_000 + number, 30_000)).unwrap());
-            let uids =
-                |rig: &Rig| accounts.map(|account| rig.list(account).iter().map(|one| one.uid).collect::<Vec<_>>());
+            (0..bodies).for_each(|number| {
+                next.deliver(&accounts[1..], &body(10_000 + number, 30_000)).unwrap()
+            });
+            let uids = |rig: &Rig| {
+                accounts
+                    .map(|account| rig.list(account).iter().map(|one| one.uid).collect::<Vec<_>>())
+            };
             let expected = uids(&next);
             let superblock = &next.store.parts().superblock;
             let slots = superblock.geometry.slots();
@@ -104,13 +122,17 @@ fn a_life_after_a_root_moved_needs_no_single_version() {
             next.disk.cut(Cut::Prefix(usize::MAX));
             newest.into_iter().for_each(|sector| next.disk.rot(sector));
             let next = Rig::on(next.disk);
-            let unexpected = next.store.findings().iter().find(|finding| finding.damage != Damage::Superblock);
+            let unexpected =
+                next.store.findings().iter().find(|finding| finding.damage != Damage::Superblock);
             assert_eq!((unexpected, uids(&next)), (None, expected), "point {points}");
             points += 1;
         }
         rig.turn(1);
     }
-    assert!(points > 40 && versions.len() > 1 && failed > 0, "{points} points, {versions:?}, {failed} failed");
+    assert!(
+        points > 40 && versions.len() > 1 && failed > 0,
+        "{points} points, {versions:?}, {failed} failed"
+    );
 }
 
 /// The machine restarts while a root moves, and the device keeps its power and its cache. Then the
@@ -124,7 +146,8 @@ fn no_version_is_written_before_the_one_in_force_is_durable() {
     rig.store.turn_ended();
     rig.exchange();
     let slots = rig.store.parts().superblock.geometry.slots().map(|page| page.sector());
-    let is_slot = |sector| slots.iter().any(|slot| (slot.0..slot.0 + PAGE_SECTORS).contains(&sector));
+    let is_slot =
+        |sector| slots.iter().any(|slot| (slot.0..slot.0 + PAGE_SECTORS).contains(&sector));
     let mut renewed = 0;
     while !rig.disk.is_idle() {
         let mut disk = rig.disk.clone();
@@ -159,7 +182,10 @@ fn where_a_slot_is_lost_all_slots_are_written_before_the_store_serves() {
         for page in slots {
             let sectors = page.sector().0..page.sector().0 + PAGE_SECTORS;
             let bytes: Vec<u8> = sectors.flat_map(|sector| opened.disk.peek(sector)).collect();
-            assert!(matches!(Superblock::parse(&bytes, page), Slot::Valid(_)), "{page:?} after {lost:?}");
+            assert!(
+                matches!(Superblock::parse(&bytes, page), Slot::Valid(_)),
+                "{page:?} after {lost:?}"
+            );
         }
         assert_eq!(opened.list(ada).len(), 1);
     }

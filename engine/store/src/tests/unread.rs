@@ -46,8 +46,11 @@ fn a_record_of_an_unknown_kind_refuses_the_disk_before_a_write() {
         let (mut rig, _) = with_record(&record(kind, b"what a later program keeps"));
         rig.disk.cut(Cut::Prefix(usize::MAX));
         let mut disk = rig.disk;
-        let Reason::UnknownRecord { kind: named, sector } = refused(&disk) else { panic!("kind {kind}") };
-        let page: Vec<u8> = (sector..sector + PAGE_SECTORS).flat_map(|sector| disk.peek(sector)).collect();
+        let Reason::UnknownRecord { kind: named, sector } = refused(&disk) else {
+            panic!("kind {kind}")
+        };
+        let page: Vec<u8> =
+            (sector..sector + PAGE_SECTORS).flat_map(|sector| disk.peek(sector)).collect();
         assert_eq!((named, &page[16..20]), (kind, &b"JRNL"[..]), "the place is a journal's block");
         // What opening would mend stays damaged.
         disk.poke(0, [0; SECTOR_BYTES]);
@@ -98,7 +101,8 @@ fn a_known_record_that_cannot_be_read_is_kept_and_named() {
         assert!(rig.serving(), "{:?}", rig.store.state());
         assert_eq!(rig.list(ada).len(), messages);
         assert!(found(&rig, SHARD) >= 1 && !rig.fsck().is_clean());
-        let kept: Vec<Vec<u8>> = rig.store.parts().indexes.of(ada.shard()).kept().map(<[u8]>::to_vec).collect();
+        let kept: Vec<Vec<u8>> =
+            rig.store.parts().indexes.of(ada.shard()).kept().map(<[u8]>::to_vec).collect();
         assert_eq!(kept, core::slice::from_ref(&malformed), "once");
         checkpoint(&mut rig, ada);
         messages += 3;

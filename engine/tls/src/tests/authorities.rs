@@ -67,7 +67,8 @@ fn an_authority_that_was_named_vouches_for_a_name_and_a_day() {
 fn an_address_has_to_stand_in_the_certificate() {
     seed(231);
     let root = made("Root", 2000..2100, None, true);
-    let [at, named_so] = ["192.0.2.1", "mx.test"].map(|name| made(name, 2020..2100, Some(&root), false));
+    let [at, named_so] =
+        ["192.0.2.1", "mx.test"].map(|name| made(name, 2020..2100, Some(&root), false));
     let six = made("2001:db8::1", 2020..2100, Some(&root), false);
     let authorities = named(&[&root]);
     assert_eq!(fault(&authorities, &[&at], "192.0.2.1"), None);

@@ -43,7 +43,11 @@ fn a_record_with_any_bit_flipped_is_never_plaintext() {
                 Some(Failure::Refused(alert)) => {
                     assert!(*alert == BAD_RECORD_MAC || bit < 40, "bit {bit}: {alert}");
                     assert!(client_hears(&mut wire).contains("AlertReceived"), "bit {bit}");
-                    assert_eq!(wire.server.seal(b"x", &mut [0; 100]).written, 0, "nothing follows the alert");
+                    assert_eq!(
+                        wire.server.seal(b"x", &mut [0; 100]).written,
+                        0,
+                        "nothing follows the alert"
+                    );
                 }
                 failure => panic!("bit {bit}: {failure:?}"),
             }
@@ -75,7 +79,8 @@ fn a_handshake_with_any_byte_changed_comes_to_nothing_or_to_the_same() {
                 *byte ^= 0x55;
                 wire.arrive(&bytes);
                 let _ = wire.settle(usize::MAX);
-                let is_established = wire.events.iter().any(|event| matches!(event, Event::Established(_)));
+                let is_established =
+                    wire.events.iter().any(|event| matches!(event, Event::Established(_)));
                 // Only the version in a record's header means nothing (RFC 8446 section 5.1).
                 let before = place.checked_sub(2).and_then(|start| bytes.get(start..place));
                 let is_idle = matches!(before, Some([20 | 22 | 23, 3]));
@@ -233,7 +238,9 @@ fn a_message_that_does_not_belong_after_a_handshake_ends_the_connection() {
 fn records_that_bring_nothing_are_borne_for_a_while() {
     seed(70);
     for version in BOTH {
-        for (content, text) in [(Content::ApplicationData, [].as_slice()), (Content::Alert, &[1, 90])] {
+        for (content, text) in
+            [(Content::ApplicationData, [].as_slice()), (Content::Alert, &[1, 90])]
+        {
             let mut wire = house_of(version).connect("mail.test");
             wire.established();
             let mut forger = wire.forger();
@@ -327,7 +334,10 @@ fn a_long_hello_is_joined_from_its_records_and_one_without_end_is_refused() {
         next.extend_from_slice(&[3; 100]);
         wire.arrive(&next);
         held = held.max(wire.stream.len());
-        assert!(held <= RECORD_BYTES_MAX + next.len(), "the stream holds no more than one record's worth");
+        assert!(
+            held <= RECORD_BYTES_MAX + next.len(),
+            "the stream holds no more than one record's worth"
+        );
     }
     assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(22))));
     assert_eq!(wire.to_client, plain_alert(22));

@@ -24,7 +24,10 @@ fn what_is_wrong_with_a_certificate_or_key_is_named() {
     assert_eq!(error(&one.key, &one.key), CertificateError::NoCertificate);
     assert_eq!(error(&one.certificate, &one.certificate), CertificateError::NoKey);
     assert_eq!(error(&one.certificate, ""), CertificateError::NoKey);
-    assert_eq!(error(&one.certificate.replace('M', "!"), &one.key), CertificateError::BadCertificatePem);
+    assert_eq!(
+        error(&one.certificate.replace('M', "!"), &one.key),
+        CertificateError::BadCertificatePem
+    );
     assert_eq!(error(&one.certificate, &one.key.replace('M', "!")), CertificateError::BadKeyPem);
     let short = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
     assert_eq!(error(short, &one.key), CertificateError::BadCertificate);
@@ -32,7 +35,9 @@ fn what_is_wrong_with_a_certificate_or_key_is_named() {
     assert_eq!(error(&one.certificate, short), CertificateError::BadKey);
     let chain: Vec<&str> = [one.certificate.as_str()].repeat(40);
     assert_eq!(error(&chain.concat(), &one.key), CertificateError::ChainTooLong);
-    for error in [CertificateError::BadKey, CertificateError::KeyOfAnother, CertificateError::ChainTooLong] {
+    for error in
+        [CertificateError::BadKey, CertificateError::KeyOfAnother, CertificateError::ChainTooLong]
+    {
         assert!(alloc::format!("{error}").len() > 20, "it is said in words");
     }
 }
@@ -40,7 +45,10 @@ fn what_is_wrong_with_a_certificate_or_key_is_named() {
 #[test]
 fn an_rsa_key_whose_signature_takes_too_long_is_refused() {
     let long = include_str!("keys/rsa4096.pem");
-    assert_eq!(parse(long, include_str!("keys/rsa4096.key.pem")).unwrap_err(), CertificateError::SlowKey);
+    assert_eq!(
+        parse(long, include_str!("keys/rsa4096.key.pem")).unwrap_err(),
+        CertificateError::SlowKey
+    );
     let said = alloc::format!("{}", CertificateError::SlowKey);
     assert!(said.contains("3072 bits") && said.contains("ECDSA P-256"), "{said}");
     parse(include_str!("keys/rsa3072.pem"), include_str!("keys/rsa3072.key.pem")).unwrap();
@@ -55,8 +63,11 @@ fn a_certificate_is_refused_before_and_after_its_time() {
     parameters.not_after = rcgen::date_time_ymd(2026, 3, 1);
     let pem = parameters.self_signed(&key).unwrap().pem();
     let certificate = parse(&pem, &key.serialize_pem()).unwrap();
-    let (from, until) = (UnixTime::from_seconds(1_767_225_600), UnixTime::from_seconds(1_772_323_200));
-    let second = |time: UnixTime, add: i64| UnixTime::from_seconds(time.seconds().saturating_add_signed(add));
+    let (from, until) =
+        (UnixTime::from_seconds(1_767_225_600), UnixTime::from_seconds(1_772_323_200));
+    let second = |time: UnixTime, add: i64| {
+        UnixTime::from_seconds(time.seconds().saturating_add_signed(add))
+    };
     assert_eq!(certificate.valid_until(), until);
     assert_eq!(certificate.check(from), Ok(()));
     assert_eq!(certificate.check(until), Ok(()));

@@ -16,7 +16,9 @@ use super::world::{BOTH, Pems, pems_p256, provider, seed};
 use crate::hybrid::X25519_MLKEM768 as HYBRID_SERVER;
 use crate::protection::Half;
 use crate::record::Content;
-use crate::{Agreed, Alert, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Version};
+use crate::{
+    Agreed, Alert, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Version,
+};
 
 /// A server's settings.
 fn server(
@@ -24,7 +26,9 @@ fn server(
     provider: rustls::crypto::CryptoProvider,
     versions: &[&'static SupportedProtocolVersion],
 ) -> ServerConfig {
-    let builder = ServerConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
+    let builder = ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(versions)
+        .unwrap();
     let chain = vec![CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(pems.key.as_bytes()).unwrap();
     builder.with_no_client_auth().with_single_cert(chain, key).unwrap()
@@ -52,7 +56,11 @@ impl Call {
         Call::with(&ClientSettings::for_anybody(&Clock::default()).unwrap(), config, host)
     }
 
-    pub(super) fn with(settings: &ClientSettings, config: ServerConfig, host: Option<&str>) -> Call {
+    pub(super) fn with(
+        settings: &ClientSettings,
+        config: ServerConfig,
+        host: Option<&str>,
+    ) -> Call {
         Call {
             client: Connection::connect(settings, host).unwrap(),
             server: ServerConnection::new(Arc::new(config)).unwrap(),
@@ -165,7 +173,8 @@ fn every_suite_and_group_carries_bytes_both_ways_whatever_certificate_is_shown()
                 provider.cipher_suites = vec![suite];
                 provider.kx_groups = vec![group];
                 // None of the certificates is for this name, and none is vouched for.
-                let mut call = Call::to(server(&pems, provider, &[suite.version()]), Some("other.test"));
+                let mut call =
+                    Call::to(server(&pems, provider, &[suite.version()]), Some("other.test"));
                 // A suite of TLS 1.2 is for one kind of key.
                 if call.settle(usize::MAX).is_err() {
                     continue;
@@ -173,7 +182,10 @@ fn every_suite_and_group_carries_bytes_both_ways_whatever_certificate_is_shown()
                 call.talk(usize::MAX);
                 let version = if suite.tls13().is_some() { Version::Tls13 } else { Version::Tls12 };
                 assert_eq!(call.agreed(), Agreed { protocol: None, is_resumed: false, version });
-                assert_eq!(call.server.negotiated_key_exchange_group().map(|group| group.name()), Some(group.name()));
+                assert_eq!(
+                    call.server.negotiated_key_exchange_group().map(|group| group.name()),
+                    Some(group.name())
+                );
                 assert_eq!(call.server.server_name(), Some("other.test"));
                 seen += 1;
             }
@@ -212,7 +224,10 @@ fn who_knows_the_hybrid_group_speaks_it_at_once_and_who_does_not_is_not_asked_ag
         let mut call = Call::to(server(&pems_p256("mx.test"), provider, BOTH), Some("mx.test"));
         call.settle(usize::MAX).unwrap();
         call.talk(usize::MAX);
-        assert_eq!(call.server.negotiated_key_exchange_group().map(|group| group.name()), Some(agreed));
+        assert_eq!(
+            call.server.negotiated_key_exchange_group().map(|group| group.name()),
+            Some(agreed)
+        );
         assert_eq!(call.server.handshake_kind(), Some(how));
     }
 }
@@ -259,7 +274,13 @@ fn tickets_may_be_cut_and_joined_in_any_way_but_nothing_else_comes_between() {
     let two = [ticket(200), ticket(0), ticket(100)].concat();
     for (records, is_fine) in [
         (vec![(Content::Handshake, two.clone())], true),
-        (vec![(Content::Handshake, two[..50].to_vec()), (Content::Handshake, two[50..].to_vec())], true),
+        (
+            vec![
+                (Content::Handshake, two[..50].to_vec()),
+                (Content::Handshake, two[50..].to_vec()),
+            ],
+            true,
+        ),
         (vec![(Content::Handshake, [two.clone(), new_keys.to_vec()].concat())], true),
         (
             vec![
@@ -268,7 +289,13 @@ fn tickets_may_be_cut_and_joined_in_any_way_but_nothing_else_comes_between() {
             ],
             true,
         ),
-        (vec![(Content::Handshake, two[..50].to_vec()), (Content::ApplicationData, b"250 OK\r\n".to_vec())], false),
+        (
+            vec![
+                (Content::Handshake, two[..50].to_vec()),
+                (Content::ApplicationData, b"250 OK\r\n".to_vec()),
+            ],
+            false,
+        ),
         (vec![(Content::Handshake, two[..50].to_vec()), (Content::Alert, vec![1, 0])], false),
         (vec![(Content::Handshake, two[..2].to_vec())], false),
         (vec![(Content::Handshake, Vec::new())], false),
@@ -296,15 +323,20 @@ fn tickets_may_be_cut_and_joined_in_any_way_but_nothing_else_comes_between() {
 
 #[test]
 fn who_does_not_speak_tls_is_left_with_a_word() {
-    for (said, alert) in
-        [(b"220 mail.test\r\n".to_vec(), Alert::DECODE_ERROR), (vec![0x16, 3, 1, 0xff, 0xff], Alert::RECORD_OVERFLOW)]
-    {
+    for (said, alert) in [
+        (b"220 mail.test\r\n".to_vec(), Alert::DECODE_ERROR),
+        (vec![0x16, 3, 1, 0xff, 0xff], Alert::RECORD_OVERFLOW),
+    ] {
         seed(206);
         let mut call = Call::to(plain_server(&rustls::version::TLS13), Some("mx.test"));
         call.arrive(&[]);
         call.arrive(&said);
         assert_eq!(call.events, [Event::Failed(Failure::Refused(alert))]);
-        assert_eq!(call.client.seal(b"MAIL FROM:<>\r\n", &mut [0; 512]).taken, 0, "nothing is said then");
+        assert_eq!(
+            call.client.seal(b"MAIL FROM:<>\r\n", &mut [0; 512]).taken,
+            0,
+            "nothing is said then"
+        );
     }
 }
 
@@ -314,14 +346,21 @@ fn a_server_s_refusal_is_heard() {
     let mut provider = provider();
     provider.kx_groups = vec![HYBRID_SERVER];
     // It speaks a group that its version does not know: there is no common ground.
-    let mut call = Call::to(server(&pems_p256("mx.test"), provider, &[&rustls::version::TLS12]), Some("mx.test"));
+    let mut call = Call::to(
+        server(&pems_p256("mx.test"), provider, &[&rustls::version::TLS12]),
+        Some("mx.test"),
+    );
     assert!(call.settle(usize::MAX).is_err());
     let mut said = Vec::new();
     while call.server.wants_write() {
         call.server.write_tls(&mut said).unwrap();
     }
     call.arrive(&said);
-    assert!(matches!(call.events.as_slice(), [Event::Failed(Failure::PeerGaveUp(_))]), "{:?}", call.events);
+    assert!(
+        matches!(call.events.as_slice(), [Event::Failed(Failure::PeerGaveUp(_))]),
+        "{:?}",
+        call.events
+    );
 }
 
 proptest! {

@@ -7,7 +7,10 @@ use core::ops::Range;
 use std::string::{String, ToString};
 
 use machine::UnixTime;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PublicKeyData, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PublicKeyData,
+    date_time_ymd,
+};
 use ring::digest::{SHA256, SHA512, digest};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -29,11 +32,17 @@ pub(super) struct Made {
     parameters: CertificateParams,
 }
 
-pub(super) fn made(name: &str, years: Range<i32>, authority: Option<&Made>, is_authority: bool) -> Made {
+pub(super) fn made(
+    name: &str,
+    years: Range<i32>,
+    authority: Option<&Made>,
+    is_authority: bool,
+) -> Made {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
     let mut parameters = CertificateParams::new(vec![name.to_string()]).unwrap();
     parameters.distinguished_name.push(DnType::CommonName, name);
-    (parameters.not_before, parameters.not_after) = (date_time_ymd(years.start, 1, 1), date_time_ymd(years.end, 1, 1));
+    (parameters.not_before, parameters.not_after) =
+        (date_time_ymd(years.start, 1, 1), date_time_ymd(years.end, 1, 1));
     if is_authority {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     }
@@ -56,7 +65,9 @@ pub(super) fn made(name: &str, years: Range<i32>, authority: Option<&Made>, is_a
 pub(super) fn server(chain: &[&Made], version: &'static SupportedProtocolVersion) -> ServerConfig {
     let certificates = chain.iter().map(|made| made.certificate.clone()).collect();
     let key = PrivateKeyDer::try_from(chain[0].key.serialize_der()).unwrap();
-    let builder = ServerConfig::builder_with_provider(Arc::new(provider())).with_protocol_versions(&[version]).unwrap();
+    let builder = ServerConfig::builder_with_provider(Arc::new(provider()))
+        .with_protocol_versions(&[version])
+        .unwrap();
     builder.with_no_client_auth().with_single_cert(certificates, key).unwrap()
 }
 
@@ -105,7 +116,10 @@ fn a_server_shows_the_certificate_that_is_published_for_it_whatever_else_that_sa
     let wrong = all_of(3, &another);
     for published in all_of(3, &own) {
         assert!(is_named(std::slice::from_ref(&published), &[&own]), "{published:?}");
-        assert!(is_named(&[wrong.clone(), vec![published.clone()]].concat(), &[&own]), "one is enough");
+        assert!(
+            is_named(&[wrong.clone(), vec![published.clone()]].concat(), &[&own]),
+            "one is enough"
+        );
         assert!(!is_named(std::slice::from_ref(&published), &[&another]), "{published:?}");
         assert!(!is_named(&[published], &[&another, &own]), "behind another it is nobody's");
     }
@@ -124,18 +138,26 @@ fn an_authority_that_is_published_vouches_for_a_name_and_a_day() {
     for published in [all_of(2, &root), all_of(2, &middle)].concat() {
         let published = [published];
         assert!(is_named(&published, &[&good, &middle, &root]), "{published:?}");
-        assert!(is_named(&published, &[&of_domain, &middle, &root]), "by the domain whose mail it takes");
+        assert!(
+            is_named(&published, &[&of_domain, &middle, &root]),
+            "by the domain whose mail it takes"
+        );
         assert!(is_named(&published, &[&good, &root, &middle]), "in any order");
-        for (shown, why) in
-            [(&ended, "it has ended"), (&other, "it is for another name"), (&alone, "nobody has signed it")]
-        {
+        for (shown, why) in [
+            (&ended, "it has ended"),
+            (&other, "it is for another name"),
+            (&alone, "nobody has signed it"),
+        ] {
             assert!(!is_named(&published, &[shown, &middle, &root]), "{why}");
         }
         assert!(!is_named(&published, &[&good]), "who is not shown is not known");
     }
     assert!(!is_named(&all_of(2, &alone), &[&good, &middle, &root]));
     assert!(is_named(&all_of(2, &middle), &[&good, &middle]), "the root is not asked for");
-    assert!(!is_named(&all_of(2, &root), &[&good, &root]), "without the middle nothing leads there");
+    assert!(
+        !is_named(&all_of(2, &root), &[&good, &root]),
+        "without the middle nothing leads there"
+    );
 }
 
 /// Whoever has the certificate alone has nothing: it is public.
@@ -183,5 +205,8 @@ fn a_record_that_is_none_is_of_no_use() {
 #[test]
 fn only_what_was_shown_is_a_matter_of_certificates() {
     assert_eq!(Failure::PeerLeft.fault(), None);
-    assert_eq!(Failure::Handshake(rustls::PeerIncompatible::NoCipherSuitesInCommon.into()).fault(), None);
+    assert_eq!(
+        Failure::Handshake(rustls::PeerIncompatible::NoCipherSuitesInCommon.into()).fault(),
+        None
+    );
 }

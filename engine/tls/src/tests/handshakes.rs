@@ -10,7 +10,9 @@ use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use super::hybrid::HYBRID;
-use super::world::{BOTH, House, PLAIN, Pems, house_of, pems, pems_p256, plain_house, provider, seed};
+use super::world::{
+    BOTH, House, PLAIN, Pems, house_of, pems, pems_p256, plain_house, provider, seed,
+};
 use crate::{Agreed, Certificate, Clock, Event, Offer, Settings, Version};
 
 /// Says something in both directions, of more than one record.
@@ -62,7 +64,10 @@ fn every_suite_and_group_carries_bytes_both_ways_with_every_kind_of_certificate(
                 }
                 wire.established();
                 talk(&mut wire);
-                assert_eq!(wire.client.negotiated_key_exchange_group().map(|group| group.name()), Some(group.name()));
+                assert_eq!(
+                    wire.client.negotiated_key_exchange_group().map(|group| group.name()),
+                    Some(group.name())
+                );
                 seen.push((kind, suite.suite(), group.name()));
             }
         }
@@ -131,7 +136,11 @@ fn a_client_is_shown_the_certificate_of_the_name_that_it_asks_for() {
         match wire.client.peer_certificates() {
             Some([certificate]) => pems.iter().position(|pems| {
                 use rustls::pki_types::pem::PemObject;
-                *certificate == rustls::pki_types::CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap()
+                *certificate
+                    == rustls::pki_types::CertificateDer::from_pem_slice(
+                        pems.certificate.as_bytes(),
+                    )
+                    .unwrap()
             }),
             _ => None,
         }
@@ -220,7 +229,8 @@ fn looking_costs_no_signature_and_a_step_at_most_one() {
         let pems = [pems_p256("mail.test")];
         let mut house = House::with(&pems, &PLAIN, provider(), &[version]);
         let signed = Arc::new(AtomicUsize::new(0));
-        let certificate = Certificate::parse(pems[0].certificate.as_bytes(), pems[0].key.as_bytes()).unwrap();
+        let certificate =
+            Certificate::parse(pems[0].certificate.as_bytes(), pems[0].key.as_bytes()).unwrap();
         let inner = certificate.key();
         let key = Arc::new(Counting { key: inner.key.clone(), signed: signed.clone() });
         let certificate = certificate.with_key(CertifiedKey::new(inner.cert.clone(), key));

@@ -27,7 +27,8 @@ struct Client {
 }
 
 /// A client like any.
-pub(super) static HYBRID: &dyn SupportedKxGroup = &Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_3] };
+pub(super) static HYBRID: &dyn SupportedKxGroup =
+    &Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_3] };
 
 impl SupportedKxGroup for Client {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
@@ -97,7 +98,10 @@ fn agreed(groups: &[&'static dyn SupportedKxGroup]) -> (Option<NamedGroup>, Opti
     wire.client_says(b"hello");
     wire.settle(usize::MAX).unwrap();
     assert_eq!(wire.heard, b"hello");
-    (wire.client.negotiated_key_exchange_group().map(|group| group.name()), wire.client.handshake_kind())
+    (
+        wire.client.negotiated_key_exchange_group().map(|group| group.name()),
+        wire.client.handshake_kind(),
+    )
 }
 
 #[test]
@@ -122,10 +126,14 @@ fn the_hybrid_group_is_not_spoken_in_tls_1_2() {
     let mut provider = provider();
     let named = Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_2] };
     provider.kx_groups = vec![Box::leak(Box::new(named)), X25519];
-    let house = House::with(&[pems_p256("mail.test")], &PLAIN, provider, &[&rustls::version::TLS12]);
+    let house =
+        House::with(&[pems_p256("mail.test")], &PLAIN, provider, &[&rustls::version::TLS12]);
     let mut wire = house.connect("mail.test");
     wire.established();
-    assert_eq!(wire.client.negotiated_key_exchange_group().map(|group| group.name()), Some(NamedGroup::X25519));
+    assert_eq!(
+        wire.client.negotiated_key_exchange_group().map(|group| group.name()),
+        Some(NamedGroup::X25519)
+    );
 }
 
 #[test]
@@ -144,7 +152,11 @@ fn a_hybrid_share_that_is_none_is_refused() {
         let client = Client { spoil, versions: &[ProtocolVersion::TLSv1_3] };
         let mut wire = client_of(&[Box::leak(Box::new(client))], pems_p256("mail.test"));
         let told = wire.settle(usize::MAX).unwrap_err();
-        assert_eq!(told, Error::AlertReceived(rustls::AlertDescription::IllegalParameter), "{which}");
+        assert_eq!(
+            told,
+            Error::AlertReceived(rustls::AlertDescription::IllegalParameter),
+            "{which}"
+        );
         let misbehaved = crate::Failure::Handshake(PeerMisbehaved::InvalidKeyShare.into());
         assert_eq!(wire.events, [Event::Failed(misbehaved)], "{which}");
     }
@@ -156,7 +168,12 @@ fn a_hybrid_answer_goes_out_with_the_longest_chain() {
     let mut pems = pems_p256("mail.test");
     let one = pems.certificate.clone();
     // A certificate's PEM is longer than it is: so many times it and no more is a chain of the greatest length.
-    while crate::Certificate::parse((pems.certificate.clone() + &one).as_bytes(), pems.key.as_bytes()).is_ok() {
+    while crate::Certificate::parse(
+        (pems.certificate.clone() + &one).as_bytes(),
+        pems.key.as_bytes(),
+    )
+    .is_ok()
+    {
         pems.certificate += &one;
     }
     let mut wire = client_of(&[HYBRID], pems);
@@ -168,5 +185,8 @@ fn a_hybrid_answer_goes_out_with_the_longest_chain() {
     let flight = wire.to_client.len();
     assert!(flight > CHAIN_BYTES_MAX + CIPHERTEXT_BYTES, "{flight}");
     wire.established();
-    assert_eq!(wire.client.negotiated_key_exchange_group().map(|group| group.name()), Some(NamedGroup::X25519MLKEM768));
+    assert_eq!(
+        wire.client.negotiated_key_exchange_group().map(|group| group.name()),
+        Some(NamedGroup::X25519MLKEM768)
+    );
 }

@@ -12,7 +12,9 @@ use crate::{CONNECTION_BYTES_MAX, Connection, HANDSHAKE_BYTES_MAX, Offer};
 fn an_idle_connection_takes_less_than_2_kib_of_memory() {
     seed(40);
     for version in BOTH {
-        for suite in provider().cipher_suites.into_iter().filter(|suite| suite.version() == *version) {
+        for suite in
+            provider().cipher_suites.into_iter().filter(|suite| suite.version() == *version)
+        {
             let keys = ticket_keys();
             let offer = Offer { tickets: Some(&keys), protocols: &[b"http/1.1"], ..PLAIN };
             let mut provider = provider();
@@ -78,7 +80,10 @@ fn a_handshake_that_waits_takes_less_than_16_kib_of_memory() {
             let freed = measure(|| drop(wire.server));
             let held = freed.bytes_current.unsigned_abs();
             println!("{version:?}: {held} bytes");
-            assert!(freed.bytes_current < 0 && held <= HANDSHAKE_BYTES_MAX as u64, "{version:?} takes {held} bytes");
+            assert!(
+                freed.bytes_current < 0 && held <= HANDSHAKE_BYTES_MAX as u64,
+                "{version:?} takes {held} bytes"
+            );
         }
     }
 }

@@ -32,7 +32,11 @@ fn plaintext_lies_where_its_record_lay_and_what_is_not_taken_stays_opened() {
         let progress = wire.server.receive(&mut rest, &mut out);
         assert_eq!((progress.done, progress.event), (0, Event::Plaintext(6)));
         assert_eq!(&rest[..6], b"QUIT\r\n");
-        assert_eq!(wire.server.taken(6), rest.len() - second.len(), "with the last byte goes the record's end");
+        assert_eq!(
+            wire.server.taken(6),
+            rest.len() - second.len(),
+            "with the last byte goes the record's end"
+        );
         let mut rest = rest.split_off(rest.len() - second.len());
         assert_eq!(wire.server.receive(&mut rest, &mut out).event, Event::Plaintext(4));
     }
@@ -87,8 +91,14 @@ fn a_record_fills_the_room_that_it_is_given_and_no_more() {
         for room in 0..=SEALED_OVERHEAD_MAX + 1 {
             let mut block = vec![0; room];
             let sealed = wire.server.seal(text.as_slice(), &mut block);
-            assert!(sealed.written <= room && (sealed.taken == 0) == (sealed.written == 0), "{room}: {sealed:?}");
-            assert!(room <= SEALED_OVERHEAD_MAX || sealed.taken > 0, "{room} bytes are room for one");
+            assert!(
+                sealed.written <= room && (sealed.taken == 0) == (sealed.written == 0),
+                "{room}: {sealed:?}"
+            );
+            assert!(
+                room <= SEALED_OVERHEAD_MAX || sealed.taken > 0,
+                "{room} bytes are room for one"
+            );
             wire.to_client.extend_from_slice(&block[..sealed.written]);
         }
         wire.settle(usize::MAX).unwrap();
@@ -178,7 +188,11 @@ fn a_key_ends_before_its_limit_and_another_follows() {
     }
     wire.server.leave(1);
     let sealed = wire.server.seal(b"word", &mut [0; 20]);
-    assert_eq!((sealed.taken, sealed.written), (0, 0), "without room for new keys nothing is sealed");
+    assert_eq!(
+        (sealed.taken, sealed.written),
+        (0, 0),
+        "without room for new keys nothing is sealed"
+    );
     wire.server_says(b"word", 512);
     wire.settle(usize::MAX).unwrap();
     assert_eq!(wire.client_heard().0, b"word");
@@ -210,7 +224,9 @@ fn a_line_that_is_cut_over_records_is_one_line() {
             wire.takes_lines = true;
             wire.established();
             let mut said = Vec::new();
-            for record in ["EH", "L", "O a\r\nMAIL FROM:", "<b@c>", "\r", "\n", "one\r\ntwo\r\nthr", "ee\r\n"] {
+            for record in
+                ["EH", "L", "O a\r\nMAIL FROM:", "<b@c>", "\r", "\n", "one\r\ntwo\r\nthr", "ee\r\n"]
+            {
                 wire.client_says(record.as_bytes());
                 said.extend_from_slice(&wire.client_bytes());
                 if record == "<b@c>" && version.version == rustls::ProtocolVersion::TLSv1_3 {
@@ -220,7 +236,10 @@ fn a_line_that_is_cut_over_records_is_one_line() {
             for part in said.chunks(cut.min(said.len())) {
                 wire.arrive(part);
             }
-            assert_eq!(wire.heard, b"EHLO a\r\nMAIL FROM:<b@c>\r\none\r\ntwo\r\nthree\r\n", "cut to {cut}");
+            assert_eq!(
+                wire.heard, b"EHLO a\r\nMAIL FROM:<b@c>\r\none\r\ntwo\r\nthree\r\n",
+                "cut to {cut}"
+            );
             assert!(wire.stream.is_empty());
             wire.settle(usize::MAX).unwrap();
         }
@@ -245,7 +264,11 @@ fn a_line_that_never_ends_stays_opened_when_the_peer_has_closed() {
         let progress = wire.server.receive(&mut wire.stream, &mut []);
         assert_eq!((progress.done, progress.event), (0, Event::Plaintext(4)));
         assert_eq!(wire.server.taken(4), 4);
-        assert_eq!(wire.server.receive(&mut [1, 2, 3], &mut []).done, 3, "what follows a close is dropped");
+        assert_eq!(
+            wire.server.receive(&mut [1, 2, 3], &mut []).done,
+            3,
+            "what follows a close is dropped"
+        );
     }
 }
 

@@ -70,9 +70,15 @@ fn a_ticket_of_the_period_before_the_last_opens_nowhere() {
     let at = |period: u64| clock.set(UnixTime::from_seconds(period * TICKET_PERIOD_SECONDS + 5));
     at(1000);
     let ticket = tickets.encrypt(b"secret").unwrap();
-    for (period, opens) in
-        [(1000, true), (1001, true), (1002, false), (5000, false), (999, true), (998, false), (0, false)]
-    {
+    for (period, opens) in [
+        (1000, true),
+        (1001, true),
+        (1002, false),
+        (5000, false),
+        (999, true),
+        (998, false),
+        (0, false),
+    ] {
         at(period);
         assert_eq!(tickets.decrypt(&ticket).is_some(), opens, "in period {period}");
     }
@@ -97,7 +103,8 @@ fn a_ticket_of_one_core_opens_on_another_and_not_at_another_service_or_machine()
         assert!(!is_resumed(&house));
         let clock = Clock::default();
         clock.set(UnixTime::from_seconds(TODAY + 1));
-        house.settings = settings(&house, &clock, &Offer { tickets: Some(&ticket_keys()), ..PLAIN });
+        house.settings =
+            settings(&house, &clock, &Offer { tickets: Some(&ticket_keys()), ..PLAIN });
         assert!(is_resumed(&house), "another core");
         house.settings = settings(&house, &clock, &Offer { name: "pop3s", ..offer });
         assert!(!is_resumed(&house), "another service");

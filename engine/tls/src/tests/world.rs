@@ -15,7 +15,9 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
 
 use crate::protection::Half;
-use crate::{Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Settings, TicketKeys};
+use crate::{
+    Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Settings, TicketKeys,
+};
 
 /// Some day in 2027.
 pub(super) const TODAY: u64 = 1_800_000_000;
@@ -56,7 +58,8 @@ pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
 
-pub(super) const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
+pub(super) const BOTH: &[&SupportedProtocolVersion] =
+    &[&rustls::version::TLS13, &rustls::version::TLS12];
 
 impl House {
     pub(super) fn new(pems: &[Pems], offer: &Offer<'_>) -> House {
@@ -74,11 +77,16 @@ impl House {
         let mut roots = RootCertStore::empty();
         let mut certificates = Vec::new();
         for pems in pems {
-            certificates.push(Certificate::parse(pems.certificate.as_bytes(), pems.key.as_bytes()).unwrap());
-            roots.add(CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap()).unwrap();
+            certificates.push(
+                Certificate::parse(pems.certificate.as_bytes(), pems.key.as_bytes()).unwrap(),
+            );
+            roots
+                .add(CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap())
+                .unwrap();
         }
         let settings = Settings::new(certificates, &clock, offer).unwrap();
-        let builder = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
+        let builder =
+            ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
         let builder = builder.with_protocol_versions(versions).unwrap();
         let mut client = builder.with_root_certificates(roots).with_no_client_auth();
         client.resumption = Resumption::in_memory_sessions(8);
@@ -104,7 +112,9 @@ pub(super) fn house_of(version: &'static SupportedProtocolVersion) -> House {
 }
 
 fn quiet_client() -> ClientConfig {
-    let builder = ClientConfig::builder_with_provider(Arc::new(provider())).with_protocol_versions(BOTH).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider()))
+        .with_protocol_versions(BOTH)
+        .unwrap();
     builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
@@ -180,7 +190,10 @@ impl Wire {
                 Event::Nothing => {}
                 Event::Plaintext(count) => {
                     let bite = match self.takes_lines {
-                        true => self.stream[..count].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+                        true => self.stream[..count]
+                            .iter()
+                            .rposition(|byte| *byte == b'\n')
+                            .map_or(0, |at| at + 1),
                         false => count.min(self.bite),
                     };
                     needs_more = bite == 0;

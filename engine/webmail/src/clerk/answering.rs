@@ -66,12 +66,14 @@ impl Answering {
         let Some(read) = &mut self.read else { unreachable!("no part was asked for") };
         read.beginning.arrived(body.bytes());
         let octets = read.beginning.octets();
-        let has_header = octets.len() >= CHUNK_OCTETS || memchr::memmem::find(octets, b"\r\n\r\n").is_some();
+        let has_header =
+            octets.len() >= CHUNK_OCTETS || memchr::memmem::find(octets, b"\r\n\r\n").is_some();
         if !has_header && !read.beginning.is_all_of(read.octets) {
             return false;
         }
         let header = Header::new(octets);
-        let identifiers = |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
+        let identifiers =
+            |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
         let own = identifiers("Message-ID").filter(|_| Some(read.key) == answers);
         self.references = identifiers("References").chain(own).map(<[u8]>::to_vec).collect();
         true

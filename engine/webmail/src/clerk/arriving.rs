@@ -140,7 +140,10 @@ impl Arriving {
                 Heard::Began(file) => {
                     self.is_within_file = file.field == FILES && !file.name.is_empty();
                     if self.is_within_file {
-                        composer.file_began(&File { name: &file.name, media_type: &file.media_type }, out);
+                        composer.file_began(
+                            &File { name: &file.name, media_type: &file.media_type },
+                            out,
+                        );
                         self.names.push(file.name);
                     }
                 }
@@ -168,7 +171,9 @@ impl Arriving {
             )),
             (Some(_), _) => Err(answer::told(Status::BadRequest, "This form is not understood.")),
             (None, None) => Err(answer_to_stranger(&draft, host)),
-            (None, Some(token)) if !token.is(form.text("token").unwrap_or_default()) => Err(answer::not_of_session()),
+            (None, Some(token)) if !token.is(form.text("token").unwrap_or_default()) => {
+                Err(answer::not_of_session())
+            }
             (None, Some(_)) => {
                 let then = match form.text("do").unwrap_or_default() {
                     "send" => Then::Send,
@@ -191,7 +196,9 @@ fn answer_to_stranger(draft: &Draft, host: &str) -> Reply {
                 "You were logged out meanwhile, and your letter is too long to wait here. Log in in another window, then go back: your letter is still there.",
             );
         }
-        false => "You were logged out meanwhile. Your letter is kept: it comes back when you are logged in.",
+        false => {
+            "You were logged out meanwhile. Your letter is kept: it comes back when you are logged in."
+        }
         true => {
             "You were logged out meanwhile. Your letter is kept, but for its files: attach them again when you are logged in."
         }
@@ -245,8 +252,11 @@ impl Writing {
         let Some((draft, then)) = self.next.take() else { return };
         match self.kept.take() {
             Some(kept) => self.begin_with(Draft { draft: Some(kept), ..draft }, then),
-            None => self
-                .fail("It is not there any more: another window or program has moved or removed it.".to_string(), cx),
+            None => self.fail(
+                "It is not there any more: another window or program has moved or removed it."
+                    .to_string(),
+                cx,
+            ),
         }
     }
 }

@@ -39,7 +39,11 @@ impl Copying {
     }
 
     /// Asks for more of the draft. False: there is no more.
-    pub(super) fn ask(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<bool, Refusal> {
+    pub(super) fn ask(
+        &self,
+        account: AccountId,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<bool, Refusal> {
         let (mailbox, uid) = self.draft.in_store();
         let info = cx.store().message(account, mailbox, uid).ok_or(Refusal::NoSuchMessage)?;
         if self.offset >= info.octets {
@@ -60,7 +64,8 @@ impl Copying {
     /// All was read: the letter ends behind its files.
     pub(super) fn ended(self, out: &mut Vec<u8>) {
         let Copying { wanted, reader, mut composer, mut decoder, .. } = self;
-        let mut copier = Copier { wanted: &wanted, composer: &mut composer, decoder: &mut decoder, out };
+        let mut copier =
+            Copier { wanted: &wanted, composer: &mut composer, decoder: &mut decoder, out };
         reader.message_ended(&mut copier);
         composer.message_ended(out);
     }
@@ -68,8 +73,11 @@ impl Copying {
 
 impl Listener for Copier<'_> {
     fn body_began(&mut self, parts: &[Part]) -> bool {
-        let Some(part) = parts.last().filter(|_| self.wanted.contains(&(parts.len() - 1))) else { return false };
-        self.composer.file_began(&File { name: &name_of(part), media_type: &part.media_type }, self.out);
+        let Some(part) = parts.last().filter(|_| self.wanted.contains(&(parts.len() - 1))) else {
+            return false;
+        };
+        self.composer
+            .file_began(&File { name: &name_of(part), media_type: &part.media_type }, self.out);
         *self.decoder = Some(BodyDecoder::new(part.encoding));
         true
     }

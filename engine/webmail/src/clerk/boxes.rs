@@ -38,26 +38,45 @@ pub(crate) struct Boxes {
 
 impl Boxes {
     pub(super) fn new(change: Option<BoxChange>) -> Boxes {
-        Boxes { is_done: change.is_none(), change: change.map(BoxChange::in_one_form), refused: None }
+        Boxes {
+            is_done: change.is_none(),
+            change: change.map(BoxChange::in_one_form),
+            refused: None,
+        }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         if self.is_done || self.refused.is_some() || *under_way > 0 {
             return Progress::Waiting;
         }
         let (continuation, now) = (cx.continuation(), cx.now());
         let asked = match &self.change {
-            Some(BoxChange::Make(name) | BoxChange::Rename(_, name)) if is_built_in(name) => Err(Refusal::NameTaken),
-            Some(BoxChange::Make(name)) => cx.store_mut().create_mailbox(account, name, now, continuation),
-            Some(BoxChange::Rename(id, name)) => cx.store_mut().rename_mailbox(account, *id, name, continuation),
-            Some(BoxChange::Remove(id)) => match cx.store().mailbox(account, *id).map_or(0, |info| info.messages) {
-                0 => cx.store_mut().delete_mailbox(account, *id, continuation),
-                _ if BUILT_IN.iter().any(|(built_in, _)| built_in == id) => Err(Refusal::BuiltIn),
-                _ => {
-                    let all = UidRange { first: Uid(1), last: Uid(u32::MAX) };
-                    cx.store_mut().file(account, *id, &[all], TRASH, continuation)
+            Some(BoxChange::Make(name) | BoxChange::Rename(_, name)) if is_built_in(name) => {
+                Err(Refusal::NameTaken)
+            }
+            Some(BoxChange::Make(name)) => {
+                cx.store_mut().create_mailbox(account, name, now, continuation)
+            }
+            Some(BoxChange::Rename(id, name)) => {
+                cx.store_mut().rename_mailbox(account, *id, name, continuation)
+            }
+            Some(BoxChange::Remove(id)) => {
+                match cx.store().mailbox(account, *id).map_or(0, |info| info.messages) {
+                    0 => cx.store_mut().delete_mailbox(account, *id, continuation),
+                    _ if BUILT_IN.iter().any(|(built_in, _)| built_in == id) => {
+                        Err(Refusal::BuiltIn)
+                    }
+                    _ => {
+                        let all = UidRange { first: Uid(1), last: Uid(u32::MAX) };
+                        cx.store_mut().file(account, *id, &[all], TRASH, continuation)
+                    }
                 }
-            },
+            }
             None => return Progress::Waiting,
         };
         match asked {
@@ -85,12 +104,15 @@ impl Boxes {
         let text = match (&self.change, self.refused) {
             (None, None) => return Progress::Reply(page(visitor, "", cx)),
             (_, Some(refusal)) => {
-                let visitor = Visitor { said: Some(Said::wrong(refused_for(refusal))), ..visitor.clone() };
+                let visitor =
+                    Visitor { said: Some(Said::wrong(refused_for(refusal))), ..visitor.clone() };
                 let name = if let Some(BoxChange::Make(name)) = &self.change { name } else { "" };
                 return Progress::Reply(page(&visitor, name, cx));
             }
             (Some(BoxChange::Make(name)), None) => format!("The mailbox “{name}” was made."),
-            (Some(BoxChange::Rename(_, name)), None) => format!("The mailbox is called “{name}” now."),
+            (Some(BoxChange::Rename(_, name)), None) => {
+                format!("The mailbox is called “{name}” now.")
+            }
             (Some(BoxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
         };
         Progress::Redirect(Page::Mailboxes.to_string(), Said::done(&text))
@@ -101,7 +123,8 @@ impl BoxChange {
     /// White space in a name counts once, and not at its ends; what cannot be seen does not count.
     fn in_one_form(self) -> BoxChange {
         let form = |name: String| {
-            let seen: String = name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+            let seen: String =
+                name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
             seen.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         match self {
@@ -140,5 +163,9 @@ fn page(visitor: &Visitor, refused: &str, cx: &JobContext<'_, '_>) -> Reply {
         })
         .collect();
     let surroundings = Surroundings::of(visitor, store, None);
-    answer::page(&MailboxesPage { frame: surroundings.frame(visitor, &surroundings.links()), own: &own, refused })
+    answer::page(&MailboxesPage {
+        frame: surroundings.frame(visitor, &surroundings.links()),
+        own: &own,
+        refused,
+    })
 }

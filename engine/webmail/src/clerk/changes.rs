@@ -11,8 +11,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use store::{
-    AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, MarkChange, Marks, OUTBOX, Refusal, Store,
-    TRASH, Uid, UidRange,
+    AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, MarkChange, Marks, OUTBOX,
+    Refusal, Store, TRASH, Uid, UidRange,
 };
 
 use crate::Key;
@@ -49,7 +49,9 @@ pub(crate) fn together(mut keys: Vec<Key>) -> Vec<Messages> {
     for key in keys {
         let (mailbox, uid) = key.in_store();
         match all.last_mut() {
-            Some(last) if last.mailbox == mailbox && last.uids.last.0.checked_add(1) == Some(key.uid) => {
+            Some(last)
+                if last.mailbox == mailbox && last.uids.last.0.checked_add(1) == Some(key.uid) =>
+            {
                 last.uids.last = uid;
             }
             _ => all.push(Messages { mailbox, uids: UidRange::one(uid) }),
@@ -109,7 +111,12 @@ impl Changes {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         self.look_for_conversations(account, cx.store());
         self.leave_alone_what_leaves(account, cx.store());
         while self.refused.is_none()
@@ -137,12 +144,16 @@ impl Changes {
             return;
         }
         let is_alone = matches!(self.change, Change::Unflag(_));
-        let of = |key: &Key| if is_alone { alloc::vec![*key] } else { conversation(store, account, *key) };
+        let of = |key: &Key| {
+            if is_alone { alloc::vec![*key] } else { conversation(store, account, *key) }
+        };
         let mut all: Vec<Key> = keys.iter().flat_map(of).collect();
         if self.change == Change::Star {
             let is_starred = |key: &Key| {
                 let (mailbox, uid) = key.in_store();
-                store.message(account, mailbox, uid).is_some_and(|info| info.flags.contains(Flags::FLAGGED))
+                store
+                    .message(account, mailbox, uid)
+                    .is_some_and(|info| info.flags.contains(Flags::FLAGGED))
             };
             all.retain(is_starred);
             if all.is_empty() {
@@ -168,9 +179,11 @@ impl Changes {
         if !self.left.iter().any(is_touched) {
             return;
         }
-        let (meant, others): (Vec<Messages>, Vec<Messages>) = self.left.drain(..).partition(may_leave);
+        let (meant, others): (Vec<Messages>, Vec<Messages>) =
+            self.left.drain(..).partition(may_leave);
         let keys = meant.into_iter().flat_map(|messages| {
-            let staying = in_range(store, account, messages).filter(move |one| !leaves(messages.mailbox, one));
+            let staying = in_range(store, account, messages)
+                .filter(move |one| !leaves(messages.mailbox, one));
             staying.map(move |(uid, ..)| Key { mailbox: messages.mailbox.0, uid: uid.0 })
         });
         self.left = together(keys.collect()).into_iter().chain(others).collect();
@@ -196,8 +209,10 @@ impl Changes {
             }
             Some(to) => {
                 // All of them that are of one mailbox at once: then they can be taken back at once.
-                let of_mailbox = self.left.iter().take_while(|messages| messages.mailbox == mailbox);
-                let ranges: Vec<UidRange> = of_mailbox.take(RANGES_MAX).map(|messages| messages.uids).collect();
+                let of_mailbox =
+                    self.left.iter().take_while(|messages| messages.mailbox == mailbox);
+                let ranges: Vec<UidRange> =
+                    of_mailbox.take(RANGES_MAX).map(|messages| messages.uids).collect();
                 cx.store_mut().file(account, mailbox, &ranges, to, continuation)?;
                 self.filing = ranges.len();
             }
@@ -268,8 +283,10 @@ impl Changes {
         // What went in several goes cannot be taken back in one.
         let is_first = self.count == filed.count;
         if let Some(to) = self.target(from) {
-            self.undo =
-                is_first.then_some(Undo::Filing { messages: Messages { mailbox: to, uids: filed.now }, to: from });
+            self.undo = is_first.then_some(Undo::Filing {
+                messages: Messages { mailbox: to, uids: filed.now },
+                to: from,
+            });
         }
     }
 
@@ -310,8 +327,13 @@ impl Changes {
             Change::File(to) => {
                 let built_in = BUILT_IN.iter().find(|(id, _)| *id == to).map(|(_, name)| *name);
                 let known = store.account(account);
-                let own = known.and_then(|known| known.mailboxes().find(|(id, _)| *id == to).map(|(_, name)| name));
-                format!("{what} {verb} moved to {}.", name_for_people(built_in.or(own).unwrap_or("another mailbox")))
+                let own = known.and_then(|known| {
+                    known.mailboxes().find(|(id, _)| *id == to).map(|(_, name)| name)
+                });
+                format!(
+                    "{what} {verb} moved to {}.",
+                    name_for_people(built_in.or(own).unwrap_or("another mailbox"))
+                )
             }
             Change::Flag(_) | Change::Unflag(_) | Change::Star => String::new(),
         }
@@ -333,6 +355,8 @@ fn in_range(
     account: AccountId,
     Messages { mailbox, uids }: Messages,
 ) -> impl Iterator<Item = (Uid, Flags, u16)> {
-    let there = store.messages_from(account, mailbox, uids.first).take_while(move |message| message.uid <= uids.last);
+    let there = store
+        .messages_from(account, mailbox, uids.first)
+        .take_while(move |message| message.uid <= uids.last);
     there.map(|message| (message.uid, message.flags, message.keywords))
 }

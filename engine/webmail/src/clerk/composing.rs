@@ -28,8 +28,7 @@ pub(crate) struct Composing {
 }
 
 /// What is said where not all recipients stand on the page.
-const MORE_PEOPLE: &str =
-    "This message has more recipients than fit here: only the first 1,000 of each field are listed.";
+const MORE_PEOPLE: &str = "This message has more recipients than fit here: only the first 1,000 of each field are listed.";
 
 /// What stands on the page.
 #[derive(Default)]
@@ -50,7 +49,12 @@ impl Composing {
         Composing { start, opening: source(start).map(Opening::to_answer) }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         match &mut self.opening {
             Some(opening) => opening.ask(account, under_way, cx),
             None => Progress::Waiting,
@@ -81,15 +85,26 @@ impl Composing {
     }
 
     fn page(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
-        let own = cx.store().account(visitor.account).map_or_else(String::new, |known| known.address().to_string());
+        let own = cx
+            .store()
+            .account(visitor.account)
+            .map_or_else(String::new, |known| known.address().to_string());
         let beginning = match &mut self.opening {
             None => Beginning::default(),
             Some(opening) => match opening.heard() {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
                 Ok((heard, info, files)) => {
-                    let beginning = Beginning::of(self.start, heard, &Moment::of(info.internal_date).in_words(), &own);
-                    let files =
-                        if let Start::Draft { .. } | Start::Forward(_) = self.start { files } else { Vec::new() };
+                    let beginning = Beginning::of(
+                        self.start,
+                        heard,
+                        &Moment::of(info.internal_date).in_words(),
+                        &own,
+                    );
+                    let files = if let Start::Draft { .. } | Start::Forward(_) = self.start {
+                        files
+                    } else {
+                        Vec::new()
+                    };
                     let error = heard.has_more_people.then_some(MORE_PEOPLE);
                     Beginning { files, error, ..beginning }
                 }
@@ -113,7 +128,9 @@ impl Composing {
         };
         let surroundings = Surroundings::of(visitor, cx.store(), None);
         let text = match self.start {
-            Start::New | Start::Reply(_) | Start::ReplyToAll(_) => surroundings.chosen().signed(&beginning.text),
+            Start::New | Start::Reply(_) | Start::ReplyToAll(_) => {
+                surroundings.chosen().signed(&beginning.text)
+            }
             Start::Forward(_) | Start::Draft { .. } => beginning.text,
         };
         answer::page(&ComposePage {
@@ -141,7 +158,10 @@ pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
 fn source(start: Start) -> Option<Key> {
     match start {
         Start::New => None,
-        Start::Reply(key) | Start::ReplyToAll(key) | Start::Forward(key) | Start::Draft { draft: key, .. } => Some(key),
+        Start::Reply(key)
+        | Start::ReplyToAll(key)
+        | Start::Forward(key)
+        | Start::Draft { draft: key, .. } => Some(key),
     }
 }
 
@@ -183,7 +203,11 @@ impl Beginning {
                 let others = heard.to.iter().filter(|_| !wrote_it).chain(&heard.cc);
                 Beginning {
                     to,
-                    cc: if all { listed(others.filter(|mailbox| !is_own(mailbox))) } else { String::new() },
+                    cc: if all {
+                        listed(others.filter(|mailbox| !is_own(mailbox)))
+                    } else {
+                        String::new()
+                    },
                     bcc: String::new(),
                     subject: prefixed("Re: ", subject),
                     text: quoted(heard, date),
@@ -209,7 +233,9 @@ fn quoted(heard: &Heard, date: &str) -> String {
 
 /// A subject with its prefix, once.
 fn prefixed(prefix: &str, subject: &str) -> String {
-    let has_it = subject.get(..prefix.len() - 1).is_some_and(|start| start.eq_ignore_ascii_case(prefix.trim_end()));
+    let has_it = subject
+        .get(..prefix.len() - 1)
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix.trim_end()));
     if has_it { subject.into() } else { format!("{prefix}{subject}") }
 }
 

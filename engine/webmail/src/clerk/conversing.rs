@@ -13,7 +13,9 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use message::Summary;
-use store::{AccountId, Body as Octets, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store};
+use store::{
+    AccountId, Body as Octets, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store,
+};
 
 use crate::answer;
 use crate::context::JobContext;
@@ -69,10 +71,22 @@ struct Line<'a> {
 impl Conversing {
     pub(super) fn new(key: Key, loaded: Option<Key>) -> Conversing {
         let (whole, lines) = (Vec::new(), Vec::new());
-        Conversing { loaded, opened: Opening::new(key), is_gathered: false, whole, lines, is_cut: false }
+        Conversing {
+            loaded,
+            opened: Opening::new(key),
+            is_gathered: false,
+            whole,
+            lines,
+            is_cut: false,
+        }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         if !self.is_gathered {
             self.is_gathered = true;
             self.gather(account, cx.store());
@@ -88,7 +102,9 @@ impl Conversing {
     }
 
     fn reading(&mut self) -> Option<&mut Opening> {
-        core::iter::once(&mut self.opened).chain(&mut self.whole).find(|opening| !opening.is_finished())
+        core::iter::once(&mut self.opened)
+            .chain(&mut self.whole)
+            .find(|opening| !opening.is_finished())
     }
 
     pub(super) fn body_arrived(&mut self, body: &Octets) {
@@ -117,7 +133,8 @@ impl Conversing {
         let mut octets = 0_u32;
         for found in others {
             octets = octets.saturating_add(found.info.octets);
-            if found.mailbox == DRAFTS || self.whole.len() >= WHOLE_MAX || octets > WHOLE_OCTETS_MAX {
+            if found.mailbox == DRAFTS || self.whole.len() >= WHOLE_MAX || octets > WHOLE_OCTETS_MAX
+            {
                 self.lines.push(found);
             } else {
                 self.whole.push(Opening::new(found.key()));
@@ -133,7 +150,8 @@ impl Conversing {
             Err(Refusal::NoSuchMessage) => return answer::not_found(),
             Err(refusal) => return answer::refused(refusal, why(refusal)),
         };
-        let subject = opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
+        let subject =
+            opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
         let conversation = opened.info.conversation;
         let is_cut = self.is_cut;
         let mut places = self.places(visitor.account, cx);
@@ -194,8 +212,11 @@ fn leave_out_copies(places: &mut Vec<Place<'_>>, opened: Key) {
     let is_copy = |place: &Place<'_>| {
         place.key != opened
             && places.iter().any(|other| {
-                let stays =
-                    if place.is_in_sent() { !other.is_in_sent() } else { other.key == opened && other.is_in_sent() };
+                let stays = if place.is_in_sent() {
+                    !other.is_in_sent()
+                } else {
+                    other.key == opened && other.is_in_sent()
+                };
                 stays && place.is_same_as(other)
             })
     };
@@ -288,7 +309,11 @@ fn moment(info: &MessageInfo) -> (machine::UnixTime, u128) {
 }
 
 /// The other messages of the conversation that this one of that mailbox belongs to, the newest of each mailbox.
-fn others(store: &Store, account: AccountId, (mailbox, opened): (MailboxId, MessageInfo)) -> Vec<Found> {
+fn others(
+    store: &Store,
+    account: AccountId,
+    (mailbox, opened): (MailboxId, MessageInfo),
+) -> Vec<Found> {
     let known = store.account(account);
     let all = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id);
     // What is in the outbox is in Sent too.
@@ -297,6 +322,11 @@ fn others(store: &Store, account: AccountId, (mailbox, opened): (MailboxId, Mess
         let uids = store.conversation_in(account, id, opened.conversation).rev();
         uids.take(SHOWN_MAX + 1).map(move |uid| (id, uid))
     });
-    let others = places.take(LOOKED_AT_MAX).filter(|(id, uid)| (*id, *uid) != (mailbox, opened.uid));
-    others.filter_map(|(id, uid)| Some(Found::of(store, account, id, store.message(account, id, uid)?))).collect()
+    let others =
+        places.take(LOOKED_AT_MAX).filter(|(id, uid)| (*id, *uid) != (mailbox, opened.uid));
+    others
+        .filter_map(|(id, uid)| {
+            Some(Found::of(store, account, id, store.message(account, id, uid)?))
+        })
+        .collect()
 }

@@ -40,7 +40,8 @@ impl Copies {
     /// What may be copies among the messages that these rows stand for.
     pub(super) fn among(rows: &[Found], account: AccountId, store: &Store) -> Copies {
         let mut copies = Copies::default();
-        for (row, found) in rows.iter().enumerate().filter(|(_, found)| found.together.messages > 1) {
+        for (row, found) in rows.iter().enumerate().filter(|(_, found)| found.together.messages > 1)
+        {
             copies.look_at(row, found, account, store);
         }
         copies
@@ -48,12 +49,14 @@ impl Copies {
 
     fn look_at(&mut self, row: usize, of: &Found, account: AccountId, store: &Store) {
         let counted = counted(store, account, of.mailbox, of.info.conversation);
-        let (sent, came): (Vec<_>, Vec<_>) = counted.take(LOOKED_AT_MAX).partition(|(mailbox, _)| *mailbox == SENT);
+        let (sent, came): (Vec<_>, Vec<_>) =
+            counted.take(LOOKED_AT_MAX).partition(|(mailbox, _)| *mailbox == SENT);
         if sent.is_empty() {
             return;
         }
         let known = |all: Vec<_>| {
-            let found = |(id, uid)| Some(Found::of(store, account, id, store.message(account, id, uid)?));
+            let found =
+                |(id, uid)| Some(Found::of(store, account, id, store.message(account, id, uid)?));
             all.into_iter().filter_map(found)
         };
         let mut came: Vec<Found> = known(came).collect();
@@ -67,7 +70,12 @@ impl Copies {
     }
 
     /// Asks for what they say of themselves.
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         rows::ask(&mut self.halves, account, under_way, cx)
     }
 
@@ -79,7 +87,9 @@ impl Copies {
     pub(super) fn count_once(&self, rows: &mut [Found]) {
         let (pairs, _) = self.halves.as_chunks::<2>();
         for (at, [sent, came]) in self.rows.iter().zip(pairs) {
-            if let Some(row) = rows.get_mut(*at).filter(|_| rows::are_one_letter(sent.summary(), came.summary())) {
+            if let Some(row) =
+                rows.get_mut(*at).filter(|_| rows::are_one_letter(sent.summary(), came.summary()))
+            {
                 row.together.messages -= 1;
             }
         }

@@ -67,15 +67,32 @@ struct Heard {
 
 impl Reading {
     pub(super) fn new(key: Key, document: Document) -> Reading {
-        let wanted = if let Document::Part(index) = document { Some(usize::from(index)) } else { None };
+        let wanted =
+            if let Document::Part(index) = document { Some(usize::from(index)) } else { None };
         let heard = Heard { wanted, ..Heard::default() };
         let (reader, sent) = (Reader::new(), Sent::Nothing);
-        Reading { pieces: Pieces::of(key), document, offset: 0, reader, heard, has_ended: false, sent }
+        Reading {
+            pieces: Pieces::of(key),
+            document,
+            offset: 0,
+            reader,
+            heard,
+            has_ended: false,
+            sent,
+        }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
-        let Some(octets) = self.pieces.octets(account, *under_way, cx) else { return Progress::Waiting };
-        let is_seen_in_part = self.document == Document::Source && self.heard.bytes.len() >= SOURCE_BYTES_MAX;
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
+            return Progress::Waiting;
+        };
+        let is_seen_in_part =
+            self.document == Document::Source && self.heard.bytes.len() >= SOURCE_BYTES_MAX;
         if self.offset >= octets || is_seen_in_part || self.has_enough() {
             return Progress::Waiting;
         }
@@ -100,20 +117,24 @@ impl Reading {
     /// Whether there is enough to be sent, or too much.
     fn has_enough(&self) -> bool {
         match self.document {
-            Document::Message | Document::Part(_) => self.heard.bytes.len() >= PIECE_BYTES + self.held_back(),
+            Document::Message | Document::Part(_) => {
+                self.heard.bytes.len() >= PIECE_BYTES + self.held_back()
+            }
             Document::Source => false,
         }
     }
 
     /// Bytes at the end that are not to be sent yet.
     fn held_back(&self) -> usize {
-        let may_be_delimiter = !self.has_ended && self.heard.message_within(self.reader.parts()).is_some();
+        let may_be_delimiter =
+            !self.has_ended && self.heard.message_within(self.reader.parts()).is_some();
         if may_be_delimiter { DELIMITER_BYTES_MAX } else { 0 }
     }
 
     /// What comes next: all that there is was read, or enough of it.
     pub(super) fn next(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
-        let is_over = self.pieces.refused.is_some() || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
+        let is_over = self.pieces.refused.is_some()
+            || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
         if self.heard.wanted.is_some() && is_over && !self.has_ended {
             let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
             self.heard.message_within_ended(&structure.parts);
@@ -127,7 +148,8 @@ impl Reading {
         if !is_file {
             return Progress::Reply(self.answer(visitor, cx));
         }
-        let held_back = self.heard.bytes.split_off(self.heard.bytes.len().saturating_sub(self.held_back()));
+        let held_back =
+            self.heard.bytes.split_off(self.heard.bytes.len().saturating_sub(self.held_back()));
         let bytes = core::mem::replace(&mut self.heard.bytes, held_back);
         self.heard.bytes_sent += bytes.len() as u64;
         let end = match self.pieces.refused {
@@ -136,7 +158,11 @@ impl Reading {
         };
         let (heard, key, octets) = (&self.heard, self.pieces.key, self.pieces.octets);
         self.sent.next(bytes, end, || match &heard.part {
-            Some(part) => Title::File { name: name_of(part), media_type: "application/octet-stream", length: None },
+            Some(part) => Title::File {
+                name: name_of(part),
+                media_type: "application/octet-stream",
+                length: None,
+            },
             None => Title::File {
                 name: format!("message-{key}.eml"),
                 media_type: "application/octet-stream",
@@ -162,7 +188,8 @@ impl Reading {
     fn source(&self, octets: &[u8], visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         let (mailbox, _) = self.pieces.key.in_store();
         let surroundings = Surroundings::of(visitor, cx.store(), Some(mailbox));
-        let subject = Header::new(octets).field("Subject").map_or_else(String::new, |field| field.text());
+        let subject =
+            Header::new(octets).field("Subject").map_or_else(String::new, |field| field.text());
         answer::page(&SourcePage {
             frame: surroundings.frame(visitor, &surroundings.links()),
             subject: &subject,
@@ -185,7 +212,9 @@ impl Heard {
     fn octets_went_by(&mut self, begin: u64, octets: &[u8], parts: &[Part]) {
         let Some(part) = self.message_within(parts) else { return };
         let has_ended = part.body.end > part.body.start;
-        let within = |at: u64| usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX).min(octets.len());
+        let within = |at: u64| {
+            usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX).min(octets.len())
+        };
         let end = if has_ended { within(part.body.end) } else { octets.len() };
         self.bytes.extend_from_slice(octets.get(within(part.body.start)..end).unwrap_or_default());
         if self.part.is_none() {

@@ -44,7 +44,8 @@ impl Draft {
     pub(crate) fn of(form: &Form<'_>) -> Draft {
         let text = |name| form.text(name).unwrap_or_default().to_string();
         let key = |name| form.text(name).and_then(|key| key.parse().ok());
-        let detached: Vec<u16> = form.texts("detach").filter_map(|part| address::part(part).ok()).collect();
+        let detached: Vec<u16> =
+            form.texts("detach").filter_map(|part| address::part(part).ok()).collect();
         let carried = form.texts("carry").filter_map(|file| {
             let (part, name) = file.split_once(' ')?;
             let part = address::part(part).ok().filter(|part| !detached.contains(part))?;
@@ -67,7 +68,8 @@ impl Draft {
     pub fn kept_bytes(&self) -> usize {
         let Draft { to, cc, bcc, subject, text, carried, .. } = self;
         let words: usize = [to, cc, bcc, subject, text].into_iter().map(String::len).sum();
-        let carried: usize = carried.iter().map(|(_, name)| size_of::<(u16, String)>() + name.len()).sum();
+        let carried: usize =
+            carried.iter().map(|(_, name)| size_of::<(u16, String)>() + name.len()).sum();
         size_of::<Draft>() + words + carried
     }
 
@@ -75,10 +77,16 @@ impl Draft {
     pub fn kept(&self) -> String {
         let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
         let (draft, answers) = (key(self.draft), key(self.answers));
-        let fields =
-            [("to", &self.to), ("cc", &self.cc), ("bcc", &self.bcc), ("subject", &self.subject), ("text", &self.text)];
+        let fields = [
+            ("to", &self.to),
+            ("cc", &self.cc),
+            ("bcc", &self.bcc),
+            ("subject", &self.subject),
+            ("text", &self.text),
+        ];
         let fields = fields.into_iter().chain([("draft", &draft), ("answers", &answers)]);
-        let carried: Vec<String> = self.carried.iter().map(|(part, name)| format!("{part} {name}")).collect();
+        let carried: Vec<String> =
+            self.carried.iter().map(|(part, name)| format!("{part} {name}")).collect();
         let fields = fields.chain(carried.iter().map(|file| ("carry", file)));
         form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
     }
@@ -96,7 +104,8 @@ impl Draft {
 
     /// Whether a letter that was begun with it is one of `other`, whatever files go along.
     pub(super) fn says_the_same(&self, other: &Draft) -> bool {
-        let words = |draft: &Draft| Draft { carried: Vec::new(), has_lost_files: false, ..draft.clone() };
+        let words =
+            |draft: &Draft| Draft { carried: Vec::new(), has_lost_files: false, ..draft.clone() };
         words(self) == words(other)
     }
 

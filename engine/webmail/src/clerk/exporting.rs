@@ -62,8 +62,17 @@ impl Exporting {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
-        while *under_way == 0 && !self.is_over && self.refused.is_none() && self.written.len() < PIECE_BYTES {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        while *under_way == 0
+            && !self.is_over
+            && self.refused.is_none()
+            && self.written.len() < PIECE_BYTES
+        {
             let Some(message) = self.message.or_else(|| self.next_message(account, cx)) else {
                 self.is_over = true;
                 break;
@@ -74,7 +83,13 @@ impl Exporting {
                 continue;
             }
             let continuation = cx.continuation();
-            match cx.store_mut().read(account, self.mailbox, message.uid, message.offset, continuation) {
+            match cx.store_mut().read(
+                account,
+                self.mailbox,
+                message.uid,
+                message.offset,
+                continuation,
+            ) {
                 Ok(()) => *under_way += 1,
                 Err(Refusal::Busy) => return Progress::Yield,
                 Err(refusal) => self.refused(refusal),
@@ -89,12 +104,22 @@ impl Exporting {
             if store.mailbox(account, self.mailbox).is_none() {
                 self.refused = Some(Refusal::NoSuchMailbox);
             }
-            self.last = store.messages_below(account, self.mailbox, None).next().map(|info| info.uid);
+            self.last =
+                store.messages_below(account, self.mailbox, None).next().map(|info| info.uid);
         }
         let last = self.last?;
-        let info = store.messages_from(account, self.mailbox, self.next).next().filter(|info| info.uid.0 <= last.0)?;
+        let info = store
+            .messages_from(account, self.mailbox, self.next)
+            .next()
+            .filter(|info| info.uid.0 <= last.0)?;
         self.next = Uid(info.uid.0.saturating_add(1));
-        Some(Message { uid: info.uid, arrived: info.internal_date, octets: info.octets, offset: 0, has_begun: false })
+        Some(Message {
+            uid: info.uid,
+            arrived: info.internal_date,
+            octets: info.octets,
+            offset: 0,
+            has_begun: false,
+        })
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {
@@ -128,8 +153,11 @@ impl Exporting {
             self.message = None;
             return;
         }
-        let said =
-            if is_gone { "was moved or erased while this file was made" } else { "cannot be read from the disk" };
+        let said = if is_gone {
+            "was moved or erased while this file was made"
+        } else {
+            "cannot be read from the disk"
+        };
         let words = match message.has_begun {
             true => format!("\r\n[The rest of this message {said}.]\r\n"),
             false => format!("Subject: [This message {said}]\r\n\r\n{}\r\n", why(refusal)),
@@ -148,7 +176,8 @@ impl Exporting {
         self.sent.next(core::mem::take(&mut self.written), end, || {
             let known = cx.store().account(account);
             let mut names = known.iter().flat_map(|known| known.mailboxes());
-            let name = names.find(|(id, _)| *id == mailbox).map_or("", |(_, name)| name_for_people(name));
+            let name =
+                names.find(|(id, _)| *id == mailbox).map_or("", |(_, name)| name_for_people(name));
             Title::File { name: file_name(name), media_type: "application/mbox", length: None }
         })
     }
@@ -156,6 +185,9 @@ impl Exporting {
 
 /// A file's name, in which nothing leads to another folder.
 fn file_name(mailbox: &str) -> String {
-    let name: String = mailbox.chars().map(|letter| if matches!(letter, '/' | '\\') { '-' } else { letter }).collect();
+    let name: String = mailbox
+        .chars()
+        .map(|letter| if matches!(letter, '/' | '\\') { '-' } else { letter })
+        .collect();
     format!("{name}.mbox")
 }

@@ -8,7 +8,9 @@
 
 use alloc::string::ToString;
 
-use store::{AccountId, DRAFTS, EntryState, Flags, INBOX, MailboxId, MarkChange, OUTBOX, Refusal, Store, Uid};
+use store::{
+    AccountId, DRAFTS, EntryState, Flags, INBOX, MailboxId, MarkChange, OUTBOX, Refusal, Store, Uid,
+};
 
 use crate::context::JobContext;
 use crate::said::{Said, Undo};
@@ -43,7 +45,12 @@ impl TakingBack {
         TakingBack { key, answers: None, stage: Stage::Wanted }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         if *under_way > 0 {
             return Progress::Waiting;
         }
@@ -56,14 +63,22 @@ impl TakingBack {
         let (mailbox, uid) = self.key.in_store();
         let info = cx.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
         let is_on_its_way = info.is_some_and(|info| info.flags.are_on_their_way());
-        let is_held = info.is_some_and(|info| info.flags.contains(Flags::HELD) && !info.flags.contains(Flags::LEAVING));
+        let is_held = info.is_some_and(|info| {
+            info.flags.contains(Flags::HELD) && !info.flags.contains(Flags::LEAVING)
+        });
         let taken = is_held.then(|| cx.take_back(account, uid)).flatten();
         self.stage = match (info, taken) {
             (Some(_), None) if !is_on_its_way => Stage::Back,
             (Some(info), Some(answers)) => {
                 self.answers = answers;
                 let continuation = cx.continuation();
-                match cx.store_mut().mark(account, mailbox, uid, MarkChange::clear(Flags::HELD), continuation) {
+                match cx.store_mut().mark(
+                    account,
+                    mailbox,
+                    uid,
+                    MarkChange::clear(Flags::HELD),
+                    continuation,
+                ) {
                     Ok(()) => {
                         *under_way += 1;
                         Stage::Taken
@@ -89,18 +104,23 @@ impl TakingBack {
         let (said, then) = match self.stage {
             Stage::Wanted | Stage::Taken | Stage::Back => {
                 let said = Said::done("Your letter was not sent: it is a draft again.");
-                let answers = self.answers.map(|(mailbox, uid)| Key { mailbox: mailbox.0, uid: uid.0 });
+                let answers =
+                    self.answers.map(|(mailbox, uid)| Key { mailbox: mailbox.0, uid: uid.0 });
                 (said, Page::Compose(Start::Draft { draft: self.key, answers }))
             }
             Stage::TooLate => {
-                let said = Said::wrong("It is too late to undo: the message is being sent or was sent.");
+                let said =
+                    Said::wrong("It is too late to undo: the message is being sent or was sent.");
                 (said, Page::List { mailbox: INBOX.0, stretch: Stretch::Newest })
             }
             Stage::Refused(refusal) => {
                 if let Some(info) = cx.store().message(account, mailbox, uid) {
                     cx.hold(account, uid, self.answers, info.internal_date);
                 }
-                (Said::wrong(why(refusal)), Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest })
+                (
+                    Said::wrong(why(refusal)),
+                    Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest },
+                )
             }
         };
         Progress::Redirect(then.to_string(), said)
@@ -118,7 +138,12 @@ pub(super) enum Transit {
 
 impl Transit {
     /// Of the message of a mailbox that has this UID and these flags.
-    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, (uid, flags): (Uid, Flags)) -> Transit {
+    pub(super) fn of(
+        store: &Store,
+        account: AccountId,
+        mailbox: MailboxId,
+        (uid, flags): (Uid, Flags),
+    ) -> Transit {
         let entry = if mailbox == OUTBOX { store.outbox_entry(account, uid) } else { None };
         match entry.map(|entry| entry.state()) {
             Some(EntryState::Queued) => Transit::UnderWay,
@@ -130,7 +155,11 @@ impl Transit {
 }
 
 /// What is told of a message that is on its way when its draft is to be shown; `None`: it is not.
-pub(super) fn about_to_leave(key: Key, account: AccountId, cx: &JobContext<'_, '_>) -> Option<Said> {
+pub(super) fn about_to_leave(
+    key: Key,
+    account: AccountId,
+    cx: &JobContext<'_, '_>,
+) -> Option<Said> {
     let (mailbox, uid) = key.in_store();
     let info = cx.store().message(account, mailbox, uid)?;
     if Transit::of(cx.store(), account, mailbox, (uid, info.flags)) == Transit::None {

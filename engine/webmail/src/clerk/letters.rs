@@ -8,7 +8,10 @@ use http::Reply;
 use message::header::{ADDRESSES_MAX, Address, Field, Mailbox};
 use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, Reader, Structure};
 use message::{Summary, TextDecoder};
-use store::{AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo, Refusal};
+use store::{
+    AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange,
+    MessageInfo, Refusal,
+};
 
 use crate::answer;
 use crate::context::JobContext;
@@ -112,7 +115,12 @@ impl Opening {
         self.refused.is_some() || is_read && self.is_marked
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         let (mailbox, uid) = self.key.in_store();
         let continuation = cx.continuation();
         if self.refused.is_some() || *under_way > 0 {
@@ -144,13 +152,20 @@ impl Opening {
     }
 
     /// It is read now. If that cannot be noted the message is shown all the same.
-    fn mark(&mut self, account: AccountId, info: MessageInfo, under_way: &mut usize, cx: &mut JobContext<'_, '_>) {
+    fn mark(
+        &mut self,
+        account: AccountId,
+        info: MessageInfo,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) {
         if info.flags.contains(Flags::SEEN) {
             return;
         }
         let (mailbox, uid) = self.key.in_store();
         let continuation = cx.continuation();
-        let marked = cx.store_mut().mark(account, mailbox, uid, MarkChange::set(Flags::SEEN), continuation);
+        let marked =
+            cx.store_mut().mark(account, mailbox, uid, MarkChange::set(Flags::SEEN), continuation);
         *under_way += usize::from(marked.is_ok());
     }
 
@@ -194,9 +209,13 @@ impl Opening {
         }
         let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
         let page = self.heard.html.filter(|_| self.heard.text.is_empty());
-        let is_file = |index, part: &Part| part.is_attachment() && !part.holds_message() || page == Some(index);
-        let attached = structure.parts.iter().enumerate().filter(|(index, part)| is_file(*index, part));
-        let files = attached.filter_map(|(index, part)| Some((u16::try_from(index).ok()?, name_of(part))));
+        let is_file = |index, part: &Part| {
+            part.is_attachment() && !part.holds_message() || page == Some(index)
+        };
+        let attached =
+            structure.parts.iter().enumerate().filter(|(index, part)| is_file(*index, part));
+        let files =
+            attached.filter_map(|(index, part)| Some((u16::try_from(index).ok()?, name_of(part))));
         Ok((&self.heard, self.info.ok_or(Refusal::NoSuchMessage)?, files.collect()))
     }
 
@@ -209,7 +228,9 @@ impl Opening {
         let key = self.key;
         let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
         let (Some(info), None) = (self.info, self.refused) else {
-            return self.refused.map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
+            return self
+                .refused
+                .map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
         };
         let heard = &self.heard;
         let nobody = Mailbox::default();
@@ -235,7 +256,11 @@ impl Opening {
     }
 
     /// What a conversation shows of it, or why it cannot.
-    pub(super) fn shown(&mut self, loaded: Option<Key>, known: Option<&AccountInfo<'_>>) -> Result<Shown, Refusal> {
+    pub(super) fn shown(
+        &mut self,
+        loaded: Option<Key>,
+        known: Option<&AccountInfo<'_>>,
+    ) -> Result<Shown, Refusal> {
         let (Some(info), None) = (self.info, self.refused) else {
             return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
         };
@@ -260,7 +285,9 @@ impl Opening {
             subject: heard.subject.unwrap_or_default(),
             summary: core::mem::take(&mut self.summary),
             source: html.map(|part| Page::Html(self.key, part).to_string()),
-            whole: html.filter(|_| heard.is_page_cut).map(|part| Page::Whole(self.key, part).to_string()),
+            whole: html
+                .filter(|_| heard.is_page_cut)
+                .map(|part| Page::Whole(self.key, part).to_string()),
             text: heard.text,
             page: heard.page,
             info,
@@ -317,9 +344,15 @@ impl Heard {
     /// What its reader should know of it.
     fn warnings(&self, from: &Mailbox, has_more_parts: bool) -> Vec<String> {
         let mut warnings = deceit::of_sender(from);
-        warnings.extend(if self.html.is_some() { deceit::of_html(&self.page) } else { deceit::of_text(&self.text) });
+        warnings.extend(if self.html.is_some() {
+            deceit::of_html(&self.page)
+        } else {
+            deceit::of_text(&self.text)
+        });
         if self.is_cut && self.html.is_none() {
-            warnings.push("This message is too long to be shown whole: download it to read the rest.".into());
+            warnings.push(
+                "This message is too long to be shown whole: download it to read the rest.".into(),
+            );
         }
         if has_more_parts {
             warnings
@@ -329,12 +362,16 @@ impl Heard {
     }
 
     /// Keeps the people that a field names, after those of the same kind that came before.
-    fn people_arrived(&mut self, field: &Field<'_>, kind: impl FnOnce(&mut Heard) -> &mut Vec<Mailbox>) {
+    fn people_arrived(
+        &mut self,
+        field: &Field<'_>,
+        kind: impl FnOnce(&mut Heard) -> &mut Vec<Mailbox>,
+    ) {
         let people = kind(self);
         let room = MAILBOXES_MAX.saturating_sub(people.len());
         people.extend(mailboxes(field).take(room));
-        let is_full =
-            people.len() == MAILBOXES_MAX || field.value.len() + "Reply-To: ".len() >= ADDRESS_FIELD_BYTES_MAX;
+        let is_full = people.len() == MAILBOXES_MAX
+            || field.value.len() + "Reply-To: ".len() >= ADDRESS_FIELD_BYTES_MAX;
         self.has_more_people |= is_full;
     }
 
@@ -385,14 +422,18 @@ impl Listener for Heard {
         if self.is_page {
             self.html = Some(parts.len() - 1);
         }
-        self.decoder = (self.is_page || part.media_type == "text/plain").then(|| TextDecoder::new(part));
+        self.decoder =
+            (self.is_page || part.media_type == "text/plain").then(|| TextDecoder::new(part));
         self.decoder.is_some()
     }
 
     fn body_arrived(&mut self, bytes: &[u8]) {
         if let Some(decoder) = &mut self.decoder {
-            let (text, most) =
-                if self.is_page { (&mut self.page, HTML_BYTES_MAX) } else { (&mut self.text, TEXT_BYTES_MAX) };
+            let (text, most) = if self.is_page {
+                (&mut self.page, HTML_BYTES_MAX)
+            } else {
+                (&mut self.text, TEXT_BYTES_MAX)
+            };
             if text.len() < most {
                 decoder.bytes_arrived(bytes, text);
             } else if self.is_page {
@@ -427,7 +468,9 @@ pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
 
 /// What a file with a part is called where nobody said so.
 pub(super) fn name_of(part: &Part) -> String {
-    let usual = || if part.holds_message() { "message.eml".into() } else { part.media_type.replace('/', ".") };
+    let usual = || {
+        if part.holds_message() { "message.eml".into() } else { part.media_type.replace('/', ".") }
+    };
     part.file_name.clone().unwrap_or_else(usual)
 }
 
@@ -441,8 +484,11 @@ struct Attached {
 impl Attached {
     /// All that is attached. `shown`: the part that the page shows.
     fn of(structure: &Structure, key: Key, shown: Option<usize>) -> Vec<Attached> {
-        let attached =
-            structure.parts.iter().enumerate().filter(|(index, part)| part.is_attachment() && Some(*index) != shown);
+        let attached = structure
+            .parts
+            .iter()
+            .enumerate()
+            .filter(|(index, part)| part.is_attachment() && Some(*index) != shown);
         attached
             .map(|(index, part)| Attached {
                 name: name_of(part),

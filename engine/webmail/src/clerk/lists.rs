@@ -54,7 +54,12 @@ impl Listing {
         Listing { mailbox, stretch, rows: Vec::new(), at: None, walked: 0, stage: Stage::Walking }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         if let Stage::Walking = self.stage {
             if !self.walk(account, cx.store()) {
                 return Progress::Yield;
@@ -84,7 +89,9 @@ impl Listing {
                 let from = self.at.unwrap_or(Uid(uid));
                 self.take(account, store, store.messages_below(account, mailbox, Some(from)))
             }
-            Stretch::Newest => self.take(account, store, store.messages_below(account, mailbox, self.at)),
+            Stretch::Newest => {
+                self.take(account, store, store.messages_below(account, mailbox, self.at))
+            }
         };
         let is_end = looked_at < WALKED_IN_A_TURN;
         let is_upwards = matches!(self.stretch, Stretch::After(_));
@@ -102,7 +109,12 @@ impl Listing {
     }
 
     /// Takes the next messages up to a full page: of each conversation the newest that is in this mailbox. How many it has looked at; fewer than it may for those that were the last.
-    fn take(&mut self, account: AccountId, store: &Store, messages: impl Iterator<Item = MessageInfo>) -> usize {
+    fn take(
+        &mut self,
+        account: AccountId,
+        store: &Store,
+        messages: impl Iterator<Item = MessageInfo>,
+    ) -> usize {
         let mut looked_at = 0;
         for info in messages.take(WALKED_IN_A_TURN) {
             if self.is_row(account, store, &info) {
@@ -142,7 +154,9 @@ impl Listing {
     pub(super) fn page(&self, visitor: &Visitor, cx: &mut JobContext<'_, '_>) -> Reply {
         let account = visitor.account;
         let rows = rows::write(&self.rows, account, cx);
-        let Some(mailbox) = cx.store().mailbox(account, self.mailbox) else { return answer::not_found() };
+        let Some(mailbox) = cx.store().mailbox(account, self.mailbox) else {
+            return answer::not_found();
+        };
         let surroundings = Surroundings::of(visitor, cx.store(), Some(self.mailbox));
         let found = &self.rows;
         let path = |stretch| Page::List { mailbox: self.mailbox.0, stretch }.to_string();
@@ -158,7 +172,12 @@ impl Listing {
         // Counted are messages, not rows: so far this page goes.
         let extent = match found.len() {
             0 => String::new(),
-            _ => format!("{}–{} of {}", above + 1, mailbox.messages.saturating_sub(left), mailbox.messages),
+            _ => format!(
+                "{}–{} of {}",
+                above + 1,
+                mailbox.messages.saturating_sub(left),
+                mailbox.messages
+            ),
         };
         let links = surroundings.links();
         let page = ListPage {

@@ -57,7 +57,12 @@ impl Changing {
         Changing { secrets, notes, stage: Stage::Wanted, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         if *under_way > 0 || self.refused.is_some() {
             return Progress::Waiting;
         }
@@ -83,11 +88,17 @@ impl Changing {
     fn store(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
         let continuation = cx.continuation();
         let known = cx.store().account(account).ok_or(Refusal::NoSuchAccount)?;
-        let own = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
+        let own =
+            if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
         let replaced = own.to_string();
-        let new = NewPassword { hash: &self.secrets.hash, verifier: &self.secrets.verifier, replaced: &replaced };
+        let new = NewPassword {
+            hash: &self.secrets.hash,
+            verifier: &self.secrets.verifier,
+            replaced: &replaced,
+        };
         cx.store_mut().set_password(account, &new, continuation)?;
-        let noted = cx.store_mut().change_notes(account, core::mem::take(&mut self.notes), continuation);
+        let noted =
+            cx.store_mut().change_notes(account, core::mem::take(&mut self.notes), continuation);
         Ok(1 + usize::from(noted.is_ok()))
     }
 
@@ -101,7 +112,9 @@ impl Changing {
     pub(super) fn done(&self) -> Progress {
         let said = match self.refused {
             Some(refusal) => Said::wrong(why(refusal)),
-            None => Said::done("Your password is changed. Wherever else you were logged in, you are not any more."),
+            None => Said::done(
+                "Your password is changed. Wherever else you were logged in, you are not any more.",
+            ),
         };
         Progress::Redirect(Page::Settings.to_string(), said)
     }

@@ -33,7 +33,8 @@ const ID_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 const REFERENCE_BYTES_MAX: usize = "cid:".len() + ID_BYTES_MAX + "\"".len();
 
 /// What is shown as a picture. What programs there are in an SVG would not run, but nobody needs one here.
-const TYPES: [&str; 6] = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];
+const TYPES: [&str; 6] =
+    ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];
 
 /// A document on its way out, and the pictures that belong into it.
 #[derive(Debug)]
@@ -69,7 +70,13 @@ impl Illustrated {
     /// A document that begins, of a message that is made of these parts.
     pub(crate) fn of(parts: &[Part]) -> Illustrated {
         let known = parts.iter().filter_map(Picture::of).take(PICTURES_MAX).collect();
-        Illustrated { known, text: String::new(), has_ended: false, writing: None, left: PICTURES_BYTES_MAX }
+        Illustrated {
+            known,
+            text: String::new(),
+            has_ended: false,
+            writing: None,
+            left: PICTURES_BYTES_MAX,
+        }
     }
 
     /// More of the document.
@@ -87,20 +94,27 @@ impl Illustrated {
         let text = core::mem::take(&mut self.text);
         let mut rest = text.as_str();
         while let Some((before, id, after)) = next_reference(rest) {
-            let known =
-                self.known.iter().find(|picture| picture.id == id).filter(|picture| picture.bytes() <= self.left);
+            let known = self
+                .known
+                .iter()
+                .find(|picture| picture.id == id)
+                .filter(|picture| picture.bytes() <= self.left);
             if let Some(picture) = known {
                 out.extend_from_slice(before.as_bytes());
                 [b"data:", picture.media_type.as_bytes(), b";base64,"]
                     .iter()
                     .for_each(|words| out.extend_from_slice(words));
                 self.left -= picture.bytes();
-                self.writing = Some(Writing { decoder: BodyDecoder::new(picture.encoding), bytes: Vec::new() });
+                self.writing = Some(Writing {
+                    decoder: BodyDecoder::new(picture.encoding),
+                    bytes: Vec::new(),
+                });
                 self.text.push_str(after);
                 return Some(picture.place.clone());
             }
             // As it was: it leads to nothing. What ends it may begin the next one.
-            let (passed, behind) = rest.split_at_checked(rest.len() - after.len()).unwrap_or((rest, ""));
+            let (passed, behind) =
+                rest.split_at_checked(rest.len() - after.len()).unwrap_or((rest, ""));
             out.extend_from_slice(passed.as_bytes());
             rest = behind;
         }
@@ -140,7 +154,8 @@ impl Picture {
 
     /// As many as it takes in a document, or more.
     fn bytes(&self) -> usize {
-        let octets = usize::try_from(self.place.end.saturating_sub(self.place.start)).unwrap_or(usize::MAX);
+        let octets =
+            usize::try_from(self.place.end.saturating_sub(self.place.start)).unwrap_or(usize::MAX);
         (octets / 3).saturating_add(1).saturating_mul(4)
     }
 }
@@ -157,14 +172,20 @@ fn encode(bytes: &[u8], out: &mut Vec<u8>) {
 fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
     for (colon, _) in html.match_indices(':') {
         let Some(start) = colon.checked_sub(3) else { continue };
-        let is_scheme = html.get(start..colon).is_some_and(|scheme| scheme.eq_ignore_ascii_case("cid"));
-        let begins = |letter: char| matches!(letter, '"' | '\'' | '=' | '(') || letter.is_ascii_whitespace();
+        let is_scheme =
+            html.get(start..colon).is_some_and(|scheme| scheme.eq_ignore_ascii_case("cid"));
+        let begins =
+            |letter: char| matches!(letter, '"' | '\'' | '=' | '(') || letter.is_ascii_whitespace();
         if !is_scheme || !html.get(..start)?.chars().next_back().is_some_and(begins) {
             continue;
         }
         let tail = html.get(colon + 1..)?;
-        let ends = |letter: char| matches!(letter, '"' | '\'' | '(' | ')' | '<' | '>') || letter.is_ascii_whitespace();
-        let Some(end) = tail.find(ends).filter(|end| (1..=ID_BYTES_MAX).contains(end)) else { continue };
+        let ends = |letter: char| {
+            matches!(letter, '"' | '\'' | '(' | ')' | '<' | '>') || letter.is_ascii_whitespace()
+        };
+        let Some(end) = tail.find(ends).filter(|end| (1..=ID_BYTES_MAX).contains(end)) else {
+            continue;
+        };
         let (id, after) = tail.split_at_checked(end)?;
         return Some((html.get(..start)?, decoded(id), after));
     }
@@ -181,7 +202,10 @@ fn decoded(id: &str) -> Cow<'_, str> {
     let mut rest = id.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
         let digits = tail.get(..2).and_then(|digits| core::str::from_utf8(digits).ok());
-        match digits.filter(|_| *byte == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        match digits
+            .filter(|_| *byte == b'%')
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        {
             Some(byte) => {
                 bytes.push(byte);
                 rest = tail.get(2..).unwrap_or_default();

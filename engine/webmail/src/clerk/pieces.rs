@@ -22,12 +22,19 @@ impl Pieces {
     }
 
     /// The message's octets, if a piece of it may be asked for now.
-    pub(super) fn octets(&mut self, account: AccountId, under_way: usize, cx: &JobContext<'_, '_>) -> Option<u32> {
+    pub(super) fn octets(
+        &mut self,
+        account: AccountId,
+        under_way: usize,
+        cx: &JobContext<'_, '_>,
+    ) -> Option<u32> {
         if self.refused.is_some() || under_way > 0 {
             return None;
         }
         let (mailbox, uid) = self.key.in_store();
-        self.octets = self.octets.or_else(|| cx.store().message(account, mailbox, uid).map(|info| info.octets));
+        self.octets = self
+            .octets
+            .or_else(|| cx.store().message(account, mailbox, uid).map(|info| info.octets));
         if self.octets.is_none() {
             self.refused = Some(Refusal::NoSuchMessage);
         }

@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use machine::UnixTime;
-use outbound::{Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which};
+use outbound::{
+    Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which,
+};
 
 use crate::Page;
 use crate::answer;
@@ -52,7 +54,8 @@ impl Queueing {
     }
 
     fn page(&self, visitor: &Visitor, told: Vec<QueueTold>, cx: &JobContext<'_, '_>) -> Reply {
-        let (mut lines, mut counts, mut tls, mut is_busy) = (Vec::new(), QueueCounts::default(), Vec::new(), false);
+        let (mut lines, mut counts, mut tls, mut is_busy) =
+            (Vec::new(), QueueCounts::default(), Vec::new(), false);
         for told in told {
             match told {
                 QueueTold::Lines(own, count, own_tls) => {
@@ -71,7 +74,8 @@ impl Queueing {
         lines.sort_by_key(|line: &QueueLine| line.posted);
         let is_more = lines.len() > LINES;
         lines.truncate(LINES);
-        let last = lines.last().filter(|_| is_more).map(|line| Page::Queue(Some(line.posted)).to_string());
+        let last =
+            lines.last().filter(|_| is_more).map(|line| Page::Queue(Some(line.posted)).to_string());
         let now = cx.now();
         let rows: Vec<QueueRow> = lines.into_iter().map(|line| QueueRow::of(line, now)).collect();
         let after = if let QueueAsked::Look(after) = &self.asked { *after } else { None };
@@ -98,16 +102,23 @@ fn said_of(handling: Handling, which: &Which, told: Vec<QueueTold>) -> Said {
                 all.under_way += own.under_way;
                 all.refused = all.refused.or(own.refused);
             }
-            QueueTold::Busy | QueueTold::Lines(..) => all.refused = all.refused.or(Some(store::Refusal::Busy)),
+            QueueTold::Busy | QueueTold::Lines(..) => {
+                all.refused = all.refused.or(Some(store::Refusal::Busy))
+            }
         }
     }
     let done = match (which, all.done) {
         (Which::One(_), 1) => format!("One letter: {}.", past(handling, 1)),
         (Which::One(_), _) => {
-            "Nothing was done with the letter: it is not there any more, or as it was to be.".to_string()
+            "Nothing was done with the letter: it is not there any more, or as it was to be."
+                .to_string()
         }
-        (Which::Domain(domain), 0) => format!("Nothing for {domain} waits with which that could be done."),
-        (Which::Domain(domain), count) => format!("Letters for {domain}: {count} {}.", past(handling, count)),
+        (Which::Domain(domain), 0) => {
+            format!("Nothing for {domain} waits with which that could be done.")
+        }
+        (Which::Domain(domain), count) => {
+            format!("Letters for {domain}: {count} {}.", past(handling, count))
+        }
     };
     let under_way = match all.under_way {
         0 => "",
@@ -134,7 +145,8 @@ impl QueueRow {
         let now = Moment::of(now);
         let is_readable = line.recipients.is_some();
         let all = line.recipients.unwrap_or_default();
-        let domain = all.first().and_then(|address| address.rsplit_once('@')).map_or("", |(_, name)| name);
+        let domain =
+            all.first().and_then(|address| address.rsplit_once('@')).map_or("", |(_, name)| name);
         let tries = match line.tries {
             0 => "not tried yet".to_string(),
             1 => "tried once".to_string(),
@@ -142,7 +154,9 @@ impl QueueRow {
         };
         let state = match line.state {
             QueueState::Next => "Is next".to_string(),
-            QueueState::Waits(until) => format!("Next try: {}", Moment::of(until).to_the_minute(&now)),
+            QueueState::Waits(until) => {
+                format!("Next try: {}", Moment::of(until).to_the_minute(&now))
+            }
             QueueState::Behind => format!("Waits for others at {domain}"),
             QueueState::UnderWay => "Under way".to_string(),
             QueueState::Held => "Held".to_string(),
@@ -158,7 +172,8 @@ impl QueueRow {
             sender if sender.is_empty() => "nobody, as a report".to_string(),
             sender => sender,
         };
-        let (since, size) = (Moment::of(line.since).in_few_words(&now), size_for_people(line.octets.into()));
+        let (since, size) =
+            (Moment::of(line.since).in_few_words(&now), size_for_people(line.octets.into()));
         QueueRow {
             key: line.posted.to_string(),
             state,

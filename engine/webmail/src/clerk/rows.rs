@@ -6,7 +6,9 @@ use core::cell::LazyCell;
 
 use machine::UnixTime;
 use message::Summary;
-use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, Refusal, SENT, Store};
+use store::{
+    AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, Refusal, SENT, Store,
+};
 
 use crate::context::JobContext;
 use crate::list::{Row, WrittenRow};
@@ -52,9 +54,20 @@ pub(super) enum Known {
 
 impl Found {
     /// The message `info` of a mailbox.
-    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: MessageInfo) -> Found {
+    pub(super) fn of(
+        store: &Store,
+        account: AccountId,
+        mailbox: MailboxId,
+        info: MessageInfo,
+    ) -> Found {
         let transit = Transit::of(store, account, mailbox, (info.uid, info.flags));
-        Found { mailbox, info, transit, together: Together::alone(mailbox, &info), known: Known::Nothing }
+        Found {
+            mailbox,
+            info,
+            transit,
+            together: Together::alone(mailbox, &info),
+            known: Known::Nothing,
+        }
     }
 
     pub(super) fn key(&self) -> Key {
@@ -87,7 +100,9 @@ pub(super) fn ask(
         let (mailbox, uid) = (row.mailbox, row.info.uid);
         let asked = match &row.known {
             Known::Nothing => cx.store_mut().read_summary(account, mailbox, uid, continuation),
-            Known::NoSummary(beginning) => cx.store_mut().read(account, mailbox, uid, beginning.next(), continuation),
+            Known::NoSummary(beginning) => {
+                cx.store_mut().read(account, mailbox, uid, beginning.next(), continuation)
+            }
             _ => continue,
         };
         match asked {
@@ -157,7 +172,11 @@ pub(super) fn recall(rows: &mut [Found], account: AccountId, cx: &mut JobContext
 }
 
 /// The rows of a list.
-pub(super) fn write(rows: &[Found], account: AccountId, cx: &mut JobContext<'_, '_>) -> Vec<WrittenRow> {
+pub(super) fn write(
+    rows: &[Found],
+    account: AccountId,
+    cx: &mut JobContext<'_, '_>,
+) -> Vec<WrittenRow> {
     let time = cx.now();
     let now = LazyCell::new(|| Moment::of(time));
     let write = |found: &Found| match &found.known {
@@ -176,7 +195,12 @@ pub(super) fn write(rows: &[Found], account: AccountId, cx: &mut JobContext<'_, 
 impl<'a> RowText<'a> {
     /// The row of a message, or of the conversation whose newest message this is.
     fn of(found: &'a Found, now: &Moment) -> RowText<'a> {
-        let mut text = RowText::with(found, found.summary(), found.mailbox == SENT || found.mailbox == DRAFTS, now);
+        let mut text = RowText::with(
+            found,
+            found.summary(),
+            found.mailbox == SENT || found.mailbox == DRAFTS,
+            now,
+        );
         if found.together.messages > 1 {
             // Past what is folded, to what is opened.
             text.href.push_str("#opened");
@@ -194,13 +218,20 @@ impl<'a> RowText<'a> {
         RowText::with(found, None, false, now)
     }
 
-    fn with(found: &Found, summary: Option<&'a Summary>, shows_recipients: bool, now: &Moment) -> RowText<'a> {
+    fn with(
+        found: &Found,
+        summary: Option<&'a Summary>,
+        shows_recipients: bool,
+        now: &Moment,
+    ) -> RowText<'a> {
         let key = found.key();
         let moment = Moment::of(found.info.internal_date);
-        let people = summary.map_or("", |summary| match (shows_recipients, summary.sender_name.is_empty()) {
-            (true, _) => &summary.recipients,
-            (false, true) => &summary.sender_address,
-            (false, false) => &summary.sender_name,
+        let people = summary.map_or("", |summary| {
+            match (shows_recipients, summary.sender_name.is_empty()) {
+                (true, _) => &summary.recipients,
+                (false, true) => &summary.sender_address,
+                (false, false) => &summary.sender_name,
+            }
         });
         RowText {
             href: match found.mailbox {

@@ -58,7 +58,12 @@ impl Searching {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         loop {
             match rows::ask(&mut self.looked_at, account, under_way, cx) {
                 Progress::Waiting if *under_way == 0 => {}
@@ -112,8 +117,11 @@ impl Searching {
             // What was thrown away, and what is in Sent too, is looked through only by name.
             let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
             let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
-            let all: VecDeque<(MailboxId, String)> = wanted.map(|(id, name)| (id, name.to_string())).collect();
-            all.into_iter().skip_while(|(id, _)| before.is_some_and(|before| before.mailbox != id.0)).collect()
+            let all: VecDeque<(MailboxId, String)> =
+                wanted.map(|(id, name)| (id, name.to_string())).collect();
+            all.into_iter()
+                .skip_while(|(id, _)| before.is_some_and(|before| before.mailbox != id.0))
+                .collect()
         });
         while let Some((mailbox, _)) = left.front() {
             let at = self.at.or(before).filter(|at| at.mailbox == mailbox.0).map(|at| Uid(at.uid));
@@ -139,7 +147,10 @@ impl Searching {
         let extent = format!("{} found", self.found.len());
         let progress = match older {
             None => format!("All messages were looked at, {} of them for this page.", self.count),
-            Some(_) => format!("{} messages were looked at for this page: older ones are behind “Older”.", self.count),
+            Some(_) => format!(
+                "{} messages were looked at for this page: older ones are behind “Older”.",
+                self.count
+            ),
         };
         let links = surroundings.links();
         let mut frame = surroundings.frame(visitor, &links);

@@ -50,7 +50,12 @@ impl Noting {
         Noting { changes: Some(changes), noted, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         let Some(changes) = self.changes.clone() else { return Progress::Waiting };
         let continuation = cx.continuation();
         match cx.store_mut().change_notes(account, changes, continuation) {

@@ -138,8 +138,15 @@ impl Showing {
         }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
-        let Some(octets) = self.pieces.octets(account, *under_way, cx) else { return Progress::Waiting };
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
+            return Progress::Waiting;
+        };
         match self.next_octet(octets) {
             Some(offset) => self.pieces.ask(offset, account, under_way, cx),
             None => Progress::Waiting,
@@ -155,7 +162,9 @@ impl Showing {
                     let structure = core::mem::take(reader).message_ended(&mut self.author);
                     self.stage = Document::of(&structure.parts, self.part, self.extent);
                 }
-                Stage::Document(_) if self.written.len() >= self.extent.piece_bytes() => return None,
+                Stage::Document(_) if self.written.len() >= self.extent.piece_bytes() => {
+                    return None;
+                }
                 Stage::Document(document) => match document.next_octet(&mut self.written) {
                     Some(offset) => return Some(offset),
                     None => self.stage = Stage::Over,
@@ -194,10 +203,14 @@ impl Showing {
             (None, Stage::Over) => Some(End::Whole),
             (None, _) => None,
         };
-        let (is_wanted, author, verified) = (self.elsewhere == Elsewhere::Loaded, &self.author, &self.verified);
+        let (is_wanted, author, verified) =
+            (self.elsewhere == Elsewhere::Loaded, &self.author, &self.verified);
         self.sent.next(core::mem::take(&mut self.written), end, || {
             let known = cx.store().account(visitor.account);
-            let is_trusted = author.0.as_ref().is_some_and(|author| is_trusted(known.as_ref(), author, verified));
+            let is_trusted = author
+                .0
+                .as_ref()
+                .is_some_and(|author| is_trusted(known.as_ref(), author, verified));
             Title::Letter { is_loaded: is_wanted || is_trusted }
         })
     }
@@ -206,7 +219,9 @@ impl Showing {
 impl Document {
     /// The part of that index, if it is HTML.
     fn of(parts: &[Part], part: usize, extent: Extent) -> Stage {
-        let Some(part) = parts.get(part).filter(|part| part.media_type == "text/html") else { return Stage::Nothing };
+        let Some(part) = parts.get(part).filter(|part| part.media_type == "text/html") else {
+            return Stage::Nothing;
+        };
         Stage::Document(Box::new(Document {
             html: in_store(&part.body),
             decoder: TextDecoder::new(part),

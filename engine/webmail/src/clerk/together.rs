@@ -20,7 +20,12 @@ impl Together {
     pub(super) fn alone(mailbox: MailboxId, info: &MessageInfo) -> Together {
         if mailbox == OUTBOX {
             // It is in Sent as well, where its flags are shown.
-            return Together { messages: 1, is_unread: false, is_starred: false, is_answered: false };
+            return Together {
+                messages: 1,
+                is_unread: false,
+                is_starred: false,
+                is_answered: false,
+            };
         }
         let [is_seen, is_starred, is_answered] =
             [Flags::SEEN, Flags::FLAGGED, Flags::ANSWERED].map(|flag| info.flags.contains(flag));
@@ -28,15 +33,22 @@ impl Together {
     }
 
     /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
-    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: &MessageInfo) -> Together {
+    pub(super) fn of(
+        store: &Store,
+        account: AccountId,
+        mailbox: MailboxId,
+        info: &MessageInfo,
+    ) -> Together {
         let messages = counted(store, account, mailbox, info.conversation).count() as u32;
         if messages <= 1 {
             return Together::alone(mailbox, info);
         }
         let here = store.conversation_in(account, mailbox, info.conversation).rev().take(MARKS_MAX);
-        let here =
-            here.filter_map(|uid| store.message(account, mailbox, uid)).map(|info| Together::alone(mailbox, &info));
-        let unmarked = Together { messages, is_unread: false, is_starred: false, is_answered: false };
+        let here = here
+            .filter_map(|uid| store.message(account, mailbox, uid))
+            .map(|info| Together::alone(mailbox, &info));
+        let unmarked =
+            Together { messages, is_unread: false, is_starred: false, is_answered: false };
         here.fold(unmarked, |together, one| Together {
             messages,
             is_unread: together.is_unread | one.is_unread,
@@ -53,7 +65,8 @@ pub(super) fn counted(
     mailbox: MailboxId,
     conversation: u64,
 ) -> impl Iterator<Item = (MailboxId, Uid)> {
-    let counts = move |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_thrown_away(id);
+    let counts =
+        move |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_thrown_away(id);
     store.conversation(account, conversation).take(COUNTED_MAX).filter(move |(id, _)| counts(*id))
 }
 

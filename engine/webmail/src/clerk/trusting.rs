@@ -71,20 +71,30 @@ impl Verified {
                 path = Some(field.value);
             }
         });
-        let results = match fields.find(|field| field.is("Received") || field.is("Authentication-Results")) {
-            // A message written in the webmail has no `Received:` field.
-            None => return Verified::Written,
-            Some(field) if field.is("Received") => {
-                let path = String::from_utf8_lossy(path.unwrap_or_default().trim_ascii()).into_owned();
-                return if names_a_login(field.value) { Verified::Submitted(path) } else { Verified::Nobody };
-            }
-            Some(results) => results,
-        };
+        let results =
+            match fields.find(|field| field.is("Received") || field.is("Authentication-Results")) {
+                // A message written in the webmail has no `Received:` field.
+                None => return Verified::Written,
+                Some(field) if field.is("Received") => {
+                    let path =
+                        String::from_utf8_lossy(path.unwrap_or_default().trim_ascii()).into_owned();
+                    return if names_a_login(field.value) {
+                        Verified::Submitted(path)
+                    } else {
+                        Verified::Nobody
+                    };
+                }
+                Some(results) => results,
+            };
         // Each result has a line of its own, which nothing that is quoted in one can end.
         let lines = results.value.split(|byte| *byte == b'\n');
-        let passed = lines.filter_map(|line| line.strip_prefix(b"\tdmarc=pass header.from=")).next();
-        let domain = passed.and_then(|rest| rest.split(|byte| matches!(byte, b';' | b'\r' | b' ')).next());
-        domain.map_or(Verified::Nobody, |domain| Verified::Domain(String::from_utf8_lossy(domain).into_owned()))
+        let passed =
+            lines.filter_map(|line| line.strip_prefix(b"\tdmarc=pass header.from=")).next();
+        let domain =
+            passed.and_then(|rest| rest.split(|byte| matches!(byte, b';' | b'\r' | b' ')).next());
+        domain.map_or(Verified::Nobody, |domain| {
+            Verified::Domain(String::from_utf8_lossy(domain).into_owned())
+        })
     }
 
     pub(crate) fn is_author(&self, address: &str) -> bool {
@@ -93,17 +103,23 @@ impl Verified {
             Verified::Written => true,
             Verified::Submitted(path) => {
                 let sender = path.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
-                sender.is_some_and(|sender| !sender.is_empty() && sender.eq_ignore_ascii_case(address))
+                sender.is_some_and(|sender| {
+                    !sender.is_empty() && sender.eq_ignore_ascii_case(address)
+                })
             }
-            Verified::Domain(domain) => {
-                address.rsplit_once('@').is_some_and(|(_, theirs)| theirs.eq_ignore_ascii_case(domain))
-            }
+            Verified::Domain(domain) => address
+                .rsplit_once('@')
+                .is_some_and(|(_, theirs)| theirs.eq_ignore_ascii_case(domain)),
         }
     }
 }
 
 /// Whether a message of this author loads what it wants.
-pub(crate) fn is_trusted(known: Option<&AccountInfo<'_>>, address: &str, verified: &Verified) -> bool {
+pub(crate) fn is_trusted(
+    known: Option<&AccountInfo<'_>>,
+    address: &str,
+    verified: &Verified,
+) -> bool {
     let note = known.and_then(|known| known.note(KEY)).unwrap_or_default();
     is_in(note, address) && verified.is_author(address)
 }
@@ -121,11 +137,17 @@ impl Trusting {
         Trusting { trust, then, is_asked: false, refused: None }
     }
 
-    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         if self.is_asked {
             return Progress::Waiting;
         }
-        let note = cx.store().account(account).and_then(|known| known.note(KEY)).unwrap_or_default();
+        let note =
+            cx.store().account(account).and_then(|known| known.note(KEY)).unwrap_or_default();
         let Some(change) = self.trust.change(note) else { return Progress::Waiting };
         let continuation = cx.continuation();
         match cx.store_mut().change_notes(account, alloc::vec![change], continuation) {
@@ -157,14 +179,17 @@ impl Trust {
     /// What becomes of the note. `None`: it stays.
     pub(crate) fn change(&self, note: &[u8]) -> Option<NoteChange> {
         let (Trust::Begin(address) | Trust::End(address)) = self;
-        let is_address = (1..=ADDRESS_BYTES_MAX).contains(&address.len()) && !address.contains(['\n', '\r']);
-        let others: Vec<&[u8]> = lines(note).filter(|line| !line.eq_ignore_ascii_case(address.as_bytes())).collect();
+        let is_address =
+            (1..=ADDRESS_BYTES_MAX).contains(&address.len()) && !address.contains(['\n', '\r']);
+        let others: Vec<&[u8]> =
+            lines(note).filter(|line| !line.eq_ignore_ascii_case(address.as_bytes())).collect();
         let is_new = matches!(self, Trust::Begin(_));
         if !is_address || !is_new && others.len() == lines(note).count() {
             return None;
         }
         let mut room = NOTE_BYTES_MAX - if is_new { address.len() + 1 } else { 0 };
-        let fits = |line: &&&[u8]| room.checked_sub(line.len() + 1).inspect(|left| room = *left).is_some();
+        let fits =
+            |line: &&&[u8]| room.checked_sub(line.len() + 1).inspect(|left| room = *left).is_some();
         let mut kept: Vec<&[u8]> = others.iter().rev().take_while(fits).copied().collect();
         kept.reverse();
         kept.extend(is_new.then_some(address.as_bytes()));

@@ -20,8 +20,8 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
 use message::header::{Address, Field, Mailbox};
 use store::{
-    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange, Recipient,
-    Refusal, SENT, Uid, UidRange,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId,
+    MarkChange, Recipient, Refusal, SENT, Uid, UidRange,
 };
 
 use crate::chosen::Chosen;
@@ -149,7 +149,12 @@ impl Writing {
             && self.arriving.as_ref().is_some_and(|arriving| arriving.wants_more())
     }
 
-    pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        visitor: &Visitor,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
         while *under_way == 0 && self.stage != Stage::Over {
             if self.wants_more() {
                 return Progress::Taken;
@@ -252,10 +257,20 @@ impl Writing {
     }
 
     /// Who here gets it, the writer's own copy included, and those elsewhere whom it is for, too; or why it cannot be sent.
-    fn recipients(&self, account: AccountId, cx: &JobContext<'_, '_>) -> Result<(Vec<Recipient>, Vec<String>), String> {
+    fn recipients(
+        &self,
+        account: AccountId,
+        cx: &JobContext<'_, '_>,
+    ) -> Result<(Vec<Recipient>, Vec<String>), String> {
         let mut elsewhere = Vec::new();
-        let mut recipients = alloc::vec![Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(account) }];
-        let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc].into_iter().flat_map(|list| mailboxes(list));
+        let mut recipients = alloc::vec![Recipient {
+            mailbox: SENT,
+            flags: Flags::SEEN,
+            ..Recipient::inbox(account)
+        }];
+        let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc]
+            .into_iter()
+            .flat_map(|list| mailboxes(list));
         for mailbox in all {
             match cx.recipient(&mailbox.address).map(Recipient::inbox) {
                 Some(recipient) if recipients.contains(&recipient) => {}
@@ -298,7 +313,11 @@ impl Writing {
         Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
     }
 
-    fn write(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<Vec<u8>, String> {
+    fn write(
+        &mut self,
+        account: AccountId,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<Vec<u8>, String> {
         let draft = &self.draft;
         let from = cx.store().account(account).map_or_else(Mailbox::default, |known| Mailbox {
             name: Chosen::by(&known).name,
@@ -322,7 +341,11 @@ impl Writing {
             text: &draft.text,
             html: None,
             secret,
-            files: if self.arriving.is_none() && !draft.carries() { Files::None } else { Files::Some },
+            files: if self.arriving.is_none() && !draft.carries() {
+                Files::None
+            } else {
+                Files::Some
+            },
         };
         let mut message = Vec::with_capacity(draft.text.len() * 2 + 2048);
         let composer = Composer::begin(&letter, &mut message).map_err(|unwritable| match unwritable {
@@ -346,7 +369,11 @@ impl Writing {
         Ok(message)
     }
 
-    fn append(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
+    fn append(
+        &mut self,
+        account: AccountId,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<usize, Refusal> {
         let rest = self.message.get(self.taken..).unwrap_or_default();
         if !rest.is_empty() {
             if self.octets + rest.len() as u64 > cx.letter_octets_max() {
@@ -421,7 +448,10 @@ impl Writing {
         self.stage = Stage::Over;
         let continuation = cx.continuation();
         let mut asked = 0;
-        let newest = cx.store().messages_below(account, DRAFTS, None).find(|info| Some(info.guid) == self.guid);
+        let newest = cx
+            .store()
+            .messages_below(account, DRAFTS, None)
+            .find(|info| Some(info.guid) == self.guid);
         self.kept = newest.map(|info| Key { mailbox: DRAFTS.0, uid: info.uid.0 });
         let answers = self.draft.answers.filter(|_| self.then == Then::Send).map(Key::in_store);
         if let (Some(info), Some((_, until))) = (newest, self.hold) {
@@ -432,12 +462,15 @@ impl Writing {
             *mailbox == DRAFTS && info.is_some_and(|info| !info.flags.are_on_their_way())
         };
         if let Some((mailbox, uid)) = self.draft.draft.map(Key::in_store).filter(is_draft) {
-            let removed = cx.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
+            let removed =
+                cx.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
             asked += usize::from(removed.is_ok());
         }
         if let Some((mailbox, uid)) = answers.filter(|_| self.hold.is_none()) {
             let change = MarkChange::set(Flags::ANSWERED);
-            asked += usize::from(cx.store_mut().mark(account, mailbox, uid, change, continuation).is_ok());
+            asked += usize::from(
+                cx.store_mut().mark(account, mailbox, uid, change, continuation).is_ok(),
+            );
         }
         self.go_on_with_draft(cx);
         asked
@@ -452,7 +485,9 @@ impl Writing {
             cx.abort();
             return Progress::Reply(self.draft.page(&error, visitor, cx.store()));
         }
-        let list = |mailbox: MailboxId| Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
+        let list = |mailbox: MailboxId| {
+            Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string()
+        };
         let (said, then) = match (self.then, self.kept) {
             (Then::Send, Some(key)) if self.hold.is_some_and(|(seconds, _)| seconds > 0) => {
                 (Said { undo: Some(Undo::Sending(key)), ..Said::done("Sending…") }, list(INBOX))

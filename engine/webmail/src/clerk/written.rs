@@ -72,7 +72,8 @@ impl WrittenRows {
     }
 
     pub(super) fn keep(&mut self, facts: Facts, row: &WrittenRow) {
-        if let Some(place) = self.0.get_mut(facts.place()).filter(|_| row.bytes() <= ROW_BYTES_MAX) {
+        if let Some(place) = self.0.get_mut(facts.place()).filter(|_| row.bytes() <= ROW_BYTES_MAX)
+        {
             *place = Some((facts, row.clone()));
         }
     }

@@ -67,24 +67,31 @@ impl Host {
     pub(super) fn is_name(&self) -> bool {
         let labels = self.0.rsplit_once('.');
         labels.is_some_and(|(rest, last)| {
-            let is_last =
-                last.chars().count() >= 2 && last.chars().all(|letter| !letter.is_ascii_digit() && letter != '-');
+            let is_last = last.chars().count() >= 2
+                && last.chars().all(|letter| !letter.is_ascii_digit() && letter != '-');
             is_last && !FILES.contains(&last) && rest.split('.').all(|label| !label.is_empty())
         })
     }
 
     /// Whether the two belong together: they are one, or one is below the other.
     pub(super) fn is_kin(&self, other: &Host) -> bool {
-        let [own, other] = [&self.0, &other.0].map(|name| name.strip_prefix("www.").unwrap_or(name));
-        let is_below = |low: &str, high: &str| low.strip_suffix(high).is_some_and(|rest| rest.ends_with('.'));
+        let [own, other] =
+            [&self.0, &other.0].map(|name| name.strip_prefix("www.").unwrap_or(name));
+        let is_below =
+            |low: &str, high: &str| low.strip_suffix(high).is_some_and(|rest| rest.ends_with('.'));
         own == other || is_below(own, other) || is_below(other, own)
     }
 
     /// Why it may be taken for another one.
     pub(super) fn doubt(&self) -> Option<String> {
-        let is_latin = self.0.rsplit('.').next().is_some_and(|last| last.is_ascii() && !last.starts_with("xn--"));
+        let is_latin = self
+            .0
+            .rsplit('.')
+            .next()
+            .is_some_and(|last| last.is_ascii() && !last.starts_with("xn--"));
         self.0.split('.').find_map(|label| {
-            let label = label.strip_prefix("xn--").map_or_else(|| Some(label.to_string()), decoded)?;
+            let label =
+                label.strip_prefix("xn--").map_or_else(|| Some(label.to_string()), decoded)?;
             if label.is_ascii() {
                 return None;
             }
@@ -192,9 +199,12 @@ mod tests {
 
     #[test]
     fn all_lookalikes_but_two_are_those_of_uts_39() {
-        let skeleton = |letter: char| unicode_security::skeleton(&letter.to_string()).collect::<String>();
-        let differ: Vec<(char, char)> =
-            LOOKALIKES.into_iter().filter(|(other, latin)| skeleton(*other) != skeleton(*latin)).collect();
+        let skeleton =
+            |letter: char| unicode_security::skeleton(&letter.to_string()).collect::<String>();
+        let differ: Vec<(char, char)> = LOOKALIKES
+            .into_iter()
+            .filter(|(other, latin)| skeleton(*other) != skeleton(*latin))
+            .collect();
         assert_eq!(differ, [('п', 'n'), ('κ', 'k')]);
     }
 }

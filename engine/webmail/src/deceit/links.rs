@@ -39,7 +39,9 @@ pub(super) fn in_html(html: &str) -> impl Iterator<Item = Link> {
         loop {
             let (attributes, inside) = next_anchor(rest)?;
             rest = inside;
-            let Some(link) = href(attributes).and_then(|href| link(&plain(href), inside)) else { continue };
+            let Some(link) = href(attributes).and_then(|href| link(&plain(href), inside)) else {
+                continue;
+            };
             return Some(link);
         }
     })
@@ -65,7 +67,9 @@ fn next_anchor(html: &str) -> Option<(&str, &str)> {
         rest = rest.get(rest.find('<')? + 1..)?;
         let mut letters = rest.chars();
         let is_anchor = matches!(letters.next(), Some('a' | 'A'));
-        if is_anchor && letters.next().is_some_and(|letter| letter.is_ascii_whitespace() || letter == '/') {
+        if is_anchor
+            && letters.next().is_some_and(|letter| letter.is_ascii_whitespace() || letter == '/')
+        {
             return rest.split_once('>');
         }
     }
@@ -78,8 +82,11 @@ fn href(attributes: &str) -> Option<&str> {
         let at = from + attributes.get(from..)?.find(['h', 'H'])?;
         let (name, tail) = attributes.get(at..)?.split_at_checked(4).unwrap_or_default();
         let value = tail.trim_start().strip_prefix('=').map(str::trim_start);
-        let begins =
-            attributes.get(..at)?.chars().next_back().is_none_or(|letter| !letter.is_alphanumeric() && letter != '-');
+        let begins = attributes
+            .get(..at)?
+            .chars()
+            .next_back()
+            .is_none_or(|letter| !letter.is_alphanumeric() && letter != '-');
         if let Some(value) = value.filter(|_| begins && name.eq_ignore_ascii_case("href")) {
             let quote = value.chars().next().filter(|letter| *letter == '"' || *letter == '\'');
             return match quote {
@@ -105,9 +112,9 @@ fn authority(address: &str) -> Option<(Option<Host>, Host)> {
     // Browsers leave out what is not seen, and take one slash for the other.
     let kept = address.trim().chars().filter(|letter| !letter.is_control());
     let address: String = kept.map(|letter| if letter == '\\' { '/' } else { letter }).collect();
-    let scheme = ["https://", "http://", "//"]
-        .into_iter()
-        .find(|scheme| address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))?;
+    let scheme = ["https://", "http://", "//"].into_iter().find(|scheme| {
+        address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })?;
     let authority = address.get(scheme.len()..)?.split(['/', '?', '#']).next()?;
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let host = Host::of(host.split(':').next()?)?;
@@ -124,7 +131,9 @@ fn named(text: &str) -> Option<Host> {
         }
         match authority(word) {
             Some((_, host)) => Some(host),
-            None if is_alone || word.starts_with("www.") => Host::of(word.split(['/', '?', '#', ':']).next()?),
+            None if is_alone || word.starts_with("www.") => {
+                Host::of(word.split(['/', '?', '#', ':']).next()?)
+            }
             None => None,
         }
         .filter(Host::is_name)
@@ -144,7 +153,8 @@ fn plain(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let (name, tail) = after.split_once(';').filter(|(name, _)| name.len() <= 8).unwrap_or(("", after));
+        let (name, tail) =
+            after.split_once(';').filter(|(name, _)| name.len() <= 8).unwrap_or(("", after));
         let letter = match name.strip_prefix('#') {
             Some(number) => match number.strip_prefix(['x', 'X']) {
                 Some(number) => u32::from_str_radix(number, 16).ok(),

@@ -99,7 +99,8 @@ impl Parts {
     ///
     /// Errors: it is not.
     pub(super) fn ended(&self) -> Result<(), FormError> {
-        let is_last_line = || self.rest.strip_prefix(b"--").is_some_and(|padding| padding.iter().all(is_padding));
+        let is_last_line =
+            || self.rest.strip_prefix(b"--").is_some_and(|padding| padding.iter().all(is_padding));
         match self.expect {
             Expect::End => Ok(()),
             Expect::Line if is_last_line() => Ok(()),
@@ -140,7 +141,8 @@ impl Parts {
 
     /// Behind a delimiter. What stands behind the last one is passed over.
     fn line_goes_on<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
-        let (is_last, behind) = rest.strip_prefix(b"--").map_or((false, rest), |behind| (true, behind));
+        let (is_last, behind) =
+            rest.strip_prefix(b"--").map_or((false, rest), |behind| (true, behind));
         let padding = behind.iter().take_while(|byte| is_padding(byte)).count();
         let end = behind.get(padding..).unwrap_or_default();
         match end.strip_prefix(b"\r\n") {
@@ -152,7 +154,9 @@ impl Parts {
                 self.expect = Expect::Head;
                 Ok(Some(part))
             }
-            None if rest == b"-" || b"\r\n".starts_with(end) && padding <= HEAD_BYTES_MAX => Ok(None),
+            None if rest == b"-" || b"\r\n".starts_with(end) && padding <= HEAD_BYTES_MAX => {
+                Ok(None)
+            }
             None => Err(FormError::Malformed),
         }
     }
@@ -174,7 +178,9 @@ impl Parts {
         let Head { name, file_name, media_type } = head(bytes).ok_or(FormError::Malformed)?;
         say(match file_name {
             None => Said::Text(name),
-            Some(said) => Said::File(File { field: name, name: without_folders(&said).into(), media_type }),
+            Some(said) => {
+                Said::File(File { field: name, name: without_folders(&said).into(), media_type })
+            }
         })?;
         self.expect = Expect::Body;
         Ok(rest.get(end + 2..))
@@ -219,8 +225,11 @@ fn is_padding(byte: &u8) -> bool {
 
 /// RFC 2046 section 5.1.1.
 fn is_boundary(text: &str) -> bool {
-    let is_of_boundary = |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte);
-    (1..=BOUNDARY_BYTES_MAX).contains(&text.len()) && !text.ends_with(' ') && text.bytes().all(is_of_boundary)
+    let is_of_boundary =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte);
+    (1..=BOUNDARY_BYTES_MAX).contains(&text.len())
+        && !text.ends_with(' ')
+        && text.bytes().all(is_of_boundary)
 }
 
 /// What the head of a part says.
@@ -248,13 +257,16 @@ fn head(bytes: &[u8]) -> Option<Head> {
     }
     let [disposition, media_type, encoding] = said;
     // Bodies are not encoded (RFC 7578 section 4.7).
-    let is_plain = |name: &str| ["7bit", "8bit", "binary"].iter().any(|plain| name.eq_ignore_ascii_case(plain));
+    let is_plain = |name: &str| {
+        ["7bit", "8bit", "binary"].iter().any(|plain| name.eq_ignore_ascii_case(plain))
+    };
     if !encoding.is_none_or(is_plain) {
         return None;
     }
     let (kind, said) = disposition?.split_at_checked("form-data".len())?;
-    let [name, file_name] =
-        values(said, ["name", "filename"]).ok().filter(|_| kind.eq_ignore_ascii_case("form-data"))?;
+    let [name, file_name] = values(said, ["name", "filename"])
+        .ok()
+        .filter(|_| kind.eq_ignore_ascii_case("form-data"))?;
     Some(Head {
         name: unescaped(name?),
         file_name: file_name.map(unescaped),

@@ -9,7 +9,10 @@ use super::FormError;
 /// What is said of each of `names`. `said` begins at the first semicolon.
 ///
 /// Errors: it is not written like this, or something is said twice.
-pub(super) fn values<'a, const N: usize>(said: &'a str, names: [&str; N]) -> Result<[Option<&'a str>; N], FormError> {
+pub(super) fn values<'a, const N: usize>(
+    said: &'a str,
+    names: [&str; N],
+) -> Result<[Option<&'a str>; N], FormError> {
     let mut found = [None; N];
     let mut rest = blanks_cut(said);
     while !rest.is_empty() {

@@ -68,7 +68,11 @@ impl Reader {
     /// More of the body; what of files is in it is put behind `heard`.
     ///
     /// Errors: it is none of a form, and nothing more is to be read of it.
-    pub fn bytes_arrived(&mut self, bytes: &[u8], heard: &mut VecDeque<Heard>) -> Result<(), FormError> {
+    pub fn bytes_arrived(
+        &mut self,
+        bytes: &[u8],
+        heard: &mut VecDeque<Heard>,
+    ) -> Result<(), FormError> {
         let Reader { body, texts } = self;
         match body {
             Body::Urlencoded(kept) => {
@@ -76,7 +80,9 @@ impl Reader {
                 kept.extend_from_slice(bytes);
                 Ok(())
             }
-            Body::Multipart(parts) => parts.bytes_arrived(bytes, &mut |said| texts.hear(said, heard)),
+            Body::Multipart(parts) => {
+                parts.bytes_arrived(bytes, &mut |said| texts.hear(said, heard))
+            }
         }
     }
 
@@ -87,9 +93,11 @@ impl Reader {
         let Reader { body, texts } = self;
         match body {
             Body::Multipart(parts) => parts.ended(),
-            Body::Urlencoded(kept) => form_urlencoded::parse(&core::mem::take(kept)).try_for_each(|(name, text)| {
-                texts.form.keep(Cow::Owned(name.into_owned()), Cow::Owned(text.into_owned()))
-            }),
+            Body::Urlencoded(kept) => {
+                form_urlencoded::parse(&core::mem::take(kept)).try_for_each(|(name, text)| {
+                    texts.form.keep(Cow::Owned(name.into_owned()), Cow::Owned(text.into_owned()))
+                })
+            }
         }
     }
 
@@ -132,7 +140,8 @@ impl Texts {
             (Said::End, None) => heard.push_back(Heard::Ended),
             (Said::End, Some(_)) => {
                 if let Some((name, text)) = self.field.take() {
-                    self.form.keep(name.into(), String::from_utf8_lossy(&text).into_owned().into())?;
+                    self.form
+                        .keep(name.into(), String::from_utf8_lossy(&text).into_owned().into())?;
                 }
             }
         }

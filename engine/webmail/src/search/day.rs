@@ -23,7 +23,9 @@ impl Day {
         };
         let (year, month, day) = (next(&[4])?, next(&[1, 2])?, next(&[1, 2])?);
         let day = Day { year, month: month.try_into().ok()?, day: day.try_into().ok()? };
-        let is_one = year >= 1970 && (1..=12).contains(&month) && (1..=day.days_of_month()).contains(&day.day);
+        let is_one = year >= 1970
+            && (1..=12).contains(&month)
+            && (1..=day.days_of_month()).contains(&day.day);
         (is_one && numbers.next().is_none()).then_some(day)
     }
 
@@ -38,7 +40,8 @@ impl Day {
     }
 
     fn days_of_month(self) -> u8 {
-        let is_leap = self.year.is_multiple_of(4) && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
+        let is_leap = self.year.is_multiple_of(4)
+            && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
         match self.month {
             2 if is_leap => 29,
             2 => 28,

@@ -52,7 +52,8 @@ impl Phrase {
     /// Whether a text is this and nothing else.
     pub(super) fn is(&self, text: &str) -> bool {
         let mut letters = self.letters.iter();
-        !any_folded(text.trim_end(), |letter| letters.next() != Some(&letter)) && letters.next().is_none()
+        !any_folded(text.trim_end(), |letter| letters.next() != Some(&letter))
+            && letters.next().is_none()
     }
 
     /// How many letters fit behind `letter`, if `fitting` did before it.
@@ -70,8 +71,11 @@ impl Phrase {
 }
 
 fn fallbacks(letters: &[char]) -> Vec<usize> {
-    let mut phrase =
-        Phrase { text: String::new(), letters: letters.into(), fallbacks: Vec::with_capacity(letters.len()) };
+    let mut phrase = Phrase {
+        text: String::new(),
+        letters: letters.into(),
+        fallbacks: Vec::with_capacity(letters.len()),
+    };
     phrase.fallbacks.push(0);
     let mut fitting = 0;
     for letter in letters.iter().skip(1) {
@@ -99,7 +103,11 @@ fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
             return is_it(letter.to_ascii_lowercase());
         }
         // Lower first, since there is a great `ẞ` whose upper case it is already.
-        letter.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase).any(&mut is_it)
+        letter
+            .to_lowercase()
+            .flat_map(char::to_uppercase)
+            .flat_map(char::to_lowercase)
+            .any(&mut is_it)
     })
 }
 

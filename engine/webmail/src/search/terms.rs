@@ -14,7 +14,9 @@ impl Iterator for Terms<'_> {
         loop {
             let rest = self.0.trim_start();
             let (is_turned_round, what) = match rest.strip_prefix('-') {
-                Some(after) if !after.starts_with(char::is_whitespace) && !after.is_empty() => (true, after),
+                Some(after) if !after.starts_with(char::is_whitespace) && !after.is_empty() => {
+                    (true, after)
+                }
                 _ => (false, rest),
             };
             if what.is_empty() {
@@ -31,7 +33,9 @@ impl Iterator for Terms<'_> {
 
 /// Whether a text, typed without quotes, is a term that asks for it anywhere.
 pub(super) fn is_text(text: &str) -> bool {
-    Terms(text).next().is_some_and(|term| matches!(&term.what, What::Anywhere(phrase) if phrase.text() == text))
+    Terms(text)
+        .next()
+        .is_some_and(|term| matches!(&term.what, What::Anywhere(phrase) if phrase.text() == text))
 }
 
 /// The first term of a text that does not begin with a space, if there is anything in it, and what follows.
@@ -39,8 +43,9 @@ fn first(text: &str) -> (Option<What>, &str) {
     if let Some((words, rest)) = quoted(text) {
         return (Phrase::of(words).map(What::Anywhere), rest);
     }
-    let (word, rest) =
-        text.split_at(text.find(|letter: char| letter.is_whitespace() || letter == '"').unwrap_or(text.len()));
+    let (word, rest) = text.split_at(
+        text.find(|letter: char| letter.is_whitespace() || letter == '"').unwrap_or(text.len()),
+    );
     let Some((name, value)) = word.split_once(':') else { return (anywhere(word), rest) };
     if value.is_empty()
         && let Some((words, rest)) = quoted(rest)

@@ -22,7 +22,10 @@ fn what_all_pages_share_has_an_address_of_its_own_for_each_content_and_may_be_ke
         let another: alloc::string::String = version.chars().rev().collect();
         for wrong in ["", "0", &another, &version.to_uppercase(), &alloc::format!("0{version}")] {
             let is_same = wrong == version;
-            assert!(is_same || Wish::of("GET", &alloc::format!("{path}?v={wrong}")).is_err(), "{wrong}");
+            assert!(
+                is_same || Wish::of("GET", &alloc::format!("{path}?v={wrong}")).is_err(),
+                "{wrong}"
+            );
         }
         assert!(Wish::of("GET", path).is_err());
     }
@@ -43,6 +46,10 @@ fn every_page_of_somebody_who_is_logged_in_has_the_script_and_no_other_has() {
 #[test]
 fn the_script_knows_the_outbox_and_what_it_stands_behind_by_the_numbers_of_the_store() {
     let news = include_str!("../../static/news.js");
-    let numbers = alloc::format!("const [OUTBOX, TRASH] = [\"{}\", \"{}\"];", store::OUTBOX.0, store::TRASH.0);
+    let numbers = alloc::format!(
+        "const [OUTBOX, TRASH] = [\"{}\", \"{}\"];",
+        store::OUTBOX.0,
+        store::TRASH.0
+    );
     assert!(news.contains(&numbers), "{numbers}");
 }

@@ -21,16 +21,31 @@ fn a_link_that_says_one_host_and_leads_to_another_is_doubted() {
             "<A class=x HREF='http://evil.test:8080'>  https://Bank.example/login </A>",
             "bank.example leads to evil.test",
         ),
-        ("<a href=//evil.test/bank.example>www.bank.example</a>", "www.bank.example leads to evil.test"),
+        (
+            "<a href=//evil.test/bank.example>www.bank.example</a>",
+            "www.bank.example leads to evil.test",
+        ),
         (
             "<a href=\"https://evil.test\">Log in at <b>www.bank</b>.example now</a>",
             "www.bank.example leads to evil.test",
         ),
-        ("<a href=\"https://bank.example@evil.test/\">Log in</a>", "bank.example leads to evil.test"),
-        ("<a href=\"https:\\\\evil.test\\bank.example\">bank.example</a>", "bank.example leads to evil.test"),
-        ("<a href=\"https:/&#47;evil&period;test\">bank.example</a>", "bank.example leads to evil.test"),
+        (
+            "<a href=\"https://bank.example@evil.test/\">Log in</a>",
+            "bank.example leads to evil.test",
+        ),
+        (
+            "<a href=\"https:\\\\evil.test\\bank.example\">bank.example</a>",
+            "bank.example leads to evil.test",
+        ),
+        (
+            "<a href=\"https:/&#47;evil&period;test\">bank.example</a>",
+            "bank.example leads to evil.test",
+        ),
         ("<a href=\"ht\ntps://evil.test\">bank.example</a>", "bank.example leads to evil.test"),
-        ("<a href=\"https://notbank.example\">bank.example</a>", "bank.example leads to notbank.example"),
+        (
+            "<a href=\"https://notbank.example\">bank.example</a>",
+            "bank.example leads to notbank.example",
+        ),
     ] {
         assert_eq!(of_html(html), [format!("A link that says {said}.")], "{html}");
     }
@@ -70,10 +85,16 @@ fn a_host_whose_letters_are_not_what_they_look_like_is_doubted() {
     ] {
         let expected = [format!("A link leads to {host}, {said}.")];
         assert_eq!(of_html(&format!("<a href=\"https://{host}/\">Log in</a>")), expected);
-        assert_eq!(sender("Bank", &format!("x@{host}")), [format!("The sender's address is at {host}, {said}.")]);
+        assert_eq!(
+            sender("Bank", &format!("x@{host}")),
+            [format!("The sender's address is at {host}, {said}.")]
+        );
     }
     let text = "See https://xn--pypal-4ve.example/a, and https://bank.example.";
-    assert_eq!(of_text(text), ["A link leads to xn--pypal-4ve.example, whose name mixes Latin and Cyrillic letters."]);
+    assert_eq!(
+        of_text(text),
+        ["A link leads to xn--pypal-4ve.example, whose name mixes Latin and Cyrillic letters."]
+    );
 }
 
 #[test]
@@ -109,7 +130,9 @@ fn scripts_of_one_label_go_together_as_in_uts_39() {
         ("हिதமி", "Devanagari and Tamil"),
         ("ᏢᎪpal", "Cherokee and Latin"),
     ] {
-        let said = format!("The sender's address is at {label}.example, whose name mixes {scripts} letters.");
+        let said = format!(
+            "The sender's address is at {label}.example, whose name mixes {scripts} letters."
+        );
         assert_eq!(
             sender("", &format!("x@{}.example", label)),
             [said.replace(label, &label.to_lowercase())],
@@ -125,15 +148,21 @@ fn scripts_of_one_label_go_together_as_in_uts_39() {
 
 #[test]
 fn a_sender_whose_name_is_the_address_of_another_is_doubted() {
-    let doubt = "The sender's name says service@bank.example, but the letter comes from x@evil.test.";
-    for name in ["service@bank.example", "Bank <Service@Bank.example>", "\"service@bank.example\" (Bank)"] {
+    let doubt =
+        "The sender's name says service@bank.example, but the letter comes from x@evil.test.";
+    for name in
+        ["service@bank.example", "Bank <Service@Bank.example>", "\"service@bank.example\" (Bank)"]
+    {
         let said = sender(name, "x@evil.test");
         assert_eq!(said.len(), 1, "{name}");
         assert!(said[0].eq_ignore_ascii_case(doubt), "{said:?}");
     }
-    for (name, address) in
-        [("Ada", "ada@bank.example"), ("Ada@bank.example", "ada@Bank.example"), ("@ada", "x@y.example"), ("", "")]
-    {
+    for (name, address) in [
+        ("Ada", "ada@bank.example"),
+        ("Ada@bank.example", "ada@Bank.example"),
+        ("@ada", "x@y.example"),
+        ("", ""),
+    ] {
         assert_eq!(sender(name, address), [""; 0], "{name}");
     }
 }

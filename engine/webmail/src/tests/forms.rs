@@ -30,7 +30,10 @@ struct Letter {
 
 impl Letter {
     /// Reads a body that comes in these pieces.
-    fn of<'a>(content_type: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Letter, FormError> {
+    fn of<'a>(
+        content_type: &str,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Letter, FormError> {
         let mut reader = Reader::of(content_type)?;
         let mut heard = VecDeque::new();
         pieces.into_iter().try_for_each(|piece| reader.bytes_arrived(piece, &mut heard))?;
@@ -60,7 +63,9 @@ impl Letter {
 
     /// The files that were chosen in this field.
     fn files(&self, name: &str) -> impl Iterator<Item = &(File, Vec<u8>)> {
-        self.files.iter().filter(move |(file, bytes)| file.field == name && !(file.name.is_empty() && bytes.is_empty()))
+        self.files.iter().filter(move |(file, bytes)| {
+            file.field == name && !(file.name.is_empty() && bytes.is_empty())
+        })
     }
 }
 
@@ -84,18 +89,35 @@ fn a_form_without_files_is_read_as_browsers_write_it() {
     for content_type in [URLENCODED, "APPLICATION/x-www-form-urlencoded ; charset=UTF-8"] {
         let form = Form::of(content_type, body).expect("a form");
         assert_eq!(form.texts("key").collect::<Vec<_>>(), ["1.7", "1.8"]);
-        assert_eq!((form.text("do"), form.text("to"), form.text("no")), (Some("archive"), Some(""), None));
+        assert_eq!(
+            (form.text("do"), form.text("to"), form.text("no")),
+            (Some("archive"), Some(""), None)
+        );
         assert_eq!(form.text("text"), Some("café & crème\r\n+1"));
         assert_eq!(form.text("bad"), Some("\u{fffd}%zz"));
         let letter = Letter::of(content_type, body.chunks(3)).expect("a form");
         assert_eq!(format!("{:?}", letter.form), format!("{form:?}"));
     }
     assert_eq!(Form::of(URLENCODED, b"").expect("a form").text(""), None);
-    for content_type in ["", "text/plain", "application/json", "multipart/mixed; boundary=B", "multipart/form-datax"] {
-        assert_eq!(Form::of(content_type, b"a=b").err(), Some(FormError::OtherType), "{content_type}");
+    for content_type in [
+        "",
+        "text/plain",
+        "application/json",
+        "multipart/mixed; boundary=B",
+        "multipart/form-datax",
+    ] {
+        assert_eq!(
+            Form::of(content_type, b"a=b").err(),
+            Some(FormError::OtherType),
+            "{content_type}"
+        );
         assert_eq!(Reader::of(content_type).err(), Some(FormError::OtherType), "{content_type}");
     }
-    assert_eq!(Form::of(MULTIPART, b"--B--").err(), Some(FormError::OtherType), "only a letter has files");
+    assert_eq!(
+        Form::of(MULTIPART, b"--B--").err(),
+        Some(FormError::OtherType),
+        "only a letter has files"
+    );
 }
 
 /// As Chromium and Firefox send it, and curl, which ends a line less.
@@ -129,13 +151,18 @@ fn a_form_with_files_is_read_as_browsers_write_it() {
                 media_type: media_type.into(),
             };
             let first = (file("a\"b\";ü.png", "image/png"), b"\r\n--\0".to_vec());
-            assert!(letter.files("files").eq([&first, &(file("100%.txt", ""), Vec::new())]), "{letter:?}");
+            assert!(
+                letter.files("files").eq([&first, &(file("100%.txt", ""), Vec::new())]),
+                "{letter:?}"
+            );
             assert_eq!((letter.text("files"), letter.files("to").count()), (None, 0));
         }
     }
     assert_eq!(multipart(b"--B--\r\n").expect("an empty form").text("a"), None);
     assert_eq!(
-        multipart(b"--B \t\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--B--").expect("padding").text("a"),
+        multipart(b"--B \t\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--B--")
+            .expect("padding")
+            .text("a"),
         Some("x")
     );
 }
@@ -170,7 +197,8 @@ fn a_form_that_could_be_read_in_two_ways_is_refused() {
         assert_eq!(multipart(&one(head)).err(), Some(FormError::Malformed), "{head:?}");
     }
     assert_eq!(multipart(&one(DISPOSITION)).expect("a form").text("a"), Some("x"));
-    let part = |line: &str, end: &str| format!("{line}\r\n{DISPOSITION}\r\n\r\nx{end}").into_bytes();
+    let part =
+        |line: &str, end: &str| format!("{line}\r\n{DISPOSITION}\r\n\r\nx{end}").into_bytes();
     for (line, end) in [
         ("--B", "\r\n--B-"),
         ("--B", "\r\n--B--x"),
@@ -189,9 +217,15 @@ fn a_form_that_could_be_read_in_two_ways_is_refused() {
         ("\n--B", "\r\n--B--"),
         ("--B", "\r\n--B\r\n--B--"),
     ] {
-        assert_eq!(multipart(&part(line, end)).err(), Some(FormError::Malformed), "{line:?} {end:?}");
+        assert_eq!(
+            multipart(&part(line, end)).err(),
+            Some(FormError::Malformed),
+            "{line:?} {end:?}"
+        );
     }
-    let of = |boundary: &str| Letter::of(&format!("multipart/form-data{boundary}"), [&*one(DISPOSITION)]).err();
+    let of = |boundary: &str| {
+        Letter::of(&format!("multipart/form-data{boundary}"), [&*one(DISPOSITION)]).err()
+    };
     assert_eq!(of("; charset=utf-8; boundary=B; x=\"y z\""), None);
     for boundary in [
         "",
@@ -206,7 +240,11 @@ fn a_form_that_could_be_read_in_two_ways_is_refused() {
         assert_eq!(of(boundary), Some(FormError::Malformed), "{boundary:?}");
     }
     let quoted = |boundary: &str| {
-        Letter::of(&format!("multipart/form-data; boundary=\"{boundary}\""), [&*written(&[], boundary)]).err()
+        Letter::of(
+            &format!("multipart/form-data; boundary=\"{boundary}\""),
+            [&*written(&[], boundary)],
+        )
+        .err()
     };
     let longest = "B".repeat(70);
     for good in ["B", "B B", "'()+_,-./:=?", &longest] {
@@ -221,7 +259,8 @@ fn a_form_that_could_be_read_in_two_ways_is_refused() {
 #[test]
 fn a_form_that_was_cut_off_anywhere_is_refused() {
     let head = format!("{DISPOSITION}; filename=\"f\"\r\nContent-Type: text/plain");
-    let body = format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n--B\r\n{head}\r\n\r\nx\r\n--B--").into_bytes();
+    let body =
+        format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n--B\r\n{head}\r\n\r\nx\r\n--B--").into_bytes();
     assert!(multipart(&body).is_ok());
     for end in 0..body.len() {
         assert_eq!(multipart(&body[..end]).err(), Some(FormError::Malformed), "{end}");
@@ -232,13 +271,18 @@ fn a_form_that_was_cut_off_anywhere_is_refused() {
 fn a_form_has_a_thousand_fields_at_most() {
     let plain = |count: usize| "a=b&".repeat(count).into_bytes();
     let parts = |count: usize| {
-        [format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n").repeat(count).into_bytes(), b"--B--".to_vec()].concat()
+        [format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n").repeat(count).into_bytes(), b"--B--".to_vec()]
+            .concat()
     };
-    assert_eq!(Form::of(URLENCODED, &plain(FIELDS_MAX)).expect("a form").texts("a").count(), FIELDS_MAX);
+    assert_eq!(
+        Form::of(URLENCODED, &plain(FIELDS_MAX)).expect("a form").texts("a").count(),
+        FIELDS_MAX
+    );
     assert_eq!(Form::of(URLENCODED, &plain(FIELDS_MAX + 1)).err(), Some(FormError::TooLarge));
-    for (content_type, enough, more) in
-        [(URLENCODED, plain(FIELDS_MAX), plain(FIELDS_MAX + 1)), (MULTIPART, parts(FIELDS_MAX), parts(FIELDS_MAX + 1))]
-    {
+    for (content_type, enough, more) in [
+        (URLENCODED, plain(FIELDS_MAX), plain(FIELDS_MAX + 1)),
+        (MULTIPART, parts(FIELDS_MAX), parts(FIELDS_MAX + 1)),
+    ] {
         let letter = Letter::of(content_type, [&*enough]).expect("a form");
         assert_eq!(letter.form.texts("a").count(), FIELDS_MAX);
         assert_eq!(Letter::of(content_type, [&*more]).err(), Some(FormError::TooLarge));
@@ -251,16 +295,28 @@ fn of_a_letter_only_so_much_text_is_kept_and_files_go_by() {
         let head = format!("--B\r\n{head}\r\n\r\n");
         [head.as_bytes(), &vec![b'x'; length], b"\r\n--B--"].concat()
     };
-    let in_pieces = |body: &[u8]| Letter::of(MULTIPART, body.chunks(10_000)).map(|letter| letter.files);
+    let in_pieces =
+        |body: &[u8]| Letter::of(MULTIPART, body.chunks(10_000)).map(|letter| letter.files);
     assert_eq!(in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX - 1)).expect("a form"), []);
-    assert_eq!(in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX)).err(), Some(FormError::TooLarge));
-    let files = in_pieces(&with(&format!("{DISPOSITION}; filename=\"f\""), 4 * LETTER_TEXT_BYTES_MAX)).expect("a form");
+    assert_eq!(
+        in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX)).err(),
+        Some(FormError::TooLarge)
+    );
+    let files =
+        in_pieces(&with(&format!("{DISPOSITION}; filename=\"f\""), 4 * LETTER_TEXT_BYTES_MAX))
+            .expect("a form");
     assert!(files[0].1 == vec![b'x'; 4 * LETTER_TEXT_BYTES_MAX]);
     let named = format!("--B\r\n{DISPOSITION}; filename=\"{}\"\r\n\r\nx\r\n", "f".repeat(8000));
-    let named = |count: usize| in_pieces(&[named.repeat(count).as_bytes(), b"--B--"].concat()).err();
+    let named =
+        |count: usize| in_pieces(&[named.repeat(count).as_bytes(), b"--B--"].concat()).err();
     assert_eq!(named(LETTER_TEXT_BYTES_MAX / 8001), None);
-    assert_eq!(named(LETTER_TEXT_BYTES_MAX / 8001 + 1), Some(FormError::TooLarge), "names are kept");
-    let plain = |length: usize| Letter::of(URLENCODED, [&*[b"a=", &*vec![b'x'; length]].concat()]).err();
+    assert_eq!(
+        named(LETTER_TEXT_BYTES_MAX / 8001 + 1),
+        Some(FormError::TooLarge),
+        "names are kept"
+    );
+    let plain =
+        |length: usize| Letter::of(URLENCODED, [&*[b"a=", &*vec![b'x'; length]].concat()]).err();
     assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 2), None);
     assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
 
@@ -277,7 +333,9 @@ fn of_a_letter_only_so_much_text_is_kept_and_files_go_by() {
 fn written(said: &[Said], boundary: &str) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, file_name, content) in said {
-        let file = file_name.as_ref().map(|name| format!("; filename=\"{name}\"\r\nContent-Type: text/plain"));
+        let file = file_name
+            .as_ref()
+            .map(|name| format!("; filename=\"{name}\"\r\nContent-Type: text/plain"));
         let head = format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"{}\r\n\r\n",
             file.unwrap_or_default()
@@ -304,10 +362,14 @@ fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<Said>> {
 fn is_read_as(letter: &Letter, said: &[Said]) -> bool {
     said.iter().all(|(name, ..)| {
         let of_name = || said.iter().filter(|(own, ..)| own == name);
-        let texts = of_name().filter(|(_, file, _)| file.is_none()).map(|(.., text)| String::from_utf8_lossy(text));
-        let files = of_name().filter_map(|(_, file, content)| Some((&**file.as_ref()?, &**content)));
+        let texts = of_name()
+            .filter(|(_, file, _)| file.is_none())
+            .map(|(.., text)| String::from_utf8_lossy(text));
+        let files =
+            of_name().filter_map(|(_, file, content)| Some((&**file.as_ref()?, &**content)));
         let chosen = files.filter(|(name, content)| !name.is_empty() || !content.is_empty());
-        letter.form.texts(name).eq(texts) && letter.files(name).map(|(file, bytes)| (&*file.name, &**bytes)).eq(chosen)
+        letter.form.texts(name).eq(texts)
+            && letter.files(name).map(|(file, bytes)| (&*file.name, &**bytes)).eq(chosen)
     })
 }
 

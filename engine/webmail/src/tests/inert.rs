@@ -113,7 +113,10 @@ fn a_parser_makes_no_element_of_them_in_any_state() {
             for behind in [" x=y>", "/>", ">", "\n>", "\u{c}>", "\t/x>", "\r\n>"] {
                 for html in [
                     format!("{holder}<{name}{behind}"),
-                    format!("{holder}\">'> --></style></textarea></title><{}{behind}", name.to_uppercase()),
+                    format!(
+                        "{holder}\">'> --></style></textarea></title><{}{behind}",
+                        name.to_uppercase()
+                    ),
                 ] {
                     before += living(&html);
                     assert_eq!(living(&cut(&html)), 0, "{html}");

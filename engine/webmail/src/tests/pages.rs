@@ -5,9 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, Loads, LoginPage,
-    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, RefusedPage,
-    Row, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
+    Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter,
+    ListPage, Loads, LoginPage, MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage,
+    Printed, Prose, QueuePage, QueueRow, RefusedPage, Row, SessionLine, SettingsPage, SourcePage,
+    Template, Theme, TlsRow,
 };
 
 /// What stands in the holes.
@@ -24,7 +25,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) const MILD: Words = Words { said: "Grace", token: "t0ken", key: "1.7", here: "/mail/box/1" };
+    pub(super) const MILD: Words =
+        Words { said: "Grace", token: "t0ken", key: "1.7", here: "/mail/box/1" };
 
     pub(super) fn all(said: &'static str) -> Words {
         Words { said, token: said, key: said, here: said }
@@ -80,7 +82,11 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
     let warnings = [String::from(said)];
-    let html = Body::Html { source: "/mail/html/1.7/1", loads: Loads::Nothing, whole: Some("/mail/whole/1.7/1") };
+    let html = Body::Html {
+        source: "/mail/html/1.7/1",
+        loads: Loads::Nothing,
+        whole: Some("/mail/whole/1.7/1"),
+    };
     let letters = [Body::Folded, Body::Text(Prose(said)), html].map(|body| Letter {
         key,
         href: "/mail/box/1/7",
@@ -97,8 +103,15 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         body,
         attachments: &attachments,
     });
-    let conversation =
-        ConversationPage { frame, subject: said, back: "/mail/box/1", here, key, is_cut: true, letters: &letters };
+    let conversation = ConversationPage {
+        frame,
+        subject: said,
+        back: "/mail/box/1",
+        here,
+        key,
+        is_cut: true,
+        letters: &letters,
+    };
     let compose = ComposePage {
         frame,
         title: said,
@@ -112,8 +125,10 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         attachments: &[(2, said)],
         error: Some(said),
     };
-    let sessions = [true, false].map(|is_this| SessionLine { key: said, program: said, since: said, is_this });
-    let settings = SettingsPage { frame, name: said, signature: said, hold: Hold::Short, sessions: &sessions };
+    let sessions =
+        [true, false].map(|is_this| SessionLine { key: said, program: said, since: said, is_this });
+    let settings =
+        SettingsPage { frame, name: said, signature: said, hold: Hold::Short, sessions: &sessions };
     let own = [16, 17].map(|id| OwnMailbox { id, name: said, messages: id - 16 });
     let mailboxes = MailboxesPage { frame, own: &own, refused: said };
     let row = |is_held, is_under_way, number| QueueRow {
@@ -129,7 +144,13 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         is_left_alone: number == 3,
     };
     let waiting = [row(false, false, 1), row(true, false, 2), row(false, true, 3)];
-    let tls = [TlsRow { domain: said.into(), day: "today", policy: "sts", sessions: 1, failures: said.into() }];
+    let tls = [TlsRow {
+        domain: said.into(),
+        day: "today",
+        policy: "sts",
+        sessions: 1,
+        failures: said.into(),
+    }];
     let queue = QueuePage {
         frame,
         counts: said,
@@ -147,9 +168,21 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         octets: said,
         is_cut: true,
     };
-    let printed =
-        Printed { from: said, address: said, to: said, date: said, moment: said, text: said, attachments: &[said] };
-    let print = PrintPage { address: said, subject: said, back: "/mail/box/1/7", letters: &[printed, printed] };
+    let printed = Printed {
+        from: said,
+        address: said,
+        to: said,
+        date: said,
+        moment: said,
+        text: said,
+        attachments: &[said],
+    };
+    let print = PrintPage {
+        address: said,
+        subject: said,
+        back: "/mail/box/1/7",
+        letters: &[printed, printed],
+    };
     let login = LoginPage { host: said, name: said, next: said, error: Some(said), kept: said };
     [
         ("list", list.render()),

@@ -13,7 +13,8 @@ fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
         format!("--b\r\nContent-Type: {media_type}\r\nContent-ID: <{id}>\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}\r\n")
     });
     let parts: Vec<String> = parts.collect();
-    format!("Content-Type: multipart/related; boundary=b\r\n\r\n{}--b--\r\n", parts.concat()).into_bytes()
+    format!("Content-Type: multipart/related; boundary=b\r\n\r\n{}--b--\r\n", parts.concat())
+        .into_bytes()
 }
 
 /// The document with the pictures of this message, as it comes out when it arrives in pieces of so many letters.
@@ -59,7 +60,10 @@ fn a_picture_that_came_along_is_written_into_the_document_that_shows_it() {
         ("<img src=\"cid:one@x\">", "<img src=\"data:image/png;base64,AQID\">"),
         ("<img src='CID:one%40x'>", "<img src='data:image/png;base64,AQID'>"),
         ("<img src=cid:one@x alt=x>", "<img src=data:image/png;base64,AQID alt=x>"),
-        ("<p style='background: url( cid:one@x )'>", "<p style='background: url( data:image/png;base64,AQID )'>"),
+        (
+            "<p style='background: url( cid:one@x )'>",
+            "<p style='background: url( data:image/png;base64,AQID )'>",
+        ),
         ("<td background=\"cid:a%25b&amp;c\">", "<td background=\"data:image/jpeg;base64,BAUG\">"),
     ] {
         assert_eq!(within(html), expected);
@@ -90,8 +94,12 @@ fn a_picture_is_found_wherever_a_piece_ends() {
     let id = "o".repeat(255);
     let message = message(&[(&id, "image/png", "AQID")]);
     for before in 0..1_000 {
-        let [html, expected] = [format!("cid:{}", "%6F".repeat(255)), "data:image/png;base64,AQID".into()]
-            .map(|address| format!("{}<img src=\"{address}\">{}", "ä".repeat(before), "x".repeat(1_000)));
+        let [html, expected] =
+            [format!("cid:{}", "%6F".repeat(255)), "data:image/png;base64,AQID".into()].map(
+                |address| {
+                    format!("{}<img src=\"{address}\">{}", "ä".repeat(before), "x".repeat(1_000))
+                },
+            );
         assert_eq!(illustrated(&message, &html, 1_000), expected, "behind {before}");
     }
 }
@@ -99,10 +107,19 @@ fn a_picture_is_found_wherever_a_piece_ends() {
 #[test]
 fn a_document_with_pictures_is_bounded_however_often_it_shows_them_and_however_large_they_are() {
     let large = "QUJD".repeat(PICTURES_BYTES_MAX / 12);
-    let message = message(&[("a", "image/png", &large), ("b", "image/png", &large), ("c", "image/png", "AQID")]);
+    let message = message(&[
+        ("a", "image/png", &large),
+        ("b", "image/png", &large),
+        ("c", "image/png", "AQID"),
+    ]);
     let shown = |html: &str| illustrated(&message, html, 100_000);
-    let twice = shown("<img src=\"cid:a\"><img src=\"cid:b\"><img src=\"cid:a\"><img src=\"cid:c\">");
-    assert_eq!((twice.matches("data:").count(), twice.matches("cid:a").count()), (3, 1), "the small one still fits");
+    let twice =
+        shown("<img src=\"cid:a\"><img src=\"cid:b\"><img src=\"cid:a\"><img src=\"cid:c\">");
+    assert_eq!(
+        (twice.matches("data:").count(), twice.matches("cid:a").count()),
+        (3, 1),
+        "the small one still fits"
+    );
     let often = shown(&"<img src=\"cid:c\">".repeat(50_000));
     assert!(often.matches("data:").count() == 50_000 && often.len() < 2 * PICTURES_BYTES_MAX);
     assert!(shown(&"<img src=\"cid:a\">".repeat(50)).len() <= PICTURES_BYTES_MAX + 50 * 64);

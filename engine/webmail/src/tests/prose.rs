@@ -21,7 +21,10 @@ fn links(text: &str) -> String {
 
 #[test]
 fn all_that_is_not_made_here_is_escaped() {
-    assert_eq!(prose("a < b & \"c\" 'd' > e"), "<p>a &lt; b &amp; &quot;c&quot; &#39;d&#39; &gt; e</p>");
+    assert_eq!(
+        prose("a < b & \"c\" 'd' > e"),
+        "<p>a &lt; b &amp; &quot;c&quot; &#39;d&#39; &gt; e</p>"
+    );
 }
 
 #[test]
@@ -61,10 +64,16 @@ fn an_address_ends_where_an_address_cannot_go_on() {
 
 #[test]
 fn what_is_quoted_is_told_apart_and_folded_when_it_is_long() {
-    assert_eq!(prose("yes\n> no?\nwell"), "<p>yes</p><blockquote dir=\"auto\">&gt; no?</blockquote><p>well</p>");
+    assert_eq!(
+        prose("yes\n> no?\nwell"),
+        "<p>yes</p><blockquote dir=\"auto\">&gt; no?</blockquote><p>well</p>"
+    );
     assert_eq!(prose("a > b\nc"), "<p>a &gt; b\nc</p>");
     let long = prose("> 1\n> 2\n> 3\n> 4\n");
-    assert!(long.starts_with("<details><summary>Quoted text</summary><blockquote dir=\"auto\">"), "{long}");
+    assert!(
+        long.starts_with("<details><summary>Quoted text</summary><blockquote dir=\"auto\">"),
+        "{long}"
+    );
     assert!(long.ends_with("&gt; 4</blockquote></details>"), "{long}");
 }
 
@@ -92,9 +101,12 @@ fn nothing_is_nothing() {
 
 #[test]
 fn text_is_escaped_wherever_it_stands() {
-    for (letter, written) in [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")] {
+    for (letter, written) in
+        [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")]
+    {
         for place in 0..50 {
-            let (before, after) = ("é".repeat(place / 2) + &"x".repeat(place), "y".repeat(50 - place));
+            let (before, after) =
+                ("é".repeat(place / 2) + &"x".repeat(place), "y".repeat(50 - place));
             let text = format!("{before}{letter}{after}{letter}");
             assert_eq!(Escaped(&text).to_string(), format!("{before}{written}{after}{written}"));
         }

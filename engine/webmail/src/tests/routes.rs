@@ -7,7 +7,9 @@ use proptest::option;
 use proptest::prelude::*;
 use store::{AccountId, Uid};
 
-use crate::{Asset, Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
+use crate::{
+    Asset, Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish,
+};
 
 const KEY: Key = Key { mailbox: 1, uid: 7 };
 const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };
@@ -23,7 +25,11 @@ fn see(target: &str) -> Option<Page<'_>> {
 #[test]
 fn every_address_of_the_pages_leads_to_what_it_names() {
     let list = |stretch| Page::List { mailbox: 1, stretch };
-    let search = |words: &'static str, mailbox, before| Page::Search { words: words.into(), mailbox, before };
+    let search = |words: &'static str, mailbox, before| Page::Search {
+        words: words.into(),
+        mailbox,
+        before,
+    };
     for (target, page) in [
         ("/mail/", Page::Home),
         ("/mail/box/1", list(Stretch::Newest)),
@@ -35,7 +41,10 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/compose?all=1.7", Page::Compose(Start::ReplyToAll(KEY))),
         ("/mail/compose?forward=1.7", Page::Compose(Start::Forward(KEY))),
         ("/mail/compose?draft=1.7", Page::Compose(Start::Draft { draft: KEY, answers: None })),
-        ("/mail/compose?draft=1.7&answers=1.7", Page::Compose(Start::Draft { draft: KEY, answers: Some(KEY) })),
+        (
+            "/mail/compose?draft=1.7&answers=1.7",
+            Page::Compose(Start::Draft { draft: KEY, answers: Some(KEY) }),
+        ),
         ("/mail/search?q=", search("", None, None)),
         ("/mail/search?q=from%3Agrace+%22caf%C3%A9%22", search("from:grace \"café\"", None, None)),
         ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
@@ -78,7 +87,10 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
 fn what_a_form_says_of_a_search_is_taken_in_any_order_and_of_all_mailboxes_too() {
     let search = Page::Search { words: "a b".into(), mailbox: None, before: Some(KEY) };
     assert_eq!(see("/mail/search?before=1.7&in=&q=a%20b"), Some(search));
-    assert_eq!(see("/mail/search"), Some(Page::Search { words: "".into(), mailbox: None, before: None }));
+    assert_eq!(
+        see("/mail/search"),
+        Some(Page::Search { words: "".into(), mailbox: None, before: None })
+    );
 }
 
 #[test]
@@ -153,13 +165,16 @@ fn nothing_else_has_an_address() {
     ] {
         assert_eq!(see(target), None, "{target:?}");
     }
-    for target in ["/mail/", "/mail/act/", "/mail/act?x", "/mail/box/1", "/mail/mail.js", "/mail/ACT"] {
+    for target in
+        ["/mail/", "/mail/act/", "/mail/act?x", "/mail/box/1", "/mail/mail.js", "/mail/ACT"]
+    {
         assert_eq!(Wish::of("POST", target), Err(NotFound), "{target}");
     }
     for method in ["get", "PUT", "DELETE", ""] {
         assert_eq!(Wish::of(method, "/mail/"), Err(NotFound), "{method}");
     }
-    let long = |bytes: usize| format!("/mail/search?q={}", "a".repeat(bytes - "/mail/search?q=".len()));
+    let long =
+        |bytes: usize| format!("/mail/search?q={}", "a".repeat(bytes - "/mail/search?q=".len()));
     assert!(see(&long(TARGET_BYTES_MAX)).is_some());
     assert!(see(&long(TARGET_BYTES_MAX + 1)).is_none());
 }
@@ -207,11 +222,20 @@ fn nobody_is_sent_to_where_we_are_not() {
         assert_eq!(Destination::of(evil), home, "{evil:?}");
         let target = Page::Login(home.clone()).to_string();
         let encoded: String = form_urlencoded::byte_serialize(evil.as_bytes()).collect();
-        assert_eq!(see(&format!("{target}?next={encoded}")), Some(Page::Login(home.clone())), "{evil:?}");
+        assert_eq!(
+            see(&format!("{target}?next={encoded}")),
+            Some(Page::Login(home.clone())),
+            "{evil:?}"
+        );
     }
     let many = "/mail/login?next=".repeat(200);
     assert_eq!(see(&many), Some(Page::Login(home)));
-    for good in ["/mail/box/1?before=7", "/mail/box/1/7", "/mail/search?q=a%0D%0Ab", "/mail/compose?reply=1.7"] {
+    for good in [
+        "/mail/box/1?before=7",
+        "/mail/box/1/7",
+        "/mail/search?q=a%0D%0Ab",
+        "/mail/compose?reply=1.7",
+    ] {
         assert_eq!(Destination::of(good).as_str(), good);
     }
 }
@@ -238,11 +262,9 @@ fn plain_page() -> impl Strategy<Value = Page<'static>> {
         prop::sample::select(whole.to_vec()),
         (1..=u32::MAX, stretch).prop_map(|(mailbox, stretch)| Page::List { mailbox, stretch }),
         start.prop_map(Page::Compose),
-        (".{0,40}", option::of(1..=u32::MAX), option::of(key())).prop_map(|(words, mailbox, before)| Page::Search {
-            words: words.into(),
-            mailbox,
-            before
-        }),
+        (".{0,40}", option::of(1..=u32::MAX), option::of(key())).prop_map(
+            |(words, mailbox, before)| Page::Search { words: words.into(), mailbox, before }
+        ),
         (key(), any::<u16>(), 0..7_u8).prop_map(|(key, part, which)| match which {
             0 => Page::Read(key),
             1 => Page::Source(key),

@@ -15,7 +15,9 @@ const LETTER: Candidate<'_> = Candidate {
     to: "Ada <ada@barepost.test>, Straße <s@example.org>",
     subject: "The compiler\r\n\tis done",
     snippet: "It compiles itself now, ΟΔΥΣΣΕΥΣ. 東京都に行く — which took",
-    text: Some("It compiles itself now, ΟΔΥΣΣΕΥΣ. 東京都に行く — which took us until  four\nin the morning."),
+    text: Some(
+        "It compiles itself now, ΟΔΥΣΣΕΥΣ. 東京都に行く — which took us until  four\nin the morning.",
+    ),
     mailbox: "Old bills",
     date: SENT,
     is_unread: true,
@@ -98,9 +100,15 @@ fn what_is_searched_for_is_found_and_nothing_else_is() {
     ] {
         assert!(!finds(typed), "{typed:?}");
     }
-    assert!(Query::parse("in:\"old bills\"").matches(&Candidate { mailbox: " Old\tBills ", ..LETTER }));
+    assert!(
+        Query::parse("in:\"old bills\"").matches(&Candidate { mailbox: " Old\tBills ", ..LETTER })
+    );
     assert!(!Query::parse("morning").matches(&Candidate { text: None, ..LETTER }));
-    assert!(Query::parse("").is_empty() && Query::parse("\"\" -\"").is_empty() && !Query::parse("-").is_empty());
+    assert!(
+        Query::parse("").is_empty()
+            && Query::parse("\"\" -\"").is_empty()
+            && !Query::parse("-").is_empty()
+    );
 }
 
 #[test]
@@ -173,7 +181,9 @@ fn a_day_begins_when_the_calendar_says() {
     let mut days = 0;
     for year in 1970..=2100_u32 {
         let is_leap = year % 4 == 0 && year != 2100;
-        for (month, length) in (1..).zip([31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]) {
+        for (month, length) in
+            (1..).zip([31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+        {
             for day in 1..=length {
                 let begins = UnixTime::from_seconds(days * 86_400);
                 let query = Query::parse(&format!("after:{year}-{month}-{day}"));
@@ -215,7 +225,8 @@ const PIECES: [&str; 24] = [
 ];
 
 fn typed() -> impl Strategy<Value = String> {
-    let pieces = prop::collection::vec(prop::sample::select(&PIECES[..]), 0..20).prop_map(|pieces| pieces.concat());
+    let pieces = prop::collection::vec(prop::sample::select(&PIECES[..]), 0..20)
+        .prop_map(|pieces| pieces.concat());
     prop_oneof![pieces, ".{0,60}"]
 }
 
@@ -231,7 +242,8 @@ fn is_found(words: &str, text: &str) -> bool {
 /// A text and how it ends, of few letters, so that the end often begins within itself; or of letters that change with their case.
 fn words_and_text() -> impl Strategy<Value = (String, String)> {
     prop_oneof![
-        ("[ab]{4,24}", any::<prop::sample::Index>()).prop_map(|(text, at)| (text[at.index(text.len())..].into(), text)),
+        ("[ab]{4,24}", any::<prop::sample::Index>())
+            .prop_map(|(text, at)| (text[at.index(text.len())..].into(), text)),
         ("[abAsſßς\u{3a3} ]{0,6}", "[abAsSſß\u{3c3}\u{3a3}\n\t ]{0,30}"),
     ]
 }

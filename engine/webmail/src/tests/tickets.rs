@@ -21,11 +21,17 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn of_a_ticket_a_digest_is_kept_and_its_forms_carry_what_follows_from_its_secret() {
     let ticket = ticket();
-    assert_eq!(hex(&ticket.digest()), "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
+    assert_eq!(
+        hex(&ticket.digest()),
+        "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925"
+    );
     assert_eq!(ticket.form_token().to_string(), "NoL4cJz1X3-Nl6Txr3Xuny3GYQwwKDK2jvzK9tVcq_8");
     assert!(ticket.form_token().is("NoL4cJz1X3-Nl6Txr3Xuny3GYQwwKDK2jvzK9tVcq_8"));
     let other = Ticket::new(42, [1; SECRET_BYTES]);
-    assert!(other.digest() != ticket.digest() && !ticket.form_token().is(&other.form_token().to_string()));
+    assert!(
+        other.digest() != ticket.digest()
+            && !ticket.form_token().is(&other.form_token().to_string())
+    );
     for said in [
         "",
         "NoL4cJz1X3-Nl6Txr3Xuny3GYQwwKDK2jvzK9tVcq_",

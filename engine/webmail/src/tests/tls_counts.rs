@@ -13,7 +13,13 @@ use crate::TlsRow;
 /// Noon of the eighth day.
 const NOW: UnixTime = UnixTime::from_seconds(8 * 86_400 + 43_200);
 
-fn told(day: u64, domain: &str, policy: &'static str, failure: Option<&'static str>, count: u32) -> TlsCount {
+fn told(
+    day: u64,
+    domain: &str,
+    policy: &'static str,
+    failure: Option<&'static str>,
+    count: u32,
+) -> TlsCount {
     TlsCount { day, domain: domain.into(), policy, failure, count }
 }
 
@@ -57,7 +63,11 @@ fn what_cores_have_counted_is_put_together_and_who_failed_most_often_is_first() 
 
 #[test]
 fn a_page_has_room_for_the_worst_and_no_more() {
-    let rows = rows((0..100).map(|number| told(8, &format!("{number}.test"), "sts", Some("x"), number)).collect());
+    let rows = rows(
+        (0..100)
+            .map(|number| told(8, &format!("{number}.test"), "sts", Some("x"), number))
+            .collect(),
+    );
     assert_eq!(
         (rows.len(), rows[0].as_str(), rows[19].as_str()),
         (20, "99.test today sts 0 99 x", "80.test today sts 0 80 x")

@@ -29,7 +29,10 @@ fn senders_are_trusted_one_by_one_and_not_any_more() {
     assert_eq!(begin(&note, "A@X.test"), b"b@x.test\nA@X.test", "each once");
     assert_eq!(after(&note, Trust::End("B@x.test".into())), b"a@x.test");
     assert_eq!(Trust::End("c@x.test".into()).change(&note), None);
-    assert!(matches!(Trust::End("a@x.test".into()).change(b"a@x.test"), Some(NoteChange::Remove(_))));
+    assert!(matches!(
+        Trust::End("a@x.test".into()).change(b"a@x.test"),
+        Some(NoteChange::Remove(_))
+    ));
     for none in [String::new(), "x".repeat(255), "a@x.test\nb@y.test".into()] {
         assert_eq!(Trust::Begin(none).change(&note), None);
     }
@@ -43,9 +46,16 @@ fn who_was_trusted_longest_makes_room() {
         assert!(note.len() <= NOTE_BYTES_MAX);
     }
     let text = String::from_utf8(note).unwrap();
-    assert!(text.ends_with("sender-499@example.org") && !text.contains("sender-0@") && text.lines().count() > 150);
     assert!(
-        text.lines().rev().zip((0..500).rev()).all(|(line, number)| line == format!("sender-{number}@example.org"))
+        text.ends_with("sender-499@example.org")
+            && !text.contains("sender-0@")
+            && text.lines().count() > 150
+    );
+    assert!(
+        text.lines()
+            .rev()
+            .zip((0..500).rev())
+            .all(|(line, number)| line == format!("sender-{number}@example.org"))
     );
 }
 
@@ -86,16 +96,27 @@ fn an_author_is_verified_by_what_this_server_found_out() {
         let received = format!(
             "Return-Path: <a@x.test>\r\nReceived: from with.ESMTPA.test ([192.0.2.1])\r\n\tby mail.barepost.test with {protocol} id 1;\r\n\tdate\r\n{RECEIVED}"
         );
-        let expected = if is_login { Verified::Submitted("<a@x.test>".into()) } else { Verified::Nobody };
-        assert_eq!(Verified::of(received.as_bytes()), expected, "{protocol}: nothing was found out");
+        let expected =
+            if is_login { Verified::Submitted("<a@x.test>".into()) } else { Verified::Nobody };
+        assert_eq!(
+            Verified::of(received.as_bytes()),
+            expected,
+            "{protocol}: nothing was found out"
+        );
     }
-    for (address, is_author) in [("a@x.test", true), ("a@X.TEST", true), ("a@y.x.test", false), ("x.test", false)] {
+    for (address, is_author) in
+        [("a@x.test", true), ("a@X.TEST", true), ("a@y.x.test", false), ("x.test", false)]
+    {
         assert_eq!(Verified::Domain("x.test".into()).is_author(address), is_author, "{address}");
         assert!(Verified::Written.is_author(address) && !Verified::Nobody.is_author(address));
     }
-    for (path, is_author) in
-        [("<a@x.test>", true), ("<A@X.test>", true), ("<b@x.test>", false), ("<>", false), ("", false)]
-    {
+    for (path, is_author) in [
+        ("<a@x.test>", true),
+        ("<A@X.test>", true),
+        ("<b@x.test>", false),
+        ("<>", false),
+        ("", false),
+    ] {
         assert_eq!(Verified::Submitted(path.into()).is_author("a@x.test"), is_author, "{path}");
     }
     assert!(!Verified::Submitted("<>".into()).is_author(""));

@@ -67,7 +67,9 @@ pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
         return Err("A password has 8 letters at least, and 200 at most. It was not changed.");
     }
     if wanted.chars().any(char::is_control) {
-        return Err("There is something in the new password that programs cannot send. It was not changed.");
+        return Err(
+            "There is something in the new password that programs cannot send. It was not changed.",
+        );
     }
     Ok(wanted)
 }
@@ -84,27 +86,35 @@ impl Asking<'_, '_> {
             return Err(Told::Reply(answer::told(Status::Forbidden, words)));
         }
         let known = self.cx.store().account(self.account);
-        let present = known.map_or_else(PasswordMark::default, |known| PasswordMark::of(known.password_hash()));
+        let present = known
+            .map_or_else(PasswordMark::default, |known| PasswordMark::of(known.password_hash()));
         let job = match proved {
-            Ok(_) if (self.cx.is_changing)(self.account) => {
-                self.complaint("Your password is being changed in another window. It was not changed here.")
-            }
-            Ok(secrets) if secrets.replaced != present => {
-                self.complaint("Your password has been changed in another window. It was not changed again.")
-            }
+            Ok(_) if (self.cx.is_changing)(self.account) => self.complaint(
+                "Your password is being changed in another window. It was not changed here.",
+            ),
+            Ok(secrets) if secrets.replaced != present => self.complaint(
+                "Your password has been changed in another window. It was not changed again.",
+            ),
             Ok(secrets) => {
                 let mark = PasswordMark::of(&secrets.hash);
-                let notes = self.sessions().into_iter().map(|(digest, kept)| match digest == self.session {
-                    true => NoteChange::Replace(digest[..].into(), Kept { password: mark, ..kept }.to_bytes()),
-                    false => NoteChange::Remove(digest[..].into()),
+                let notes = self.sessions().into_iter().map(|(digest, kept)| {
+                    match digest == self.session {
+                        true => NoteChange::Replace(
+                            digest[..].into(),
+                            Kept { password: mark, ..kept }.to_bytes(),
+                        ),
+                        false => NoteChange::Remove(digest[..].into()),
+                    }
                 });
                 let notes = notes.collect();
                 Job::set_password(secrets, notes)
             }
-            Err(NotProved::Wrong) => self.complaint("That is not your present password. It was not changed."),
-            Err(NotProved::TooMany) => {
-                self.complaint("Too many people try to log in from your address just now. Try again in a moment.")
+            Err(NotProved::Wrong) => {
+                self.complaint("That is not your present password. It was not changed.")
             }
+            Err(NotProved::TooMany) => self.complaint(
+                "Too many people try to log in from your address just now. Try again in a moment.",
+            ),
         };
         Ok((self.visitor(), job))
     }

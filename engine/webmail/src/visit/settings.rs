@@ -30,7 +30,10 @@ impl Asking<'_, '_> {
                     Ok(change) => Ok(Job::note(alloc::vec![change], Noted::Said("Saved.".into()))),
                     Err(why) => {
                         self.said = Some(Said::wrong(why));
-                        Ok(Job::Settings(Overview { sessions: self.sessions(), typed: Some(chosen) }))
+                        Ok(Job::Settings(Overview {
+                            sessions: self.sessions(),
+                            typed: Some(chosen),
+                        }))
                     }
                 }
             }
@@ -51,8 +54,12 @@ impl Asking<'_, '_> {
 
     /// Those of them that are chosen are over: what is to be noted of that.
     pub(super) fn end(&mut self, is_chosen: impl Fn(&Digest) -> bool) -> Vec<NoteChange> {
-        let chosen: Vec<Digest> =
-            self.sessions().into_iter().map(|(digest, _)| digest).filter(|digest| is_chosen(digest)).collect();
+        let chosen: Vec<Digest> = self
+            .sessions()
+            .into_iter()
+            .map(|(digest, _)| digest)
+            .filter(|digest| is_chosen(digest))
+            .collect();
         let SessionContext { sessions, cx, .. } = &mut self.cx;
         let Some(known) = cx.archive.own.store.account(self.account) else { return Vec::new() };
         chosen.iter().map(|digest| sessions.end(&known, digest, cx.turn.wall)).collect()

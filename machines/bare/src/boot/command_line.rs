@@ -26,7 +26,8 @@ fn parse(text: &[u8]) -> Option<MemoryDevice> {
     let mut parts = rest.split(':');
     let (base, line) = (number(parts.next()?)?, number(parts.next()?)?);
     let bytes = number(bytes)?;
-    let is_sound = (0x200..=0x10_0000).contains(&bytes) && base != 0 && base.checked_add(bytes).is_some();
+    let is_sound =
+        (0x200..=0x10_0000).contains(&bytes) && base != 0 && base.checked_add(bytes).is_some();
     is_sound.then_some(MemoryDevice { base, bytes, line: u32::try_from(line).ok()? })
 }
 

@@ -35,9 +35,11 @@ pub(super) fn find(
     pci::scan(|function| {
         let Some(device) = virtio_device(&function) else { return };
         let Some(place) = devices.place(device) else { return };
-        let message = |core| Message { apic_id: cores::seat(core).apic_id(), vector: vector(device) };
+        let message =
+            |core| Message { apic_id: cores::seat(core).apic_id(), vector: vector(device) };
         let receivers = if device == DEVICE_NET { cores } else { 1 };
-        *place = PciRegisters::find(&function, paging, (0..receivers).map(message)).map(Transport::Pci);
+        *place =
+            PciRegisters::find(&function, paging, (0..receivers).map(message)).map(Transport::Pci);
     });
     for device in named.iter().flatten() {
         // SAFETY: the boot loader says that a device decodes these addresses.
@@ -84,10 +86,13 @@ impl Devices {
     /// Starts what was found; the card with a pair of queues for each of `cores`, if it has so many. Without a card or a disk there is
     /// nothing to serve.
     pub(super) fn start(self, cores: usize) -> (CardQueues, BlockDevice, Option<RandomDevice>) {
-        let Some(card) = self.card else { end::refuse(format_args!("no virtio network card found")) };
+        let Some(card) = self.card else {
+            end::refuse(format_args!("no virtio network card found"))
+        };
         let Some(disk) = self.disk else { end::refuse(format_args!("no virtio disk found")) };
-        let queues = CardQueues::start(card, cores)
-            .unwrap_or_else(|error| end::refuse(format_args!("the network card cannot be used: {error}")));
+        let queues = CardQueues::start(card, cores).unwrap_or_else(|error| {
+            end::refuse(format_args!("the network card cannot be used: {error}"))
+        });
         let disk = BlockDevice::start(disk)
             .unwrap_or_else(|error| end::refuse(format_args!("the disk cannot be used: {error}")));
         let random = self.random.and_then(|random| RandomDevice::start(&random).ok());
@@ -104,7 +109,11 @@ impl Devices {
             print!("network card: {} pairs of queues", about.queues);
         }
         let about = disk.disk();
-        print!("disk: {} sectors, {}", about.sectors, if about.durable { "durable" } else { "not durable" });
+        print!(
+            "disk: {} sectors, {}",
+            about.sectors,
+            if about.durable { "durable" } else { "not durable" }
+        );
         (queues, disk, random)
     }
 }

@@ -45,15 +45,17 @@ pub(super) unsafe fn set_up(
 ) -> Ready<impl Iterator<Item = Stacks>> {
     let mut free = free_memory(handover.map);
     let total = free.bytes();
-    let Some(tables) = free.take(paging::table_bytes(total, processor.gigabyte_pages), BOOT_MAPPED) else {
+    let Some(tables) = free.take(paging::table_bytes(total, processor.gigabyte_pages), BOOT_MAPPED)
+    else {
         end::refuse(format_args!("no memory for the page tables: {} KiB are free", total >> 10))
     };
     // SAFETY: the boot tables map these addresses, and none of them is written while the answer is looked at.
     let place = Place::look(handover.rsdp_address, |range| unsafe { bytes_at(&range) });
-    let start_page = other_cores::start_page(handover.map.iter().filter_map(MapEntry::free)).map(|page| {
-        // SAFETY: the boot loader calls the page free, we use no other memory there, and it is done with what it left.
-        unsafe { StartPage::fill(page) }
-    });
+    let start_page =
+        other_cores::start_page(handover.map.iter().filter_map(MapEntry::free)).map(|page| {
+            // SAFETY: the boot loader calls the page free, we use no other memory there, and it is done with what it left.
+            unsafe { StartPage::fill(page) }
+        });
     // SAFETY: 1. mapped by the boot tables, and by `map_image` below; 2. just taken out of the free memory.
     let mut paging = unsafe { Paging::new(tables, processor.gigabyte_pages) };
     paging.map_image();
@@ -92,7 +94,11 @@ fn free_memory(map: &[MapEntry]) -> Ranges {
 }
 
 /// Takes and maps the stacks of `count` other cores; of fewer, when there is no memory for so many.
-fn take_stacks(free: &mut Ranges, paging: &mut Paging, count: usize) -> impl Iterator<Item = Stacks> + Clone + use<> {
+fn take_stacks(
+    free: &mut Ranges,
+    paging: &mut Paging,
+    count: usize,
+) -> impl Iterator<Item = Stacks> + Clone + use<> {
     let place = free.take(count as u64 * stacks::CORE_BYTES, u64::MAX).unwrap_or(0..0);
     let stacks = place.step_by(stacks::CORE_BYTES as usize).map(Stacks::at).take(count);
     stacks.clone().for_each(|stacks| paging.map_stacks(&stacks));
@@ -104,5 +110,9 @@ fn take_stacks(free: &mut Ranges, paging: &mut Paging, count: usize) -> impl Ite
 unsafe fn bytes_at(range: &Range<u64>) -> &'static [u8] {
     let bytes = range.end.saturating_sub(range.start) as usize;
     // SAFETY: the caller's condition; a null pointer, which no firmware's table lies at, is taken for none.
-    if range.start == 0 { &[] } else { unsafe { core::slice::from_raw_parts(range.start as *const u8, bytes) } }
+    if range.start == 0 {
+        &[]
+    } else {
+        unsafe { core::slice::from_raw_parts(range.start as *const u8, bytes) }
+    }
 }

@@ -17,7 +17,9 @@ use crate::memory::stacks::{Stack, Stacks};
 use crate::shared::Lock;
 use alloc::boxed::Box;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{
+    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use machine::Micros;
 
 #[cfg(not(test))]

@@ -91,18 +91,29 @@ impl Place {
         let extension = extension..(extension + EXTENSION_BYTES).min(LOW_END);
         let is_told = told != 0 && told < 1 << 30;
         let told = is_told.then(|| told..told + ANCHOR_ACPI_BYTES + ANCHOR_STEP as u64);
-        let acpi = told.into_iter().chain([extension.clone(), BIOS_AREA]).find_map(|area| acpi_anchor(read(area)));
-        let mp = || [extension.clone(), BASE_MEMORY_LAST, BIOS_AREA].into_iter().find_map(|area| mp_anchor(read(area)));
+        let acpi = told
+            .into_iter()
+            .chain([extension.clone(), BIOS_AREA])
+            .find_map(|area| acpi_anchor(read(area)));
+        let mp = || {
+            [extension.clone(), BASE_MEMORY_LAST, BIOS_AREA]
+                .into_iter()
+                .find_map(|area| mp_anchor(read(area)))
+        };
         match acpi {
             Some(place) => place,
-            None => mp().and_then(|table| mp_processors(table, &read)).map_or(Place::Nowhere, Place::Mp),
+            None => {
+                mp().and_then(|table| mp_processors(table, &read)).map_or(Place::Nowhere, Place::Mp)
+            }
         }
     }
 
     /// The processors. `read`: the bytes at any range of addresses.
     pub(super) fn processors<'a>(self, mut read: impl FnMut(Range<u64>) -> &'a [u8]) -> Processors {
         match self {
-            Place::Acpi { root, address_bytes } => acpi_processors(root, address_bytes, &mut read).unwrap_or_default(),
+            Place::Acpi { root, address_bytes } => {
+                acpi_processors(root, address_bytes, &mut read).unwrap_or_default()
+            }
             Place::Mp(processors) => processors,
             Place::Nowhere => Processors::default(),
         }
@@ -111,14 +122,18 @@ impl Place {
 
 /// The parts of `area` that begin on an anchor's bound with `anchor`.
 fn anchors<'a>(area: &'a [u8], anchor: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    (0..area.len()).step_by(ANCHOR_STEP).filter_map(move |at| area.get(at..)).filter(move |at| at.starts_with(anchor))
+    (0..area.len())
+        .step_by(ANCHOR_STEP)
+        .filter_map(move |at| area.get(at..))
+        .filter(move |at| at.starts_with(anchor))
 }
 
 fn acpi_anchor(area: &[u8]) -> Option<Place> {
     anchors(area, ANCHOR_ACPI).find_map(|anchor| {
         is_sum_zero(anchor.get(..ANCHOR_ACPI_BYTES as usize)?).then_some(())?;
         let revision = *anchor.get(15)?;
-        let extended = anchor.get(24..32).and_then(number).filter(|&root| revision >= 2 && root != 0);
+        let extended =
+            anchor.get(24..32).and_then(number).filter(|&root| revision >= 2 && root != 0);
         match (extended, anchor.get(16..20).and_then(number)?) {
             (Some(root), _) => Some(Place::Acpi { root, address_bytes: 8 }),
             (None, 0) => None,
@@ -132,17 +147,24 @@ fn acpi_processors<'a>(
     address_bytes: usize,
     read: &mut impl FnMut(Range<u64>) -> &'a [u8],
 ) -> Option<Processors> {
-    let addresses = table(root, if address_bytes == 8 { b"XSDT" } else { b"RSDT" }, read)?.get(HEADER_BYTES..)?;
+    let addresses = table(root, if address_bytes == 8 { b"XSDT" } else { b"RSDT" }, read)?
+        .get(HEADER_BYTES..)?;
     let mut places = addresses.chunks_exact(address_bytes).filter_map(number);
     let madt = places.find_map(|place| table(place, b"APIC", read))?;
     let mut processors = Processors::default();
     let mut entries = madt.get(MADT_ENTRIES..)?;
     while let [kind, bytes, ..] = *entries {
-        let Some(entry) = entries.get(..usize::from(bytes)).filter(|entry| entry.len() >= 2) else { break };
+        let Some(entry) = entries.get(..usize::from(bytes)).filter(|entry| entry.len() >= 2) else {
+            break;
+        };
         let at = |range: Range<usize>| entry.get(range).and_then(number).unwrap_or(0) as u32;
         match kind {
-            MADT_LOCAL_APIC if entry.len() >= 8 => processors.add(at(3..4), at(4..8) & MADT_ENABLED != 0),
-            MADT_LOCAL_X2APIC if entry.len() >= 12 => processors.add(at(4..8), at(8..12) & MADT_ENABLED != 0),
+            MADT_LOCAL_APIC if entry.len() >= 8 => {
+                processors.add(at(3..4), at(4..8) & MADT_ENABLED != 0)
+            }
+            MADT_LOCAL_X2APIC if entry.len() >= 12 => {
+                processors.add(at(4..8), at(8..12) & MADT_ENABLED != 0)
+            }
             _ => {}
         }
         entries = entries.get(usize::from(bytes)..)?;
@@ -151,11 +173,18 @@ fn acpi_processors<'a>(
 }
 
 /// The table at `address`, if it is called `name` and sound.
-fn table<'a>(address: u64, name: &[u8; 4], read: &mut impl FnMut(Range<u64>) -> &'a [u8]) -> Option<&'a [u8]> {
-    let end = address.checked_add(u64::from(TABLE_BYTES_MAX)).filter(|&end| address != 0 && end <= ADDRESS_END)?;
+fn table<'a>(
+    address: u64,
+    name: &[u8; 4],
+    read: &mut impl FnMut(Range<u64>) -> &'a [u8],
+) -> Option<&'a [u8]> {
+    let end = address
+        .checked_add(u64::from(TABLE_BYTES_MAX))
+        .filter(|&end| address != 0 && end <= ADDRESS_END)?;
     let header = read(address..address + HEADER_BYTES as u64);
     let bytes = header.get(4..8).and_then(number)?;
-    let is_sound = header.starts_with(name) && (HEADER_BYTES as u64..=u64::from(TABLE_BYTES_MAX)).contains(&bytes);
+    let is_sound = header.starts_with(name)
+        && (HEADER_BYTES as u64..=u64::from(TABLE_BYTES_MAX)).contains(&bytes);
     let table = is_sound.then(|| read(address..end.min(address + bytes)))?;
     is_sum_zero(table).then_some(table)
 }
@@ -172,7 +201,8 @@ fn mp_processors<'a>(address: u64, read: &impl Fn(Range<u64>) -> &'a [u8]) -> Op
     // The table is below 1 GiB, or not for us: the boot tables map no more.
     let end = address.checked_add(MP_HEADER_BYTES as u64).filter(|&end| end <= 1 << 29)?;
     let header = read(address..end);
-    let bytes = header.get(4..6).and_then(number).filter(|&bytes| bytes >= MP_HEADER_BYTES as u64)?;
+    let bytes =
+        header.get(4..6).and_then(number).filter(|&bytes| bytes >= MP_HEADER_BYTES as u64)?;
     let table = read(address..address + bytes);
     if !table.starts_with(b"PCMP") || !is_sum_zero(table) {
         return None;

@@ -39,7 +39,8 @@ pub(super) struct MapEntry {
 impl MapEntry {
     /// The addresses, when this is memory that nobody uses.
     pub(super) fn free(&self) -> Option<Range<u64>> {
-        (self.kind == MEMORY_TYPE_FREE).then(|| self.address..self.address.saturating_add(self.bytes))
+        (self.kind == MEMORY_TYPE_FREE)
+            .then(|| self.address..self.address.saturating_add(self.bytes))
     }
 }
 
@@ -74,7 +75,8 @@ impl Handover {
         }
         let entries = info.map_entries.min(ENTRIES_MAX) as usize;
         // SAFETY: as above; the protocol says that so many entries lie there, aligned.
-        let map = unsafe { core::slice::from_raw_parts(info.map_address as *const MapEntry, entries) };
+        let map =
+            unsafe { core::slice::from_raw_parts(info.map_address as *const MapEntry, entries) };
         let command_line = match info.command_line_address {
             0 => &[],
             // SAFETY: as above; the protocol says that the text ends with a NUL.

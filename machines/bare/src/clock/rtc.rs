@@ -63,7 +63,8 @@ impl Registers {
 
 /// The day's number, of the Gregorian calendar from 1970 on. Years are counted from March, so that the leap day is the last.
 fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
+    let (year, month) =
+        if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
     let days_before_year = 365 * year + year / 4 - year / 100 + year / 400;
     let days_before_month = (153 * month + 2) / 5;
     (days_before_year + days_before_month + day).saturating_sub(719_469)

@@ -80,9 +80,14 @@ impl LocalApic {
         apic.enable();
         apic.write(TIMER_DIVISOR, DIVIDE_BY_16);
         if !processor.tsc_deadline {
-            let hertz = if processor.apic_counts_nanoseconds { 1_000_000_000 / 16 } else { apic.measure_timer() };
-            let ticks_per_stamp =
-                (u128::from(hertz) << 32).checked_div(u128::from(clock::ticks_per_second())).unwrap_or(0);
+            let hertz = if processor.apic_counts_nanoseconds {
+                1_000_000_000 / 16
+            } else {
+                apic.measure_timer()
+            };
+            let ticks_per_stamp = (u128::from(hertz) << 32)
+                .checked_div(u128::from(clock::ticks_per_second()))
+                .unwrap_or(0);
             apic.timer = Timer::Countdown { ticks_per_stamp: ticks_per_stamp as u64 };
         }
         apic.start_timer();
@@ -97,7 +102,11 @@ impl LocalApic {
     }
 
     fn enable(&self) {
-        let mode = if matches!(self.registers, Registers::Model) { BASE_ENABLED | BASE_X2APIC } else { BASE_ENABLED };
+        let mode = if matches!(self.registers, Registers::Model) {
+            BASE_ENABLED | BASE_X2APIC
+        } else {
+            BASE_ENABLED
+        };
         // SAFETY: 1. every x86-64 processor has the register, and x2APIC mode where CPUID says so; 2. nothing on this core uses the
         // controller yet.
         unsafe { write_msr(MSR_BASE, read_msr(MSR_BASE) | mode) };
@@ -147,7 +156,12 @@ impl LocalApic {
                 // SAFETY: every x86-64 processor has the two instructions.
                 unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
                 // SAFETY: 1. x2APIC mode is on; 2. by the conditions of who asked for the command.
-                unsafe { write_msr(MSR_X2APIC + (COMMAND >> 4), u64::from(apic_id) << 32 | u64::from(command)) };
+                unsafe {
+                    write_msr(
+                        MSR_X2APIC + (COMMAND >> 4),
+                        u64::from(apic_id) << 32 | u64::from(command),
+                    )
+                };
             }
         }
     }
@@ -161,7 +175,9 @@ impl LocalApic {
             // SAFETY: 1. CPUID says that the register is there; 2. it does no more than end a sleep.
             Timer::Deadline => unsafe { write_msr(MSR_TSC_DEADLINE, stamp.max(1)) },
             Timer::Countdown { ticks_per_stamp } => {
-                let ticks = (u128::from(stamp.saturating_sub(time_stamp())) * u128::from(ticks_per_stamp)) >> 32;
+                let ticks = (u128::from(stamp.saturating_sub(time_stamp()))
+                    * u128::from(ticks_per_stamp))
+                    >> 32;
                 self.write(TIMER_COUNT, u32::try_from(ticks).unwrap_or(u32::MAX).max(1));
             }
         }
@@ -186,7 +202,8 @@ impl LocalApic {
         clock::wait_until(Micros(1_000), || false);
         let after = (self.read(TIMER_LEFT), time_stamp());
         self.write(TIMER_COUNT, 0);
-        let ticks = u128::from(before.0.wrapping_sub(after.0)) * u128::from(clock::ticks_per_second());
+        let ticks =
+            u128::from(before.0.wrapping_sub(after.0)) * u128::from(clock::ticks_per_second());
         ticks.checked_div(u128::from(after.1 - before.1)).unwrap_or(0) as u64
     }
 
@@ -202,7 +219,9 @@ impl LocalApic {
         match &self.registers {
             Registers::Memory(memory) => memory.write32(register as usize, value),
             // SAFETY: 1. x2APIC mode is on, and the register is one of those above; 2. interrupts only end sleeps.
-            Registers::Model => unsafe { write_msr(MSR_X2APIC + (register >> 4), u64::from(value)) },
+            Registers::Model => unsafe {
+                write_msr(MSR_X2APIC + (register >> 4), u64::from(value))
+            },
         }
     }
 }

@@ -44,7 +44,9 @@ static SEATS: [Seat; CORES_MAX] = [const {
 pub(crate) fn this() -> usize {
     let number: u32;
     // SAFETY: GS points at this core's seat from before the first Rust code on; the word never changes while the core runs.
-    unsafe { core::arch::asm!("mov {:e}, gs:[0]", out(reg) number, options(pure, nomem, nostack, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("mov {:e}, gs:[0]", out(reg) number, options(pure, nomem, nostack, preserves_flags))
+    };
     number as usize % CORES_MAX
 }
 
@@ -63,7 +65,11 @@ pub(crate) fn seat(number: usize) -> &'static Seat {
 /// The seats of all cores that run, but the one that asks.
 pub(crate) fn others() -> impl Iterator<Item = &'static Seat> {
     let own = this();
-    SEATS.iter().enumerate().filter(move |(number, seat)| *number != own && seat.is_running()).map(|(_, seat)| seat)
+    SEATS
+        .iter()
+        .enumerate()
+        .filter(move |(number, seat)| *number != own && seat.is_running())
+        .map(|(_, seat)| seat)
 }
 
 impl Seat {

@@ -81,11 +81,18 @@ pub(crate) fn install(x2apic: bool) {
 
 /// Loads the tables of the core that runs this. `stacks`: its own.
 pub(crate) fn load(stacks: &Stacks) {
-    #[expect(clippy::indexing_slicing, reason = "every core's number is below the number of tables")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "every core's number is below the number of tables"
+    )]
     let tables = &TABLES[cores::this()];
     tables.fill(stacks);
-    let gdt_pointer = TablePointer { limit: size_of_val(&tables.gdt) as u16 - 1, base: (&raw const tables.gdt) as u64 };
-    let idt_pointer = TablePointer { limit: size_of_val(&IDT) as u16 - 1, base: (&raw const IDT) as u64 };
+    let gdt_pointer = TablePointer {
+        limit: size_of_val(&tables.gdt) as u16 - 1,
+        base: (&raw const tables.gdt) as u64,
+    };
+    let idt_pointer =
+        TablePointer { limit: size_of_val(&IDT) as u16 - 1, base: (&raw const IDT) as u64 };
     // SAFETY: 1. both tables are complete and live for ever, and no other core loads these segments; 2. the code and data segments are
     // the same as in the boot table, so that the loaded selectors stay right, and the far return reloads CS with an equal one; 3. all
     // stacks are mapped; 4. FS and GS are left alone: loading GS would lose its base.
@@ -135,13 +142,17 @@ impl Tables {
         let tss = (&raw const self.tss) as u64;
         let [_, _, _, low, high] = &self.gdt;
         // Intel SDM volume 3, 8.2.3: limit, base in three parts, type 9 (available 64-bit TSS), present.
-        low.store((TSS_BYTES - 1) | (tss & 0xFF_FFFF) << 16 | 0x89 << 40 | (tss >> 24 & 0xFF) << 56, Relaxed);
+        low.store(
+            (TSS_BYTES - 1) | (tss & 0xFF_FFFF) << 16 | 0x89 << 40 | (tss >> 24 & 0xFF) << 56,
+            Relaxed,
+        );
         high.store(tss >> 32, Relaxed);
     }
 }
 
 fn fill_idt(x2apic: bool) {
-    let device = if x2apic { &raw const interrupt_entry_x2apic } else { &raw const interrupt_entry_xapic };
+    let device =
+        if x2apic { &raw const interrupt_entry_x2apic } else { &raw const interrupt_entry_xapic };
     for (vector, entry) in IDT.iter().enumerate() {
         let (handler, stack) = match vector {
             NMI | MACHINE_CHECK => (exception_handler(vector), Stack::MachineCheck),
@@ -224,7 +235,15 @@ impl fmt::Display for ExceptionFrame {
         write!(
             out,
             "\nr8 {:x} r9 {:x} r10 {:x} r11 {:x} r12 {:x} r13 {:x} r14 {:x} r15 {:x} rflags {:x}",
-            self.r8, self.r9, self.r10, self.r11, self.r12, self.r13, self.r14, self.r15, self.rflags
+            self.r8,
+            self.r9,
+            self.r10,
+            self.r11,
+            self.r12,
+            self.r13,
+            self.r14,
+            self.r15,
+            self.rflags
         )?;
         debug_assert!(self.cs == u64::from(CODE_SELECTOR) && self.ss <= u64::from(DATA_SELECTOR));
         Ok(())

@@ -25,7 +25,8 @@ pub(crate) fn route(paging: &mut Paging, line: u32, vector: u8, apic_id: u32) ->
     }
     // SAFETY: PCs have the first controller at this address, and QEMU's have the second at that one; other machines have registers or
     // nothing there, but no memory.
-    let registers = unsafe { paging.map_device(BASE_ADDRESS + BASE_STRIDE * u64::from(controller), 4096) };
+    let registers =
+        unsafe { paging.map_device(BASE_ADDRESS + BASE_STRIDE * u64::from(controller), 4096) };
     let last_pin = read(&registers, VERSION) >> 16 & 0xFF;
     if pin > last_pin || last_pin == 0xFF {
         return None;

@@ -25,29 +25,39 @@ impl Port {
     pub(crate) fn read8(self) -> u8 {
         let value: u8;
         // SAFETY: `new`'s conditions 1 and 2.
-        unsafe { asm!("in al, dx", in("dx") self.0, out("al") value, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("in al, dx", in("dx") self.0, out("al") value, options(nomem, nostack, preserves_flags))
+        };
         value
     }
 
     pub(crate) fn write8(self, value: u8) {
         // SAFETY: `new`'s conditions 1 and 2.
-        unsafe { asm!("out dx, al", in("dx") self.0, in("al") value, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, al", in("dx") self.0, in("al") value, options(nomem, nostack, preserves_flags))
+        };
     }
 
     pub(crate) fn write16(self, value: u16) {
         // SAFETY: `new`'s conditions 1 and 2.
-        unsafe { asm!("out dx, ax", in("dx") self.0, in("ax") value, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, ax", in("dx") self.0, in("ax") value, options(nomem, nostack, preserves_flags))
+        };
     }
 
     pub(crate) fn read32(self) -> u32 {
         let value: u32;
         // SAFETY: `new`'s conditions 1 and 2.
-        unsafe { asm!("in eax, dx", in("dx") self.0, out("eax") value, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("in eax, dx", in("dx") self.0, out("eax") value, options(nomem, nostack, preserves_flags))
+        };
         value
     }
 
     pub(crate) fn write32(self, value: u32) {
         // SAFETY: `new`'s conditions 1 and 2. No `nomem`: a device may fetch memory when told to by this write.
-        unsafe { asm!("out dx, eax", in("dx") self.0, in("eax") value, options(nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, eax", in("dx") self.0, in("eax") value, options(nostack, preserves_flags))
+        };
     }
 }

@@ -57,14 +57,22 @@ impl Processor {
             invariant_tsc: bit(power.edx, 8),
             tsc_hertz: tsc_hertz(leaf_max, has_hypervisor),
             apic_counts_nanoseconds: has_hypervisor && has_qemu_or_kvm(),
-            vector_state: if bit(features.ecx, 26) { enable_vector_state(bit(features.ecx, 28)) } else { 0 },
+            vector_state: if bit(features.ecx, 26) {
+                enable_vector_state(bit(features.ecx, 28))
+            } else {
+                0
+            },
         }
     }
 }
 
 /// `leaf`, or zeros where the processor has none of that number.
 fn leaf(leaf_max: u32, leaf: u32) -> CpuidResult {
-    if leaf <= leaf_max { __cpuid_count(leaf, 0) } else { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }
+    if leaf <= leaf_max {
+        __cpuid_count(leaf, 0)
+    } else {
+        CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
+    }
 }
 
 const fn bit(register: u32, number: u32) -> bool {

@@ -4,9 +4,15 @@ use super::*;
 
 #[test]
 fn a_crash_is_read_back_as_it_was_written() {
-    let sector =
-        encode(Instant(1_500_000), Some(UnixTime::from_seconds(1_700_000_000)), format_args!("{} is broken", "it"));
-    assert_eq!(decode(&sector), Some("after 1.500000 s, at 1700000000 s since 1970\nit is broken\n"));
+    let sector = encode(
+        Instant(1_500_000),
+        Some(UnixTime::from_seconds(1_700_000_000)),
+        format_args!("{} is broken", "it"),
+    );
+    assert_eq!(
+        decode(&sector),
+        Some("after 1.500000 s, at 1700000000 s since 1970\nit is broken\n")
+    );
 }
 
 #[test]

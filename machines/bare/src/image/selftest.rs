@@ -47,7 +47,14 @@ pub(super) fn run(machine: boot::Machine) -> ! {
 
 fn run_all(machine: &mut BareMachine) -> ! {
     let (mut passed, mut failed) = (0, 0);
-    let tests = [&memory::TESTS[..], &time::TESTS, &disk::TESTS, &network::TESTS, &costs::TESTS, &tls::TESTS];
+    let tests = [
+        &memory::TESTS[..],
+        &time::TESTS,
+        &disk::TESTS,
+        &network::TESTS,
+        &costs::TESTS,
+        &tls::TESTS,
+    ];
     for (name, test) in tests.into_iter().flatten() {
         machine.now();
         match test(machine) {
@@ -96,7 +103,10 @@ fn ensure(holds: bool, otherwise: &'static str) -> Outcome {
 }
 
 /// Sleeps and looks, until `look` finds something or patience ends.
-fn wait_for<T>(machine: &mut BareMachine, mut look: impl FnMut(&mut BareMachine) -> Option<T>) -> Option<T> {
+fn wait_for<T>(
+    machine: &mut BareMachine,
+    mut look: impl FnMut(&mut BareMachine) -> Option<T>,
+) -> Option<T> {
     let end: Instant = machine.now() + PATIENCE;
     loop {
         machine.ring_doorbells();

@@ -1,7 +1,9 @@
 //! The machine's life when it serves mail: on each core the loop around its engine, and the configuration that they start with.
 
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{
+    AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release,
+};
 use http::Site;
 use machine::{Entropy, Machine};
 use server::configuration::Configuration;
@@ -89,7 +91,10 @@ fn check_memory(machine: &mut BareMachine) {
         "memory: {total} KiB for the engine, {taken} KiB of them taken, {promised_kib} KiB promised to clients and the index"
     ));
     if promised > left {
-        end::refuse(format_args!("{promised_kib} KiB of memory are promised, and {} KiB are left", left >> 10));
+        end::refuse(format_args!(
+            "{promised_kib} KiB of memory are promised, and {} KiB are left",
+            left >> 10
+        ));
     }
 }
 
@@ -125,7 +130,9 @@ fn unpacked<T: Default>(name: &str, unpack: impl Fn(&[u8]) -> Result<T, BadPack>
 
 fn configuration() -> Configuration {
     let Some(file) = fw_cfg::file(CONFIGURATION_FILE) else {
-        end::refuse(format_args!("there is no configuration: QEMU gives it as {CONFIGURATION_FILE}"));
+        end::refuse(format_args!(
+            "there is no configuration: QEMU gives it as {CONFIGURATION_FILE}"
+        ));
     };
     let Ok(text) = core::str::from_utf8(&file) else {
         end::refuse(format_args!("barepost.toml is not UTF-8"));

@@ -28,7 +28,8 @@ use core::cell::UnsafeCell;
 use core::ops::Range;
 use core::ptr::null_mut;
 use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
 };
 
 /// Bytes of a slab, unless eight blocks need more.
@@ -95,8 +96,12 @@ impl Allocator {
     pub const fn new() -> Allocator {
         const POOL: Pool = Pool { free: null_mut(), uncut: 0..0 };
         Allocator {
-            arenas: [const { Arena { pools: UnsafeCell::new([POOL; CLASSES]), returned: AtomicPtr::new(null_mut()) } };
-                CORES_MAX],
+            arenas: [const {
+                Arena {
+                    pools: UnsafeCell::new([POOL; CLASSES]),
+                    returned: AtomicPtr::new(null_mut()),
+                }
+            }; CORES_MAX],
             runs: Lock::new(Runs::new()),
             owners: Owners::new(),
             is_low: AtomicBool::new(false),
@@ -161,7 +166,10 @@ impl Allocator {
     ///
     /// # Safety
     /// What was answered last on this core is not used any more.
-    #[expect(clippy::mut_from_ref, reason = "one core has one reference at a time, by the caller's condition")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one core has one reference at a time, by the caller's condition"
+    )]
     #[inline]
     unsafe fn pool(&self, class: Class) -> &mut Pool {
         // SAFETY: the pools are this core's, and by the caller's condition nothing else refers to them.
@@ -249,7 +257,9 @@ impl Allocator {
         match (Class::of(layout), Class::of(wanted)) {
             (Some(one), Some(other)) => one == other,
             // SAFETY: the caller's condition, of two runs.
-            (None, None) => self.runs.with(|runs| unsafe { runs.resize_in_place(block, layout, wanted.size()) }),
+            (None, None) => {
+                self.runs.with(|runs| unsafe { runs.resize_in_place(block, layout, wanted.size()) })
+            }
             _ => false,
         }
     }
@@ -372,7 +382,8 @@ impl Owners {
 
     /// Takes memory for the numbers from `runs`. `memory`: where all slabs will lie.
     fn take_memory(&self, memory: Range<usize>, runs: &mut Runs) {
-        let granules = (memory.end / GRANULE_BYTES + 1).saturating_sub(memory.start / GRANULE_BYTES);
+        let granules =
+            (memory.end / GRANULE_BYTES + 1).saturating_sub(memory.start / GRANULE_BYTES);
         if let Ok(layout) = Layout::array::<Granule>(granules) {
             self.start.store(memory.start / GRANULE_BYTES, Relaxed);
             let table = runs.take(layout);

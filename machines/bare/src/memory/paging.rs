@@ -131,7 +131,8 @@ impl Paging {
     /// Asserts what the module promises: each part of the image has its rights and no more, and under each stack nothing is mapped.
     pub(crate) fn check_image(&self) {
         let [text_end, rodata_end, data_end] =
-            [&raw const __text_end, &raw const __rodata_end, &raw const __data_end].map(|end| end as u64);
+            [&raw const __text_end, &raw const __rodata_end, &raw const __data_end]
+                .map(|end| end as u64);
         let text = (&raw const __text_start) as u64;
         assert_eq!(self.rights(text), Some(Rights::ReadExecute));
         assert_eq!(self.rights(text_end - 1), Some(Rights::ReadExecute));

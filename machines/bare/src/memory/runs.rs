@@ -66,7 +66,12 @@ impl Runs {
     ///
     /// # Safety
     /// `run` came from `take` for `layout`; `bytes` is not zero.
-    pub(crate) unsafe fn resize_in_place(&mut self, run: *mut u8, layout: Layout, bytes: usize) -> bool {
+    pub(crate) unsafe fn resize_in_place(
+        &mut self,
+        run: *mut u8,
+        layout: Layout,
+        bytes: usize,
+    ) -> bool {
         // SAFETY: the caller's condition.
         let is_done = unsafe { self.runs.try_realloc_in_place(run, layout, bytes) };
         if is_done {

@@ -18,7 +18,10 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, Instant, Micros, SECTOR_BYTES};
+use machine::{
+    Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, Instant, Micros,
+    SECTOR_BYTES,
+};
 
 const FEATURE_FLUSH: u64 = 1 << 9;
 const FEATURE_CACHE_CONFIGURABLE: u64 = 1 << 11;
@@ -84,19 +87,23 @@ pub(crate) struct BlockDevice {
 impl BlockDevice {
     /// Starts the disk.
     pub(crate) fn start(transport: Transport) -> Result<BlockDevice, DeviceError> {
-        let features = agree(&transport, |_| FEATURE_FLUSH | FEATURE_CACHE_CONFIGURABLE | FEATURE_EVENT_INDEX)?;
+        let features = agree(&transport, |_| {
+            FEATURE_FLUSH | FEATURE_CACHE_CONFIGURABLE | FEATURE_EVENT_INDEX
+        })?;
         let has_flush = features & FEATURE_FLUSH != 0;
         let is_cache_configurable = features & FEATURE_CACHE_CONFIGURABLE != 0;
         if is_cache_configurable {
             transport.write_device8(REGISTER_WRITEBACK, u8::from(has_flush));
         }
-        let sectors =
-            u64::from(transport.device32(REGISTER_SECTORS)) | u64::from(transport.device32(REGISTER_SECTORS + 4)) << 32;
-        let events = if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
+        let sectors = u64::from(transport.device32(REGISTER_SECTORS))
+            | u64::from(transport.device32(REGISTER_SECTORS + 4)) << 32;
+        let events =
+            if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
         let queue = Queue::new(events);
         // SAFETY: the addresses are the queue's own, whose memory lives for ever.
-        let doorbell =
-            unsafe { transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Message(0)) }?;
+        let doorbell = unsafe {
+            transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Message(0))
+        }?;
         go(&transport);
         Ok(BlockDevice {
             transport,
@@ -116,7 +123,11 @@ impl BlockDevice {
     }
 
     #[inline]
-    pub(crate) fn request(&mut self, request: DiskRequest, now: Instant) -> Result<(), DiskRequest> {
+    pub(crate) fn request(
+        &mut self,
+        request: DiskRequest,
+        now: Instant,
+    ) -> Result<(), DiskRequest> {
         if self.requests.is_idle() {
             self.silent_since = now;
         }
@@ -189,7 +200,8 @@ struct Requests {
 
 impl Requests {
     fn new(queue: Queue<ENTRIES>, doorbell: Doorbell, sectors: u64, has_flush: bool) -> Requests {
-        let memory: &'static [SlotMemory] = Box::leak((0..SLOTS).map(|_| SlotMemory::new()).collect());
+        let memory: &'static [SlotMemory] =
+            Box::leak((0..SLOTS).map(|_| SlotMemory::new()).collect());
         for (head, memory) in (0..).step_by(usize::from(CHAIN)).zip(memory) {
             // SAFETY: the slots' memory lives for ever, and is atomics.
             unsafe { describe_ends(&queue, head, memory) };
@@ -226,7 +238,8 @@ impl Requests {
             return self.finish(request, result);
         }
         let Some(slot) = self.free.pop() else { return Err(request) };
-        let (Some(memory), Some(place)) = (self.memory.get(usize::from(slot)), self.pending.get_mut(usize::from(slot)))
+        let (Some(memory), Some(place)) =
+            (self.memory.get(usize::from(slot)), self.pending.get_mut(usize::from(slot)))
         else {
             return Err(request);
         };
@@ -252,7 +265,11 @@ impl Requests {
     #[inline]
     fn completed(&mut self) -> Option<DiskCompletion> {
         // Mostly there is none.
-        if self.finished.is_empty() && !self.queue.has_used() { None } else { self.take_completed() }
+        if self.finished.is_empty() && !self.queue.has_used() {
+            None
+        } else {
+            self.take_completed()
+        }
     }
 
     fn take_completed(&mut self) -> Option<DiskCompletion> {
@@ -262,13 +279,16 @@ impl Requests {
         let (head, _) = self.queue.take()?;
         let slot = usize::from(head / CHAIN);
         let pending = self.pending.get_mut(slot).and_then(Option::take);
-        let (Some(pending), Some(memory), true) = (pending, self.memory.get(slot), head.is_multiple_of(CHAIN)) else {
+        let (Some(pending), Some(memory), true) =
+            (pending, self.memory.get(slot), head.is_multiple_of(CHAIN))
+        else {
             self.is_broken = true;
             return None;
         };
         self.free.push(slot as u8);
         self.urgent -= usize::from(pending.operation != DiskOperation::Write);
-        let result = if memory.status.load(Relaxed) == STATUS_OK { Ok(()) } else { Err(DiskError::Failed) };
+        let result =
+            if memory.status.load(Relaxed) == STATUS_OK { Ok(()) } else { Err(DiskError::Failed) };
         // SAFETY: the device has used the chain.
         let buffer = unsafe { pending.lent.take_back() };
         Some(DiskCompletion { token: pending.token, operation: pending.operation, result, buffer })
@@ -300,12 +320,19 @@ impl Requests {
         let bytes = request.buffer.len();
         let end = request.sector.0.checked_add((bytes / SECTOR_BYTES) as u64);
         let is_inside = end.is_some_and(|end| end <= self.sectors);
-        let is_sound = is_inside && bytes != 0 && bytes.is_multiple_of(SECTOR_BYTES) && u32::try_from(bytes).is_ok();
+        let is_sound = is_inside
+            && bytes != 0
+            && bytes.is_multiple_of(SECTOR_BYTES)
+            && u32::try_from(bytes).is_ok();
         (!is_sound).then_some(Err(DiskError::OutOfRange))
     }
 
     #[cold]
-    fn finish(&mut self, request: DiskRequest, result: Result<(), DiskError>) -> Result<(), DiskRequest> {
+    fn finish(
+        &mut self,
+        request: DiskRequest,
+        result: Result<(), DiskError>,
+    ) -> Result<(), DiskRequest> {
         if self.finished.len() >= SLOTS {
             return Err(request);
         }
@@ -327,7 +354,12 @@ impl Requests {
                 vec![0; pending.lent.bytes()].into_boxed_slice()
             };
             let (token, operation) = (pending.token, pending.operation);
-            self.finished.push_back(DiskCompletion { token, operation, result: Err(DiskError::Gone), buffer });
+            self.finished.push_back(DiskCompletion {
+                token,
+                operation,
+                result: Err(DiskError::Gone),
+                buffer,
+            });
         }
         self.free.truncate(SLOTS);
     }

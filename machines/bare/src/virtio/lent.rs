@@ -40,6 +40,8 @@ impl Lent {
     #[inline]
     pub(crate) unsafe fn take_back(self) -> Box<[u8]> {
         // SAFETY: 1. pointer and length are those of the box that `new` took apart; 2. nobody else uses it, by the caller's condition.
-        unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.bytes)) }
+        unsafe {
+            Box::from_raw(core::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.bytes))
+        }
     }
 }

@@ -70,13 +70,17 @@ impl CardQueues {
     pub(crate) fn start(transport: Transport, cores: usize) -> Result<CardQueues, DeviceError> {
         let cores = (cores as u16).min(transport.messages());
         let features = agree(&transport, |offered| wanted(offered, cores))?;
-        let events = if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
+        let events =
+            if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
         let mut card = describe(&transport, features);
-        let pairs_max = if features & FEATURE_PAIRS != 0 { transport.device16(REGISTER_PAIRS) } else { 1 };
+        let pairs_max =
+            if features & FEATURE_PAIRS != 0 { transport.device16(REGISTER_PAIRS) } else { 1 };
         let count = cores.min(pairs_max).max(1);
-        let pairs = (0..count).map(|pair| NetworkCard::start(transport, pair, events, card.offloads));
+        let pairs =
+            (0..count).map(|pair| NetworkCard::start(transport, pair, events, card.offloads));
         let mut pairs = pairs.collect::<Result<Vec<_>, _>>()?;
-        let control = (count > 1).then(|| Control::start(&transport, PAIR_QUEUES.saturating_mul(pairs_max)));
+        let control =
+            (count > 1).then(|| Control::start(&transport, PAIR_QUEUES.saturating_mul(pairs_max)));
         let control = control.transpose()?;
         go(&transport);
         // A card that does not grant them uses the first pair alone, and never touches the others.
@@ -100,15 +104,34 @@ impl CardQueues {
 
 impl NetworkCard {
     /// Starts one pair, before the card may work.
-    fn start(transport: Transport, pair: u16, events: Events, offloads: Offloads) -> Result<NetworkCard, DeviceError> {
+    fn start(
+        transport: Transport,
+        pair: u16,
+        events: Events,
+        offloads: Offloads,
+    ) -> Result<NetworkCard, DeviceError> {
         let first = PAIR_QUEUES.saturating_mul(pair);
         let receiver = Receiver::new(events, |size, addresses| {
             // SAFETY: the addresses are those of the receiver's own queue, which lives for ever.
-            unsafe { transport.start_queue(first + RECEIVE_QUEUE, size, addresses, Interrupt::Message(pair)) }
+            unsafe {
+                transport.start_queue(
+                    first + RECEIVE_QUEUE,
+                    size,
+                    addresses,
+                    Interrupt::Message(pair),
+                )
+            }
         })?;
         let transmitter = Transmitter::new(events, offloads, |size, addresses| {
             // SAFETY: the addresses are those of the transmitter's own queue, which lives for ever.
-            unsafe { transport.start_queue(first + TRANSMIT_QUEUE, size, addresses, Interrupt::Message(pair)) }
+            unsafe {
+                transport.start_queue(
+                    first + TRANSMIT_QUEUE,
+                    size,
+                    addresses,
+                    Interrupt::Message(pair),
+                )
+            }
         })?;
         Ok(NetworkCard { transport, receiver, transmitter })
     }
@@ -175,7 +198,11 @@ fn describe(transport: &Transport, features: u64) -> Card {
         ADDRESS_DEFAULT
     };
     // Frames longer than one of our buffers and not joined by the card are not for us.
-    let mtu = if has(FEATURE_MTU) { transport.device16(REGISTER_MTU).min(MTU_DEFAULT) } else { MTU_DEFAULT };
+    let mtu = if has(FEATURE_MTU) {
+        transport.device16(REGISTER_MTU).min(MTU_DEFAULT)
+    } else {
+        MTU_DEFAULT
+    };
     Card {
         address: Ethernet(address),
         mtu,

@@ -103,7 +103,8 @@ impl<const N: usize> Rings<N> {
             used: UsedRing {
                 flags: AtomicU16::new(0),
                 index: AtomicU16::new(0),
-                ring: [const { UsedElement { head: AtomicU32::new(0), bytes: AtomicU32::new(0) } }; N],
+                ring: [const { UsedElement { head: AtomicU32::new(0), bytes: AtomicU32::new(0) } };
+                    N],
                 available_event: AtomicU16::new(0),
             },
         }
@@ -191,7 +192,8 @@ impl<const N: usize> Queue<N> {
         match self.events {
             Events::ByIndex => {
                 let wanted = self.rings.used.available_event.load(Relaxed);
-                self.offered.wrapping_sub(wanted).wrapping_sub(1) < self.offered.wrapping_sub(before)
+                self.offered.wrapping_sub(wanted).wrapping_sub(1)
+                    < self.offered.wrapping_sub(before)
             }
             Events::ByFlag => self.rings.used.flags.load(Relaxed) & NO_NOTIFY == 0,
         }
@@ -229,7 +231,10 @@ impl<const N: usize> Queue<N> {
     pub(crate) fn wake_after(&self, count: u16) {
         match self.events {
             Events::ByIndex => {
-                self.rings.available.used_event.store(self.taken.wrapping_add(count).wrapping_sub(1), Relaxed);
+                self.rings
+                    .available
+                    .used_event
+                    .store(self.taken.wrapping_add(count).wrapping_sub(1), Relaxed);
             }
             Events::ByFlag => self.rings.available.flags.store(0, Relaxed),
         }
@@ -247,7 +252,10 @@ impl<const N: usize> Queue<N> {
 /// `index` wraps at the ring's length.
 #[inline]
 fn at<T, const N: usize>(ring: &[T; N], index: u16) -> &T {
-    #[expect(clippy::indexing_slicing, reason = "masked by the length, a power of two, as `Queue::over` asserts")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "masked by the length, a power of two, as `Queue::over` asserts"
+    )]
     &ring[usize::from(index) & (N - 1)]
 }
 

@@ -26,7 +26,9 @@ impl RandomDevice {
         agree(transport, |_| 0)?;
         let queue = Queue::new(Events::ByFlag);
         // SAFETY: the addresses are the queue's own, whose memory lives for ever.
-        let doorbell = unsafe { transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Never) }?;
+        let doorbell = unsafe {
+            transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Never)
+        }?;
         go(transport);
         let mut device = RandomDevice { queue, doorbell, lent: None };
         device.ask(vec![0; RANDOM_BYTES].into_boxed_slice());

@@ -118,12 +118,15 @@ impl PciRegisters {
         function.enable();
         let part = |kind: u8, paging: &mut Paging| {
             let capability = function.capabilities().find(|capability| {
-                capability.id == pci::CAPABILITY_VENDOR && (function.read32(capability.register) >> 24) as u8 == kind
+                capability.id == pci::CAPABILITY_VENDOR
+                    && (function.read32(capability.register) >> 24) as u8 == kind
             })?;
-            let word = |number: u8| Some(function.read32(capability.register.checked_add(4 * number)?));
+            let word =
+                |number: u8| Some(function.read32(capability.register.checked_add(4 * number)?));
             let base = function.base_address(word(1)? as u8)?;
             // SAFETY: the firmware gave these addresses to the function.
-            let registers = unsafe { paging.map_device(base + u64::from(word(2)?), u64::from(word(3)?)) };
+            let registers =
+                unsafe { paging.map_device(base + u64::from(word(2)?), u64::from(word(3)?)) };
             Some((registers, if kind == pci::PART_DOORBELLS { word(4)? } else { 0 }))
         };
         let (common, _) = part(pci::PART_COMMON, paging)?;
@@ -136,14 +139,19 @@ impl PciRegisters {
 }
 
 /// Fills the function's table of messages (PCI 3.0, 6.8.2), and answers how many it has now.
-fn send_messages(function: &PciFunction, paging: &mut Paging, messages: impl Iterator<Item = Message>) -> Option<u16> {
+fn send_messages(
+    function: &PciFunction,
+    paging: &mut Paging,
+    messages: impl Iterator<Item = Message>,
+) -> Option<u16> {
     const ENTRY_BYTES: u64 = 16;
     let (base, offset, entries) = function.enable_messages()?;
     let base = function.base_address(base)? + u64::from(offset);
     let mut count = 0;
     for (message, number) in messages.zip(0..entries) {
         // SAFETY: the firmware gave these addresses to the function.
-        let entry = unsafe { paging.map_device(base + ENTRY_BYTES * u64::from(number), ENTRY_BYTES) };
+        let entry =
+            unsafe { paging.map_device(base + ENTRY_BYTES * u64::from(number), ENTRY_BYTES) };
         entry.write32(0, 0xFEE0_0000 | message.apic_id << 12);
         entry.write32(4, 0);
         entry.write32(8, u32::from(message.vector));
@@ -157,7 +165,8 @@ fn send_messages(function: &PciFunction, paging: &mut Paging, messages: impl Ite
 impl MemoryRegisters {
     /// The device with the registers at `registers`, and its number; `None` when there is none of version 1.
     pub(crate) fn find(registers: Mmio) -> Option<(MemoryRegisters, u32)> {
-        let is_there = registers.read32(memory::MAGIC) == memory::MAGIC_VALUE && registers.read32(memory::VERSION) == 2;
+        let is_there = registers.read32(memory::MAGIC) == memory::MAGIC_VALUE
+            && registers.read32(memory::VERSION) == 2;
         let device = if is_there { registers.read32(memory::DEVICE) } else { 0 };
         (device != 0).then_some((MemoryRegisters { registers }, device))
     }
@@ -174,7 +183,9 @@ impl Transport {
     pub(crate) fn write_status(&self, status: u8) {
         match self {
             Transport::Pci(device) => device.common.write8(pci::STATUS, status),
-            Transport::Memory(device) => device.registers.write32(memory::STATUS, u32::from(status)),
+            Transport::Memory(device) => {
+                device.registers.write32(memory::STATUS, u32::from(status))
+            }
         }
     }
 
@@ -256,7 +267,9 @@ impl Transport {
     pub(crate) fn write_device8(&self, offset: usize, value: u8) {
         match self {
             Transport::Pci(device) => device.device.write8(offset, value),
-            Transport::Memory(device) => device.registers.write8(memory::DEVICE_REGISTERS + offset, value),
+            Transport::Memory(device) => {
+                device.registers.write8(memory::DEVICE_REGISTERS + offset, value)
+            }
         }
     }
 
@@ -283,7 +296,13 @@ pub(crate) enum Interrupt {
 }
 
 impl PciRegisters {
-    fn start_queue(&self, number: u16, size: u16, addresses: Addresses, interrupt: Interrupt) -> Option<Doorbell> {
+    fn start_queue(
+        &self,
+        number: u16,
+        size: u16,
+        addresses: Addresses,
+        interrupt: Interrupt,
+    ) -> Option<Doorbell> {
         let common = &self.common;
         common.write16(pci::CONFIGURATION_MESSAGE, pci::NO_MESSAGE);
         common.write16(pci::QUEUE_SELECT, number);

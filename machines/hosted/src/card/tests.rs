@@ -26,7 +26,8 @@ fn received(linux: &UnixDatagram) -> Vec<u8> {
     bytes
 }
 
-const PLAIN: Outgoing<'_> = Outgoing { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
+const PLAIN: Outgoing<'_> =
+    Outgoing { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
 
 #[test]
 fn what_linux_sends_arrives_without_its_header_and_longest_frames_whole() {
@@ -45,9 +46,11 @@ fn what_linux_sends_arrives_without_its_header_and_longest_frames_whole() {
 #[test]
 fn a_checksum_that_linux_vouches_for_is_verified() {
     let (mut tap, linux) = connected();
-    for (flags, expected) in
-        [(FLAG_NEEDS_CHECKSUM, Checksum::Verified), (FLAG_CHECKSUM_VALID, Checksum::Verified), (0, Checksum::Unknown)]
-    {
+    for (flags, expected) in [
+        (FLAG_NEEDS_CHECKSUM, Checksum::Verified),
+        (FLAG_CHECKSUM_VALID, Checksum::Verified),
+        (0, Checksum::Unknown),
+    ] {
         let mut bytes = vec![0; HEADER_BYTES + 60];
         bytes[0] = flags;
         linux.send(&bytes).unwrap();
@@ -74,7 +77,13 @@ fn a_frame_goes_out_as_head_and_pieces_behind_an_empty_header() {
     let (mut tap, linux) = connected();
     let block: Arc<Block> = Arc::new([5; BLOCK_BYTES]);
     let pieces = [Piece::from_block(block, 0..900), Piece::from_static(b"end")];
-    tap.transmit(&Outgoing { head: &[1; 54], payload: &pieces, checksum: None, segment_bytes: None }).unwrap();
+    tap.transmit(&Outgoing {
+        head: &[1; 54],
+        payload: &pieces,
+        checksum: None,
+        segment_bytes: None,
+    })
+    .unwrap();
     assert_eq!(received(&linux), [&[0; HEADER_BYTES][..], &[1; 54], &[5; 900], b"end"].concat());
 }
 
@@ -82,15 +91,22 @@ fn a_frame_goes_out_as_head_and_pieces_behind_an_empty_header() {
 fn a_long_frame_tells_linux_where_to_sum_and_where_to_cut() {
     let (mut tap, linux) = connected();
     let block: Arc<Block> = Arc::new([5; BLOCK_BYTES]);
-    let pieces: Vec<Piece> = (0..7).map(|_| Piece::from_block(Arc::clone(&block), 0..BLOCK_BYTES as u32)).collect();
+    let pieces: Vec<Piece> =
+        (0..7).map(|_| Piece::from_block(Arc::clone(&block), 0..BLOCK_BYTES as u32)).collect();
     let checksum = Some(ChecksumOffload { start: 34, offset: 16 });
-    let frame = Outgoing { head: &[1; 66], payload: &pieces, checksum, segment_bytes: NonZeroU16::new(1448) };
+    let frame = Outgoing {
+        head: &[1; 66],
+        payload: &pieces,
+        checksum,
+        segment_bytes: NonZeroU16::new(1448),
+    };
     tap.transmit(&frame).unwrap();
     let bytes = received(&linux);
     assert_eq!(bytes.len(), HEADER_BYTES + 66 + 7 * BLOCK_BYTES);
     // struct virtio_net_hdr: flags, kind, then head, segment, start and offset of the sum.
     assert_eq!(bytes[..2], [1, 1]);
-    let words: Vec<u16> = bytes[2..10].chunks(2).map(|word| u16::from_ne_bytes([word[0], word[1]])).collect();
+    let words: Vec<u16> =
+        bytes[2..10].chunks(2).map(|word| u16::from_ne_bytes([word[0], word[1]])).collect();
     assert_eq!(words, [66, 1448, 34, 16]);
 
     let mut head = [1; 74];
@@ -106,7 +122,8 @@ fn what_breaks_a_limit_is_never_sent() {
     let piece = Piece::from_static(b"x");
     let too_many = vec![piece.clone(); PIECES_MAX + 1];
     let long: Arc<Block> = Arc::new([0; BLOCK_BYTES]);
-    let too_long: Vec<Piece> = (0..9).map(|_| Piece::from_block(Arc::clone(&long), 0..BLOCK_BYTES as u32)).collect();
+    let too_long: Vec<Piece> =
+        (0..9).map(|_| Piece::from_block(Arc::clone(&long), 0..BLOCK_BYTES as u32)).collect();
     for wrong in [
         Outgoing { payload: &too_many, ..PLAIN },
         Outgoing { payload: &too_long, ..PLAIN },

@@ -17,7 +17,12 @@ fn disk_in(file: &File) -> FileDisk {
 }
 
 fn request(token: u64, operation: DiskOperation, sector: u64, buffer: Vec<u8>) -> DiskRequest {
-    DiskRequest { token: DiskToken(token), operation, sector: Sector(sector), buffer: buffer.into_boxed_slice() }
+    DiskRequest {
+        token: DiskToken(token),
+        operation,
+        sector: Sector(sector),
+        buffer: buffer.into_boxed_slice(),
+    }
 }
 
 fn next(disk: &mut FileDisk) -> DiskCompletion {
@@ -38,7 +43,10 @@ fn what_was_written_is_read_and_is_in_the_file_after_a_flush() {
     assert_eq!(disk.disk(), Disk { sectors: SECTORS, durable: true });
     disk.request(request(1, DiskOperation::Write, 3, vec![7; 2 * SECTOR_BYTES])).unwrap();
     let written = next(&mut disk);
-    assert_eq!((written.token, written.operation, written.result), (DiskToken(1), DiskOperation::Write, Ok(())));
+    assert_eq!(
+        (written.token, written.operation, written.result),
+        (DiskToken(1), DiskOperation::Write, Ok(()))
+    );
     assert_eq!(written.buffer.len(), 2 * SECTOR_BYTES, "the buffer comes back");
     disk.request(request(2, DiskOperation::Flush, 0, vec![])).unwrap();
     assert_eq!(next(&mut disk).result, Ok(()));
@@ -73,7 +81,8 @@ fn a_request_outside_of_the_disk_is_refused_and_touches_nothing() {
 fn too_many_requests_are_handed_back_and_taken_later() {
     let mut disk = disk_in(&file());
     for token in 0..REQUESTS_MAX as u64 {
-        disk.request(request(token, DiskOperation::Read, token % SECTORS, vec![0; SECTOR_BYTES])).unwrap();
+        disk.request(request(token, DiskOperation::Read, token % SECTORS, vec![0; SECTOR_BYTES]))
+            .unwrap();
     }
     let one_too_many = disk.request(request(999, DiskOperation::Flush, 0, vec![])).unwrap_err();
     assert_eq!(one_too_many.token, DiskToken(999));
@@ -110,7 +119,13 @@ fn what_was_requested_is_carried_out_before_the_disk_is_gone() {
     let file = file();
     let mut disk = disk_in(&file);
     for sector in 0..100 {
-        disk.request(request(sector, DiskOperation::Write, sector, vec![sector as u8 + 1; SECTOR_BYTES])).unwrap();
+        disk.request(request(
+            sector,
+            DiskOperation::Write,
+            sector,
+            vec![sector as u8 + 1; SECTOR_BYTES],
+        ))
+        .unwrap();
     }
     drop(disk);
     for sector in 0..100 {

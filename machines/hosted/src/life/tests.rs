@@ -16,7 +16,8 @@ const CARD: Card = Card {
     queues: 1,
 };
 
-const CONFIGURATION: &str = "hostname = 'mail.a.test'\ndomains = ['a.test']\n[network]\naddress = '10.0.0.2/24'\n";
+const CONFIGURATION: &str =
+    "hostname = 'mail.a.test'\ndomains = ['a.test']\n[network]\naddress = '10.0.0.2/24'\n";
 
 /// A machine with a card of one queue, and its card's other end.
 fn begin(cores: u8, disk: File) -> (Life, UnixStream) {
@@ -128,8 +129,15 @@ fn each_core_has_a_processor_of_its_own_where_there_are_as_many() {
     let processors = sched_getaffinity(None).unwrap().count() as u8;
     for cores in 2..=processors.min(16) {
         let places = places(cores);
-        assert!(places.len() >= usize::from(cores) && places.iter().all(|place| place.count() == 1));
-        assert!(places.iter().enumerate().all(|(at, place)| places.iter().skip(at + 1).all(|other| other != place)));
+        assert!(
+            places.len() >= usize::from(cores) && places.iter().all(|place| place.count() == 1)
+        );
+        assert!(
+            places
+                .iter()
+                .enumerate()
+                .all(|(at, place)| places.iter().skip(at + 1).all(|other| other != place))
+        );
     }
     assert!(places(1).is_empty() && places(processors.saturating_add(1)).is_empty());
 }

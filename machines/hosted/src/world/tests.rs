@@ -1,7 +1,9 @@
 //! The sleep: what ends it, and that nothing is slept through.
 
 use super::*;
-use machine::{DiskOperation, DiskToken, Entropy, Ethernet, Micros, Offloads, SECTOR_BYTES, Sector};
+use machine::{
+    DiskOperation, DiskToken, Entropy, Ethernet, Micros, Offloads, SECTOR_BYTES, Sector,
+};
 use rustix::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
@@ -23,7 +25,12 @@ fn room() -> Room {
 }
 
 fn machine_on(interface: OwnedFd) -> HostedMachine {
-    let card = Card { address: Ethernet([2, 0, 0, 0, 0, 1]), mtu: 1500, offloads: Offloads::default(), queues: 1 };
+    let card = Card {
+        address: Ethernet([2, 0, 0, 0, 0, 1]),
+        mtu: 1500,
+        offloads: Offloads::default(),
+        queues: 1,
+    };
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
     let (seats, (console, _)) = (Seats::new(2).unwrap(), Console::new());
@@ -94,7 +101,9 @@ fn no_completion_is_slept_through() {
         let operation = if token % 100 == 0 { DiskOperation::Flush } else { DiskOperation::Read };
         let bytes = if operation == DiskOperation::Flush { 0 } else { SECTOR_BYTES };
         let buffer = vec![0; bytes].into_boxed_slice();
-        machine.request(DiskRequest { token: DiskToken(token), operation, sector: Sector(0), buffer }).unwrap();
+        machine
+            .request(DiskRequest { token: DiskToken(token), operation, sector: Sector(0), buffer })
+            .unwrap();
         loop {
             if machine.completed().is_some() {
                 break;
@@ -108,7 +117,12 @@ fn no_completion_is_slept_through() {
 fn a_request_that_is_refused_at_once_is_not_slept_through() {
     let Room { mut machine, linux: _linux, .. } = room();
     let buffer = vec![0; 1].into_boxed_slice();
-    let request = DiskRequest { token: DiskToken(1), operation: DiskOperation::Read, sector: Sector(0), buffer };
+    let request = DiskRequest {
+        token: DiskToken(1),
+        operation: DiskOperation::Read,
+        sector: Sector(0),
+        buffer,
+    };
     machine.request(request).unwrap();
     assert!(slept(&mut machine) < LONG);
     assert!(machine.completed().is_some());
@@ -142,7 +156,9 @@ fn nothing_that_another_core_sent_is_slept_through() {
     let Room { machine, linux: _linux, .. } = room();
     let second = second_core(&machine);
     let ((to_second, from_first), (to_first, from_second)) = (rings::ring(4), rings::ring(4));
-    let play = |mut machine: HostedMachine, mut out: rings::Sender<u32>, mut back: rings::Receiver<u32>| {
+    let play = |mut machine: HostedMachine,
+                mut out: rings::Sender<u32>,
+                mut back: rings::Receiver<u32>| {
         let other = CoreId(1 - machine.core.0);
         let mut number = 0;
         while number < THROWS {
@@ -152,7 +168,10 @@ fn nothing_that_another_core_sent_is_slept_through() {
                     out.send(number).unwrap();
                     machine.wake(other);
                 }
-                None => assert!(slept(&mut machine) < LONG, "what came after {number} was slept through"),
+                None => assert!(
+                    slept(&mut machine) < LONG,
+                    "what came after {number} was slept through"
+                ),
             }
         }
     };

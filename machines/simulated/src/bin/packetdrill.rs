@@ -4,7 +4,11 @@
 //! below it, and the last line is `N passed, N failed, N skipped`. Exit status 0 only if nothing failed, 2 if a file cannot be
 //! read. With `--strict` a script that is not applicable fails too, and the last line is one of cargo's.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this program's output is for people")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this program's output is for people"
+)]
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -111,7 +115,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let listen = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n";
         let scripts = [
-            ("a.pkt", format!("{listen}+0 < S 0:0(0) win 100 <wscale 1>\n+0 > S. 0:0(0) ack 1 <mss 1460,wscale 14>\n")),
+            (
+                "a.pkt",
+                format!(
+                    "{listen}+0 < S 0:0(0) win 100 <wscale 1>\n+0 > S. 0:0(0) ack 1 <mss 1460,wscale 14>\n"
+                ),
+            ),
             ("b.pkt", format!("{listen}+0 > R 0:0(0)\n")),
             ("c.pkt", "0 socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3\n".to_string()),
         ];
@@ -120,8 +129,14 @@ mod tests {
         }
         let all = ["a.pkt", "b.pkt", "c.pkt"];
         let (lines, status) = said_of(place.path(), &all, &[]);
-        assert!(lines[0].ends_with("a.pkt: passed") && lines[1].starts_with("  line 5: "), "{lines:?}");
-        assert!(lines[2].contains("b.pkt: failed: line 4: ") && lines[3].contains("c.pkt: not applicable: line 1: "));
+        assert!(
+            lines[0].ends_with("a.pkt: passed") && lines[1].starts_with("  line 5: "),
+            "{lines:?}"
+        );
+        assert!(
+            lines[2].contains("b.pkt: failed: line 4: ")
+                && lines[3].contains("c.pkt: not applicable: line 1: ")
+        );
         assert_eq!((lines[4].as_str(), status), ("1 passed, 1 failed, 1 skipped", 1));
         let (lines, status) = said_of(place.path(), &all, &["--quiet"]);
         assert_eq!((lines.len(), status), (4, 1));
@@ -132,7 +147,8 @@ mod tests {
     #[test]
     fn a_strict_run_fails_on_a_script_that_does_not_apply() {
         let place = tempfile::tempdir().unwrap();
-        std::fs::write(place.path().join("c.pkt"), "0 socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3\n").unwrap();
+        std::fs::write(place.path().join("c.pkt"), "0 socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3\n")
+            .unwrap();
         assert_eq!(said_of(place.path(), &["c.pkt"], &[]).1, 0);
         let (lines, status) = said_of(place.path(), &["c.pkt"], &["--strict"]);
         assert_eq!((lines[1].as_str(), status), ("test result: 0 passed; 1 failed", 1));

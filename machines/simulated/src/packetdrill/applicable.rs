@@ -25,9 +25,11 @@ pub(super) fn met(script: &Script, offers: Offers) -> Offers {
             Action::Call(call) if call.name == "connect" => return offers,
             Action::Inbound(Packet { body: Body::Tcp(tcp), .. }) if tcp.flags.has(Flags::SYN) => {
                 let has = |is: fn(&TcpOption) -> bool| tcp.options.iter().flatten().any(is);
-                met.window_scale |= offers.window_scale && has(|option| matches!(option, TcpOption::WindowScale(_)));
+                met.window_scale |= offers.window_scale
+                    && has(|option| matches!(option, TcpOption::WindowScale(_)));
                 met.sack |= offers.sack && has(|option| matches!(option, TcpOption::SackPermitted));
-                met.timestamps |= offers.timestamps && has(|option| matches!(option, TcpOption::Timestamp { .. }));
+                met.timestamps |= offers.timestamps
+                    && has(|option| matches!(option, TcpOption::Timestamp { .. }));
                 met.ecn |= offers.ecn && tcp.flags.has(Flags::ECE | Flags::CWR);
             }
             _ => {}
@@ -67,9 +69,15 @@ fn packet_beyond(packet: &Packet, offers: Offers) -> Option<String> {
         return Some("the engine does not speak ECN".to_string());
     }
     tcp.options.iter().flatten().find_map(|option| match option {
-        TcpOption::Other { name, .. } if name.contains("FO") => Some("there is no TCP fast open here".to_string()),
-        TcpOption::Other { name, .. } if name.contains("ECN") => Some("there is no accurate ECN here".to_string()),
-        TcpOption::Other { name, .. } if name == "md5" => Some("segments are not signed (MD5)".to_string()),
+        TcpOption::Other { name, .. } if name.contains("FO") => {
+            Some("there is no TCP fast open here".to_string())
+        }
+        TcpOption::Other { name, .. } if name.contains("ECN") => {
+            Some("there is no accurate ECN here".to_string())
+        }
+        TcpOption::Other { name, .. } if name == "md5" => {
+            Some("segments are not signed (MD5)".to_string())
+        }
         _ => None,
     })
 }

@@ -27,18 +27,22 @@ impl Player {
             "shutdown" => self.shutdown(line, arguments),
             "open" => Ok(self.insert(call, Socket::new(Kind::File, false, self.host.now))),
             "read" | "readv" | "recv" | "recvfrom" | "recvmsg" => self.receive(line, call),
-            "write" | "writev" | "send" | "sendto" | "sendmsg" | "sendfile" => self.send(line, call),
+            "write" | "writev" | "send" | "sendto" | "sendmsg" | "sendfile" => {
+                self.send(line, call)
+            }
             "fcntl" => self.file_control(line, arguments),
             "ioctl" => self.device_control(line, arguments),
             "getsockopt" => self.get_option(line, arguments),
             "setsockopt" => self.set_option(line, arguments),
             "poll" => self.poll(line, call),
-            "epoll_create" | "epoll_create1" => {
-                Ok(self.insert(call, Socket::new(Kind::Watcher(BTreeMap::new()), false, self.host.now)))
-            }
+            "epoll_create" | "epoll_create1" => Ok(self
+                .insert(call, Socket::new(Kind::Watcher(BTreeMap::new()), false, self.host.now))),
             "epoll_ctl" => self.watch(line, arguments),
             "epoll_wait" | "epoll_pwait" => self.watched(line, call),
-            other => Err(Stop::not_applicable(line, format!("what {other} does is not offered to a service"))),
+            other => Err(Stop::not_applicable(
+                line,
+                format!("what {other} does is not offered to a service"),
+            )),
         }
     }
 
@@ -67,7 +71,9 @@ impl Player {
     /// The number of the socket that a call is about.
     pub(super) fn number(line: usize, arguments: &[Expression]) -> Result<i64, Stop> {
         let number = arguments.first().and_then(value);
-        number.ok_or_else(|| Stop::failed(line, "the number of a socket", format!("{:?}", arguments.first())))
+        number.ok_or_else(|| {
+            Stop::failed(line, "the number of a socket", format!("{:?}", arguments.first()))
+        })
     }
 
     /// The line of a socket, if it has one.
@@ -80,8 +86,11 @@ impl Player {
 
     fn bind(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
-        let port = address_of(arguments.get(1)).map_or(self.config.bind_port, |address| address.port());
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let port =
+            address_of(arguments.get(1)).map_or(self.config.bind_port, |address| address.port());
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         if socket.port.is_some() {
             return Ok(Attempt::Error("EINVAL"));
         }
@@ -92,7 +101,9 @@ impl Player {
     fn listen(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
         let service = self.next_service;
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         if matches!(socket.kind, Kind::Listens { .. }) {
             return Ok(Attempt::Value(0));
         }
@@ -111,15 +122,20 @@ impl Player {
 
     /// The port of the listener that was made last.
     pub(super) fn listening_port(&self) -> Option<u16> {
-        let listens = self.sockets.values().filter(|socket| matches!(socket.kind, Kind::Listens { .. }));
+        let listens =
+            self.sockets.values().filter(|socket| matches!(socket.kind, Kind::Listens { .. }));
         listens.filter_map(|socket| socket.port).next_back()
     }
 
     fn accept(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
         let number = Self::number(line, &call.arguments)?;
         let flags = call.arguments.get(3).map(names::names).unwrap_or_default();
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
-        let Kind::Listens { waiting, .. } = &mut socket.kind else { return Ok(Attempt::Error("EINVAL")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
+        let Kind::Listens { waiting, .. } = &mut socket.kind else {
+            return Ok(Attempt::Error("EINVAL"));
+        };
         let Some(accepted) = waiting.pop_front() else {
             return Ok(if socket.nonblocking { Attempt::Error("EAGAIN") } else { Attempt::Blocks });
         };
@@ -130,7 +146,9 @@ impl Player {
 
     fn connect(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         if let Kind::Line(at) = socket.kind {
             let Some(found) = self.lines.get_mut(at) else { return Ok(Attempt::Error("EINVAL")) };
             if let Some(error) = found.error.take() {
@@ -157,16 +175,21 @@ impl Player {
     }
 
     fn open_line(&mut self, number: i64, to: Option<SocketAddr>) -> Result<Attempt, Stop> {
-        let to = SocketAddr::new(self.config.peer, to.map_or(self.config.connect_port, |to| to.port()));
+        let to =
+            SocketAddr::new(self.config.peer, to.map_or(self.config.connect_port, |to| to.port()));
         // The flow is there before the SYN is.
         let flow = self.flows.len();
         self.flows.push(Flow::between(to.port(), 0, None));
-        let Ok(connection) = self.host.connect(to) else { return Ok(Attempt::Error("ENETUNREACH")) };
+        let Ok(connection) = self.host.connect(to) else {
+            return Ok(Attempt::Error("ENETUNREACH"));
+        };
         self.under_test = Some(flow);
         self.expects_caller = false;
         let line = self.lines.len();
         self.lines.push(Line::new(connection, flow, false));
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         socket.kind = Kind::Line(line);
         socket.connecting = true;
         Ok(if socket.nonblocking { Attempt::Error("EINPROGRESS") } else { Attempt::Blocks })
@@ -205,9 +228,9 @@ impl Player {
         let number = Self::number(line, arguments)?;
         let how = arguments.get(1).and_then(value);
         let found = self.line_of(number).and_then(|line| self.lines.get_mut(line));
-        let Some(found) =
-            found.filter(|line| line.connected && line.over.is_none_or(|over| over == net::tcp::CloseReason::Normal))
-        else {
+        let Some(found) = found.filter(|line| {
+            line.connected && line.over.is_none_or(|over| over == net::tcp::CloseReason::Normal)
+        }) else {
             return Ok(Attempt::Error("ENOTCONN"));
         };
         if matches!(how, Some(1 | 2)) {
@@ -226,14 +249,18 @@ impl Player {
     /// `fcntl`: whether calls return at once is the only flag.
     fn file_control(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         match arguments.get(1) {
             Some(Expression::Word(name)) if name == "F_GETFL" => {
                 Ok(Attempt::Value(2 | if socket.nonblocking { O_NONBLOCK } else { 0 }))
             }
             Some(Expression::Word(name)) if name == "F_SETFL" => {
-                socket.nonblocking =
-                    arguments.get(2).and_then(value).is_some_and(|flags| flags & (O_NONBLOCK | 4) != 0);
+                socket.nonblocking = arguments
+                    .get(2)
+                    .and_then(value)
+                    .is_some_and(|flags| flags & (O_NONBLOCK | 4) != 0);
                 Ok(Attempt::Value(0))
             }
             other => Err(Stop::not_applicable(line, format!("fcntl {other:?}"))),
@@ -244,8 +271,10 @@ impl Player {
 /// The address in a `{sa_family=…, sin_port=…, sin_addr=…}`.
 fn address_of(expression: Option<&Expression>) -> Option<SocketAddr> {
     let expression = expression?;
-    let port = names::field(expression, "sin_port").or_else(|| names::field(expression, "sin6_port"))?;
-    let address = names::field(expression, "sin_addr").or_else(|| names::field(expression, "sin6_addr"));
+    let port =
+        names::field(expression, "sin_port").or_else(|| names::field(expression, "sin6_port"))?;
+    let address =
+        names::field(expression, "sin_addr").or_else(|| names::field(expression, "sin6_addr"));
     let text = match address {
         Some(Expression::Applied(_, arguments)) => match arguments.last() {
             Some(Expression::Text(text)) => text.as_str(),

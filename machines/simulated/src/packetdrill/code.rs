@@ -5,10 +5,13 @@ use super::verdict::Stop;
 
 /// Why code makes a script not applicable.
 pub(super) fn beyond(code: &str) -> Option<String> {
-    let statements = code.split(['\n', ';']).map(str::trim).filter(|statement| !statement.is_empty());
+    let statements =
+        code.split(['\n', ';']).map(str::trim).filter(|statement| !statement.is_empty());
     let asserts: Vec<&str> = statements.filter(|statement| !is_idle(statement)).collect();
     let first = asserts.first()?;
-    let field = first.split(|c: char| !c.is_alphanumeric() && c != '_').find(|word| word.starts_with("tcpi_"));
+    let field = first
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .find(|word| word.starts_with("tcpi_"));
     Some(match field {
         Some(field) => format!("a kernel's own books are not there ({field})"),
         None => format!("what the code looks at is not there (`{first}`)"),

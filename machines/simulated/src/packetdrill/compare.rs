@@ -53,7 +53,10 @@ pub(super) fn segment(
     flags(expected, seen, terms, &mut liberties)?;
     is(expected.sequence.is_none_or(|expected| expected == sequence), "sequence number")?;
     is(expected.payload as usize == seen.payload.len(), "length")?;
-    is(!seen.flags.has(Flags::ACK) || expected.acknowledgment == Some(seen.acknowledgment), "acknowledgment")?;
+    is(
+        !seen.flags.has(Flags::ACK) || expected.acknowledgment == Some(seen.acknowledgment),
+        "acknowledgment",
+    )?;
     window(expected, seen, terms, &mut liberties)?;
     is(expected.urgent.unwrap_or(0) == seen.urgent, "urgent pointer")?;
     if let Some(options) = &expected.options {
@@ -62,7 +65,12 @@ pub(super) fn segment(
     Ok(liberties)
 }
 
-fn flags(expected: &TcpPacket, seen: &Segment, terms: Terms, liberties: &mut Vec<String>) -> Result<(), Against> {
+fn flags(
+    expected: &TcpPacket,
+    seen: &Segment,
+    terms: Terms,
+    liberties: &mut Vec<String>,
+) -> Result<(), Against> {
     let different = expected.flags.bits ^ seen.flags.bits;
     if different == Flags::PSH && terms.foreign {
         liberties.push("PSH is the sender's to set (RFC 9293 section 3.9.1.2)".to_string());
@@ -70,7 +78,10 @@ fn flags(expected: &TcpPacket, seen: &Segment, terms: Terms, liberties: &mut Vec
     }
     let ecn = Flags::ECE | Flags::CWR;
     if different == ecn && seen.flags.bits == Flags::SYN | ecn {
-        liberties.push("a SYN that asks for ECN: whether one does is the host's (RFC 3168 section 6.1.1)".to_string());
+        liberties.push(
+            "a SYN that asks for ECN: whether one does is the host's (RFC 3168 section 6.1.1)"
+                .to_string(),
+        );
         return Ok(());
     }
     if different & !ecn == 0 && expected.flags.bits & ecn != 0 && !terms.offers.ecn {
@@ -79,8 +90,15 @@ fn flags(expected: &TcpPacket, seen: &Segment, terms: Terms, liberties: &mut Vec
     if different == 0 { Ok(()) } else { Err(Against::Differs("flags")) }
 }
 
-fn window(expected: &TcpPacket, seen: &Segment, terms: Terms, liberties: &mut Vec<String>) -> Result<(), Against> {
-    let Some(window) = expected.window.filter(|window| *window != seen.window) else { return Ok(()) };
+fn window(
+    expected: &TcpPacket,
+    seen: &Segment,
+    terms: Terms,
+    liberties: &mut Vec<String>,
+) -> Result<(), Against> {
+    let Some(window) = expected.window.filter(|window| *window != seen.window) else {
+        return Ok(());
+    };
     let both_open = (window == 0) == (seen.window == 0) || seen.flags.has(Flags::RST);
     if terms.foreign && both_open {
         liberties.push(format!(
@@ -104,7 +122,9 @@ fn compare_options(
     for option in expected.iter().filter(|option| !is_padding(option)) {
         match (option, find(kind_of(option))) {
             (_, None) => return Err(missing(option, terms.offers)),
-            (TcpOption::WindowScale(theirs), Some(TcpOption::WindowScale(ours))) if theirs != ours => {
+            (TcpOption::WindowScale(theirs), Some(TcpOption::WindowScale(ours)))
+                if theirs != ours =>
+            {
                 liberties.push(format!(
                     "windows shifted by {ours} instead of {theirs}: by how much is the host's (RFC 7323 section 2.2)"
                 ));
@@ -134,7 +154,9 @@ fn compare_options(
 
 /// RFC 2018 section 4: the first block is the one that triggered the acknowledgment; the order of the rest is free.
 fn same_blocks(theirs: &[(u32, u32)], ours: &[(u32, u32)]) -> bool {
-    theirs.first() == ours.first() && theirs.len() == ours.len() && theirs.iter().all(|block| ours.contains(block))
+    theirs.first() == ours.first()
+        && theirs.len() == ours.len()
+        && theirs.iter().all(|block| ours.contains(block))
 }
 
 fn missing(option: &TcpOption, offers: Offers) -> Against {
@@ -144,7 +166,11 @@ fn missing(option: &TcpOption, offers: Offers) -> Against {
         TcpOption::Timestamp { .. } => ("timestamps", offers.timestamps),
         _ => ("", true),
     };
-    if is_offered { Against::Differs("options") } else { Against::Beyond(format!("the engine does not speak {what}")) }
+    if is_offered {
+        Against::Differs("options")
+    } else {
+        Against::Beyond(format!("the engine does not speak {what}"))
+    }
 }
 
 fn kind_of(option: &TcpOption) -> u8 {
@@ -187,7 +213,9 @@ impl fmt::Display for TcpPacket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} ", self.flags)?;
         match self.sequence {
-            Some(start) => write!(out, "{start}:{}({})", start.wrapping_add(self.payload), self.payload)?,
+            Some(start) => {
+                write!(out, "{start}:{}({})", start.wrapping_add(self.payload), self.payload)?
+            }
             None => write!(out, "...({})", self.payload)?,
         }
         if let Some(acknowledgment) = self.acknowledgment {
@@ -209,7 +237,13 @@ impl fmt::Display for TcpPacket {
 impl fmt::Display for Segment {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
-        write!(out, "{} {}:{}({length})", self.flags, self.sequence, self.sequence.wrapping_add(length))?;
+        write!(
+            out,
+            "{} {}:{}({length})",
+            self.flags,
+            self.sequence,
+            self.sequence.wrapping_add(length)
+        )?;
         if self.flags.has(Flags::ACK) {
             write!(out, " ack {}", self.acknowledgment)?;
         }
@@ -239,7 +273,9 @@ impl fmt::Display for Packet {
         match &self.body {
             Body::Tcp(tcp) => tcp.fmt(out),
             Body::Udp(bytes) => write!(out, "udp ({bytes})"),
-            Body::Icmp(icmp) => write!(out, "icmp {} {}", icmp.kind, icmp.code.as_deref().unwrap_or_default()),
+            Body::Icmp(icmp) => {
+                write!(out, "icmp {} {}", icmp.kind, icmp.code.as_deref().unwrap_or_default())
+            }
             Body::Foreign(protocol) => out.write_str(protocol),
         }
     }

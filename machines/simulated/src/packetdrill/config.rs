@@ -108,13 +108,22 @@ impl Config {
                 self.packets_may_differ |= value.contains("packet");
             }
             "strict_segments" => self.strict_segments = true,
-            "udp_encapsulation" => return Err(Stop::not_applicable(line.line, "there is no TCP over UDP here")),
+            "udp_encapsulation" => {
+                return Err(Stop::not_applicable(line.line, "there is no TCP over UDP here"));
+            }
             name if name.starts_with("wire_") || name.starts_with("so_") => {
-                return Err(Stop::not_applicable(line.line, format!("--{name} is about packetdrill on two machines")));
+                return Err(Stop::not_applicable(
+                    line.line,
+                    format!("--{name} is about packetdrill on two machines"),
+                ));
             }
             name if WITHOUT_MEANING.contains(&name) => {}
             name => {
-                return Err(Stop(Verdict::failed(line.line, "an option that packetdrill has", format!("--{name}"))));
+                return Err(Stop(Verdict::failed(
+                    line.line,
+                    "an option that packetdrill has",
+                    format!("--{name}"),
+                )));
             }
         }
         Ok(())
@@ -130,9 +139,14 @@ impl Config {
 }
 
 fn number<T: std::str::FromStr>(line: &HeaderLine, value: &str) -> Result<T, Stop> {
-    value.parse().map_err(|_| Stop(Verdict::failed(line.line, format!("a number for --{}", line.name), value)))
+    value.parse().map_err(|_| {
+        Stop(Verdict::failed(line.line, format!("a number for --{}", line.name), value))
+    })
 }
 
 fn address(line: &HeaderLine, value: &str) -> Result<IpAddr, Stop> {
-    value.trim_matches('"').parse().map_err(|_| Stop(Verdict::failed(line.line, "an IP address", value)))
+    value
+        .trim_matches('"')
+        .parse()
+        .map_err(|_| Stop(Verdict::failed(line.line, "an IP address", value)))
 }

@@ -56,7 +56,11 @@ pub(super) struct Flow {
 
 impl Flow {
     /// A flow between these ports; ours is zero when it is not known yet.
-    pub(super) fn between(peer_port: u16, local_port: u16, script_ports: Option<(u16, u16)>) -> Flow {
+    pub(super) fn between(
+        peer_port: u16,
+        local_port: u16,
+        script_ports: Option<(u16, u16)>,
+    ) -> Flow {
         Flow { peer_port, local_port, script_ports, ..Flow::default() }
     }
 
@@ -94,7 +98,8 @@ impl Flow {
         if self.theirs.is_none() {
             self.theirs = Some(Initial { wire: number, script: number });
             self.timestamps.1 = has_timestamps(options);
-            self.peer_scales = options.iter().any(|option| matches!(option, TcpOption::WindowScale(_)));
+            self.peer_scales =
+                options.iter().any(|option| matches!(option, TcpOption::WindowScale(_)));
         }
     }
 
@@ -160,7 +165,8 @@ impl Flow {
                 }
                 (TcpOption::Sack(blocks), _) => {
                     for (left, right) in blocks {
-                        (*left, *right) = (theirs.to_script(*left, false), theirs.to_script(*right, false));
+                        (*left, *right) =
+                            (theirs.to_script(*left, false), theirs.to_script(*right, false));
                     }
                 }
                 _ => {}

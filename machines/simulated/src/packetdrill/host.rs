@@ -12,8 +12,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use machine::{Checksum, Frame, Instant, Machine};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Limits, Net, Output,
-    Route, Service, Unsent,
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing,
+    Limits, Net, Output, Route, Service, Unsent,
 };
 use tasks::Budget;
 
@@ -141,7 +141,9 @@ impl Host {
 
     fn read(&mut self, frame: &[u8]) {
         match wire::read(frame) {
-            Ok(Heard::Tcp(ip, segment)) => self.sent.push_back(Sent { at: self.now, ip, segment: Some(segment) }),
+            Ok(Heard::Tcp(ip, segment)) => {
+                self.sent.push_back(Sent { at: self.now, ip, segment: Some(segment) })
+            }
             Ok(Heard::Ip(ip)) => self.sent.push_back(Sent { at: self.now, ip, segment: None }),
             Ok(Heard::Asked(answer)) => self.take_frame(answer),
             Ok(Heard::Other) => {}

@@ -5,7 +5,9 @@ use super::player::Player;
 use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, TcpOption, TcpPacket};
 use super::sockets::pattern;
 use super::verdict::Stop;
-use super::wire::{self, IpPacket, PROTOCOL_ICMP, PROTOCOL_ICMP6, PROTOCOL_TCP, PROTOCOL_UDP, Segment};
+use super::wire::{
+    self, IpPacket, PROTOCOL_ICMP, PROTOCOL_ICMP6, PROTOCOL_TCP, PROTOCOL_UDP, Segment,
+};
 
 impl Player {
     /// Puts a packet of the script on the wire.
@@ -22,7 +24,9 @@ impl Player {
                 (protocol, self.icmp(line, icmp)?)
             }
             Body::Udp(length) => (PROTOCOL_UDP, self.datagram(packet, *length)),
-            Body::Foreign(what) => return Err(Stop::not_applicable(line, format!("there is no {what} here"))),
+            Body::Foreign(what) => {
+                return Err(Stop::not_applicable(line, format!("there is no {what} here")));
+            }
         };
         let mut ip = IpPacket::new(peer, own, protocol, payload);
         ip.tos = type_of_service(packet.ip);
@@ -70,10 +74,15 @@ impl Player {
         // Ends of windows differ only by what kernels put aside for a connection: far less than this.
         let near = |edge: u32| number.wrapping_sub(edge) < 1 << 20;
         if !is_syn_of_new(flow, tcp) && self.terms.foreign && flow.edge().is_some_and(near) {
-            let excuse = "it sends to the edge of another kernel's window, which is not where ours ends";
+            let excuse =
+                "it sends to the edge of another kernel's window, which is not where ours ends";
             self.excuse.get_or_insert((line, excuse));
         }
-        let has_timestamps = tcp.options.iter().flatten().any(|option| matches!(option, TcpOption::Timestamp { .. }));
+        let has_timestamps = tcp
+            .options
+            .iter()
+            .flatten()
+            .any(|option| matches!(option, TcpOption::Timestamp { .. }));
         if flow.agreed_on_timestamps() && !has_timestamps && !tcp.flags.has(Flags::RST) && !is_syn {
             let excuse = "it leaves out the timestamps that were agreed on, and such a segment is dropped (RFC 7323 section 3.2)";
             self.excuse.get_or_insert((line, excuse));
@@ -84,24 +93,36 @@ impl Player {
             source_port: flow.peer_port,
             destination_port: flow.local_port,
             sequence: if tcp.absolute { number } else { flow.theirs_to_wire(number, is_syn) },
-            acknowledgment: tcp.acknowledgment.map_or(0, |number| flow.ours_to_wire(number, is_syn)),
+            acknowledgment: tcp
+                .acknowledgment
+                .map_or(0, |number| flow.ours_to_wire(number, is_syn)),
             flags: tcp.flags,
             window: tcp.window.unwrap_or(if tcp.flags.has(Flags::RST) { 0 } else { u16::MAX }),
             urgent: tcp.urgent.unwrap_or(0),
-            options: tcp.options.iter().flatten().map(|option| option_to_wire(flow, tcp, option)).collect(),
+            options: tcp
+                .options
+                .iter()
+                .flatten()
+                .map(|option| option_to_wire(flow, tcp, option))
+                .collect(),
             payload: (0..tcp.payload).map(|step| pattern(place.wrapping_add(step))).collect(),
         })
     }
 
     fn datagram(&self, packet: &Packet, length: u16) -> Vec<u8> {
-        let (source, destination) = packet.ports.unwrap_or((self.config.connect_port, self.config.bind_port));
+        let (source, destination) =
+            packet.ports.unwrap_or((self.config.connect_port, self.config.bind_port));
         let mut bytes = Vec::with_capacity(8 + usize::from(length));
         bytes.extend_from_slice(&source.to_be_bytes());
         bytes.extend_from_slice(&destination.to_be_bytes());
         bytes.extend_from_slice(&length.saturating_add(8).to_be_bytes());
         bytes.extend_from_slice(&[0, 0]);
         bytes.resize(8 + usize::from(length), 0);
-        wire::put_checksum(&mut bytes, 6, wire::pseudo_header(self.config.peer, self.config.own, PROTOCOL_UDP));
+        wire::put_checksum(
+            &mut bytes,
+            6,
+            wire::pseudo_header(self.config.peer, self.config.own, PROTOCOL_UDP),
+        );
         bytes
     }
 
@@ -111,7 +132,9 @@ impl Player {
         let Some((kind, code)) = kind_and_code(icmp, own.is_ipv4()) else {
             let code = icmp.code.as_deref().unwrap_or_default();
             if super::names::is_undefined(code) {
-                let reason = format!("{code} is not defined in the script, but on packetdrill's command line");
+                let reason = format!(
+                    "{code} is not defined in the script, but on packetdrill's command line"
+                );
                 return Err(Stop::not_applicable(line, reason));
             }
             let what = format!("icmp {} {code}", icmp.kind);
@@ -119,7 +142,8 @@ impl Player {
         };
         let mtu = icmp.mtu.unwrap_or(0).to_be_bytes();
         let identifier = icmp.identifier.unwrap_or(0).to_be_bytes();
-        let rest = if icmp.identifier.is_some() { [identifier[0], identifier[1], 0, 1] } else { mtu };
+        let rest =
+            if icmp.identifier.is_some() { [identifier[0], identifier[1], 0, 1] } else { mtu };
         let mut message = vec![kind, code, 0, 0];
         message.extend_from_slice(&rest);
         if icmp.kind.starts_with("echo") {
@@ -127,7 +151,11 @@ impl Player {
         } else {
             message.extend_from_slice(&self.quoted(line, icmp.quoted)?);
         }
-        let start = if own.is_ipv4() { 0 } else { wire::pseudo_header(self.config.peer, own, PROTOCOL_ICMP6) };
+        let start = if own.is_ipv4() {
+            0
+        } else {
+            wire::pseudo_header(self.config.peer, own, PROTOCOL_ICMP6)
+        };
         wire::put_checksum(&mut message, 2, start);
         Ok(message)
     }
@@ -137,7 +165,10 @@ impl Player {
             Some(Quoted::Tcp(start, length)) => (start, length),
             None => (0, 0),
             Some(Quoted::Other(what)) => {
-                return Err(Stop::not_applicable(line, format!("we never sent the {what} that is quoted")));
+                return Err(Stop::not_applicable(
+                    line,
+                    format!("we never sent the {what} that is quoted"),
+                ));
             }
         };
         let Some(flow) = self.under_test.and_then(|flow| self.flows.get(flow)) else {
@@ -171,7 +202,9 @@ fn option_to_wire(flow: &Flow, tcp: &TcpPacket, option: &TcpOption) -> TcpOption
     match option {
         TcpOption::Sack(blocks) => {
             let to_wire = |number| flow.ours_to_wire(number, false);
-            TcpOption::Sack(blocks.iter().map(|(left, right)| (to_wire(*left), to_wire(*right))).collect())
+            TcpOption::Sack(
+                blocks.iter().map(|(left, right)| (to_wire(*left), to_wire(*right))).collect(),
+            )
         }
         TcpOption::Timestamp { value, echo, absolute: false } if tcp.flags.has(Flags::ACK) => {
             TcpOption::Timestamp { value: *value, echo: flow.echo_to_wire(*echo), absolute: false }
@@ -219,10 +252,13 @@ pub(super) fn kind_and_code(icmp: &Icmp, is_ipv4: bool) -> Option<(u8, u8)> {
         "reject_route",
     ];
     let number = |names: &[&str]| {
-        let by_name = names.iter().position(|name| *name == code).and_then(|at| u8::try_from(at).ok());
+        let by_name =
+            names.iter().position(|name| *name == code).and_then(|at| u8::try_from(at).ok());
         by_name.or_else(|| code.parse().ok()).or_else(|| code.is_empty().then_some(0))
     };
-    let first_word = |word: &'static str| if code.is_empty() || code == word { Some(0) } else { code.parse().ok() };
+    let first_word = |word: &'static str| {
+        if code.is_empty() || code == word { Some(0) } else { code.parse().ok() }
+    };
     let kinds: (u8, Option<u8>) = match (icmp.kind.as_str(), is_ipv4) {
         ("echo_reply", true) => (0, Some(0)),
         ("echo_request", true) => (8, Some(0)),

@@ -61,7 +61,10 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Lexeme>, SyntaxError> {
 }
 
 /// Puts in what is defined, and leaves out what stands between `#ifdef` and `#endif` of a name that is not.
-pub(super) fn resolve(tokens: Vec<Lexeme>, defines: &mut HashMap<String, String>) -> Result<Vec<Lexeme>, SyntaxError> {
+pub(super) fn resolve(
+    tokens: Vec<Lexeme>,
+    defines: &mut HashMap<String, String>,
+) -> Result<Vec<Lexeme>, SyntaxError> {
     let mut skipping: Vec<bool> = Vec::new();
     let mut resolved = Vec::new();
     for Lexeme { token, line } in tokens {
@@ -88,7 +91,11 @@ pub(super) fn resolve(tokens: Vec<Lexeme>, defines: &mut HashMap<String, String>
             token => resolved.push(Lexeme { token, line }),
         }
     }
-    if skipping.is_empty() { Ok(resolved) } else { Err(SyntaxError::new(0, "#endif", "the end of the script")) }
+    if skipping.is_empty() {
+        Ok(resolved)
+    } else {
+        Err(SyntaxError::new(0, "#endif", "the end of the script"))
+    }
 }
 
 fn tokens_of(value: &str, line: usize) -> Result<Vec<Lexeme>, SyntaxError> {
@@ -142,8 +149,10 @@ impl<'a> Lexer<'a> {
                 self.take(self.rest.find('\n').unwrap_or(self.rest.len()));
             } else if self.rest.starts_with("/*") {
                 let line = self.line;
-                let end =
-                    self.rest.find("*/").ok_or_else(|| SyntaxError::new(line, "`*/`", "the end of the script"))?;
+                let end = self
+                    .rest
+                    .find("*/")
+                    .ok_or_else(|| SyntaxError::new(line, "`*/`", "the end of the script"))?;
                 self.take(end + 2);
             } else {
                 return Ok(());
@@ -157,8 +166,12 @@ impl<'a> Lexer<'a> {
         let text = self.take(self.rest.find('\n').unwrap_or(self.rest.len())).to_string();
         let mut words = text.trim_start_matches('#').split_whitespace();
         let directive = words.next().unwrap_or_default();
-        let mut name =
-            || words.next().map(str::to_string).ok_or_else(|| SyntaxError::new(line, "a name", "the end of the line"));
+        let mut name = || {
+            words
+                .next()
+                .map(str::to_string)
+                .ok_or_else(|| SyntaxError::new(line, "a name", "the end of the line"))
+        };
         Ok(match directive {
             "ifdef" => Some(Token::If(name()?, false)),
             "ifndef" => Some(Token::If(name()?, true)),
@@ -187,14 +200,20 @@ impl<'a> Lexer<'a> {
 
     fn code(&mut self) -> Result<String, SyntaxError> {
         let line = self.line;
-        let end = self.rest.find("}%").ok_or_else(|| SyntaxError::new(line, "`}%`", "the end of the script"))?;
+        let end = self
+            .rest
+            .find("}%")
+            .ok_or_else(|| SyntaxError::new(line, "`}%`", "the end of the script"))?;
         let whole = self.take(end + 2);
         Ok(whole.get(2..end).unwrap_or_default().trim().to_string())
     }
 
     fn variable(&mut self) -> Result<Token, SyntaxError> {
         let line = self.line;
-        let end = self.rest.find('}').ok_or_else(|| SyntaxError::new(line, "`}`", "the end of the script"))?;
+        let end = self
+            .rest
+            .find('}')
+            .ok_or_else(|| SyntaxError::new(line, "`}`", "the end of the script"))?;
         let whole = self.take(end + 1);
         Ok(Token::Word(whole.get(2..end).unwrap_or_default().to_string()))
     }
@@ -208,7 +227,9 @@ impl<'a> Lexer<'a> {
         if let Some(name) = self.rest.strip_prefix("--") {
             let length = run(name, |c| c.is_ascii_alphanumeric() || c == '_');
             if length > 0 {
-                return Ok(Token::Option(self.take(length + 2).trim_start_matches('-').to_string()));
+                return Ok(Token::Option(
+                    self.take(length + 2).trim_start_matches('-').to_string(),
+                ));
             }
         }
         if let Some(address) = self.address() {
@@ -222,9 +243,14 @@ impl<'a> Lexer<'a> {
         if word > 0 {
             let line = self.line;
             let text = self.take(word);
-            return match text.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok()) {
+            return match text
+                .strip_prefix("0x")
+                .and_then(|digits| i64::from_str_radix(digits, 16).ok())
+            {
                 Some(value) => Ok(Token::Hex(value)),
-                None if text.starts_with("0x") => Err(SyntaxError::new(line, "a hexadecimal number", text)),
+                None if text.starts_with("0x") => {
+                    Err(SyntaxError::new(line, "a hexadecimal number", text))
+                }
                 None => Ok(Token::Word(text.to_string())),
             };
         }
@@ -289,7 +315,9 @@ fn number_token(text: &str, line: usize) -> Result<Token, SyntaxError> {
     if is_blob && !text.starts_with('-') {
         return Ok(Token::Word(text.to_string()));
     }
-    text.parse().map(Token::Integer).map_err(|_| SyntaxError::new(line, "a number of 64 bits", text))
+    text.parse()
+        .map(Token::Integer)
+        .map_err(|_| SyntaxError::new(line, "a number of 64 bits", text))
 }
 
 fn unescaped(text: &str) -> String {

@@ -55,8 +55,10 @@ pub fn play(text: &str) -> Outcome {
         Err(error) => {
             let verdict = match names::is_undefined(&error.seen) {
                 true => {
-                    let reason =
-                        format!("{} is not defined in the script, but on packetdrill's command line", error.seen);
+                    let reason = format!(
+                        "{} is not defined in the script, but on packetdrill's command line",
+                        error.seen
+                    );
                     Verdict::NotApplicable { line: error.line, reason }
                 }
                 false => Verdict::failed(error.line, error.expected, format!("`{}`", error.seen)),

@@ -15,7 +15,9 @@ pub(super) fn value(expression: &Expression) -> Option<i64> {
         Expression::Word(name) => constant(name),
         Expression::Either(all) => all.iter().try_fold(0, |bits, one| Some(bits | value(one)?)),
         Expression::Named(_, inner) => value(inner),
-        Expression::Applied(name, arguments) if name.starts_with("hton") => arguments.first().and_then(value),
+        Expression::Applied(name, arguments) if name.starts_with("hton") => {
+            arguments.first().and_then(value)
+        }
         Expression::List(all) => match all.as_slice() {
             [one] => value(one),
             _ => None,

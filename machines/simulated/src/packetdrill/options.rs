@@ -51,13 +51,15 @@ impl Words {
             "exp-tarr" => self.other(254, &[0x00, 0xac], "exp-tarr")?,
             other => match (other.strip_prefix("gen-"), other.strip_prefix("exp-")) {
                 (Some(kind), _) => {
-                    let kind = kind.parse().map_err(|_| SyntaxError::new(line, "a kind below 256", kind))?;
+                    let kind = kind
+                        .parse()
+                        .map_err(|_| SyntaxError::new(line, "a kind below 256", kind))?;
                     self.other(kind, &[], other)?
                 }
                 (_, Some(identifier)) => {
                     let identifier = u16::from_str_radix(identifier, 16);
-                    let identifier =
-                        identifier.map_err(|_| SyntaxError::new(line, "an identifier of 16 bits", other))?;
+                    let identifier = identifier
+                        .map_err(|_| SyntaxError::new(line, "an identifier of 16 bits", other))?;
                     self.other(254, &identifier.to_be_bytes(), other)?
                 }
                 _ => return self.raw(line, other, options),
@@ -67,9 +69,15 @@ impl Words {
     }
 
     /// All options at once, as hexadecimal digits.
-    fn raw(&mut self, line: usize, digits: &str, options: &mut Vec<TcpOption>) -> Result<(), SyntaxError> {
+    fn raw(
+        &mut self,
+        line: usize,
+        digits: &str,
+        options: &mut Vec<TcpOption>,
+    ) -> Result<(), SyntaxError> {
         let digits = digits.trim_start_matches("0x");
-        let bytes = bytes_of(digits).ok_or_else(|| SyntaxError::new(line, "a TCP option", digits))?;
+        let bytes =
+            bytes_of(digits).ok_or_else(|| SyntaxError::new(line, "a TCP option", digits))?;
         options.extend(read(&bytes));
         Ok(())
     }
@@ -118,7 +126,8 @@ impl Words {
         if !digits.is_empty() {
             self.next();
         }
-        let bytes = bytes_of(&digits).ok_or_else(|| SyntaxError::new(line, "hexadecimal digits in pairs", &digits))?;
+        let bytes = bytes_of(&digits)
+            .ok_or_else(|| SyntaxError::new(line, "hexadecimal digits in pairs", &digits))?;
         Ok(TcpOption::Other { kind, data: [begin, &bytes].concat(), name: name.to_string() })
     }
 
@@ -146,7 +155,9 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     if !digits.len().is_multiple_of(2) {
         return None;
     }
-    (0..digits.len() / 2).map(|at| u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()).collect()
+    (0..digits.len() / 2)
+        .map(|at| u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok())
+        .collect()
 }
 
 /// The options as they lie in a header, filled up to whole words.
@@ -160,11 +171,17 @@ pub(super) fn bytes(options: &[TcpOption]) -> Vec<u8> {
             TcpOption::WindowScale(shift) => put_option(&mut bytes, 3, &[*shift]),
             TcpOption::SackPermitted => put_option(&mut bytes, 4, &[]),
             TcpOption::Sack(blocks) => {
-                let edges = blocks.iter().flat_map(|(left, right)| [left.to_be_bytes(), right.to_be_bytes()]);
+                let edges = blocks
+                    .iter()
+                    .flat_map(|(left, right)| [left.to_be_bytes(), right.to_be_bytes()]);
                 put_option(&mut bytes, 5, &edges.flatten().collect::<Vec<u8>>());
             }
             TcpOption::Timestamp { value, echo, .. } => {
-                put_option(&mut bytes, 8, &[value.unwrap_or(0).to_be_bytes(), echo.to_be_bytes()].concat());
+                put_option(
+                    &mut bytes,
+                    8,
+                    &[value.unwrap_or(0).to_be_bytes(), echo.to_be_bytes()].concat(),
+                );
             }
             TcpOption::Other { kind, data, .. } => put_option(&mut bytes, *kind, data),
         }
@@ -199,13 +216,16 @@ pub(super) fn read(mut bytes: &[u8]) -> Vec<TcpOption> {
 }
 
 fn option_of(kind: u8, data: &[u8]) -> TcpOption {
-    let word = |at: usize| data.get(at..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_be_bytes(*bytes));
+    let word = |at: usize| {
+        data.get(at..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_be_bytes(*bytes))
+    };
     match (kind, data, word(0), word(4)) {
         (2, [high, low], ..) => TcpOption::Mss(u16::from_be_bytes([*high, *low])),
         (3, [shift], ..) => TcpOption::WindowScale(*shift),
         (4, [], ..) => TcpOption::SackPermitted,
         (5, ..) if data.len().is_multiple_of(8) => {
-            let edges = (0..data.len() / 8).filter_map(|block| Some((word(8 * block)?, word(8 * block + 4)?)));
+            let edges = (0..data.len() / 8)
+                .filter_map(|block| Some((word(8 * block)?, word(8 * block + 4)?)));
             TcpOption::Sack(edges.collect())
         }
         (8, _, Some(value), Some(echo)) if data.len() == 8 => {
@@ -227,7 +247,9 @@ impl fmt::Display for TcpOption {
                 out.write_str("sack")?;
                 blocks.iter().try_for_each(|(left, right)| write!(out, " {left}:{right}"))
             }
-            TcpOption::Timestamp { value: Some(value), echo, .. } => write!(out, "TS val {value} ecr {echo}"),
+            TcpOption::Timestamp { value: Some(value), echo, .. } => {
+                write!(out, "TS val {value} ecr {echo}")
+            }
             TcpOption::Timestamp { value: None, echo, .. } => write!(out, "TS val ... ecr {echo}"),
             TcpOption::Other { data, name, .. } => {
                 write!(out, "{name} ")?;

@@ -52,7 +52,12 @@ impl Player {
         }
     }
 
-    fn nothing_came(&mut self, line: usize, packet: &Packet, window: Option<(Instant, Instant)>) -> Result<(), Stop> {
+    fn nothing_came(
+        &mut self,
+        line: usize,
+        packet: &Packet,
+        window: Option<(Instant, Instant)>,
+    ) -> Result<(), Stop> {
         if let Body::Tcp(tcp) = &packet.body
             && self.is_window_update(tcp)
         {
@@ -66,9 +71,16 @@ impl Player {
     }
 
     /// Looks at the oldest packet that nobody has asked for.
-    fn take(&mut self, line: usize, packet: &Packet, window: Option<(Instant, Instant)>) -> Result<Taken, Stop> {
+    fn take(
+        &mut self,
+        line: usize,
+        packet: &Packet,
+        window: Option<(Instant, Instant)>,
+    ) -> Result<Taken, Stop> {
         let Some(sent) = self.host.sent.front().cloned() else { return Ok(Taken::Passed) };
-        let Body::Tcp(expected) = &packet.body else { return self.take_other(line, packet, window, &sent) };
+        let Body::Tcp(expected) = &packet.body else {
+            return self.take_other(line, packet, window, &sent);
+        };
         let Some(on_wire) = &sent.segment else {
             return Err(Stop::failed(
                 line,
@@ -77,17 +89,29 @@ impl Player {
             ));
         };
         let Some(flow) = self.flow_of_outbound(on_wire) else {
-            return Err(Stop::failed(line, described(packet, window), format!("{on_wire} to a port that nobody uses")));
+            return Err(Stop::failed(
+                line,
+                described(packet, window),
+                format!("{on_wire} to a port that nobody uses"),
+            ));
         };
         self.name_ports(line, flow, packet)?;
         self.begin_flow(flow, expected, on_wire);
         let (seen, count) = self.joined(flow, expected);
-        let Some(seen) = seen else { return Err(Stop::failed(line, described(packet, window), "nothing of TCP")) };
+        let Some(seen) = seen else {
+            return Err(Stop::failed(line, described(packet, window), "nothing of TCP"));
+        };
         let against = match compare::segment(expected, &seen, on_wire.sequence, self.terms) {
             Ok(liberties) => match compare::ip(packet.ip, &sent.ip, self.terms) {
                 Ok(()) => {
                     self.check_bytes(line, flow, on_wire, &seen)?;
-                    return self.matched(line, packet, window, (flow, &seen, sent.at, count), liberties);
+                    return self.matched(
+                        line,
+                        packet,
+                        window,
+                        (flow, &seen, sent.at, count),
+                        liberties,
+                    );
                 }
                 Err(against) => against,
             },
@@ -112,7 +136,8 @@ impl Player {
             Body::Icmp(icmp) => {
                 let wanted = super::inbound::kind_and_code(icmp, sent.ip.source.is_ipv4());
                 let message = (sent.ip.payload.first(), sent.ip.payload.get(1));
-                sent.segment.is_none() && wanted.is_some_and(|(kind, code)| message == (Some(&kind), Some(&code)))
+                sent.segment.is_none()
+                    && wanted.is_some_and(|(kind, code)| message == (Some(&kind), Some(&code)))
             }
             Body::Udp(length) => {
                 sent.segment.is_none()
@@ -130,14 +155,19 @@ impl Player {
     }
 
     fn flow_of_outbound(&self, segment: &Segment) -> Option<usize> {
-        let current = self.under_test.filter(|flow| self.flows.get(*flow).is_some_and(|flow| flow.owns(segment)));
+        let current = self
+            .under_test
+            .filter(|flow| self.flows.get(*flow).is_some_and(|flow| flow.owns(segment)));
         current.or_else(|| self.flows.iter().rposition(|flow| flow.owns(segment)))
     }
 
     /// Holds the ports that the script names against those of the flow; the first time they become its ports.
     fn name_ports(&mut self, line: usize, flow: usize, packet: &Packet) -> Result<(), Stop> {
         self.under_test = Some(flow);
-        let (Some((source, destination)), Some(flow)) = (packet.ports, self.flows.get_mut(flow)) else { return Ok(()) };
+        let (Some((source, destination)), Some(flow)) = (packet.ports, self.flows.get_mut(flow))
+        else {
+            return Ok(());
+        };
         let named = *flow.script_ports.get_or_insert((destination, source));
         if named == (destination, source) {
             return Ok(());
@@ -171,7 +201,9 @@ impl Player {
     fn joined(&self, flow: usize, expected: &TcpPacket) -> (Option<Segment>, usize) {
         let mut sent = self.host.sent.iter();
         let Some(flow) = self.flows.get(flow) else { return (None, 0) };
-        let Some(first) = sent.next().and_then(|first| first.segment.as_ref()) else { return (None, 0) };
+        let Some(first) = sent.next().and_then(|first| first.segment.as_ref()) else {
+            return (None, 0);
+        };
         let mut whole = flow.in_script(first);
         let mut count = 1;
         let most = if self.config.strict_segments { 0 } else { expected.payload as usize };
@@ -211,8 +243,9 @@ impl Player {
             }
             Some(_) if self.terms.foreign && self.is_new_data(flow, seen) => {
                 let seen = format!("`{seen}` at {}", seconds(at));
-                let reason =
-                    format!("{seen}: when new data may leave is the congestion control's (RFC 5681 section 3.1)");
+                let reason = format!(
+                    "{seen}: when new data may leave is the congestion control's (RFC 5681 section 3.1)"
+                );
                 return Err(Stop::not_applicable(line, reason));
             }
             _ => self.check_moment(line, packet, window, at)?,
@@ -255,7 +288,10 @@ impl Player {
             return Ok(Taken::Passed);
         }
         if self.is_covered(flow, expected, seen) {
-            self.liberty(line, "an acknowledgment less: a later one says the same (RFC 9293 section 3.8.6.3)");
+            self.liberty(
+                line,
+                "an acknowledgment less: a later one says the same (RFC 9293 section 3.8.6.3)",
+            );
             return Ok(Taken::Skipped);
         }
         if self.config.packets_may_differ {
@@ -283,16 +319,27 @@ impl Player {
         at: Instant,
     ) -> Result<(), Stop> {
         if window.is_some_and(|window| self.off(window, at).is_some()) {
-            return Err(Stop::failed(line, described(packet, window), format!("it at {}", seconds(at))));
+            return Err(Stop::failed(
+                line,
+                described(packet, window),
+                format!("it at {}", seconds(at)),
+            ));
         }
         Ok(())
     }
 
     /// Bytes that we send are those that were written, each at its place.
-    fn check_bytes(&self, line: usize, flow: usize, on_wire: &Segment, seen: &Segment) -> Result<(), Stop> {
+    fn check_bytes(
+        &self,
+        line: usize,
+        flow: usize,
+        on_wire: &Segment,
+        seen: &Segment,
+    ) -> Result<(), Stop> {
         let place = self.flows.get(flow).and_then(|flow| flow.place_in_stream(on_wire.sequence));
         let (Some(place), false) = (place, seen.payload.is_empty()) else { return Ok(()) };
-        let is_right = (0..).zip(&seen.payload).all(|(step, byte)| *byte == pattern(place.wrapping_add(step)));
+        let is_right =
+            (0..).zip(&seen.payload).all(|(step, byte)| *byte == pattern(place.wrapping_add(step)));
         if is_right {
             Ok(())
         } else {
@@ -329,9 +376,12 @@ impl Player {
     /// An acknowledgment that the script does not expect may come if it only tells sooner what the expected packet tells too,
     /// or if it is nothing but a wider window.
     fn may_be_passed(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
-        let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.told) else { return false };
-        let tells_later =
-            expected.acknowledgment.is_some_and(|later| later.wrapping_sub(seen.acknowledgment) < 1 << 31);
+        let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.told) else {
+            return false;
+        };
+        let tells_later = expected
+            .acknowledgment
+            .is_some_and(|later| later.wrapping_sub(seen.acknowledgment) < 1 << 31);
         let tells_more = self.acknowledges_more(flow, seen) && tells_later;
         let widens = seen.acknowledgment == number && seen.window > window && self.terms.foreign;
         let is_other = expected.payload > 0
@@ -342,20 +392,27 @@ impl Player {
 
     /// An expected acknowledgment of new bytes may stay away when what came instead acknowledges them too.
     fn is_covered(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
-        let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.told) else { return false };
+        let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.told) else {
+            return false;
+        };
         let is_bare = expected.flags.bits == Flags::ACK && expected.payload == 0;
-        let (Some(wanted), true) = (expected.acknowledgment, is_bare && seen.flags.has(Flags::ACK)) else {
+        let (Some(wanted), true) = (expected.acknowledgment, is_bare && seen.flags.has(Flags::ACK))
+        else {
             return false;
         };
         let is_new = wanted != number && wanted.wrapping_sub(number) < 1 << 31;
         let ahead = seen.acknowledgment.wrapping_sub(wanted);
-        let tells_more_than_it = (ahead > 0 && ahead < 1 << 31) || (ahead == 0 && !is_pure_acknowledgment(seen));
-        (is_new && tells_more_than_it) || (self.is_window_update(expected) && !is_pure_acknowledgment(seen))
+        let tells_more_than_it =
+            (ahead > 0 && ahead < 1 << 31) || (ahead == 0 && !is_pure_acknowledgment(seen));
+        (is_new && tells_more_than_it)
+            || (self.is_window_update(expected) && !is_pure_acknowledgment(seen))
     }
 
     /// Whether the script expects something again for no other reason than the acknowledgment on it, and that is what came.
     fn repeats_in_vain(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
-        let Some(sent_to) = self.flows.get(flow).and_then(|flow| flow.sent_to) else { return false };
+        let Some(sent_to) = self.flows.get(flow).and_then(|flow| flow.sent_to) else {
+            return false;
+        };
         let takes = expected.payload + u32::from(expected.flags.has(Flags::FIN));
         let end = expected.sequence.map(|start| start.wrapping_add(takes));
         self.terms.foreign
@@ -393,8 +450,12 @@ fn without_blocks(options: &[TcpOption]) -> bool {
 
 fn described(packet: &Packet, window: Option<(Instant, Instant)>) -> String {
     match window {
-        Some((earliest, latest)) if earliest == latest => format!("`{packet}` at {}", seconds(earliest)),
-        Some((earliest, latest)) => format!("`{packet}` between {} and {}", seconds(earliest), seconds(latest)),
+        Some((earliest, latest)) if earliest == latest => {
+            format!("`{packet}` at {}", seconds(earliest))
+        }
+        Some((earliest, latest)) => {
+            format!("`{packet}` between {} and {}", seconds(earliest), seconds(latest))
+        }
         None => format!("`{packet}` at any time"),
     }
 }

@@ -9,8 +9,12 @@ impl Words {
     pub(super) fn packet(&mut self) -> Result<Packet, SyntaxError> {
         self.next();
         let wrapping = self.wrapping()?;
-        let mut packet =
-            Packet { ip: IpInfo::default(), wrapping, ports: None, body: Body::Foreign("an empty packet") };
+        let mut packet = Packet {
+            ip: IpInfo::default(),
+            wrapping,
+            ports: None,
+            body: Body::Foreign("an empty packet"),
+        };
         if self.is_symbol('(') || self.is_symbol('[') {
             packet.ip = self.ip_info()?;
         }
@@ -90,7 +94,11 @@ impl Words {
         while let Some(token) = self.peek() {
             let begins_event = matches!(
                 token,
-                Token::Symbol('+' | '*') | Token::Float(_) | Token::Integer(_) | Token::Command(_) | Token::Code(_)
+                Token::Symbol('+' | '*')
+                    | Token::Float(_)
+                    | Token::Integer(_)
+                    | Token::Command(_)
+                    | Token::Code(_)
             );
             if self.line() > line && depth == 0 && begins_event {
                 return;
@@ -137,7 +145,8 @@ impl Words {
         }
         let line = self.line();
         let name = self.name()?;
-        let digits: Vec<u8> = name.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+        let digits: Vec<u8> =
+            name.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
         match (name.trim_end_matches(|c: char| c.is_ascii_digit()), digits.as_slice()) {
             ("cs", [class]) => Ok(class << 3),
             ("af", [class, drop]) => Ok(class << 3 | drop << 1),
@@ -153,7 +162,10 @@ impl Words {
     }
 
     fn ports(&mut self) -> Result<Option<(u16, u16)>, SyntaxError> {
-        if !matches!((self.peek(), self.peek_at(1)), (Some(Token::Integer(_)), Some(Token::Symbol('>')))) {
+        if !matches!(
+            (self.peek(), self.peek_at(1)),
+            (Some(Token::Integer(_)), Some(Token::Symbol('>')))
+        ) {
             return Ok(None);
         }
         let source = self.number("a port")?;
@@ -241,7 +253,8 @@ impl Words {
                 }
             }
             Some(Token::Float(text)) => {
-                let count: u16 = match text.strip_prefix('.').and_then(|digits| digits.parse().ok()) {
+                let count: u16 = match text.strip_prefix('.').and_then(|digits| digits.parse().ok())
+                {
                     Some(count) if count < 8 => count,
                     _ => return self.expected("`.` and a count below 8"),
                 };
@@ -264,7 +277,9 @@ impl Words {
             'E' => Ok(bits | Flags::ECE),
             'W' | 'C' => Ok(bits | Flags::CWR),
             'A' => Ok(bits | Flags::AE),
-            digit @ '0'..='7' => Ok(bits | u16::try_from(digit.to_digit(8).unwrap_or(0)).unwrap_or(0) << 6),
+            digit @ '0'..='7' => {
+                Ok(bits | u16::try_from(digit.to_digit(8).unwrap_or(0)).unwrap_or(0) << 6)
+            }
             _ => self.expected("the flags of a segment, out of F S R P U E W A and ."),
         })
     }

@@ -14,7 +14,8 @@ pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
     while let Some(Token::Option(_)) = words.peek() {
         let option = words.header_line()?;
         if option.name == "define" {
-            let (name, value) = option.value.as_deref().and_then(|value| value.split_once('=')).unwrap_or_default();
+            let (name, value) =
+                option.value.as_deref().and_then(|value| value.split_once('=')).unwrap_or_default();
             script.defines.insert(name.to_string(), value.to_string());
         }
         script.options.push(option);
@@ -151,9 +152,13 @@ impl Words {
     fn header_value(&mut self) -> Result<String, SyntaxError> {
         let value = match self.peek() {
             Some(Token::Text(text)) => format!("\"{text}\""),
-            Some(Token::Word(_) | Token::Integer(_) | Token::Hex(_) | Token::Float(_) | Token::Address(_)) => {
-                self.peek().map(written).unwrap_or_default()
-            }
+            Some(
+                Token::Word(_)
+                | Token::Integer(_)
+                | Token::Hex(_)
+                | Token::Float(_)
+                | Token::Address(_),
+            ) => self.peek().map(written).unwrap_or_default(),
             Some(Token::Command(text)) => format!("`{text}`"),
             _ => return self.expected("a value"),
         };
@@ -183,10 +188,18 @@ impl Words {
         let action = self.action(returns)?;
         let is_expectation = matches!(action, Action::Outbound(_));
         if !is_expectation && !matches!(when, When::At(_) | When::After(_)) {
-            return Err(SyntaxError::new(line, "a single time: only packets of ours may come in a range", "a range"));
+            return Err(SyntaxError::new(
+                line,
+                "a single time: only packets of ours may come in a range",
+                "a range",
+            ));
         }
         if returns.is_some() && !matches!(action, Action::Call(_)) {
-            return Err(SyntaxError::new(line, "a call behind the time at which it returns", "something else"));
+            return Err(SyntaxError::new(
+                line,
+                "a call behind the time at which it returns",
+                "something else",
+            ));
         }
         Ok(Event { line, when, action })
     }
@@ -206,7 +219,11 @@ impl Words {
         }
         let end = self.time()?;
         if end < start {
-            return Err(SyntaxError::new(line, "a range that goes forward", format!("{start:?} to {end:?}")));
+            return Err(SyntaxError::new(
+                line,
+                "a range that goes forward",
+                format!("{start:?} to {end:?}"),
+            ));
         }
         Ok(if is_relative { When::AfterBetween(start, end) } else { When::Between(start, end) })
     }
@@ -296,7 +313,11 @@ impl Words {
             None => return self.expected("an expression"),
         };
         match token {
-            Token::Symbol('[' | '{' | '(') | Token::Ellipsis | Token::Integer(_) | Token::Hex(_) | Token::Float(_) => {
+            Token::Symbol('[' | '{' | '(')
+            | Token::Ellipsis
+            | Token::Integer(_)
+            | Token::Hex(_)
+            | Token::Float(_) => {
                 self.next();
             }
             Token::Word(_) | Token::Text(_) | Token::Address(_) => {
@@ -325,7 +346,11 @@ impl Words {
             return Ok(Expression::Word(word));
         }
         let applied = Expression::Applied(word.clone(), self.list(')')?);
-        if self.take_symbol('=') { Ok(Expression::Named(word, Box::new(self.expression()?))) } else { Ok(applied) }
+        if self.take_symbol('=') {
+            Ok(Expression::Named(word, Box::new(self.expression()?)))
+        } else {
+            Ok(applied)
+        }
     }
 
     /// Strings in a row are one; an ellipsis behind them says that there is more.

@@ -26,7 +26,10 @@ pub(super) fn play(script: &Script) -> Outcome {
         }
         Err(stop) => Err(stop),
     };
-    Outcome { verdict: verdict.map_or_else(|Stop(verdict)| verdict, |()| Verdict::Passed), liberties }
+    Outcome {
+        verdict: verdict.map_or_else(|Stop(verdict)| verdict, |()| Verdict::Passed),
+        liberties,
+    }
 }
 
 impl Player {
@@ -67,7 +70,11 @@ impl Player {
             _ => self.host.now,
         };
         if at < self.last {
-            return Err(Stop::failed(event.line, "a time that is not before the event above", seconds(at)));
+            return Err(Stop::failed(
+                event.line,
+                "a time that is not before the event above",
+                seconds(at),
+            ));
         }
         self.wait_until(at)?;
         self.check_time(event.line, at)?;
@@ -94,7 +101,11 @@ impl Player {
     fn check_time(&self, line: usize, at: Instant) -> Result<(), Stop> {
         let late = self.host.now.since(at);
         if late > self.tolerance(at) {
-            return Err(Stop::failed(line, format!("this at {}", seconds(at)), seconds(self.host.now)));
+            return Err(Stop::failed(
+                line,
+                format!("this at {}", seconds(at)),
+                seconds(self.host.now),
+            ));
         }
         Ok(())
     }
@@ -122,7 +133,11 @@ impl Player {
                         State::TimeWait => self.host.net.time_wait_count(),
                     };
                     if !count.to_string().contains(&wanted) {
-                        return Err(Stop::failed(line, format!("{wanted} connections in this state"), count));
+                        return Err(Stop::failed(
+                            line,
+                            format!("{wanted} connections in this state"),
+                            count,
+                        ));
                     }
                 }
             }
@@ -157,7 +172,9 @@ fn offers() -> Offers {
     };
     let payload = syn.bytes(config.peer, config.own);
     host.hear(&IpPacket::new(config.peer, config.own, PROTOCOL_TCP, payload));
-    let Some(answer) = host.sent.pop_front().and_then(|sent| sent.segment) else { return Offers::default() };
+    let Some(answer) = host.sent.pop_front().and_then(|sent| sent.segment) else {
+        return Offers::default();
+    };
     let has = |is: fn(&TcpOption) -> bool| answer.options.iter().any(is);
     Offers {
         window_scale: has(|option| matches!(option, TcpOption::WindowScale(_))),

@@ -66,7 +66,9 @@ impl Player {
     /// What goes wrong after the script has done something that leaves the rest to us says nothing.
     pub(super) fn excused(&self, stop: Stop) -> Stop {
         match (&stop, self.excuse) {
-            (Stop(Verdict::Failed { .. }), Some((line, excuse))) => Stop::not_applicable(line, excuse),
+            (Stop(Verdict::Failed { .. }), Some((line, excuse))) => {
+                Stop::not_applicable(line, excuse)
+            }
             _ => stop,
         }
     }
@@ -96,7 +98,9 @@ impl Player {
 
     pub(super) fn learn(&mut self, happened: &Happened) {
         let connection = match happened {
-            Happened::Accepted { connection, service, peer } => return self.accepted(*connection, *service, *peer),
+            Happened::Accepted { connection, service, peer } => {
+                return self.accepted(*connection, *service, *peer);
+            }
             Happened::Connected(connection)
             | Happened::Received(connection)
             | Happened::SendRoom(connection)
@@ -111,7 +115,8 @@ impl Player {
     }
 
     fn accepted(&mut self, connection: net::ConnectionId, service: u8, peer: SocketAddr) {
-        let flow = self.flows.iter().rposition(|flow| flow.peer_port == peer.port()).unwrap_or_default();
+        let flow =
+            self.flows.iter().rposition(|flow| flow.peer_port == peer.port()).unwrap_or_default();
         let line = self.lines.len();
         self.lines.push(Line::new(connection, flow, true));
         for socket in self.sockets.values_mut() {

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use machine::{Instant, Micros};
 
 use super::attempt::Attempt;
-use super::names::{self, EPOLLET, EPOLLONESHOT, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, value};
+use super::names::{
+    self, EPOLLET, EPOLLONESHOT, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, value,
+};
 use super::player::Player;
 use super::script::{Call, Expression};
 use super::sockets::{Kind, Watched};
@@ -29,7 +31,8 @@ impl Player {
             },
             Kind::Watcher(_) | Kind::File => return (POLLIN | POLLOUT, (0, 0)),
         };
-        let no_more = found.peer_closed || found.over.is_some() || socket.options.contains_key("SHUT_RD");
+        let no_more =
+            found.peer_closed || found.over.is_some() || socket.options.contains_key("SHUT_RD");
         let mut ready = 0;
         if no_more || !found.readable(&self.host, 1).is_empty() {
             ready |= POLLIN;
@@ -50,7 +53,9 @@ impl Player {
     }
 
     pub(super) fn poll(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
-        let Some(Expression::List(asked)) = call.arguments.first() else { return Ok(Attempt::Error("EINVAL")) };
+        let Some(Expression::List(asked)) = call.arguments.first() else {
+            return Ok(Attempt::Error("EINVAL"));
+        };
         let mut count = 0;
         let mut results = Vec::new();
         for one in asked {
@@ -89,7 +94,11 @@ impl Player {
         let watcher = Self::number(line, arguments)?;
         let operation = arguments.get(1).and_then(value).unwrap_or(0);
         let number = arguments.get(2).and_then(value).unwrap_or(-1);
-        let events = arguments.get(3).and_then(|event| names::field(event, "events")).and_then(value).unwrap_or(0);
+        let events = arguments
+            .get(3)
+            .and_then(|event| names::field(event, "events"))
+            .and_then(value)
+            .unwrap_or(0);
         let data = arguments.get(3).and_then(data_of).unwrap_or(0);
         if !self.sockets.contains_key(&number) {
             return Ok(Attempt::Error("EBADF"));
@@ -115,7 +124,9 @@ impl Player {
 
     pub(super) fn watched(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
         let watcher = Self::number(line, &call.arguments)?;
-        let Some(all) = self.watched_by(watcher).cloned() else { return Ok(Attempt::Error("EBADF")) };
+        let Some(all) = self.watched_by(watcher).cloned() else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         let mut told = Vec::new();
         for (number, watched) in &all {
             let (ready, news) = self.readiness(*number);
@@ -137,11 +148,14 @@ impl Player {
                 }
             }
         }
-        if let (Some(expected), Some((_, returned, data, _))) = (call.arguments.get(1), told.first()) {
+        if let (Some(expected), Some((_, returned, data, _))) =
+            (call.arguments.get(1), told.first())
+        {
             let events = names::field(expected, "events").and_then(value);
             let wrong_data = data_of(expected).is_some_and(|wanted| wanted != *data);
             if events.is_some_and(|events| events != *returned) || wrong_data {
-                let expected = format!("events {:#x} with {:?}", events.unwrap_or(0), data_of(expected));
+                let expected =
+                    format!("events {:#x} with {:?}", events.unwrap_or(0), data_of(expected));
                 return Err(Stop::failed(line, expected, format!("{returned:#x} with {data}")));
             }
         }
@@ -156,5 +170,8 @@ impl Player {
 
 /// What comes back with an event: whatever of the union the script uses.
 fn data_of(event: &Expression) -> Option<i64> {
-    ["fd", "ptr", "u32", "u64"].into_iter().find_map(|name| names::field(event, name)).and_then(value)
+    ["fd", "ptr", "u32", "u64"]
+        .into_iter()
+        .find_map(|name| names::field(event, name))
+        .and_then(value)
 }

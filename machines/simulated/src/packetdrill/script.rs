@@ -14,7 +14,11 @@ pub(super) struct SyntaxError {
 }
 
 impl SyntaxError {
-    pub(super) fn new(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> SyntaxError {
+    pub(super) fn new(
+        line: usize,
+        expected: impl fmt::Display,
+        seen: impl fmt::Display,
+    ) -> SyntaxError {
         SyntaxError { line, expected: expected.to_string(), seen: seen.to_string() }
     }
 }
@@ -162,7 +166,10 @@ impl fmt::Display for Flags {
         if self.bits == 0 {
             return out.write_str("-");
         }
-        letters.iter().filter(|(bit, _)| self.has(*bit)).try_for_each(|(_, letter)| write!(out, "{letter}"))
+        letters
+            .iter()
+            .filter(|(bit, _)| self.has(*bit))
+            .try_for_each(|(_, letter)| write!(out, "{letter}"))
     }
 }
 

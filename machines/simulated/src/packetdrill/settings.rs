@@ -49,7 +49,9 @@ enum Feature {
 /// Errors: why the script is not applicable.
 pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<Meaning>, String> {
     let mut meanings = Vec::new();
-    for simple in command.replace("\\\n", " ").replace("&&", ";").replace("||", ";").split([';', '\n']) {
+    for simple in
+        command.replace("\\\n", " ").replace("&&", ";").replace("||", ";").split([';', '\n'])
+    {
         let words = words(simple);
         let Some(first) = words.first() else { continue };
         let program = first.rsplit('/').next().unwrap_or(first);
@@ -61,9 +63,17 @@ pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<Meaning>, Str
             // What they clean up, or put back, is not there; what they set, the tables below know one by one.
             "ip" if simple.contains("tcp_metrics") => Meaning::Nothing,
             "tc" if simple.contains(" add ") && !simple.contains("limit") => Meaning::Nothing,
-            "defaults.sh" | "true" | ":" | "echo" | "modprobe" | "nstat" if !simple.contains('|') => Meaning::Nothing,
+            "defaults.sh" | "true" | ":" | "echo" | "modprobe" | "nstat"
+                if !simple.contains('|') =>
+            {
+                Meaning::Nothing
+            }
             _ if program.starts_with("sysctl_restore_") => Meaning::Nothing,
-            _ => return Err(format!("`{program}` looks into a kernel, or changes one, that is not there")),
+            _ => {
+                return Err(format!(
+                    "`{program}` looks into a kernel, or changes one, that is not there"
+                ));
+            }
         });
     }
     Ok(meanings)
@@ -83,8 +93,9 @@ fn words(simple: &str) -> Vec<String> {
         }
     }
     words.push(word);
-    let is_redirection =
-        |word: &String| word.starts_with('>') || word.starts_with("2>") || word.starts_with("/dev/null");
+    let is_redirection = |word: &String| {
+        word.starts_with('>') || word.starts_with("2>") || word.starts_with("/dev/null")
+    };
     words.retain(|word| !word.is_empty() && !is_redirection(word));
     words
 }
@@ -161,7 +172,10 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.ipv4.tcp_fastopen", Wanted::Any),
     ("net.ipv4.tcp_fastopen_key", Wanted::Any),
     ("net.ipv4.tcp_fastopen_blackhole_timeout_sec", Wanted::Any),
-    ("net.ipv4.tcp_congestion_control", Wanted::OneOf(&["cubic", "reno"], "there is one congestion control")),
+    (
+        "net.ipv4.tcp_congestion_control",
+        Wanted::OneOf(&["cubic", "reno"], "there is one congestion control"),
+    ),
     // Linux: memory, pacing and timers.
     ("net.ipv4.tcp_rmem", Wanted::Any),
     ("net.ipv4.tcp_wmem", Wanted::Any),
@@ -174,7 +188,10 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.core.default_qdisc", Wanted::Any),
     ("net.core.high_order_alloc_disable", Wanted::Any),
     ("net.ipv4.tcp_moderate_rcvbuf", Wanted::Any),
-    ("net.ipv4.tcp_shrink_window", Wanted::OneOf(&["0"], "a window that was named is never taken back")),
+    (
+        "net.ipv4.tcp_shrink_window",
+        Wanted::OneOf(&["0"], "a window that was named is never taken back"),
+    ),
     ("net.ipv4.tcp_adv_win_scale", Wanted::Any),
     ("net.ipv4.tcp_app_win", Wanted::Any),
     ("net.ipv4.tcp_notsent_lowat", Wanted::Any),
@@ -193,7 +210,10 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.ipv4.tcp_recovery", Wanted::Any),
     ("net.ipv4.tcp_frto", Wanted::Any),
     ("net.ipv4.tcp_fack", Wanted::Any),
-    ("net.ipv4.tcp_thin_linear_timeouts", Wanted::OneOf(&["0"], "thin streams are not treated otherwise")),
+    (
+        "net.ipv4.tcp_thin_linear_timeouts",
+        Wanted::OneOf(&["0"], "thin streams are not treated otherwise"),
+    ),
     ("net.ipv4.tcp_retries1", Wanted::Any),
     ("net.ipv4.tcp_retries2", Wanted::Any),
     ("net.ipv4.tcp_orphan_retries", Wanted::Any),
@@ -212,9 +232,15 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.ipv4.tcp_max_syn_backlog", Wanted::Any),
     ("net.ipv4.tcp_min_snd_mss", Wanted::Any),
     ("net.ipv4.tcp_base_mss", Wanted::Any),
-    ("net.ipv4.tcp_mtu_probing", Wanted::OneOf(&["0"], "the path is not probed for larger segments")),
+    (
+        "net.ipv4.tcp_mtu_probing",
+        Wanted::OneOf(&["0"], "the path is not probed for larger segments"),
+    ),
     ("net.ipv4.tcp_stdurg", Wanted::Any),
-    ("net.ipv4.ip_no_pmtu_disc", Wanted::OneOf(&["0"], "what a router says of its link is always heeded")),
+    (
+        "net.ipv4.ip_no_pmtu_disc",
+        Wanted::OneOf(&["0"], "what a router says of its link is always heeded"),
+    ),
     ("net.ipv4.ip_local_port_range", Wanted::Any),
     ("net.ipv4.ip_nonlocal_bind", Wanted::Any),
     // FreeBSD: what TCP speaks.
@@ -225,18 +251,33 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.inet.tcp.ecn.generalized", Wanted::Any),
     ("net.inet.tcp.syncookies", Wanted::Any),
     ("net.inet.tcp.syncookies_only", Wanted::Any),
-    ("net.inet.tcp.insecure_rst", Wanted::OneOf(&["0"], "a reset counts only at exactly the next number (RFC 5961)")),
+    (
+        "net.inet.tcp.insecure_rst",
+        Wanted::OneOf(&["0"], "a reset counts only at exactly the next number (RFC 5961)"),
+    ),
     ("net.inet.tcp.insecure_syn", Wanted::OneOf(&["0"], "a SYN ends no connection (RFC 5961)")),
-    ("net.inet.tcp.insecure_ack", Wanted::OneOf(&["0"], "an old acknowledgment is not taken (RFC 5961)")),
+    (
+        "net.inet.tcp.insecure_ack",
+        Wanted::OneOf(&["0"], "an old acknowledgment is not taken (RFC 5961)"),
+    ),
     ("net.inet.tcp.blackhole", Wanted::OneOf(&["0"], "closed ports answer")),
     ("net.inet.tcp.drop_synfin", Wanted::OneOf(&["1"], "a SYN with a FIN opens nothing")),
     (
         "net.inet.tcp.tolerate_missing_ts",
         Wanted::OneOf(&["0"], "timestamps that were agreed on must be there (RFC 7323)"),
     ),
-    ("net.inet.tcp.icmp_may_rst", Wanted::OneOf(&["0"], "no message from the network ends a connection (RFC 5927)")),
-    ("net.inet.tcp.path_mtu_discovery", Wanted::OneOf(&["1"], "what a router says of its link is always heeded")),
-    ("net.inet.tcp.pmtud_blackhole_detection", Wanted::OneOf(&["0"], "black holes are not searched for")),
+    (
+        "net.inet.tcp.icmp_may_rst",
+        Wanted::OneOf(&["0"], "no message from the network ends a connection (RFC 5927)"),
+    ),
+    (
+        "net.inet.tcp.path_mtu_discovery",
+        Wanted::OneOf(&["1"], "what a router says of its link is always heeded"),
+    ),
+    (
+        "net.inet.tcp.pmtud_blackhole_detection",
+        Wanted::OneOf(&["0"], "black holes are not searched for"),
+    ),
     ("net.inet.tcp.pmtud_blackhole_mss", Wanted::Any),
     ("net.inet.tcp.v6pmtud_blackhole_mss", Wanted::Any),
     ("net.inet.tcp.udp_tunneling_port", Wanted::OneOf(&["0"], "there is no TCP over UDP here")),
@@ -252,22 +293,43 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.inet.tcp.hostcache.purgenow", Wanted::Any),
     ("net.inet.tcp.hostcache.enable", Wanted::Any),
     ("net.inet.tcp.functions_default", Wanted::Any),
-    ("net.inet.tcp.cc.algorithm", Wanted::OneOf(&["cubic", "newreno"], "there is one congestion control")),
-    ("net.inet.tcp.initcwnd_segments", Wanted::OneOf(&["10"], "the initial window is ten segments (RFC 6928)")),
+    (
+        "net.inet.tcp.cc.algorithm",
+        Wanted::OneOf(&["cubic", "newreno"], "there is one congestion control"),
+    ),
+    (
+        "net.inet.tcp.initcwnd_segments",
+        Wanted::OneOf(&["10"], "the initial window is ten segments (RFC 6928)"),
+    ),
     ("net.inet.tcp.abc_l_var", Wanted::Any),
-    ("net.inet.tcp.rexmit_initial", Wanted::OneOf(&["1000"], "the first timeout is a second (RFC 6298)")),
+    (
+        "net.inet.tcp.rexmit_initial",
+        Wanted::OneOf(&["1000"], "the first timeout is a second (RFC 6298)"),
+    ),
     ("net.inet.tcp.rexmit_min", Wanted::Any),
     ("net.inet.tcp.rexmit_slop", Wanted::Any),
-    ("net.inet.tcp.rexmit_drop_options", Wanted::OneOf(&["0"], "a repeated SYN has all its options")),
+    (
+        "net.inet.tcp.rexmit_drop_options",
+        Wanted::OneOf(&["0"], "a repeated SYN has all its options"),
+    ),
     ("net.inet.tcp.delacktime", Wanted::Any),
     ("net.inet.tcp.delayed_ack", Wanted::Any),
     ("net.inet.tcp.msl", Wanted::Any),
     ("net.inet.tcp.finwait2_timeout", Wanted::Any),
     ("net.inet.tcp.fast_finwait2_recycle", Wanted::Any),
     ("net.inet.tcp.nolocaltimewait", Wanted::Any),
-    ("net.inet.tcp.keepinit", Wanted::OneOf(&["75000"], "the time that a connection may take to open cannot be set")),
-    ("net.inet.tcp.keepidle", Wanted::OneOf(&["7200000"], "when a silent peer is asked cannot be set")),
-    ("net.inet.tcp.keepintvl", Wanted::OneOf(&["75000"], "when a silent peer is asked cannot be set")),
+    (
+        "net.inet.tcp.keepinit",
+        Wanted::OneOf(&["75000"], "the time that a connection may take to open cannot be set"),
+    ),
+    (
+        "net.inet.tcp.keepidle",
+        Wanted::OneOf(&["7200000"], "when a silent peer is asked cannot be set"),
+    ),
+    (
+        "net.inet.tcp.keepintvl",
+        Wanted::OneOf(&["75000"], "when a silent peer is asked cannot be set"),
+    ),
     ("net.inet.tcp.keepcnt", Wanted::OneOf(&["8"], "when a silent peer is asked cannot be set")),
     ("net.inet.tcp.always_keepalive", Wanted::Any),
     ("net.inet.tcp.ack_war_timewindow", Wanted::Any),

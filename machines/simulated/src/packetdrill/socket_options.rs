@@ -39,7 +39,10 @@ const OPTIONS: &[(&str, Known)] = &[
     ("SO_RCVLOWAT", Known::Is(&[0, 1], "every byte wakes its reader")),
     ("SO_KEEPALIVE", Known::Kept),
     ("SO_OOBINLINE", Known::Kept),
-    ("TCP_NODELAY", Known::Is(&[1], "small segments are never held back (there is no Nagle algorithm)")),
+    (
+        "TCP_NODELAY",
+        Known::Is(&[1], "small segments are never held back (there is no Nagle algorithm)"),
+    ),
     ("TCP_QUICKACK", Known::Kept),
     ("TCP_CORK", Known::Is(&[0], "nothing is held back for more to come (TCP_CORK)")),
     ("TCP_NOPUSH", Known::Is(&[0], "nothing is held back for more to come (TCP_NOPUSH)")),
@@ -50,13 +53,19 @@ const OPTIONS: &[(&str, Known)] = &[
     ("SO_ZEROCOPY", Known::Is(&[0], "SO_ZEROCOPY tells of a kernel's pages")),
     (
         "TCP_NOTSENT_LOWAT",
-        Known::Is(&[0, -1, 0xffff_ffff, 0x7fff_ffff], "how much waits unsent is not told (TCP_NOTSENT_LOWAT)"),
+        Known::Is(
+            &[0, -1, 0xffff_ffff, 0x7fff_ffff],
+            "how much waits unsent is not told (TCP_NOTSENT_LOWAT)",
+        ),
     ),
     ("TCP_INQ", Known::Is(&[0], "control messages are not offered (TCP_INQ)")),
     ("TCP_DEFER_ACCEPT", Known::Is(&[0], "connections are announced at once (TCP_DEFER_ACCEPT)")),
     ("TCP_USER_TIMEOUT", Known::Kept),
     ("TCP_SYNCNT", Known::Is(&[], "how often a SYN is repeated cannot be set (TCP_SYNCNT)")),
-    ("TCP_MAXSEG", Known::Is(&[], "the size of segments is the link's and the peer's (TCP_MAXSEG)")),
+    (
+        "TCP_MAXSEG",
+        Known::Is(&[], "the size of segments is the link's and the peer's (TCP_MAXSEG)"),
+    ),
     ("TCP_WINDOW_CLAMP", Known::Is(&[], "windows are not a user's to set (TCP_WINDOW_CLAMP)")),
     ("TCP_KEEPIDLE", Known::Is(&[300], "when a silent peer is asked cannot be set")),
     ("TCP_KEEPINTVL", Known::Is(&[30], "when a silent peer is asked cannot be set")),
@@ -72,7 +81,10 @@ const OPTIONS: &[(&str, Known)] = &[
     ("IPV6_USE_MIN_MTU", Known::Is(&[0], "the path's MTU is what it is found to be")),
     ("IP_MTU_DISCOVER", Known::Is(&[1, 2], "the path's MTU is always found out")),
     ("SO_TIMESTAMPING", Known::Is(&[0], "when packets left is not told (SO_TIMESTAMPING)")),
-    ("SO_MAX_PACING_RATE", Known::Is(&[-1, 0xffff_ffff], "connections are not paced by their users")),
+    (
+        "SO_MAX_PACING_RATE",
+        Known::Is(&[-1, 0xffff_ffff], "connections are not paced by their users"),
+    ),
     ("TCP_TX_DELAY", Known::Is(&[0], "segments are not delayed")),
     ("TCP_FUNCTION_BLK", Known::Is(&[], "there is one TCP stack (TCP_FUNCTION_BLK)")),
 ];
@@ -81,13 +93,21 @@ const OPTIONS: &[(&str, Known)] = &[
 const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "reno", "newreno"];
 
 impl Player {
-    pub(super) fn set_option(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    pub(super) fn set_option(
+        &mut self,
+        line: usize,
+        arguments: &[Expression],
+    ) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
         let Some(name) = option_name(arguments) else { return Ok(Attempt::Error("ENOPROTOOPT")) };
         let given = arguments.get(3);
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         if name == "SO_LINGER" {
-            let part = |name| given.and_then(|given| names::field(given, name)).and_then(value).unwrap_or(0);
+            let part = |name| {
+                given.and_then(|given| names::field(given, name)).and_then(value).unwrap_or(0)
+            };
             socket.linger_zero = part("onoff") != 0 && part("linger") == 0;
             return Ok(Attempt::Value(0));
         }
@@ -111,7 +131,11 @@ impl Player {
         }
     }
 
-    pub(super) fn get_option(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    pub(super) fn get_option(
+        &mut self,
+        line: usize,
+        arguments: &[Expression],
+    ) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
         let Some(name) = option_name(arguments) else { return Ok(Attempt::Error("ENOPROTOOPT")) };
         let expected = arguments.get(3);
@@ -119,13 +143,17 @@ impl Player {
         if name == "SO_ERROR" {
             return self.check_error(line, number, expected);
         }
-        let is_buffer = OPTIONS.iter().any(|(known, what)| *known == name && matches!(what, Known::Buffer));
+        let is_buffer =
+            OPTIONS.iter().any(|(known, what)| *known == name && matches!(what, Known::Buffer));
         if is_buffer {
             self.liberty(line, "the size of a socket's buffer is the kernel's");
             return Ok(Attempt::Value(0));
         }
         if name == "TCP_MAXSEG" {
-            return Err(Stop::not_applicable(line, "the size of segments is not told (TCP_MAXSEG)"));
+            return Err(Stop::not_applicable(
+                line,
+                "the size of segments is not told (TCP_MAXSEG)",
+            ));
         }
         let is = match (name, socket.options.get(name)) {
             (_, Some(set)) => *set,
@@ -138,7 +166,12 @@ impl Player {
         match expected {
             Some(Expression::Any) | None => Ok(Attempt::Value(0)),
             Some(expected) if value(expected) == Some(is) => Ok(Attempt::Value(0)),
-            Some(_) if matches!(name, "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT" | "TCP_KEEPINIT") => {
+            Some(_)
+                if matches!(
+                    name,
+                    "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT" | "TCP_KEEPINIT"
+                ) =>
+            {
                 Err(Stop::not_applicable(line, "when a silent peer is asked cannot be set"))
             }
             Some(expected) => Err(Stop::failed(line, format!("{name} = {expected:?}"), is)),
@@ -146,7 +179,12 @@ impl Player {
     }
 
     /// The error of a connection is told once.
-    fn check_error(&mut self, line: usize, number: i64, expected: Option<&Expression>) -> Result<Attempt, Stop> {
+    fn check_error(
+        &mut self,
+        line: usize,
+        number: i64,
+        expected: Option<&Expression>,
+    ) -> Result<Attempt, Stop> {
         let found = self.line_of(number).and_then(|line| self.lines.get_mut(line));
         let error = found.and_then(|line| line.error.take());
         let wanted = match expected {
@@ -163,18 +201,34 @@ impl Player {
             return Ok(Attempt::Value(0));
         }
         let seen = error.unwrap_or("no error");
-        Err(Stop::failed(line, format!("the error {}", wanted.map_or("0".to_string(), shown)), seen))
+        Err(Stop::failed(
+            line,
+            format!("the error {}", wanted.map_or("0".to_string(), shown)),
+            seen,
+        ))
     }
 
     /// `ioctl`: how much can be read, and whether calls return at once.
-    pub(super) fn device_control(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    pub(super) fn device_control(
+        &mut self,
+        line: usize,
+        arguments: &[Expression],
+    ) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
-        let name = names::names(arguments.get(1).unwrap_or(&Expression::Any)).first().copied().unwrap_or_default();
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let name = names::names(arguments.get(1).unwrap_or(&Expression::Any))
+            .first()
+            .copied()
+            .unwrap_or_default();
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         match name {
             "SIOCINQ" | "FIONREAD" => {
                 let readable = match socket.kind {
-                    Kind::Line(at) => self.lines.get(at).map_or(0, |line| line.readable(&self.host, 1 << 24).len()),
+                    Kind::Line(at) => self
+                        .lines
+                        .get(at)
+                        .map_or(0, |line| line.readable(&self.host, 1 << 24).len()),
                     _ => 0,
                 };
                 let readable = i64::try_from(readable).unwrap_or(i64::MAX);
@@ -189,7 +243,10 @@ impl Player {
                 socket.nonblocking = arguments.get(2).and_then(value) != Some(0);
                 Ok(Attempt::Value(0))
             }
-            other => Err(Stop::not_applicable(line, format!("what ioctl {other} tells is not offered to a service"))),
+            other => Err(Stop::not_applicable(
+                line,
+                format!("what ioctl {other} tells is not offered to a service"),
+            )),
         }
     }
 }
@@ -213,19 +270,29 @@ fn option_name(arguments: &[Expression]) -> Option<&str> {
 pub(super) fn setting_beyond(arguments: &[Expression]) -> Option<String> {
     let name = option_name(arguments)?;
     if name == "SO_LINGER" {
-        let linger = arguments.get(3).and_then(|given| names::field(given, "linger")).and_then(value).unwrap_or(0);
+        let linger = arguments
+            .get(3)
+            .and_then(|given| names::field(given, "linger"))
+            .and_then(value)
+            .unwrap_or(0);
         return (linger > 0).then(|| "`close` never waits (SO_LINGER with a time)".to_string());
     }
     let given = arguments.get(3);
     if name == "TCP_CONGESTION" {
         return match given {
-            Some(Expression::Text(wanted)) if CONGESTION_CONTROLS.contains(&wanted.as_str()) => None,
+            Some(Expression::Text(wanted)) if CONGESTION_CONTROLS.contains(&wanted.as_str()) => {
+                None
+            }
             _ => Some("there is one congestion control".to_string()),
         };
     }
     match OPTIONS.iter().find(|(known, _)| *known == name) {
         Some((_, Known::Kept | Known::Buffer)) => None,
-        Some((_, Known::Is(values, _))) if given.and_then(value).is_some_and(|given| values.contains(&given)) => None,
+        Some((_, Known::Is(values, _)))
+            if given.and_then(value).is_some_and(|given| values.contains(&given)) =>
+        {
+            None
+        }
         Some((_, Known::Is(_, reason))) => Some(reason.to_string()),
         None => Some(format!("what {name} does is not known")),
     }
@@ -236,7 +303,9 @@ pub(super) fn asking_beyond(arguments: &[Expression]) -> Option<String> {
     let name = option_name(arguments)?;
     match name {
         "SO_ERROR" => None,
-        "TCP_INFO" | "TCP_CC_INFO" | "TCP_LOG_ID" => Some(format!("a kernel's own books are not there ({name})")),
+        "TCP_INFO" | "TCP_CC_INFO" | "TCP_LOG_ID" => {
+            Some(format!("a kernel's own books are not there ({name})"))
+        }
         _ if OPTIONS.iter().any(|(known, _)| *known == name) => None,
         _ => Some(format!("what {name} tells is not known")),
     }

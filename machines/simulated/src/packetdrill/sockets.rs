@@ -78,10 +78,13 @@ impl Line {
     /// Hands TCP what was written, as far as it has room, and the end behind it.
     pub(super) fn push(&mut self, host: &mut Host) {
         while self.connected && self.over.is_none() && self.handed_over != self.written {
-            let left = usize::try_from(self.written.wrapping_sub(self.handed_over)).unwrap_or(usize::MAX);
+            let left =
+                usize::try_from(self.written.wrapping_sub(self.handed_over)).unwrap_or(usize::MAX);
             let start = self.handed_over;
             let end = start.wrapping_add(u32::try_from(left.min(WRITE_AT_ONCE)).unwrap_or(0));
-            let bytes: Vec<u8> = (0..end.wrapping_sub(start)).map(|step| pattern(start.wrapping_add(step))).collect();
+            let bytes: Vec<u8> = (0..end.wrapping_sub(start))
+                .map(|step| pattern(start.wrapping_add(step)))
+                .collect();
             let sent = host.net.send(host.now, self.connection, &bytes);
             self.handed_over = self.handed_over.wrapping_add(u32::try_from(sent).unwrap_or(0));
             if sent < bytes.len() {

@@ -14,14 +14,18 @@ impl Player {
     pub(super) fn receive(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
         let number = Self::number(line, &call.arguments)?;
         let (most, flags) = wanted(call);
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         let blocks = !socket.nonblocking && flags & MSG_DONTWAIT == 0;
         let no_more = socket.options.contains_key("SHUT_RD");
         let Kind::Line(at) = socket.kind else { return Ok(Attempt::Error("ENOTCONN")) };
         let Some(found) = self.lines.get_mut(at) else { return Ok(Attempt::Error("ENOTCONN")) };
         let bytes = found.readable(&self.host, most);
         let ended = found.peer_closed || found.over.is_some() || no_more;
-        if !bytes.is_empty() && (bytes.len() == most || flags & MSG_WAITALL == 0 || ended || !blocks) {
+        if !bytes.is_empty()
+            && (bytes.len() == most || flags & MSG_WAITALL == 0 || ended || !blocks)
+        {
             self.check_read(line, at, &bytes)?;
             if flags & MSG_PEEK == 0
                 && let Some(found) = self.lines.get_mut(at)
@@ -60,9 +64,15 @@ impl Player {
     pub(super) fn send(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
         let number = Self::number(line, &call.arguments)?;
         let (count, _) = wanted(call);
-        let Some(socket) = self.sockets.get_mut(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.get_mut(&number) else {
+            return Ok(Attempt::Error("EBADF"));
+        };
         let Kind::Line(at) = socket.kind else {
-            return Ok(Attempt::Error(if socket.kind == Kind::Fresh { "EPIPE" } else { "ENOTCONN" }));
+            return Ok(Attempt::Error(if socket.kind == Kind::Fresh {
+                "EPIPE"
+            } else {
+                "ENOTCONN"
+            }));
         };
         let nonblocking = socket.nonblocking;
         let Some(found) = self.lines.get_mut(at) else { return Ok(Attempt::Error("ENOTCONN")) };
@@ -85,7 +95,9 @@ impl Player {
 /// How many bytes a call is about, and its flags.
 fn wanted(call: &Call) -> (usize, i64) {
     let argument = |at: usize| call.arguments.get(at);
-    let number = |at: usize| argument(at).and_then(value).and_then(|value| usize::try_from(value).ok()).unwrap_or(0);
+    let number = |at: usize| {
+        argument(at).and_then(value).and_then(|value| usize::try_from(value).ok()).unwrap_or(0)
+    };
     let flags = |at: usize| argument(at).and_then(value).unwrap_or(0);
     match call.name.as_str() {
         "readv" | "writev" => (argument(1).map_or(0, vectors), 0),
@@ -103,7 +115,9 @@ fn wanted(call: &Call) -> (usize, i64) {
 fn vectors(expression: &Expression) -> usize {
     let Expression::List(all) = expression else { return 0 };
     let lengths = all.iter().map(|one| match one {
-        Expression::Record(fields) => fields.last().and_then(value).and_then(|bytes| usize::try_from(bytes).ok()),
+        Expression::Record(fields) => {
+            fields.last().and_then(value).and_then(|bytes| usize::try_from(bytes).ok())
+        }
         _ => None,
     });
     lengths.flatten().sum()
@@ -127,7 +141,9 @@ pub(super) fn flags_beyond(call: &Call) -> Option<String> {
             "MSG_ERRQUEUE" => Some("there is no queue of errors".to_string()),
             "MSG_EOR" if sends => Some("records are not marked in a stream (MSG_EOR)".to_string()),
             name if sends && SEND_FLAGS_WITHOUT_MEANING.contains(&name) => None,
-            name => names::constant(name).is_none().then(|| format!("what {name} does is not known")),
+            name => {
+                names::constant(name).is_none().then(|| format!("what {name} does is not known"))
+            }
         })
         .or_else(|| {
             let known = MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC | MSG_WAITALL | 0x80 | 0x4000;

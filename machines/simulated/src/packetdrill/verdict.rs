@@ -26,7 +26,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn failed(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> Verdict {
+    pub(super) fn failed(
+        line: usize,
+        expected: impl fmt::Display,
+        seen: impl fmt::Display,
+    ) -> Verdict {
         Verdict::Failed { line, expected: expected.to_string(), seen: seen.to_string() }
     }
 }
@@ -38,7 +42,9 @@ impl fmt::Display for Verdict {
             Verdict::Failed { line, expected, seen } => {
                 write!(out, "failed: line {line}: expected {expected}; seen {seen}")
             }
-            Verdict::NotApplicable { line, reason } => write!(out, "not applicable: line {line}: {reason}"),
+            Verdict::NotApplicable { line, reason } => {
+                write!(out, "not applicable: line {line}: {reason}")
+            }
         }
     }
 }
@@ -57,7 +63,11 @@ pub struct Outcome {
 pub(super) struct Stop(pub(super) Verdict);
 
 impl Stop {
-    pub(super) fn failed(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> Stop {
+    pub(super) fn failed(
+        line: usize,
+        expected: impl fmt::Display,
+        seen: impl fmt::Display,
+    ) -> Stop {
         Stop(Verdict::failed(line, expected, seen))
     }
 

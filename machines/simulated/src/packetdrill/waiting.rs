@@ -22,7 +22,8 @@ impl Player {
 
     /// Lets time pass up to the next thing that is due, but not beyond `limit`. False when nothing is due by then.
     pub(super) fn step(&mut self, limit: Instant) -> Result<bool, Stop> {
-        let next = Instant::or_never(self.host.next_deadline()).min(Instant::or_never(self.next_wake()));
+        let next =
+            Instant::or_never(self.host.next_deadline()).min(Instant::or_never(self.next_wake()));
         if next > limit || next == Instant::NEVER {
             return Ok(false);
         }
@@ -55,12 +56,21 @@ impl Player {
     }
 
     /// Makes a call. `returns`: when it does, if it blocks.
-    pub(super) fn call(&mut self, line: usize, call: &Call, returns: Option<Instant>) -> Result<(), Stop> {
+    pub(super) fn call(
+        &mut self,
+        line: usize,
+        call: &Call,
+        returns: Option<Instant>,
+    ) -> Result<(), Stop> {
         match self.attempt(line, call)? {
             Attempt::Blocks => {
                 // In a script without threads nothing else can happen until it returns.
                 self.pending = Some(Pending { line, call: call.clone(), returns });
-                if returns.is_none() { self.finish_pending(self.host.now + PATIENCE) } else { Ok(()) }
+                if returns.is_none() {
+                    self.finish_pending(self.host.now + PATIENCE)
+                } else {
+                    Ok(())
+                }
             }
             done => {
                 self.check_return(line, call, returns)?;
@@ -82,19 +92,24 @@ impl Player {
         Ok(())
     }
 
-    fn check_return(&mut self, line: usize, call: &Call, returns: Option<Instant>) -> Result<(), Stop> {
+    fn check_return(
+        &mut self,
+        line: usize,
+        call: &Call,
+        returns: Option<Instant>,
+    ) -> Result<(), Stop> {
         let Some(returns) = returns else { return Ok(()) };
         let off = self.host.now.since(returns).max(returns.since(self.host.now));
         if off <= self.tolerance(returns) {
             return Ok(());
         }
         if is_write(&call.name) {
-            let reason =
-                "how much a socket's buffer takes before a write blocks is the kernel's; ours takes everything";
+            let reason = "how much a socket's buffer takes before a write blocks is the kernel's; ours takes everything";
             return Err(Stop::not_applicable(line, reason));
         }
         if call.error.as_deref() == Some("ETIMEDOUT") {
-            let reason = "when an unanswered connection is given up is ours (RFC 9293 section 3.8.3)";
+            let reason =
+                "when an unanswered connection is given up is ours (RFC 9293 section 3.8.3)";
             return Err(Stop::not_applicable(line, reason));
         }
         let expected = format!("{} to return at {}", call.name, seconds(returns));
@@ -148,6 +163,7 @@ fn is_write(name: &str) -> bool {
 
 /// Systems have two names for these.
 fn same_error(wanted: &str, error: &str) -> bool {
-    let one = |name: &str| if name == "EWOULDBLOCK" { "EAGAIN".to_string() } else { name.to_string() };
+    let one =
+        |name: &str| if name == "EWOULDBLOCK" { "EAGAIN".to_string() } else { name.to_string() };
     one(wanted) == one(error)
 }

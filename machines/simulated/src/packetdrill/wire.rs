@@ -83,7 +83,8 @@ impl Segment {
     }
 
     fn read(bytes: &[u8]) -> Option<Segment> {
-        let [a, b, c, d, s0, s1, s2, s3, k0, k1, k2, k3, o, f, w0, w1, _, _, u0, u1] = *bytes.first_chunk::<20>()?;
+        let [a, b, c, d, s0, s1, s2, s3, k0, k1, k2, k3, o, f, w0, w1, _, _, u0, u1] =
+            *bytes.first_chunk::<20>()?;
         let header_bytes = usize::from(o >> 4) * 4;
         Some(Segment {
             source_port: u16::from_be_bytes([a, b]),
@@ -101,7 +102,12 @@ impl Segment {
 
 impl IpPacket {
     /// A packet between two addresses.
-    pub(super) fn new(source: IpAddr, destination: IpAddr, protocol: u8, payload: Vec<u8>) -> IpPacket {
+    pub(super) fn new(
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+        payload: Vec<u8>,
+    ) -> IpPacket {
         IpPacket { source, destination, tos: 0, ttl: 64, flow_label: 0, protocol, payload }
     }
 
@@ -112,7 +118,20 @@ impl IpPacket {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let [high, low] = u16::try_from(20 + length).unwrap_or(u16::MAX).to_be_bytes();
-                bytes.extend_from_slice(&[0x45, self.tos, high, low, 0, 0, 0x40, 0, self.ttl, self.protocol, 0, 0]);
+                bytes.extend_from_slice(&[
+                    0x45,
+                    self.tos,
+                    high,
+                    low,
+                    0,
+                    0,
+                    0x40,
+                    0,
+                    self.ttl,
+                    self.protocol,
+                    0,
+                    0,
+                ]);
                 bytes.extend_from_slice(&source.octets());
                 bytes.extend_from_slice(&destination.octets());
                 put_checksum(&mut bytes, 10, 0);
@@ -141,11 +160,13 @@ impl IpPacket {
         let cut = "an IP packet that is cut short";
         let version = bytes.first().ok_or(cut)? >> 4;
         if version == 6 {
-            let [v0, v1, v2, v3, l0, l1, protocol, ttl, ..] = *bytes.first_chunk::<40>().ok_or(cut)?;
+            let [v0, v1, v2, v3, l0, l1, protocol, ttl, ..] =
+                *bytes.first_chunk::<40>().ok_or(cut)?;
             let first = u32::from_be_bytes([v0, v1, v2, v3]);
             let length = usize::from(u16::from_be_bytes([l0, l1]));
             let address = |at: usize| {
-                let octets = bytes.get(at..).and_then(|rest| rest.first_chunk::<16>()).ok_or(cut)?;
+                let octets =
+                    bytes.get(at..).and_then(|rest| rest.first_chunk::<16>()).ok_or(cut)?;
                 Ok::<_, &'static str>(IpAddr::V6(Ipv6Addr::from(*octets)))
             };
             return Ok(IpPacket {
@@ -181,7 +202,8 @@ impl IpPacket {
 ///
 /// Errors: what is wrong with it. The machine must send nothing of the kind, whatever a script says.
 pub(super) fn read(frame: &[u8]) -> Result<Heard, &'static str> {
-    let (header, rest) = frame.split_first_chunk::<ETHERNET_BYTES>().ok_or("a frame that is cut short")?;
+    let (header, rest) =
+        frame.split_first_chunk::<ETHERNET_BYTES>().ok_or("a frame that is cut short")?;
     let [.., high, low] = *header;
     match [high, low] {
         TYPE_ARP => Ok(arp_answer(rest).map_or(Heard::Other, Heard::Asked)),
@@ -196,7 +218,11 @@ pub(super) fn read(frame: &[u8]) -> Result<Heard, &'static str> {
                 return Ok(Heard::Ip(ip));
             }
             let length = u32::try_from(ip.payload.len()).unwrap_or(0);
-            if checksum(pseudo_header(ip.source, ip.destination, PROTOCOL_TCP) + length, &ip.payload) != 0 {
+            if checksum(
+                pseudo_header(ip.source, ip.destination, PROTOCOL_TCP) + length,
+                &ip.payload,
+            ) != 0
+            {
                 return Err("a TCP segment with a wrong checksum");
             }
             let segment = Segment::read(&ip.payload).ok_or("a TCP segment that is cut short")?;
@@ -208,13 +234,16 @@ pub(super) fn read(frame: &[u8]) -> Result<Heard, &'static str> {
 
 /// The answer to a question for any address but the asker's own.
 fn arp_answer(packet: &[u8]) -> Option<Vec<u8>> {
-    let [_, _, _, _, _, _, _, operation, sender @ .., t0, t1, t2, t3] = *packet.first_chunk::<28>()?;
+    let [_, _, _, _, _, _, _, operation, sender @ .., t0, t1, t2, t3] =
+        *packet.first_chunk::<28>()?;
     let (asker, rest) = sender.split_first_chunk::<6>()?;
     let asker_address: [u8; 4] = *rest.first_chunk()?;
     if operation != 1 || asker_address == [t0, t1, t2, t3] {
         return None;
     }
-    let answer = [&[0, 1, 8, 0, 6, 4, 0, 2][..], &PEER_CARD.0, &[t0, t1, t2, t3], asker, &asker_address].concat();
+    let answer =
+        [&[0, 1, 8, 0, 6, 4, 0, 2][..], &PEER_CARD.0, &[t0, t1, t2, t3], asker, &asker_address]
+            .concat();
     Some([&asker[..], &PEER_CARD.0, &TYPE_ARP, &answer].concat())
 }
 
@@ -227,7 +256,8 @@ fn neighbour_answer(ip: &IpPacket) -> Option<Vec<u8>> {
         return None;
     }
     let target: [u8; 16] = *ip.payload.get(8..)?.first_chunk()?;
-    let mut message = [&[ADVERTISEMENT, 0, 0, 0, 0x60, 0, 0, 0][..], &target, &[2, 1], &PEER_CARD.0].concat();
+    let mut message =
+        [&[ADVERTISEMENT, 0, 0, 0, 0x60, 0, 0, 0][..], &target, &[2, 1], &PEER_CARD.0].concat();
     let source = IpAddr::V6(Ipv6Addr::from(target));
     put_checksum(&mut message, 2, pseudo_header(source, ip.source, PROTOCOL_ICMP6));
     let answer = IpPacket { ttl: 255, ..IpPacket::new(source, ip.source, PROTOCOL_ICMP6, message) };
@@ -263,7 +293,10 @@ fn sum(bytes: &[u8]) -> u32 {
     bytes
         .chunks(2)
         .map(|pair| {
-            u32::from(u16::from_be_bytes([pair.first().copied().unwrap_or(0), pair.get(1).copied().unwrap_or(0)]))
+            u32::from(u16::from_be_bytes([
+                pair.first().copied().unwrap_or(0),
+                pair.get(1).copied().unwrap_or(0),
+            ]))
         })
         .sum()
 }

@@ -50,8 +50,10 @@ impl Approach {
         Approach::by(443, Way::Tls, &["http/1.1", HTTP2]),
     ];
     /// The webmail is spoken of over TLS alone.
-    pub(super) const CORRESPONDENTS: [Approach; 2] =
-        [Approach::by(443, Way::Tls, &["http/1.1"]), Approach::by(443, Way::Tls, &["http/1.1", HTTP2])];
+    pub(super) const CORRESPONDENTS: [Approach; 2] = [
+        Approach::by(443, Way::Tls, &["http/1.1"]),
+        Approach::by(443, Way::Tls, &["http/1.1", HTTP2]),
+    ];
 
     /// One of these: half of all clients come in the first way.
     pub(super) fn one_of(ways: &[Approach], dice: &mut Dice) -> Approach {

@@ -8,8 +8,8 @@ use machine::UnixTime;
 use message::Summary;
 use server::Sizes;
 use store::{
-    AccountId, Damage, Flags, INBOX, MailboxId, MailboxInfo, MessageInfo, Outcome, Recipient, Refusal, Space, State,
-    Store,
+    AccountId, Damage, Flags, INBOX, MailboxId, MailboxInfo, MessageInfo, Outcome, Recipient,
+    Refusal, Space, State, Store,
 };
 use tasks::{Continuation, Entry, FrameId};
 
@@ -74,7 +74,8 @@ pub fn contents_on(disk: &MemoryDisk, account: &str) -> Contents {
     let id = reading.store.find(account).expect("there is such an account");
     let known = reading.store.account(id).expect("it was found");
     let notes = known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
-    let names: Vec<(MailboxId, String)> = known.mailboxes().map(|(id, name)| (id, name.to_string())).collect();
+    let names: Vec<(MailboxId, String)> =
+        known.mailboxes().map(|(id, name)| (id, name.to_string())).collect();
     let mailboxes = names.into_iter().map(|(mailbox, name)| {
         let info = reading.store.mailbox(id, mailbox).expect("it was listed");
         let messages: Vec<MessageInfo> = reading.store.messages(id, mailbox).collect();
@@ -82,7 +83,12 @@ pub fn contents_on(disk: &MemoryDisk, account: &str) -> Contents {
             let octets = reading.octets("a message", (id, mailbox), &message);
             (message, octets)
         };
-        Mailbox { id: mailbox, name, info, messages: messages.into_iter().map(with_octets).collect() }
+        Mailbox {
+            id: mailbox,
+            name,
+            info,
+            messages: messages.into_iter().map(with_octets).collect(),
+        }
     });
     Contents { mailboxes: mailboxes.collect(), notes }
 }
@@ -101,7 +107,10 @@ pub fn with_message(
     let delivery = reading.store.begin(&[recipient]).expect("there is room for it");
     let continuation = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
     assert_eq!(reading.store.append(delivery, octets, continuation), Ok(octets.len()));
-    reading.store.commit(delivery, UnixTime::from_seconds(1_234_567_890), continuation).expect("it is complete");
+    reading
+        .store
+        .commit(delivery, UnixTime::from_seconds(1_234_567_890), continuation)
+        .expect("it is complete");
     while reading.outcomes.is_empty() {
         reading.step();
     }
@@ -120,7 +129,13 @@ impl Reading {
     fn open(disk: &MemoryDisk, seed: u64) -> Reading {
         let mut disk = disk.truth();
         disk.mood = Mood::Works;
-        let sizes = Sizes { connections: 8, transactions: 4, blocks: 8, buffer_bytes: 1 << 20, index_bytes: 1 << 24 };
+        let sizes = Sizes {
+            connections: 8,
+            transactions: 4,
+            blocks: 8,
+            buffer_bytes: 1 << 20,
+            index_bytes: 1 << 24,
+        };
         let limits = store::Limits {
             deliveries: sizes.transactions,
             recipients: 4,
@@ -138,9 +153,16 @@ impl Reading {
             steps += 1;
             assert!(steps < STEPS_MAX, "the store never opens");
         }
-        assert_eq!(reading.store.state(), State::Serving, "what a power cut leaves can be served from");
+        assert_eq!(
+            reading.store.state(),
+            State::Serving,
+            "what a power cut leaves can be served from"
+        );
         let findings = reading.store.findings();
-        assert!(findings.iter().all(|one| one.damage != Damage::JournalBlock), "a power cut did this: {findings:?}");
+        assert!(
+            findings.iter().all(|one| one.damage != Damage::JournalBlock),
+            "a power cut did this: {findings:?}"
+        );
         reading
     }
 
@@ -165,7 +187,8 @@ impl Reading {
     fn account(&mut self, name: &str) -> Vec<Found> {
         let Some(account) = self.store.find(name) else { return Vec::new() };
         let known = self.store.account(account);
-        let mailboxes: Vec<MailboxId> = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id).collect();
+        let mailboxes: Vec<MailboxId> =
+            known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id).collect();
         mailboxes.into_iter().flat_map(|mailbox| self.mailbox(name, account, mailbox)).collect()
     }
 
@@ -192,24 +215,42 @@ impl Reading {
         found
     }
 
-    fn octets(&mut self, what: &str, (account, id): (AccountId, MailboxId), message: &MessageInfo) -> Vec<u8> {
+    fn octets(
+        &mut self,
+        what: &str,
+        (account, id): (AccountId, MailboxId),
+        message: &MessageInfo,
+    ) -> Vec<u8> {
         let mut octets = Vec::new();
         while octets.len() < message.octets as usize {
             let offset = octets.len() as u32;
-            let read = |store: &mut Store, continuation| store.read(account, id, message.uid, offset, continuation);
+            let read = |store: &mut Store, continuation| {
+                store.read(account, id, message.uid, offset, continuation)
+            };
             octets.extend_from_slice(&self.bytes(what, read));
         }
         octets
     }
 
-    fn summary(&mut self, account: AccountId, mailbox: MailboxId, message: &MessageInfo) -> Summary {
-        let read = |store: &mut Store, continuation| store.read_summary(account, mailbox, message.uid, continuation);
+    fn summary(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        message: &MessageInfo,
+    ) -> Summary {
+        let read = |store: &mut Store, continuation| {
+            store.read_summary(account, mailbox, message.uid, continuation)
+        };
         let bytes = self.bytes(&format!("the summary of {:?}", message.uid), read);
         Summary::read(&bytes).expect("a message has a summary")
     }
 
     /// The bytes that `read` asks for, which are `what`.
-    fn bytes(&mut self, what: &str, read: impl FnOnce(&mut Store, Continuation) -> Result<(), Refusal>) -> Vec<u8> {
+    fn bytes(
+        &mut self,
+        what: &str,
+        read: impl FnOnce(&mut Store, Continuation) -> Result<(), Refusal>,
+    ) -> Vec<u8> {
         self.asked += 1;
         let continuation = Continuation { frame: FrameId::new(self.asked, 0), entry: Entry(0) };
         assert_eq!(read(&mut self.store, continuation), Ok(()), "{what}");

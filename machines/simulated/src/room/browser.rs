@@ -77,7 +77,8 @@ impl Browser {
         let mut unasked = VecDeque::new();
         match appetite {
             Appetite::All => {
-                let forms = |page| (0..CODINGS.len()).map(move |coding| (Some(page), coding, Wish::Whole));
+                let forms =
+                    |page| (0..CODINGS.len()).map(move |coding| (Some(page), coding, Wish::Whole));
                 unasked.extend((0..pages().len()).flat_map(forms));
             }
             Appetite::Some => unasked.extend((0..=dice.below(8)).map(|_| draw(dice))),
@@ -85,7 +86,14 @@ impl Browser {
         let at_once = if dice.one_in(2) { 1 } else { 4 };
         let two = approach.is_http_2().then(Two::new);
         let says_goodbye = dice.one_in(3);
-        Browser { two, unasked, asked: VecDeque::new(), at_once, tags: BTreeMap::new(), says_goodbye }
+        Browser {
+            two,
+            unasked,
+            asked: VecDeque::new(),
+            at_once,
+            tags: BTreeMap::new(),
+            says_goodbye,
+        }
     }
 
     /// Whether it has got all that it wanted.
@@ -103,7 +111,8 @@ impl Browser {
         }
         line.go_on(around.host, around.story.now, around.dice);
         while let Some((asked, head, body)) = self.response(line) {
-            let status: u16 = head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
+            let status: u16 =
+                head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
             around.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
             // The house is full, or the request took too long: nobody answers what follows.
             if matches!(status, 503 | 408) {
@@ -120,7 +129,8 @@ impl Browser {
     /// The next response that is there, and what it answers.
     fn response(&mut self, line: &mut Line) -> Option<(Option<Asked>, String, Vec<u8>)> {
         let Some(two) = &mut self.two else {
-            let is_to_head = self.asked.front().is_some_and(|asked| matches!(asked.wish, Wish::Head));
+            let is_to_head =
+                self.asked.front().is_some_and(|asked| matches!(asked.wish, Wish::Head));
             let (head, body) = line.http_response(is_to_head)?;
             return Some((self.asked.pop_front(), head, body));
         };
@@ -162,16 +172,28 @@ impl Browser {
 
     fn holds_against_site(&mut self, asked: &Asked, status: u16, head: &str, body: &[u8]) {
         assert_eq!(status, asked.status, "{asked:?} was answered by {head}");
-        let Some(number) = asked.page.filter(|_| matches!(status, 200 | 206 | 304 | 416)) else { return };
+        let Some(number) = asked.page.filter(|_| matches!(status, 200 | 206 | 304 | 416)) else {
+            return;
+        };
         let (coding, bytes) = pages()[number].form(asked.coding);
         if status == 416 {
-            assert_eq!(field(head, "Content-Range"), Some(&*format!("bytes */{}", bytes.len())), "{asked:?}: {head}");
+            assert_eq!(
+                field(head, "Content-Range"),
+                Some(&*format!("bytes */{}", bytes.len())),
+                "{asked:?}: {head}"
+            );
             return;
         }
-        let tag = field(head, "ETag").unwrap_or_else(|| panic!("{asked:?} has no tag: {head}")).to_string();
+        let tag = field(head, "ETag")
+            .unwrap_or_else(|| panic!("{asked:?} has no tag: {head}"))
+            .to_string();
         let known = self.tags.entry((number, coding)).or_insert_with(|| tag.clone());
         assert_eq!(*known, tag, "{asked:?} has got another tag");
-        assert!(self.tags.iter().all(|(form, other)| *form == (number, coding) || *other != tag || form.0 != number));
+        assert!(
+            self.tags.iter().all(|(form, other)| *form == (number, coding)
+                || *other != tag
+                || form.0 != number)
+        );
         if status == 304 {
             return assert!(body.is_empty(), "{asked:?} has a body");
         }
@@ -182,13 +204,19 @@ impl Browser {
             (Wish::Head, _) => assert_eq!(told_length, Some(bytes.len()), "{asked:?}: {head}"),
             (Wish::Parts(first, second), 206) => {
                 for part in [first, second] {
-                    let is_there = body.windows(part.len()).any(|window| window == &bytes[part.clone()]);
+                    let is_there =
+                        body.windows(part.len()).any(|window| window == &bytes[part.clone()]);
                     assert!(is_there, "{asked:?}: {part:?} is not in the body");
                 }
             }
             (Wish::Part(part, _), 206) => part_is(part.clone(), bytes, head, body),
-            (Wish::Tail(count), 206) => part_is(bytes.len() - count..bytes.len(), bytes, head, body),
-            _ => assert!(status == 200 && body == bytes, "{asked:?} is not what the site holds: {head}"),
+            (Wish::Tail(count), 206) => {
+                part_is(bytes.len() - count..bytes.len(), bytes, head, body)
+            }
+            _ => assert!(
+                status == 200 && body == bytes,
+                "{asked:?} is not what the site holds: {head}"
+            ),
         }
     }
 }
@@ -208,7 +236,9 @@ impl Wish {
             Wish::Change => (String::new(), 405),
             Wish::Beyond => (format!("Range: bytes={length}-\r\n"), 416),
             Wish::Tail(count) => (format!("Range: bytes=-{count}\r\n"), 206),
-            Wish::Parts(first, second) => (format!("Range: bytes={}, {}\r\n", range(first), range(second)), 206),
+            Wish::Parts(first, second) => {
+                (format!("Range: bytes={}, {}\r\n", range(first), range(second)), 206)
+            }
             Wish::Part(part, condition) => {
                 let (value, status) = match (condition, tag) {
                     (Precondition::None, _) | (Precondition::Tag, None) => (None, 206),
@@ -216,16 +246,21 @@ impl Wish {
                     (Precondition::After | Precondition::Before, _) => (Some(BEFORE), 200),
                     (Precondition::OtherTag, _) => (Some("\"other\""), 200),
                 };
-                let condition = value.map_or(String::new(), |value| format!("If-Range: {value}\r\n"));
+                let condition =
+                    value.map_or(String::new(), |value| format!("If-Range: {value}\r\n"));
                 (format!("Range: bytes={}\r\n{condition}", range(part)), status)
             }
             Wish::Unless(condition) => {
                 let tag = tag.unwrap_or("*");
                 match condition {
-                    Precondition::None | Precondition::Tag => (format!("If-None-Match: \"x\", {tag}\r\n"), 304),
+                    Precondition::None | Precondition::Tag => {
+                        (format!("If-None-Match: \"x\", {tag}\r\n"), 304)
+                    }
                     Precondition::OtherTag => ("If-None-Match: \"other\"\r\n".to_string(), 200),
                     Precondition::Before => (format!("If-Modified-Since: {BEFORE}\r\n"), 200),
-                    Precondition::After if length.is_multiple_of(2) => (format!("If-Modified-Since: {AFTER}\r\n"), 304),
+                    Precondition::After if length.is_multiple_of(2) => {
+                        (format!("If-Modified-Since: {AFTER}\r\n"), 304)
+                    }
                     Precondition::After => (format!("If-Modified-Since: {MODIFIED}\r\n"), 304),
                 }
             }
@@ -239,9 +274,13 @@ fn draw(dice: &mut Dice) -> (Option<usize>, usize, Wish) {
     let coding = dice.below(CODINGS.len() as u64) as usize;
     let Some(found) = pages().get(page) else { return (None, coding, Wish::Whole) };
     let length = found.form(coding).1.len();
-    let condition =
-        [Precondition::None, Precondition::Tag, Precondition::OtherTag, Precondition::Before, Precondition::After]
-            [dice.below(5) as usize];
+    let condition = [
+        Precondition::None,
+        Precondition::Tag,
+        Precondition::OtherTag,
+        Precondition::Before,
+        Precondition::After,
+    ][dice.below(5) as usize];
     let wish = match dice.below(8) {
         0 => Wish::Head,
         1 => Wish::Change,

@@ -42,8 +42,21 @@ pub struct Counts {
 impl Counts {
     /// The counts as words, for another process.
     pub fn to_words(&self) -> String {
-        let Counts { cuts, acknowledged, read, deleted, pages, frames, turns, micros, several_cores, shielded } = self;
-        format!("{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros} {several_cores} {shielded}")
+        let Counts {
+            cuts,
+            acknowledged,
+            read,
+            deleted,
+            pages,
+            frames,
+            turns,
+            micros,
+            several_cores,
+            shielded,
+        } = self;
+        format!(
+            "{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros} {several_cores} {shielded}"
+        )
     }
 
     /// The counts that [`Counts::to_words`] wrote; what is no number is zero.

@@ -59,13 +59,15 @@ impl Visitor {
         way_swallows: bool,
     ) -> Progress {
         // Whoever has waited for long looks up ever more rarely.
-        self.next = story.now + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
+        self.next = story.now
+            + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
         let is_tired = self.line.is_tired(story.now);
         let is_well = story.healed_at.is_some_and(|healed| self.line.moved >= healed);
         let hoards = matches!(self.talk, Talk::Hoarder(_));
         let is_well = is_well && !hoards;
         let search = if way_swallows { BLACK_HOLE_FOUND_AT_LATEST } else { Micros(0) };
-        let is_answered = !is_well || self.line.waited(story.now) < Micros(ANSWER_AT_LATEST.0 + search.0);
+        let is_answered =
+            !is_well || self.line.waited(story.now) < Micros(ANSWER_AT_LATEST.0 + search.0);
         assert!(is_answered, "nobody answers a client, and nothing is wrong");
         let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
         // A hoarder stays as long as the faults.

@@ -83,7 +83,12 @@ pub(super) struct Correspondent {
 
 impl Correspondent {
     /// `account`: whose mail it is. Only at the webmail's own more is done than looked.
-    pub(super) fn new(account: usize, approach: Approach, appetite: Appetite, dice: &mut Dice) -> Correspondent {
+    pub(super) fn new(
+        account: usize,
+        approach: Approach,
+        appetite: Appetite,
+        dice: &mut Dice,
+    ) -> Correspondent {
         Correspondent {
             account,
             appetite,
@@ -106,7 +111,9 @@ impl Correspondent {
     }
 
     pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
-        if let Some((_, what, letter)) = self.hesitates.take_if(|(until, ..)| *until <= around.story.now) {
+        if let Some((_, what, letter)) =
+            self.hesitates.take_if(|(until, ..)| *until <= around.story.now)
+        {
             self.takes_back(&what, letter, line, around);
         } else if self.waiting.is_none() && self.hesitates.is_none() {
             self.come(line, around);
@@ -116,10 +123,17 @@ impl Correspondent {
         }
         line.go_on(around.host, around.story.now, around.dice);
         while let Some(page) = self.page(line) {
-            around
-                .story
-                .tell(|| format!("  {} is answered {} {}", ACCOUNTS[self.account], page.status, page.location()));
-            let Some(waiting) = self.waiting.take() else { panic!("an unasked response: {}", page.head) };
+            around.story.tell(|| {
+                format!(
+                    "  {} is answered {} {}",
+                    ACCOUNTS[self.account],
+                    page.status,
+                    page.location()
+                )
+            });
+            let Some(waiting) = self.waiting.take() else {
+                panic!("an unasked response: {}", page.head)
+            };
             // The house is full, or has too much to do: what was asked for may be done or not.
             if page.status >= 500
                 || matches!(page.status, 408 | 429)
@@ -139,7 +153,9 @@ impl Correspondent {
     fn page(&mut self, line: &mut Line) -> Option<Page> {
         let (head, body) = match &mut self.two {
             None => line.http_response(false)?,
-            Some(two) => two.response(line.heard()).map(|(_, response)| (response.head, response.body))?,
+            Some(two) => {
+                two.response(line.heard()).map(|(_, response)| (response.head, response.body))?
+            }
         };
         Some(Page::new(head, body))
     }
@@ -149,7 +165,8 @@ impl Correspondent {
         if self.account == AT_WEBMAIL && self.appetite == Appetite::Some {
             let ledger = &mut *around.ledger;
             if around.dice.one_in(8) && !ledger.over.is_empty() {
-                self.ticket = Some(ledger.over[around.dice.below(ledger.over.len() as u64) as usize].clone());
+                self.ticket =
+                    Some(ledger.over[around.dice.below(ledger.over.len() as u64) as usize].clone());
                 return self.get("/mail/box/1", Waiting::Stranger, line);
             }
             if around.dice.one_in(2)
@@ -165,7 +182,12 @@ impl Correspondent {
     fn log_in(&mut self, line: &mut Line) {
         self.ticket = None;
         let name = ACCOUNTS[self.account];
-        self.post("/mail/login", &[("name", name), ("password", "lovelace"), ("next", "/mail/")], Waiting::Login, line);
+        self.post(
+            "/mail/login",
+            &[("name", name), ("password", "lovelace"), ("next", "/mail/")],
+            Waiting::Login,
+            line,
+        );
     }
 
     pub(super) fn list(&mut self, mailbox: u32, line: &mut Line, around: &Around<'_>) {
@@ -178,13 +200,28 @@ impl Correspondent {
     }
 
     /// Sends a form.
-    pub(super) fn post(&mut self, path: &str, fields: &[(&str, &str)], waiting: Waiting, line: &mut Line) {
-        let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    pub(super) fn post(
+        &mut self,
+        path: &str,
+        fields: &[(&str, &str)],
+        waiting: Waiting,
+        line: &mut Line,
+    ) {
+        let pairs: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
         let media_type = "Content-Type: application/x-www-form-urlencoded\r\n".to_string();
         self.ask("POST", path, media_type, pairs.join("&").as_bytes(), waiting, line);
     }
 
-    fn ask(&mut self, method: &str, path: &str, mut fields: String, body: &[u8], waiting: Waiting, line: &mut Line) {
+    fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        mut fields: String,
+        body: &[u8],
+        waiting: Waiting,
+        line: &mut Line,
+    ) {
         if let Some(ticket) = &self.ticket {
             fields += &format!("Cookie: {ticket}\r\n");
         }
@@ -198,7 +235,13 @@ impl Correspondent {
         self.waiting = Some(waiting);
     }
 
-    fn answered(&mut self, waiting: Waiting, page: &Page, line: &mut Line, around: &mut Around<'_>) -> Progress {
+    fn answered(
+        &mut self,
+        waiting: Waiting,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) -> Progress {
         self.is_own(page);
         if let Some(token) = page.token() {
             self.token = token;
@@ -218,8 +261,9 @@ impl Correspondent {
         }
         match waiting {
             Waiting::Login if page.status == 303 => {
-                self.ticket =
-                    field(&page.head, "Set-Cookie").and_then(|value| value.split(';').next()).map(str::to_string);
+                self.ticket = field(&page.head, "Set-Cookie")
+                    .and_then(|value| value.split(';').next())
+                    .map(str::to_string);
                 assert!(self.ticket.is_some(), "who is let in gets a ticket: {}", page.head);
                 self.list(INBOX, line, around);
             }
@@ -227,7 +271,9 @@ impl Correspondent {
                 assert!(!page.text().contains("password is wrong"), "the right password is none");
                 return Progress::IsDone;
             }
-            Waiting::Stranger => panic!("who has logged out is known: {} {}", page.head, page.text()),
+            Waiting::Stranger => {
+                panic!("who has logged out is known: {} {}", page.head, page.text())
+            }
             Waiting::List(mailbox, view) => self.listed(mailbox, &view, page, line, around),
             Waiting::Found(letter, view) => self.found(letter, &view, page, line, around),
             Waiting::Opened(row, view) => self.opened(row, &view, page, line, around),
@@ -237,7 +283,11 @@ impl Correspondent {
             Waiting::Draft(letter) => {
                 if page.status == 200 {
                     let subject = page.value_of("subject");
-                    assert_eq!(subject, Some(letter.0.to_string()), "the draft that was kept is another one");
+                    assert_eq!(
+                        subject,
+                        Some(letter.0.to_string()),
+                        "the draft that was kept is another one"
+                    );
                     self.draft = page.value_of("draft").map(|key| (key, letter));
                 }
                 self.goes_on(line, around);
@@ -255,11 +305,20 @@ impl Correspondent {
     /// A page of somebody's is his whose ticket was shown.
     fn is_own(&self, page: &Page) {
         let owner = page.owner();
-        let is_own = owner.as_deref().is_none_or(|owner| owner == ACCOUNTS[self.account] || owner == HOSTNAME);
+        let is_own = owner
+            .as_deref()
+            .is_none_or(|owner| owner == ACCOUNTS[self.account] || owner == HOSTNAME);
         assert!(is_own, "{} is shown the mail of {owner:?}", ACCOUNTS[self.account]);
     }
 
-    fn listed(&mut self, mailbox: u32, view: &View, page: &Page, line: &mut Line, around: &mut Around<'_>) {
+    fn listed(
+        &mut self,
+        mailbox: u32,
+        view: &View,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         assert_eq!(page.status, 200, "a mailbox is there: {}", page.head);
         self.mailbox = mailbox;
         self.unseen.get_or_insert_with(|| page.unseen());
@@ -270,7 +329,14 @@ impl Correspondent {
         self.goes_on(line, around);
     }
 
-    fn found(&mut self, letter: LetterId, view: &View, page: &Page, line: &mut Line, around: &mut Around<'_>) {
+    fn found(
+        &mut self,
+        letter: LetterId,
+        view: &View,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         assert_eq!(page.status, 200, "a search finds or does not: {}", page.head);
         self.holds_rows(page, view, Extent::Letter(letter), around);
         match self.appetite {
@@ -297,16 +363,33 @@ impl Correspondent {
     }
 
     /// A message has come as it is read. It may have gone meanwhile.
-    fn opened(&mut self, row: Row, view: &View, page: &Page, line: &mut Line, around: &mut Around<'_>) {
+    fn opened(
+        &mut self,
+        row: Row,
+        view: &View,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         self.is_there(&row, view, page, around);
         let path = format!("/mail/download/{}", row.key());
         self.get(&path, Waiting::Octets(row, around.ledger.view(self.account)), line);
     }
 
-    fn has_read(&mut self, row: &Row, view: &View, page: &Page, line: &mut Line, around: &mut Around<'_>) {
+    fn has_read(
+        &mut self,
+        row: &Row,
+        view: &View,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         if self.is_there(row, view, page, around) {
             let letter = around.ledger.is_whole(&page.body);
-            assert!(row.letter.is_none_or(|of_row| of_row == letter), "a row leads to another message: {row:?}");
+            assert!(
+                row.letter.is_none_or(|of_row| of_row == letter),
+                "a row leads to another message: {row:?}"
+            );
             around.story.counts.read += 1;
             self.sought.extend(Some(letter).filter(|letter| !around.ledger.is_report(*letter)));
         }
@@ -319,7 +402,12 @@ impl Correspondent {
         let is_surely_there = around.ledger.is_surely_in(letter, copy, row.mailbox);
         let may_be_gone = !around.ledger.is_unchanged(view, letter, copy) || !is_surely_there;
         let is_excused = may_be_gone || around.disk_has_failed || around.ledger.harmed() > 0;
-        assert!(page.status == 200 || is_excused, "letter {} cannot be read: {}", letter.0, page.head);
+        assert!(
+            page.status == 200 || is_excused,
+            "letter {} cannot be read: {}",
+            letter.0,
+            page.head
+        );
         page.status == 200
     }
 
@@ -359,7 +447,11 @@ impl Correspondent {
 
     pub(super) fn searches(&mut self, letter: LetterId, line: &mut Line, around: &Around<'_>) {
         let view = around.ledger.view(self.account);
-        self.get(&format!("/mail/search?q=subject%3A{}", letter.0), Waiting::Found(letter, view), line);
+        self.get(
+            &format!("/mail/search?q=subject%3A{}", letter.0),
+            Waiting::Found(letter, view),
+            line,
+        );
     }
 
     /// Reads a message: as a page, if that is not a draft's, and as it came.
@@ -378,7 +470,14 @@ impl Correspondent {
     }
 
     /// A letter to write, or a draft.
-    pub(super) fn writes(&mut self, written: Written, letter: LetterId, text: &str, line: &mut Line, station: usize) {
+    pub(super) fn writes(
+        &mut self,
+        written: Written,
+        letter: LetterId,
+        text: &str,
+        line: &mut Line,
+        station: usize,
+    ) {
         let (token, to) = (self.token.clone(), written.to(station));
         let key = self.draft.take().map_or(String::new(), |(key, _)| key);
         let fields = [
@@ -395,6 +494,12 @@ impl Correspondent {
 
 fn encoded(text: &str) -> String {
     text.bytes()
-        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
         .collect()
 }

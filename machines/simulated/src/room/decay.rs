@@ -23,7 +23,13 @@ const CHUNK_PAGES_MAX: u64 = 8;
 const LOOKS: u64 = 20;
 
 /// Makes some sectors bad, as far as it finds any that may be.
-pub(super) fn decay(disk: &mut MemoryDisk, ledger: &mut Ledger, how: Decay, count: u64, dice: &mut Dice) -> Vec<u64> {
+pub(super) fn decay(
+    disk: &mut MemoryDisk,
+    ledger: &mut Ledger,
+    how: Decay,
+    count: u64,
+    dice: &mut Dice,
+) -> Vec<u64> {
     let mut spoilt = Vec::new();
     for _ in 0..count * LOOKS {
         if spoilt.len() as u64 == count {
@@ -66,15 +72,16 @@ fn harmed(disk: &MemoryDisk, sector: u64) -> Option<Vec<usize>> {
         let length = 64 + usize::from(u16::from_le_bytes([first[22], first[23]]));
         let twin = page ^ 1;
         let other = page_bytes(disk, twin..twin + 1);
-        let is_survivable =
-            !disk.is_blemished(twin * PAGE..(twin + 1) * PAGE) && first.get(..length) == other.get(..length);
+        let is_survivable = !disk.is_blemished(twin * PAGE..(twin + 1) * PAGE)
+            && first.get(..length) == other.get(..length);
         return is_survivable.then(Vec::new);
     }
     if first.starts_with(b"BAREPOST") {
         let pages = u64::from_le_bytes(first.get(72..80)?.try_into().ok()?);
         let twin = pages.checked_sub(8)? + page / 2;
         let other = page_bytes(disk, twin..twin + 1);
-        return (matches!(page, 0 | 8) && first.get(40..2144) == other.get(40..2144)).then(Vec::new);
+        return (matches!(page, 0 | 8) && first.get(40..2144) == other.get(40..2144))
+            .then(Vec::new);
     }
     let chunk = chunk_around(disk, page)?;
     let mut bytes = page_bytes(disk, chunk);

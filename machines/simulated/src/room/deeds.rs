@@ -47,7 +47,8 @@ impl Written {
     pub(super) fn to(&self, station: usize) -> String {
         let Written::Sent(recipients, elsewhere) = self else { return String::new() };
         let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
-        let names: Vec<String> = own.chain(elsewhere.iter().map(|mailbox| mailbox.address(station))).collect();
+        let names: Vec<String> =
+            own.chain(elsewhere.iter().map(|mailbox| mailbox.address(station))).collect();
         names.join(", ")
     }
 
@@ -66,8 +67,10 @@ impl Correspondent {
                 self.reads(row, line, around);
             }
             1 if !self.rows.is_empty()
-                && let Some(letter) =
-                    self.row(around.dice).letter.filter(|letter| !around.ledger.is_report(*letter)) =>
+                && let Some(letter) = self
+                    .row(around.dice)
+                    .letter
+                    .filter(|letter| !around.ledger.is_report(*letter)) =>
             {
                 self.searches(letter, line, around);
             }
@@ -90,8 +93,13 @@ impl Correspondent {
                 let asked = around.ledger.name.asked(name.clone());
                 let token = self.token.clone();
                 let hold = if around.dice.one_in(2) { "0" } else { "10" };
-                let fields =
-                    [("token", token.as_str()), ("name", &name), ("signature", ""), ("hold", hold), ("do", "save")];
+                let fields = [
+                    ("token", token.as_str()),
+                    ("name", &name),
+                    ("signature", ""),
+                    ("hold", hold),
+                    ("do", "save"),
+                ];
                 self.post("/mail/settings", &fields, Waiting::Done(Deed::Chooses(asked)), line);
             }
             12 => {
@@ -117,9 +125,20 @@ impl Correspondent {
         let most = 1 + around.dice.skewed(4) as usize;
         let mut some = Vec::new();
         for row in &self.rows {
-            let Some(letter) = row.letter.filter(|letter| around.ledger.has_one_copy_each(*letter)) else { continue };
-            if some.len() < most && row.mailbox == self.mailbox && row.mailbox != DRAFTS && around.dice.one_in(3) {
-                some.push((row.clone(), letter, around.ledger.copy_in(letter, self.account, row.mailbox)));
+            let Some(letter) = row.letter.filter(|letter| around.ledger.has_one_copy_each(*letter))
+            else {
+                continue;
+            };
+            if some.len() < most
+                && row.mailbox == self.mailbox
+                && row.mailbox != DRAFTS
+                && around.dice.one_in(3)
+            {
+                some.push((
+                    row.clone(),
+                    letter,
+                    around.ledger.copy_in(letter, self.account, row.mailbox),
+                ));
             }
         }
         some
@@ -135,15 +154,25 @@ impl Correspondent {
         let erases = self.mailbox >= 5 && around.dice.one_in(2);
         let (button, deed) = if erases {
             rows.iter().for_each(|(_, letter, copy)| around.ledger.perhaps_deleted(*letter, *copy));
-            ("erase", Deed::Erases(rows.into_iter().map(|(_, letter, copy)| (letter, copy)).collect()))
+            (
+                "erase",
+                Deed::Erases(rows.into_iter().map(|(_, letter, copy)| (letter, copy)).collect()),
+            )
         } else {
-            let others: Vec<(u32, &str)> = TARGETS.into_iter().filter(|(to, _)| *to != self.mailbox).collect();
+            let others: Vec<(u32, &str)> =
+                TARGETS.into_iter().filter(|(to, _)| *to != self.mailbox).collect();
             let (to, button) = others[around.dice.below(others.len() as u64) as usize];
-            let asked = |(_, letter, copy)| (letter, copy, around.ledger.move_asked(letter, copy, to));
+            let asked =
+                |(_, letter, copy)| (letter, copy, around.ledger.move_asked(letter, copy, to));
             (button, Deed::Moves(rows.into_iter().map(asked).collect()))
         };
         let token = self.token.clone();
-        let mut fields = vec![("token", token.as_str()), ("here", &here), ("whole", "conversation"), ("do", button)];
+        let mut fields = vec![
+            ("token", token.as_str()),
+            ("here", &here),
+            ("whole", "conversation"),
+            ("do", button),
+        ];
         fields.extend(keys.iter().map(|key| ("key", key.as_str())));
         self.post("/mail/act", &fields, Waiting::Done(deed), line);
     }
@@ -157,15 +186,31 @@ impl Correspondent {
             let star = around.ledger.star(letter, copy).filter(|_| is_sure);
             star.map(|is_starred| (row, letter, copy, is_starred))
         });
-        let Some((row, letter, copy, is_starred)) = known else { return self.list(self.mailbox, line, around) };
+        let Some((row, letter, copy, is_starred)) = known else {
+            return self.list(self.mailbox, line, around);
+        };
         let asked = around.ledger.star_asked(letter, copy, !is_starred);
         let view = around.ledger.view(self.account);
-        let (token, here, key) = (self.token.clone(), format!("/mail/box/{}", self.mailbox), row.key());
-        let fields = [("token", token.as_str()), ("here", &here), ("whole", "conversation"), ("star", &key)];
-        self.post("/mail/act", &fields, Waiting::Done(Deed::Stars(letter, copy, asked, view)), line);
+        let (token, here, key) =
+            (self.token.clone(), format!("/mail/box/{}", self.mailbox), row.key());
+        let fields =
+            [("token", token.as_str()), ("here", &here), ("whole", "conversation"), ("star", &key)];
+        self.post(
+            "/mail/act",
+            &fields,
+            Waiting::Done(Deed::Stars(letter, copy, asked, view)),
+            line,
+        );
     }
 
-    fn begins(&mut self, written: Written, letter: LetterId, text: &str, line: &mut Line, around: &mut Around<'_>) {
+    fn begins(
+        &mut self,
+        written: Written,
+        letter: LetterId,
+        text: &str,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         around.ledger.sent(letter);
         if let Some((_, old)) = &self.draft {
             around.ledger.perhaps_deleted(*old, OWN);
@@ -176,11 +221,18 @@ impl Correspondent {
     /// A letter among the drafts of the last list, and what takes it back.
     fn held_row(&self, around: &Around<'_>) -> Option<(String, LetterId)> {
         let drafts = self.rows.iter().filter(|row| row.mailbox == DRAFTS);
-        let mut letters = drafts.filter_map(|row| Some((format!("sending.{}", row.key()), row.letter?)));
+        let mut letters =
+            drafts.filter_map(|row| Some((format!("sending.{}", row.key()), row.letter?)));
         letters.find(|(_, letter)| around.ledger.is_for_somebody(*letter))
     }
 
-    pub(super) fn takes_back(&mut self, what: &str, letter: LetterId, line: &mut Line, around: &mut Around<'_>) {
+    pub(super) fn takes_back(
+        &mut self,
+        what: &str,
+        letter: LetterId,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         let asked = around.ledger.back_asked(letter);
         let token = self.token.clone();
         let fields = [("token", token.as_str()), ("what", what)];
@@ -242,7 +294,13 @@ impl Correspondent {
     }
 
     /// The page that says what came of a deed.
-    pub(super) fn deed_told(&mut self, deed: Deed, page: &Page, line: &mut Line, around: &mut Around<'_>) {
+    pub(super) fn deed_told(
+        &mut self,
+        deed: Deed,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         let notice = page.notice();
         let is_wrong = notice.is_some_and(|(_, is_wrong)| is_wrong);
         let words = notice.map_or("", |(words, _)| words);
@@ -277,10 +335,16 @@ impl Correspondent {
             }
             Deed::Chooses(asked) if words == "Saved." => {
                 around.ledger.name.done(asked);
-                return self.get("/mail/settings", Waiting::Settings(around.ledger.name.snapshot()), line);
+                return self.get(
+                    "/mail/settings",
+                    Waiting::Settings(around.ledger.name.snapshot()),
+                    line,
+                );
             }
             // A message that goes to another server as well leaves a moment later.
-            Deed::Writes(Written::Sent(_, elsewhere), letter) if words == "Your letter was sent." => {
+            Deed::Writes(Written::Sent(_, elsewhere), letter)
+                if words == "Your letter was sent." =>
+            {
                 if elsewhere.is_empty() {
                     around.ledger.delivered(*letter);
                 }
@@ -288,7 +352,9 @@ impl Correspondent {
             Deed::Writes(Written::Sent(..), letter) if words == "Sending…" => {
                 return self.is_held(*letter, page, line, around);
             }
-            Deed::TakesBack(letter, asked) if words == "Your letter was not sent: it is a draft again." => {
+            Deed::TakesBack(letter, asked)
+                if words == "Your letter was not sent: it is a draft again." =>
+            {
                 around.ledger.back_told(*letter, asked, true);
                 sometimes!(TakenBackAtWebmail);
                 if page.value_of("subject") == Some(letter.0.to_string()) {
@@ -299,7 +365,11 @@ impl Correspondent {
                 around.ledger.back_told(*letter, asked, false);
                 sometimes!(TooLateAtWebmail);
             }
-            Deed::Stars(..) | Deed::Erases(_) | Deed::Chooses(_) | Deed::Writes(..) | Deed::TakesBack(..) => {}
+            Deed::Stars(..)
+            | Deed::Erases(_)
+            | Deed::Chooses(_)
+            | Deed::Writes(..)
+            | Deed::TakesBack(..) => {}
         }
         self.list(self.mailbox, line, around);
     }

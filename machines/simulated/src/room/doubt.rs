@@ -63,7 +63,8 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
     /// Whether it may have been `what` at any time since `snapshot`: what is changed while a reply
     /// is on its way may be changed again before the reply arrives.
     pub(super) fn was_since(&self, snapshot: &Snapshot<T>, what: &T) -> bool {
-        snapshot.may_be.contains(what) || self.wanted.iter().skip(snapshot.changes).any(|wanted| wanted == what)
+        snapshot.may_be.contains(what)
+            || self.wanted.iter().skip(snapshot.changes).any(|wanted| wanted == what)
     }
 
     /// It was asked to become this.
@@ -151,8 +152,14 @@ mod tests {
             let asked = doubt.asked(to);
             doubt.done(&asked);
         }
-        assert_eq!([1, 2, 3, 4].map(|what| doubt.was_since(&snapshot, &what)), [true, true, true, false]);
-        assert_eq!([1, 2, 3].map(|what| doubt.was_since(&doubt.snapshot(), &what)), [false, false, true]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|what| doubt.was_since(&snapshot, &what)),
+            [true, true, true, false]
+        );
+        assert_eq!(
+            [1, 2, 3].map(|what| doubt.was_since(&doubt.snapshot(), &what)),
+            [false, false, true]
+        );
     }
 
     #[test]

@@ -124,7 +124,8 @@ pub const FAULTS: [Fault; 37] = [
 ];
 
 /// Those of machines with several cores.
-pub(super) const FAULTS_OF_CORES: [Fault; 4] = [Fault::FewQueues, Fault::Strays, Fault::Spreading, Fault::CoreClocks];
+pub(super) const FAULTS_OF_CORES: [Fault; 4] =
+    [Fault::FewQueues, Fault::Strays, Fault::Spreading, Fault::CoreClocks];
 
 impl Fault {
     /// The fault of this name, as [`fmt::Display`] writes it.

@@ -7,7 +7,8 @@ pub(super) const HOSTNAME: &str = "mail.barepost.test";
 pub(super) const STARTED_SECONDS: u64 = 1_767_225_600;
 
 /// Those who get letters. The last one reads and writes at the webmail, the others by POP3 and SMTP.
-pub(super) const ACCOUNTS: [&str; 3] = ["ada@barepost.test", "grace@barepost.test", "mary@barepost.test"];
+pub(super) const ACCOUNTS: [&str; 3] =
+    ["ada@barepost.test", "grace@barepost.test", "mary@barepost.test"];
 /// Those who read by POP3 come first.
 pub(super) const BY_POP3: usize = 2;
 pub(super) const AT_WEBMAIL: usize = 2;

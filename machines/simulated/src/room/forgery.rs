@@ -4,7 +4,8 @@
 
 use chance::Dice;
 use smoltcp::wire::{
-    EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
+    EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket,
+    TcpSeqNumber,
 };
 
 /// Makes of a good frame one with right checksums and a header that says something else; the good one comes too. `None` if
@@ -12,8 +13,12 @@ use smoltcp::wire::{
 pub(super) fn forge(frame: &mut [u8], dice: &mut Dice) -> Option<()> {
     let mut ethernet = EthernetFrame::new_checked(frame).ok()?;
     match ethernet.ethertype() {
-        EthernetProtocol::Ipv4 => forge_ipv4(Ipv4Packet::new_checked(ethernet.payload_mut()).ok()?, dice),
-        EthernetProtocol::Ipv6 => forge_ipv6(Ipv6Packet::new_checked(ethernet.payload_mut()).ok()?, dice),
+        EthernetProtocol::Ipv4 => {
+            forge_ipv4(Ipv4Packet::new_checked(ethernet.payload_mut()).ok()?, dice)
+        }
+        EthernetProtocol::Ipv6 => {
+            forge_ipv6(Ipv6Packet::new_checked(ethernet.payload_mut()).ok()?, dice)
+        }
         _ => None,
     }
 }
@@ -51,9 +56,14 @@ fn forge_ipv6(mut ip: Ipv6Packet<&mut [u8]>, dice: &mut Dice) -> Option<()> {
     Some(())
 }
 
-fn forge_tcp(segment: &mut [u8], (source, destination): (IpAddress, IpAddress), dice: &mut Dice) -> Option<()> {
+fn forge_tcp(
+    segment: &mut [u8],
+    (source, destination): (IpAddress, IpAddress),
+    dice: &mut Dice,
+) -> Option<()> {
     let mut tcp = TcpPacket::new_checked(segment).ok()?;
-    let elsewhere = TcpSeqNumber(tcp.seq_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000));
+    let elsewhere =
+        TcpSeqNumber(tcp.seq_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000));
     match dice.below(8) {
         0 => tcp.set_seq_number(elsewhere),
         1 => {
@@ -61,7 +71,9 @@ fn forge_tcp(segment: &mut [u8], (source, destination): (IpAddress, IpAddress), 
             tcp.set_seq_number(elsewhere);
         }
         2 => tcp.set_syn(true),
-        3 => tcp.set_ack_number(TcpSeqNumber(tcp.ack_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000))),
+        3 => tcp.set_ack_number(TcpSeqNumber(
+            tcp.ack_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000),
+        )),
         4 => {
             tcp.set_urg(true);
             tcp.set_urgent_at(dice.roll() as u16);

@@ -43,7 +43,10 @@ impl Hoarder {
         let approach = Hoarder::WAYS[dice.below(Hoarder::WAYS.len() as u64) as usize];
         let hoarder = match approach.port {
             25 => Hoarder { says: half_a_message(), two: None },
-            587 => Hoarder { says: [HELLO, &WRONG_LOGIN.repeat(WRONG_LOGINS)].concat().into_bytes(), two: None },
+            587 => Hoarder {
+                says: [HELLO, &WRONG_LOGIN.repeat(WRONG_LOGINS)].concat().into_bytes(),
+                two: None,
+            },
             _ if approach.is_http_2() => Hoarder { says: Vec::new(), two: Some(requests()) },
             _ => Hoarder { says: half_a_form(), two: None },
         };
@@ -58,7 +61,11 @@ impl Hoarder {
         line.go_on(around.host, around.story.now, around.dice);
         let heard = line.heard();
         let is_let_in = heard.windows(5).any(|window| window == b"\n235 ");
-        assert!(!is_let_in, "a wrong password has let a client in: {}", String::from_utf8_lossy(heard));
+        assert!(
+            !is_let_in,
+            "a wrong password has let a client in: {}",
+            String::from_utf8_lossy(heard)
+        );
         heard.drain(..heard.len().saturating_sub(4));
         Progress::GoesOn
     }
@@ -67,7 +74,10 @@ impl Hoarder {
 const HELLO: &str = "EHLO client.test\r\n";
 
 fn half_a_message() -> Vec<u8> {
-    let begins = format!("{HELLO}MAIL FROM:<hoarder@elsewhere.test>\r\nRCPT TO:<{}>\r\nDATA\r\n", ACCOUNTS[0]);
+    let begins = format!(
+        "{HELLO}MAIL FROM:<hoarder@elsewhere.test>\r\nRCPT TO:<{}>\r\nDATA\r\n",
+        ACCOUNTS[0]
+    );
     [begins.as_bytes(), &b"So it goes on.\r\n".repeat(HALF_A_MESSAGE / 16)].concat()
 }
 
@@ -77,12 +87,16 @@ fn cookies() -> String {
 
 fn half_a_form() -> Vec<u8> {
     let form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 30000\r\n";
-    format!("POST /mail/login HTTP/1.1\r\nHost: {HOSTNAME}\r\n{form}{}\r\nname=ada", cookies()).into_bytes()
+    format!("POST /mail/login HTTP/1.1\r\nHost: {HOSTNAME}\r\n{form}{}\r\nname=ada", cookies())
+        .into_bytes()
 }
 
 fn requests() -> Two {
     let mut two = Two::new();
-    let form = format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 30000\r\n{}", cookies());
+    let form = format!(
+        "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 30000\r\n{}",
+        cookies()
+    );
     (0..REQUESTS).for_each(|_| two.announce("POST", "/mail/login", &form));
     two
 }

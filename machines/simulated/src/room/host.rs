@@ -22,7 +22,10 @@ pub(super) struct Host {
 impl Host {
     pub(super) fn new(number: usize, scenario: &Scenario) -> Host {
         let last = 10 + number as u8;
-        let client = Client::new(Ipv4Address::new(10, 0, 0, last), scenario.dice(&format!("host {number}")).roll());
+        let client = Client::new(
+            Ipv4Address::new(10, 0, 0, last),
+            scenario.dice(&format!("host {number}")).roll(),
+        );
         Host {
             client,
             hardware: Ethernet([0x02, 0, 0, 0, 1, last]),

@@ -8,20 +8,27 @@ impl Ledger {
     /// All that is on the disk was looked at, by account.
     pub(super) fn audit_all(&mut self, mut found: Vec<Vec<Found>>) {
         let is_entry = |found: &mut Found| found.mailbox == OUTBOX;
-        let entries: Vec<Found> = found.iter_mut().flat_map(|found| found.extract_if(.., is_entry)).collect();
+        let entries: Vec<Found> =
+            found.iter_mut().flat_map(|found| found.extract_if(.., is_entry)).collect();
         self.entries = entries.len();
         self.courses(&found[AT_WEBMAIL]);
         found.iter().enumerate().for_each(|(account, found)| self.audit(account, found));
-        self.posted.audit(entries.iter().map(|entry| &entry.message[..]), |report| self.has_come(report));
+        self.posted
+            .audit(entries.iter().map(|entry| &entry.message[..]), |report| self.has_come(report));
         self.name.settle();
-        self.letters.iter().enumerate().for_each(|(number, letter)| letter.has_come_as_it_should(number));
+        self.letters
+            .iter()
+            .enumerate()
+            .for_each(|(number, letter)| letter.has_come_as_it_should(number));
     }
 
     /// All that is in an account was looked at, and nothing can be on its way but what is held: what was uncertain is certain now.
     /// `found`: messages, in the order in which the machine lists them.
     pub(super) fn audit(&mut self, account: usize, found: &[Found]) {
         let listed = self.moment();
-        let grows = |one: &Found, next: &Found| one.mailbox != next.mailbox || one.unique_id < next.unique_id;
+        let grows = |one: &Found, next: &Found| {
+            one.mailbox != next.mailbox || one.unique_id < next.unique_id
+        };
         assert!(found.is_sorted_by(grows), "unique-ids do not grow");
         let mut once = Vec::new();
         for message in found {
@@ -40,7 +47,9 @@ impl Ledger {
                 let fate = match copy.fate {
                     _ if is_there => Fate::Present,
                     // Its loss may be taken back as long as it is not durable itself.
-                    Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
+                    Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => {
+                        Fate::PerhapsDeleted
+                    }
                     Fate::PerhapsDelivered if may_still_come => Fate::PerhapsDelivered,
                     Fate::Present => panic!("letter {number} was there, and is gone from {name}"),
                     Fate::PerhapsDeleted => Fate::Deleted(now),
@@ -61,7 +70,9 @@ impl Ledger {
                 self.letters[id.0].departure.looked_at(Some(message.course));
             }
         }
-        for (number, letter) in self.letters.iter_mut().enumerate().filter(|(_, letter)| letter.is_sent_by_webmail()) {
+        for (number, letter) in
+            self.letters.iter_mut().enumerate().filter(|(_, letter)| letter.is_sent_by_webmail())
+        {
             let is_settled = letter.departure.settle();
             assert!(is_settled, "letter {number} is where it may not be: {:?}", letter.departure);
         }

@@ -37,7 +37,8 @@ pub(super) struct Ledger {
 }
 
 /// What the header of a letter may hold before it is sent.
-const DATED: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\nMessage-ID: <NUMBER.letter@elsewhere.test>\r\n";
+const DATED: &str =
+    "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\nMessage-ID: <NUMBER.letter@elsewhere.test>\r\n";
 
 impl Default for Ledger {
     fn default() -> Ledger {
@@ -81,7 +82,9 @@ impl Ledger {
         let head = format!("Subject: {id}\r\n");
         // What is lacking is added, and blind copies are nobody's business.
         let (dated, blind) = match is_submitted {
-            true if dice.one_in(2) => (DATED.replace("NUMBER", &id.to_string()), "Bcc: mary@barepost.test\r\n"),
+            true if dice.one_in(2) => {
+                (DATED.replace("NUMBER", &id.to_string()), "Bcc: mary@barepost.test\r\n")
+            }
             true => (String::new(), "Bcc: mary@barepost.test\r\n"),
             false => (String::new(), ""),
         };
@@ -90,7 +93,9 @@ impl Ledger {
             match dice.below(6) {
                 0 => body.extend_from_slice(format!("..{id}.\r\n").as_bytes()),
                 1 => body.extend_from_slice(b"\r\n"),
-                _ => body.extend_from_slice(format!("<{id}> {:x} {:x}\r\n", dice.roll(), dice.roll()).as_bytes()),
+                _ => body.extend_from_slice(
+                    format!("<{id}> {:x} {:x}\r\n", dice.roll(), dice.roll()).as_bytes(),
+                ),
             }
         }
         let kept = [head.as_bytes(), dated.as_bytes(), &body].concat();
@@ -153,9 +158,16 @@ impl Ledger {
     }
 
     /// Notes a message for the other server, and the reports that may come on it.
-    fn post(&mut self, number: usize, sender: usize, content: Vec<u8>, mailboxes: &[Mailbox]) -> PostedId {
-        let report =
-            |mailbox: &Mailbox| (*mailbox, self.expect_report(ReportOf { number, mailbox: Some(*mailbox) }, sender));
+    fn post(
+        &mut self,
+        number: usize,
+        sender: usize,
+        content: Vec<u8>,
+        mailboxes: &[Mailbox],
+    ) -> PostedId {
+        let report = |mailbox: &Mailbox| {
+            (*mailbox, self.expect_report(ReportOf { number, mailbox: Some(*mailbox) }, sender))
+        };
         let recipients: Vec<(Mailbox, LetterId)> = mailboxes.iter().map(report).collect();
         let delay = self.expect_report(ReportOf { number, mailbox: None }, sender);
         self.posted.add((number, sender), content, &recipients, delay)
@@ -188,7 +200,11 @@ impl Ledger {
     pub(super) fn promised(&mut self, id: LetterId) {
         self.touched.push(id);
         let letter = &mut self.letters[id.0];
-        assert!(letter.copies[OWN].fate != Fate::Absent, "letter {} is on its way, and a power cut has taken it", id.0);
+        assert!(
+            letter.copies[OWN].fate != Fate::Absent,
+            "letter {} is on its way, and a power cut has taken it",
+            id.0
+        );
         letter.copies[OWN].is_seen();
     }
 
@@ -198,7 +214,11 @@ impl Ledger {
         let letter = &mut self.letters[id.0];
         for copy in &letter.recipients {
             let copy = &mut letter.copies[*copy];
-            assert!(copy.fate != Fate::Absent, "letter {} was acknowledged, and a power cut has taken it", id.0);
+            assert!(
+                copy.fate != Fate::Absent,
+                "letter {} was acknowledged, and a power cut has taken it",
+                id.0
+            );
             copy.is_seen();
         }
     }
@@ -207,7 +227,8 @@ impl Ledger {
     pub(super) fn refused(&mut self, id: LetterId) {
         self.touched.push(id);
         let copies = &self.letters[id.0].copies;
-        let is_seen = copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
+        let is_seen =
+            copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
         assert!(!is_seen, "letter {} was refused, and somebody has seen it", id.0);
         self.turns_into(id, Fate::Absent);
         self.posted.letter_answered(id, false);
@@ -247,7 +268,12 @@ impl Ledger {
     }
 
     /// Somebody who listed the messages after `listed` found one in `account`: which letter it is, and which copy of it.
-    pub(super) fn found(&mut self, account: usize, found: &Found, listed: Moment) -> (LetterId, usize) {
+    pub(super) fn found(
+        &mut self,
+        account: usize,
+        found: &Found,
+        listed: Moment,
+    ) -> (LetterId, usize) {
         let id = self.is_whole(&found.message);
         let copy = self.copy_in(id, account, found.mailbox);
         match self.letters[id.0].copies[copy].fate {
@@ -264,7 +290,9 @@ impl Ledger {
     /// Which copy of a letter it is that lies there.
     pub(super) fn copy_in(&self, id: LetterId, account: usize, mailbox: u32) -> usize {
         let has = |copy| self.letters[id.0].recipients.contains(&copy);
-        let is_own = account == AT_WEBMAIL && has(OWN) && (matches!(mailbox, DRAFTS | SENT) || !has(account));
+        let is_own = account == AT_WEBMAIL
+            && has(OWN)
+            && (matches!(mailbox, DRAFTS | SENT) || !has(account));
         if is_own { OWN } else { account }
     }
 
@@ -275,17 +303,24 @@ impl Ledger {
         }
         let (trace, body) = parts(message);
         let subject = body.split(|byte| *byte == b'\r').next().unwrap_or_default();
-        let number = String::from_utf8_lossy(subject).strip_prefix("Subject: ").and_then(|id| id.parse().ok());
-        let id: usize = number.unwrap_or_else(|| panic!("no letter of ours: {:?}", String::from_utf8_lossy(body)));
+        let number = String::from_utf8_lossy(subject)
+            .strip_prefix("Subject: ")
+            .and_then(|id| id.parse().ok());
+        let id: usize = number
+            .unwrap_or_else(|| panic!("no letter of ours: {:?}", String::from_utf8_lossy(body)));
         let Letter { body: sent, protocol, .. } = &self.letters[id];
         if *protocol == WRITTEN {
             assert!(text_of(body) == sent, "letter {id} is not what was written");
             return LetterId(id);
         }
-        let body = if protocol.ends_with('A') { without_additions(body, sent) } else { body.to_vec() };
+        let body =
+            if protocol.ends_with('A') { without_additions(body, sent) } else { body.to_vec() };
         assert!(*sent == body, "letter {id} is not what was sent");
         let trace = String::from_utf8_lossy(trace);
-        assert!(trace.contains(&format!(" with {protocol} id ")), "letter {id} was sent by {protocol}: {trace}");
+        assert!(
+            trace.contains(&format!(" with {protocol} id ")),
+            "letter {id} was sent by {protocol}: {trace}"
+        );
         LetterId(id)
     }
 
@@ -370,7 +405,8 @@ impl Ledger {
 /// What somebody has written at the webmail, of all below the first line of this.
 fn text_of(message: &[u8]) -> &[u8] {
     let at = message.windows(4).position(|window| window == b"\r\n\r\n");
-    &message[at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 4..]
+    &message
+        [at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 4..]
 }
 
 /// A message as a client that had logged in sent it: without the author, the date and the name that
@@ -393,5 +429,7 @@ fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
 /// The trace fields of a message, and what is below them.
 fn parts(message: &[u8]) -> (&[u8], &[u8]) {
     let at = message.windows(11).position(|window| window == b"\r\nSubject: ");
-    message.split_at(at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 2)
+    message.split_at(
+        at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 2,
+    )
 }

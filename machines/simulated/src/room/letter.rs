@@ -78,7 +78,16 @@ impl Letter {
             changes: 0,
         });
         let (recipients, departure) = (recipients.to_vec(), Departure::wanted());
-        Letter { body, protocol, recipients, copies, is_harmed: false, departure, is_for_others: false, report: None }
+        Letter {
+            body,
+            protocol,
+            recipients,
+            copies,
+            is_harmed: false,
+            departure,
+            is_for_others: false,
+            report: None,
+        }
     }
 
     /// A report that may come to an account.
@@ -114,10 +123,16 @@ impl Letter {
         if self.is_harmed || !self.is_sent_by_webmail() {
             return;
         }
-        let others = self.recipients.iter().filter(|copy| **copy != OWN).map(|copy| self.copies[*copy].fate);
-        let have: Vec<bool> = others.map(|fate| !matches!(fate, Fate::Absent | Fate::PerhapsDelivered)).collect();
+        let others =
+            self.recipients.iter().filter(|copy| **copy != OWN).map(|copy| self.copies[*copy].fate);
+        let have: Vec<bool> =
+            others.map(|fate| !matches!(fate, Fate::Absent | Fate::PerhapsDelivered)).collect();
         let is_right = self.departure.is_fulfilled(&have, self.copies[OWN].fate != Fate::Absent);
-        assert!(is_right, "letter {number} is {:?} at its writer's, and they have it: {have:?}", self.departure);
+        assert!(
+            is_right,
+            "letter {number} is {:?} at its writer's, and they have it: {have:?}",
+            self.departure
+        );
     }
 
     /// Whether it is no draft, and was written at the webmail.

@@ -72,8 +72,13 @@ impl Line {
 
     /// TLS is spoken from now on.
     pub(super) fn cover(&mut self, now: Instant) {
-        assert!(self.heard.is_empty(), "what was said before TLS is no answer to what is said within it");
-        let Cover::Later(mut shield) = std::mem::replace(&mut self.cover, Cover::Never) else { return };
+        assert!(
+            self.heard.is_empty(),
+            "what was said before TLS is no answer to what is said within it"
+        );
+        let Cover::Later(mut shield) = std::mem::replace(&mut self.cover, Cover::Never) else {
+            return;
+        };
         shield.begin(now);
         self.cover = Cover::Now(shield);
     }
@@ -144,7 +149,11 @@ impl Line {
     /// Something was answered.
     fn answered(&mut self, is_good: bool) {
         let Some(end) = self.due.pop_front() else { return };
-        assert!(!is_good || end <= self.passed, "{} of {end} bytes were said, and all is well", self.passed);
+        assert!(
+            !is_good || end <= self.passed,
+            "{} of {end} bytes were said, and all is well",
+            self.passed
+        );
     }
 
     /// Whether everything to be said is on its way.
@@ -212,7 +221,9 @@ impl Line {
         let length = if is_to_head || field(&head, "Content-Length").is_none() {
             0
         } else {
-            field(&head, "Content-Length").and_then(|length| length.parse().ok()).expect("a length is a number")
+            field(&head, "Content-Length")
+                .and_then(|length| length.parse().ok())
+                .expect("a length is a number")
         };
         if self.heard.len() < end + length {
             return None;
@@ -220,8 +231,11 @@ impl Line {
         let body = self.heard[end..end + length].to_vec();
         self.heard.drain(..end + length);
         // Who has to say first who he is may be told so before he has said all.
-        let is_stranger = field(&head, "Location").is_some_and(|location| location.starts_with("/mail/login"));
-        self.answered(head.starts_with("HTTP/1.1 2") || head.starts_with("HTTP/1.1 3") && !is_stranger);
+        let is_stranger =
+            field(&head, "Location").is_some_and(|location| location.starts_with("/mail/login"));
+        self.answered(
+            head.starts_with("HTTP/1.1 2") || head.starts_with("HTTP/1.1 3") && !is_stranger,
+        );
         Some((head, body))
     }
 
@@ -262,7 +276,13 @@ pub(super) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// A request as HTTP/1.1 has it.
-pub(super) fn in_one(method: &str, path: &str, mut fields: String, body: &[u8], is_last: bool) -> Vec<u8> {
+pub(super) fn in_one(
+    method: &str,
+    path: &str,
+    mut fields: String,
+    body: &[u8],
+    is_last: bool,
+) -> Vec<u8> {
     if is_last {
         fields += "Connection: close\r\n";
     }

@@ -86,7 +86,8 @@ impl Listing {
             if has_turned && self.accounts[account].look(&station.engines, &station.machine.disk) {
                 self.accounts[account].tell_reports(account, ledger);
                 self.accounts[account].tell_departures(account, ledger);
-                (0..ledger.letters.len()).for_each(|letter| self.is_listed(LetterId(letter), account, ledger));
+                (0..ledger.letters.len())
+                    .for_each(|letter| self.is_listed(LetterId(letter), account, ledger));
             }
         }
         for letter in touched {
@@ -104,7 +105,9 @@ impl Listing {
         for (name, account) in ACCOUNTS.iter().zip(&mut listing.accounts) {
             let found = |core| {
                 let mut accounts = station.engines.of(core).store().accounts();
-                accounts.find(|account| account.address() == *name).map(|account| (core, account.id()))
+                accounts
+                    .find(|account| account.address() == *name)
+                    .map(|account| (core, account.id()))
             };
             let mut owners = station.cores().filter_map(found);
             account.owner = owners.next();
@@ -140,11 +143,19 @@ impl Listing {
             match known.fate {
                 Fate::Present => {
                     let is_there = own.any(|place| known.place.may_be(&place.mailbox));
-                    assert!(is_there, "letter {} was accepted for {account}, and is listed in {places:?}", id.0);
+                    assert!(
+                        is_there,
+                        "letter {} was accepted for {account}, and is listed in {places:?}",
+                        id.0
+                    );
                 }
                 Fate::Absent | Fate::Deleted(_) => {
                     let is_there = own.any(|place| place.is_sure);
-                    assert!(!is_there, "letter {} is {:?}, and is listed in {places:?}", id.0, known.fate);
+                    assert!(
+                        !is_there,
+                        "letter {} is {:?}, and is listed in {places:?}",
+                        id.0, known.fate
+                    );
                 }
                 Fate::PerhapsDelivered | Fate::PerhapsDeleted => {}
             }
@@ -160,8 +171,12 @@ impl Listing {
             let owner = account.owner.filter(|_| place.mailbox == OUTBOX.0);
             owner.is_some_and(|(core, account)| engines.of(core).is_in_queue(account, place.uid))
         };
-        let is_queued = entries.iter().any(is_shown) || !entries.is_empty() && account.turns < TURNS_TO_FIND_ENTRIES;
-        assert!(is_queued, "message {number} was accepted for another server, and is in no queue: {entries:?}");
+        let is_queued = entries.iter().any(is_shown)
+            || !entries.is_empty() && account.turns < TURNS_TO_FIND_ENTRIES;
+        assert!(
+            is_queued,
+            "message {number} was accepted for another server, and is in no queue: {entries:?}"
+        );
     }
 }
 
@@ -195,7 +210,8 @@ impl Account {
     fn tell_reports(&self, account: usize, ledger: &mut Ledger) {
         for (name, places) in &self.places {
             if let Named::Report(of) = name {
-                let places: Vec<(u32, u32)> = places.iter().map(|place| (place.mailbox, place.uid.0)).collect();
+                let places: Vec<(u32, u32)> =
+                    places.iter().map(|place| (place.mailbox, place.uid.0)).collect();
                 ledger.report_listed(*of, account, &places);
             }
         }
@@ -204,13 +220,17 @@ impl Account {
     /// Tells the ledger which messages of the webmail have left: what they have for the other
     /// server is accepted then.
     fn tell_departures(&self, account: usize, ledger: &mut Ledger) {
-        for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0) {
+        for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0)
+        {
             for message in &listed.messages {
-                let Some([Named::Letter(letter)]) = self.names.get(&number_of(message)).map(|names| &names[..]) else {
+                let Some([Named::Letter(letter)]) =
+                    self.names.get(&number_of(message)).map(|names| &names[..])
+                else {
                     continue;
                 };
                 let (letter, course) = (LetterId(*letter), Course::of(*mailbox, message.flags));
-                let is_own = account == AT_WEBMAIL && ledger.copy_in(letter, account, *mailbox) == OWN;
+                let is_own =
+                    account == AT_WEBMAIL && ledger.copy_in(letter, account, *mailbox) == OWN;
                 if is_own && matches!(course, Course::Left | Course::Sent) {
                     ledger.posted.letter_answered(letter, true);
                 }
@@ -221,7 +241,8 @@ impl Account {
     /// Finds out which messages the listed ones are.
     fn name(&mut self, id: AccountId, disk: &MemoryDisk) {
         let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
-        let mut unknown: Vec<u64> = listed.map(number_of).filter(|number| !self.names.contains_key(number)).collect();
+        let mut unknown: Vec<u64> =
+            listed.map(number_of).filter(|number| !self.names.contains_key(number)).collect();
         unknown.sort_unstable();
         if !unknown.is_empty() {
             read_names(disk, id, &unknown, &mut self.names);
@@ -230,7 +251,8 @@ impl Account {
         for (mailbox, listed) in &self.mailboxes {
             for message in &listed.messages {
                 let names = self.names.get(&number_of(message)).map_or(&[][..], |names| &names[..]);
-                let place = Place { mailbox: *mailbox, uid: message.uid, is_sure: names.len() == 1 };
+                let place =
+                    Place { mailbox: *mailbox, uid: message.uid, is_sure: names.len() == 1 };
                 names.iter().for_each(|name| self.places.entry(*name).or_default().push(place));
             }
         }
@@ -245,7 +267,10 @@ impl Mailbox {
         let counted = (info.messages as usize, info.unseen as usize, info.octets);
         assert_eq!(counted, (messages.len(), unseen, octets), "a mailbox counts what it lists");
         assert!(messages.is_sorted_by(|one, next| one.uid < next.uid), "UIDs grow");
-        assert!(messages.last().is_none_or(|last| last.uid < info.uid_next), "the next message gets a larger UID");
+        assert!(
+            messages.last().is_none_or(|last| last.uid < info.uid_next),
+            "the next message gets a larger UID"
+        );
         for message in messages {
             let mut all = store.conversation(account, message.conversation);
             let is_in = all.any(|(mailbox, uid)| mailbox.0 == number && uid == message.uid);
@@ -260,7 +285,12 @@ fn number_of(message: &MessageInfo) -> u64 {
 }
 
 /// Finds out from the first chunks which messages have these numbers.
-fn read_names(disk: &MemoryDisk, account: AccountId, numbers: &[u64], names: &mut BTreeMap<u64, Vec<Named>>) {
+fn read_names(
+    disk: &MemoryDisk,
+    account: AccountId,
+    numbers: &[u64],
+    names: &mut BTreeMap<u64, Vec<Named>>,
+) {
     for page in 0..disk.sectors() / PAGE {
         let head = disk.held(page * PAGE);
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));

@@ -49,23 +49,32 @@ pub(super) enum Extent {
 impl Ledger {
     /// A page of an account is asked for.
     pub(super) fn view(&self, account: usize) -> View {
-        let changes = self.letters.iter().map(|letter| std::array::from_fn(|copy| letter.copies[copy].changes));
+        let changes = self
+            .letters
+            .iter()
+            .map(|letter| std::array::from_fn(|copy| letter.copies[copy].changes));
         View { account, changes: changes.collect() }
     }
 
     /// Whether nothing has become of a copy since.
     pub(super) fn is_unchanged(&self, view: &View, id: LetterId, copy: usize) -> bool {
-        view.changes.get(id.0).is_some_and(|changes| changes[copy] == self.letters[id.0].copies[copy].changes)
+        view.changes
+            .get(id.0)
+            .is_some_and(|changes| changes[copy] == self.letters[id.0].copies[copy].changes)
     }
 
     /// Whether any message of the account may have gone elsewhere since.
     pub(super) fn may_have_gone(&self, view: &View) -> bool {
         (0..self.letters.len()).map(LetterId).any(|id| {
             let copies = self.letters[id.0].recipients.iter();
-            let mut own = copies.filter(|copy| **copy == view.account || **copy == OWN && view.account == AT_WEBMAIL);
+            let mut own = copies.filter(|copy| {
+                **copy == view.account || **copy == OWN && view.account == AT_WEBMAIL
+            });
             own.any(|copy| {
                 let Copy { fate, place, .. } = &self.letters[id.0].copies[*copy];
-                !self.is_unchanged(view, id, *copy) || *fate == Fate::PerhapsDeleted || place.is().is_none()
+                !self.is_unchanged(view, id, *copy)
+                    || *fate == Fate::PerhapsDeleted
+                    || place.is().is_none()
             })
         })
     }
@@ -77,16 +86,36 @@ impl Ledger {
             let name = self.copy_in(id, view.account, row.mailbox);
             let copy = &self.letters[id.0].copies[name];
             if self.is_unchanged(view, id, name) {
-                let is_there = matches!(copy.fate, Fate::PerhapsDelivered | Fate::Present | Fate::PerhapsDeleted);
-                assert!(is_there, "letter {} is {:?} and is shown in {}", id.0, copy.fate, row.mailbox);
+                let is_there = matches!(
+                    copy.fate,
+                    Fate::PerhapsDelivered | Fate::Present | Fate::PerhapsDeleted
+                );
+                assert!(
+                    is_there,
+                    "letter {} is {:?} and is shown in {}",
+                    id.0, copy.fate, row.mailbox
+                );
                 let place = &copy.place;
-                assert!(place.may_be(&row.mailbox), "letter {} is in {place:?} and is shown in {}", id.0, row.mailbox);
+                assert!(
+                    place.may_be(&row.mailbox),
+                    "letter {} is in {place:?} and is shown in {}",
+                    id.0,
+                    row.mailbox
+                );
                 let star = &copy.is_starred;
-                assert!(star.may_be(&row.is_starred), "letter {} has a star: {star:?}, and is shown as {row:?}", id.0);
+                assert!(
+                    star.may_be(&row.is_starred),
+                    "letter {} has a star: {star:?}, and is shown as {row:?}",
+                    id.0
+                );
             }
         }
-        for (number, letter) in self.letters.iter().enumerate().filter(|(_, letter)| !letter.is_harmed) {
-            for (name, copy) in letter.copies.iter().enumerate().filter(|(_, copy)| copy.fate == Fate::Present) {
+        for (number, letter) in
+            self.letters.iter().enumerate().filter(|(_, letter)| !letter.is_harmed)
+        {
+            for (name, copy) in
+                letter.copies.iter().enumerate().filter(|(_, copy)| copy.fate == Fate::Present)
+            {
                 let (id, Some(mailbox)) = (LetterId(number), copy.place.is()) else { continue };
                 let is_meant = match extent {
                     Extent::Some => false,
@@ -95,7 +124,8 @@ impl Ledger {
                 };
                 let is_wanted = is_meant && self.copy_in(id, view.account, *mailbox) == name;
                 if is_wanted && self.is_unchanged(view, id, name) {
-                    let is_shown = rows.iter().any(|row| row.letter == Some(id) && row.mailbox == *mailbox);
+                    let is_shown =
+                        rows.iter().any(|row| row.letter == Some(id) && row.mailbox == *mailbox);
                     assert!(is_shown, "letter {number} is in {mailbox} and is not shown there");
                 }
             }
@@ -149,7 +179,12 @@ impl Ledger {
     }
 
     /// The star of a copy is asked to be or not to be.
-    pub(super) fn star_asked(&mut self, id: LetterId, copy: usize, is_starred: bool) -> Asked<bool> {
+    pub(super) fn star_asked(
+        &mut self,
+        id: LetterId,
+        copy: usize,
+        is_starred: bool,
+    ) -> Asked<bool> {
         self.touch(id, copy).is_starred.asked(is_starred)
     }
 

@@ -37,7 +37,11 @@ impl Cores {
         let count = scenario.cores;
         let few = dice.below(u64::from(count)) as u8;
         let queues = if scenario.faults.contain(Fault::FewQueues) { few.max(1) } else { count };
-        let clocks = if count > 1 { (0..count).map(|_| clock(&mut dice, rates)).collect() } else { Vec::new() };
+        let clocks = if count > 1 {
+            (0..count).map(|_| clock(&mut dice, rates)).collect()
+        } else {
+            Vec::new()
+        };
         Cores { count, queues, clocks }
     }
 }
@@ -50,7 +54,12 @@ fn clock(dice: &mut Dice, rates: &Rates) -> CoreClock {
 
 impl Make {
     /// The machine with `disk` in it, and its engines, which have not had a turn.
-    pub(super) fn start(&self, mut disk: MemoryDisk, rates: &Rates, dice: &mut Dice) -> (SimulatedMachine, Engines) {
+    pub(super) fn start(
+        &self,
+        mut disk: MemoryDisk,
+        rates: &Rates,
+        dice: &mut Dice,
+    ) -> (SimulatedMachine, Engines) {
         disk.mood = Mood::Waits;
         let mut machine = SimulatedMachine::new(dice.roll(), disk);
         machine.hardware = self.hardware;
@@ -59,10 +68,21 @@ impl Make {
         (machine.queues, machine.strays) = (self.cores.queues, rates.strays);
         machine.clocks.clone_from(&self.cores.clocks);
         let configuration = configuration(self.address);
-        let key = [&[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20][..], &[7; 32]].concat();
+        let key = [
+            &[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20][..],
+            &[7; 32],
+        ]
+        .concat();
         let signing_keys = [SigningKey::new(&key, "room").expect("a key of Ed25519")].into();
         let papers = Papers { certificates: certificates(), signing_keys, ..Papers::default() };
-        let engines = Engines::new(configuration, site::packed(), papers, self.sizes, self.cores.count, &mut machine);
+        let engines = Engines::new(
+            configuration,
+            site::packed(),
+            papers,
+            self.sizes,
+            self.cores.count,
+            &mut machine,
+        );
         (machine, engines)
     }
 }
@@ -97,7 +117,19 @@ pub(super) fn sizes(scenario: &Scenario, dice: &mut Dice) -> Sizes {
     if scenario.faults.contain(Fault::TightPools) {
         let connections = 16 + dice.below(16) as usize;
         let transactions = 1 + dice.below(7) as usize;
-        return Sizes { connections, transactions, blocks: 96, buffer_bytes: 1 << 20, index_bytes: 1 << 22 };
+        return Sizes {
+            connections,
+            transactions,
+            blocks: 96,
+            buffer_bytes: 1 << 20,
+            index_bytes: 1 << 22,
+        };
     }
-    Sizes { connections: 128, transactions: 32, blocks: 1024, buffer_bytes: 2 << 20, index_bytes: 1 << 22 }
+    Sizes {
+        connections: 128,
+        transactions: 32,
+        blocks: 1024,
+        buffer_bytes: 2 << 20,
+        index_bytes: 1 << 22,
+    }
 }

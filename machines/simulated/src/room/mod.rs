@@ -7,7 +7,12 @@
 //! Invariants:
 //! - The same scenario is the same life: every frame, sector and random draw ([`Report::digest`]).
 //! - A broken promise is a panic that says which.
-#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a broken promise ends the room")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken promise ends the room"
+)]
 
 mod approach;
 mod around;

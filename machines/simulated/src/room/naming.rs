@@ -28,9 +28,12 @@ impl ReportOf {
     /// Errors: it is a report, and something is wrong with it.
     pub(super) fn read(message: &[u8]) -> Result<Option<ReportOf>, String> {
         let text = String::from_utf8_lossy(message);
-        let Some((_, text)) = text.split_once("\r\nContent-Type: multipart/report;") else { return Ok(None) };
+        let Some((_, text)) = text.split_once("\r\nContent-Type: multipart/report;") else {
+            return Ok(None);
+        };
         let number = number_behind(text.as_bytes(), b"\r\nSubject: ", b"\r\n");
-        let number = number.or_else(|| number_behind(text.as_bytes(), b"\r\nMessage-ID: <", b".posted@"));
+        let number =
+            number.or_else(|| number_behind(text.as_bytes(), b"\r\nMessage-ID: <", b".posted@"));
         let number = number.ok_or("a report has the header of none of our messages")?;
         if text.contains("\r\nAction: delayed\r\n") {
             return Ok(Some(ReportOf { number, mailbox: None }));
@@ -38,9 +41,12 @@ impl ReportOf {
         if !text.contains("\r\nAction: failed\r\n") {
             return Err(format!("a report says neither failed nor delayed: {text}"));
         }
-        let (_, behind) = text.split_once("\r\nFinal-Recipient: rfc822; ").ok_or("a failure is of no recipient")?;
+        let (_, behind) = text
+            .split_once("\r\nFinal-Recipient: rfc822; ")
+            .ok_or("a failure is of no recipient")?;
         let address = behind.lines().next().unwrap_or_default();
-        let (mailbox, _) = Mailbox::named(address).ok_or_else(|| format!("a report names {address}"))?;
+        let (mailbox, _) =
+            Mailbox::named(address).ok_or_else(|| format!("a report names {address}"))?;
         Ok(Some(ReportOf { number, mailbox: Some(mailbox) }))
     }
 }

@@ -4,8 +4,8 @@
 
 use machine::Instant;
 use smoltcp::wire::{
-    EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv4Packet, Icmpv6Packet, IpProtocol, Ipv4Address, Ipv4Packet,
-    Ipv6Address, Ipv6Packet,
+    EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv4Packet, Icmpv6Packet, IpProtocol,
+    Ipv4Address, Ipv4Packet, Ipv6Address, Ipv6Packet,
 };
 
 use super::scenario::Word;
@@ -41,11 +41,14 @@ impl Narrow {
     /// Whether `frame` is too long for this way.
     pub(super) fn stops(&self, now: Instant, from: End, to: End, frame: &[u8]) -> bool {
         let bytes = frame.len().saturating_sub(ETHERNET_BYTES);
-        (from, to) == (self.from, self.to) && now < self.until && bytes > usize::from(self.mtu_for(frame))
+        (from, to) == (self.from, self.to)
+            && now < self.until
+            && bytes > usize::from(self.mtu_for(frame))
     }
 
     fn mtu_for(&self, frame: &[u8]) -> u16 {
-        let is_ipv6 = EthernetFrame::new_checked(frame).is_ok_and(|it| it.ethertype() == EthernetProtocol::Ipv6);
+        let is_ipv6 = EthernetFrame::new_checked(frame)
+            .is_ok_and(|it| it.ethertype() == EthernetProtocol::Ipv6);
         if is_ipv6 { self.mtu.max(IPV6_MTU_MIN) } else { self.mtu }
     }
 

@@ -33,7 +33,8 @@ impl Page {
 
     /// Whose page it is, by its title. `None` for what is no page.
     pub(super) fn owner(&self) -> Option<String> {
-        let is_page = field(&self.head, "Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
+        let is_page =
+            field(&self.head, "Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
         let title = between(self.text(), "<title>", "</title>").filter(|_| is_page)?;
         title.rsplit_once(" · ").map(|(_, owner)| owner.to_string())
     }
@@ -87,7 +88,10 @@ impl Page {
             })
         };
         let rows = self.text().split("<li class=\"row").skip(1);
-        rows.map(|found| row(found).unwrap_or_else(|| panic!("no row that anybody understands: {found}"))).collect()
+        rows.map(|found| {
+            row(found).unwrap_or_else(|| panic!("no row that anybody understands: {found}"))
+        })
+        .collect()
     }
 }
 

@@ -39,7 +39,10 @@ struct Talk {
 
 impl Peer {
     pub(super) fn new(client: &mut Client) -> Peer {
-        Peer { talks: (0..LISTENERS).map(|_| Talk::awaited(client, Instant::START)).collect(), asked: 0 }
+        Peer {
+            talks: (0..LISTENERS).map(|_| Talk::awaited(client, Instant::START)).collect(),
+            asked: 0,
+        }
     }
 
     /// Answers what was said. Something has come, or else there is nothing to answer.
@@ -59,10 +62,25 @@ impl Talk {
     fn awaited(client: &mut Client, now: Instant) -> Talk {
         let connection = client.listen(PORT);
         let (heard, unsaid, recipients) = (Vec::new(), Vec::new(), Vec::new());
-        Talk { connection, heard, unsaid, is_greeted: false, recipients, station: 0, is_message: false, moved: now }
+        Talk {
+            connection,
+            heard,
+            unsaid,
+            is_greeted: false,
+            recipients,
+            station: 0,
+            is_message: false,
+            moved: now,
+        }
     }
 
-    fn serve(&mut self, client: &mut Client, now: Instant, ledgers: &mut [Ledger], asked: &mut u64) {
+    fn serve(
+        &mut self,
+        client: &mut Client,
+        now: Instant,
+        ledgers: &mut [Ledger],
+        asked: &mut u64,
+    ) {
         let is_open = client.is_open(self.connection);
         if is_open && !self.is_greeted {
             (self.is_greeted, self.moved) = (true, now);
@@ -98,7 +116,8 @@ impl Talk {
     fn answer(&mut self, said: &[u8], ledgers: &mut [Ledger], asked: &mut u64) -> &'static [u8] {
         if std::mem::take(&mut self.is_message) {
             let lines = said[..said.len() - 3].split_inclusive(|byte| *byte == b'\n');
-            let content: Vec<u8> = lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect();
+            let content: Vec<u8> =
+                lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect();
             ledgers[self.station].posted.taken(&content, &std::mem::take(&mut self.recipients));
             return b"250 2.0.0 Taken\r\n";
         }
@@ -128,7 +147,9 @@ impl Talk {
         match mailbox {
             Mailbox::Unknown => b"550 5.1.1 No such mailbox\r\n",
             Mailbox::Away => b"451 4.3.0 Not now\r\n",
-            Mailbox::Bob | Mailbox::Carol if asked.is_multiple_of(PUT_OFF_EVERY) => b"451 4.7.1 Try again\r\n",
+            Mailbox::Bob | Mailbox::Carol if asked.is_multiple_of(PUT_OFF_EVERY) => {
+                b"451 4.7.1 Try again\r\n"
+            }
             Mailbox::Bob | Mailbox::Carol => {
                 self.recipients.push(mailbox);
                 self.station = station;

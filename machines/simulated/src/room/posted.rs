@@ -76,11 +76,22 @@ impl PostedMessages {
         recipients: &[(Mailbox, LetterId)],
         delay: LetterId,
     ) -> PostedId {
-        let receiver =
-            |(mailbox, report): &(Mailbox, LetterId)| Receiver { mailbox: *mailbox, taken: 0, report: *report };
+        let receiver = |(mailbox, report): &(Mailbox, LetterId)| Receiver {
+            mailbox: *mailbox,
+            taken: 0,
+            report: *report,
+        };
         let recipients = recipients.iter().map(receiver).collect();
         let answer = Answer::Nothing;
-        self.0.push(Posted { number, sender, content, answer, recipients, delay, is_harmed: false });
+        self.0.push(Posted {
+            number,
+            sender,
+            content,
+            answer,
+            recipients,
+            delay,
+            is_harmed: false,
+        });
         PostedId(self.0.len() - 1)
     }
 
@@ -110,7 +121,9 @@ impl PostedMessages {
         for mailbox in mailboxes {
             let mut recipients = posted.recipients.iter_mut();
             let recipient = recipients.find(|recipient| recipient.mailbox == *mailbox);
-            recipient.unwrap_or_else(|| panic!("a message has left for {mailbox:?}, and is not for it")).taken += 1;
+            recipient
+                .unwrap_or_else(|| panic!("a message has left for {mailbox:?}, and is not for it"))
+                .taken += 1;
         }
         sometimes!(TakenElsewhere);
     }
@@ -122,7 +135,11 @@ impl PostedMessages {
     }
 
     /// All outboxes were looked at: these messages are in them. `has_come`: whether a report has.
-    pub(super) fn audit<'a>(&self, entries: impl Iterator<Item = &'a [u8]>, has_come: impl Fn(LetterId) -> bool) {
+    pub(super) fn audit<'a>(
+        &self,
+        entries: impl Iterator<Item = &'a [u8]>,
+        has_come: impl Fn(LetterId) -> bool,
+    ) {
         let mut lie = vec![0; self.0.len()];
         for entry in entries {
             let number = self.place_of(entry);
@@ -131,9 +148,17 @@ impl PostedMessages {
             sometimes!(WaitsInOutbox);
         }
         for (number, posted) in self.0.iter().enumerate().filter(|(_, posted)| !posted.is_harmed) {
-            let is_lost = posted.answer == Answer::Accepted && !posted.is_settled(&has_come) && lie[number] == 0;
-            assert!(!is_lost, "message {number} was accepted, and is not in the queue, taken or reported for each");
-            assert!(posted.answer != Answer::Refused || lie[number] == 0, "message {number} was refused, and waits");
+            let is_lost = posted.answer == Answer::Accepted
+                && !posted.is_settled(&has_come)
+                && lie[number] == 0;
+            assert!(
+                !is_lost,
+                "message {number} was accepted, and is not in the queue, taken or reported for each"
+            );
+            assert!(
+                posted.answer != Answer::Refused || lie[number] == 0,
+                "message {number} was refused, and waits"
+            );
             assert!(lie[number] <= 1, "message {number} is in the queue {} times", lie[number]);
         }
     }
@@ -143,7 +168,8 @@ impl PostedMessages {
         let number = number_behind(content, b"\r\nMessage-ID: <", b".posted@");
         let number = number.or_else(|| number_behind(content, b"\r\nSubject: ", b"\r\n"));
         let place = number.and_then(|number| self.place_numbered(number));
-        place.unwrap_or_else(|| panic!("no message of ours: {:?}", String::from_utf8_lossy(content)))
+        place
+            .unwrap_or_else(|| panic!("no message of ours: {:?}", String::from_utf8_lossy(content)))
     }
 
     /// The place of the message that reports name by this number.
@@ -153,8 +179,9 @@ impl PostedMessages {
 
     /// The accepted messages that wait for another try, but for those on bad sectors.
     pub(super) fn waiting(&self, has_come: impl Fn(LetterId) -> bool) -> Vec<usize> {
-        let waits =
-            |posted: &Posted| posted.answer == Answer::Accepted && !posted.is_harmed && !posted.is_settled(&has_come);
+        let waits = |posted: &Posted| {
+            posted.answer == Answer::Accepted && !posted.is_harmed && !posted.is_settled(&has_come)
+        };
         (0..self.0.len()).filter(|number| waits(&self.0[*number])).collect()
     }
 
@@ -163,7 +190,9 @@ impl PostedMessages {
         let posted = &self.0[self.place_of_report(of)];
         let Some(mailbox) = of.mailbox else { return posted.delay };
         let recipient = posted.recipients.iter().find(|recipient| recipient.mailbox == mailbox);
-        recipient.unwrap_or_else(|| panic!("a report names {mailbox:?}, which the message is not for")).report
+        recipient
+            .unwrap_or_else(|| panic!("a report names {mailbox:?}, which the message is not for"))
+            .report
     }
 
     fn place_of_report(&self, of: ReportOf) -> usize {
@@ -173,8 +202,14 @@ impl PostedMessages {
     /// A report is in the machine's index, in this account.
     pub(super) fn reported(&self, of: ReportOf, account: usize) {
         let posted = &self.0[self.place_of_report(of)];
-        assert_eq!(posted.sender, account, "a report goes to the account that has sent the message");
-        assert!(posted.answer != Answer::Refused, "a report has come of a message that was refused");
+        assert_eq!(
+            posted.sender, account,
+            "a report goes to the account that has sent the message"
+        );
+        assert!(
+            posted.answer != Answer::Refused,
+            "a report has come of a message that was refused"
+        );
         let is_right = posted.is_harmed || of.mailbox.is_none_or(|mailbox| !mailbox.takes());
         assert!(is_right, "a failure is reported of a recipient that takes mail: {of:?}");
     }
@@ -183,7 +218,11 @@ impl PostedMessages {
 impl Posted {
     fn answered(&mut self, is_accepted: bool) {
         let has_left = self.recipients.iter().any(|recipient| recipient.taken > 0);
-        assert!(is_accepted || !has_left, "message {} was refused or taken back, and has left", self.number);
+        assert!(
+            is_accepted || !has_left,
+            "message {} was refused or taken back, and has left",
+            self.number
+        );
         self.answer = if is_accepted { Answer::Accepted } else { Answer::Refused };
     }
 
@@ -194,7 +233,11 @@ impl Posted {
 
     /// The name by which an index knows it.
     pub(super) fn name(&self) -> Named {
-        if self.number < NUMBERS_FROM { Named::Letter(self.number) } else { Named::Posted(self.number) }
+        if self.number < NUMBERS_FROM {
+            Named::Letter(self.number)
+        } else {
+            Named::Posted(self.number)
+        }
     }
 }
 

@@ -75,8 +75,12 @@ impl Reader {
 
     /// Whether it leaves without waiting for what comes of its deletions.
     pub(super) fn is_hasty(&self, line: &Line, dice: &mut Dice) -> bool {
-        let waits_for_deletions = self.asked.front() == Some(&Asked::Quit) && !self.deleted.is_empty();
-        waits_for_deletions && self.appetite == Appetite::Some && line.has_said_all() && dice.one_in(4)
+        let waits_for_deletions =
+            self.asked.front() == Some(&Asked::Quit) && !self.deleted.is_empty();
+        waits_for_deletions
+            && self.appetite == Appetite::Some
+            && line.has_said_all()
+            && dice.one_in(4)
     }
 
     pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
@@ -116,7 +120,9 @@ impl Reader {
                 self.came = Some(around.ledger.moment());
                 self.ask(line, "PASS lovelace", Asked::Password);
             }
-            Asked::Password if first.starts_with("-ERR [AUTH]") => panic!("the right password is none: {first}"),
+            Asked::Password if first.starts_with("-ERR [AUTH]") => {
+                panic!("the right password is none: {first}")
+            }
             Asked::Password if is_good => self.ask(line, "UIDL", Asked::UniqueIds),
             Asked::UniqueIds if is_good => self.listed(&lines, line, around.dice),
             Asked::Message(number) if is_good => self.message_read(*number, lines, line, around),
@@ -139,17 +145,30 @@ impl Reader {
                 // No QUIT, no deletion.
                 return Progress::IsDone;
             }
-            self.deleted.iter().for_each(|letter| around.ledger.perhaps_deleted(*letter, self.account));
+            self.deleted
+                .iter()
+                .for_each(|letter| around.ledger.perhaps_deleted(*letter, self.account));
             self.ask(line, "QUIT", Asked::Quit);
         }
         Progress::GoesOn
     }
 
-    fn message_read(&mut self, number: usize, message: Vec<u8>, line: &mut Line, around: &mut Around<'_>) {
+    fn message_read(
+        &mut self,
+        number: usize,
+        message: Vec<u8>,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) {
         let (unique_id, found) = &mut self.messages[number - 1];
         let came = self.came.expect("who reads was let in");
-        let read =
-            Found { mailbox: INBOX, unique_id: unique_id.clone(), is_starred: false, course: Course::Sent, message };
+        let read = Found {
+            mailbox: INBOX,
+            unique_id: unique_id.clone(),
+            is_starred: false,
+            course: Course::Sent,
+            message,
+        };
         let (letter, _) = around.ledger.found(self.account, &read, came);
         *found = Some(letter);
         around.story.counts.read += 1;

@@ -23,8 +23,12 @@ pub(super) enum Mailbox {
 }
 
 impl Mailbox {
-    const ALL: [(Mailbox, &str); 4] =
-        [(Mailbox::Bob, "bob"), (Mailbox::Carol, "carol"), (Mailbox::Unknown, "unknown"), (Mailbox::Away, "away")];
+    const ALL: [(Mailbox, &str); 4] = [
+        (Mailbox::Bob, "bob"),
+        (Mailbox::Carol, "carol"),
+        (Mailbox::Unknown, "unknown"),
+        (Mailbox::Away, "away"),
+    ];
 
     /// Its address, for mail of a machine.
     pub(super) fn address(self, station: usize) -> String {
@@ -35,7 +39,8 @@ impl Mailbox {
     /// The mailbox of this address, and the machine that may send to it.
     pub(super) fn named(address: &str) -> Option<(Mailbox, usize)> {
         let local = address.strip_suffix("@far.test")?;
-        let (mailbox, number) = Mailbox::ALL.iter().find_map(|(one, name)| Some((*one, local.strip_prefix(name)?)))?;
+        let (mailbox, number) =
+            Mailbox::ALL.iter().find_map(|(one, name)| Some((*one, local.strip_prefix(name)?)))?;
         Some((mailbox, number.parse().ok()?))
     }
 

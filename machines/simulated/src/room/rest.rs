@@ -87,7 +87,8 @@ impl Room {
             // A disk that has failed is tried again every minute. Where that does not help, and now
             // and then, the machine restarts.
             let station = &self.stations[number];
-            let restarts = station.ended().is_some() || station.disk_has_failed && !station.awaits_disk();
+            let restarts =
+                station.ended().is_some() || station.disk_has_failed && !station.awaits_disk();
             if restarts || station.disk_has_failed && self.dice.one_in(2) {
                 self.cut(number);
             }
@@ -103,8 +104,12 @@ impl Room {
     fn wake_for_nothing(&mut self) {
         for number in 0..self.stations.len() {
             for core in self.stations[number].cores() {
-                let found = self.stations[number].turn_unasked(core, self.story.now, &mut self.story);
-                assert!(found == Found::default(), "core {core} of machine {number} was woken for nothing: {found:?}");
+                let found =
+                    self.stations[number].turn_unasked(core, self.story.now, &mut self.story);
+                assert!(
+                    found == Found::default(),
+                    "core {core} of machine {number} was woken for nothing: {found:?}"
+                );
             }
         }
     }
@@ -143,7 +148,9 @@ impl Room {
     /// reported, or some machine has had time enough in vain.
     fn let_messages_leave(&mut self) {
         let end = self.story.now + POSTED_AT_LATEST;
-        while self.story.now < end && self.stations.iter().any(|station| station.engines.queue_entries() > 0) {
+        while self.story.now < end
+            && self.stations.iter().any(|station| station.engines.queue_entries() > 0)
+        {
             self.step(end);
         }
         self.until("the other server is left alone", REST_AT_LATEST, Room::is_at_rest);
@@ -157,10 +164,18 @@ impl Room {
         let space = audit::audit(&self.stations[station].machine.disk, ledger, 0);
         let engines = &self.stations[station].engines;
         let has_room = |core| engines.of(core).store().room().holds(OCTETS_MAX);
-        let is_full = space.free_bytes <= space.reserve_bytes || !self.stations[station].cores().all(has_room);
-        assert!(is_full || ledger.all_have_left(), "letters that were held have not left: {:?}", ledger.on_their_way());
+        let is_full = space.free_bytes <= space.reserve_bytes
+            || !self.stations[station].cores().all(has_room);
+        assert!(
+            is_full || ledger.all_have_left(),
+            "letters that were held have not left: {:?}",
+            ledger.on_their_way()
+        );
         let waiting = ledger.posted_waiting();
-        assert!(is_full || waiting.is_empty(), "messages were accepted and never sent: {waiting:?}");
+        assert!(
+            is_full || waiting.is_empty(),
+            "messages were accepted and never sent: {waiting:?}"
+        );
         let shown = self.stations[station].engines.queue_entries();
         assert_eq!(shown, ledger.entries, "what waits in outboxes is not what the queue shows");
     }
@@ -173,8 +188,14 @@ impl Room {
                 let Talk::Reader(reader) = self.serve(station, approach, talk) else { continue };
                 assert!(reader.has_quit, "{account} was not served: {approach:?}");
                 self.ledgers[station].audit(account, &reader.read);
-                let counted = self.listings[station].mailbox(account, INBOX).map_or(0, |inbox| inbox.messages as usize);
-                assert_eq!(reader.messages_shown(), counted, "POP3 lists what the inbox of {account} counts");
+                let counted = self.listings[station]
+                    .mailbox(account, INBOX)
+                    .map_or(0, |inbox| inbox.messages as usize);
+                assert_eq!(
+                    reader.messages_shown(),
+                    counted,
+                    "POP3 lists what the inbox of {account} counts"
+                );
             }
         }
         self.look_at_webmail(station);
@@ -193,12 +214,16 @@ impl Room {
     /// content is known before, unless a report that was put off arrives meanwhile.
     fn look_at_webmail(&mut self, station: usize) {
         let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut self.dice);
-        let correspondent = Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
+        let correspondent =
+            Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
         let listing = &self.listings[station];
-        let next_uid = |listing: &Listing| listing.mailbox(AT_WEBMAIL, INBOX).map(|inbox| inbox.uid_next);
-        let unseen = |mailbox| listing.mailbox(AT_WEBMAIL, mailbox).map_or(0, |mailbox| mailbox.unseen);
+        let next_uid =
+            |listing: &Listing| listing.mailbox(AT_WEBMAIL, INBOX).map(|inbox| inbox.uid_next);
+        let unseen =
+            |mailbox| listing.mailbox(AT_WEBMAIL, mailbox).map_or(0, |mailbox| mailbox.unseen);
         let next_uid_before = next_uid(listing);
-        let has_outbox = listing.mailbox(AT_WEBMAIL, OUTBOX).is_some_and(|outbox| outbox.messages > 0);
+        let has_outbox =
+            listing.mailbox(AT_WEBMAIL, OUTBOX).is_some_and(|outbox| outbox.messages > 0);
         let shown = (INBOX..=OUTBOX).filter(|mailbox| *mailbox < OUTBOX || has_outbox);
         let unseen: BTreeMap<u32, u32> = shown.map(|mailbox| (mailbox, unseen(mailbox))).collect();
         let talk = self.serve(station, approach, Talk::Correspondent(Box::new(correspondent)));
@@ -207,17 +232,25 @@ impl Room {
             return self.look_at_webmail(station);
         }
         assert_eq!(correspondent.unseen, Some(unseen), "the webmail counts what is unread");
-        assert!(correspondent.is_done, "the last client of the webmail was not served: {approach:?}");
+        assert!(
+            correspondent.is_done,
+            "the last client of the webmail was not served: {approach:?}"
+        );
     }
 
     /// Serves one client alone, to its end.
     fn serve(&mut self, station: usize, approach: Approach, talk: Talk) -> Talk {
         self.welcome(0, station, approach, talk, Dice::new(1));
-        let mut visitor = self.visitors.pop().unwrap_or_else(|| unreachable!("somebody was welcomed"));
+        let mut visitor =
+            self.visitors.pop().unwrap_or_else(|| unreachable!("somebody was welcomed"));
         let end = self.story.now + REST_AT_LATEST;
         loop {
             self.step(visitor.next.min(end));
-            assert!(self.story.now < end, "the last client is never done; in use: {:?}", self.in_use());
+            assert!(
+                self.story.now < end,
+                "the last client is never done; in use: {:?}",
+                self.in_use()
+            );
             if self.story.now >= visitor.next && self.is_done(&mut visitor) {
                 self.hosts[0].left.push(visitor.line.connection);
                 return visitor.talk;
@@ -239,17 +272,27 @@ impl Room {
         self.pass(SLEEP);
         let turns = self.story.counts.turns - turns;
         let in_vain: usize = self.ledgers.iter().map(|ledger| ledger.on_their_way().len()).sum();
-        let entries: usize = self.stations.iter().map(|station| station.engines.queue_entries()).sum();
-        let turns_of_tries = TURNS_OF_TRY_MAX * in_vain as u64 + TURNS_OF_ENTRY_MAX * entries as u64;
+        let entries: usize =
+            self.stations.iter().map(|station| station.engines.queue_entries()).sum();
+        let turns_of_tries =
+            TURNS_OF_TRY_MAX * in_vain as u64 + TURNS_OF_ENTRY_MAX * entries as u64;
         let most = TURNS_ASLEEP_MAX + TRIES_IN_VAIN_MAX * turns_of_tries;
-        assert!(turns < most, "{turns} turns in {SLEEP:?} with nothing to do, {in_vain} + {entries} in vain");
+        assert!(
+            turns < most,
+            "{turns} turns in {SLEEP:?} with nothing to do, {in_vain} + {entries} in vain"
+        );
     }
 
     fn stop(&mut self, station: usize) {
         self.stations[station].machine.stop = true;
-        self.until("a machine has stopped", STOP_AT_LATEST, |room| room.stations[station].ended().is_some());
+        self.until("a machine has stopped", STOP_AT_LATEST, |room| {
+            room.stations[station].ended().is_some()
+        });
         assert_eq!(self.stations[station].ended(), Some(Ending::Asked));
-        assert!(self.stations[station].engines.have_all_stopped(), "the first core is the last one to stop");
+        assert!(
+            self.stations[station].engines.have_all_stopped(),
+            "the first core is the last one to stop"
+        );
         let now: Instant = self.story.now;
         self.stations[station].power_off(now, now, &mut self.story);
         audit::audit(&self.stations[station].machine.disk, &mut self.ledgers[station], 0);

@@ -196,7 +196,10 @@ impl Scenario {
             }
         });
         let cuts = 1 + dice.below(60);
-        add(cuts, Some(Fault::Cuts), &mut |dice| Deed::Cut { station: station(dice), requests: dice.below(12) });
+        add(cuts, Some(Fault::Cuts), &mut |dice| Deed::Cut {
+            station: station(dice),
+            requests: dice.below(12),
+        });
         add(1 + dice.below(6), Some(Fault::Partition), &mut |dice| Deed::Partition {
             host: host(dice),
             span: Micros(dice.below(8_000_000)),
@@ -205,7 +208,9 @@ impl Scenario {
             station: station(dice),
             seconds: dice.below(5_000_000_000),
         });
-        for (fault, word) in [(Fault::NarrowPaths, Word::Comes), (Fault::BlackHoles, Word::IsMissing)] {
+        for (fault, word) in
+            [(Fault::NarrowPaths, Word::Comes), (Fault::BlackHoles, Word::IsMissing)]
+        {
             add(1 + dice.below(4), Some(fault), &mut |dice| Deed::Narrows {
                 host: host(dice),
                 station: station(dice),
@@ -214,7 +219,9 @@ impl Scenario {
                 span: if dice.one_in(2) { FOR_GOOD } else { Micros(dice.below(20_000_000)) },
             });
         }
-        add(1 + dice.below(2), Some(Fault::Vanishing), &mut |dice| Deed::Vanishes { host: host(dice) });
+        add(1 + dice.below(2), Some(Fault::Vanishing), &mut |dice| Deed::Vanishes {
+            host: host(dice),
+        });
         let failures = [
             (Fault::FailedWrites, Mood::FailsWrites),
             (Fault::FailedFlushes, Mood::FailsFlushes),
@@ -246,8 +253,13 @@ impl Scenario {
                 count: 1 + dice.skewed(16),
             });
         }
-        add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Deed::Spreading { station: station(dice) });
-        add(1 + dice.below(12), None, &mut |dice| Deed::Correspondent { host: host(dice), station: station(dice) });
+        add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Deed::Spreading {
+            station: station(dice),
+        });
+        add(1 + dice.below(12), None, &mut |dice| Deed::Correspondent {
+            host: host(dice),
+            station: station(dice),
+        });
         add(1 + dice.below(4), Some(Fault::Hoarders), &mut |dice| Deed::Hoarders {
             host: host(dice),
             station: station(dice),
@@ -272,7 +284,8 @@ impl Scenario {
             detour: Micros(50 + rate(Fault::Reordering, 100_000)),
             leaving: rate(Fault::Leavers, 200),
             stalls: rate(Fault::Stalls, 300),
-            drift: rate(Fault::Drift, 100_000) as i64 * if self.seed.is_multiple_of(2) { 1 } else { -1 },
+            drift: rate(Fault::Drift, 100_000) as i64
+                * if self.seed.is_multiple_of(2) { 1 } else { -1 },
             ring: match rate(Fault::ShortRings, 250) as usize {
                 0 => 256,
                 places => 3 + places,

@@ -63,7 +63,8 @@ impl Sender {
         }
         let user = approach.is_for_users().then(|| dice.below(ACCOUNTS.len() as u64) as usize);
         if let Some(user) = user {
-            script.push_back((format!("AUTH PLAIN {}\r\n", LOGINS[user]).into_bytes(), Said::Login));
+            script
+                .push_back((format!("AUTH PLAIN {}\r\n", LOGINS[user]).into_bytes(), Said::Login));
         }
         let protocol = match (user, approach.way) {
             (None, Way::Clear) => "ESMTP",
@@ -74,7 +75,9 @@ impl Sender {
         let origin = Origin { user, protocol };
         for _ in 0..=dice.below(4) {
             match user.filter(|user| *user < BY_POP3) {
-                Some(user) if dice.one_in(3) => write_posted(&mut script, &origin, user, ledger, dice),
+                Some(user) if dice.one_in(3) => {
+                    write_posted(&mut script, &origin, user, ledger, dice)
+                }
                 _ => write_letter(&mut script, &origin, ledger, dice),
             }
         }
@@ -102,7 +105,9 @@ impl Sender {
             match said {
                 _ if reply.starts_with("421") => return Progress::IsDone,
                 Some(Said::Tls) if is_good => line.cover(around.story.now),
-                Some(Said::Login) if reply.starts_with("535") => panic!("the right password is none: {reply}"),
+                Some(Said::Login) if reply.starts_with("535") => {
+                    panic!("the right password is none: {reply}")
+                }
                 Some(Said::Letter(letter)) if is_good => {
                     if line.shield().is_some() {
                         sometimes!(AcknowledgedOverTls);
@@ -123,7 +128,11 @@ impl Sender {
                 None => panic!("an unasked reply: {reply}"),
             }
         }
-        if self.asked.is_empty() && self.script.is_empty() { Progress::IsDone } else { Progress::GoesOn }
+        if self.asked.is_empty() && self.script.is_empty() {
+            Progress::IsDone
+        } else {
+            Progress::GoesOn
+        }
     }
 }
 
@@ -133,13 +142,19 @@ impl Said {
     }
 }
 
-fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger: &mut Ledger, dice: &mut Dice) {
+fn write_letter(
+    script: &mut VecDeque<(Vec<u8>, Said)>,
+    origin: &Origin,
+    ledger: &mut Ledger,
+    dice: &mut Dice,
+) {
     let recipients: Vec<usize> = match dice.below(5) {
         0 => vec![0, 1, 2],
         one => vec![one as usize % ACCOUNTS.len()],
     };
     let (letter, body) = ledger.write(&recipients, origin.protocol, dice);
-    let recipients: Vec<String> = recipients.iter().map(|account| format!("<{}>", ACCOUNTS[*account])).collect();
+    let recipients: Vec<String> =
+        recipients.iter().map(|account| format!("<{}>", ACCOUNTS[*account])).collect();
     script_message(script, origin, &recipients, (&body, Said::Letter(letter)), dice);
 }
 

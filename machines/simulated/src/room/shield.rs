@@ -100,7 +100,12 @@ pub(super) struct Shield {
 
 impl Shield {
     /// For a client that comes like this.
-    pub(super) fn new(keyring: &mut Keyring, approach: Approach, mischief: Mischief, dice: &mut Dice) -> Shield {
+    pub(super) fn new(
+        keyring: &mut Keyring,
+        approach: Approach,
+        mischief: Mischief,
+        dice: &mut Dice,
+    ) -> Shield {
         let settings = keyring.settings(approach.port, approach.protocols, dice);
         chance::seed(dice.roll());
         let name = ServerName::try_from(HOSTNAME).expect("it is a name");
@@ -213,7 +218,8 @@ impl Shield {
     fn damage(&mut self, said: &mut [u8], wanted: u64, dice: &mut Dice) {
         let mut rest = said;
         while let Some([_, _, _, high, low]) = rest.first_chunk::<HEAD_BYTES>().copied() {
-            let (record, behind) = rest.split_at_mut(HEAD_BYTES + usize::from(u16::from_be_bytes([high, low])));
+            let (record, behind) =
+                rest.split_at_mut(HEAD_BYTES + usize::from(u16::from_be_bytes([high, low])));
             if self.records == wanted && !self.is_done_with_mischief {
                 let at = HEAD_BYTES + dice.below((record.len() - HEAD_BYTES) as u64) as usize;
                 record[at] ^= 1 << dice.below(8);
@@ -232,10 +238,14 @@ fn trust() -> &'static (Certificate, CertificateDer<'static>) {
         chance::seed(1);
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
         let mut parameters = CertificateParams::new([HOSTNAME.to_string()]).expect("it is a name");
-        (parameters.not_before, parameters.not_after) = (date_time_ymd(2025, 1, 1), date_time_ymd(2125, 1, 1));
+        (parameters.not_before, parameters.not_after) =
+            (date_time_ymd(2025, 1, 1), date_time_ymd(2125, 1, 1));
         let made = parameters.self_signed(&key).expect("it is signed");
         let certificate = Certificate::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes());
-        (certificate.expect("both fit"), CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is one"))
+        (
+            certificate.expect("both fit"),
+            CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is one"),
+        )
     })
 }
 

@@ -32,7 +32,11 @@ pub(super) fn pages() -> &'static [Page] {
     PAGES.get_or_init(|| {
         let page = |path, plain, gzip: Option<usize>, brotli: Option<usize>| Page {
             path,
-            forms: [Some(bytes(1, plain)), gzip.map(|count| bytes(2, count)), brotli.map(|count| bytes(3, count))],
+            forms: [
+                Some(bytes(1, plain)),
+                gzip.map(|count| bytes(2, count)),
+                brotli.map(|count| bytes(3, count)),
+            ],
         };
         vec![
             page("/", 4_321, Some(1_234), Some(1_111)),
@@ -50,8 +54,10 @@ pub(super) fn packed() -> Site {
     *SITE.get_or_init(|| {
         let file = |page: &Page| {
             let [plain, gzip, brotli] = page.forms.clone();
-            let path =
-                page.path.strip_suffix('/').map_or(page.path.to_string(), |folder| format!("{folder}/index.html"));
+            let path = page
+                .path
+                .strip_suffix('/')
+                .map_or(page.path.to_string(), |folder| format!("{folder}/index.html"));
             let (content_type, modified) = ("text/plain".to_string(), MODIFIED.to_string());
             (path, File { content_type, modified, plain: plain.unwrap_or_default(), gzip, brotli })
         };
@@ -63,5 +69,7 @@ pub(super) fn packed() -> Site {
 
 /// Bytes of which no two stretches are alike.
 fn bytes(form: u32, count: usize) -> Vec<u8> {
-    (0..count as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ (at >> 8) as u8 ^ form as u8).collect()
+    (0..count as u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ (at >> 8) as u8 ^ form as u8)
+        .collect()
 }

@@ -156,8 +156,10 @@ impl Station {
 
     /// Whether the store is read-only since its disk has failed, and tries it again.
     pub(super) fn awaits_disk(&self) -> bool {
-        let lines = |end: &str| self.machine.console.iter().filter(|line| line.ends_with(end)).count();
-        self.is_on() && lines("no mail is accepted until it works again") > lines("mail is accepted")
+        let lines =
+            |end: &str| self.machine.console.iter().filter(|line| line.ends_with(end)).count();
+        self.is_on()
+            && lines("no mail is accepted until it works again") > lines("mail is accepted")
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -201,7 +203,8 @@ impl Station {
 
     pub(super) fn turn(&mut self, core: u8, now: Instant, story: &mut Chronicle) {
         let is_woken = self.engines.is_core_woken(core, &self.machine);
-        let (frames_before, waiting_before) = (self.machine.frames_waiting(), self.machine.disk.waiting());
+        let (frames_before, waiting_before) =
+            (self.machine.frames_waiting(), self.machine.disk.waiting());
         let (sent_before, woken_before) = (self.machine.from_engine.len(), self.machine.woken());
         self.machine.now = self.local(now);
         self.engines.turn_of(core, &mut self.machine);
@@ -238,12 +241,17 @@ impl Station {
         let in_use = self.engines.of(core).in_use();
         assert_eq!(in_use.uncharged, 0, "clients make core {core} keep what nobody is charged for");
         let most = self.make.sizes.kept_bytes_max();
-        assert!(in_use.memory <= most, "core {core} keeps {} bytes, and has {most} for that", in_use.memory);
+        assert!(
+            in_use.memory <= most,
+            "core {core} keeps {} bytes, and has {most} for that",
+            in_use.memory
+        );
     }
 
     /// Says how long the turn of `core` took.
     fn rest_after(&mut self, core: u8, now: Instant, work: usize, brought_something: bool) {
-        let stall = if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
+        let stall =
+            if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
         let span = Micros(1 + work as u64 + self.dice.below(4) + stall);
         let are_others_free = self.paces.iter().all(|pace| pace.free_at <= now);
         let pace = &mut self.paces[usize::from(core)];
@@ -256,7 +264,11 @@ impl Station {
             // It may have something to tell a core that is not done with its turn, and asks again and again.
             pace.free_at = pace.free_at + PATIENCE;
         }
-        assert!(pace.idle_turns < IDLE_TURNS_MAX, "core {core} spins: {:?} at {now:?}", self.engines.next_of(core));
+        assert!(
+            pace.idle_turns < IDLE_TURNS_MAX,
+            "core {core} spins: {:?} at {now:?}",
+            self.engines.next_of(core)
+        );
     }
 
     /// A turn of `core` that its engine has not asked for; returns what comes of it. Reads may: compaction goes on whenever
@@ -264,8 +276,9 @@ impl Station {
     pub(super) fn turn_unasked(&mut self, core: u8, now: Instant, story: &mut Chronicle) -> Found {
         // Of what is due by the machine's clock the room hears a microsecond late.
         let shown = self.global(self.local(now));
-        let is_due =
-            self.cores().any(|core| self.next_turn(core).is_some_and(|at| at <= shown.max(self.pace(core).free_at)));
+        let is_due = self.cores().any(|core| {
+            self.next_turn(core).is_some_and(|at| at <= shown.max(self.pace(core).free_at))
+        });
         let busy = self.machine.from_engine.len() + self.machine.disk.waiting();
         if is_due || busy > 0 || !self.is_on() {
             return Found::default();
@@ -273,7 +286,11 @@ impl Station {
         let told_before = self.machine.woken();
         self.turn(core, now, story);
         let told = self.machine.woken() & !told_before;
-        Found { frames: self.machine.from_engine.len(), writes: self.machine.disk.changes_waiting(), told }
+        Found {
+            frames: self.machine.from_engine.len(),
+            writes: self.machine.disk.changes_waiting(),
+            told,
+        }
     }
 
     /// Says when the disk and the card go on, if they have something to do.
@@ -281,7 +298,8 @@ impl Station {
         if self.machine.disk.waiting() == 0 {
             self.disk_at = None;
         } else if self.disk_at.is_none() {
-            self.disk_at = Some(now.max(self.deaf_until) + Micros(5 + self.dice.skewed(self.rates.disk.0)));
+            self.disk_at =
+                Some(now.max(self.deaf_until) + Micros(5 + self.dice.skewed(self.rates.disk.0)));
         }
         if self.machine.from_engine.is_empty() {
             self.card_at = None;
@@ -296,7 +314,9 @@ impl Station {
         self.disk_at = None;
         self.failing = self.failing.filter(|(_, until)| now < *until);
         let fails_reads = self.dice.happens(self.rates.read_errors);
-        let mood = self.failing.map_or(if fails_reads { Mood::FailsReads } else { Mood::Waits }, |(mood, _)| mood);
+        let mood = self
+            .failing
+            .map_or(if fails_reads { Mood::FailsReads } else { Mood::Waits }, |(mood, _)| mood);
         let failed_before = self.machine.disk.failed();
         self.machine.disk.mood = mood;
         self.machine.disk.carry_out_any(&mut self.dice);

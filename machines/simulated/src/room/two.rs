@@ -28,7 +28,13 @@ pub(super) struct Two {
 impl Two {
     pub(super) fn new() -> Two {
         let to_say = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, &[])].concat();
-        Two { decoder: Decoder::new(), next_stream: 1, responses: BTreeMap::new(), to_say, is_over: false }
+        Two {
+            decoder: Decoder::new(),
+            next_stream: 1,
+            responses: BTreeMap::new(),
+            to_say,
+            is_over: false,
+        }
     }
 
     /// Asks for something. `fields`: lines, as HTTP/1.1 has them. Returns the number of the stream.
@@ -50,7 +56,8 @@ impl Two {
         let stream = self.next_stream;
         self.next_stream += 2;
         let mut block = Vec::new();
-        let pseudo = [(":method", method), (":scheme", "https"), (":path", path), (":authority", HOSTNAME)];
+        let pseudo =
+            [(":method", method), (":scheme", "https"), (":path", path), (":authority", HOSTNAME)];
         let fields = fields.lines().filter_map(|line| line.split_once(": "));
         for (name, value) in pseudo.into_iter().chain(fields) {
             // Literally, and kept in no table (RFC 7541 section 6.2.2).
@@ -68,7 +75,11 @@ impl Two {
     /// Takes the next response that is whole out of what was heard.
     pub(super) fn response(&mut self, heard: &mut Vec<u8>) -> Option<(u32, Response)> {
         loop {
-            let whole = self.responses.iter().find(|(_, response)| response.is_whole).map(|(stream, _)| *stream);
+            let whole = self
+                .responses
+                .iter()
+                .find(|(_, response)| response.is_whole)
+                .map(|(stream, _)| *stream);
             if let Some(stream) = whole {
                 return self.responses.remove_entry(&stream);
             }
@@ -90,7 +101,8 @@ impl Two {
                 self.decoder.decode(payload, &mut fields).expect("it is a block of fields");
                 let response = self.responses.entry(head.stream).or_default();
                 for (name, value) in fields.iter() {
-                    let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+                    let (name, value) =
+                        (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
                     response.head += &if name == ":status" {
                         format!("HTTP/1.1 {value}\r\n")
                     } else {
@@ -100,14 +112,22 @@ impl Two {
                 response.is_whole = head.has(flags::END_STREAM);
             }
             Kind::Data => {
-                let response = self.responses.get_mut(&head.stream).expect("a body follows its head");
+                let response =
+                    self.responses.get_mut(&head.stream).expect("a body follows its head");
                 response.body.extend_from_slice(payload);
                 response.is_whole = head.has(flags::END_STREAM);
                 for stream in [0, head.stream].into_iter().filter(|_| head.length > 0) {
-                    self.to_say.extend(frame(Kind::WindowUpdate, 0, stream, &head.length.to_be_bytes()));
+                    self.to_say.extend(frame(
+                        Kind::WindowUpdate,
+                        0,
+                        stream,
+                        &head.length.to_be_bytes(),
+                    ));
                 }
             }
-            Kind::Settings if !head.has(flags::ACK) => self.to_say.extend(frame(Kind::Settings, flags::ACK, 0, &[])),
+            Kind::Settings if !head.has(flags::ACK) => {
+                self.to_say.extend(frame(Kind::Settings, flags::ACK, 0, &[]))
+            }
             Kind::GoAway => self.is_over = true,
             Kind::ResetStream => self.is_over |= self.responses.contains_key(&head.stream),
             Kind::Settings | Kind::WindowUpdate | Kind::Ping => {}

@@ -40,7 +40,9 @@ impl Wire {
     /// Whether a way swallows what is too long for it, or did so for a while.
     pub(super) fn swallows(&self, from: End, to: End) -> bool {
         let is_missing = |narrow: &Narrow| narrow.word == Word::IsMissing;
-        self.narrow.iter().any(|narrow| (narrow.from, narrow.to) == (from, to) && is_missing(narrow))
+        self.narrow
+            .iter()
+            .any(|narrow| (narrow.from, narrow.to) == (from, to) && is_missing(narrow))
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
@@ -52,7 +54,13 @@ impl Wire {
     }
 
     /// Somebody sends a frame to one other, or to all.
-    pub(super) fn send(&mut self, from: End, frame: &[u8], everybody: &[(End, Ethernet)], story: &mut Chronicle) {
+    pub(super) fn send(
+        &mut self,
+        from: End,
+        frame: &[u8],
+        everybody: &[(End, Ethernet)],
+        story: &mut Chronicle,
+    ) {
         story.fold((from, frame));
         story.counts.frames += 1;
         let is_to_all = frame.first().is_some_and(|first| first & 1 == 1);
@@ -109,7 +117,8 @@ impl Wire {
     /// Turns over bits that lie within 15 of each other: no Internet checksum misses that.
     fn corrupt(&mut self, frame: &mut [u8]) {
         let is_ip = |protocol| matches!(protocol, EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6);
-        let is_checked = EthernetFrame::new_checked(&*frame).is_ok_and(|ethernet| is_ip(ethernet.ethertype()));
+        let is_checked =
+            EthernetFrame::new_checked(&*frame).is_ok_and(|ethernet| is_ip(ethernet.ethertype()));
         let room = frame.len().saturating_sub(16);
         if !is_checked || room == 0 {
             return;

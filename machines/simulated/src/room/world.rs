@@ -89,13 +89,23 @@ impl Room {
         let mut hosts: Vec<Host> = numbers.map(|number| Host::new(number, scenario)).collect();
         let peer = Peer::new(&mut hosts[plan.hosts].client);
         let mut ends: Vec<(End, Ethernet)> = Vec::new();
-        ends.extend(stations.iter().enumerate().map(|(number, one)| (End::Station(number), one.hardware)));
-        ends.extend(hosts.iter().enumerate().map(|(number, one)| (End::Host(number), one.hardware)));
+        ends.extend(
+            stations.iter().enumerate().map(|(number, one)| (End::Station(number), one.hardware)),
+        );
+        ends.extend(
+            hosts.iter().enumerate().map(|(number, one)| (End::Host(number), one.hardware)),
+        );
         let is_wanted = |(number, planned): &(usize, Planned)| {
-            planned.fault.is_none_or(|fault| scenario.faults.contain(fault)) && !scenario.left_out.contains(number)
+            planned.fault.is_none_or(|fault| scenario.faults.contain(fault))
+                && !scenario.left_out.contains(number)
         };
-        let mut deeds: Vec<Planned> =
-            plan.deeds.into_iter().enumerate().filter(is_wanted).map(|(_, planned)| planned).collect();
+        let mut deeds: Vec<Planned> = plan
+            .deeds
+            .into_iter()
+            .enumerate()
+            .filter(is_wanted)
+            .map(|(_, planned)| planned)
+            .collect();
         deeds.sort_by_key(|planned| std::cmp::Reverse(planned.at));
         Room {
             ledgers: (0..stations.len()).map(Ledger::of).collect(),
@@ -110,9 +120,14 @@ impl Room {
             threats: Vec::new(),
             cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
             rates: plan.rates,
-            nobody_is_reset: ![Fault::TightPools, Fault::Mishaps, Fault::Partition, Fault::Hoarders]
-                .into_iter()
-                .any(|fault| scenario.faults.contain(fault)),
+            nobody_is_reset: ![
+                Fault::TightPools,
+                Fault::Mishaps,
+                Fault::Partition,
+                Fault::Hoarders,
+            ]
+            .into_iter()
+            .any(|fault| scenario.faults.contain(fault)),
             dice: scenario.dice("schedule"),
             story: Chronicle::new(trace),
             steps: 0,
@@ -146,7 +161,11 @@ impl Room {
     /// Checks that accepted messages are listed.
     fn check_listings(&mut self, actor: Actor) {
         for (number, listing) in self.listings.iter_mut().enumerate() {
-            let core = if let Actor::Turn(station, core) = actor { (station == number).then_some(core) } else { None };
+            let core = if let Actor::Turn(station, core) = actor {
+                (station == number).then_some(core)
+            } else {
+                None
+            };
             listing.check(&self.stations[number], &mut self.ledgers[number], core);
         }
     }
@@ -161,14 +180,17 @@ impl Room {
         offer(Actor::Deed, self.deeds.last().map(|planned| planned.at));
         offer(Actor::Wire, self.wire.next());
         for (number, threat) in self.threats.iter().enumerate() {
-            let is_due = self.stations[threat.station].machine.disk.carried_out() >= threat.requests;
+            let is_due =
+                self.stations[threat.station].machine.disk.carried_out() >= threat.requests;
             offer(Actor::Threat(number), Some(if is_due { now } else { threat.at_latest }));
         }
         for (number, station) in self.stations.iter().enumerate() {
             match station.power {
                 Power::Off { until } => offer(Actor::PowerOn(number), Some(until)),
                 Power::On => {
-                    station.cores().for_each(|core| offer(Actor::Turn(number, core), station.next_turn(core)));
+                    station
+                        .cores()
+                        .for_each(|core| offer(Actor::Turn(number, core), station.next_turn(core)));
                     offer(Actor::Disk(number), station.disk_at);
                     offer(Actor::Card(number), station.card_at);
                 }
@@ -249,9 +271,16 @@ impl Room {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
         let ledger = &mut self.ledgers[visitor.station];
-        let way_swallows = self.wire.swallows(End::Station(visitor.station), End::Host(visitor.host));
-        let progress =
-            visitor.go_on(&mut host.client, ledger, &mut self.story, self.rates.leaving, station, way_swallows);
+        let way_swallows =
+            self.wire.swallows(End::Station(visitor.station), End::Host(visitor.host));
+        let progress = visitor.go_on(
+            &mut host.client,
+            ledger,
+            &mut self.story,
+            self.rates.leaving,
+            station,
+            way_swallows,
+        );
         if progress == Progress::IsDone {
             host.left.push(visitor.line.connection);
             self.visitors.swap_remove(number);
@@ -264,12 +293,17 @@ impl Room {
         match planned.deed {
             Deed::Sender { host, station } => {
                 let approach = Approach::one_of(&Approach::SENDERS, &mut dice);
-                let talk = Talk::Sender(Sender::new(approach, &mut self.ledgers[station], &mut dice));
+                let talk =
+                    Talk::Sender(Sender::new(approach, &mut self.ledgers[station], &mut dice));
                 self.welcome(host, station, approach, talk, dice);
             }
             Deed::Reader { host, station } => {
                 let approach = Approach::one_of(&Approach::READERS, &mut dice);
-                let talk = Talk::Reader(Reader::new(dice.below(BY_POP3 as u64) as usize, Appetite::Some, approach.way));
+                let talk = Talk::Reader(Reader::new(
+                    dice.below(BY_POP3 as u64) as usize,
+                    Appetite::Some,
+                    approach.way,
+                ));
                 self.welcome(host, station, approach, talk, dice);
             }
             Deed::Browser { host, station } => {
@@ -281,8 +315,15 @@ impl Room {
                 let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut dice);
                 // Half of those who come are at home at the webmail.
                 let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
-                let correspondent = Correspondent::new(account, approach, Appetite::Some, &mut dice);
-                self.welcome(host, station, approach, Talk::Correspondent(Box::new(correspondent)), dice);
+                let correspondent =
+                    Correspondent::new(account, approach, Appetite::Some, &mut dice);
+                self.welcome(
+                    host,
+                    station,
+                    approach,
+                    Talk::Correspondent(Box::new(correspondent)),
+                    dice,
+                );
             }
             Deed::Hoarders { host, station, count } => {
                 for _ in 0..count {
@@ -306,9 +347,12 @@ impl Room {
                 let at_latest = end + Micros(dice.below(3_000_000));
                 self.threats.push(Threat { station, requests: u64::MAX, at_latest });
             }
-            Deed::DiskIsDeaf { station, span } => self.stations[station].deaf_until = self.story.now + span,
+            Deed::DiskIsDeaf { station, span } => {
+                self.stations[station].deaf_until = self.story.now + span
+            }
             Deed::Decay { station, how, count } => {
-                let (ledger, machine) = (&mut self.ledgers[station], &mut self.stations[station].machine);
+                let (ledger, machine) =
+                    (&mut self.ledgers[station], &mut self.stations[station].machine);
                 let sectors = decay::decay(&mut machine.disk, ledger, how, count, &mut dice);
                 self.story.tell(|| format!("  which harms {sectors:?}"));
             }
@@ -321,7 +365,14 @@ impl Room {
     }
 
     /// A client comes from a host to a machine.
-    pub(super) fn welcome(&mut self, host: usize, station: usize, approach: Approach, talk: Talk, mut dice: Dice) {
+    pub(super) fn welcome(
+        &mut self,
+        host: usize,
+        station: usize,
+        approach: Approach,
+        talk: Talk,
+        mut dice: Dice,
+    ) {
         let now = self.story.now;
         let place = &mut self.hosts[host];
         if place.is_gone() {
@@ -330,7 +381,8 @@ impl Room {
         let client = &mut place.client;
         client.buffer_bytes = 1 << (11 + dice.below(6));
         let one = &self.stations[station];
-        let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
+        let address: IpAddress =
+            if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
         let first = if matches!(approach.port, 80 | 443) { First::Client } else { First::Machine };
         let mut line = Line::new(client.connect(address, approach.port), first, now);
         let mut means_well = true;
@@ -367,7 +419,11 @@ impl Room {
 
     fn threaten(&mut self, station: usize, requests: u64) {
         let requests = self.stations[station].machine.disk.carried_out() + requests;
-        self.threats.push(Threat { station, requests, at_latest: self.story.now + Micros::from_secs(1) });
+        self.threats.push(Threat {
+            station,
+            requests,
+            at_latest: self.story.now + Micros::from_secs(1),
+        });
     }
 
     /// Cuts the power of a machine, and looks at what is left.
@@ -385,7 +441,11 @@ impl Room {
         if self.cuts_in_a_row && !self.stations[number].dice.one_in(3) {
             let requests = self.stations[number].dice.below(100);
             let requests = self.stations[number].machine.disk.carried_out() + requests;
-            self.threats.push(Threat { station: number, requests, at_latest: now + off + Micros::from_millis(200) });
+            self.threats.push(Threat {
+                station: number,
+                requests,
+                at_latest: now + off + Micros::from_millis(200),
+            });
         }
     }
 

@@ -10,7 +10,9 @@ use rustls::ClientConfig;
 use server::CERTIFICATE_PATH;
 use simulated::MemoryDisk;
 
-use super::certificates::{ADA, GRACE, GUESS, NAME, client, configuration, other, send_part, serving};
+use super::certificates::{
+    ADA, GRACE, GUESS, NAME, client, configuration, other, send_part, serving,
+};
 use super::room::pages::site;
 use super::room::shielded::{Shielded, Trust, client_of_all};
 use super::room::{DISK_BYTES, Room, usual_sizes};
@@ -26,11 +28,16 @@ fn answer(room: &mut Room, shielded: &mut Shielded, has_body: bool) -> (u16, Vec
             line => fields.push(line),
         }
     }
-    let length = fields.iter().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
+    let length =
+        fields.iter().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
     let length = if has_body { length.parse().expect("a number") } else { 0 };
     room.until_shielded(shielded, "the text is there", |shielded| shielded.heard.len() >= length);
     let text = shielded.heard.drain(..length).collect();
-    (status["HTTP/1.1 ".len()..][..3].parse().expect("a status"), fields, String::from_utf8(text).expect("it is text"))
+    (
+        status["HTTP/1.1 ".len()..][..3].parse().expect("a status"),
+        fields,
+        String::from_utf8(text).expect("it is text"),
+    )
 }
 
 fn asked(method: &str, path: &str, fields: &str) -> Vec<u8> {
@@ -44,7 +51,9 @@ fn who_does_not_say_who_he_is_is_asked_and_nobody_is_asked_in_the_clear() {
     let mut shielded = room.connect_shielded(443, &client(&[&first]));
     room.shake_hands(&mut shielded);
     let before = room.machine.now;
-    for credentials in ["X: y", "Authorization: Bearer YWRhOmxvdmVsYWNl", "Authorization: Basic YWRh"] {
+    for credentials in
+        ["X: y", "Authorization: Bearer YWRhOmxvdmVsYWNl", "Authorization: Basic YWRh"]
+    {
         for method in ["GET", "PUT"] {
             let request = asked(method, CERTIFICATE_PATH, &format!("{credentials}\r\n"));
             room.say_shielded(&mut shielded, &request);
@@ -60,12 +69,15 @@ fn who_does_not_say_who_he_is_is_asked_and_nobody_is_asked_in_the_clear() {
     assert_eq!(answer(&mut room, &mut shielded, true).0, 400);
     room.part_shielded(shielded);
     let https_only = format!("{}[web]\nhttps_only = true\n", configuration());
-    for (more, expected) in [(configuration(), "403 Forbidden"), (https_only, "308 Permanent Redirect")] {
+    for (more, expected) in
+        [(configuration(), "403 Forbidden"), (https_only, "308 Permanent Redirect")]
+    {
         let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![first.certificate.clone()]);
         let mut room = Room::certified(31, disk, usual_sizes(), &more, site(1000), certificates);
         room.until("the engine serves", |room| room.console_says("serving"));
         let mut talk = room.connect(80);
-        let request = asked("PUT", CERTIFICATE_PATH, &format!("{credentials}Content-Length: 1\r\n"));
+        let request =
+            asked("PUT", CERTIFICATE_PATH, &format!("{credentials}Content-Length: 1\r\n"));
         room.send(&talk, &[&request[..], b"x"].concat());
         assert_eq!(room.line(&mut talk), format!("HTTP/1.1 {expected}"));
         room.part(talk);
@@ -120,10 +132,17 @@ fn who_is_no_administrator_is_told_why_and_the_connection_goes_on() {
         guesses.push(shielded);
     }
     for shielded in &mut guesses {
-        room.say_shielded(shielded, &asked("GET", CERTIFICATE_PATH, &format!("Authorization: Basic {GUESS}\r\n")));
+        room.say_shielded(
+            shielded,
+            &asked("GET", CERTIFICATE_PATH, &format!("Authorization: Basic {GUESS}\r\n")),
+        );
     }
-    let statuses: Vec<u16> = guesses.iter_mut().map(|shielded| answer(&mut room, shielded, true).0).collect();
-    assert!(statuses.contains(&429) && statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
+    let statuses: Vec<u16> =
+        guesses.iter_mut().map(|shielded| answer(&mut room, shielded, true).0).collect();
+    assert!(
+        statuses.contains(&429) && statuses.iter().all(|status| [401, 429].contains(status)),
+        "{statuses:?}"
+    );
     for shielded in guesses {
         room.part_shielded_only(shielded);
     }
@@ -165,7 +184,11 @@ fn senders_of_certificates_take_so_much_memory_of_a_core_and_no_more() {
     for _ in 0..20 {
         let mut shielded = room.connect_shielded(443, &both);
         send_part(&mut room, &mut shielded, ADA, &second.pem, second.pem.len());
-        assert_eq!(answer(&mut room, &mut shielded, true).0, 200, "what they had is to be had again");
+        assert_eq!(
+            answer(&mut room, &mut shielded, true).0,
+            200,
+            "what they had is to be had again"
+        );
         room.part_shielded_only(shielded);
     }
 }
@@ -179,7 +202,9 @@ fn head(stream: u32, method: &str, who: &str, flags: u8) -> Vec<u8> {
     let mut block = vec![0x87, 0x02, method.len() as u8];
     block.extend(method.as_bytes());
     let basic = format!("Basic {who}");
-    for (index, value) in [(&[0x01][..], NAME), (&[0x04], CERTIFICATE_PATH), (&[0x0f, 23 - 15], &basic)] {
+    for (index, value) in
+        [(&[0x01][..], NAME), (&[0x04], CERTIFICATE_PATH), (&[0x0f, 23 - 15], &basic)]
+    {
         block.extend(index);
         block.push(value.len() as u8);
         block.extend(value.as_bytes());
@@ -201,15 +226,20 @@ fn answers<const COUNT: usize>(
             length.is_some_and(|length| shielded.heard.len() >= FRAME_HEAD_BYTES + length)
         });
         let head = FrameHead::parse(&shielded.heard).expect("it is there");
-        let bytes: Vec<u8> = shielded.heard.drain(..FRAME_HEAD_BYTES + head.length as usize).collect();
+        let bytes: Vec<u8> =
+            shielded.heard.drain(..FRAME_HEAD_BYTES + head.length as usize).collect();
         let payload = &bytes[FRAME_HEAD_BYTES..];
-        let Some(place) = streams.iter().position(|stream| *stream == head.stream) else { continue };
+        let Some(place) = streams.iter().position(|stream| *stream == head.stream) else {
+            continue;
+        };
         match head.kind {
             Kind::Headers => found[place].0 = payload[0],
             Kind::Data => found[place].1 += std::str::from_utf8(payload).expect("it is text"),
             _ => {}
         }
-        left -= usize::from(matches!(head.kind, Kind::Headers | Kind::Data) && head.has(flags::END_STREAM));
+        left -= usize::from(
+            matches!(head.kind, Kind::Headers | Kind::Data) && head.has(flags::END_STREAM),
+        );
     }
     found
 }
@@ -220,7 +250,8 @@ fn certificates_are_asked_for_and_replaced_over_http_2_as_well() {
     let mut room = serving(35, &first);
     let two: Arc<ClientConfig> = Arc::new(client_of_all(&[&first, &second], &["h2"]));
     let mut shielded = room.connect_shielded(443, &two);
-    let put = [head(3, "PUT", ADA, 0), frame(Kind::Data, flags::END_STREAM, 3, &second.pem)].concat();
+    let put =
+        [head(3, "PUT", ADA, 0), frame(Kind::Data, flags::END_STREAM, 3, &second.pem)].concat();
     let said = [
         PREFACE.as_slice(),
         &frame(Kind::Settings, 0, 0, &[]),
@@ -233,7 +264,10 @@ fn certificates_are_asked_for_and_replaced_over_http_2_as_well() {
     let [before, replaced, after, other] = answers(&mut room, &mut shielded, [1, 3, 5, 7]);
     assert_eq!([before.0, replaced.0, after.0], [0x88; 3], "200");
     assert_ne!(before.1, replaced.1);
-    assert_eq!((replaced.1.lines().next(), &after.1), (Some("names: mail.barepost.test"), &replaced.1));
+    assert_eq!(
+        (replaced.1.lines().next(), &after.1),
+        (Some("names: mail.barepost.test"), &replaced.1)
+    );
     assert_eq!(other.1, "403 Forbidden\n");
     room.part_shielded(shielded);
 }

@@ -31,7 +31,8 @@ pub(super) fn configuration() -> String {
 
 /// A machine on `disk` whose configuration names these.
 fn on(seed: u64, disk: MemoryDisk, certificates: &[&Trust], site: Site) -> Room {
-    let certificates: Vec<Certificate> = certificates.iter().map(|trust| trust.certificate.clone()).collect();
+    let certificates: Vec<Certificate> =
+        certificates.iter().map(|trust| trust.certificate.clone()).collect();
     let mut room = Room::certified(seed, disk, usual_sizes(), &configuration(), site, certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     room
@@ -61,7 +62,13 @@ fn send(room: &mut Room, shielded: &mut Shielded, who: &str, pem: &[u8]) {
 }
 
 /// The same with the beginning of something that has so many bytes.
-pub(super) fn send_part(room: &mut Room, shielded: &mut Shielded, who: &str, begin: &[u8], length: usize) {
+pub(super) fn send_part(
+    room: &mut Room,
+    shielded: &mut Shielded,
+    who: &str,
+    begin: &[u8],
+    length: usize,
+) {
     let path = server::CERTIFICATE_PATH;
     let head = format!(
         "PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {who}\r\nContent-Length: {length}\r\n\r\n"
@@ -98,7 +105,8 @@ fn upload(room: &mut Room, trusted: &[&Trust], pem: &[u8]) -> (String, String) {
 fn shown(room: &mut Room, port: u16, trusted: &[&Trust]) -> CertificateDer<'static> {
     let mut shielded = room.connect_shielded(port, &Arc::new(client_of_all(trusted, &[])));
     room.shake_hands(&mut shielded);
-    let shown = shielded.tls.peer_certificates().expect("the handshake is done")[0].clone().into_owned();
+    let shown =
+        shielded.tls.peer_certificates().expect("the handshake is done")[0].clone().into_owned();
     room.abort(&shielded.talk);
     shown
 }
@@ -116,7 +124,10 @@ fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_h
 
     let (status, text) = upload(&mut room, &both, &second.pem);
     assert_eq!(status, "200 OK");
-    assert!(text.starts_with("names: mail.barepost.test\nvalid until: 2026-04-01T00:00:00Z\nSHA-256: "), "{text}");
+    assert!(
+        text.starts_with("names: mail.barepost.test\nvalid until: 2026-04-01T00:00:00Z\nSHA-256: "),
+        "{text}"
+    );
     let mut crowd = Vec::new();
     while crowd.len() < 6 * usize::from(CORES) {
         let host = room.add_host();
@@ -126,7 +137,10 @@ fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_h
         crowd.push(shielded);
     }
     let spread = room.engines.in_use_on_each();
-    assert!(spread.iter().all(|core| core.tls_connections > 0), "they came to every core: {spread:?}");
+    assert!(
+        spread.iter().all(|core| core.tls_connections > 0),
+        "they came to every core: {spread:?}"
+    );
     for shielded in crowd {
         room.part_shielded_only(shielded);
     }
@@ -139,7 +153,11 @@ fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_h
     let mut later = room.connect_shielded(443, &known);
     room.say_shielded(&mut later, get);
     assert_eq!(answer(&mut room, &mut later).1, "Index");
-    assert_eq!(later.tls.handshake_kind(), Some(HandshakeKind::Resumed), "a ticket of before is as good as ever");
+    assert_eq!(
+        later.tls.handshake_kind(),
+        Some(HandshakeKind::Resumed),
+        "a ticket of before is as good as ever"
+    );
     room.part_shielded(later);
 }
 
@@ -166,7 +184,9 @@ fn certificate_that_came_is_stored_at_once() {
 fn nobody_is_told_of_a_new_certificate_before_every_core_shows_it() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     // Which core keeps them differs from disk to disk: the one that is held must not always be that one.
-    for (seed, held) in (0..u64::from(16 / CORES)).flat_map(|seed| (0..CORES).map(move |held| (16 + seed, held))) {
+    for (seed, held) in
+        (0..u64::from(16 / CORES)).flat_map(|seed| (0..CORES).map(move |held| (16 + seed, held)))
+    {
         let mut room = serving(seed, &first);
         let mut shielded = room.connect_shielded(443, &client(&[&first]));
         room.shake_hands(&mut shielded);
@@ -195,9 +215,11 @@ fn nobody_is_told_of_a_new_certificate_before_every_core_shows_it() {
 fn only_an_administrator_replaces_a_certificate_and_a_wrong_password_costs_time() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(2, &first);
-    for (who, expected, delay) in
-        [(GRACE, "403 Forbidden", 0), (GUESS, "401 Unauthorized", 2), (GUESS, "401 Unauthorized", 4)]
-    {
+    for (who, expected, delay) in [
+        (GRACE, "403 Forbidden", 0),
+        (GUESS, "401 Unauthorized", 2),
+        (GUESS, "401 Unauthorized", 4),
+    ] {
         let mut shielded = room.connect_shielded(443, &client(&[&first]));
         room.shake_hands(&mut shielded);
         let before = room.machine.now;
@@ -208,8 +230,9 @@ fn only_an_administrator_replaces_a_certificate_and_a_wrong_password_costs_time(
     }
     let mut talk = room.connect(80);
     let path = server::CERTIFICATE_PATH;
-    let request =
-        format!("PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {ADA}\r\nContent-Length: 1\r\n\r\nx");
+    let request = format!(
+        "PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {ADA}\r\nContent-Length: 1\r\n\r\nx"
+    );
     room.send(&talk, request.as_bytes());
     assert_eq!(room.line(&mut talk), "HTTP/1.1 403 Forbidden");
     room.part(talk);
@@ -225,14 +248,21 @@ fn a_certificate_that_cannot_be_served_with_is_refused_at_once_with_its_reason()
     let (second, third) = (other(8, -1..90), other(9, -1..90));
     let halves = |trust: &Trust| {
         let text = String::from_utf8(trust.pem.clone()).expect("it is text");
-        let (certificate, key) = text.split_at(text.find("-----BEGIN PRIVATE").expect("there is one"));
+        let (certificate, key) =
+            text.split_at(text.find("-----BEGIN PRIVATE").expect("there is one"));
         (certificate.to_string(), key.to_string())
     };
     let mismatched = [halves(&second).0, halves(&third).1].concat().into_bytes();
     for (pem, reason) in [
         (&mismatched, "the key belongs to another certificate"),
-        (&other(8, -90..0).pem, "the certificate has expired: it was valid until 2026-01-01T00:00:00Z"),
-        (&other(8, 1..90).pem, "the certificate is not valid yet, but from 2026-01-02T00:00:00Z on"),
+        (
+            &other(8, -90..0).pem,
+            "the certificate has expired: it was valid until 2026-01-01T00:00:00Z",
+        ),
+        (
+            &other(8, 1..90).pem,
+            "the certificate is not valid yet, but from 2026-01-02T00:00:00Z on",
+        ),
         (&b"garbage".to_vec(), "there is no certificate in the file"),
         (
             &b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n".to_vec(),
@@ -272,12 +302,14 @@ fn a_certificate_that_was_sent_counts_after_a_restart_until_the_configuration_ha
     let mut room = again(room, 6, &[&first]);
     assert_eq!(shown(&mut room, 443, &all), third.root);
     let mut room = again(room, 7, &[&other(10, 5..90)]);
-    assert!(
-        room.console_says("does not count: the configuration has one for the same names whose validity began later")
-    );
+    assert!(room.console_says(
+        "does not count: the configuration has one for the same names whose validity began later"
+    ));
     // The client lives before its time, and so tells that it is shown.
     let mut shielded = room.connect_shielded(443, &client(&all));
-    room.until_shielded(&mut shielded, "the client refuses it", |shielded| shielded.complaint.is_some());
+    room.until_shielded(&mut shielded, "the client refuses it", |shielded| {
+        shielded.complaint.is_some()
+    });
     room.abort(&shielded.talk);
 }
 
@@ -290,7 +322,14 @@ fn a_certificate_that_was_sent_is_read_although_the_disk_was_away_for_a_while() 
         let mut disk = room.machine.disk.power_cut(&mut Dice::new(15));
         disk.mood = Mood::Waits;
         let certificates = vec![first.certificate.clone()];
-        room = Room::certified(15, disk, usual_sizes(), &configuration(), Site::default(), certificates);
+        room = Room::certified(
+            15,
+            disk,
+            usual_sizes(),
+            &configuration(),
+            Site::default(),
+            certificates,
+        );
         for _ in 0..steps {
             room.step();
             room.machine.disk.carry_out_next();
@@ -333,14 +372,18 @@ fn whatever_name_is_asked_for_the_certificate_that_came_last_is_shown_and_others
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("names: ")).collect();
     assert_eq!(names, ["mail.barepost.test, localhost, *.test"]);
     let mut shielded = room.connect_shielded(443, &client(&[&wide]));
-    let request = format!("GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {ADA}\r\n\r\n", server::CERTIFICATE_PATH);
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {ADA}\r\n\r\n",
+        server::CERTIFICATE_PATH
+    );
     room.say_shielded(&mut shielded, request.as_bytes());
     assert_eq!(answer(&mut room, &mut shielded).1, text);
     room.part_shielded(shielded);
 }
 
 #[test]
-fn a_power_cut_at_any_time_leaves_the_old_certificate_or_the_new_one_and_the_new_one_once_its_sender_was_told() {
+fn a_power_cut_at_any_time_leaves_the_old_certificate_or_the_new_one_and_the_new_one_once_its_sender_was_told()
+ {
     let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -1..80));
     let all = [&first, &second, &third];
     // How many steps it takes until the sender is told, or whether he is within so many; and the machine then.
@@ -421,12 +464,13 @@ fn is_letter_taken(room: &mut Room) -> bool {
     let mut talk = room.connect(25);
     room.smtp_reply(&mut talk);
     room.smtp(&mut talk, "EHLO client.test");
-    let is_taken = room.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>").starts_with("250") && {
-        room.smtp(&mut talk, "RCPT TO:<grace@barepost.test>");
-        room.smtp(&mut talk, "DATA");
-        room.send(&talk, &b"A line of a letter, to fill the disk with\r\n".repeat(700));
-        room.smtp(&mut talk, ".").starts_with("250")
-    };
+    let is_taken = room.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>").starts_with("250")
+        && {
+            room.smtp(&mut talk, "RCPT TO:<grace@barepost.test>");
+            room.smtp(&mut talk, "DATA");
+            room.send(&talk, &b"A line of a letter, to fill the disk with\r\n".repeat(700));
+            room.smtp(&mut talk, ".").starts_with("250")
+        };
     room.close(&talk);
     is_taken
 }
@@ -438,13 +482,19 @@ fn a_full_disk_and_one_that_fails_say_so_and_what_is_shown_stays() {
     let mut room = on(13, MemoryDisk::blank(2 << 20), &[&first], Site::default());
     while is_letter_taken(&mut room) {}
     let (status, text) = upload(&mut room, &both, &second.pem);
-    assert_eq!((status.as_str(), text.as_str()), ("507 Insufficient Storage", "the disk is full\n"));
+    assert_eq!(
+        (status.as_str(), text.as_str()),
+        ("507 Insufficient Storage", "the disk is full\n")
+    );
     assert_eq!(shown(&mut room, 443, &both), first.root);
     for mood in [Mood::FailsFlushes, Mood::FailsWrites] {
         let mut room = serving(14, &first);
         room.machine.disk.mood = mood;
         let (status, text) = upload(&mut room, &both, &second.pem);
-        assert_eq!((status.as_str(), text.as_str()), ("503 Service Unavailable", "the disk has failed\n"));
+        assert_eq!(
+            (status.as_str(), text.as_str()),
+            ("503 Service Unavailable", "the disk has failed\n")
+        );
         assert_eq!(shown(&mut room, 443, &both), first.root);
     }
 }
@@ -454,7 +504,9 @@ fn a_certificate_that_ends_soon_is_spoken_of_when_it_comes_and_one_that_went_is_
     let (first, second, third) = (Trust::until(NAME, 10), other(8, -1..90), other(9, -1..12));
     let all = [&first, &second, &third];
     let mut room = serving(15, &first);
-    let told = |room: &Room| room.machine.console.iter().filter(|line| line.contains("EXPIRES SOON")).count();
+    let told = |room: &Room| {
+        room.machine.console.iter().filter(|line| line.contains("EXPIRES SOON")).count()
+    };
     assert_eq!(told(&room), 1);
     assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
     room.machine.wait(Micros::from_secs(24 * 3600));
@@ -463,7 +515,7 @@ fn a_certificate_that_ends_soon_is_spoken_of_when_it_comes_and_one_that_went_is_
     assert_eq!(upload(&mut room, &all, &third.pem).0, "200 OK");
     room.pass(Micros::from_millis(1));
     assert_eq!(told(&room), 2);
-    assert!(
-        room.console_says("tls: there is a new certificate for mail.barepost.test, valid until 2026-01-13T00:00:00Z")
-    );
+    assert!(room.console_says(
+        "tls: there is a new certificate for mail.barepost.test, valid until 2026-01-13T00:00:00Z"
+    ));
 }

@@ -10,7 +10,8 @@ use super::names::{Mood, NameServer, TEXT, text};
 use super::proofs::{INBOX, JUNK, REFUSED, key, letter, newest, proving_as, results, send};
 use super::room::Room;
 
-const FOUND: &str = "mx.list.test;\r\n\tspf=pass smtp.mailfrom=pass.test;\r\n\tdmarc=pass header.from=pass.test";
+const FOUND: &str =
+    "mx.list.test;\r\n\tspf=pass smtp.mailfrom=pass.test;\r\n\tdmarc=pass header.from=pass.test";
 const NOT_FOUND: &str = "mx.list.test; dmarc=fail header.from=pass.test";
 
 /// A letter that a domain hands on, with what it has found out about it.
@@ -51,17 +52,26 @@ fn what_a_chain_of_those_who_handed_a_letter_on_comes_to_stands_above_it() {
         (letter("ada@far.test"), "arc=none"),
         (one.clone(), "arc=pass"),
         (two.clone(), "arc=pass"),
-        (two.replace("Hello", "Hullo"), "arc=fail reason=\"set 2: the body is not the one that was signed\""),
+        (
+            two.replace("Hello", "Hullo"),
+            "arc=fail reason=\"set 2: the body is not the one that was signed\"",
+        ),
         (two.replace("looms", "rooms"), "arc=fail reason=\"set 2: the signature is wrong\""),
         (two.replace("spf=pass", "spf=none"), "arc=fail reason=\"set 2: the signature is wrong\""),
-        (two.replace("ARC-Seal: i=1", "X-Seal: i=1"), "arc=fail reason=\"the chain is incomplete\""),
+        (
+            two.replace("ARC-Seal: i=1", "X-Seal: i=1"),
+            "arc=fail reason=\"the chain is incomplete\"",
+        ),
         (one.replace("cv=none", "cv=fail"), "arc=fail reason=\"the chain was broken before\""),
         (unknown, "arc=fail reason=\"set 1: the domain has no such key\""),
     ] {
         let reply = send(&mut room, &mut server, "me@far.test", &letter);
         assert!(reply.starts_with("250 2.0.0 "), "{letter}: {reply}");
         let (mailbox, above, rest) = newest(&room);
-        assert_eq!((mailbox, results(&above)[2]), (INBOX, format!("{found} smtp.remote-ip=203.0.113.7").as_str()));
+        assert_eq!(
+            (mailbox, results(&above)[2]),
+            (INBOX, format!("{found} smtp.remote-ip=203.0.113.7").as_str())
+        );
         assert!(rest == letter && results(&above)[3] == "dkim=none", "{above}");
     }
     // Nobody here trusts any of them.
@@ -97,7 +107,8 @@ fn who_is_trusted_vouches_for_a_letter_that_proves_nothing_any_more_and_nobody_e
         };
         assert!(reply.starts_with("250 2.0.0 "), "{letter}: {reply}");
         let (mailbox, above, _) = newest(&room);
-        let expected = format!("dmarc=fail reason=\"{voucher} vouches for it (ARC)\" header.from=pass.test");
+        let expected =
+            format!("dmarc=fail reason=\"{voucher} vouches for it (ARC)\" header.from=pass.test");
         assert_eq!((mailbox, results(&above)[1]), (INBOX, expected.as_str()));
     }
     let apart = letter("ada@fail.test");
@@ -109,13 +120,15 @@ fn who_is_trusted_vouches_for_a_letter_that_proves_nothing_any_more_and_nobody_e
     assert_eq!(all.iter().filter(|(mailbox, _)| *mailbox == JUNK).count(), 1);
     // What cannot be known now is not held against a letter for which somebody trusted might vouch.
     let lost = letter("ada@strict.test");
-    let [good, doubted] = [FOUND, NOT_FOUND].map(|found| sealed(&mut room, "list.test", found, &lost));
+    let [good, doubted] =
+        [FOUND, NOT_FOUND].map(|found| sealed(&mut room, "list.test", found, &lost));
     for (letter, is_refused) in [(good, false), (doubted, true)] {
         // What the domain wants is known by now.
         server.mood = Mood::Answers;
         assert_eq!(send(&mut room, &mut server, "me@fail.test", &lost), REFUSED);
         server.mood = Mood::Silent;
-        let reply = send(&mut room, &mut server, "me@fail.test", &letter.replace("s=key", "s=other"));
+        let reply =
+            send(&mut room, &mut server, "me@fail.test", &letter.replace("s=key", "s=other"));
         assert_eq!(reply == REFUSED, is_refused, "{reply}");
     }
     room.until_nothing_is_in_use();

@@ -37,7 +37,11 @@ fn received(room: &mut Room, number: usize) -> String {
 fn a_clock_before_the_program_was_made_is_not_used() {
     let blank = || MemoryDisk::blank(32 << 20);
     let mut room = starting(blank(), UnixTime::default(), MADE);
-    assert!(room.console_says("clock: SET THE CLOCK: it says 1970-01-01"), "{:?}", room.machine.console);
+    assert!(
+        room.console_says("clock: SET THE CLOCK: it says 1970-01-01"),
+        "{:?}",
+        room.machine.console
+    );
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
     let date = received(&mut room, 1);
     assert!(date.contains("Nov 2026"), "{date}");
@@ -53,7 +57,11 @@ fn a_clock_behind_the_newest_message_is_used_and_announced() {
     let mut room = starting(MemoryDisk::blank(32 << 20), later(30), MADE);
     assert!(room.deliver("ada@barepost.test", b"Subject: First\r\n\r\nx\r\n").starts_with("250"));
     let mut room = starting(disk_of(room), later(2), MADE);
-    assert!(room.console_says("clock: SET THE CLOCK: it is 2026-11-27"), "{:?}", room.machine.console);
+    assert!(
+        room.console_says("clock: SET THE CLOCK: it is 2026-11-27"),
+        "{:?}",
+        room.machine.console
+    );
     assert!(room.deliver("ada@barepost.test", b"Subject: Second\r\n\r\nx\r\n").starts_with("250"));
     let mut talk = room.log_in("ada");
     assert_eq!(room.retrieve(&mut talk, 1), b"Subject: First\r\n\r\nx\r\n");
@@ -76,7 +84,8 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
     world.pass(&mut room, 3600);
     let jump = |room: &mut Room| {
-        room.machine.started = UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS)
+        room.machine.started =
+            UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS)
     };
     jump(&mut room);
     world.pass(&mut room, 4 * DAY_SECONDS);
@@ -100,7 +109,8 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
 #[test]
 fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
     let (mut room, mut world) = serving(721, Mood::RefusesForNow);
-    room.machine.started = UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
+    room.machine.started =
+        UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
     world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
     // The next life begins 25 days earlier.
     let (mut room, mut world) = world.power_cut(room, 721);
@@ -112,7 +122,8 @@ fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
 #[test]
 fn a_message_that_is_dated_ahead_is_given_up_in_time() {
     let (mut room, mut world) = serving(722, Mood::RefusesForNow);
-    room.machine.started = UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
+    room.machine.started =
+        UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
     world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
     // The next life begins 25 days earlier.
     let (mut room, mut world) = world.power_cut(room, 722);
@@ -125,10 +136,16 @@ fn a_message_that_is_dated_ahead_is_given_up_in_time() {
 #[test]
 fn a_hold_by_a_clock_that_was_ahead_costs_no_attempt() {
     let (mut room, mut world) = serving(723, Mood::RefusesForNow);
-    let set = |room: &mut Room, seconds: u64| room.machine.started = UnixTime::from_seconds(seconds);
+    let set =
+        |room: &mut Room, seconds: u64| room.machine.started = UnixTime::from_seconds(seconds);
     let right = room.machine.started.seconds();
     set(&mut room, right + 10 * DAY_SECONDS);
-    world.submit_with(&mut room, "<ada@barepost.test> BODY=8BITMIME HOLDFOR=300", &["<bob@far.test>"], LETTER_AWAY);
+    world.submit_with(
+        &mut room,
+        "<ada@barepost.test> BODY=8BITMIME HOLDFOR=300",
+        &["<bob@far.test>"],
+        LETTER_AWAY,
+    );
     // The corrected clock comes to the end of the hold ten days later.
     set(&mut room, right);
     world.pass(&mut room, 14 * DAY_SECONDS);

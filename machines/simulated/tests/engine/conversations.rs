@@ -31,8 +31,17 @@ fn conversation(seed: u64) -> (Room, Browser, String) {
     ada.log_in(&mut room, "ada", "lovelace");
     ada.hold(&mut room, "0");
     let token = ada.get(&mut room, "/mail/compose?reply=1.1").token();
-    let written = [("to", "grace@barepost.test"), ("subject", "Re: Engine"), ("text", "Does it?"), ("answers", "1.1")];
-    ada.post(&mut room, "/mail/compose", &[&[("token", token.as_str()), ("do", "send")], &written[..]].concat());
+    let written = [
+        ("to", "grace@barepost.test"),
+        ("subject", "Re: Engine"),
+        ("text", "Does it?"),
+        ("answers", "1.1"),
+    ];
+    ada.post(
+        &mut room,
+        "/mail/compose",
+        &[&[("token", token.as_str()), ("do", "send")], &written[..]].concat(),
+    );
     deliver(&mut room, &answer(1, "Engine", "It does."));
     (room, ada, token)
 }
@@ -41,20 +50,40 @@ fn conversation(seed: u64) -> (Room, Browser, String) {
 fn a_conversation_is_one_row_and_one_page_with_what_was_answered() {
     let (mut room, mut ada, _) = conversation(20);
     let list = ada.get(&mut room, "/mail/box/1").text();
-    assert!(list.contains("href=\"/mail/box/1/3#opened\"") && list.contains("<span class=\"number\">3<"), "{list}");
-    assert!(list.contains("href=\"/mail/box/1/2\"") && !list.contains("href=\"/mail/box/1/1"), "{list}");
+    assert!(
+        list.contains("href=\"/mail/box/1/3#opened\"")
+            && list.contains("<span class=\"number\">3<"),
+        "{list}"
+    );
+    assert!(
+        list.contains("href=\"/mail/box/1/2\"") && !list.contains("href=\"/mail/box/1/1"),
+        "{list}"
+    );
     assert!(list.contains("1–3 of 3"), "{list}");
     let sent = ada.get(&mut room, "/mail/box/3").text();
-    assert!(sent.contains("href=\"/mail/box/3/1#opened\"") && sent.contains("<span class=\"number\">3<"), "{sent}");
+    assert!(
+        sent.contains("href=\"/mail/box/3/1#opened\"")
+            && sent.contains("<span class=\"number\">3<"),
+        "{sent}"
+    );
 
     let page = ada.get(&mut room, "/mail/box/1/3").text();
-    let places = ["<p>It computes.</p>", "<p>Does it?</p>", "<p>It does.</p>"].map(|text| page.find(text));
+    let places =
+        ["<p>It computes.</p>", "<p>Does it?</p>", "<p>It does.</p>"].map(|text| page.find(text));
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {page}");
     assert!(!page.contains("It weaves.") && page.matches("<article").count() == 3, "{page}");
     // The first was not read before; what Ada has written herself is folded.
-    assert_eq!((page.matches("<details open>").count(), page.matches("<details>").count()), (1, 1), "{page}");
+    assert_eq!(
+        (page.matches("<details open>").count(), page.matches("<details>").count()),
+        (1, 1),
+        "{page}"
+    );
     let list = ada.get(&mut room, "/mail/box/1").text();
-    assert_eq!(list.matches("<li class=\"row unread\">").count(), 1, "the conversation was read: {list}");
+    assert_eq!(
+        list.matches("<li class=\"row unread\">").count(),
+        1,
+        "the conversation was read: {list}"
+    );
     let again = ada.get(&mut room, "/mail/box/1/3").text();
     assert!(!again.contains("<details open>"), "{again}");
 }
@@ -71,13 +100,21 @@ fn what_is_done_with_a_conversation_is_done_with_all_of_it_that_was_seen() {
     // What came after the page was made stays.
     deliver(&mut room, &answer(2, "Engine", "Not seen yet."));
     let list = act(&mut ada, &mut room, &with("archive", "1.3", "/mail/box/1"));
-    assert!(list.contains("2 messages were moved to Archive.") && list.contains("Not seen yet."), "{list}");
-    let undo = between(&list, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    assert!(
+        list.contains("2 messages were moved to Archive.") && list.contains("Not seen yet."),
+        "{list}"
+    );
+    let undo =
+        between(&list, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
     let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]).text();
     assert!(back.contains("1–4 of 4"), "{back}");
 
     // What was thrown away is part of a conversation only where it lies.
-    ada.post(&mut room, "/mail/act", &[("token", &token), ("do", "trash"), ("key", "1.4"), ("here", "/mail/box/1")]);
+    ada.post(
+        &mut room,
+        "/mail/act",
+        &[("token", &token), ("do", "trash"), ("key", "1.4"), ("here", "/mail/box/1")],
+    );
     let newest = between(&back, "href=\"/mail/box/1/", "#").expect("the conversation").to_string();
     let page = ada.get(&mut room, &format!("/mail/box/1/{newest}")).text();
     assert!(page.contains("It computes.") && !page.contains("Not seen yet."), "{page}");
@@ -91,7 +128,9 @@ fn what_is_done_with_a_conversation_is_done_with_all_of_it_that_was_seen() {
     assert_eq!(starred(&act(&mut ada, &mut room, &all)), 1);
     assert_eq!(starred(&act(&mut ada, &mut room, &all)), 0);
     let unread = |list: &str| list.matches("<li class=\"row unread\">").count();
-    let marked = |what| [("do", what), ("key", newest.as_str()), ("here", "/mail/box/1"), ("whole", "conversation")];
+    let marked = |what| {
+        [("do", what), ("key", newest.as_str()), ("here", "/mail/box/1"), ("whole", "conversation")]
+    };
     assert_eq!(unread(&act(&mut ada, &mut room, &marked("read"))), 1);
     assert_eq!(unread(&act(&mut ada, &mut room, &marked("unread"))), 2);
 }
@@ -110,20 +149,36 @@ fn a_page_of_a_long_conversation_is_bounded_and_lists_are_turned_over_past_it() 
     ada.log_in(&mut room, "ada", "lovelace");
     let list = ada.get(&mut room, "/mail/box/1").text();
     assert_eq!(list.matches("<li class=\"row").count(), 50, "{list}");
-    assert!(list.contains("<span class=\"number\">121<") && list.contains("1–170 of 181"), "{list}");
-    let older = between(&list, "<a href=\"/mail/box/1?before=", "\"").expect("there are older ones").to_string();
+    assert!(
+        list.contains("<span class=\"number\">121<") && list.contains("1–170 of 181"),
+        "{list}"
+    );
+    let older = between(&list, "<a href=\"/mail/box/1?before=", "\"")
+        .expect("there are older ones")
+        .to_string();
     let older = ada.get(&mut room, &format!("/mail/box/1?before={older}")).text();
     assert_eq!(older.matches("<li class=\"row").count(), 11, "{older}");
     assert!(older.contains("171–181 of 181") && !older.contains("Engine"), "{older}");
-    let newer = between(&older, "<a href=\"/mail/box/1?after=", "\"").expect("there are newer ones").to_string();
+    let newer = between(&older, "<a href=\"/mail/box/1?after=", "\"")
+        .expect("there are newer ones")
+        .to_string();
     let newer = ada.get(&mut room, &format!("/mail/box/1?after={newer}")).text();
-    assert!(newer.contains("1–170 of 181") && newer.matches("<li class=\"row").count() == 50, "{newer}");
+    assert!(
+        newer.contains("1–170 of 181") && newer.matches("<li class=\"row").count() == 50,
+        "{newer}"
+    );
 
     let page = ada.get(&mut room, "/mail/box/1/61").text();
-    assert!(page.contains("<p>It computes.</p>") && page.contains("The newest messages of this conversation"));
+    assert!(
+        page.contains("<p>It computes.</p>")
+            && page.contains("The newest messages of this conversation")
+    );
     assert_eq!(page.matches("<article").count(), 100);
     assert_eq!(page.matches("<details open>").count(), 16);
-    assert!(page.contains("<p>Word 119.</p>") && page.contains("href=\"/mail/box/1/100\""), "{page}");
+    assert!(
+        page.contains("<p>Word 119.</p>") && page.contains("href=\"/mail/box/1/100\""),
+        "{page}"
+    );
 }
 
 #[test]
@@ -143,9 +198,16 @@ fn pictures_that_came_with_a_letter_are_seen_within_it_and_what_is_to_be_doubted
     ada.log_in(&mut room, "ada", "lovelace");
     let page = ada.get(&mut room, "/mail/box/1/1").text();
     assert!(page.contains("A link that says bank.example leads to evil.test."), "{page}");
-    assert!(page.contains("says service@bank.example, but the letter comes from x@evil.test."), "{page}");
+    assert!(
+        page.contains("says service@bank.example, but the letter comes from x@evil.test."),
+        "{page}"
+    );
     let document = ada.get(&mut room, "/mail/html/1.1/1");
-    assert!(document.text().contains("<img src=\"data:image/png;base64,AQID\">"), "{}", document.text());
+    assert!(
+        document.text().contains("<img src=\"data:image/png;base64,AQID\">"),
+        "{}",
+        document.text()
+    );
     let policy = document.field("Content-Security-Policy");
     assert!(policy.contains("default-src 'none'") && policy.contains("img-src data:;"), "{policy}");
 }
@@ -155,7 +217,9 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
     let (mut room, trust) = serving(24);
     let html = "<img src=\"https://pictures.test/x\">";
     let written = |sender| {
-        format!("From: {sender}@barepost.test\r\nSubject: {sender}\r\nContent-Type: text/html\r\n\r\n{html}\r\n")
+        format!(
+            "From: {sender}@barepost.test\r\nSubject: {sender}\r\nContent-Type: text/html\r\n\r\n{html}\r\n"
+        )
     };
     let resent = ["Resent-From: ada@barepost.test\r\n", &written("grace")].concat();
     for (login, sender, message) in [
@@ -195,13 +259,19 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
     assert_eq!([1, 2, 3, 4, 5].map(|uid| loads(&mut ada, &mut room, uid)), [false; 5]);
     let page = show(&mut ada, &mut room, "always", &token);
     assert!(page.contains("is loaded in verified messages from grace@barepost.test"), "{page}");
-    assert_eq!([1, 2, 3, 4, 5].map(|uid| loads(&mut ada, &mut room, uid)), [true, false, true, false, false]);
+    assert_eq!(
+        [1, 2, 3, 4, 5].map(|uid| loads(&mut ada, &mut room, uid)),
+        [true, false, true, false, false]
+    );
     // It is the account's, whoever is logged in.
     let mut elsewhere = Browser::new(&trust);
     elsewhere.log_in(&mut room, "ada", "lovelace");
     assert!(loads(&mut elsewhere, &mut room, 3));
     let page = show(&mut ada, &mut room, "never", &token);
-    assert!(page.contains("were not loaded") && page.contains("Always from grace@barepost.test"), "{page}");
+    assert!(
+        page.contains("were not loaded") && page.contains("Always from grace@barepost.test"),
+        "{page}"
+    );
     assert_eq!([1, 2, 3].map(|uid| loads(&mut elsewhere, &mut room, uid)), [false; 3]);
 }
 
@@ -214,47 +284,79 @@ fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen
     let token = ada.get(&mut room, "/mail/compose").token();
     let long = format!("{}Mine.", "A note to myself. ".repeat(20));
     for text in [long.as_str(), "Milk.", "Bread, and something long.\n"] {
-        let form = [("to", "ada@barepost.test"), ("bcc", "grace@barepost.test"), ("subject", text), ("text", text)];
-        ada.post(&mut room, "/mail/compose", &[&[("token", token.as_str()), ("do", "send")], &form[..]].concat());
+        let form = [
+            ("to", "ada@barepost.test"),
+            ("bcc", "grace@barepost.test"),
+            ("subject", text),
+            ("text", text),
+        ];
+        ada.post(
+            &mut room,
+            "/mail/compose",
+            &[&[("token", token.as_str()), ("do", "send")], &form[..]].concat(),
+        );
     }
     // Whoever has got a letter knows its name, and how it begins.
     let source = ada.get(&mut room, "/mail/download/1.1").text();
     deliver(&mut room, source.replace("Mine.", "Forged.").as_bytes());
     let seen = |ada: &mut Browser, room: &mut Room, address: &str| {
         let page = ada.get(room, address).text();
-        (page.matches("<article").count(), page.matches("/mail/compose?reply=").count(), page.contains("Forged."))
+        (
+            page.matches("<article").count(),
+            page.matches("/mail/compose?reply=").count(),
+            page.contains("Forged."),
+        )
     };
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/2"), (1, 1, false));
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/3/2"), (1, 1, false));
     assert!(ada.get(&mut room, "/mail/box/3/2").text().contains("/mail/compose?reply=3.2"));
     assert!(ada.get(&mut room, "/mail/box/1/2").text().contains("/mail/compose?reply=1.2"));
-    assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/1"), (2, 2, true), "one of Ada's two, and the forgery");
+    assert_eq!(
+        seen(&mut ada, &mut room, "/mail/box/1/1"),
+        (2, 2, true),
+        "one of Ada's two, and the forgery"
+    );
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/4"), (2, 2, true));
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/3/1"), (2, 2, true));
     let counts = |ada: &mut Browser, room: &mut Room, mailbox: &str| {
         let list = ada.get(room, mailbox).text();
         let rows = list.split("<li class").skip(1);
-        rows.map(|row| between(row, "class=\"number\">", "<").unwrap_or("1").to_string()).collect::<Vec<_>>()
+        rows.map(|row| between(row, "class=\"number\">", "<").unwrap_or("1").to_string())
+            .collect::<Vec<_>>()
     };
     for _ in 0..2 {
-        assert_eq!(counts(&mut ada, &mut room, "/mail/box/1"), ["2", "1", "1"], "of the forgery there are two letters");
+        assert_eq!(
+            counts(&mut ada, &mut room, "/mail/box/1"),
+            ["2", "1", "1"],
+            "of the forgery there are two letters"
+        );
         assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
     }
     let list = ada.get(&mut room, "/mail/box/1").text();
     assert!(list.contains("href=\"/mail/box/1/2\""), "it leads to the letter alone: {list}");
     // Filed elsewhere it is still the same.
-    ada.post(&mut room, "/mail/act", &[("token", &token), ("do", "archive"), ("key", "1.3"), ("here", "/mail/box/1")]);
+    ada.post(
+        &mut room,
+        "/mail/act",
+        &[("token", &token), ("do", "archive"), ("key", "1.3"), ("here", "/mail/box/1")],
+    );
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/4/1"), (1, 1, false));
     assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
     assert_eq!(counts(&mut ada, &mut room, "/mail/box/4"), ["1"]);
     // What was held is as long in coming, and an answer to oneself is a second letter.
     ada.hold(&mut room, "10");
-    let form = [("to", "ada@barepost.test"), ("subject", "Held"), ("text", "Held."), ("token", &token), ("do", "send")];
+    let form = [
+        ("to", "ada@barepost.test"),
+        ("subject", "Held"),
+        ("text", "Held."),
+        ("token", &token),
+        ("do", "send"),
+    ];
     ada.post(&mut room, "/mail/compose", &form);
     room.pass(Micros::from_secs(15));
     assert_eq!(counts(&mut ada, &mut room, "/mail/box/1").first().map(String::as_str), Some("1"));
-    let answers =
-        between(&ada.get(&mut room, "/mail/box/1").text(), "href=\"/mail/box/1/", "\"").map(|uid| format!("1.{uid}"));
+    let answers = between(&ada.get(&mut room, "/mail/box/1").text(), "href=\"/mail/box/1/", "\"")
+        .map(|uid| format!("1.{uid}"));
     let form = [
         ("answers", answers.as_deref().expect("a row")),
         ("subject", "Re: Held"),
@@ -284,7 +386,11 @@ fn html_is_shown_as_far_as_browsers_lay_it_out_in_time_and_the_page_says_that_th
     ada.log_in(&mut room, "ada", "lovelace");
     for (uid, is_cut) in [(1, false), (2, true)] {
         let page = ada.get(&mut room, &format!("/mail/box/1/{uid}")).text();
-        assert_eq!(page.contains(&format!("href=\"/mail/whole/1.{uid}/0\"")), is_cut, "{uid}: {page}");
+        assert_eq!(
+            page.contains(&format!("href=\"/mail/whole/1.{uid}/0\"")),
+            is_cut,
+            "{uid}: {page}"
+        );
         assert_eq!(page.contains(">View entire message</a>"), is_cut, "{uid}: {page}");
         assert!(!page.contains("were not loaded"), "it wants nothing from elsewhere: {page}");
         let document = ada.get(&mut room, &format!("/mail/html/1.{uid}/0")).text();
@@ -297,10 +403,19 @@ fn html_is_shown_as_far_as_browsers_lay_it_out_in_time_and_the_page_says_that_th
         let whole = ada.get(&mut room, &format!("/mail/whole/1.{uid}/0"));
         let text = whole.text();
         let text = text.strip_suffix(LINKS_OPEN_OUTSIDE).expect("links open outside");
-        assert!(text.trim_end() == html([1_000, 60_000][uid - 1]), "{uid}: {} bytes", whole.body.len());
-        for field in ["Content-Security-Policy", "Content-Type", "X-Content-Type-Options", "Referrer-Policy"] {
+        assert!(
+            text.trim_end() == html([1_000, 60_000][uid - 1]),
+            "{uid}: {} bytes",
+            whole.body.len()
+        );
+        for field in
+            ["Content-Security-Policy", "Content-Type", "X-Content-Type-Options", "Referrer-Policy"]
+        {
             let framed = ada.get(&mut room, &format!("/mail/html/1.{uid}/0"));
-            assert!(!whole.field(field).is_empty() && whole.field(field) == framed.field(field), "{field}");
+            assert!(
+                !whole.field(field).is_empty() && whole.field(field) == framed.field(field),
+                "{field}"
+            );
         }
         let downloaded = ada.get(&mut room, &format!("/mail/download/1.{uid}"));
         assert!(downloaded.text().trim_end().ends_with("<p>End.</p>"));

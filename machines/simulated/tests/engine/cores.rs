@@ -72,7 +72,12 @@ fn letters_come_in_by_every_core_and_are_read_on_every_other() {
         for (number, talk) in senders.iter_mut().enumerate() {
             room.smtp(talk, "EHLO client.test");
             let letter = [stuffed(&long_letter(number)), b".\r\n".to_vec()].concat();
-            for command in ["MAIL FROM:<>", "RCPT TO:<ada@barepost.test>", "RCPT TO:<grace@barepost.test>", "DATA"] {
+            for command in [
+                "MAIL FROM:<>",
+                "RCPT TO:<ada@barepost.test>",
+                "RCPT TO:<grace@barepost.test>",
+                "DATA",
+            ] {
                 room.smtp(talk, command);
             }
             room.send(talk, &letter);
@@ -91,8 +96,12 @@ fn letters_come_in_by_every_core_and_are_read_on_every_other() {
                 let text = String::from_utf8_lossy(&letter).to_string();
                 let below = text.find("Subject: ").expect("a letter");
                 let subject = text[below..].lines().next().unwrap_or_default();
-                let sent: usize = subject.trim_start_matches("Subject: ").parse().expect("a number");
-                assert!(text.as_bytes()[below..] == long_letter(sent), "letter {sent} is not what was sent");
+                let sent: usize =
+                    subject.trim_start_matches("Subject: ").parse().expect("a number");
+                assert!(
+                    text.as_bytes()[below..] == long_letter(sent),
+                    "letter {sent} is not what was sent"
+                );
                 numbers.push(sent);
                 room.part(talk);
             }
@@ -108,7 +117,9 @@ fn a_letter_for_people_of_all_cores_can_begin_where_a_core_has_place_for_one_let
     let names: Vec<String> = (0..16).map(|number| format!("user{number}@barepost.test")).collect();
     let hash = between(CONFIGURATION, "password_hash = \"", "\"").expect("ada has one");
     let (machine, _) = CONFIGURATION.split_once("[[user]]").expect("ada is one");
-    let users = names.iter().map(|name| format!("[[user]]\naddress = \"{name}\"\npassword_hash = \"{hash}\"\n"));
+    let users = names
+        .iter()
+        .map(|name| format!("[[user]]\naddress = \"{name}\"\npassword_hash = \"{hash}\"\n"));
     let configuration: String = [machine.to_string()].into_iter().chain(users).collect();
     let sizes = Sizes { transactions: 1, ..usual_sizes() };
     let mut room = Room::configured(22, MemoryDisk::blank(32 << 20), sizes, &configuration);
@@ -194,10 +205,13 @@ fn messages_for_two_cores_never_wait_for_each_other() {
     for seed in [26, 126] {
         let (mut room, owners) = room_with_few_places(seed);
         let owners = &owners[..if CORES > 1 { 2 } else { 1 }];
-        let mut talks: Vec<Talk> = owners.iter().flat_map(|core| talks_on(&mut room, *core, PLACES)).collect();
+        let mut talks: Vec<Talk> =
+            owners.iter().flat_map(|core| talks_on(&mut room, *core, PLACES)).collect();
         talks.iter_mut().for_each(|talk| name_recipients(&mut room, talk, &["ada", "grace"]));
         let begun_at = room.machine.now;
-        for (command, reply) in [("DATA\r\n", "354 "), ("Subject: x\r\n\r\nHello.\r\n.\r\n", "250 ")] {
+        for (command, reply) in
+            [("DATA\r\n", "354 "), ("Subject: x\r\n\r\nHello.\r\n.\r\n", "250 ")]
+        {
             talks.iter().for_each(|talk| room.try_to_send(talk, command.as_bytes()));
             for talk in &mut talks {
                 let said = room.smtp_reply(talk);
@@ -206,7 +220,10 @@ fn messages_for_two_cores_never_wait_for_each_other() {
         }
         assert!(room.machine.now.since(begun_at).as_secs() < 1, "nothing was given up");
         for name in ["ada", "grace"] {
-            assert_eq!(letters_on(&room.machine.disk, &format!("{name}@barepost.test")).len(), talks.len());
+            assert_eq!(
+                letters_on(&room.machine.disk, &format!("{name}@barepost.test")).len(),
+                talks.len()
+            );
         }
         talks.into_iter().for_each(|talk| room.part(talk));
         room.until_nothing_is_in_use();
@@ -253,8 +270,9 @@ fn letters_for_a_core_that_has_few_buffers_all_go_on_as_others_end() {
         let mut room = Room::new(seed);
         let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
         let letters = 0..40 * usize::from(CORES);
-        let mut talks: Vec<Talk> =
-            letters.map(|number| room.begin_message_from(hosts[number % 8], "grace@barepost.test")).collect();
+        let mut talks: Vec<Talk> = letters
+            .map(|number| room.begin_message_from(hosts[number % 8], "grace@barepost.test"))
+            .collect();
         let letter = long_letter(1);
         let (first, last) = letter.split_at(letter.len() - 10);
         talks.iter().for_each(|talk| room.send(talk, first));
@@ -333,7 +351,11 @@ fn each_core_says_when_it_stops_what_it_had_of_the_load() {
     }
     room.until("the machine has stopped", |room| room.ended.is_some());
     let shares = (0..CORES).filter_map(|core| {
-        let said = room.machine.console.iter().find_map(|line| line.strip_prefix(&format!("core {core}: ")))?;
+        let said = room
+            .machine
+            .console
+            .iter()
+            .find_map(|line| line.strip_prefix(&format!("core {core}: ")))?;
         said.split_once(" connections, ")?.0.parse::<usize>().ok()
     });
     let shares: Vec<usize> = shares.collect();
@@ -347,7 +369,8 @@ fn each_core_says_when_it_stops_what_it_had_of_the_load() {
 /// its disk stands still.
 #[test]
 fn letters_that_are_given_up_anywhere_leave_nothing_behind() {
-    for (seed, mood) in [(28, Mood::Works), (29, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)] {
+    for (seed, mood) in [(28, Mood::Works), (29, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)]
+    {
         let mut room = Room::new(seed);
         let mut talks = crowd(&mut room, 25);
         room.machine.disk.mood = mood;
@@ -409,6 +432,9 @@ fn a_core_that_sends_for_others_is_heard_while_they_fill_the_card() {
                 room.line_heard(&mut own).is_some()
             });
         }
-        assert!(others.iter().any(|talk| talk.heard.len() < PAGE_BYTES), "the pages came before the answers");
+        assert!(
+            others.iter().any(|talk| talk.heard.len() < PAGE_BYTES),
+            "the pages came before the answers"
+        );
     }
 }

@@ -14,8 +14,13 @@ use super::room::shielded::{Shielded, Trust, client};
 use super::room::{CONFIGURATION, Room, Talk, usual_sizes};
 use crate::CORES;
 
-const SMALL: Sizes =
-    Sizes { connections: 64, transactions: 4, blocks: 64, buffer_bytes: 1 << 20, index_bytes: 4 << 20 };
+const SMALL: Sizes = Sizes {
+    connections: 64,
+    transactions: 4,
+    blocks: 64,
+    buffer_bytes: 1 << 20,
+    index_bytes: 4 << 20,
+};
 
 /// A room with a network of many /24, and `hosts` hosts beside the first.
 fn room_with(seed: u64, hosts: usize, sizes: Sizes, more: &str) -> Room {
@@ -41,11 +46,16 @@ fn other_services_limit_connections_of_an_address_too() {
     let busy = "-ERR [SYS/TEMP] Too many connections, try again later";
     for (seed, (port, refusal)) in (0..).zip([(587, too_many), (110, busy), (25, too_many)]) {
         let (limit, most) = (3, 3 * usize::from(CORES));
-        let mut room = room_with(seed, 1, usual_sizes(), &format!("[abuse]\nclient_connections = {limit}\n"));
+        let mut room =
+            room_with(seed, 1, usual_sizes(), &format!("[abuse]\nclient_connections = {limit}\n"));
         for _ in 0..2 {
             let heard = first_lines(&mut room, 0, port, most + 5);
             let refused = heard.iter().filter(|(line, _)| line == refusal).count();
-            assert!((5..=most + 5 - limit).contains(&refused), "{port}: {refused} of {}", heard.len());
+            assert!(
+                (5..=most + 5 - limit).contains(&refused),
+                "{port}: {refused} of {}",
+                heard.len()
+            );
             let mut other = room.connect_from(1, port);
             assert_ne!(room.line(&mut other), refusal, "another address");
             heard.into_iter().for_each(|(_, talk)| room.close(&talk));
@@ -70,7 +80,8 @@ fn a_service_with_tls_refuses_before_the_handshake() {
     let configuration = format!("{CONFIGURATION}[abuse]\nclient_connections = 2\n");
     let certificates = vec![Trust::new("mail.barepost.test").certificate];
     let disk = MemoryDisk::blank(16 << 20);
-    let mut room = Room::certified(11, disk, usual_sizes(), &configuration, Site::default(), certificates);
+    let mut room =
+        Room::certified(11, disk, usual_sizes(), &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     let talks: Vec<Talk> = (0..2 * usize::from(CORES) + 6).map(|_| room.connect(443)).collect();
     room.pass(Micros::from_secs(1));
@@ -121,7 +132,8 @@ fn the_address_with_most_connections_loses_idle_ones_to_others() {
         room.hosts[1].move_to(Ipv4Address::new(10, 0, 100, 8));
         room.hosts[2].move_to(Ipv4Address::new(10, 0, 200, 7));
         let all = SMALL.connections * usize::from(CORES);
-        let mut honest: Vec<Talk> = first_lines(&mut room, 2, 587, 2).into_iter().map(|(_, talk)| talk).collect();
+        let mut honest: Vec<Talk> =
+            first_lines(&mut room, 2, 587, 2).into_iter().map(|(_, talk)| talk).collect();
         let mut drippers = Drippers::fill(&mut room, &[1], all + 8);
         for port in [25, 587, 110, 25, 587, 110] {
             drippers.drip(&mut room);
@@ -159,7 +171,9 @@ fn a_handshakes_wait_for_its_turn_is_not_its_clients_time() {
     let client = Arc::new(client(&trust, &["http/1.1"]));
     let mut crowd: Vec<Shielded> = (0..60).map(|_| room.connect_shielded(443, &client)).collect();
     let begun = room.machine.now;
-    while crowd.iter().any(|shielded| shielded.tls.is_handshaking()) || room.engines.in_use().handshakes > 0 {
+    while crowd.iter().any(|shielded| shielded.tls.is_handshaking())
+        || room.engines.in_use().handshakes > 0
+    {
         crowd.iter_mut().for_each(|shielded| room.exchange(shielded));
         room.step();
         // Each turn takes as long as if a hash were computed in it.
@@ -167,6 +181,7 @@ fn a_handshakes_wait_for_its_turn_is_not_its_clients_time() {
         assert!(room.machine.now.since(begun) < Micros::from_secs(60));
     }
     assert!(CORES > 1 || room.machine.now.since(begun) > Micros::from_secs(20));
-    let lost = crowd.iter().filter(|shielded| !room.hosts[0].is_open(shielded.talk.connection)).count();
+    let lost =
+        crowd.iter().filter(|shielded| !room.hosts[0].is_open(shielded.talk.connection)).count();
     assert_eq!(lost, 0);
 }

@@ -12,7 +12,9 @@ const USERS: usize = 40;
 /// A room with more users, and hosts on which crowds live.
 fn crowded_room(seed: u64, hosts: usize, sizes: Sizes) -> Room {
     let hash = CONFIGURATION.split('"').find(|text| text.starts_with("$argon2id")).expect("a hash");
-    let user = |number| format!("[[user]]\naddress = \"user{number}@barepost.test\"\npassword_hash = \"{hash}\"\n");
+    let user = |number| {
+        format!("[[user]]\naddress = \"user{number}@barepost.test\"\npassword_hash = \"{hash}\"\n")
+    };
     let users: String = (0..USERS).map(user).collect();
     // Everybody comes from a few addresses.
     let access = "unthrottled_from = [\"10.0.0.0/24\"]\n";
@@ -36,7 +38,12 @@ struct Chatterer {
 
 impl Chatterer {
     fn connect(room: &mut Room, host: usize, port: u16, says: Vec<u8>) -> Chatterer {
-        Chatterer { talk: room.connect_from(host, port), unsaid: says, heard: Vec::new(), ended: false }
+        Chatterer {
+            talk: room.connect_from(host, port),
+            unsaid: says,
+            heard: Vec::new(),
+            ended: false,
+        }
     }
 
     fn go_on(&mut self, room: &mut Room) {
@@ -45,7 +52,8 @@ impl Chatterer {
         }
         let sent = room.send_some(&self.talk, &self.unsaid);
         self.unsaid.drain(..sent);
-        self.ended = room.has_hung_up(&mut self.talk) && room.hosts[self.talk.host].has_answered(self.talk.connection);
+        self.ended = room.has_hung_up(&mut self.talk)
+            && room.hosts[self.talk.host].has_answered(self.talk.connection);
         self.heard.append(&mut self.talk.heard);
         if self.ended {
             room.close(&self.talk);
@@ -86,10 +94,17 @@ fn hundreds_send_and_read_at_once() {
     let body = b"A line of a letter\r\n".repeat(40);
     let mut crowd: Vec<Chatterer> = Vec::new();
     for number in 0..SENDERS {
-        crowd.push(Chatterer::connect(&mut room, 1 + number % 4, 25, letters(LETTERS, number, &body)));
+        crowd.push(Chatterer::connect(
+            &mut room,
+            1 + number % 4,
+            25,
+            letters(LETTERS, number, &body),
+        ));
     }
     for number in 0..USERS {
-        let says = format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nUIDL\r\nLIST\r\nQUIT\r\n").into_bytes();
+        let says =
+            format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nUIDL\r\nLIST\r\nQUIT\r\n")
+                .into_bytes();
         crowd.push(Chatterer::connect(&mut room, 1 + number % 4, 110, says));
     }
     until_all_have_ended(&mut room, &mut crowd);
@@ -98,15 +113,21 @@ fn hundreds_send_and_read_at_once() {
     assert_eq!(accepted + busy, SENDERS * LETTERS, "each letter has one answer");
     assert!(accepted > SENDERS * LETTERS / 2);
 
-    let stat = |number| format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nQUIT\r\n").into_bytes();
-    let mut readers: Vec<Chatterer> =
-        (0..USERS).map(|number| Chatterer::connect(&mut room, 1 + number % 4, 110, stat(number))).collect();
+    let stat =
+        |number| format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nQUIT\r\n").into_bytes();
+    let mut readers: Vec<Chatterer> = (0..USERS)
+        .map(|number| Chatterer::connect(&mut room, 1 + number % 4, 110, stat(number)))
+        .collect();
     until_all_have_ended(&mut room, &mut readers);
     let mut there = 0;
     for reader in readers {
         let heard = String::from_utf8_lossy(&reader.heard).to_string();
         let status = heard.lines().nth(3).expect("STAT is answered");
-        there += status.split(' ').nth(1).and_then(|count| count.parse::<usize>().ok()).expect("a count");
+        there += status
+            .split(' ')
+            .nth(1)
+            .and_then(|count| count.parse::<usize>().ok())
+            .expect("a count");
     }
     assert_eq!(there, accepted);
 }
@@ -117,8 +138,9 @@ fn more_large_letters_than_there_are_buffers_for_are_taken_one_after_the_other()
     let mut room = crowded_room(2, 3, sizes);
     room.machine.disk.mood = Mood::Waits;
     let body = b"A line of a letter that is long in all\r\n".repeat(2_500);
-    let mut crowd: Vec<Chatterer> =
-        (0..60).map(|number| Chatterer::connect(&mut room, 1 + number % 3, 25, letters(1, number, &body))).collect();
+    let mut crowd: Vec<Chatterer> = (0..60)
+        .map(|number| Chatterer::connect(&mut room, 1 + number % 3, 25, letters(1, number, &body)))
+        .collect();
     for _ in 0..40_000 {
         room.machine.disk.carry_out_next();
         crowd.iter_mut().for_each(|one| one.go_on(&mut room));
@@ -142,10 +164,13 @@ fn large_letters_for_accounts_of_all_cores_at_once_never_wait_for_each_other_for
         let body = b"A line of a letter that is long in all\r\n".repeat(2_500);
         let mut crowd: Vec<Chatterer> = (0..40)
             .map(|number| {
-                let mut says = b"EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_vec();
+                let mut says =
+                    b"EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_vec();
                 for user in 0..6 {
                     let user = (number + 7 * user) % USERS;
-                    says.extend_from_slice(format!("RCPT TO:<user{user}@barepost.test>\r\n").as_bytes());
+                    says.extend_from_slice(
+                        format!("RCPT TO:<user{user}@barepost.test>\r\n").as_bytes(),
+                    );
                 }
                 says.extend_from_slice(format!("BDAT {} LAST\r\n", body.len()).as_bytes());
                 says.extend_from_slice(&body);
@@ -178,7 +203,8 @@ fn letters_for_accounts_of_all_cores_whose_clients_have_left_hold_up_nobody() {
         let crowd: Vec<Talk> = (0..12)
             .map(|number| {
                 let talk = room.connect_from(1 + number % 3, 25);
-                let mut says = "EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_string();
+                let mut says =
+                    "EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_string();
                 for user in 0..6 {
                     let user = (number + 7 * user) % USERS;
                     says += &format!("RCPT TO:<user{user}@barepost.test>\r\n");
@@ -201,8 +227,9 @@ fn slow_readers_of_large_letters_hold_up_no_sender() {
     const READERS: usize = 10;
     let mut room = crowded_room(3, 3, sizes);
     let body = b"A line of a letter that is long in all\r\n".repeat(20_000);
-    let mut senders: Vec<Chatterer> =
-        (0..READERS).map(|number| Chatterer::connect(&mut room, 1, 25, letters(1, number, &body))).collect();
+    let mut senders: Vec<Chatterer> = (0..READERS)
+        .map(|number| Chatterer::connect(&mut room, 1, 25, letters(1, number, &body)))
+        .collect();
     until_all_have_ended(&mut room, &mut senders);
     let mut readers = Vec::new();
     for number in 0..READERS {
@@ -227,7 +254,9 @@ fn who_comes_while_all_send_queues_are_lent_is_greeted_as_soon_as_one_comes_back
     let sizes = Sizes { connections: 64, transactions: 16, blocks: 512, ..usual_sizes() };
     let mut room = crowded_room(7, 5, sizes);
     let greet = |room: &mut Room, host, count| -> Vec<Chatterer> {
-        (0..count).map(|number| Chatterer::connect(room, host, [25, 110][number % 2], Vec::new())).collect()
+        (0..count)
+            .map(|number| Chatterer::connect(room, host, [25, 110][number % 2], Vec::new()))
+            .collect()
     };
     // They come, and do not acknowledge their greetings.
     let mut crowd = Vec::new();
@@ -243,7 +272,10 @@ fn who_comes_while_all_send_queues_are_lent_is_greeted_as_soon_as_one_comes_back
     room.pass(Micros::from_secs(20));
     for one in &mut crowd {
         one.go_on(&mut room);
-        assert!(one.count("220 ") + one.count("+OK ") == 1 && !one.ended, "one of them was not greeted");
+        assert!(
+            one.count("220 ") + one.count("+OK ") == 1 && !one.ended,
+            "one of them was not greeted"
+        );
         room.close(&one.talk);
     }
     room.until_nothing_is_in_use();

@@ -33,24 +33,52 @@ use super::webmail::{Browser, between, letter};
 use crate::CORES;
 
 const HOUR: u64 = 3600;
-const ACCOUNTS: [&str; 4] = ["ada@barepost.test", "grace@barepost.test", "dora@barepost.test", "certificates"];
+const ACCOUNTS: [&str; 4] =
+    ["ada@barepost.test", "grace@barepost.test", "dora@barepost.test", "certificates"];
 const ADA: &str = ACCOUNTS[0];
 const DORA: &str = ACCOUNTS[2];
 
 /// Disks of earlier programs with their formats, and what these found there and made of it.
 const DISKS: [(u32, &[u8], &str); 6] = [
-    (3, include_bytes!("../../disks/format-3-of-1.gz"), include_str!("../../disks/format-3-of-1.txt")),
-    (3, include_bytes!("../../disks/format-3-of-2.gz"), include_str!("../../disks/format-3-of-2.txt")),
-    (3, include_bytes!("../../disks/format-3-of-4.gz"), include_str!("../../disks/format-3-of-4.txt")),
-    (4, include_bytes!("../../disks/format-4-of-1.gz"), include_str!("../../disks/format-4-of-1.txt")),
-    (4, include_bytes!("../../disks/format-4-of-2.gz"), include_str!("../../disks/format-4-of-2.txt")),
-    (4, include_bytes!("../../disks/format-4-of-4.gz"), include_str!("../../disks/format-4-of-4.txt")),
+    (
+        3,
+        include_bytes!("../../disks/format-3-of-1.gz"),
+        include_str!("../../disks/format-3-of-1.txt"),
+    ),
+    (
+        3,
+        include_bytes!("../../disks/format-3-of-2.gz"),
+        include_str!("../../disks/format-3-of-2.txt"),
+    ),
+    (
+        3,
+        include_bytes!("../../disks/format-3-of-4.gz"),
+        include_str!("../../disks/format-3-of-4.txt"),
+    ),
+    (
+        4,
+        include_bytes!("../../disks/format-4-of-1.gz"),
+        include_str!("../../disks/format-4-of-1.txt"),
+    ),
+    (
+        4,
+        include_bytes!("../../disks/format-4-of-2.gz"),
+        include_str!("../../disks/format-4-of-2.txt"),
+    ),
+    (
+        4,
+        include_bytes!("../../disks/format-4-of-4.gz"),
+        include_str!("../../disks/format-4-of-4.txt"),
+    ),
 ];
 
 /// Grace is an administrator; what comes for Dora goes to another server and to Ada.
 fn users() -> String {
     let configuration = of("grace", "admin = true", &configuration());
-    let password = configuration.lines().find(|line| line.starts_with("password_hash")).expect("users have one");
+    let password = configuration
+        .lines()
+        .find(|line| line.starts_with("password_hash"))
+        .expect("users have one");
     let forward = "forward = [\"bob@far.test\", \"ada@barepost.test\"]";
     format!("{configuration}\n[[user]]\naddress = \"{DORA}\"\n{password}\n{forward}\n")
 }
@@ -59,10 +87,19 @@ fn users() -> String {
 const KEPT: &str = "";
 const CONVERTED: &str = "[disk]\nformat = 4\n";
 
-fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust, format: &str) -> (Room, World) {
+fn serving_on(
+    seed: u64,
+    disk: MemoryDisk,
+    mood: Mood,
+    trust: &Trust,
+    format: &str,
+) -> (Room, World) {
     let certificates = vec![trust.certificate.clone()];
     let configuration = users() + format;
-    world_of(Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates), mood)
+    world_of(
+        Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates),
+        mood,
+    )
 }
 
 /// A message of a stranger with this subject and so many octets of text.
@@ -79,10 +116,15 @@ fn own(subject: &str, octets: usize) -> Vec<u8> {
 
 /// Mail in the mailboxes of all, as its readers have left it.
 fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
-    for (number, octets) in [100, 5_000, 31_500, 32_000, 32_256, 33_000, 64_512, 200_000, 300].into_iter().enumerate() {
+    for (number, octets) in
+        [100, 5_000, 31_500, 32_000, 32_256, 33_000, 64_512, 200_000, 300].into_iter().enumerate()
+    {
         assert!(room.deliver(ADA, &sized(&format!("Number {number}"), octets)).starts_with("250"));
     }
-    for (number, to) in ["grace@barepost.test", "postmaster@barepost.test", "countess@barepost.test"].iter().enumerate()
+    for (number, to) in
+        ["grace@barepost.test", "postmaster@barepost.test", "countess@barepost.test"]
+            .iter()
+            .enumerate()
     {
         assert!(room.deliver(to, &sized(&format!("Also {number}"), 700)).starts_with("250"));
     }
@@ -91,12 +133,19 @@ fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
     let inbox = ada.get(room, "/mail/box/1");
     let token = inbox.token();
     let mut act = |path: &str, fields: &[(&str, &str)]| {
-        ada.post(room, path, &[&[("token", token.as_str()), ("here", "/mail/box/1")], fields].concat()).text()
+        ada.post(
+            room,
+            path,
+            &[&[("token", token.as_str()), ("here", "/mail/box/1")], fields].concat(),
+        )
+        .text()
     };
     act("/mail/boxes", &[("do", "make"), ("name", "Engines")]);
     act("/mail/boxes", &[("do", "make"), ("name", "Looms")]);
     act("/mail/boxes", &[("do", "rename"), ("box", "16"), ("name", "Maschinen")]);
-    for (key, what) in [("1.1", "read"), ("1.2", "archive"), ("1.3", "trash"), ("1.4", "junk"), ("1.5", "trash")] {
+    for (key, what) in
+        [("1.1", "read"), ("1.2", "archive"), ("1.3", "trash"), ("1.4", "junk"), ("1.5", "trash")]
+    {
         act("/mail/act", &[("key", key), ("do", what)]);
     }
     act("/mail/act", &[("key", "1.1"), ("star", "1.1")]);
@@ -104,12 +153,19 @@ fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
     act("/mail/act", &[("key", "1.7"), ("do", "move"), ("to", "17")]);
     act("/mail/boxes", &[("do", "remove"), ("box", "17")]);
     act("/mail/act", &[("key", "6.1"), ("do", "delete")]);
-    let shown = act("/mail/show", &[("key", "1.12"), ("sender", "grace@barepost.test"), ("do", "always")]);
+    let shown =
+        act("/mail/show", &[("key", "1.12"), ("sender", "grace@barepost.test"), ("do", "always")]);
     assert!(!shown.contains("were not loaded"), "{shown}");
     kept(
         room,
         ada,
-        &[("token", &token), ("to", "bob@far.test"), ("subject", "A draft"), ("text", "…"), ("do", "save")],
+        &[
+            ("token", &token),
+            ("to", "bob@far.test"),
+            ("subject", "A draft"),
+            ("text", "…"),
+            ("do", "save"),
+        ],
         &[("engine.pdf", &[7; 70_000])],
     );
 }
@@ -121,10 +177,23 @@ fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
     };
     let hosts: Vec<String> = (0..12).map(|number| format!("friend{number}@far.test")).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    send(room, world, "Long under way", &["carol@far.test", "dave@silent.test", "eve@nowhere.test"]);
-    let told =
-        ["<dan@far.test> NOTIFY=SUCCESS", "<dot@far.test> NOTIFY=SUCCESS,FAILURE", "<ned@far.test> NOTIFY=NEVER"];
-    world.submit_with(room, "<ada@barepost.test> BODY=8BITMIME RET=HDRS ENVID=E1", &told, &own("To be told", 400));
+    send(
+        room,
+        world,
+        "Long under way",
+        &["carol@far.test", "dave@silent.test", "eve@nowhere.test"],
+    );
+    let told = [
+        "<dan@far.test> NOTIFY=SUCCESS",
+        "<dot@far.test> NOTIFY=SUCCESS,FAILURE",
+        "<ned@far.test> NOTIFY=NEVER",
+    ];
+    world.submit_with(
+        room,
+        "<ada@barepost.test> BODY=8BITMIME RET=HDRS ENVID=E1",
+        &told,
+        &own("To be told", 400),
+    );
     world.pass(room, 6 * HOUR);
     send(room, world, "For many", &hosts);
     world.submit(room, &["large@far.test"], &own("Large", 100_000));
@@ -143,7 +212,8 @@ fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
 
 /// A disk with mail in every state.
 fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
-    let (mut room, mut world) = serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, trust, KEPT);
+    let (mut room, mut world) =
+        serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, trust, KEPT);
     let [mut ada, mut grace, mut dora] = ["ada", "grace", "dora"].map(|user| {
         let mut browser = Browser::new(trust);
         browser.log_in(&mut room, user, "lovelace");
@@ -175,7 +245,10 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
     // Messages that have perhaps not come whole when the power fails.
     for (number, talk) in late.iter().enumerate() {
-        room.try_to_send(talk, &[&sized(&format!("Cut off {number}"), 3_000)[..], b".\r\n"].concat());
+        room.try_to_send(
+            talk,
+            &[&sized(&format!("Cut off {number}"), 3_000)[..], b".\r\n"].concat(),
+        );
         (0..3 * number).for_each(|_| room.step());
     }
     passing(room.machine.disk.power_cut(&mut Dice::new(seed)))
@@ -186,12 +259,15 @@ fn passing(disk: MemoryDisk) -> MemoryDisk {
     let mailboxes = contents_on(&disk, ADA).mailboxes;
     let octets_of = |subject: &str, id: MailboxId| {
         let mailbox = mailboxes.iter().find(|mailbox| mailbox.id == id).expect("it is there");
-        let holds = |octets: &[u8]| String::from_utf8_lossy(octets).contains(&format!("Subject: {subject}\r\n"));
+        let holds = |octets: &[u8]| {
+            String::from_utf8_lossy(octets).contains(&format!("Subject: {subject}\r\n"))
+        };
         let found = mailbox.messages.iter().find(|(_, octets)| holds(octets));
         found.map(|(_, octets)| String::from_utf8_lossy(octets).into_owned()).expect("it is there")
     };
     let copy = |subject: &str, name: &str, id| {
-        octets_of(subject, id).replace(&format!("Subject: {subject}\r\n"), &format!("Subject: {name}\r\n"))
+        octets_of(subject, id)
+            .replace(&format!("Subject: {subject}\r\n"), &format!("Subject: {name}\r\n"))
     };
     let leaving = Flags::SEEN.with(Flags::LEAVING);
     let drafted = Flags::DRAFT.with(Flags::SEEN);
@@ -210,9 +286,21 @@ fn passing(disk: MemoryDisk) -> MemoryDisk {
         (ADA, OUTBOX, Flags::SEEN.with(Flags::LEFT), 0, copy("Large", "Given back", OUTBOX)),
         (ADA, OUTBOX, Flags::default(), 0, copy("Large", "Found by a rebuild", OUTBOX)),
         (ADA, OUTBOX, leaving, 0, "Subject: Without an envelope\r\n\r\n".repeat(100)),
-        (ADA, OUTBOX, leaving.with(Flags::FLAGGED), 0, "Subject: Without an envelope, and told\r\n\r\n".repeat(100)),
+        (
+            ADA,
+            OUTBOX,
+            leaving.with(Flags::FLAGGED),
+            0,
+            "Subject: Without an envelope, and told\r\n\r\n".repeat(100),
+        ),
         (DORA, OUTBOX, leaving.with(Flags::DRAFT), 0, arrived.to_string()),
-        (DORA, OUTBOX, leaving.with(Flags::DRAFT), 0b001, arrived.replace("rriving", "rriving, one done")),
+        (
+            DORA,
+            OUTBOX,
+            leaving.with(Flags::DRAFT),
+            0b001,
+            arrived.replace("rriving", "rriving, one done"),
+        ),
     ];
     states.into_iter().fold(disk, |disk, (account, mailbox, flags, keywords, octets)| {
         with_message(&disk, (account, mailbox), (flags, keywords), octets.as_bytes())
@@ -245,9 +333,15 @@ fn listed(disk: &MemoryDisk) -> String {
             .expect("it is a string");
             for (message, octets) in mailbox.messages {
                 // What marks mean there depends on the format.
-                let marks = if id == OUTBOX { String::new() } else { format!(" flags {:02x}", message.flags.0) };
-                let hash: String = Sha256::digest(&octets)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-                writeln!(lines, "  {} {hash}{marks} {}", message.uid.0, subject(&octets)).expect("it is a string");
+                let marks = if id == OUTBOX {
+                    String::new()
+                } else {
+                    format!(" flags {:02x}", message.flags.0)
+                };
+                let hash: String =
+                    Sha256::digest(&octets)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                writeln!(lines, "  {} {hash}{marks} {}", message.uid.0, subject(&octets))
+                    .expect("it is a string");
             }
         }
     }
@@ -260,8 +354,11 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     let mut page = look(grace, room).text();
     loop {
         for card in page.split("<section").skip(1).filter(|card| card.contains("name=\"key\"")) {
-            let recipients = between(card, "dir=\"auto\">", "</h2>").expect("it names its recipients");
-            let state = ["Held", "Cannot be sent"].into_iter().find(|state| card.contains(&format!(">{state}<")));
+            let recipients =
+                between(card, "dir=\"auto\">", "</h2>").expect("it names its recipients");
+            let state = ["Held", "Cannot be sent"]
+                .into_iter()
+                .find(|state| card.contains(&format!(">{state}<")));
             lines.push(format!("{}: {recipients}", state.unwrap_or("Is to leave")));
         }
         let Some(next) = between(&page, "class=\"button\" href=\"/mail/queue?after=", "\"") else {
@@ -308,8 +405,11 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String
     for account in ACCOUNTS {
         for mailbox in contents_on(&room.machine.disk, account).mailboxes {
             for (message, octets) in mailbox.messages {
-                let marks =
-                    if mailbox.id == OUTBOX { String::new() } else { format!(" flags {:02x}", message.flags.0) };
+                let marks = if mailbox.id == OUTBOX {
+                    String::new()
+                } else {
+                    format!(" flags {:02x}", message.flags.0)
+                };
                 there.push(format!("{account}: {}{marks} {}", mailbox.id.0, subject(&octets)));
             }
         }
@@ -344,10 +444,12 @@ fn disks_are_made() {
     let trust = Trust::new("mail.barepost.test");
     let disk = lived(1_990 + u64::from(CORES), &trust);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("disks");
-    let path = |ending: &str| folder.join(format!("format-{}-of-{CORES}.{ending}", store::FORMAT_VERSION));
+    let path =
+        |ending: &str| folder.join(format!("format-{}-of-{CORES}.{ending}", store::FORMAT_VERSION));
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(&disk.image()).expect("it goes into memory");
     std::fs::create_dir_all(&folder).expect("it can be written");
-    std::fs::write(path("gz"), packed.finish().expect("it goes into memory")).expect("it can be written");
+    std::fs::write(path("gz"), packed.finish().expect("it goes into memory"))
+        .expect("it can be written");
     std::fs::write(path("txt"), history(&disk, 2_000, &trust, KEPT).0).expect("it can be written");
 }

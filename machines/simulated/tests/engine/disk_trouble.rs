@@ -18,7 +18,8 @@ fn lines_with(room: &Room, words: &str) -> usize {
 }
 
 #[test]
-fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_console_says_so_once() {
+fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_console_says_so_once()
+{
     for (mood, what) in [(Mood::FailsFlushes, "flush"), (Mood::FailsWrites, "write")] {
         let mut room = Room::new(1);
         assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
@@ -29,7 +30,10 @@ fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_co
         let mut talk = room.connect(25);
         room.smtp_reply(&mut talk);
         room.smtp(&mut talk, "EHLO client.test");
-        assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("451 4.3.0 The server's disk has failed"));
+        assert!(
+            room.smtp(&mut talk, "MAIL FROM:<>")
+                .starts_with("451 4.3.0 The server's disk has failed")
+        );
         room.close(&talk);
 
         let mut talk = room.log_in("ada@barepost.test");
@@ -40,12 +44,16 @@ fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_co
         room.close(&talk);
         room.until_nothing_is_in_use();
 
-        let line = format!("store: the disk failed a {what}; no mail is accepted until it works again");
+        let line =
+            format!("store: the disk failed a {what}; no mail is accepted until it works again");
         assert_eq!(lines_with(&room, &line), 1, "{:?}", room.machine.console);
         room.machine.stop = true;
         let asked_at = room.machine.now;
         room.until("the engine has stopped", |room| room.ended.is_some());
-        assert!(room.machine.now.since(asked_at) < Micros::from_millis(100), "nothing is waited for");
+        assert!(
+            room.machine.now.since(asked_at) < Micros::from_millis(100),
+            "nothing is waited for"
+        );
     }
 }
 
@@ -71,9 +79,16 @@ fn mail_is_accepted_again_when_the_disk_works_again() {
         room.machine.disk.mood = Mood::Works;
         assert!(refused(&mut room), "it was not tried again yet");
         room.pass(Micros::from_secs(61));
-        assert!(room.deliver("ada@barepost.test", b"Subject: Stored\r\n\r\ny\r\n").starts_with("250"));
+        assert!(
+            room.deliver("ada@barepost.test", b"Subject: Stored\r\n\r\ny\r\n").starts_with("250")
+        );
         assert_eq!(lines_with(&room, "store: the disk failed"), 1, "{:?}", room.machine.console);
-        assert_eq!(lines_with(&room, "store: the disk works again; mail is accepted"), 1, "{:?}", room.machine.console);
+        assert_eq!(
+            lines_with(&room, "store: the disk works again; mail is accepted"),
+            1,
+            "{:?}",
+            room.machine.console
+        );
         let mut room = room.power_cut(9);
         let mut talk = room.log_in("ada@barepost.test");
         assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 2 "));
@@ -125,9 +140,12 @@ fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
 fn failing_after(requests: usize, mood: Mood, mut disk: MemoryDisk, configuration: &str) -> Room {
     disk.mood = Mood::Waits;
     let certificates = vec![Trust::new("mail.barepost.test").certificate];
-    let mut room = Room::certified(12, disk, usual_sizes(), configuration, Site::default(), certificates);
+    let mut room =
+        Room::certified(12, disk, usual_sizes(), configuration, Site::default(), certificates);
     for _ in 0..requests {
-        room.until("the disk is asked", |room| room.machine.disk.waiting() > 0 || room.console_says("serving"));
+        room.until("the disk is asked", |room| {
+            room.machine.disk.waiting() > 0 || room.console_says("serving")
+        });
         room.machine.disk.carry_out_next();
     }
     room.machine.disk.mood = mood;
@@ -140,13 +158,25 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
     let mut waited = 0;
     for mood in [Mood::FailsWrites, Mood::FailsFlushes, Mood::FailsAll] {
         for requests in 0.. {
-            let mut room = failing_after(requests, mood, MemoryDisk::blank(DISK_BYTES), CONFIGURATION);
-            let waits = lines_with(&room, "is not set up yet: the disk fails; trying again for a minute") > 0;
+            let mut room =
+                failing_after(requests, mood, MemoryDisk::blank(DISK_BYTES), CONFIGURATION);
+            let waits =
+                lines_with(&room, "is not set up yet: the disk fails; trying again for a minute")
+                    > 0;
             if waits {
-                assert!(!room.console_says("serving"), "after {requests}: {:?}", room.machine.console);
+                assert!(
+                    !room.console_says("serving"),
+                    "after {requests}: {:?}",
+                    room.machine.console
+                );
                 room.machine.disk.mood = Mood::Works;
                 room.until("the engine serves", |room| room.console_says("serving"));
-                assert_eq!(lines_with(&room, "is not set up"), 1, "after {requests}: {:?}", room.machine.console);
+                assert_eq!(
+                    lines_with(&room, "is not set up"),
+                    1,
+                    "after {requests}: {:?}",
+                    room.machine.console
+                );
                 for user in ["ada@barepost.test", "grace@barepost.test"] {
                     let talk = room.log_in(user);
                     room.close(&talk);
@@ -167,12 +197,18 @@ fn a_disk_that_never_takes_the_accounts_is_served_from_after_a_minute() {
     let mut room = Room::new(13);
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
     let image = room.machine.disk.image();
-    let hash = CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).expect("there is one");
-    let configuration = format!("{CONFIGURATION}[[user]]\naddress = \"mary@barepost.test\"\n{hash}\n");
+    let hash =
+        CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).expect("there is one");
+    let configuration =
+        format!("{CONFIGURATION}[[user]]\naddress = \"mary@barepost.test\"\n{hash}\n");
     let waiting = || {
         let disk = || MemoryDisk::of_image(&image).expect("it is an image");
-        let rooms = (0..100).map(|requests| failing_after(requests, Mood::FailsWrites, disk(), &configuration));
-        rooms.into_iter().find(|room| room.console_says("is not set up yet")).expect("an account is made")
+        let rooms = (0..100)
+            .map(|requests| failing_after(requests, Mood::FailsWrites, disk(), &configuration));
+        rooms
+            .into_iter()
+            .find(|room| room.console_says("is not set up yet"))
+            .expect("an account is made")
     };
     let mut room = waiting();
     room.pass(Micros::from_secs(45));
@@ -180,7 +216,12 @@ fn a_disk_that_never_takes_the_accounts_is_served_from_after_a_minute() {
     room.pass(Micros::from_secs(10));
     assert!(room.console_says("serving"), "{:?}", room.machine.console);
     let why = "mary@barepost.test is not set up: the disk fails; restart the server";
-    assert_eq!((lines_with(&room, why), lines_with(&room, "is not set up")), (1, 3), "{:?}", room.machine.console);
+    assert_eq!(
+        (lines_with(&room, why), lines_with(&room, "is not set up")),
+        (1, 3),
+        "{:?}",
+        room.machine.console
+    );
     let mut talk = room.log_in("ada@barepost.test");
     assert_eq!(room.retrieve(&mut talk, 1), LETTER);
     room.close(&talk);
@@ -189,14 +230,19 @@ fn a_disk_that_never_takes_the_accounts_is_served_from_after_a_minute() {
     room.machine.stop = true;
     let asked_at = room.machine.now;
     room.until("the engine has stopped", |room| room.ended.is_some());
-    assert!(room.machine.now.since(asked_at) < Micros::from_secs(3), "{:?}", room.machine.now.since(asked_at));
+    assert!(
+        room.machine.now.since(asked_at) < Micros::from_secs(3),
+        "{:?}",
+        room.machine.now.since(asked_at)
+    );
 }
 
 #[test]
 fn deliveries_under_way_when_the_disk_fails_are_refused_and_leave_nothing_behind() {
     for mood in [Mood::FailsFlushes, Mood::FailsWrites, Mood::FailsAll] {
         let mut room = Room::new(2);
-        let mut talks: Vec<Talk> = (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
+        let mut talks: Vec<Talk> =
+            (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
         // One has only begun, one has sent a lot, one is whole and waits, one is whole and its group is on its way.
         room.send(&talks[1], &b"A line of a letter\r\n".repeat(20_000));
         room.machine.disk.mood = Mood::Waits;
@@ -237,7 +283,11 @@ fn a_disk_that_does_not_answer_keeps_nobody_from_being_told_and_the_machine_from
     assert!(room.smtp_reply(&mut other).starts_with("421"));
     room.close(&other);
     room.until("the engine has stopped", |room| room.ended.is_some());
-    assert!(room.machine.now.since(asked_at) < Micros::from_millis(7_500), "{:?}", room.machine.now.since(asked_at));
+    assert!(
+        room.machine.now.since(asked_at) < Micros::from_millis(7_500),
+        "{:?}",
+        room.machine.now.since(asked_at)
+    );
     assert!(room.has_hung_up(&mut sender) && room.has_hung_up(&mut reader));
     assert_eq!(room.ended, Some(Ending::Asked));
 }
@@ -345,7 +395,9 @@ fn a_new_disk_is_announced_and_a_used_one_is_not_made_new() {
     let mut room = Room::opening(8, disk, usual_sizes());
     room.until("the engine has stopped", |room| room.ended.is_some());
     assert_eq!(room.ended, Some(Ending::Refused));
-    assert!(room.console_says("store: the disk holds mail of a Barepost server, but its superblocks are lost"));
+    assert!(room.console_says(
+        "store: the disk holds mail of a Barepost server, but its superblocks are lost"
+    ));
 }
 
 #[test]
@@ -357,5 +409,9 @@ fn a_machine_asked_to_stop_while_it_opens_its_disk_stops() {
     room.machine.stop = true;
     let asked_at = room.machine.now;
     room.until("the engine has stopped", |room| room.ended.is_some());
-    assert!(room.machine.now.since(asked_at) < Micros::from_secs(3), "{:?}", room.machine.now.since(asked_at));
+    assert!(
+        room.machine.now.since(asked_at) < Micros::from_secs(3),
+        "{:?}",
+        room.machine.now.since(asked_at)
+    );
 }

@@ -24,8 +24,11 @@ fn file() -> Vec<u8> {
 /// A message with that file, as it is sent.
 fn letter() -> Vec<u8> {
     let encoded = Base64::encode_string(&file());
-    let lines: Vec<&str> =
-        encoded.as_bytes().chunks(76).map(|line| core::str::from_utf8(line).expect("text")).collect();
+    let lines: Vec<&str> = encoded
+        .as_bytes()
+        .chunks(76)
+        .map(|line| core::str::from_utf8(line).expect("text"))
+        .collect();
     format!(
         "From: x@example.org\r\nSubject: Large\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee.\r\n--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename=\"large.png\"\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n--b--\r\n",
         lines.join("\r\n")
@@ -34,10 +37,15 @@ fn letter() -> Vec<u8> {
 }
 
 /// A request of the browser's on a connection of its own, of whose answer only the head was taken.
-pub(super) fn begin(room: &mut Room, browser: &Browser, path: &str) -> (Shielded, super::webmail::Page) {
+pub(super) fn begin(
+    room: &mut Room,
+    browser: &Browser,
+    path: &str,
+) -> (Shielded, super::webmail::Page) {
     let mut shielded = room.connect_shielded(443, &browser.settings);
     let cookie = browser.cookie.as_ref().expect("a ticket");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
     room.say_shielded(&mut shielded, request.as_bytes());
     let head = head(room, &mut shielded);
     (shielded, head)
@@ -60,7 +68,9 @@ fn a_large_message_and_its_files_come_whole_a_piece_at_a_time() {
         assert_eq!(whole.field("Content-Length"), whole.body.len().to_string());
         let part = browser.get(&mut room, "/mail/part/1.1/2");
         assert!(part.body == file() && part.field("Transfer-Encoding") == "chunked");
-        assert!(part.field("Content-Disposition").starts_with("attachment; filename=\"large.png\""));
+        assert!(
+            part.field("Content-Disposition").starts_with("attachment; filename=\"large.png\"")
+        );
         assert_eq!(browser.get(&mut room, "/mail/box/1").status, 200, "the connection goes on");
         browser.hang_up(&mut room);
         room.until_nothing_is_in_use();
@@ -105,7 +115,11 @@ fn a_download_ends_with_its_session_and_shows_that_it_is_not_whole() {
     let token = browser.get(&mut room, "/mail/box/1").token();
     browser.send(&mut room, "/mail/logout", &[("token", &token)]);
     room.until_shielded(&mut shielded, "it is over", |shielded| shielded.is_closed);
-    assert!(!shielded.heard.ends_with(b"0\r\n\r\n") && shielded.heard.len() < FILE_BYTES, "{}", shielded.heard.len());
+    assert!(
+        !shielded.heard.ends_with(b"0\r\n\r\n") && shielded.heard.len() < FILE_BYTES,
+        "{}",
+        shielded.heard.len()
+    );
     room.part_shielded_only(shielded);
     browser.hang_up(&mut room);
     room.until_nothing_is_in_use();
@@ -114,7 +128,8 @@ fn a_download_ends_with_its_session_and_shows_that_it_is_not_whole() {
 #[test]
 fn one_reader_has_so_many_downloads_at_a_time_and_pages_are_answered_all_the_while() {
     let (mut room, mut browser) = logged_in(4);
-    let mut begun: Vec<Shielded> = (0..8).map(|_| begin(&mut room, &browser, "/mail/download/1.1").0).collect();
+    let mut begun: Vec<Shielded> =
+        (0..8).map(|_| begin(&mut room, &browser, "/mail/download/1.1").0).collect();
     let (one_more, head) = begin(&mut room, &browser, "/mail/download/1.1");
     assert_eq!(head.status, 503);
     room.part_shielded_only(one_more);
@@ -132,8 +147,11 @@ fn one_reader_has_so_many_downloads_at_a_time_and_pages_are_answered_all_the_whi
 /// A letter of HTML that is longer than all that a core may hold, with a picture that it shows at its beginning, in its middle and at its end; and the document that it is.
 fn long_html() -> (Vec<u8>, String) {
     let picture = Base64::encode_string(&file()[..200_000]);
-    let text = "It computes, and computes again, until it has computed it <i>all</i>.<br>\r\n".repeat(60_000);
-    let html = format!("<img src=\"cid:engine@x\">{text}<img src='cid:engine@x'>{text}<img src=cid:engine@x >");
+    let text = "It computes, and computes again, until it has computed it <i>all</i>.<br>\r\n"
+        .repeat(60_000);
+    let html = format!(
+        "<img src=\"cid:engine@x\">{text}<img src='cid:engine@x'>{text}<img src=cid:engine@x >"
+    );
     let letter = format!(
         "From: x@example.org\r\nSubject: Long\r\nContent-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n{html}\r\n\
          --b\r\nContent-Type: image/png\r\nContent-ID: <engine@x>\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n--b--\r\n",
@@ -146,7 +164,8 @@ fn long_html() -> (Vec<u8>, String) {
     );
     (
         letter.into_bytes(),
-        html.replace("cid:engine@x", &format!("data:image/png;base64,{picture}")) + LINKS_OPEN_OUTSIDE,
+        html.replace("cid:engine@x", &format!("data:image/png;base64,{picture}"))
+            + LINKS_OPEN_OUTSIDE,
     )
 }
 
@@ -158,7 +177,9 @@ fn html_of_any_length_is_shown_whole_a_piece_at_a_time_with_the_pictures_that_ca
         assert!(room.deliver("ada@barepost.test", &letter).starts_with("250"));
         let mut browser = Browser::new(&trust);
         browser.log_in(&mut room, "ada", "lovelace");
-        assert!(browser.get(&mut room, "/mail/box/1/1").text().contains("href=\"/mail/whole/1.1/1\""));
+        assert!(
+            browser.get(&mut room, "/mail/box/1/1").text().contains("href=\"/mail/whole/1.1/1\"")
+        );
         let whole = browser.get(&mut room, "/mail/whole/1.1/1");
         assert!(whole.text() == document, "{} of {} bytes", whole.body.len(), document.len());
         assert!(
@@ -167,11 +188,16 @@ fn html_of_any_length_is_shown_whole_a_piece_at_a_time_with_the_pictures_that_ca
         );
         let framed = browser.get(&mut room, "/mail/html/1.1/1");
         let (picture, behind) = document.split_once("\">").expect("a picture");
-        let (shown_picture, shown) =
-            framed.text().split_once("\">").map(|(one, other)| (one.to_string(), other.to_string())).expect("the same");
+        let (shown_picture, shown) = framed
+            .text()
+            .split_once("\">")
+            .map(|(one, other)| (one.to_string(), other.to_string()))
+            .expect("the same");
         let shown = shown.strip_suffix(LINKS_OPEN_OUTSIDE).expect("links open outside");
         assert!(
-            shown_picture == picture && behind.starts_with(shown) && (100 * 1024..102 * 1024).contains(&shown.len()),
+            shown_picture == picture
+                && behind.starts_with(shown)
+                && (100 * 1024..102 * 1024).contains(&shown.len()),
             "{}",
             shown.len()
         );

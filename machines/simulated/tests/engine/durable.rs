@@ -18,28 +18,42 @@ const DEEDS: [(&str, &[(&str, &str)]); 11] = [
     ("/mail/boxes", &[("do", "make"), ("name", "Bills")]),
     ("/mail/compose", &[("do", "save"), ("to", "grace@barepost.test"), ("text", "Later.")]),
     ("/mail/settings", &[("do", "save"), ("hold", "10"), ("name", "Ada")]),
-    ("/mail/settings", &[("do", "password"), ("old", "lovelace"), ("new", "analytical"), ("again", "analytical")]),
+    (
+        "/mail/settings",
+        &[("do", "password"), ("old", "lovelace"), ("new", "analytical"), ("again", "analytical")],
+    ),
     ("/mail/logout", &[]),
 ];
 
 #[test]
 fn nothing_is_told_to_be_done_before_it_is_on_the_disk() {
-    for (seed, mood) in [(30, Mood::Works), (31, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)] {
+    for (seed, mood) in [(30, Mood::Works), (31, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)]
+    {
         let (mut room, trust) = serving(seed);
         for subject in ["Engine", "Loom"] {
-            assert!(room.deliver("ada@barepost.test", &letter(subject, "It works.")).starts_with("250"));
+            assert!(
+                room.deliver("ada@barepost.test", &letter(subject, "It works.")).starts_with("250")
+            );
         }
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
         let token = ada.get(&mut room, "/mail/box/1").token();
         for (path, fields) in DEEDS {
             room.machine.disk.mood = mood;
-            ada.begin(&mut room, path, &[&[("token", token.as_str()), ("here", "/mail/box/1")], fields].concat());
+            ada.begin(
+                &mut room,
+                path,
+                &[&[("token", token.as_str()), ("here", "/mail/box/1")], fields].concat(),
+            );
             room.pass(Micros::from_millis(300));
             let connection = ada.connection.as_mut().expect("it is asked on one");
             room.exchange(connection);
             let is_answered = !connection.heard.is_empty();
-            assert_eq!(is_answered, mood == Mood::Works, "{path} {fields:?}, on a disk that {mood:?}");
+            assert_eq!(
+                is_answered,
+                mood == Mood::Works,
+                "{path} {fields:?}, on a disk that {mood:?}"
+            );
             room.machine.disk.mood = Mood::Works;
             let page = ada.answered(&mut room);
             assert_eq!(page.status, 303, "{path} {fields:?}: {}", page.text());

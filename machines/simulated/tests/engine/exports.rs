@@ -50,16 +50,24 @@ fn a_mailbox_is_one_file_with_every_message_as_it_was_stored() {
     for seed in 0..2 {
         let (mut room, trust) = serving(seed);
         // Some fit a piece together, some are several chunks of the store.
-        let letters: Vec<Vec<u8>> = (0..40).map(|number| letter(number, number % 7 * (number % 5) * 60)).collect();
+        let letters: Vec<Vec<u8>> =
+            (0..40).map(|number| letter(number, number % 7 * (number % 5) * 60)).collect();
         for letter in &letters {
             assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
         }
         let mut browser = Browser::new(&trust);
         browser.log_in(&mut room, "ada", "lovelace");
-        assert!(browser.get(&mut room, "/mail/boxes").text().contains("href=\"/mail/export/1\" download"));
+        assert!(
+            browser
+                .get(&mut room, "/mail/boxes")
+                .text()
+                .contains("href=\"/mail/export/1\" download")
+        );
         let file = browser.get(&mut room, "/mail/export/1");
         assert_eq!((file.field("Content-Type"), file.status), ("application/mbox", 200));
-        assert!(file.field("Content-Disposition").starts_with("attachment; filename=\"Inbox.mbox\""));
+        assert!(
+            file.field("Content-Disposition").starts_with("attachment; filename=\"Inbox.mbox\"")
+        );
         let stored: Vec<Vec<u8>> = (1..=letters.len())
             .map(|uid| with_lf(&browser.get(&mut room, &format!("/mail/download/1.{uid}")).body))
             .collect();
@@ -101,7 +109,9 @@ fn what_comes_or_goes_while_a_file_is_made_breaks_none_of_the_messages_in_it() {
         let mut expected: Vec<&[u8]> = letters.iter().map(Vec::as_slice).collect();
         expected.remove(4);
         assert_eq!(found.len(), expected.len());
-        assert!(found[0].ends_with(b"\n[The rest of this message was moved or erased while this file was made.]\n"));
+        assert!(found[0].ends_with(
+            b"\n[The rest of this message was moved or erased while this file was made.]\n"
+        ));
         for (message, expected) in found.iter().zip(&expected).skip(1) {
             assert!(message.ends_with(&with_lf(expected)));
         }

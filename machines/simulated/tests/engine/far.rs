@@ -101,7 +101,13 @@ pub(super) struct Peer {
 }
 
 pub(super) fn nothing() -> Taken {
-    Taken { from: String::new(), to: Vec::new(), parameters: Vec::new(), content: Vec::new(), is_sealed: false }
+    Taken {
+        from: String::new(),
+        to: Vec::new(),
+        parameters: Vec::new(),
+        content: Vec::new(),
+        is_sealed: false,
+    }
 }
 
 impl Conversation {
@@ -127,7 +133,8 @@ impl Conversation {
     /// What is answered to a line.
     fn answer(&mut self, line: &str, mood: Mood, secrecy: Secrecy) -> &'static str {
         let path = || line.split(['<', '>']).nth(1).unwrap_or_default().to_string();
-        let parameters = || line.split_once('>').map_or("", |(_, rest)| rest.trim_start()).to_string();
+        let parameters =
+            || line.split_once('>').map_or("", |(_, rest)| rest.trim_start()).to_string();
         match line.get(..4).unwrap_or_default() {
             "EHLO" if !self.veil.is_on() && secrecy != Secrecy::None => secrecy.hello(),
             "STAR" => secrecy.answer(),
@@ -137,11 +144,15 @@ impl Conversation {
             "MAIL" => {
                 self.letters += 1;
                 let parameters = vec![parameters()];
-                self.open = Taken { from: path(), parameters, is_sealed: self.veil.is_on(), ..nothing() };
+                self.open =
+                    Taken { from: path(), parameters, is_sealed: self.veil.is_on(), ..nothing() };
                 "250 2.1.0 OK\r\n"
             }
             "RCPT" if mood == Mood::RefusesForNow => "450 4.2.0 Not now\r\n",
-            "RCPT" if [Mood::RefusesBob, Mood::Thinks].contains(&mood) && path().starts_with("bob") => {
+            "RCPT"
+                if [Mood::RefusesBob, Mood::Thinks].contains(&mood)
+                    && path().starts_with("bob") =>
+            {
                 "550 5.1.1 No such user\r\n"
             }
             "RCPT" => {
@@ -185,7 +196,18 @@ impl Peer {
     }
 
     fn speak(&mut self, index: usize, room: &mut Room) {
-        let Peer { mood, secrecy, shows, greeted, asked, conversations, taken, named, accepted, letters_max } = self;
+        let Peer {
+            mood,
+            secrecy,
+            shows,
+            greeted,
+            asked,
+            conversations,
+            taken,
+            named,
+            accepted,
+            letters_max,
+        } = self;
         let talk = &mut conversations[index];
         let connection = talk.connection;
         if room.hosts[PEER].is_over(connection) {
@@ -202,7 +224,10 @@ impl Peer {
             talk.is_greeted = true;
             *accepted += 1;
             let is_away = *mood == Mood::SendsAway;
-            talk.say(room, if is_away { b"554 No mail here\r\n" } else { b"220 far.test ready\r\n" });
+            talk.say(
+                room,
+                if is_away { b"554 No mail here\r\n" } else { b"220 far.test ready\r\n" },
+            );
         }
         if talk.is_thought_over && *mood != Mood::Thinks {
             talk.is_thought_over = false;
@@ -281,9 +306,12 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World) {
 
 /// The same, which trusts its name server.
 pub(super) fn serving_trusting(seed: u64, mood: Mood) -> (Room, World) {
-    let configuration =
-        CONFIGURATION.replace("address = \"10.0.0.2/24\"", &[NAME_SERVER_LINE, "\ndnssec = true"].concat());
-    world_of(Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration), mood)
+    let configuration = CONFIGURATION
+        .replace("address = \"10.0.0.2/24\"", &[NAME_SERVER_LINE, "\ndnssec = true"].concat());
+    world_of(
+        Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration),
+        mood,
+    )
 }
 
 pub(super) fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood) -> (Room, World) {
@@ -291,20 +319,49 @@ pub(super) fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood) -> (Room, Worl
 }
 
 /// The same with room for so little at a time.
-pub(super) fn serving_narrowly(seed: u64, disk: MemoryDisk, transactions: usize, mood: Mood) -> (Room, World) {
+pub(super) fn serving_narrowly(
+    seed: u64,
+    disk: MemoryDisk,
+    transactions: usize,
+    mood: Mood,
+) -> (Room, World) {
     let sizes = Sizes { transactions, ..usual_sizes() };
     world_of(Room::configured(seed, disk, sizes, &configuration()), mood)
 }
 
-pub(super) fn serving_pages(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+pub(super) fn serving_pages(
+    seed: u64,
+    disk: MemoryDisk,
+    mood: Mood,
+    trust: &Trust,
+) -> (Room, World) {
     let certificates = vec![trust.certificate.clone()];
-    world_of(Room::certified(seed, disk, usual_sizes(), &configuration(), Site::default(), certificates), mood)
+    world_of(
+        Room::certified(seed, disk, usual_sizes(), &configuration(), Site::default(), certificates),
+        mood,
+    )
 }
 
 /// The same, which signs letters of its users with these keys.
-pub(super) fn serving_signed(seed: u64, mood: Mood, trust: &Trust, keys: Vec<SigningKey>) -> (Room, World) {
+pub(super) fn serving_signed(
+    seed: u64,
+    mood: Mood,
+    trust: &Trust,
+    keys: Vec<SigningKey>,
+) -> (Room, World) {
     let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
-    world_of(Room::keyed(seed, disk, usual_sizes(), &configuration(), Site::default(), certificates, keys), mood)
+    world_of(
+        Room::keyed(
+            seed,
+            disk,
+            usual_sizes(),
+            &configuration(),
+            Site::default(),
+            certificates,
+            keys,
+        ),
+        mood,
+    )
 }
 
 pub(super) fn world_of(mut room: Room, mood: Mood) -> (Room, World) {
@@ -364,7 +421,8 @@ impl World {
     pub(super) fn reply(&mut self, room: &mut Room, talk: &mut Talk) -> String {
         let mut line = None;
         self.until(room, "a reply arrives", |_, room| {
-            line = std::iter::from_fn(|| room.line_heard(talk)).find(|line| line.as_bytes().get(3) != Some(&b'-'));
+            line = std::iter::from_fn(|| room.line_heard(talk))
+                .find(|line| line.as_bytes().get(3) != Some(&b'-'));
             line.is_some()
         });
         line.unwrap_or_default()
@@ -388,16 +446,30 @@ impl World {
         recipients: &[&str],
         content: &[u8],
     ) {
-        let recipients: Vec<String> = recipients.iter().map(|recipient| format!("<{recipient}>")).collect();
+        let recipients: Vec<String> =
+            recipients.iter().map(|recipient| format!("<{recipient}>")).collect();
         self.submit_as(room, login, &format!("<{path}> BODY=8BITMIME"), &recipients, content);
     }
 
     /// Ada does, with paths and what is said with them.
-    pub(super) fn submit_with(&mut self, room: &mut Room, from: &str, to: &[impl AsRef<str>], content: &[u8]) {
+    pub(super) fn submit_with(
+        &mut self,
+        room: &mut Room,
+        from: &str,
+        to: &[impl AsRef<str>],
+        content: &[u8],
+    ) {
         self.submit_as(room, ADA, from, to, content);
     }
 
-    fn submit_as(&mut self, room: &mut Room, login: &str, from: &str, to: &[impl AsRef<str>], content: &[u8]) {
+    fn submit_as(
+        &mut self,
+        room: &mut Room,
+        login: &str,
+        from: &str,
+        to: &[impl AsRef<str>],
+        content: &[u8],
+    ) {
         let mut talk = room.connect(587);
         assert!(self.reply(room, &mut talk).starts_with("220 "));
         for command in ["EHLO client.test", login, &format!("MAIL FROM:{from}")] {
@@ -419,8 +491,11 @@ impl World {
     pub(super) fn inbox(&mut self, room: &mut Room, user: &str) -> Vec<String> {
         let mut talk = room.log_in(user);
         let count = room.pop3(&mut talk, "STAT");
-        let count: usize = count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
-        let all = (1..=count).map(|number| String::from_utf8_lossy(&room.retrieve_any(&mut talk, number)).into_owned());
+        let count: usize =
+            count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+        let all = (1..=count).map(|number| {
+            String::from_utf8_lossy(&room.retrieve_any(&mut talk, number)).into_owned()
+        });
         let all = all.collect();
         room.pop3(&mut talk, "QUIT");
         room.close(&talk);
@@ -430,7 +505,8 @@ impl World {
     /// Cuts the power, and goes on with what is left of the disk; the world stays as it was.
     pub(super) fn power_cut(self, room: Room, seed: u64) -> (Room, World) {
         let (taken, mood, secrecy) = (self.peer.taken, self.peer.mood, self.peer.secrecy);
-        let (room, mut world) = serving_on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood);
+        let (room, mut world) =
+            serving_on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood);
         (world.peer.taken, world.peer.secrecy) = (taken, secrecy);
         (room, world)
     }
@@ -441,5 +517,6 @@ pub(super) const LETTER: &[u8] =
 
 /// What left is what was submitted, below our own trace.
 pub(super) fn is_whole(content: &[u8], submitted: &[u8]) -> bool {
-    content.starts_with(b"Received: from client.test ([10.0.0.1])\r\n") && content.ends_with(submitted)
+    content.starts_with(b"Received: from client.test ([10.0.0.1])\r\n")
+        && content.ends_with(submitted)
 }

@@ -64,7 +64,13 @@ pub(super) struct Filter {
 impl Conversation {
     fn awaited(room: &mut Room) -> Conversation {
         let connection = room.hosts[FILTER].listen(11333);
-        Conversation { connection, heard: Vec::new(), to_say: Vec::new(), dripped: 0, is_over: false }
+        Conversation {
+            connection,
+            heard: Vec::new(),
+            to_say: Vec::new(),
+            dripped: 0,
+            is_over: false,
+        }
     }
 }
 
@@ -72,7 +78,13 @@ impl Filter {
     fn new(room: &mut Room) -> Filter {
         assert_eq!(room.add_host(), FILTER);
         let conversations = (0..LISTENERS).map(|_| Conversation::awaited(room)).collect();
-        Filter { mood: Mood::Says("no action", ""), conversations, asked: Vec::new(), called: 0, called_max: 0 }
+        Filter {
+            mood: Mood::Says("no action", ""),
+            conversations,
+            asked: Vec::new(),
+            called: 0,
+            called_max: 0,
+        }
     }
 
     fn serve(&mut self, room: &mut Room) {
@@ -121,11 +133,14 @@ impl Filter {
 fn answer(heard: &[u8], mood: &Mood, asked: &mut Vec<Asked>) -> Option<Vec<u8>> {
     let end = heard.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8(heard[..end].to_vec()).expect("it is text");
-    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
+    let length =
+        head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
     let letter = heard[end..].get(..length.parse().expect("a number"))?;
     let body = match mood {
         Mood::Says(action, more) => {
-            format!("{{\"is_skipped\":false,\"score\":8.5,\"required_score\":15.0,\"action\":\"{action}\"{more}}}")
+            format!(
+                "{{\"is_skipped\":false,\"score\":8.5,\"required_score\":15.0,\"action\":\"{action}\"{more}}}"
+            )
         }
         Mood::Babbles(body) => body.clone(),
         Mood::CutsOff => "{\"action\":\"rej".to_string(),
@@ -133,7 +148,9 @@ fn answer(heard: &[u8], mood: &Mood, asked: &mut Vec<Asked>) -> Option<Vec<u8>> 
     };
     asked.push(Asked { head, letter: letter.to_vec() });
     let length = body.len() + if *mood == Mood::CutsOff { 20 } else { 0 };
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    );
     Some((head + &body).into_bytes())
 }
 
@@ -192,10 +209,15 @@ impl World {
     pub(super) fn begin(&mut self, room: &mut Room, host: usize, letter: &[u8]) -> Talk {
         let mut talk = room.connect_from(host, 25);
         assert!(self.line(room, &mut talk).starts_with("220 "));
-        for command in ["EHLO far.test", "MAIL FROM:<me@pass.test>", "RCPT TO:<ada@barepost.test>", "DATA"] {
+        for command in
+            ["EHLO far.test", "MAIL FROM:<me@pass.test>", "RCPT TO:<ada@barepost.test>", "DATA"]
+        {
             room.send(&talk, format!("{command}\r\n").as_bytes());
             let reply = self.line(room, &mut talk);
-            assert!(reply.starts_with(if command == "DATA" { "354 " } else { "250 " }), "{command}: {reply}");
+            assert!(
+                reply.starts_with(if command == "DATA" { "354 " } else { "250 " }),
+                "{command}: {reply}"
+            );
         }
         room.send(&talk, &stuffed(letter));
         talk

@@ -83,10 +83,16 @@ impl PolicyServer {
         let (policy, length) = (&self.policy, self.policy.len());
         let response = match self.mood {
             Mood::KnowsNothing => {
-                "HTTP/1.0 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n".to_string()
+                "HTTP/1.0 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
+                    .to_string()
             }
-            Mood::CutsOff => format!("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n{}", &policy[..length - 2]),
-            _ => format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{policy}"),
+            Mood::CutsOff => format!(
+                "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n{}",
+                &policy[..length - 2]
+            ),
+            _ => format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{policy}"
+            ),
         };
         self.veil.say(room, connection, response.as_bytes());
         if self.mood == Mood::CutsOff {

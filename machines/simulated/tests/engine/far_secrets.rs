@@ -73,7 +73,13 @@ impl Veil {
     }
 
     /// The client may begin.
-    pub(super) fn begin(&mut self, secrecy: Secrecy, trust: &Trust, room: &mut Room, connection: Connection) {
+    pub(super) fn begin(
+        &mut self,
+        secrecy: Secrecy,
+        trust: &Trust,
+        room: &mut Room,
+        connection: Connection,
+    ) {
         let version = match secrecy {
             Secrecy::Tls12 => &rustls::version::TLS12,
             Secrecy::Tls13 | Secrecy::Spoils | Secrecy::HangsUpLater => &rustls::version::TLS13,
@@ -93,9 +99,16 @@ impl Veil {
     }
 
     /// The client may begin, and is shown this.
-    pub(super) fn show(&mut self, trust: &Trust, version: &'static SupportedProtocolVersion, room: &Room) {
+    pub(super) fn show(
+        &mut self,
+        trust: &Trust,
+        version: &'static SupportedProtocolVersion,
+        room: &Room,
+    ) {
         chance::seed(room.turns);
-        self.tls = Some(Box::new(ServerConnection::new(config(trust, version)).expect("it can be spoken")));
+        self.tls = Some(Box::new(
+            ServerConnection::new(config(trust, version)).expect("it can be spoken"),
+        ));
     }
 
     pub(super) fn say(&mut self, room: &mut Room, connection: Connection, bytes: &[u8]) {
@@ -157,7 +170,8 @@ impl Veil {
 
     /// Says something that is not sealed.
     pub(super) fn spoil(&mut self, room: &mut Room, connection: Connection) {
-        room.hosts[PEER].send(connection, b"\x17\x03\x03\x00\x20thirty-two bytes that nobody sealed");
+        room.hosts[PEER]
+            .send(connection, b"\x17\x03\x03\x00\x20thirty-two bytes that nobody sealed");
     }
 }
 
@@ -168,8 +182,9 @@ pub(super) fn shown() -> Trust {
 
 fn config(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ServerConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("it is known");
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .expect("it is known");
     let key = PrivateKeyDer::from_pem_slice(&trust.pem).expect("it is one");
     let chain = vec![trust.root.clone()];
     Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).expect("both fit"))

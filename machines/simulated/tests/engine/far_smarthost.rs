@@ -4,7 +4,9 @@
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
-use sasl::{Answer, Credentials, Derivation, Exchange, Host, Mechanism, Proof, Puzzle, Signature, Verifier};
+use sasl::{
+    Answer, Credentials, Derivation, Exchange, Host, Mechanism, Proof, Puzzle, Signature, Verifier,
+};
 use simulated::Connection;
 
 use super::far::{LISTENERS, PEER, Taken, nothing, unstuffed};
@@ -148,7 +150,10 @@ impl Smarthost {
                 talk.veil.show(&self.trust, version, room);
             }
             let is_away = self.greeting == Greeting::SendsAway;
-            talk.say(room, if is_away { "554 5.7.1 You are blocked\r\n" } else { "220 smart.test ready\r\n" });
+            talk.say(
+                room,
+                if is_away { "554 5.7.1 You are blocked\r\n" } else { "220 smart.test ready\r\n" },
+            );
         }
         let heard = talk.veil.heard(room, connection);
         talk.heard.extend(heard);
@@ -163,7 +168,9 @@ impl Smarthost {
         let version = self.version();
         let talk = &mut self.conversations[index];
         if talk.is_message {
-            let Some(end) = talk.heard.windows(5).rposition(|five| five == b"\r\n.\r\n").map(|at| at + 2) else {
+            let Some(end) =
+                talk.heard.windows(5).rposition(|five| five == b"\r\n.\r\n").map(|at| at + 2)
+            else {
                 return false;
             };
             talk.open.content = unstuffed(&talk.heard[..end]);
@@ -200,7 +207,8 @@ impl Smarthost {
         }
         match line.get(..4).unwrap_or_default() {
             "EHLO" => {
-                let is_offered = !talk.veil.is_on() && !matches!(self.shield, Shield::None | Shield::Implicit);
+                let is_offered =
+                    !talk.veil.is_on() && !matches!(self.shield, Shield::None | Shield::Implicit);
                 let tls = if is_offered { "250-STARTTLS\r\n" } else { "" };
                 let login = match self.mechanisms {
                     "" => String::new(),
@@ -208,7 +216,9 @@ impl Smarthost {
                 };
                 format!("250-smart.test\r\n{tls}{login}250-8BITMIME\r\n250 PIPELINING\r\n")
             }
-            "MAIL" if !self.mechanisms.is_empty() && !talk.is_logged_in => "530 5.7.0 Log in\r\n".to_string(),
+            "MAIL" if !self.mechanisms.is_empty() && !talk.is_logged_in => {
+                "530 5.7.0 Log in\r\n".to_string()
+            }
             "MAIL" => {
                 talk.open = Taken { from: path(), is_sealed: talk.veil.is_on(), ..nothing() };
                 "250 2.1.0 OK\r\n".to_string()
@@ -230,7 +240,9 @@ impl Smarthost {
         let password = self.password;
         let verifier = self.verifier.get_or_insert_with(|| {
             let mut derivation = Derivation::begin(password.as_bytes(), [5; 16]);
-            std::iter::repeat_with(|| derivation.step()).find_map(|made| made).expect("there is an end")
+            std::iter::repeat_with(|| derivation.step())
+                .find_map(|made| made)
+                .expect("there is an end")
         });
         let nonce = format!("smart{}", room.turns);
         let mut ear = Ear { verifier, password, nonce, is_right: false, signature: None };
@@ -244,7 +256,8 @@ impl Smarthost {
                 let mut words = line.split(' ').skip(1);
                 let mechanism = words.next().unwrap_or_default();
                 assert!(self.mechanisms.split(' ').any(|offered| offered == mechanism), "{line}");
-                let mut exchange = Exchange::begin(Mechanism::named(mechanism.as_bytes()).expect("it is one"));
+                let mut exchange =
+                    Exchange::begin(Mechanism::named(mechanism.as_bytes()).expect("it is one"));
                 let answer = match words.next() {
                     Some(first) => exchange.response_arrived(first.as_bytes(), &mut ear),
                     None => exchange.opening(),

@@ -22,7 +22,8 @@ fn told(room: &Room, words: &str) -> usize {
 
 #[test]
 fn a_letter_is_taken_put_into_junk_put_off_or_refused_as_the_filter_says() {
-    let symbols = ",\"symbols\":{\"A\":{\"score\":2.5},\"B\":{\"score\":6.0},\"C\":{\"score\":-1.0}}";
+    let symbols =
+        ",\"symbols\":{\"A\":{\"score\":2.5},\"B\":{\"score\":6.0},\"C\":{\"score\":-1.0}}";
     let words = ",\"messages\":{\"smtp_message\":\"Gtube\\r\\npattern\"}";
     for seed in [801, 802] {
         let (mut room, mut world) = filtering(seed, "");
@@ -42,12 +43,20 @@ fn a_letter_is_taken_put_into_junk_put_off_or_refused_as_the_filter_says() {
             match found {
                 Err(refusal) => assert_eq!((reply.as_str(), after), (refusal, before), "{action}"),
                 Ok(reason) => {
-                    assert!(reply.starts_with("250 2.0.0 ") && after == before + 1, "{action}: {reply}");
+                    assert!(
+                        reply.starts_with("250 2.0.0 ") && after == before + 1,
+                        "{action}: {reply}"
+                    );
                     let mailbox = if reason.is_some() { JUNK } else { INBOX };
                     let letters = letters_of(&room, "ada");
-                    let (_, letter) = letters.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
+                    let (_, letter) =
+                        letters.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
                     let letter = String::from_utf8(letter.clone()).expect("it is text");
-                    assert!(letter.starts_with("Return-Path: <me@pass.test>\r\nAuthentication-Results: "), "{letter}");
+                    assert!(
+                        letter
+                            .starts_with("Return-Path: <me@pass.test>\r\nAuthentication-Results: "),
+                        "{letter}"
+                    );
                     let field = reason.map(|reason| format!("\r\nX-Barepost-Reason: {reason}"));
                     assert!(field.is_none_or(|field| letter.contains(&field)), "{letter}");
                     assert!(letter.ends_with("\r\n\r\nHello.\r\n.\r\n"), "{letter}");
@@ -83,7 +92,8 @@ fn the_filter_is_told_what_was_said_and_gets_the_letter_as_it_came() {
 }
 
 #[test]
-fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_what_becomes_of_letters() {
+fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_what_becomes_of_letters()
+ {
     let reason = "\r\nX-Barepost-Reason: the filter could not be asked";
     let meanwhile = ["taken as if there were none", "put into Junk", "put off"];
     for (number, (policy, mood)) in ["", "junk", "defer"]
@@ -91,7 +101,8 @@ fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_w
         .flat_map(|policy| [(policy, Mood::Silent), (policy, Mood::Drips), (policy, Mood::Down)])
         .enumerate()
     {
-        let more = if policy.is_empty() { String::new() } else { format!("when_away = \"{policy}\"\n") };
+        let more =
+            if policy.is_empty() { String::new() } else { format!("when_away = \"{policy}\"\n") };
         let (mut room, mut world) = filtering(810 + number as u64, &more);
         world.filter.mood = mood.clone();
         let waits = |world: &mut World, room: &mut Room| {
@@ -104,7 +115,11 @@ fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_w
                 assert!(reply.starts_with("250 2.0.0 "), "{reply}");
                 let (mailbox, above, _) = newest(room);
                 let is_junk = policy == "junk";
-                assert_eq!((mailbox, above.contains(reason)), (if is_junk { JUNK } else { INBOX }, is_junk), "{above}");
+                assert_eq!(
+                    (mailbox, above.contains(reason)),
+                    (if is_junk { JUNK } else { INBOX }, is_junk),
+                    "{above}"
+                );
             }
             took > Micros::from_secs(4)
         };
@@ -148,7 +163,10 @@ fn an_answer_that_is_none_is_as_if_the_filter_were_away() {
         world.filter.mood = mood;
         let letter = [LETTER, &b"A line.\r\n".repeat(20_000)].concat();
         let (reply, took) = world.send(&mut room, &letter);
-        assert!(reply.starts_with("250 2.0.0 ") && took < Micros::from_secs(3), "{seed}: {reply} {took:?}");
+        assert!(
+            reply.starts_with("250 2.0.0 ") && took < Micros::from_secs(3),
+            "{seed}: {reply} {took:?}"
+        );
         assert_eq!((newest(&room).0, told(&room, AWAY)), (JUNK, 1));
         world.pass(&mut room, Micros::from_secs(31));
         room.until_nothing_is_in_use();
@@ -175,8 +193,11 @@ fn nobody_is_asked_about_letters_of_neighbours_of_whoever_is_exempt_or_that_are_
     assert_eq!(world.filter.asked.len(), 0);
     room.until_nothing_is_in_use();
     let exempt = "[filter]\nurl = \"http://10.0.0.13:11333\"\n";
-    let (mut room, mut names) =
-        serving_as(831, super::names::Mood::Answers, &format!("unthrottled_from = [\"203.0.113.0/24\"]\n{exempt}"));
+    let (mut room, mut names) = serving_as(
+        831,
+        super::names::Mood::Answers,
+        &format!("unthrottled_from = [\"203.0.113.0/24\"]\n{exempt}"),
+    );
     let mut talk = names.begin(&mut room, "me@pass.test");
     assert!(names.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
     assert!(names.smtp(&mut room, &mut talk, "Letter\r\n.").starts_with("250 2.0.0 "));
@@ -184,10 +205,13 @@ fn nobody_is_asked_about_letters_of_neighbours_of_whoever_is_exempt_or_that_are_
 
 #[test]
 fn so_many_letters_are_asked_about_at_a_time_and_others_wait_for_their_turn() {
-    let (mut room, mut world) =
-        filtering(840, "timeout = \"30s\"\nwhen_away = \"defer\"\n[abuse]\ngreeting_delay = \"0s\"\n");
+    let (mut room, mut world) = filtering(
+        840,
+        "timeout = \"30s\"\nwhen_away = \"defer\"\n[abuse]\ngreeting_delay = \"0s\"\n",
+    );
     world.filter.mood = Mood::Silent;
-    let mut talks: Vec<Talk> = (0..20 * usize::from(CORES)).map(|_| world.begin(&mut room, STRANGER, LETTER)).collect();
+    let mut talks: Vec<Talk> =
+        (0..20 * usize::from(CORES)).map(|_| world.begin(&mut room, STRANGER, LETTER)).collect();
     talks.iter().for_each(|talk| room.send(talk, b".\r\n"));
     world.pass(&mut room, Micros::from_secs(5));
     let in_use = room.engines.in_use();

@@ -25,13 +25,25 @@ pub(super) fn of(user: &str, lines: &str, configuration: &str) -> String {
     configuration.replace(&address, &format!("{address}\n{lines}"))
 }
 
-pub(super) fn serving_as(seed: u64, disk: MemoryDisk, mood: Mood, configuration: &str) -> (Room, World) {
+pub(super) fn serving_as(
+    seed: u64,
+    disk: MemoryDisk,
+    mood: Mood,
+    configuration: &str,
+) -> (Room, World) {
     serving_where(seed, disk, mood, configuration, "v=spf1 ip4:203.0.113.7 -all")
 }
 
 /// The same with this SPF record at Frank's domain.
-fn serving_where(seed: u64, disk: MemoryDisk, mood: Mood, configuration: &str, spf: &str) -> (Room, World) {
-    let (mut room, mut world) = world_of(Room::configured(seed, disk, usual_sizes(), configuration), mood);
+fn serving_where(
+    seed: u64,
+    disk: MemoryDisk,
+    mood: Mood,
+    configuration: &str,
+    spf: &str,
+) -> (Room, World) {
+    let (mut room, mut world) =
+        world_of(Room::configured(seed, disk, usual_sizes(), configuration), mood);
     room.hosts[STRANGER].move_to(FAR);
     world.names.zone.push(("far.test", TEXT, text(spf)));
     (room, world)
@@ -48,7 +60,14 @@ fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[
     bring_by(talk, world, room, from, to, letter)
 }
 
-fn bring_by(mut talk: Talk, world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) -> String {
+fn bring_by(
+    mut talk: Talk,
+    world: &mut World,
+    room: &mut Room,
+    from: &str,
+    to: &[&str],
+    letter: &[u8],
+) -> String {
     assert!(world.reply(room, &mut talk).starts_with("220 "));
     for command in ["EHLO client.test", &format!("MAIL FROM:<{from}> BODY=8BITMIME")] {
         let reply = world.say(room, &mut talk, command);
@@ -70,7 +89,13 @@ fn bring_by(mut talk: Talk, world: &mut World, room: &mut Room, from: &str, to: 
 }
 
 /// The same by a host of the local network.
-pub(super) fn brought_near(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) {
+pub(super) fn brought_near(
+    world: &mut World,
+    room: &mut Room,
+    from: &str,
+    to: &[&str],
+    letter: &[u8],
+) {
     let talk = room.connect(25);
     let reply = bring_by(talk, world, room, from, to, letter);
     assert!(reply.starts_with("250 "), "{reply}");
@@ -98,26 +123,39 @@ pub(super) fn unmarked(taken: &Taken) -> String {
 
 #[test]
 fn what_comes_for_an_account_is_sent_on_in_a_name_that_leads_back_and_kept_if_that_is_wanted() {
-    for (seed, lines, kept) in [(1000, BOB.to_string(), 1), (1001, format!("{BOB}\nkeep = false"), 0)] {
+    for (seed, lines, kept) in
+        [(1000, BOB.to_string(), 1), (1001, format!("{BOB}\nkeep = false"), 0)]
+    {
         let (mut room, mut world) = serving(seed, Mood::Takes, &lines);
         let long = [LETTER, &b"It computes, and computes again.\r\n.\r\n".repeat(20_000)].concat();
         for (number, letter) in [LETTER, &long].into_iter().enumerate() {
-            brought(&mut world, &mut room, FRANK, &["ada@barepost.test", "grace+tag@barepost.test"], letter);
+            brought(
+                &mut world,
+                &mut room,
+                FRANK,
+                &["ada@barepost.test", "grace+tag@barepost.test"],
+                letter,
+            );
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             world.pass(&mut room, 60);
-            let [.., sent] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
+            let [.., sent] = &taken(&world, "bob@far.test")[..] else {
+                panic!("{:?}", world.peer.taken)
+            };
             assert!(
-                sent.from.starts_with("SRS0=") && sent.from.ends_with("=far.test=frank@barepost.test"),
+                sent.from.starts_with("SRS0=")
+                    && sent.from.ends_with("=far.test=frank@barepost.test"),
                 "{}",
                 sent.from
             );
-            let begins =
-                "Delivered-To: grace@barepost.test\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf=pass";
+            let begins = "Delivered-To: grace@barepost.test\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf=pass";
             assert!(unmarked(sent).starts_with(begins), "{}", text_of(sent));
             assert_eq!(text_of(sent).matches("\r\nX-Loop: ").count(), 1);
             assert!(sent.content.ends_with(letter) && !text_of(sent).contains("Return-Path"));
             let (ada, grace) = (world.inbox(&mut room, "ada"), world.inbox(&mut room, "grace"));
-            assert_eq!((ada.len(), grace.len(), world.peer.taken.len()), (number + 1, kept * (number + 1), number + 1));
+            assert_eq!(
+                (ada.len(), grace.len(), world.peer.taken.len()),
+                (number + 1, kept * (number + 1), number + 1)
+            );
             assert!(grace.last().is_none_or(|copy| Some(copy) == ada.last()), "{grace:?}");
         }
         room.until_nothing_is_in_use();
@@ -142,13 +180,17 @@ fn to_a_host_that_takes_ascii_only_a_letter_goes_if_that_is_all_it_has() {
     world.pass(&mut room, 120);
     assert_eq!(taken(&world, "bob@far.test").len(), 1);
     let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
-    assert!(text_of(bounce).contains("the other server takes ASCII only, and the message has more"), "{bounce:?}");
+    assert!(
+        text_of(bounce).contains("the other server takes ASCII only, and the message has more"),
+        "{bounce:?}"
+    );
     room.until_nothing_is_in_use();
 }
 
 #[test]
 fn each_address_gets_it_once_here_and_elsewhere_and_nobodys_letter_stays_nobodys() {
-    let lines = "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
+    let lines =
+        "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
     let (mut room, mut world) = serving(1002, Mood::Takes, lines);
     brought(&mut world, &mut room, "", &["grace@barepost.test"], LETTER);
     // From somebody here, and from a name for which there is no room.
@@ -157,15 +199,25 @@ fn each_address_gets_it_once_here_and_elsewhere_and_nobodys_letter_stays_nobodys
     brought(&mut world, &mut room, &long, &["grace@barepost.test"], LETTER);
     world.pass(&mut room, 600);
     for to in ["bob@far.test", "carol@far.test"] {
-        let mut from: Vec<String> = taken(&world, to).iter().map(|taken| taken.from.clone()).collect();
+        let mut from: Vec<String> =
+            taken(&world, to).iter().map(|taken| taken.from.clone()).collect();
         from.sort();
         let [nobody, ada, grace] = &from[..] else { panic!("{from:?}") };
         assert_eq!((nobody.as_str(), grace.as_str()), ("", "grace@barepost.test"));
-        assert!(ada.starts_with("SRS0=") && ada.ends_with("=barepost.test=ada@barepost.test"), "{ada}");
+        assert!(
+            ada.starts_with("SRS0=") && ada.ends_with("=barepost.test=ada@barepost.test"),
+            "{ada}"
+        );
     }
     let inbox = world.inbox(&mut room, "ada");
-    assert_eq!((inbox.len(), world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (3, 0, 6));
-    assert!(inbox.iter().all(|letter| letter.contains("\r\nDelivered-To: grace@barepost.test\r\n")), "{inbox:?}");
+    assert_eq!(
+        (inbox.len(), world.inbox(&mut room, "grace").len(), world.peer.taken.len()),
+        (3, 0, 6)
+    );
+    assert!(
+        inbox.iter().all(|letter| letter.contains("\r\nDelivered-To: grace@barepost.test\r\n")),
+        "{inbox:?}"
+    );
     room.until_nothing_is_in_use();
 }
 
@@ -179,7 +231,10 @@ fn what_is_said_of_a_letter_that_was_sent_on_comes_back_to_who_sent_it_and_nothi
     world.pass(&mut room, 60);
     let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     assert_eq!(bounce.from, "");
-    assert!(text_of(bounce).starts_with("Received: from client.test") && text_of(bounce).contains("Subject: Bounced"));
+    assert!(
+        text_of(bounce).starts_with("Received: from client.test")
+            && text_of(bounce).contains("Subject: Bounced")
+    );
     for (from, to) in [
         (FRANK, path.clone()),
         ("", path.replace("frank", "eve")),
@@ -206,17 +261,29 @@ fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     let told = text_of(report);
     assert!(
-        report.from.is_empty() && told.starts_with("Date: ") && told.contains("\r\nTo: <frank@far.test>\r\n"),
+        report.from.is_empty()
+            && told.starts_with("Date: ")
+            && told.contains("\r\nTo: <frank@far.test>\r\n"),
         "{told}"
     );
-    assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains("Status: 5.1.1"), "{told}");
+    assert!(
+        told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains("Status: 5.1.1"),
+        "{told}"
+    );
     let ada = world.inbox(&mut room, "ada");
     assert!(ada.len() == 1 && ada[0].contains("Final-Recipient: rfc822; bob@far.test"), "{ada:?}");
     // The account is told that the bounce was not forwarded, beside its three messages.
     let grace = world.inbox(&mut room, "grace");
     let [_, _, _, told] = &grace[..] else { panic!("{grace:?}") };
-    assert!(told.starts_with("Return-Path: <>\r\n") && told.contains("\r\nTo: <grace@barepost.test>\r\n"), "{told}");
-    assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && world.peer.taken.len() == 1, "{told}");
+    assert!(
+        told.starts_with("Return-Path: <>\r\n")
+            && told.contains("\r\nTo: <grace@barepost.test>\r\n"),
+        "{told}"
+    );
+    assert!(
+        told.contains("Final-Recipient: rfc822; bob@far.test") && world.peer.taken.len() == 1,
+        "{told}"
+    );
     room.until_nothing_is_in_use();
 }
 
@@ -224,7 +291,13 @@ fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_
 /// network, which is not checked.
 #[test]
 fn no_report_goes_to_a_sender_that_is_not_authenticated() {
-    let no = ["v=spf1 -all", "v=spf1 ~all", "v=spf1 ?all", "v=spf1 include:failing.test -all", "no policy"];
+    let no = [
+        "v=spf1 -all",
+        "v=spf1 ~all",
+        "v=spf1 ?all",
+        "v=spf1 include:failing.test -all",
+        "no policy",
+    ];
     for (number, spf) in no.into_iter().chain(["v=spf1 ip4:203.0.113.7 -all"]).enumerate() {
         let (seed, disk) = (1510 + number as u64, MemoryDisk::blank(DISK_BYTES));
         let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
@@ -236,7 +309,9 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
             brought_near(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
         }
         world.pass(&mut room, 600);
-        let [sent] = &taken(&world, "bob@far.test")[..] else { panic!("{spf}: {:?}", world.peer.taken) };
+        let [sent] = &taken(&world, "bob@far.test")[..] else {
+            panic!("{spf}: {:?}", world.peer.taken)
+        };
         assert_eq!(sent.from, "grace@barepost.test", "{spf}: what comes back comes to the account");
         world.peer.mood = Mood::RefusesBob;
         let bring = if number < no.len() { brought } else { brought_near };
@@ -248,7 +323,10 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
         let grace = world.inbox(&mut room, "grace");
         let [message, bounce] = &grace[..] else { panic!("{spf}: {grace:?}") };
         for (told, subject) in [(message, "Subject: Away"), (bounce, "Subject: Bounced")] {
-            assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains(subject), "{told}");
+            assert!(
+                told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains(subject),
+                "{told}"
+            );
             assert!(told.contains("\r\nTo: <grace@barepost.test>\r\n"), "{told}");
             assert!(told.contains("\r\nA message for you could not be sent on to:\r\n"), "{told}");
         }
@@ -263,7 +341,8 @@ fn delay_notices_go_where_reports_go() {
     {
         let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
         let disk = MemoryDisk::blank(DISK_BYTES);
-        let (mut room, mut world) = serving_where(seed, disk, Mood::RefusesForNow, &configuration, spf);
+        let (mut room, mut world) =
+            serving_where(seed, disk, Mood::RefusesForNow, &configuration, spf);
         brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
         world.pass(&mut room, 12 * 3600);
         world.peer.mood = Mood::RefusesBob;
@@ -274,7 +353,10 @@ fn delay_notices_go_where_reports_go() {
         assert!(untold.is_empty(), "{untold:?}");
         for action in ["Action: delayed", "Action: failed"] {
             let heard: Vec<_> = told.iter().filter(|told| told.contains(action)).collect();
-            assert!(heard.len() == 1 && heard[0].contains(&format!("\r\nTo: <{whom}>\r\n")), "{told:?}");
+            assert!(
+                heard.len() == 1 && heard[0].contains(&format!("\r\nTo: <{whom}>\r\n")),
+                "{told:?}"
+            );
         }
         room.until_nothing_is_in_use();
     }
@@ -284,7 +366,8 @@ fn delay_notices_go_where_reports_go() {
 fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once() {
     let circle = of("ada", "forward = [\"grace@barepost.test\"]", &configuration());
     let circle = of("grace", "forward = [\"countess@barepost.test\", \"bob@far.test\"]", &circle);
-    let (mut room, mut world) = serving_as(1005, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &circle);
+    let (mut room, mut world) =
+        serving_as(1005, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &circle);
     brought(&mut world, &mut room, FRANK, &["ada@barepost.test"], LETTER);
     world.pass(&mut room, 600);
     let [letter] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
@@ -297,7 +380,10 @@ fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once()
     );
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     assert!(text_of(report).contains("Status: 5.4.6"), "{}", text_of(report));
-    assert_eq!((world.inbox(&mut room, "ada").len(), world.inbox(&mut room, "grace").len()), (1, 1));
+    assert_eq!(
+        (world.inbox(&mut room, "ada").len(), world.inbox(&mut room, "grace").len()),
+        (1, 1)
+    );
     // As it would come back from elsewhere.
     brought(&mut world, &mut room, &letter.from, &["grace@barepost.test"], &letter.content);
     brought(&mut world, &mut room, "", &["grace@barepost.test"], &letter.content);
@@ -329,7 +415,10 @@ fn what_is_put_into_junk_is_not_sent_on() {
     }
     world.pass(&mut room, 600);
     let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
-    assert!(sent.from == "grace@barepost.test" && text_of(sent).contains("Subject: eve@soft.test"), "{sent:?}");
+    assert!(
+        sent.from == "grace@barepost.test" && text_of(sent).contains("Subject: eve@soft.test"),
+        "{sent:?}"
+    );
     let all = letters_of(&room, "grace");
     let [(mailbox, junk)] = &all[..] else { panic!("{all:?}") };
     assert_eq!(*mailbox, JUNK);
@@ -340,11 +429,13 @@ fn what_is_put_into_junk_is_not_sent_on() {
 fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
     let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
     let configuration = configuration.replace("mail.barepost.test", "mail.host.test");
-    let (mut room, mut world) = serving_as(1009, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
+    let (mut room, mut world) =
+        serving_as(1009, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
     for domain in ["_dmarc.barepost.test", "_dmarc.host.test", "_dmarc.soft.test"] {
         world.names.zone.push((domain, TEXT, text("v=DMARC1; p=none")));
     }
-    let forged = ["a@barepost.test", "b@office.barepost.test", "c@a+b.barepost.test", "d@host.test"];
+    let forged =
+        ["a@barepost.test", "b@office.barepost.test", "c@a+b.barepost.test", "d@host.test"];
     for from in forged.into_iter().chain(["eve@soft.test"]) {
         let letter = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n");
         brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], letter.as_bytes());
@@ -354,7 +445,10 @@ fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
     assert!(text_of(sent).contains("Subject: eve@soft.test"), "{sent:?}");
     let kept = world.inbox(&mut room, "grace");
     assert_eq!(kept.len(), forged.len(), "{kept:?}");
-    assert!(kept.iter().zip(forged).all(|(kept, from)| kept.contains(&format!("Subject: {from}\r\n"))), "{kept:?}");
+    assert!(
+        kept.iter().zip(forged).all(|(kept, from)| kept.contains(&format!("Subject: {from}\r\n"))),
+        "{kept:?}"
+    );
     room.until_nothing_is_in_use();
 }
 
@@ -398,7 +492,8 @@ fn what_is_written_here_is_sent_on_too() {
     let trust = Trust::new("mail.barepost.test");
     let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
     let configuration = of("grace", BOB, &configuration());
-    let room = Room::certified(1007, disk, usual_sizes(), &configuration, Site::default(), certificates);
+    let room =
+        Room::certified(1007, disk, usual_sizes(), &configuration, Site::default(), certificates);
     let (mut room, mut world) = world_of(room, Mood::Takes);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -414,7 +509,10 @@ fn what_is_written_here_is_sent_on_too() {
     world.pass(&mut room, 600);
     let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
     assert!(sent.from.starts_with("SRS0=") && sent.to == ["bob@far.test"], "{sent:?}");
-    assert_eq!((world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()), (1, 1));
+    assert_eq!(
+        (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()),
+        (1, 1)
+    );
 }
 
 /// The same night again and again, with the power cut a step later each time.
@@ -424,16 +522,21 @@ fn a_letter_that_is_sent_on_is_neither_lost_nor_doubled_whenever_the_power_fails
     let configuration = of("grace", lines, &configuration());
     let (mut once, mut twice, mut steps) = (0, 0, 0);
     loop {
-        let (mut room, mut world) = serving_as(1008, MemoryDisk::blank(DISK_BYTES), Mood::RefusesBob, &configuration);
+        let (mut room, mut world) =
+            serving_as(1008, MemoryDisk::blank(DISK_BYTES), Mood::RefusesBob, &configuration);
         brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
         let is_over = world.step(&mut room, steps).as_secs() > 50;
         let before = world.peer.taken;
         let disk = room.machine.disk.power_cut(&mut Dice::new(7000 + steps));
-        let (mut room, mut world) = serving_as(7000 + steps, disk, Mood::RefusesBob, &configuration);
+        let (mut room, mut world) =
+            serving_as(7000 + steps, disk, Mood::RefusesBob, &configuration);
         world.peer.taken = before;
         world.pass(&mut room, 5 * 3600);
         let counts = [taken(&world, "carol@far.test").len(), taken(&world, FRANK).len()];
-        assert!(counts.iter().all(|count| (1..=2).contains(count)), "{counts:?} after {steps} steps");
+        assert!(
+            counts.iter().all(|count| (1..=2).contains(count)),
+            "{counts:?} after {steps} steps"
+        );
         for count in counts {
             (once, twice) = (once + usize::from(count == 1), twice + usize::from(count == 2));
         }

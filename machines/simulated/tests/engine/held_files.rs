@@ -16,7 +16,13 @@ const SMALL: &[u8] = b"few bytes";
 
 /// Sends a letter with a file that is more than the store reads at once and one that is not; what takes it back.
 fn send(people: &mut People, room: &mut Room) -> String {
-    people.send_with(room, "", "Enclosed.", &[], &[("large one.pdf", &large()), ("small.pdf", SMALL)])
+    people.send_with(
+        room,
+        "",
+        "Enclosed.",
+        &[],
+        &[("large one.pdf", &large()), ("small.pdf", SMALL)],
+    )
 }
 
 /// What the files of a message hold, the shortest first.
@@ -33,8 +39,10 @@ fn files(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
 /// The same of a draft, by the page on which it is written on.
 fn files_of_draft(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
     let page = browser.get(room, &format!("/mail/compose?draft={key}")).text();
-    let parts: Vec<&str> =
-        carried(&page).iter().map(|file| file.split_once(' ').expect("a part and a name").0).collect();
+    let parts: Vec<&str> = carried(&page)
+        .iter()
+        .map(|file| file.split_once(' ').expect("a part and a name").0)
+        .collect();
     parts_of(browser, room, key, &parts)
 }
 
@@ -77,7 +85,8 @@ fn files_of_a_letter_that_is_held_leave_with_it_or_are_in_the_draft_again() {
     assert_eq!(people.copies(&mut room), NOT_SENT);
 
     // Sent again, with one of them less and another one.
-    let undo = people.send_with(&mut room, draft(&back), "Enclosed.", &[one], &[("third.pdf", b"third")]);
+    let undo =
+        people.send_with(&mut room, draft(&back), "Enclosed.", &[one], &[("third.pdf", b"third")]);
     assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has gone into what is held");
     let again = people.undo(&mut room, &undo);
     let expected = [b"third".to_vec(), large()];
@@ -109,7 +118,12 @@ fn a_letter_with_files_that_is_held_is_delivered_once_and_whole_whenever_the_pow
         (0..steps % 7 * 9).for_each(|_| room.step());
         let mut room = people.after_power_cut(room, 5000 + steps, &trust);
         people.wait(&mut room, 40);
-        is_delivered(&mut people, &mut room, &both(), &format!("cut {steps} steps after ten seconds"));
+        is_delivered(
+            &mut people,
+            &mut room,
+            &both(),
+            &format!("cut {steps} steps after ten seconds"),
+        );
         if has_left && end == DELIVERED {
             break;
         }
@@ -133,7 +147,11 @@ fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_o
             if steps % 4 == 3 {
                 people.undo(&mut room, &undo);
             } else {
-                people.ada.begin(&mut room, "/mail/undo", &[("token", &people.token), ("what", &undo)]);
+                people.ada.begin(
+                    &mut room,
+                    "/mail/undo",
+                    &[("token", &people.token), ("what", &undo)],
+                );
                 (0..steps).for_each(|_| room.step());
             }
             let mut room = people.after_power_cut(room, 6000 + steps, &trust);
@@ -142,9 +160,17 @@ fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_o
             if end == NOT_SENT {
                 let list = people.ada.get(&mut room, "/mail/box/2").text();
                 let draft = between(&list, "name=\"key\" value=\"", "\"").expect("it is there");
-                assert!(files_of_draft(&mut people.ada, &mut room, draft) == both(), "{steps} steps after {waits} ms");
+                assert!(
+                    files_of_draft(&mut people.ada, &mut room, draft) == both(),
+                    "{steps} steps after {waits} ms"
+                );
             } else {
-                is_delivered(&mut people, &mut room, &both(), &format!("{steps} steps after {waits} ms"));
+                is_delivered(
+                    &mut people,
+                    &mut room,
+                    &both(),
+                    &format!("{steps} steps after {waits} ms"),
+                );
             }
             ends.push(end);
         }
@@ -158,8 +184,14 @@ pub(super) fn fill(room: &mut Room, octets: usize) {
     loop {
         let mut talk = room.connect(25);
         assert!(room.smtp_reply(&mut talk).starts_with("220 "));
-        let commands = ["EHLO elsewhere.test", "MAIL FROM:<a@elsewhere.test>", "RCPT TO:<grace@barepost.test>", "DATA"];
-        let is_taken = commands.iter().all(|command| room.smtp(&mut talk, command).starts_with(['2', '3']));
+        let commands = [
+            "EHLO elsewhere.test",
+            "MAIL FROM:<a@elsewhere.test>",
+            "RCPT TO:<grace@barepost.test>",
+            "DATA",
+        ];
+        let is_taken =
+            commands.iter().all(|command| room.smtp(&mut talk, command).starts_with(['2', '3']));
         if is_taken {
             room.send(&talk, &body);
         }
@@ -178,7 +210,8 @@ fn undo_says_so_when_a_message_has_begun_to_leave() {
     let trust = Trust::new("mail.barepost.test");
     let (disk, certificates) = (MemoryDisk::blank(6 << 20), vec![trust.certificate.clone()]);
     let configuration = [CONFIGURATION, NO_QUOTA].concat();
-    let mut room = Room::certified(344, disk, usual_sizes(), &configuration, Site::default(), certificates);
+    let mut room =
+        Room::certified(344, disk, usual_sizes(), &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     let mut people = People::logged_in(&mut room, &trust);
     let undo = send(&mut people, &mut room);
@@ -197,8 +230,11 @@ fn undo_says_so_when_a_message_has_begun_to_leave() {
     people.ada.hang_up(&mut room);
     let mut talk = room.log_in("grace");
     let count = room.pop3(&mut talk, "STAT");
-    let count: usize = count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
-    (1..=count).for_each(|number| assert!(room.pop3(&mut talk, &format!("DELE {number}")).starts_with("+OK")));
+    let count: usize =
+        count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+    (1..=count).for_each(|number| {
+        assert!(room.pop3(&mut talk, &format!("DELE {number}")).starts_with("+OK"))
+    });
     assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
     room.close(&talk);
     room.pass(Micros::from_secs(100));

@@ -80,8 +80,12 @@ impl People {
             assert_eq!(list.status, 200);
             // Copies of one letter are one conversation, and so one row: what counts is how many messages the mailbox has.
             let text = list.text();
-            assert_eq!(text.contains("<span class=\"subject\">Held</span>"), text.contains("class=\"rows\""));
-            let extent = between(&text, "<div class=\"pages\">", "</span>").expect("a list says how long it is");
+            assert_eq!(
+                text.contains("<span class=\"subject\">Held</span>"),
+                text.contains("class=\"rows\"")
+            );
+            let extent = between(&text, "<div class=\"pages\">", "</span>")
+                .expect("a list says how long it is");
             extent.rsplit_once(" of ").map_or(0, |(_, all)| all.parse().expect("a number"))
         };
         Copies {
@@ -134,9 +138,20 @@ fn what_is_answered_is_marked_when_the_answer_leaves() {
     let mut people = People::logged_in(&mut room, &trust);
     people.grace.hold(&mut room, "0");
     let token = people.grace.get(&mut room, "/mail/compose").token();
-    let question =
-        [("token", token.as_str()), ("to", "ada@barepost.test"), ("subject", "Engine"), ("text", "?"), ("do", "send")];
-    assert!(people.grace.post(&mut room, "/mail/compose", &question).text().contains("Your letter was sent."));
+    let question = [
+        ("token", token.as_str()),
+        ("to", "ada@barepost.test"),
+        ("subject", "Engine"),
+        ("text", "?"),
+        ("do", "send"),
+    ];
+    assert!(
+        people
+            .grace
+            .post(&mut room, "/mail/compose", &question)
+            .text()
+            .contains("Your letter was sent.")
+    );
     let is_marked = |people: &mut People, room: &mut Room| {
         let list = people.ada.get(room, "/mail/box/1").text();
         assert!(list.contains("<span class=\"subject\">Engine</span>"), "{list}");
@@ -171,27 +186,38 @@ fn what_is_answered_is_marked_when_an_answer_leaves_that_was_taken_back_before()
     let mut people = People::logged_in(&mut room, &trust);
     people.grace.hold(&mut room, "0");
     let token = people.grace.get(&mut room, "/mail/compose").token();
-    let question = [("token", token.as_str()), ("to", "ada@barepost.test"), ("text", "?"), ("do", "send")];
-    assert!(people.grace.post(&mut room, "/mail/compose", &question).text().contains("Your letter was sent."));
+    let question =
+        [("token", token.as_str()), ("to", "ada@barepost.test"), ("text", "?"), ("do", "send")];
+    assert!(
+        people
+            .grace
+            .post(&mut room, "/mail/compose", &question)
+            .text()
+            .contains("Your letter was sent.")
+    );
     let asked = people.ada.get(&mut room, "/mail/download/1.1").text();
     let identifier = between(&asked, "Message-ID: ", "\r\n").expect("it has one").to_string();
-    let written = |people: &mut People, room: &mut Room, [draft, answers]: [&str; 2], deed: &str| {
-        let token = people.token.clone();
-        let form = [
-            ("token", token.as_str()),
-            ("draft", draft),
-            ("answers", answers),
-            ("to", "grace@barepost.test"),
-            ("text", "!"),
-            ("do", deed),
-        ];
-        people.ada.post(room, "/mail/compose", &form).text()
-    };
+    let written =
+        |people: &mut People, room: &mut Room, [draft, answers]: [&str; 2], deed: &str| {
+            let token = people.token.clone();
+            let form = [
+                ("token", token.as_str()),
+                ("draft", draft),
+                ("answers", answers),
+                ("to", "grace@barepost.test"),
+                ("text", "!"),
+                ("do", deed),
+            ];
+            people.ada.post(room, "/mail/compose", &form).text()
+        };
     let page = written(&mut people, &mut room, ["", "1.1"], "send");
-    let what = between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    let what =
+        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
     let page = people.undo(&mut room, &what);
     let hidden = |page: &str| {
-        ["draft", "answers"].map(|name| between(page, &format!("name=\"{name}\" value=\""), "\"").unwrap().to_string())
+        ["draft", "answers"].map(|name| {
+            between(page, &format!("name=\"{name}\" value=\""), "\"").unwrap().to_string()
+        })
     };
     let [draft, answers] = hidden(&page);
     assert_eq!((draft.as_str(), answers.as_str()), ("2.1", "1.1"));
@@ -199,9 +225,15 @@ fn what_is_answered_is_marked_when_an_answer_leaves_that_was_taken_back_before()
     let [draft, answers] = hidden(&page);
     assert_eq!((draft.as_str(), answers.as_str()), ("2.2", "1.1"));
     written(&mut people, &mut room, [&draft, &answers], "send");
-    assert!(!people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Answered\""), "it can be taken back");
+    assert!(
+        !people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Answered\""),
+        "it can be taken back"
+    );
     room.pass(Micros::from_secs(15));
-    assert!(people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Answered\""), "it has left");
+    assert!(
+        people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Answered\""),
+        "it has left"
+    );
     let sent = people.ada.get(&mut room, "/mail/download/3.1").text();
     assert!(sent.contains(&format!("In-Reply-To: {identifier}\r\n")), "{sent}");
 }
@@ -220,9 +252,14 @@ fn a_letter_that_is_sent_is_held_and_leaves_after_ten_seconds() {
     room.pass(Micros::from_secs(3));
     assert_eq!(people.copies(&mut room), DELIVERED);
     let source = people.grace.get(&mut room, "/mail/source/1.1").text();
-    assert!(source.contains("To: Grace ") && !source.contains("Bcc") && source.contains("From: ada@"), "{source}");
+    assert!(
+        source.contains("To: Grace ") && !source.contains("Bcc") && source.contains("From: ada@"),
+        "{source}"
+    );
     assert!(people.grace.get(&mut room, "/mail/download/1.1").body.len() > 90_000);
-    assert!(people.ada.get(&mut room, "/mail/source/3.1").text().contains("Bcc: ada@barepost.test"));
+    assert!(
+        people.ada.get(&mut room, "/mail/source/3.1").text().contains("Bcc: ada@barepost.test")
+    );
     let late = people.undo(&mut room, &undo);
     assert!(late.contains("It is too late to undo"), "{late}");
     assert_eq!(people.copies(&mut room), DELIVERED);
@@ -242,7 +279,10 @@ fn a_letter_that_is_taken_back_is_a_draft_as_it_was_and_does_not_leave() {
     assert_eq!(held.status, 303);
     let drafts = held.field("Location").to_string();
     assert!(drafts.starts_with("/mail/box/2?"), "{drafts}");
-    assert!(people.ada.get(&mut room, &drafts).text().contains(&undo), "where drafts are it can be taken back");
+    assert!(
+        people.ada.get(&mut room, &drafts).text().contains(&undo),
+        "where drafts are it can be taken back"
+    );
     let back = people.undo(&mut room, &undo);
     for words in [
         "Your letter was not sent: it is a draft again.",
@@ -254,7 +294,10 @@ fn a_letter_that_is_taken_back_is_a_draft_as_it_was_and_does_not_leave() {
     ] {
         assert!(back.contains(words), "{words}: {back}");
     }
-    assert!(people.undo(&mut room, &undo).contains("it is a draft again"), "asking twice does no harm");
+    assert!(
+        people.undo(&mut room, &undo).contains("it is a draft again"),
+        "asking twice does no harm"
+    );
     people.wait(&mut room, 100);
     assert_eq!(people.copies(&mut room), NOT_SENT);
     let mut room = people.after_power_cut(room, 302, &trust);
@@ -274,7 +317,12 @@ fn a_letter_that_is_held_is_left_alone_by_all_but_who_takes_it_back() {
     let mut people = People::logged_in(&mut room, &trust);
     people.send(&mut room, "", "All is well.");
     for what in ["trash", "archive", "erase", "unread"] {
-        let form = [("token", people.token.as_str()), ("here", "/mail/box/2"), ("key", "2.1"), ("do", what)];
+        let form = [
+            ("token", people.token.as_str()),
+            ("here", "/mail/box/2"),
+            ("key", "2.1"),
+            ("do", what),
+        ];
         people.ada.post(&mut room, "/mail/act", &form);
     }
     let form = [("token", people.token.as_str()), ("here", "/mail/box/2"), ("star", "2.1")];
@@ -292,9 +340,13 @@ fn who_is_not_here_is_refused_at_once_and_who_wants_no_hold_sends_at_once() {
     let (mut room, trust) = serving(304);
     let mut people = People::logged_in(&mut room, &trust);
     for nobody in ["bob@barepost.test", "bob@[203.0.113.9]", "bob@far"] {
-        let letter = [("token", people.token.as_str()), ("to", nobody), ("text", "x"), ("do", "send")];
+        let letter =
+            [("token", people.token.as_str()), ("to", nobody), ("text", "x"), ("do", "send")];
         let refused = people.ada.send(&mut room, "/mail/compose", &letter).text();
-        assert!(refused.contains("is nobody on this server, and no address elsewhere"), "{refused}");
+        assert!(
+            refused.contains("is nobody on this server, and no address elsewhere"),
+            "{refused}"
+        );
     }
     let name = "x".repeat(40_000);
     let long = [
@@ -316,14 +368,29 @@ fn who_is_not_here_is_refused_at_once_and_who_wants_no_hold_sends_at_once() {
         ("subject", "Held"),
         ("do", "send"),
     ];
-    assert!(people.ada.post(&mut room, "/mail/compose", &letter).text().contains("data-seconds=\"30\""));
+    assert!(
+        people.ada.post(&mut room, "/mail/compose", &letter).text().contains("data-seconds=\"30\"")
+    );
     room.pass(Micros::from_secs(29));
     assert_eq!(people.copies(&mut room), NOT_SENT);
     room.pass(Micros::from_secs(3));
     assert_eq!(people.copies(&mut room), DELIVERED);
-    people.ada.post(&mut room, "/mail/settings", &[("token", &people.token), ("hold", "0"), ("do", "save")]);
-    assert!(people.ada.post(&mut room, "/mail/compose", &letter).text().contains("Your letter was sent."));
-    assert_eq!(people.copies(&mut room), Copies { at_grace: 2, at_ada: 2, in_sent: 2, in_drafts: 0 });
+    people.ada.post(
+        &mut room,
+        "/mail/settings",
+        &[("token", &people.token), ("hold", "0"), ("do", "save")],
+    );
+    assert!(
+        people
+            .ada
+            .post(&mut room, "/mail/compose", &letter)
+            .text()
+            .contains("Your letter was sent.")
+    );
+    assert_eq!(
+        people.copies(&mut room),
+        Copies { at_grace: 2, at_ada: 2, in_sent: 2, in_drafts: 0 }
+    );
 }
 
 /// The same night again and again, with the power cut a step later each time, from when the letter is held to when everybody has it: it is there once each time.
@@ -335,7 +402,11 @@ fn a_letter_that_is_held_is_delivered_once_whenever_the_power_fails() {
         loop {
             let (mut room, trust) = serving(seed);
             let mut people = People::logged_in(&mut room, &trust);
-            people.send(&mut room, "", &"It computes.\n".repeat(if seed == 310 { 5 } else { 4000 }));
+            people.send(
+                &mut room,
+                "",
+                &"It computes.\n".repeat(if seed == 310 { 5 } else { 4000 }),
+            );
             room.pass(Micros::from_secs(8));
             (0..steps).for_each(|_| room.step());
             let is_over = room.machine.now.0 > 15_000_000 && people.copies(&mut room) == DELIVERED;
@@ -345,7 +416,11 @@ fn a_letter_that_is_held_is_delivered_once_whenever_the_power_fails() {
             (0..steps % 7 * 5).for_each(|_| room.step());
             let mut room = people.after_power_cut(room, 2000 + steps, &trust);
             people.wait(&mut room, 40);
-            assert_eq!(people.copies(&mut room), DELIVERED, "cut {steps} steps after it was held, in {seed}");
+            assert_eq!(
+                people.copies(&mut room),
+                DELIVERED,
+                "cut {steps} steps after it was held, in {seed}"
+            );
             people.wait(&mut room, 100);
             assert_eq!(people.copies(&mut room), DELIVERED);
             if is_over {

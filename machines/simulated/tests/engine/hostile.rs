@@ -100,7 +100,12 @@ fn what_is_no_tls_is_told_so_on_every_port_that_speaks_it() {
     // The first two bytes of SSL 2 say how long the hello is, with the first bit set; then come its kind and version.
     let ssl2 = [&[0x80, 0x2e, 1, 0, 2, 0, 0x15, 0, 0, 0, 0x10][..], &[0x33; 37]].concat();
     for port in [443, 465, 995] {
-        is_told(&mut room, port, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n", DECODE_ERROR);
+        is_told(
+            &mut room,
+            port,
+            b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n",
+            DECODE_ERROR,
+        );
         is_told(&mut room, port, b"EHLO client.test\r\n", DECODE_ERROR);
         is_told(&mut room, port, &ssl2, DECODE_ERROR);
         is_told(&mut room, port, &[0; 64], DECODE_ERROR);
@@ -115,14 +120,22 @@ fn what_is_no_tls_is_told_so_on_every_port_that_speaks_it() {
         is_told(&mut room, port, &[23, 3, 3, 0, 1, 0], UNEXPECTED_MESSAGE);
     }
     let outcomes = room.engines.handshakes();
-    assert_eq!((outcomes.failed(), outcomes.no_common_ground, outcomes.established), (33, 6, 0), "{outcomes}");
+    assert_eq!(
+        (outcomes.failed(), outcomes.no_common_ground, outcomes.established),
+        (33, 6, 0),
+        "{outcomes}"
+    );
 }
 
 #[test]
 fn records_without_content_are_no_way_to_keep_a_machine_busy() {
     let (mut room, _) = serving(2);
     // None may be empty before there are keys (RFC 8446 section 5.1); what may be said within TLS the crate `tls` tests.
-    let floods = [[22, 3, 1, 0, 0].repeat(400), [20, 3, 3, 0, 1, 1].repeat(400), [23, 3, 3, 0, 0].repeat(400)];
+    let floods = [
+        [22, 3, 1, 0, 0].repeat(400),
+        [20, 3, 3, 0, 1, 1].repeat(400),
+        [23, 3, 3, 0, 0].repeat(400),
+    ];
     for flood in floods {
         let mut talk = room.connect(443);
         room.send(&talk, &flood);
@@ -145,8 +158,12 @@ fn come_to_nothing(room: &mut Room, harmed: Vec<Harmed>) {
         assert!(room.has_hung_up(&mut shielded.talk), "{what} is waited for");
         let mut rest = shielded.talk.heard.as_slice();
         while !rest.is_empty() {
-            let is_refused = shielded.tls.read_tls(&mut rest).is_err() || shielded.tls.process_new_packets().is_err();
-            let plaintext = shielded.tls.process_new_packets().map_or(0, |state| state.plaintext_bytes_to_read());
+            let is_refused = shielded.tls.read_tls(&mut rest).is_err()
+                || shielded.tls.process_new_packets().is_err();
+            let plaintext = shielded
+                .tls
+                .process_new_packets()
+                .map_or(0, |state| state.plaintext_bytes_to_read());
             assert_eq!(plaintext, 0, "{what} was answered");
             if is_refused {
                 break;
@@ -181,15 +198,21 @@ fn a_handshake_of_which_any_byte_was_changed_on_its_way_comes_to_nothing() {
                 // A few at a time: there is no room for more handshakes.
                 while harmed.len() < 24 && !is_over {
                     let mut shielded = room.connect_shielded(443, &client);
-                    let mut bytes =
-                        if is_second { second_flight(&mut room, &mut shielded) } else { flight(&mut shielded) };
+                    let mut bytes = if is_second {
+                        second_flight(&mut room, &mut shielded)
+                    } else {
+                        flight(&mut shielded)
+                    };
                     is_over = place >= bytes.len();
                     if is_over || is_idle(&bytes, place) {
                         room.abort(&shielded.talk);
                     } else {
                         bytes[place] ^= 0x55;
                         room.send(&shielded.talk, &bytes);
-                        harmed.push(Harmed { shielded, what: format!("byte {place} of flight {is_second}") });
+                        harmed.push(Harmed {
+                            shielded,
+                            what: format!("byte {place} of flight {is_second}"),
+                        });
                     }
                     place += 1;
                 }
@@ -295,7 +318,15 @@ fn how_handshakes_end_is_counted_by_kind_and_said_when_the_machine_stops() {
         room.part(talk);
     }
     let outcomes = room.engines.handshakes();
-    let server::Handshakes { established, resumed, turned_away, late, no_common_ground, broken, given_up } = outcomes;
+    let server::Handshakes {
+        established,
+        resumed,
+        turned_away,
+        late,
+        no_common_ground,
+        broken,
+        given_up,
+    } = outcomes;
     assert_eq!((established, resumed, turned_away), (2, 1, 0), "{outcomes}");
     assert_eq!((late, no_common_ground, broken, given_up), (1, 1, 1, 2), "{outcomes}");
     room.machine.stop = true;

@@ -48,7 +48,11 @@ fn a_machine_whose_card_is_full_sleeps_until_there_is_room() {
     room.pass(Micros::from_millis(10));
     let before = room.turns;
     room.pass(Micros::from_secs(1));
-    assert!(room.turns - before < 10, "{} turns in a second in which nothing could be sent", room.turns - before);
+    assert!(
+        room.turns - before < 10,
+        "{} turns in a second in which nothing could be sent",
+        room.turns - before
+    );
     room.machine.transmit_ring = TRANSMIT_RING;
     let asked = room.machine.now;
     room.until("the page comes", |room| {

@@ -25,7 +25,10 @@ fn a_letter_over_ipv6_says_where_it_came_from() {
     assert!(room.smtp_reply(&mut talk).starts_with("220"));
     assert!(room.smtp(&mut talk, "EHLO client.test").starts_with("250"));
     assert!(room.smtp(&mut talk, "MAIL FROM:<sender@client.test>").starts_with("250"));
-    assert!(room.smtp(&mut talk, "RCPT TO:<postmaster@[IPv6:2001:db8::2]>").starts_with("250"), "our own literal");
+    assert!(
+        room.smtp(&mut talk, "RCPT TO:<postmaster@[IPv6:2001:db8::2]>").starts_with("250"),
+        "our own literal"
+    );
     assert!(room.smtp(&mut talk, "DATA").starts_with("354"));
     room.send(&talk, b"Subject: six\r\n\r\nby the longer way\r\n.\r\n");
     assert!(room.smtp_reply(&mut talk).starts_with("250"));
@@ -50,7 +53,8 @@ fn the_machine_has_the_same_addresses_after_a_power_cut() {
     let before = addresses(&first);
     first.pass(Micros::from_secs(1));
     let disk = first.machine.disk.power_cut(&mut chance::Dice::new(7));
-    let configuration = CONFIGURATION.replace("address = \"10.0.0.2/24\"", "address = [\"2001:db8::2/64\"]");
+    let configuration =
+        CONFIGURATION.replace("address = \"10.0.0.2/24\"", "address = [\"2001:db8::2/64\"]");
     let mut second = Room::configured(99, disk, usual_sizes(), &configuration);
     second.until("the address is ours", |room| room.console_says("2001:db8::2/64"));
     assert_eq!(addresses(&second), before);

@@ -9,10 +9,18 @@ use super::webmail::{Browser, Page, between, serving};
 const LARGE: usize = 100_000;
 
 /// Sends a letter with files, as a browser without JavaScript does.
-fn write(room: &mut Room, browser: &mut Browser, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Page {
+fn write(
+    room: &mut Room,
+    browser: &mut Browser,
+    fields: &[(&str, &str)],
+    files: &[(&str, &[u8])],
+) -> Page {
     let mut body = Vec::new();
     for (name, value) in fields {
-        body.extend(format!("--=b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n").bytes());
+        body.extend(
+            format!("--=b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+                .bytes(),
+        );
     }
     for (name, bytes) in files {
         let head = format!(
@@ -26,7 +34,12 @@ fn write(room: &mut Room, browser: &mut Browser, fields: &[(&str, &str)], files:
 }
 
 /// Sends it, and goes where that leads.
-pub(super) fn kept(room: &mut Room, browser: &mut Browser, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> String {
+pub(super) fn kept(
+    room: &mut Room,
+    browser: &mut Browser,
+    fields: &[(&str, &str)],
+    files: &[(&str, &[u8])],
+) -> String {
     let page = write(room, browser, fields, files);
     assert_eq!(page.status, 303, "{}", page.text());
     browser.get(room, page.field("Location")).text()
@@ -63,18 +76,29 @@ fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
         let [one, two] = carried(&first)[..] else { panic!("{first}") };
         assert!(one.ends_with(" large one.pdf") && two.ends_with(" small.pdf"), "{one} {two}");
         // Kept again, with one file more, and one less.
-        let again =
-            [token, ("draft", draft(&first)), ("text", "Second."), ("carry", one), ("carry", two), ("do", "save")];
+        let again = [
+            token,
+            ("draft", draft(&first)),
+            ("text", "Second."),
+            ("carry", one),
+            ("carry", two),
+            ("do", "save"),
+        ];
         let second = kept(&mut room, &mut ada, &again, &[("third.pdf", b"third")]);
         assert!(second.contains("Second.") && carried(&second).len() == 3, "{second}");
         let files = carried(&second);
         let small = files.iter().find(|file| file.ends_with(" small.pdf")).expect("it is there");
         let detach = small.split(' ').next().expect("its part");
-        let mut fields = vec![token, ("draft", draft(&second)), ("text", "Third."), ("detach", detach)];
+        let mut fields =
+            vec![token, ("draft", draft(&second)), ("text", "Third."), ("detach", detach)];
         fields.extend(files.iter().map(|file| ("carry", *file)));
         let third = kept(&mut room, &mut ada, &fields, &[]);
-        let names: Vec<&str> = carried(&third).iter().map(|file| file.split_once(' ').expect("a name").1).collect();
-        assert!(names.len() == 2 && names.contains(&"large one.pdf") && names.contains(&"third.pdf"), "{names:?}");
+        let names: Vec<&str> =
+            carried(&third).iter().map(|file| file.split_once(' ').expect("a name").1).collect();
+        assert!(
+            names.len() == 2 && names.contains(&"large one.pdf") && names.contains(&"third.pdf"),
+            "{names:?}"
+        );
         assert!(ada.get(&mut room, "/mail/box/2").text().contains("1–1 of 1"));
 
         // Whoever is logged out meanwhile has them still when he is back.
@@ -89,9 +113,16 @@ fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
         fields.extend(carried(&third).iter().map(|file| ("carry", *file)));
         let cookie = ada.cookie.take();
         let asked = write(&mut room, &mut ada, &fields, &[]).text();
-        let waiting = between(&asked, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
-        let back =
-            ada.send(&mut room, "/mail/login", &[("name", "ada"), ("password", "lovelace"), ("kept", &waiting)]).text();
+        let waiting = between(&asked, "name=\"kept\" value=\"", "\"")
+            .expect("it waits")
+            .replace("&#38;", "&");
+        let back = ada
+            .send(
+                &mut room,
+                "/mail/login",
+                &[("name", "ada"), ("password", "lovelace"), ("kept", &waiting)],
+            )
+            .text();
         assert_eq!(carried(&back), carried(&third));
         ada.cookie = cookie;
 
@@ -106,12 +137,21 @@ fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
         for (at, before) in read.match_indices("href=\"/mail/part/1.1/") {
             let rest = &read[at + before.len()..];
             parts.push(
-                grace.get(&mut room, &format!("/mail/part/1.1/{}", &rest[..rest.find('"').expect("an end")])).body,
+                grace
+                    .get(
+                        &mut room,
+                        &format!("/mail/part/1.1/{}", &rest[..rest.find('"').expect("an end")]),
+                    )
+                    .body,
             );
         }
         parts.sort_by_key(Vec::len);
         parts.dedup();
-        assert!(parts == [b"third".to_vec(), large], "{:?}", parts.iter().map(Vec::len).collect::<Vec<_>>());
+        assert!(
+            parts == [b"third".to_vec(), large],
+            "{:?}",
+            parts.iter().map(Vec::len).collect::<Vec<_>>()
+        );
         ada.hang_up(&mut room);
         grace.hang_up(&mut room);
         room.until_nothing_is_in_use();
@@ -125,12 +165,23 @@ fn a_draft_that_another_window_has_replaced_costs_nobody_what_he_wrote() {
     ada.log_in(&mut room, "ada", "lovelace");
     let token = ada.get(&mut room, "/mail/compose").token();
     let token = ("token", token.as_str());
-    let first = kept(&mut room, &mut ada, &[token, ("text", "First."), ("do", "save")], &[("a.pdf", b"a")]);
-    let fields = [token, ("draft", draft(&first)), ("text", "Second."), ("carry", carried(&first)[0]), ("do", "save")];
+    let first =
+        kept(&mut room, &mut ada, &[token, ("text", "First."), ("do", "save")], &[("a.pdf", b"a")]);
+    let fields = [
+        token,
+        ("draft", draft(&first)),
+        ("text", "Second."),
+        ("carry", carried(&first)[0]),
+        ("do", "save"),
+    ];
     kept(&mut room, &mut ada, &fields, &[]);
     let late = write(&mut room, &mut ada, &fields, &[]);
     assert_eq!(late.status, 200);
-    assert!(late.text().contains("It is not there any more") && late.text().contains("Second."), "{}", late.text());
+    assert!(
+        late.text().contains("It is not there any more") && late.text().contains("Second."),
+        "{}",
+        late.text()
+    );
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }
@@ -161,8 +212,14 @@ fn what_is_sent_on_goes_along_with_its_files_and_stays_where_it_is() {
             let [file] = carried(&text)[..] else { panic!("{text}") };
             assert!(file.ends_with(name), "{file}");
             let to = ("to", "grace@barepost.test");
-            let fields =
-                [("token", &*token), to, ("text", "Look."), ("draft", draft(&text)), ("carry", file), ("do", what)];
+            let fields = [
+                ("token", &*token),
+                to,
+                ("text", "Look."),
+                ("draft", draft(&text)),
+                ("carry", file),
+                ("do", what),
+            ];
             let answer = write(&mut room, &mut ada, &fields, &[]);
             assert_eq!(answer.status, 303, "{}", answer.text());
             page = ada.get(&mut room, answer.field("Location"));

@@ -24,7 +24,10 @@ fn a_letter_for_somebody_elsewhere_reaches_his_host_once_and_as_it_was_submitted
             world.submit(&mut room, &["bob@far.test"], letter);
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             let taken = world.peer.taken[number].clone();
-            assert_eq!((taken.from.as_str(), &taken.to[..]), ("ada@barepost.test", &["bob@far.test".to_string()][..]));
+            assert_eq!(
+                (taken.from.as_str(), &taken.to[..]),
+                ("ada@barepost.test", &["bob@far.test".to_string()][..])
+            );
             assert!(is_whole(&taken.content, letter), "{}", taken.content.len());
         }
         world.pass(&mut room, 20_000);
@@ -38,14 +41,18 @@ fn a_letter_for_somebody_elsewhere_reaches_his_host_once_and_as_it_was_submitted
 fn who_is_here_and_who_is_elsewhere_get_one_letter_each() {
     let (mut room, mut world) = serving(702, Mood::Takes);
     let many: Vec<String> = (0..20).map(|number| format!("friend{number}@far.test")).collect();
-    let all: Vec<&str> =
-        many.iter().map(String::as_str).chain(["grace@barepost.test", "\"ada\"@barepost.test"]).collect();
+    let all: Vec<&str> = many
+        .iter()
+        .map(String::as_str)
+        .chain(["grace@barepost.test", "\"ada\"@barepost.test"])
+        .collect();
     world.submit(&mut room, &all, LETTER);
     world.until(&mut room, "all have it", |world, _| {
         world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>() >= many.len()
     });
     world.pass(&mut room, 10_000);
-    let mut reached: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+    let mut reached: Vec<String> =
+        world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
     let mut wanted = many.clone();
     reached.sort();
     wanted.sort();
@@ -54,7 +61,11 @@ fn who_is_here_and_who_is_elsewhere_get_one_letter_each() {
     for user in ["grace", "ada"] {
         let inbox = world.inbox(&mut room, user);
         assert_eq!(inbox.len(), 1, "{inbox:?}");
-        assert!(inbox[0].starts_with("Return-Path: <ada@barepost.test>\r\nReceived: from client.test"), "{}", inbox[0]);
+        assert!(
+            inbox[0].starts_with("Return-Path: <ada@barepost.test>\r\nReceived: from client.test"),
+            "{}",
+            inbox[0]
+        );
         assert!(inbox[0].ends_with(".end\r\n") && !inbox[0].contains("friend"), "{}", inbox[0]);
     }
     room.until_nothing_is_in_use();
@@ -76,7 +87,10 @@ fn who_names_a_domain_that_is_not_fully_qualified_is_told_at_once() {
     // Whoever has not logged in learns nothing of that.
     let (mut stranger, _) = world.offered(&mut room, 25);
     world.say(&mut room, &mut stranger, "MAIL FROM:<ada@far.test>");
-    assert_eq!(world.say(&mut room, &mut stranger, "RCPT TO:<bob@far>"), "550 5.7.1 Relaying denied");
+    assert_eq!(
+        world.say(&mut room, &mut stranger, "RCPT TO:<bob@far>"),
+        "550 5.7.1 Relaying denied"
+    );
 }
 
 #[test]
@@ -99,7 +113,10 @@ fn who_sends_hears_once_of_each_who_never_gets_it_and_nobody_hears_of_reports() 
     let all = ["bob@far.test", "carol@far.test", "dave@null.test", "eve@nowhere.test"];
     world.submit(&mut room, &all, LETTER);
     world.pass(&mut room, 10_000);
-    assert_eq!(world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect::<Vec<_>>(), ["carol@far.test"]);
+    assert_eq!(
+        world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect::<Vec<_>>(),
+        ["carol@far.test"]
+    );
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!(inbox.len(), 3, "{inbox:?}");
     for address in ["bob@far.test", "dave@null.test", "eve@nowhere.test"] {
@@ -107,7 +124,10 @@ fn who_sends_hears_once_of_each_who_never_gets_it_and_nobody_hears_of_reports() 
         assert_eq!(inbox.iter().filter(of).count(), 1, "{inbox:?}");
     }
     for report in &inbox {
-        assert!(report.starts_with("Return-Path: <>\r\n") && report.contains("Subject: Away"), "{report}");
+        assert!(
+            report.starts_with("Return-Path: <>\r\n") && report.contains("Subject: Away"),
+            "{report}"
+        );
         let is_said_there = report.contains("Remote-MTA: dns; mx.far.test\r\n");
         assert_eq!(is_said_there, report.contains("rfc822; bob@far.test"), "{report}");
         assert_eq!(is_said_there, report.contains("Remote-MTA"), "{report}");
@@ -116,7 +136,9 @@ fn who_sends_hears_once_of_each_who_never_gets_it_and_nobody_hears_of_reports() 
     assert_eq!(world.inbox(&mut room, "ada").len(), 3);
     let talk = &mut room.connect(587);
     world.reply(&mut room, talk);
-    for command in ["EHLO client.test", ADA, "MAIL FROM:<>", "RCPT TO:<bob@far.test>", "DATA", "Gone.\r\n."] {
+    for command in
+        ["EHLO client.test", ADA, "MAIL FROM:<>", "RCPT TO:<bob@far.test>", "DATA", "Gone.\r\n."]
+    {
         world.say(&mut room, talk, command);
     }
     world.pass(&mut room, 10_000);
@@ -149,7 +171,11 @@ fn after_four_hours_who_sent_it_hears_once_that_it_takes_long() {
     let mut steps = 0;
     loop {
         let (mut room, mut world) = serving(714, Mood::RefusesForNow);
-        world.submit(&mut room, &["bob@far.test", "dave@silent.test", "eve@nowhere.test", "carol@far.test"], LETTER);
+        world.submit(
+            &mut room,
+            &["bob@far.test", "dave@silent.test", "eve@nowhere.test", "carol@far.test"],
+            LETTER,
+        );
         let start = room.machine.now;
         world.pass(&mut room, 4 * 3600 - 60);
         assert_eq!(world.inbox(&mut room, "ada").iter().filter(is_delay).count(), 0);
@@ -161,8 +187,12 @@ fn after_four_hours_who_sent_it_hears_once_that_it_takes_long() {
         let told: Vec<&String> = inbox.iter().filter(is_delay).collect();
         assert_eq!(told.len(), 2, "{told:?}");
         for names in [&["bob@far.test", "carol@far.test"][..], &["dave@silent.test"]] {
-            let is_of = |text: &&&String| names.iter().all(|name| text.contains(&format!("rfc822; {name}")));
-            let [told] = told.iter().filter(is_of).collect::<Vec<_>>()[..] else { panic!("{told:?}") };
+            let is_of = |text: &&&String| {
+                names.iter().all(|name| text.contains(&format!("rfc822; {name}")))
+            };
+            let [told] = told.iter().filter(is_of).collect::<Vec<_>>()[..] else {
+                panic!("{told:?}")
+            };
             assert_eq!(told.matches("Final-Recipient").count(), names.len());
             assert!(told.contains("Will-Retry-Until: "), "{told}");
         }
@@ -197,14 +227,20 @@ fn a_letter_that_leaves_is_neither_lost_nor_sent_in_vain_whenever_the_power_fail
         loop {
             let (mut room, mut world) = serving(seed, Mood::RefusesBob);
             // A letter that is answered for is in the store; one that has to be sent again by its writer is not looked at.
-            world.submit(&mut room, &["bob@far.test", "carol@far.test", "grace@barepost.test"], LETTER);
+            world.submit(
+                &mut room,
+                &["bob@far.test", "carol@far.test", "grace@barepost.test"],
+                LETTER,
+            );
             let is_over = world.step(&mut room, steps).as_secs() > 50;
             let (mut room, mut world) = world.power_cut(room, 3000 + steps);
             world.pass(&mut room, 5 * 3600);
-            let taken = world.peer.taken.iter().filter(|taken| taken.to == ["carol@far.test"]).count();
+            let taken =
+                world.peer.taken.iter().filter(|taken| taken.to == ["carol@far.test"]).count();
             assert!((1..=2).contains(&taken), "{taken} after {steps} steps in {seed}");
             (once, twice) = (once + usize::from(taken == 1), twice + usize::from(taken == 2));
-            let counts = (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len());
+            let counts =
+                (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len());
             assert_eq!(counts, (1, 1), "after {steps} steps in {seed}");
             if is_over {
                 break;
@@ -219,7 +255,11 @@ fn a_letter_that_leaves_is_neither_lost_nor_sent_in_vain_whenever_the_power_fail
 fn a_machine_that_stops_in_the_middle_of_a_letter_sends_it_in_its_next_life() {
     for (seed, mood) in [(711, Mood::Silent), (712, Mood::SwallowsAnswer), (713, Mood::Takes)] {
         let (mut room, mut world) = serving(seed, mood);
-        world.submit(&mut room, &["bob@far.test"], &[LETTER, &b"Line.\r\n".repeat(20_000)].concat());
+        world.submit(
+            &mut room,
+            &["bob@far.test"],
+            &[LETTER, &b"Line.\r\n".repeat(20_000)].concat(),
+        );
         if mood == Mood::Takes {
             world.until(&mut room, "the message has begun", |world, _| {
                 world.peer.conversations.iter().any(|talk| talk.is_message)
@@ -258,27 +298,45 @@ fn write_away(ada: &mut Browser, room: &mut Room) -> String {
 fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_he_has_it() {
     let trust = Trust::new("mail.barepost.test");
     for (seed, hold) in [(720, ""), (721, "0")] {
-        let (mut room, mut world) = serving_pages(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+        let (mut room, mut world) =
+            serving_pages(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
         if !hold.is_empty() {
             ada.hold(&mut room, hold);
         }
         let page = write_away(&mut ada, &mut room);
-        assert!(page.contains(if hold.is_empty() { "Sending…" } else { "Your letter was sent." }), "{page}");
+        assert!(
+            page.contains(if hold.is_empty() { "Sending…" } else { "Your letter was sent." }),
+            "{page}"
+        );
         assert!(!page.contains(">Outbox<"), "{page}");
         world.pass(&mut room, 15);
         let page = ada.get(&mut room, "/mail/box/3").text();
-        assert!(page.contains(">Outbox<") && page.contains("<span class=\"subject\">Away</span>"), "{page}");
+        assert!(
+            page.contains(">Outbox<") && page.contains("<span class=\"subject\">Away</span>"),
+            "{page}"
+        );
         let page = ada.get(&mut room, "/mail/box/7").text();
-        assert!(page.contains("<span class=\"subject\">Away</span>") && page.contains("Sending…"), "{page}");
+        assert!(
+            page.contains("<span class=\"subject\">Away</span>") && page.contains("Sending…"),
+            "{page}"
+        );
         let page = ada.get(&mut room, "/mail/compose?draft=7.1");
         assert_eq!(page.status, 303, "nothing can be written on it: {}", page.text());
         assert!(ada.get(&mut room, page.field("Location")).text().contains("Sending…"));
         // What leaves is not touched, and nothing else is put there.
         let token = ada.get(&mut room, "/mail/compose").token();
-        for (key, what, to) in [("7.1", "erase", ""), ("7.1", "trash", ""), ("7.1", "read", ""), ("3.1", "move", "7")] {
-            let form = [("token", token.as_str()), ("here", "/mail/box/7"), ("key", key), ("to", to), ("do", what)];
+        for (key, what, to) in
+            [("7.1", "erase", ""), ("7.1", "trash", ""), ("7.1", "read", ""), ("3.1", "move", "7")]
+        {
+            let form = [
+                ("token", token.as_str()),
+                ("here", "/mail/box/7"),
+                ("key", key),
+                ("to", to),
+                ("do", what),
+            ];
             ada.send(&mut room, "/mail/act", &form);
         }
         assert_eq!(world.inbox(&mut room, "grace").len(), 1);
@@ -289,14 +347,22 @@ fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_h
         assert_eq!(to, ["bob@far.test", "carol@far.test"]);
         let [taken] = &world.peer.taken[..] else { panic!("it is one letter") };
         let content = String::from_utf8(taken.content.clone()).expect("it is text");
-        assert!(content.contains("To: Bob <bob@far.test>") && !content.contains("carol"), "{content}");
+        assert!(
+            content.contains("To: Bob <bob@far.test>") && !content.contains("carol"),
+            "{content}"
+        );
         assert!(!content.contains("Envelope") && !content.contains("Return-Path"), "{content}");
         assert_eq!(taken.from, "ada@barepost.test");
         let page = ada.get(&mut room, "/mail/box/3").text();
-        assert!(!page.contains(">Outbox<") && page.contains("<span class=\"subject\">Away</span>"), "{page}");
+        assert!(
+            !page.contains(">Outbox<") && page.contains("<span class=\"subject\">Away</span>"),
+            "{page}"
+        );
         assert_eq!(world.inbox(&mut room, "ada").len(), 0);
         ada.hang_up(&mut room);
-        world.until(&mut room, "nothing is in use", |_, room| room.engines.in_use() == InUse::default());
+        world.until(&mut room, "nothing is in use", |_, room| {
+            room.engines.in_use() == InUse::default()
+        });
     }
 }
 
@@ -306,7 +372,8 @@ fn a_letter_that_is_written_here_leaves_whenever_the_power_fails() {
     let (mut steps, mut nights) = (0, 0);
     loop {
         // So nobody has it before, and it is known who put it there twice.
-        let (mut room, mut world) = serving_pages(722, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+        let (mut room, mut world) =
+            serving_pages(722, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
         write_away(&mut ada, &mut room);
@@ -337,7 +404,13 @@ fn a_letter_for_many_domains_waits_at_none_of_them_for_another() {
     let friends: Vec<String> = (0..20).map(|number| format!("friend{number}@far.test")).collect();
     let all: Vec<&str> = ["dave@silent.test", "grace@barepost.test"]
         .into_iter()
-        .chain(nobody.iter().zip(friends.iter().cycle()).take(20).flat_map(|(one, other)| [one.as_str(), other]))
+        .chain(
+            nobody
+                .iter()
+                .zip(friends.iter().cycle())
+                .take(20)
+                .flat_map(|(one, other)| [one.as_str(), other]),
+        )
         .chain(nobody.iter().skip(20).map(String::as_str))
         .collect();
     let start = room.machine.now;
@@ -346,7 +419,11 @@ fn a_letter_for_many_domains_waits_at_none_of_them_for_another() {
         world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>() >= friends.len()
     });
     // Half a minute for the first of the friends' hosts, which is gone, and no other for Dave's.
-    assert!(room.machine.now.since(start) < Micros::from_secs(45), "{:?}", room.machine.now.since(start));
+    assert!(
+        room.machine.now.since(start) < Micros::from_secs(45),
+        "{:?}",
+        room.machine.now.since(start)
+    );
     assert_eq!(world.peer.taken.len(), 3, "there are at most eight in an entry");
     world.pass(&mut room, 600);
     assert_eq!((world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (1, 3));
@@ -369,7 +446,11 @@ fn a_host_that_is_silent_holds_up_nobody_else() {
     world.submit(&mut room, &["bob@far.test"], LETTER);
     let start = room.machine.now;
     world.until(&mut room, "bob has his letter", |world, _| !world.peer.taken.is_empty());
-    assert!(room.machine.now.since(start) < Micros::from_secs(60), "{:?}", room.machine.now.since(start));
+    assert!(
+        room.machine.now.since(start) < Micros::from_secs(60),
+        "{:?}",
+        room.machine.now.since(start)
+    );
     world.pass(&mut room, 1800);
     assert_eq!(world.peer.taken.len(), 1);
 }

@@ -38,13 +38,20 @@ fn around(seed: u64, policy: &str, secrecy: Secrecy, shows: fn() -> Trust) -> Ar
     configured(seed, policy, secrecy, shows, "")
 }
 
-fn configured(seed: u64, policy: &str, secrecy: Secrecy, shows: fn() -> Trust, network: &str) -> Around {
+fn configured(
+    seed: u64,
+    policy: &str,
+    secrecy: Secrecy,
+    shows: fn() -> Trust,
+    network: &str,
+) -> Around {
     let authorities = Authorities::with([valid().pem.as_slice()]).expect("it is one");
     let papers = Papers { authorities, ..Papers::default() };
-    let configuration =
-        far::configuration().replace("dns = [\"10.0.0.12\"]", &["dns = [\"10.0.0.12\"]", network].join("\n"));
+    let configuration = far::configuration()
+        .replace("dns = [\"10.0.0.12\"]", &["dns = [\"10.0.0.12\"]", network].join("\n"));
     let disk = MemoryDisk::blank(DISK_BYTES);
-    let room = Room::with_papers(seed, disk, usual_sizes(), &configuration, Site::default(), papers);
+    let room =
+        Room::with_papers(seed, disk, usual_sizes(), &configuration, Site::default(), papers);
     let (mut room, mut world) = world_of(room, far::Mood::Takes);
     world.names.zone.push(("mta-sts.far.test", IPV4, vec![10, 0, 0, 13]));
     world.names.zone.push((PLACE, TEXT, text("v=STSv1; id=1;")));
@@ -97,7 +104,9 @@ impl Around {
 
 #[test]
 fn a_host_that_the_policy_allows_and_that_is_vouched_for_gets_the_letter() {
-    for (seed, secrecy, host) in [(860, Secrecy::Tls12, "mx.far.test"), (861, Secrecy::Tls13, "*.far.test")] {
+    for (seed, secrecy, host) in
+        [(860, Secrecy::Tls12, "mx.far.test"), (861, Secrecy::Tls13, "*.far.test")]
+    {
         let mut around = around(seed, &policy("enforce", host), secrecy, valid);
         around.submit();
         around.pass(120);
@@ -159,7 +168,13 @@ fn a_host_that_does_not_keep_to_the_policy_is_sent_nothing_and_the_sender_hears_
             shown as fn() -> Trust,
             "showed no certificate that is valid for its name",
         ),
-        (863, "mx.far.test", Secrecy::None, valid, "offers no TLS, and without it nothing is sent there"),
+        (
+            863,
+            "mx.far.test",
+            Secrecy::None,
+            valid,
+            "offers no TLS, and without it nothing is sent there",
+        ),
         (864, "mx.far.test", Secrecy::Babbles, valid, "while TLS was begun"),
         (865, "other.far.test", Secrecy::Tls13, valid, "(MTA-STS) allows none of the servers"),
     ] {
@@ -229,7 +244,8 @@ fn where_a_certificate_is_published_the_policy_does_not_count() {
     let signed = ["far.test", "mx.far.test", "_25._tcp.mx.far.test"];
     let mut digest = Sha256::digest(shown().root.as_ref()).to_vec();
     digest.splice(..0, [3, 0, 1]);
-    let mut around = configured(876, &policy("enforce", "other.test"), Secrecy::Tls13, shown, "dnssec = true");
+    let mut around =
+        configured(876, &policy("enforce", "other.test"), Secrecy::Tls13, shown, "dnssec = true");
     around.world.names.zone.push((signed[2], TLSA, digest));
     around.world.names.signed.extend(signed);
     around.submit();

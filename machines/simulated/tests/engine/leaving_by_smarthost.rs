@@ -57,7 +57,11 @@ impl Around {
     /// To whom letters went by the smarthost; whole, and in TLS or not.
     fn by_smarthost(&self, is_sealed: bool) -> Vec<String> {
         let taken = &self.smart.taken;
-        assert!(taken.iter().all(|taken| is_whole(&taken.content, LETTER) && taken.is_sealed == is_sealed));
+        assert!(
+            taken
+                .iter()
+                .all(|taken| is_whole(&taken.content, LETTER) && taken.is_sealed == is_sealed)
+        );
         let mut all: Vec<String> = taken.iter().flat_map(|taken| taken.to.clone()).collect();
         all.sort();
         all
@@ -67,7 +71,8 @@ impl Around {
     fn nothing_goes(&mut self, why: &str) {
         self.pass(10 * 3600);
         let heard: Vec<&str> = self.smart.lines.iter().map(|(line, _)| line.as_str()).collect();
-        let is_of_letter = |line: &&&str| ["MAIL", "RCPT", "DATA"].iter().any(|word| line.starts_with(word));
+        let is_of_letter =
+            |line: &&&str| ["MAIL", "RCPT", "DATA"].iter().any(|word| line.starts_with(word));
         assert_eq!(heard.iter().filter(is_of_letter).count(), 0, "{heard:?}");
         assert_eq!((self.smart.taken.len(), self.world.peer.taken.len()), (0, 0));
         let inbox = self.world.inbox(&mut self.room, "ada");
@@ -78,23 +83,41 @@ impl Around {
 
     /// Lines of logins that the smarthost has heard.
     fn logins(&self) -> Vec<&str> {
-        self.smart.lines.iter().map(|(line, _)| line.as_str()).filter(|line| line.starts_with("AUTH")).collect()
+        self.smart
+            .lines
+            .iter()
+            .map(|(line, _)| line.as_str())
+            .filter(|line| line.starts_with("AUTH"))
+            .collect()
     }
 }
 
 #[test]
 fn all_mail_goes_by_the_smarthost_but_that_of_domains_which_have_a_way_of_their_own() {
-    let relay = "smarthost = 'smart.test:587'\n[[relay.domain]]\ndomains = ['far.test']\ndirect = true";
+    let relay =
+        "smarthost = 'smart.test:587'\n[[relay.domain]]\ndomains = ['far.test']\ndirect = true";
     for seed in [830, 831] {
         let mut around = around(seed, (587, Shield::None), trust(&["smart.test"]), relay);
-        around.submit(&["bob@far.test", "eve@nowhere.test", "x@null.test", "x@silent.test", "grace@barepost.test"]);
+        around.submit(&[
+            "bob@far.test",
+            "eve@nowhere.test",
+            "x@null.test",
+            "x@silent.test",
+            "grace@barepost.test",
+        ]);
         around.pass(120);
-        assert_eq!(around.by_smarthost(false), ["eve@nowhere.test", "x@null.test", "x@silent.test"]);
+        assert_eq!(
+            around.by_smarthost(false),
+            ["eve@nowhere.test", "x@null.test", "x@silent.test"]
+        );
         let to: Vec<_> = around.world.peer.taken.iter().map(|taken| taken.to.clone()).collect();
         assert_eq!(to, [["bob@far.test"]]);
         assert_eq!(around.world.inbox(&mut around.room, "grace").len(), 1);
         assert_eq!(around.world.inbox(&mut around.room, "ada").len(), 0);
-        assert!(!around.world.names.asked.iter().any(|(name, _)| name == "nowhere.test"), "nobody has to know");
+        assert!(
+            !around.world.names.asked.iter().any(|(name, _)| name == "nowhere.test"),
+            "nobody has to know"
+        );
         around.room.until_nothing_is_in_use();
     }
 }
@@ -129,13 +152,15 @@ fn whoever_is_to_log_in_does_so_by_the_best_way_that_is_offered() {
             around.smart.mechanisms = mechanisms;
             around.submit(&["x@null.test"]);
             around.pass(120);
-            assert_eq!(around.by_smarthost(shield != Shield::None), ["x@null.test"], "{mechanisms} {shield:?}");
+            assert_eq!(
+                around.by_smarthost(shield != Shield::None),
+                ["x@null.test"],
+                "{mechanisms} {shield:?}"
+            );
             assert!(around.logins()[0].starts_with(expected), "{:?}", around.logins());
-            let in_clear = around
-                .smart
-                .lines
-                .iter()
-                .filter(|(line, is_sealed)| !is_sealed && !line.starts_with("EHLO") && line != "STARTTLS");
+            let in_clear = around.smart.lines.iter().filter(|(line, is_sealed)| {
+                !is_sealed && !line.starts_with("EHLO") && line != "STARTTLS"
+            });
             assert_eq!(in_clear.count() == 0, shield != Shield::None, "{:?}", around.smart.lines);
             around.room.until_nothing_is_in_use();
         }
@@ -152,7 +177,13 @@ fn what_is_written_of_tls_is_kept_to_and_who_sends_hears_why_nothing_goes() {
     for (seed, shield, shown, settings, why) in [
         (840, Shield::None, right(), "tls = 'starttls'\n".to_string(), NO_TLS),
         (841, Shield::Babbles, right(), "tls = 'starttls'\n".to_string(), "while TLS was begun"),
-        (842, Shield::None, right(), "tls = 'implicit'\n".to_string(), "TLS with the other server failed"),
+        (
+            842,
+            Shield::None,
+            right(),
+            "tls = 'implicit'\n".to_string(),
+            "TLS with the other server failed",
+        ),
         (843, Shield::None, right(), login.to_string(), NO_TLS),
         (844, Shield::Babbles, right(), login.to_string(), "while TLS was begun"),
         (845, Shield::Offered, other(), login.to_string(), NOT_VALID),
@@ -160,7 +191,12 @@ fn what_is_written_of_tls_is_kept_to_and_who_sends_hears_why_nothing_goes() {
         (847, Shield::Implicit, other(), format!("tls = 'implicit'\n{login}"), NOT_VALID),
         (848, Shield::Implicit, right(), format!("tls = 'starttls'\n{login}"), "fell silent"),
     ] {
-        let mut around = around(seed, (587, shield), shown, &format!("smarthost = 'smart.test:587'\n{settings}"));
+        let mut around = around(
+            seed,
+            (587, shield),
+            shown,
+            &format!("smarthost = 'smart.test:587'\n{settings}"),
+        );
         around.smart.mechanisms = if settings.contains("user") { "PLAIN LOGIN" } else { "" };
         around.submit(&["x@null.test"]);
         around.nothing_goes(why);
@@ -171,7 +207,9 @@ fn what_is_written_of_tls_is_kept_to_and_who_sends_hears_why_nothing_goes() {
 /// Without a password anybody will do: there is a letter to be kept from who listens, as everywhere.
 #[test]
 fn without_a_password_any_certificate_will_do() {
-    for (seed, shield, tls) in [(850, Shield::Offered, "starttls"), (851, Shield::Implicit, "implicit")] {
+    for (seed, shield, tls) in
+        [(850, Shield::Offered, "starttls"), (851, Shield::Implicit, "implicit")]
+    {
         let relay = format!("smarthost = 'smart.test:587'\ntls = '{tls}'");
         let mut around = around(seed, (587, shield), trust(&["other.test"]), &relay);
         around.submit(&["x@null.test"]);
@@ -201,16 +239,24 @@ fn what_a_smarthost_says_before_it_hears_of_a_letter_is_never_final() {
     refused.smart.knows("another");
     refused.submit(&["x@null.test"]);
     refused.nothing_goes("refused our login: 535 5.7.8 No");
-    assert!(refused.logins().iter().all(|line| line.starts_with("AUTH SCRAM-SHA-256 ")), "{:?}", refused.logins());
+    assert!(
+        refused.logins().iter().all(|line| line.starts_with("AUTH SCRAM-SHA-256 ")),
+        "{:?}",
+        refused.logins()
+    );
 
-    let mut away = around(855, (587, Shield::None), trust(&["smart.test"]), "smarthost = 'smart.test:587'");
+    let mut away =
+        around(855, (587, Shield::None), trust(&["smart.test"]), "smarthost = 'smart.test:587'");
     away.smart.greeting = Greeting::SendsAway;
     away.submit(&["x@null.test"]);
     away.nothing_goes("does not want to speak with us: 554 5.7.1 You are blocked");
 
-    let mut lost = around(856, (587, Shield::None), trust(&["smart.test"]), "smarthost = 'gone.test:587'");
+    let mut lost =
+        around(856, (587, Shield::None), trust(&["smart.test"]), "smarthost = 'gone.test:587'");
     lost.submit(&["x@null.test"]);
-    lost.nothing_goes("the server that sends mail on for this one has no address that can be reached");
+    lost.nothing_goes(
+        "the server that sends mail on for this one has no address that can be reached",
+    );
 
     for mut around in [refused, away] {
         around.smart.greeting = Greeting::Ready;
@@ -224,7 +270,8 @@ fn what_a_smarthost_says_before_it_hears_of_a_letter_is_never_final() {
 /// It is the smarthost that is down, not each of the domains behind it; and when it is back, letters for them follow each other by one connection.
 #[test]
 fn a_smarthost_that_is_down_is_one_destination_whatever_lies_behind_it() {
-    let relay = "smarthost = 'smart.test:587'\n[[relay.domain]]\ndomains = ['far.test']\ndirect = true";
+    let relay =
+        "smarthost = 'smart.test:587'\n[[relay.domain]]\ndomains = ['far.test']\ndirect = true";
     let mut around = around(857, (587, Shield::None), trust(&["smart.test"]), relay);
     around.smart.greeting = Greeting::Down;
     let domains: Vec<String> = (0..30).map(|number| format!("eve@{number}.nowhere.test")).collect();
@@ -240,5 +287,9 @@ fn a_smarthost_that_is_down_is_one_destination_whatever_lies_behind_it() {
     around.pass(8 * 3600);
     assert_eq!(around.by_smarthost(false).len(), 30);
     let calls = around.smart.accepted - before;
-    assert!(around.smart.letters_max > 1 && calls < 30, "{calls} calls, {} letters", around.smart.letters_max);
+    assert!(
+        around.smart.letters_max > 1 && calls < 30,
+        "{calls} calls, {} letters",
+        around.smart.letters_max
+    );
 }

@@ -52,15 +52,25 @@ fn unknown() -> Trust {
     Trust::made(13, &["mx.far.test"], -10..10_000)
 }
 
-fn around(seed: u64, says: Says, secrecy: Secrecy, shows: fn() -> Trust) -> (Room, World, PolicyServer) {
+fn around(
+    seed: u64,
+    says: Says,
+    secrecy: Secrecy,
+    shows: fn() -> Trust,
+) -> (Room, World, PolicyServer) {
     let authorities = [valid().pem, for_another().pem].concat();
     let authorities = Authorities::with([authorities.as_slice()]).expect("they are some");
-    let papers = Papers { authorities, certificates: vec![valid().certificate], ..Papers::default() };
+    let papers =
+        Papers { authorities, certificates: vec![valid().certificate], ..Papers::default() };
     let configuration = far::configuration()
-        .replace("address = \"grace@barepost.test\"", "address = \"grace@barepost.test\"\nadmin = true")
+        .replace(
+            "address = \"grace@barepost.test\"",
+            "address = \"grace@barepost.test\"\nadmin = true",
+        )
         .replace("dns = [\"10.0.0.12\"]", "dns = [\"10.0.0.12\"]\ndnssec = true");
     let disk = MemoryDisk::blank(DISK_BYTES);
-    let room = Room::with_papers(seed, disk, usual_sizes(), &configuration, Site::default(), papers);
+    let room =
+        Room::with_papers(seed, disk, usual_sizes(), &configuration, Site::default(), papers);
     let (mut room, mut world) = world_of(room, far::Mood::Takes);
     (world.peer.secrecy, world.peer.shows) = (secrecy, shows);
     let host = if let Says::Policy(host) = says { host } else { "*.far.test" };
@@ -75,8 +85,11 @@ fn around(seed: u64, says: Says, secrecy: Secrecy, shows: fn() -> Trust) -> (Roo
     match says {
         Says::Nothing => {}
         Says::Certificate(..) | Says::Unanswered => {
-            let (usage, is_shown) =
-                if let Says::Certificate(usage, is_shown) = says { (usage, is_shown) } else { (3, true) };
+            let (usage, is_shown) = if let Says::Certificate(usage, is_shown) = says {
+                (usage, is_shown)
+            } else {
+                (3, true)
+            };
             let mut digest = Sha256::digest(shows().root.as_ref()).to_vec();
             digest[0] ^= u8::from(!is_shown);
             digest.splice(..0, [usage, 0, 1]);
@@ -109,7 +122,9 @@ fn rows(grace: &mut Browser, room: &mut Room) -> Option<Vec<String>> {
     let text = page.text();
     let (_, table) = text.split_once("<tbody>")?;
     let (table, _) = table.split_once("</tbody>")?;
-    let plain = |row: &str| row.split('>').filter_map(|part| part.split('<').next()).collect::<Vec<_>>().join(" ");
+    let plain = |row: &str| {
+        row.split('>').filter_map(|part| part.split('<').next()).collect::<Vec<_>>().join(" ")
+    };
     let words = |row: &str| plain(row).split_whitespace().collect::<Vec<_>>().join(" ");
     Some(table.split("<tr").skip(1).map(words).collect())
 }
@@ -119,15 +134,51 @@ fn what_came_of_tls_with_other_servers_is_counted_and_shown_to_administrators() 
     use far_policies::Mood;
     for (seed, says, secrecy, shows, wanted) in [
         (1600, Says::Nothing, Secrecy::Tls13, shown as fn() -> Trust, &["no-policy-found 1 0"][..]),
-        (1601, Says::Nothing, Secrecy::None, shown, &["no-policy-found 0 1 starttls-not-supported"]),
-        (1602, Says::Nothing, Secrecy::Refuses, shown, &["no-policy-found 0 1 starttls-not-supported"]),
+        (
+            1601,
+            Says::Nothing,
+            Secrecy::None,
+            shown,
+            &["no-policy-found 0 1 starttls-not-supported"],
+        ),
+        (
+            1602,
+            Says::Nothing,
+            Secrecy::Refuses,
+            shown,
+            &["no-policy-found 0 1 starttls-not-supported"],
+        ),
         (1603, Says::Nothing, Secrecy::Babbles, shown, &["no-policy-found 0 1 validation-failure"]),
         (1604, Says::Policy("*.far.test"), Secrecy::Tls12, valid, &["sts 1 0"]),
-        (1605, Says::Policy("*.far.test"), Secrecy::Tls13, unknown, &["sts 0 1 certificate-not-trusted"]),
-        (1606, Says::Policy("*.far.test"), Secrecy::Tls13, for_another, &["sts 0 1 certificate-host-mismatch"]),
+        (
+            1605,
+            Says::Policy("*.far.test"),
+            Secrecy::Tls13,
+            unknown,
+            &["sts 0 1 certificate-not-trusted"],
+        ),
+        (
+            1606,
+            Says::Policy("*.far.test"),
+            Secrecy::Tls13,
+            for_another,
+            &["sts 0 1 certificate-host-mismatch"],
+        ),
         (1607, Says::Policy("*.far.test"), Secrecy::Tls12, shown, &["sts 0 1 certificate-expired"]),
-        (1608, Says::Policy("*.far.test"), Secrecy::None, valid, &["sts 0 1 starttls-not-supported"]),
-        (1609, Says::Policy("elsewhere.test"), Secrecy::Tls13, valid, &["sts 0 2 validation-failure"]),
+        (
+            1608,
+            Says::Policy("*.far.test"),
+            Secrecy::None,
+            valid,
+            &["sts 0 1 starttls-not-supported"],
+        ),
+        (
+            1609,
+            Says::Policy("elsewhere.test"),
+            Secrecy::Tls13,
+            valid,
+            &["sts 0 2 validation-failure"],
+        ),
         (
             1610,
             Says::NoPolicy(Mood::KnowsNothing),
@@ -142,12 +193,36 @@ fn what_came_of_tls_with_other_servers_is_counted_and_shown_to_administrators() 
             shown,
             &["sts 0 1 sts-policy-fetch-error", "no-policy-found 1 0"],
         ),
-        (1612, Says::NonPolicy, Secrecy::Tls13, shown, &["sts 0 1 sts-policy-invalid", "no-policy-found 1 0"]),
-        (1613, Says::UnvouchedPolicy, Secrecy::Tls13, shown, &["sts 0 1 sts-webpki-invalid", "no-policy-found 1 0"]),
+        (
+            1612,
+            Says::NonPolicy,
+            Secrecy::Tls13,
+            shown,
+            &["sts 0 1 sts-policy-invalid", "no-policy-found 1 0"],
+        ),
+        (
+            1613,
+            Says::UnvouchedPolicy,
+            Secrecy::Tls13,
+            shown,
+            &["sts 0 1 sts-webpki-invalid", "no-policy-found 1 0"],
+        ),
         (1614, Says::Certificate(3, true), Secrecy::Tls13, shown, &["tlsa 1 0"]),
-        (1615, Says::Certificate(3, false), Secrecy::Tls12, shown, &["tlsa 0 1 certificate-not-trusted"]),
+        (
+            1615,
+            Says::Certificate(3, false),
+            Secrecy::Tls12,
+            shown,
+            &["tlsa 0 1 certificate-not-trusted"],
+        ),
         (1616, Says::Certificate(1, true), Secrecy::Tls13, shown, &["tlsa 0 1 tlsa-invalid"]),
-        (1617, Says::Certificate(3, true), Secrecy::None, shown, &["tlsa 0 1 starttls-not-supported"]),
+        (
+            1617,
+            Says::Certificate(3, true),
+            Secrecy::None,
+            shown,
+            &["tlsa 0 1 starttls-not-supported"],
+        ),
         (1618, Says::Unanswered, Secrecy::Tls13, shown, &["tlsa 0 1 dnssec-invalid"]),
     ] {
         let (mut room, mut world, mut web) = around(seed, says, secrecy, shows);
@@ -158,7 +233,8 @@ fn what_came_of_tls_with_other_servers_is_counted_and_shown_to_administrators() 
         pass(3, &mut room, &mut world, &mut web);
         world.submit(&mut room, &["bob@far.test"], LETTER);
         pass(50, &mut room, &mut world, &mut web);
-        let wanted: Vec<String> = wanted.iter().map(|row| format!("far.test today {row}")).collect();
+        let wanted: Vec<String> =
+            wanted.iter().map(|row| format!("far.test today {row}")).collect();
         assert_eq!(rows(&mut grace, &mut room), Some(wanted), "{says:?} {secrecy:?}");
     }
 }

@@ -24,7 +24,9 @@ fn long() -> Vec<u8> {
 pub(super) fn brought_damaged(world: &mut World, room: &mut Room, to: &str) {
     let mut talk = room.connect_from(STRANGER, 25);
     assert!(world.reply(room, &mut talk).starts_with("220 "));
-    for command in ["EHLO far.test", &format!("MAIL FROM:<{FRANK}>"), &format!("RCPT TO:<{to}>"), "DATA"] {
+    for command in
+        ["EHLO far.test", &format!("MAIL FROM:<{FRANK}>"), &format!("RCPT TO:<{to}>"), "DATA"]
+    {
         let reply = world.say(room, &mut talk, command);
         assert!(reply.starts_with(['2', '3']), "{command}: {reply}");
     }
@@ -47,13 +49,24 @@ fn a_letter_that_cannot_be_read_to_its_end_is_given_up_and_who_sent_it_hears_why
         world.peer.mood = mood;
         world.pass(&mut room, 6 * DAY);
         let heard = world.inbox(&mut room, "ada");
-        let failed: Vec<&String> = heard.iter().filter(|letter| letter.contains("Action: failed")).collect();
+        let failed: Vec<&String> =
+            heard.iter().filter(|letter| letter.contains("Action: failed")).collect();
         let [failed] = failed[..] else { panic!("{heard:?}") };
-        assert!(failed.contains(WHY) && failed.contains("Subject: Long") && !failed.contains("Line."), "{failed}");
-        assert!(heard.iter().any(|letter| letter.contains("Action: delayed") && letter.contains(WHY)), "{heard:?}");
+        assert!(
+            failed.contains(WHY) && failed.contains("Subject: Long") && !failed.contains("Line."),
+            "{failed}"
+        );
+        assert!(
+            heard.iter().any(|letter| letter.contains("Action: delayed") && letter.contains(WHY)),
+            "{heard:?}"
+        );
         let named = world.peer.named;
         world.pass(&mut room, DAY);
-        assert_eq!((world.peer.named, world.peer.taken.len()), (named, 0), "nobody is called for it any more");
+        assert_eq!(
+            (world.peer.named, world.peer.taken.len()),
+            (named, 0),
+            "nobody is called for it any more"
+        );
         room.until_nothing_is_in_use();
     }
 }
@@ -63,10 +76,13 @@ fn a_letter_that_was_to_be_sent_on_and_cannot_be_read_is_given_up_for_all_whom_i
     for (seed, keep, whom) in
         [(932, false, &["bob@far.test"][..]), (933, true, &["bob@far.test", "grace@barepost.test"])]
     {
-        let (mut room, mut world) = forwarding::serving(seed, Mood::Takes, &format!("{BOB}\nkeep = {keep}"));
+        let (mut room, mut world) =
+            forwarding::serving(seed, Mood::Takes, &format!("{BOB}\nkeep = {keep}"));
         brought_damaged(&mut world, &mut room, "grace@barepost.test");
         world.pass(&mut room, 6 * DAY);
-        assert!(taken(&world, "bob@far.test").is_empty() && world.inbox(&mut room, "grace").is_empty());
+        assert!(
+            taken(&world, "bob@far.test").is_empty() && world.inbox(&mut room, "grace").is_empty()
+        );
         let told: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
         for whom in whom {
             let fate = format!("Final-Recipient: rfc822; {whom}\r\nAction: failed");

@@ -13,7 +13,8 @@ use super::names::{IPV4, STRANGER};
 use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 
 const WHO_ADA: (&str, &str) = (ADA, "ada@barepost.test");
-const WHO_ALAN: (&str, &str) = ("AUTH PLAIN AGFsYW5AYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==", "alan@barepost.test");
+const WHO_ALAN: (&str, &str) =
+    ("AUTH PLAIN AGFsYW5AYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==", "alan@barepost.test");
 const WHO_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
 
 /// Without a `From` field, which the server adds: several accounts submit it.
@@ -82,7 +83,10 @@ fn whoever_waits_for_others_of_his_own_lets_those_pass_who_do_not() {
         let talk = world.peer.conversations[0].connection;
         room.hosts[PEER].abort(talk);
         world.until(&mut room, "a fifth letter is there", |world, _| world.peer.named == 5);
-        assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]), "{seed}");
+        assert!(
+            world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]),
+            "{seed}"
+        );
     }
 }
 
@@ -92,9 +96,12 @@ fn whoever_may_go_first_goes_where_nobody_may_now() {
     if CORES > 1 {
         return;
     }
-    let alan = CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).unwrap_or_default();
-    let configuration =
-        configuration().replace("[access]", &format!("[[user]]\naddress = \"alan@barepost.test\"\n{alan}\n\n[access]"));
+    let alan =
+        CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).unwrap_or_default();
+    let configuration = configuration().replace(
+        "[access]",
+        &format!("[[user]]\naddress = \"alan@barepost.test\"\n{alan}\n\n[access]"),
+    );
     let room = Room::configured(807, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::Thinks);
     for number in 0..4 {

@@ -21,7 +21,11 @@ fn published(usage: u8, is_shown: bool) -> (&'static str, u16, Vec<u8>) {
 }
 
 /// A world whose host does this about TLS, with this published, and all of it signed.
-fn publishing(seed: u64, secrecy: Secrecy, records: Vec<(&'static str, u16, Vec<u8>)>) -> (Room, World) {
+fn publishing(
+    seed: u64,
+    secrecy: Secrecy,
+    records: Vec<(&'static str, u16, Vec<u8>)>,
+) -> (Room, World) {
     let (room, mut world) = serving_trusting(seed, Mood::Takes);
     world.peer.secrecy = secrecy;
     world.names.zone.extend(records);
@@ -41,7 +45,8 @@ fn arrives(room: &mut Room, world: &mut World, is_sealed: bool) {
 #[test]
 fn a_host_that_shows_what_is_published_gets_the_letter() {
     for (seed, secrecy) in [(780, Secrecy::Tls12), (781, Secrecy::Tls13)] {
-        let (mut room, mut world) = publishing(seed, secrecy, vec![published(3, false), published(3, true)]);
+        let (mut room, mut world) =
+            publishing(seed, secrecy, vec![published(3, false), published(3, true)]);
         world.submit(&mut room, &["bob@far.test"], LETTER);
         arrives(&mut room, &mut world, true);
     }

@@ -34,8 +34,10 @@ fn arrives_once(room: &mut Room, world: &mut World, letter: &[u8], seconds: u64)
 #[test]
 fn a_letter_goes_over_tls_to_a_host_that_offers_it_whatever_certificate_it_shows() {
     for (seed, secrecy) in [(760, Secrecy::Tls12), (761, Secrecy::Tls13)] {
-        for letter in [LETTER.to_vec(), [LETTER, &b"It computes, and computes again.\r\n.\r\n".repeat(30_000)].concat()]
-        {
+        for letter in [
+            LETTER.to_vec(),
+            [LETTER, &b"It computes, and computes again.\r\n.\r\n".repeat(30_000)].concat(),
+        ] {
             let (mut room, mut world) = serving_with(seed, secrecy);
             arrives_once(&mut room, &mut world, &letter, 60);
             assert!(world.peer.taken[0].is_sealed, "{secrecy:?}");
@@ -50,7 +52,9 @@ fn the_host_is_told_by_which_name_it_is_called() {
     world.submit(&mut room, &["bob@far.test"], LETTER);
     let mut called = None;
     world.until(&mut room, "it has arrived", |world, _| {
-        called = called.take().or_else(|| world.peer.conversations.iter().find_map(|talk| talk.veil.called.clone()));
+        called = called
+            .take()
+            .or_else(|| world.peer.conversations.iter().find_map(|talk| talk.veil.called.clone()));
         !world.peer.taken.is_empty()
     });
     assert_eq!(called.as_deref(), Some("mx.far.test"));
@@ -88,7 +92,10 @@ fn tls_that_breaks_in_the_middle_of_a_letter_loses_and_doubles_nothing() {
     let (mut room, mut world) = serving_with(770, Secrecy::Spoils);
     let letter = [LETTER, &b"Line.\r\n".repeat(20_000)].concat();
     arrives_once(&mut room, &mut world, &letter, 60);
-    assert_eq!((world.peer.greeted, world.peer.asked, world.peer.taken[0].is_sealed), (2, 1, false));
+    assert_eq!(
+        (world.peer.greeted, world.peer.asked, world.peer.taken[0].is_sealed),
+        (2, 1, false)
+    );
 }
 
 #[test]
@@ -100,7 +107,9 @@ fn many_letters_go_over_tls_at_a_time() {
     world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= 30);
     world.pass(&mut room, 7200);
     assert_eq!(world.peer.taken.len(), 30);
-    assert!(world.peer.taken.iter().all(|taken| taken.is_sealed && is_whole(&taken.content, LETTER)));
+    assert!(
+        world.peer.taken.iter().all(|taken| taken.is_sealed && is_whole(&taken.content, LETTER))
+    );
     room.until_nothing_is_in_use();
 }
 

@@ -22,7 +22,8 @@ fn waiting(seed: u64, mood: Mood, secrecy: Secrecy, friends: usize) -> (Room, Wo
 /// How many letters have reached each of so many friends.
 fn reached(world: &World, friends: usize) -> Vec<usize> {
     assert!(world.peer.taken.iter().all(|taken| is_whole(&taken.content, LETTER)));
-    let to: Vec<&str> = world.peer.taken.iter().flat_map(|taken| taken.to.iter().map(String::as_str)).collect();
+    let to: Vec<&str> =
+        world.peer.taken.iter().flat_map(|taken| taken.to.iter().map(String::as_str)).collect();
     let count = |number| to.iter().filter(|to| **to == format!("friend{number}@far.test")).count();
     let counts: Vec<usize> = (0..friends).map(count).collect();
     assert_eq!(counts.iter().sum::<usize>(), to.len());
@@ -35,9 +36,14 @@ fn many_letters_for_a_domain_go_by_few_connections() {
         let (mut room, mut world) = waiting(seed, Mood::Takes, secrecy, friends);
         world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= friends);
         assert!(reached(&world, friends).iter().all(|count| *count == 1));
-        assert!(world.peer.taken.iter().all(|taken| taken.is_sealed == (secrecy == Secrecy::Tls13)));
+        assert!(
+            world.peer.taken.iter().all(|taken| taken.is_sealed == (secrecy == Secrecy::Tls13))
+        );
         let Peer { accepted, letters_max, .. } = world.peer;
-        assert!(accepted <= friends.div_ceil(100) + 7 && letters_max <= 100, "{accepted}, {letters_max}");
+        assert!(
+            accepted <= friends.div_ceil(100) + 7 && letters_max <= 100,
+            "{accepted}, {letters_max}"
+        );
         world.pass(&mut room, 3600);
         assert_eq!((world.peer.taken.len(), world.peer.accepted), (friends, accepted));
         room.until_nothing_is_in_use();
@@ -64,7 +70,8 @@ fn open(room: &Room, world: &World) -> usize {
 fn destination_has_four_connections_of_all_cores_together() {
     for seed in 790..794 {
         let (mut room, mut world) = serving(seed, Mood::Thinks);
-        let listening: Vec<Conversation> = (0..8).map(|_| Conversation::awaited(&mut room)).collect();
+        let listening: Vec<Conversation> =
+            (0..8).map(|_| Conversation::awaited(&mut room)).collect();
         world.peer.conversations.extend(listening);
         submit_of_two(&mut room, &mut world, 12);
         for _ in 0..12 {
@@ -163,8 +170,11 @@ fn destination_that_is_down_is_left_alone_by_all_cores() {
 /// No letter is put off because of the connection that another one went by.
 #[test]
 fn a_host_that_ends_connections_between_letters_gets_them_all_once_and_soon() {
-    let moods =
-        [(761, Mood::Tires, Secrecy::None), (762, Mood::Leaves, Secrecy::None), (763, Mood::Leaves, Secrecy::Tls13)];
+    let moods = [
+        (761, Mood::Tires, Secrecy::None),
+        (762, Mood::Leaves, Secrecy::None),
+        (763, Mood::Leaves, Secrecy::Tls13),
+    ];
     for (seed, mood, secrecy) in moods {
         let (mut room, mut world) = waiting(seed, mood, secrecy, 16);
         let start = room.machine.now;
@@ -205,7 +215,10 @@ fn letters_of_one_connection_are_neither_lost_nor_sent_in_vain_whenever_the_powe
         let (mut room, mut world) = world.power_cut(room, 6000 + steps);
         world.pass(&mut room, 3600);
         let counts = reached(&world, 8);
-        assert!(counts.iter().all(|count| (1..=2).contains(count)), "{counts:?} after {steps} steps");
+        assert!(
+            counts.iter().all(|count| (1..=2).contains(count)),
+            "{counts:?} after {steps} steps"
+        );
         once += counts.iter().filter(|count| **count == 1).count();
         twice += counts.iter().filter(|count| **count == 2).count();
         if is_over {

@@ -13,7 +13,9 @@ use super::room::{DISK_BYTES, Room};
 
 /// Steps until the peer has begun to hear a message.
 fn until_message(world: &mut World, room: &mut Room) {
-    world.until(room, "a message has begun", |world, _| world.peer.conversations.iter().any(|talk| talk.is_message));
+    world.until(room, "a message has begun", |world, _| {
+        world.peer.conversations.iter().any(|talk| talk.is_message)
+    });
 }
 
 /// How many have reached the peer's host.
@@ -28,8 +30,16 @@ fn what_was_read_for_a_connection_that_is_lost_disturbs_nothing_else() {
     world.submit(&mut room, &["bob@far.test", "carol@far.test"], &letter);
     until_message(&mut world, &mut room);
     room.machine.disk.mood = DiskMood::Waits;
-    world.until(&mut room, "a part of the letter is being read", |_, room| room.machine.disk.waiting() > 0);
-    let talk = world.peer.conversations.iter().find(|talk| talk.is_message).expect("it has begun").connection;
+    world.until(&mut room, "a part of the letter is being read", |_, room| {
+        room.machine.disk.waiting() > 0
+    });
+    let talk = world
+        .peer
+        .conversations
+        .iter()
+        .find(|talk| talk.is_message)
+        .expect("it has begun")
+        .connection;
     room.hosts[PEER].abort(talk);
     // Now it is reported of Bob, for which the disk is waited for too.
     world.pass(&mut room, 10);
@@ -52,7 +62,11 @@ fn couriers_who_find_the_store_busy_go_on_when_it_is_not() {
     for (seed, transactions) in [(741, 1), (742, 2)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
         for number in 0..8 {
-            world.submit(&mut room, &[&format!("friend{number}@far.test"), "grace@barepost.test"], LETTER);
+            world.submit(
+                &mut room,
+                &[&format!("friend{number}@far.test"), "grace@barepost.test"],
+                LETTER,
+            );
         }
         // All are due at once when a core begins to serve.
         let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
@@ -64,7 +78,8 @@ fn couriers_who_find_the_store_busy_go_on_when_it_is_not() {
 }
 
 #[test]
-fn a_machine_that_stops_still_hears_what_becomes_of_a_whole_letter_also_where_somebody_was_refused() {
+fn a_machine_that_stops_still_hears_what_becomes_of_a_whole_letter_also_where_somebody_was_refused()
+{
     let (mut room, mut world) = serving(743, Mood::Thinks);
     world.submit(&mut room, &["bob@far.test", "carol@far.test"], LETTER);
     world.until(&mut room, "the whole letter is there", |world, _| {
@@ -151,7 +166,11 @@ fn a_host_that_says_a_word_now_and_then_is_left() {
     world.until(&mut room, "the host is called", |world, room| callers(world, room) == 1);
     let start = room.machine.now;
     world.until(&mut room, "it is left", |world, room| callers(world, room) == 0);
-    assert!(room.machine.now.since(start) < Micros::from_secs(3 * 3600), "{:?}", room.machine.now.since(start));
+    assert!(
+        room.machine.now.since(start) < Micros::from_secs(3 * 3600),
+        "{:?}",
+        room.machine.now.since(start)
+    );
 }
 
 /// Letters that the peer has, and thinks about.
@@ -271,7 +290,11 @@ fn entry_deleted_during_a_call_makes_room_for_the_next() {
     world.pass(&mut room, 1);
     assert_eq!(calls(&room), 4);
     let page = queue_page::look(&mut grace, &mut room).text();
-    assert_eq!((page.matches("Under way").count(), page.contains("friend0@far.test")), (4, false), "{page}");
+    assert_eq!(
+        (page.matches("Under way").count(), page.contains("friend0@far.test")),
+        (4, false),
+        "{page}"
+    );
     grace.hang_up(&mut room);
     world.pass(&mut room, 60);
     let mut to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();

@@ -21,7 +21,8 @@ fn a_letter_arrives_and_is_given_back_as_it_was() {
 #[test]
 fn nobody_else_says_what_this_machine_has_found_out_about_a_letter() {
     let mut room = Room::new(11);
-    let lie = b"Authentication-Results: mail.barepost.test; spf=pass\r\nSubject: Trust me\r\n\r\nYes\r\n";
+    let lie =
+        b"Authentication-Results: mail.barepost.test; spf=pass\r\nSubject: Trust me\r\n\r\nYes\r\n";
     assert!(room.deliver("ada@barepost.test", lie).starts_with("250 2."));
     let mut talk = room.log_in("ada@barepost.test");
     assert_eq!(room.retrieve(&mut talk, 1), b"Subject: Trust me\r\n\r\nYes\r\n");
@@ -29,7 +30,8 @@ fn nobody_else_says_what_this_machine_has_found_out_about_a_letter() {
 
 /// Who reads mail for some addresses of a machine that has this configuration: `None` where the address is refused as nobody's.
 fn readers(configuration: &str, addresses: &[&str]) -> Vec<Option<&'static str>> {
-    let mut room = Room::configured(13, simulated::MemoryDisk::blank(32 << 20), usual_sizes(), configuration);
+    let mut room =
+        Room::configured(13, simulated::MemoryDisk::blank(32 << 20), usual_sizes(), configuration);
     room.until("the engine serves", |room| room.console_says("serving"));
     let mut letters = [0, 0];
     let reader = |address: &&str| {
@@ -56,7 +58,8 @@ fn readers(configuration: &str, addresses: &[&str]) -> Vec<Option<&'static str>>
 }
 
 #[test]
-fn an_address_with_a_plus_is_that_of_who_is_named_before_it_and_one_that_nobody_has_his_who_asked_for_those() {
+fn an_address_with_a_plus_is_that_of_who_is_named_before_it_and_one_that_nobody_has_his_who_asked_for_those()
+ {
     let addresses = [
         "ada+shop@barepost.test",
         "\"Countess+a+b\"@barepost.test",
@@ -82,9 +85,14 @@ fn an_address_with_a_plus_is_that_of_who_is_named_before_it_and_one_that_nobody_
 #[test]
 fn a_letter_that_comes_by_for_the_hundredth_time_runs_in_circles() {
     let mut room = Room::new(12);
-    let letter = |hops| [b"Received: by elsewhere.test\r\n".repeat(hops), b"\r\nAgain\r\n".to_vec()].concat();
+    let letter = |hops| {
+        [b"Received: by elsewhere.test\r\n".repeat(hops), b"\r\nAgain\r\n".to_vec()].concat()
+    };
     assert!(room.deliver("ada@barepost.test", &letter(99)).starts_with("250 2."));
-    assert_eq!(room.deliver("ada@barepost.test", &letter(100)), "554 5.4.6 Message came by too often: a mail loop");
+    assert_eq!(
+        room.deliver("ada@barepost.test", &letter(100)),
+        "554 5.4.6 Message came by too often: a mail loop"
+    );
 }
 
 #[test]
@@ -92,8 +100,10 @@ fn a_letter_that_has_come_can_be_listed_without_reading_it() {
     let mut room = Room::new(10);
     let answer = "From: Grace Hopper <grace@example.org>\r\nTo: Ada <ada@barepost.test>\r\nSubject: Re: Engines\r\n\
         Date: Sat, 21 Nov 2026 10:55:06 +0100\r\nMessage-ID: <2@example.org>\r\nReferences: <1@barepost.test>\r\n\r\n> how?\r\nLike this.\r\n";
-    let long =
-        format!("Subject: Long\r\nMessage-ID: <1@barepost.test>\r\n\r\nhow?\r\n{}", "all of it\r\n".repeat(6_000));
+    let long = format!(
+        "Subject: Long\r\nMessage-ID: <1@barepost.test>\r\n\r\nhow?\r\n{}",
+        "all of it\r\n".repeat(6_000)
+    );
     for letter in [answer, &long] {
         assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250 2."));
     }
@@ -119,8 +129,10 @@ fn a_letter_outlives_a_power_cut_under_the_same_name() {
         let mut talk = room.log_in("ada");
         assert!(room.pop3(&mut talk, "UIDL").starts_with("+OK"));
         let list = String::from_utf8(room.pop3_lines(&mut talk)).expect("unique-ids are text");
-        let now: Vec<String> =
-            list.lines().map(|line| line.split(' ').nth(1).unwrap_or_default().to_string()).collect();
+        let now: Vec<String> = list
+            .lines()
+            .map(|line| line.split(' ').nth(1).unwrap_or_default().to_string())
+            .collect();
         assert_eq!(now.len(), life as usize + 1);
         assert_eq!(now[..names.len()], names[..]);
         names = now;
@@ -133,8 +145,9 @@ fn large_and_awkward_sizes_come_back_exact() {
     let mut room = Room::new(3);
     let sizes = [0, 1, 2, 1459, 1460, 1461, 4095, 4096, 32_672, 32_673, 65_536, 300_000];
     let body = |size: usize| {
-        let mut body: Vec<u8> =
-            (0..size).map(|index| b"abcdefghijklmnopqrstuvwxyz0123456789"[index * 7 % 36]).collect();
+        let mut body: Vec<u8> = (0..size)
+            .map(|index| b"abcdefghijklmnopqrstuvwxyz0123456789"[index * 7 % 36])
+            .collect();
         for line_end in (70..size).step_by(72) {
             body[line_end - 1] = b'\r';
             body[line_end] = b'\n';
@@ -154,7 +167,8 @@ fn large_and_awkward_sizes_come_back_exact() {
 #[test]
 fn a_reader_who_pauses_gets_the_rest_of_a_large_letter() {
     let mut room = Room::new(9);
-    let body = b"0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqr\r\n".repeat(30_000);
+    let body =
+        b"0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqr\r\n".repeat(30_000);
     assert!(room.deliver("ada@barepost.test", &body).starts_with("250 2."));
     let mut talk = room.log_in("ada@barepost.test");
     room.send(&talk, b"RETR 1\r\n");
@@ -170,7 +184,8 @@ fn deletions_are_durable_at_quit_and_void_without_it() {
     let mut room = Room::new(4);
     for subject in ["one", "two", "three"] {
         assert!(
-            room.deliver("ada@barepost.test", format!("Subject: {subject}\r\n\r\n\r\n").as_bytes()).starts_with("250")
+            room.deliver("ada@barepost.test", format!("Subject: {subject}\r\n\r\n\r\n").as_bytes())
+                .starts_with("250")
         );
     }
     let mut talk = room.log_in("ada@barepost.test");
@@ -261,7 +276,10 @@ fn the_console_tells_the_sizes_at_start() {
         1 => "sizes: 3072 connections (".to_string(),
         cores => format!("sizes: {cores} cores, each with "),
     };
-    assert!(first.starts_with(&beginning) && first.contains(" bytes for one that is idle), "), "{first}");
+    assert!(
+        first.starts_with(&beginning) && first.contains(" bytes for one that is idle), "),
+        "{first}"
+    );
 }
 
 #[test]
@@ -269,7 +287,8 @@ fn a_maildrop_stays_locked_until_the_deletions_of_a_client_that_left_are_done() 
     let mut room = Room::new(11);
     for subject in ["one", "two"] {
         assert!(
-            room.deliver("ada@barepost.test", format!("Subject: {subject}\r\n\r\n\r\n").as_bytes()).starts_with("250")
+            room.deliver("ada@barepost.test", format!("Subject: {subject}\r\n\r\n\r\n").as_bytes())
+                .starts_with("250")
         );
     }
     let mut talk = room.log_in("ada");

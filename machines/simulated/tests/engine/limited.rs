@@ -28,7 +28,8 @@ fn limited() -> String {
 
 fn serving(seed: u64, disk: MemoryDisk, trust: &Trust) -> Room {
     let certificates = vec![trust.certificate.clone()];
-    let mut room = Room::certified(seed, disk, usual_sizes(), &limited(), Site::default(), certificates);
+    let mut room =
+        Room::certified(seed, disk, usual_sizes(), &limited(), Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     room
 }
@@ -52,7 +53,10 @@ fn submit(room: &mut Room, login: &str, to: &[&str]) -> String {
         assert!(reply.starts_with('2'), "{command}: {reply}");
     }
     for recipient in to {
-        assert!(room.smtp(&mut talk, &format!("RCPT TO:<{recipient}>")).starts_with("250 "), "{recipient}");
+        assert!(
+            room.smtp(&mut talk, &format!("RCPT TO:<{recipient}>")).starts_with("250 "),
+            "{recipient}"
+        );
     }
     let mut reply = room.smtp(&mut talk, "DATA");
     if reply.starts_with("354 ") {
@@ -63,11 +67,17 @@ fn submit(room: &mut Room, login: &str, to: &[&str]) -> String {
 }
 
 fn told(room: &Room) -> Vec<&str> {
-    room.machine.console.iter().map(String::as_str).filter(|line| line.starts_with("limits: ")).collect()
+    room.machine
+        .console
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.starts_with("limits: "))
+        .collect()
 }
 
 #[test]
-fn who_has_sent_as_much_as_a_day_allows_sends_no_more_until_the_next_and_administrators_hear_of_it_once() {
+fn who_has_sent_as_much_as_a_day_allows_sends_no_more_until_the_next_and_administrators_hear_of_it_once()
+ {
     let trust = Trust::new("mail.barepost.test");
     for seed in [1500, 1501] {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES), &trust);
@@ -77,7 +87,10 @@ fn who_has_sent_as_much_as_a_day_allows_sends_no_more_until_the_next_and_adminis
         assert_eq!(told(&room), [""; 0]);
         for _ in 0..3 {
             assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
-            assert_eq!(told(&room), ["limits: ada@barepost.test has sent 4 messages today and may send no more"]);
+            assert_eq!(
+                told(&room),
+                ["limits: ada@barepost.test has sent 4 messages today and may send no more"]
+            );
         }
         for _ in 0..6 {
             assert!(submit(&mut room, GRACE, &["ada@barepost.test"]).starts_with("250 "));
@@ -94,15 +107,24 @@ fn who_has_sent_as_much_as_a_day_allows_sends_no_more_until_the_next_and_adminis
 }
 
 #[test]
-fn who_writes_to_new_people_elsewhere_may_do_so_only_so_often_a_day_and_to_those_he_knows_as_ever() {
+fn who_writes_to_new_people_elsewhere_may_do_so_only_so_often_a_day_and_to_those_he_knows_as_ever()
+{
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(1502, MemoryDisk::blank(DISK_BYTES), &trust);
     for (login, to, reply) in [
         (GRACE, &["bob@far.test", "carol@far.test"][..], "250 "),
         (GRACE, &["1@far.test", "2@far.test", "3@far.test", "4@far.test"], NEW),
-        (GRACE, &["Bob@far.test", "bob@FAR.test", "1@far.test", "2@far.test", "3@far.test"], "250 "),
+        (
+            GRACE,
+            &["Bob@far.test", "bob@FAR.test", "1@far.test", "2@far.test", "3@far.test"],
+            "250 ",
+        ),
         (GRACE, &["4@far.test"], NEW),
-        (GRACE, &["1@far.test", "2@far.test", "3@far.test", "carol@far.test", "ada@barepost.test"], "250 "),
+        (
+            GRACE,
+            &["1@far.test", "2@far.test", "3@far.test", "carol@far.test", "ada@barepost.test"],
+            "250 ",
+        ),
         (ADA, &["4@far.test"], "250 "),
         (ADA, &["5@far.test", "6@far.test", "7@far.test"], NEW),
         (ADA, &["5@far.test", "6@far.test"], "250 "),
@@ -140,7 +162,9 @@ fn what_was_sent_is_known_after_a_power_cut_and_so_is_to_whom() {
     }
     let mut room = power_cut(room, 1503, &trust);
     assert!(submit(&mut room, ADA, &["3@far.test", "4@far.test"]).starts_with(NEW));
-    assert!(submit(&mut room, ADA, &["1@far.test", "2@far.test", "3@far.test"]).starts_with("250 "));
+    assert!(
+        submit(&mut room, ADA, &["1@far.test", "2@far.test", "3@far.test"]).starts_with("250 ")
+    );
     let mut room = power_cut(room, 1504, &trust);
     assert!(submit(&mut room, ADA, &["3@far.test"]).starts_with("250 "));
     let mut room = power_cut(room, 1505, &trust);
@@ -156,8 +180,13 @@ fn letters_of_the_webmail_count_and_who_has_met_a_limit_is_told_in_words_and_kee
     let mut write = |room: &mut Room, to: &str| {
         forget_connections(&mut [&mut ada]);
         let token = ada.get(room, "/mail/compose").token();
-        let form =
-            [("token", token.as_str()), ("to", to), ("subject", "Away"), ("text", "It computes."), ("do", "send")];
+        let form = [
+            ("token", token.as_str()),
+            ("to", to),
+            ("subject", "Away"),
+            ("text", "It computes."),
+            ("do", "send"),
+        ];
         let page = ada.send(room, "/mail/compose", &form);
         room.pass(Micros::from_secs(15));
         (page.status, page.text())
@@ -165,7 +194,8 @@ fn letters_of_the_webmail_count_and_who_has_met_a_limit_is_told_in_words_and_kee
     assert!(submit(&mut room, ADA, &["1@far.test"]).starts_with("250 "));
     let (_, page) = write(&mut room, "1@far.test, 2@far.test, 3@far.test, 4@far.test");
     assert!(
-        page.contains("You may write to 3 new recipients a day, and these are more.") && page.contains("It computes."),
+        page.contains("You may write to 3 new recipients a day, and these are more.")
+            && page.contains("It computes."),
         "{page}"
     );
     for to in ["1@far.test, 2@far.test", "grace@barepost.test", "2@far.test"] {
@@ -174,9 +204,13 @@ fn letters_of_the_webmail_count_and_who_has_met_a_limit_is_told_in_words_and_kee
     }
     let (_, page) = write(&mut room, "grace@barepost.test");
     assert!(
-        page.contains("You have sent 4 messages today, and more are not allowed.") && page.contains("It computes."),
+        page.contains("You have sent 4 messages today, and more are not allowed.")
+            && page.contains("It computes."),
         "{page}"
     );
     assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
-    assert_eq!(told(&room), ["limits: ada@barepost.test may write to no more than 3 new recipients today"]);
+    assert_eq!(
+        told(&room),
+        ["limits: ada@barepost.test may write to no more than 3 new recipients today"]
+    );
 }

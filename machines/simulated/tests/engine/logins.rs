@@ -36,7 +36,10 @@ fn a_flood_of_guesses_from_many_addresses_keeps_the_owner_out_for_no_time() {
         answered_after.push(room.machine.now.since(before).as_secs());
         room.abort(talk);
     }
-    assert!(answered_after[0] >= 2 && answered_after.last().is_some_and(|last| *last >= 16), "{answered_after:?}");
+    assert!(
+        answered_after[0] >= 2 && answered_after.last().is_some_and(|last| *last >= 16),
+        "{answered_after:?}"
+    );
     room.abort(&owner);
     room.pass(Micros::from_secs(1));
     room.until_nothing_is_in_use();
@@ -68,7 +71,8 @@ fn clients_that_leave_the_gate_hold_up_nobody_behind_them() {
         let mut room = Room::new(3);
         let mut hosts = vec![0];
         hosts.extend((0..2).map(|_| room.add_host()));
-        let mut talks: Vec<Talk> = (0..8).map(|number| at_the_gate(&mut room, hosts[number % 3], "ada")).collect();
+        let mut talks: Vec<Talk> =
+            (0..8).map(|number| at_the_gate(&mut room, hosts[number % 3], "ada")).collect();
         talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
         // Some have the hasher when they leave, some wait for it, some have left it.
         (0..leaving).for_each(|_| room.step());
@@ -79,7 +83,11 @@ fn clients_that_leave_the_gate_hold_up_nobody_behind_them() {
             answers.push(room.line(&mut talk));
             room.abort(&talk);
         }
-        assert!(answers.iter().all(|answer| answer.starts_with("+OK") || answer.starts_with("-ERR [IN-USE]")));
+        assert!(
+            answers
+                .iter()
+                .all(|answer| answer.starts_with("+OK") || answer.starts_with("-ERR [IN-USE]"))
+        );
         room.pass(Micros::from_secs(1));
         room.until_nothing_is_in_use();
         room.log_in("ada");
@@ -93,7 +101,10 @@ fn of_two_who_log_in_at_once_one_has_the_maildrop() {
     talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
     let mut answers: Vec<String> = talks.iter_mut().map(|talk| room.line(talk)).collect();
     answers.sort();
-    assert!(answers[0].starts_with("+OK 0 messages") && answers[1].starts_with("-ERR [IN-USE]"), "{answers:?}");
+    assert!(
+        answers[0].starts_with("+OK 0 messages") && answers[1].starts_with("-ERR [IN-USE]"),
+        "{answers:?}"
+    );
 }
 
 #[test]
@@ -114,8 +125,10 @@ fn guesses_said_all_at_once_are_answered_one_after_the_other_and_then_no_more() 
 
 #[test]
 fn a_hash_that_only_the_disk_knows_any_more_is_still_checked() {
-    let large = "$argon2id$v=19$m=20480,t=1,p=1$c29tZXNhbHQ$N03vxXfVDJvqprHtPqY1pmNtcD7H61146Iu/xnB0xmw";
-    let user = format!("[[user]]\naddress = \"byron@barepost.test\"\npassword_hash = \"{large}\"\n");
+    let large =
+        "$argon2id$v=19$m=20480,t=1,p=1$c29tZXNhbHQ$N03vxXfVDJvqprHtPqY1pmNtcD7H61146Iu/xnB0xmw";
+    let user =
+        format!("[[user]]\naddress = \"byron@barepost.test\"\npassword_hash = \"{large}\"\n");
     let with_user = format!("{CONFIGURATION}{user}");
     let mut room = Room::configured(6, MemoryDisk::blank(16 << 20), usual_sizes(), &with_user);
     room.until("the engine serves", |room| room.console_says("serving"));
@@ -152,7 +165,8 @@ fn who_hangs_up_instead_of_waiting_guesses_no_faster() {
 #[test]
 fn failures_on_one_account_count_together_whatever_name_they_use() {
     let mut room = Room::new(8);
-    let names = ["ada", "ada@barepost.test", "ADA@Barepost.test", "countess", "postmaster@barepost.test"];
+    let names =
+        ["ada", "ada@barepost.test", "ADA@Barepost.test", "countess", "postmaster@barepost.test"];
     let mut costs = Vec::new();
     for name in names {
         let host = room.add_host();
@@ -171,8 +185,9 @@ fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
     const GUESSES: usize = 9;
     let mut room = Room::new(11);
     let hosts: Vec<usize> = (0..GUESSES / 3).map(|_| room.add_host()).collect();
-    let talks: Vec<Talk> =
-        (0..GUESSES).map(|number| at_the_gate(&mut room, hosts[number % hosts.len()], "ada")).collect();
+    let talks: Vec<Talk> = (0..GUESSES)
+        .map(|number| at_the_gate(&mut room, hosts[number % hosts.len()], "ada"))
+        .collect();
     room.machine.computing = Micros::from_millis(20);
     // A hash reads the clock when it begins and when it ends, so it takes 40 ms and is seen to
     // take 20.
@@ -192,7 +207,10 @@ fn a_core_with_other_work_hashes_half_of_its_time() {
         return;
     }
     let quiet = hashes_take(|_| {});
-    assert!(quiet < Micros::from_millis(9 * 40 + 20), "a core with nothing else to do does not rest: {quiet:?}");
+    assert!(
+        quiet < Micros::from_millis(9 * 40 + 20),
+        "a core with nothing else to do does not rest: {quiet:?}"
+    );
     let busy = hashes_take(|room| room.machine.to_engine.push_back(vec![0; 60]));
     assert!(busy >= Micros::from_millis(9 * 60 - 20), "it rests as long as it hashes: {busy:?}");
 }

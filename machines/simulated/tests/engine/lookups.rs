@@ -14,7 +14,12 @@ const AT_ONCE: &str = "[abuse]\ngreeting_delay = \"0s\"\n";
 
 /// The host moves to this address. It begins `count` messages, each from a domain that no name
 /// server answers for.
-fn ask_for_much(room: &mut Room, server: &mut NameServer, host: Ipv4Address, count: usize) -> Vec<Talk> {
+fn ask_for_much(
+    room: &mut Room,
+    server: &mut NameServer,
+    host: Ipv4Address,
+    count: usize,
+) -> Vec<Talk> {
     room.hosts[STRANGER].move_to(host);
     let [_, _, network, own] = host.octets();
     let path = |number: usize| format!("me@{network}-{own}-{number}.slow.test");
@@ -44,7 +49,11 @@ fn a_network_holds_a_share_of_questions_and_others_are_looked_at() {
     ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 8), 60);
     assert_eq!(room.engines.in_use().questions, 48, "a network has half");
     let unchecked = "451 4.7.0 Too busy to check the message, try again later";
-    assert_eq!(message(&mut room, &mut server, "ceo@reject.test"), unchecked, "and no more is let through for that");
+    assert_eq!(
+        message(&mut room, &mut server, "ceo@reject.test"),
+        unchecked,
+        "and no more is let through for that"
+    );
     room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 7));
     assert!(message(&mut room, &mut server, "me@other.test").starts_with("250 "));
     assert!(message(&mut room, &mut server, "ceo@reject.test").starts_with("550 5.7.26 "));
@@ -52,7 +61,10 @@ fn a_network_holds_a_share_of_questions_and_others_are_looked_at() {
     let all = letters_of(&room, "ada");
     let [(mailbox, message)] = &all[..] else { panic!("{all:?}") };
     let message = String::from_utf8_lossy(message);
-    assert!(*mailbox == INBOX && message.contains("spf=pass smtp.mailfrom=other.test;"), "{message}");
+    assert!(
+        *mailbox == INBOX && message.contains("spf=pass smtp.mailfrom=other.test;"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -68,8 +80,12 @@ fn many_networks_that_wait_leave_a_client_its_lists() {
     assert_eq!(room.engines.in_use().questions, 90);
     room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 7));
     let mut talk = server.begin(&mut room, "me@pass.test");
-    assert_eq!(server.smtp(&mut room, &mut talk, "RCPT TO:<grace@barepost.test>"), "250 2.1.5 Recipient OK");
-    let asked = |list: &str| server.asked.iter().any(|(name, _)| *name == format!("7.100.51.198.{list}"));
+    assert_eq!(
+        server.smtp(&mut room, &mut talk, "RCPT TO:<grace@barepost.test>"),
+        "250 2.1.5 Recipient OK"
+    );
+    let asked =
+        |list: &str| server.asked.iter().any(|(name, _)| *name == format!("7.100.51.198.{list}"));
     for list in ["block.test", "other.test", "junk.test", "trust.test"] {
         assert!(asked(list), "{list}");
     }

@@ -13,7 +13,9 @@ const ADA: &str = "ada@barepost.test";
 const BOB: &str = "forward = [\"bob@far.test\"]\nkeep = false";
 
 fn message(number: u32) -> String {
-    format!("From: {FRANK}\r\nSubject: {number}\r\nMessage-ID: <{number}@far.test>\r\n\r\nHello.\r\n")
+    format!(
+        "From: {FRANK}\r\nSubject: {number}\r\nMessage-ID: <{number}@far.test>\r\n\r\nHello.\r\n"
+    )
 }
 
 /// The mark field of a forwarded message.
@@ -25,7 +27,9 @@ fn mark(text: &str) -> &str {
 fn a_forged_delivered_to_does_not_keep_mail_from_being_sent_on() {
     let (mut room, mut world) = serving(1530, Mood::Takes, BOB);
     let forged = format!("Delivered-To: {GRACE}\r\nX-Loop: {GRACE}\r\nX-Loop: AAAAAAAAAAAA\r\n");
-    for (number, bring) in [(0, brought as fn(&mut World, &mut Room, &str, &[&str], &[u8])), (1, brought_near)] {
+    for (number, bring) in
+        [(0, brought as fn(&mut World, &mut Room, &str, &[&str], &[u8])), (1, brought_near)]
+    {
         let message = forged.clone() + &message(number);
         bring(&mut world, &mut room, FRANK, &[GRACE, ADA], message.as_bytes());
         world.pass(&mut room, 120);
@@ -39,7 +43,10 @@ fn a_forged_delivered_to_does_not_keep_mail_from_being_sent_on() {
         );
     }
     let ada = world.inbox(&mut room, "ada");
-    assert!(!ada[0].contains("Delivered-To: ") && ada[0].contains("X-Loop: AAAAAAAAAAAA"), "{ada:?}");
+    assert!(
+        !ada[0].contains("Delivered-To: ") && ada[0].contains("X-Loop: AAAAAAAAAAAA"),
+        "{ada:?}"
+    );
     assert_eq!(world.inbox(&mut room, "grace"), [""; 0]);
     room.until_nothing_is_in_use();
 }
@@ -48,7 +55,8 @@ fn a_forged_delivered_to_does_not_keep_mail_from_being_sent_on() {
 #[test]
 fn a_mark_counts_for_its_message_and_account_alone() {
     let configuration = of("ada", BOB, &of("grace", BOB, &configuration()));
-    let (mut room, mut world) = serving_as(1531, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
+    let (mut room, mut world) =
+        serving_as(1531, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
     brought(&mut world, &mut room, FRANK, &[GRACE], message(1).as_bytes());
     world.pass(&mut room, 120);
     let seen = mark(&text_of(&taken(&world, "bob@far.test")[0])).to_string();
@@ -101,12 +109,21 @@ fn a_loop_by_another_server_ends_when_the_message_comes_back() {
 fn a_loop_over_two_accounts_and_two_others_ends() {
     let both = "forward = [\"bob@far.test\", \"carol@far.test\"]\nkeep = false";
     let configuration = of("ada", both, &of("grace", both, &configuration()));
-    let (mut room, mut world) = serving_as(1534, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
+    let (mut room, mut world) =
+        serving_as(1534, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
     brought(&mut world, &mut room, FRANK, &[ADA], message(1).as_bytes());
-    let back = [("bob@far.test", GRACE), ("bob@far.test", ADA), ("carol@far.test", GRACE), ("carol@far.test", ADA)];
+    let back = [
+        ("bob@far.test", GRACE),
+        ("bob@far.test", ADA),
+        ("carol@far.test", GRACE),
+        ("carol@far.test", ADA),
+    ];
     circulate(&mut world, &mut room, &back);
     // By ada to both, from each to grace and back to both; all else comes back to where it was.
-    assert_eq!((taken(&world, "bob@far.test").len(), taken(&world, "carol@far.test").len()), (3, 3));
+    assert_eq!(
+        (taken(&world, "bob@far.test").len(), taken(&world, "carol@far.test").len()),
+        (3, 3)
+    );
     assert_eq!(taken(&world, FRANK).len(), world.peer.taken.len() - 6);
     room.until_nothing_is_in_use();
 }

@@ -9,7 +9,9 @@ use super::webmail::{Browser, letter, serving};
 /// Two windows of one reader, with connections on whatever cores.
 fn windows(seed: u64) -> (Room, [Browser; 2], String) {
     let (mut room, trust) = serving(seed);
-    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    assert!(
+        room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+    );
     let [mut one, mut other] = [(); 2].map(|()| Browser::new(&trust));
     one.log_in(&mut room, "ada", "lovelace");
     other.cookie = one.cookie.clone();
@@ -22,7 +24,11 @@ fn windows(seed: u64) -> (Room, [Browser; 2], String) {
 fn at_once(room: &mut Room, windows: &mut [Browser; 2], token: &str, fields: [(&str, &str); 2]) {
     room.machine.disk.mood = Mood::Waits;
     for (window, field) in windows.iter_mut().zip(fields) {
-        window.begin(room, "/mail/act", &[("token", token), ("here", "/mail/box/1"), ("key", "1.1"), field]);
+        window.begin(
+            room,
+            "/mail/act",
+            &[("token", token), ("here", "/mail/box/1"), ("key", "1.1"), field],
+        );
         room.pass(Micros::from_millis(20));
     }
     room.machine.disk.mood = Mood::Works;

@@ -41,7 +41,8 @@ enum Hoard {
 }
 
 impl Hoard {
-    const ALL: [Hoard; 5] = [Hoard::Questions, Hoard::Table, Hoard::Streams, Hoard::Head, Hoard::Login];
+    const ALL: [Hoard; 5] =
+        [Hoard::Questions, Hoard::Table, Hoard::Streams, Hoard::Head, Hoard::Login];
 
     fn says(self) -> Vec<u8> {
         let form = "application/x-www-form-urlencoded";
@@ -97,7 +98,11 @@ fn asked(stream: u32) -> Vec<u8> {
 
 /// The same with a field for the table.
 fn kept(stream: u32, bytes: usize) -> Vec<u8> {
-    let block = [&[0x82, 0x87, 0x84][..], &said(&[0x01], b"web.test"), &said(&[0x40, 1, b'a'], &vec![b'v'; bytes])];
+    let block = [
+        &[0x82, 0x87, 0x84][..],
+        &said(&[0x01], b"web.test"),
+        &said(&[0x40, 1, b'a'], &vec![b'v'; bytes]),
+    ];
     frame(Kind::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block.concat())
 }
 
@@ -145,7 +150,11 @@ fn hoarders_come(hoard: Hoard, seed: u64) {
         say(&mut room, &mut shielded, &text);
         hoarders.push(shielded);
         let in_use = room.engines.in_use();
-        assert!(in_use.memory <= most, "{hoard:?}: {} bytes are charged, and {most} may be", in_use.memory);
+        assert!(
+            in_use.memory <= most,
+            "{hoard:?}: {} bytes are charged, and {most} may be",
+            in_use.memory
+        );
         kept_most = kept_most.max(in_use.memory);
     }
     assert!(kept_most > least, "{hoard:?} gets something above least shares: {kept_most} bytes");
@@ -171,14 +180,23 @@ fn hoarders_get_their_share_and_others_are_served() {
 #[test]
 fn what_cores_promise_fits_into_their_memory() {
     let mut broken = Vec::new();
-    for (mib, cores) in [(0, 1), (128, 1), (256, 1), (512, 1), (0, 2), (256, 2), (512, 2), (0, 4), (512, 4), (0, 8)] {
+    for (mib, cores) in
+        [(0, 1), (128, 1), (256, 1), (512, 1), (0, 2), (256, 2), (512, 2), (0, 4), (512, 4), (0, 8)]
+    {
         let memory_bytes = if mib == 0 { Sizes::memory_bytes_min(cores) } else { mib << 20 };
         let sizes = Sizes::for_memory(memory_bytes, cores).expect("it is enough");
         let configuration = Configuration::parse(CONFIGURATION).expect("it is one");
         let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(DISK_BYTES));
         let mut engines = None;
         let made = measure(|| {
-            engines = Some(Engines::new(configuration, Site::default(), Papers::default(), sizes, cores, &mut machine));
+            engines = Some(Engines::new(
+                configuration,
+                Site::default(),
+                Papers::default(),
+                sizes,
+                cores,
+                &mut machine,
+            ));
         });
         let promised = sizes.promised_bytes() * u64::from(cores);
         let (mib, taken) = (memory_bytes >> 20, made.bytes_current.unsigned_abs());
@@ -229,7 +247,10 @@ fn a_machine_whose_reserve_stays_touched_ends_all_and_goes_on() {
     }
     room.pass(Micros::from_secs(5));
     room.machine.low_on_memory = false;
-    assert_eq!(room.deliver("ada@barepost.test", b"Subject: hello\r\n\r\nhello\r\n").get(..3), Some("250"));
+    assert_eq!(
+        room.deliver("ada@barepost.test", b"Subject: hello\r\n\r\nhello\r\n").get(..3),
+        Some("250")
+    );
 }
 
 #[test]
@@ -238,7 +259,11 @@ fn little_is_kept_of_a_password_of_any_length() {
     let mut browser = Browser::new(&trust);
     assert_eq!(browser.get(&mut room, "/mail/login").status, 200);
     let (name, password) = ("n".repeat(10_000), "p".repeat(150_000));
-    browser.begin(&mut room, "/mail/login", &[("name", &name), ("password", &password), ("next", "/mail/")]);
+    browser.begin(
+        &mut room,
+        "/mail/login",
+        &[("name", &name), ("password", &password), ("next", "/mail/")],
+    );
     let mut most = 0;
     let mut shielded = browser.connection.take().expect("it is open");
     room.until("it is answered", |room| {

@@ -6,7 +6,9 @@ use machine::Micros;
 use server::{InUse, Sizes};
 use simulated::room::letters_on;
 use simulated::{Connection, MemoryDisk, Port};
-use smoltcp::wire::{DhcpMessageType, DhcpPacket, DhcpRepr, IpAddress, IpEndpoint, Ipv4Address, Ipv6Address};
+use smoltcp::wire::{
+    DhcpMessageType, DhcpPacket, DhcpRepr, IpAddress, IpEndpoint, Ipv4Address, Ipv6Address,
+};
 
 use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, usual_sizes};
 
@@ -18,7 +20,8 @@ pub(super) const SERVER: usize = 2;
 const NAME_SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 12);
 
 /// What the configuration says of the network, so that this server is asked.
-pub(super) const NAME_SERVER_LINE: &str = "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"\ndns = [\"10.0.0.12\"]";
+pub(super) const NAME_SERVER_LINE: &str =
+    "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"\ndns = [\"10.0.0.12\"]";
 
 const EXCHANGER: u16 = 15;
 pub(super) const TEXT: u16 = 16;
@@ -75,13 +78,19 @@ impl NameServer {
         let name = name.trim_end_matches('.').to_string();
         let (kind, end) = (u16::from_be_bytes([question[at + 1], question[at + 2]]), at + 5);
         self.asked.push((name.clone(), mood == Mood::Answers && self.mood == Mood::CutsShort));
-        let known: Vec<&Vec<u8>> =
-            self.zone.iter().filter(|(own, of, _)| *own == name && *of == kind).map(|(_, _, data)| data).collect();
+        let known: Vec<&Vec<u8>> = self
+            .zone
+            .iter()
+            .filter(|(own, of, _)| *own == name && *of == kind)
+            .map(|(_, _, data)| data)
+            .collect();
         let exists = self.zone.iter().any(|(own, ..)| *own == name);
         let records: &[&Vec<u8>] = if mood == Mood::CutsShort { &[] } else { &known };
         let mut answer = question[..2].to_vec();
-        answer
-            .extend_from_slice(&[if mood == Mood::CutsShort { 0x83 } else { 0x81 }, if exists { 0x80 } else { 0x83 }]);
+        answer.extend_from_slice(&[
+            if mood == Mood::CutsShort { 0x83 } else { 0x81 },
+            if exists { 0x80 } else { 0x83 },
+        ]);
         if self.signed.contains(&name.as_str()) {
             answer[3] |= 0x20;
         }
@@ -112,7 +121,9 @@ impl NameServer {
         assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
         let (port, listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
         let exchanger = |preference: u8, host: &str| {
-            let labels = host.split('.').flat_map(|label| [&[label.len() as u8][..], label.as_bytes()].concat());
+            let labels = host
+                .split('.')
+                .flat_map(|label| [&[label.len() as u8][..], label.as_bytes()].concat());
             [0, preference].into_iter().chain(labels).chain([0]).collect::<Vec<u8>>()
         };
         let zone = vec![
@@ -196,7 +207,9 @@ impl NameServer {
     pub(super) fn begin(&mut self, room: &mut Room, path: &str) -> Talk {
         let mut talk = room.connect_from(STRANGER, 25);
         assert!(self.line(room, &mut talk).starts_with("220 "));
-        for command in ["EHLO far.test", &format!("MAIL FROM:<{path}>"), "RCPT TO:<ada@barepost.test>"] {
+        for command in
+            ["EHLO far.test", &format!("MAIL FROM:<{path}>"), "RCPT TO:<ada@barepost.test>"]
+        {
             let reply = self.smtp(room, &mut talk, command);
             assert!(reply.starts_with("250 "), "{command}: {reply}");
         }
@@ -219,10 +232,12 @@ impl NameServer {
 
     /// What stands above the `Received:` field of a letter.
     fn above(&self, room: &Room, number: usize) -> String {
-        let (_, letter) = letters_on(&room.machine.disk, "ada@barepost.test").swap_remove(number - 1);
+        let (_, letter) =
+            letters_on(&room.machine.disk, "ada@barepost.test").swap_remove(number - 1);
         let letter = String::from_utf8(letter).expect("it is text");
         assert!(letter.ends_with("\r\nLetter\r\n"), "{letter}");
-        let (above, _) = letter.split_once("Received: from far.test ([203.0.113.7])").expect("a trace");
+        let (above, _) =
+            letter.split_once("Received: from far.test ([203.0.113.7])").expect("a trace");
         // White space fills up.
         above.split_inclusive("\r\n").map(|line| format!("{}\r\n", line.trim_end())).collect()
     }
@@ -255,12 +270,16 @@ fn serving_in(sizes: Sizes, seed: u64, mood: Mood, more: &str) -> (Room, NameSer
         (
             "slow.test",
             TEXT,
-            text("v=spf1 a:h1.test a:h2.test a:h3.test a:h4.test a:h5.test a:h6.test a:h7.test a:h8.test -all"),
+            text(
+                "v=spf1 a:h1.test a:h2.test a:h3.test a:h4.test a:h5.test a:h6.test a:h7.test a:h8.test -all",
+            ),
         ),
         ("far.test", TEXT, text("v=spf1 ip4:203.0.113.0/24 -all")),
     ];
-    let others = ["h1.test", "h2.test", "h3.test", "h4.test", "h5.test", "h6.test", "h7.test", "h8.test"];
-    let zone = zone.into_iter().chain(others.map(|name| (name, IPV4, vec![192, 0, 2, 1]))).collect();
+    let others =
+        ["h1.test", "h2.test", "h3.test", "h4.test", "h5.test", "h6.test", "h7.test", "h8.test"];
+    let zone =
+        zone.into_iter().chain(others.map(|name| (name, IPV4, vec![192, 0, 2, 1]))).collect();
     (
         room,
         NameServer {
@@ -304,7 +323,15 @@ fn what_a_domain_says_of_the_host_that_sends_in_its_name_stands_above_the_letter
             assert_eq!(server.trace_of(&mut room, path, number % 2 == 1), trace(path, found));
         }
         let asked: Vec<&str> = server.asked.iter().map(|(name, _)| name.as_str()).collect();
-        let once = ["pass.test", "fail.test", "soft.test", "chain.test", "host.test", "nowhere.test", "far.test"];
+        let once = [
+            "pass.test",
+            "fail.test",
+            "soft.test",
+            "chain.test",
+            "host.test",
+            "nowhere.test",
+            "far.test",
+        ];
         assert_eq!(asked, once, "what is known is not asked again");
         room.until_nothing_is_in_use();
     }
@@ -316,7 +343,10 @@ fn an_answer_that_is_too_long_for_a_datagram_comes_by_a_stream() {
         let (mut room, mut server) = serving(seed, Mood::CutsShort);
         let found = server.trace_of(&mut room, "me@pass.test", false);
         assert_eq!(found, trace("me@pass.test", "pass smtp.mailfrom=pass.test"));
-        assert_eq!(server.asked, [("pass.test".to_string(), false), ("pass.test".to_string(), true)]);
+        assert_eq!(
+            server.asked,
+            [("pass.test".to_string(), false), ("pass.test".to_string(), true)]
+        );
         room.until_nothing_is_in_use();
     }
 }
@@ -328,23 +358,37 @@ fn mail_does_not_wait_longer_than_20_seconds_for_name_servers_and_comes_through(
         if seed == 6 {
             room.hosts[SERVER].cable = simulated::Cable::Out;
         }
-        let (name, seconds) = if mood == Mood::Silent { ("pass.test", 9) } else { ("slow.test", 20) };
+        let (name, seconds) =
+            if mood == Mood::Silent { ("pass.test", 9) } else { ("slow.test", 20) };
         let mut talk = server.begin(&mut room, &format!("me@{name}"));
         let before = room.machine.now;
         assert!(server.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
-        assert_eq!(room.machine.now.since(before).as_secs(), seconds, "{mood:?}: {:?}", server.asked);
+        assert_eq!(
+            room.machine.now.since(before).as_secs(),
+            seconds,
+            "{mood:?}: {:?}",
+            server.asked
+        );
         assert_eq!(room.engines.in_use().checks, 0);
         assert!(server.smtp(&mut room, &mut talk, "Letter\r\n.").starts_with("250 2.0.0 "));
         // What comes too late is not taken for an answer to the next question.
-        for command in ["MAIL FROM:<me@fail.test>", "RCPT TO:<ada@barepost.test>", "DATA", "Letter\r\n."] {
+        for command in
+            ["MAIL FROM:<me@fail.test>", "RCPT TO:<ada@barepost.test>", "DATA", "Letter\r\n."]
+        {
             let reply = server.smtp(&mut room, &mut talk, command);
-            assert!(reply.starts_with(if command == "DATA" { "354 " } else { "250 " }), "{command}: {reply}");
+            assert!(
+                reply.starts_with(if command == "DATA" { "354 " } else { "250 " }),
+                "{command}: {reply}"
+            );
         }
         room.part(talk);
         let found = server.above(&room, 1);
         assert_eq!(found, trace(&format!("me@{name}"), &format!("temperror smtp.mailfrom={name}")));
         let verdict = if mood == Mood::Silent { "temperror" } else { "fail" };
-        assert_eq!(server.above(&room, 2), trace("me@fail.test", &format!("{verdict} smtp.mailfrom=fail.test")));
+        assert_eq!(
+            server.above(&room, 2),
+            trace("me@fail.test", &format!("{verdict} smtp.mailfrom=fail.test"))
+        );
         room.until_nothing_is_in_use();
     }
 }
@@ -355,24 +399,37 @@ fn nothing_is_asked_of_neighbours_or_where_no_server_is_known() {
     let networks = "[\"10.0.0.2/1\", \"2001:db8::2/64\"]\ndns = [\"10.0.0.12\"]";
     let configuration = CONFIGURATION.replace("\"10.0.0.2/24\"", networks);
     let (_, mut server) = serving(7, Mood::Answers);
-    let mut room = Room::configured(7, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+    let mut room =
+        Room::configured(7, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     server.moves_to(&mut room);
     room.hosts[STRANGER].move_to(near);
     room.until("the addresses are ours", |room| room.console_says("2001:db8::2/64"));
     let ours = IpAddress::from(Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
-    for (number, (address, host)) in [(far, 0), (far, STRANGER), (ours, 0)].into_iter().enumerate() {
+    for (number, (address, host)) in [(far, 0), (far, STRANGER), (ours, 0)].into_iter().enumerate()
+    {
         let mut talk = room.connect_to(address, host, 25);
         server.line(&mut room, &mut talk);
-        for command in
-            ["HELO far.test", "MAIL FROM:<me@pass.test>", "RCPT TO:<ada@barepost.test>", "DATA", "Letter\r\n."]
-        {
+        for command in [
+            "HELO far.test",
+            "MAIL FROM:<me@pass.test>",
+            "RCPT TO:<ada@barepost.test>",
+            "DATA",
+            "Letter\r\n.",
+        ] {
             let reply = server.smtp(&mut room, &mut talk, command);
-            assert!(reply.starts_with(if command == "DATA" { "354 " } else { "250 " }), "{command}: {reply}");
+            assert!(
+                reply.starts_with(if command == "DATA" { "354 " } else { "250 " }),
+                "{command}: {reply}"
+            );
         }
         room.part(talk);
         let mut reader = room.log_in("ada");
-        let letter = String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
-        assert!(letter.starts_with("Return-Path: <me@pass.test>\r\nReceived: from far.test ("), "{letter}");
+        let letter =
+            String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
+        assert!(
+            letter.starts_with("Return-Path: <me@pass.test>\r\nReceived: from far.test ("),
+            "{letter}"
+        );
         room.part(reader);
     }
     assert_eq!(server.asked, []);
@@ -385,10 +442,16 @@ fn nothing_is_asked_of_neighbours_or_where_no_server_is_known() {
         8,
         MemoryDisk::blank(DISK_BYTES),
         usual_sizes(),
-        &CONFIGURATION.replace("address = \"10.0.0.2/24\"", "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\""),
+        &CONFIGURATION.replace(
+            "address = \"10.0.0.2/24\"",
+            "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"",
+        ),
     );
     server.moves_to(&mut unnamed);
-    assert_eq!(server.trace_of(&mut unnamed, "me@pass.test", false), "Return-Path: <me@pass.test>\r\n");
+    assert_eq!(
+        server.trace_of(&mut unnamed, "me@pass.test", false),
+        "Return-Path: <me@pass.test>\r\n"
+    );
     assert_eq!(server.asked, []);
 }
 
@@ -421,11 +484,12 @@ fn who_leaves_or_is_told_to_while_his_domain_is_asked_leaves_nothing_behind() {
 #[test]
 fn questions_that_come_to_a_core_that_stops_are_dropped() {
     const TALKS: usize = 300;
-    let limits =
-        "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 9000\nrecipients_a_minute = 9000";
+    let limits = "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 9000\nrecipients_a_minute = 9000";
     let abuse = format!("[abuse]\ngreeting_delay = \"0s\"\n{limits}\n");
-    let (mut room, mut server) = serving_in(Sizes { transactions: TALKS, ..usual_sizes() }, 15, Mood::Answers, &abuse);
-    let talks: Vec<Talk> = (0..TALKS).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
+    let (mut room, mut server) =
+        serving_in(Sizes { transactions: TALKS, ..usual_sizes() }, 15, Mood::Answers, &abuse);
+    let talks: Vec<Talk> =
+        (0..TALKS).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
     room.engines.hold(Some(0));
     talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     (0..100).for_each(|_| room.step());
@@ -437,13 +501,17 @@ fn questions_that_come_to_a_core_that_stops_are_dropped() {
 #[test]
 fn so_many_questions_of_senders_wait_and_nobody_waits_for_room() {
     let (mut room, mut server) = serving(10, Mood::Silent);
-    let mut talks: Vec<Talk> = (0..99).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
+    let mut talks: Vec<Talk> =
+        (0..99).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
     talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     room.pass(Micros::from_secs(1));
     // A third of those that clients share: all come from one address.
     let checks = room.engines.in_use().checks;
     assert_eq!(checks, 32);
-    let taken = talks.iter_mut().filter_map(|talk| room.line_heard(talk)).filter(|line| line.starts_with("354 "));
+    let taken = talks
+        .iter_mut()
+        .filter_map(|talk| room.line_heard(talk))
+        .filter(|line| line.starts_with("354 "));
     assert_eq!(taken.count(), talks.len() - checks);
     talks.iter().for_each(|talk| room.abort(talk));
     room.until_nothing_is_in_use();
@@ -486,7 +554,9 @@ fn lease(room: &mut Room, dhcp: Port) {
                 ..asked
             };
             let mut bytes = vec![0; answer.buffer_len()];
-            answer.emit(&mut DhcpPacket::new_unchecked(bytes.as_mut_slice())).expect("there is room");
+            answer
+                .emit(&mut DhcpPacket::new_unchecked(bytes.as_mut_slice()))
+                .expect("there is room");
             let everybody = IpEndpoint::new(Ipv4Address::BROADCAST.into(), 68);
             room.hosts[SERVER].send_datagram(dhcp, everybody, &bytes);
         }
@@ -499,7 +569,8 @@ fn where_the_configuration_says_nothing_of_the_network_the_network_names_the_ser
     for seed in [14, 15] {
         let (_, mut server) = serving(seed, Mood::Answers);
         let configuration = CONFIGURATION.replace("[network]\naddress = \"10.0.0.2/24\"\n", "");
-        let mut room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+        let mut room =
+            Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
         server.moves_to(&mut room);
         let dhcp = room.hosts[SERVER].bind(67);
         lease(&mut room, dhcp);

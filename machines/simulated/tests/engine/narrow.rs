@@ -26,7 +26,9 @@ fn over_a_way_that_swallows_long_packets_without_a_word_a_handshake_is_done_and_
             let (mut room, trust) = Room::shielded(seed, site(LARGE_BYTES), usual_sizes());
             let client = Arc::new(client_of(&trust, &["http/1.1"], &[version]));
             let known = room.connect(80);
-            room.until("both know each other's addresses", |room| room.hosts[0].has_answered(known.connection));
+            room.until("both know each other's addresses", |room| {
+                room.hosts[0].has_answered(known.connection)
+            });
             room.part(known);
             let begun = room.machine.now;
             room.carries = if is_answer_lost { NOTHING } else { FRAME_BYTES };
@@ -35,10 +37,15 @@ fn over_a_way_that_swallows_long_packets_without_a_word_a_handshake_is_done_and_
             room.carries = FRAME_BYTES;
             room.shake_hands(&mut shielded);
             let taken = room.machine.now.since(begun);
-            assert!(shielded.complaint.is_none() && taken > Micros::from_secs(2), "{taken:?}: it was in the way");
+            assert!(
+                shielded.complaint.is_none() && taken > Micros::from_secs(2),
+                "{taken:?}: it was in the way"
+            );
             room.say_shielded(&mut shielded, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
             let page = large(LARGE_BYTES);
-            room.until_shielded(&mut shielded, "the page comes", |shielded| shielded.heard.ends_with(&page));
+            room.until_shielded(&mut shielded, "the page comes", |shielded| {
+                shielded.heard.ends_with(&page)
+            });
             assert_eq!(room.engines.handshakes().late, 0);
             room.part_shielded(shielded);
         }

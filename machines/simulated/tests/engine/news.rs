@@ -14,7 +14,9 @@ use super::webmail::{Browser, letter, serving};
 fn listen(room: &mut Room, browser: &Browser) -> (Shielded, String) {
     let mut shielded = room.connect_shielded(443, &browser.settings);
     let cookie = browser.cookie.as_ref().expect("a ticket");
-    let head = format!("GET /mail/events HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
+    let head = format!(
+        "GET /mail/events HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n"
+    );
     room.say_shielded(&mut shielded, head.as_bytes());
     assert_eq!(room.line_shielded(&mut shielded), "HTTP/1.1 200 OK");
     let mut fields = Vec::new();
@@ -54,7 +56,9 @@ fn who_listens_is_told_of_each_change_of_his_mail_and_of_nobody_elses() {
         let (mut adas, first) = listen(&mut room, &ada);
         let (mut others, _) = listen(&mut room, &grace);
         assert_eq!(unread(&first), "0");
-        assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+        assert!(
+            room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+        );
         let second = next(&mut room, &mut adas);
         assert_eq!(unread(&second), "1");
         ada.get(&mut room, "/mail/box/1/1");
@@ -90,9 +94,12 @@ fn who_listens_for_an_hour_is_there_and_holds_no_buffer_meanwhile() {
         room.exchange(&mut shielded);
         room.engines.in_use().blocks == 0
     });
-    let InUse { listeners, sessions, bodies, send_queues, receive_queues, .. } = room.engines.in_use();
+    let InUse { listeners, sessions, bodies, send_queues, receive_queues, .. } =
+        room.engines.in_use();
     assert_eq!((listeners, sessions, bodies, send_queues, receive_queues), (1, 1, 0, 0, 0));
-    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    assert!(
+        room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+    );
     assert_eq!(unread(&next(&mut room, &mut shielded)), "1");
     // It vanishes without a word, and is missed.
     room.abort(&shielded.talk);
@@ -124,7 +131,9 @@ fn so_many_listen_to_one_account_and_are_all_told_and_who_came_first_goes() {
     let mut others: Vec<Shielded> = (0..32).map(|_| listen(&mut room, &ada).0).collect();
     room.until_shielded(&mut first, "the reply is over", |shielded| shielded.is_closed);
     assert_eq!(room.engines.in_use().listeners, 32);
-    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    assert!(
+        room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+    );
     for shielded in &mut others {
         assert_eq!(unread(&next(&mut room, shielded)), "1");
     }
@@ -154,7 +163,11 @@ fn all_that_listen_are_told_though_nothing_else_happens() {
     room.carries = 0;
     room.send(&talk, b"Subject: Engine\r\n\r\nIt computes.\r\n.\r\n");
     room.pass(Micros::from_millis(1));
-    assert_eq!(room.engines.in_use().send_queues, LISTENERS + 1, "each is told, and so is the sender");
+    assert_eq!(
+        room.engines.in_use().send_queues,
+        LISTENERS + 1,
+        "each is told, and so is the sender"
+    );
     room.carries = usize::MAX;
     for shielded in &mut listeners {
         assert_eq!(unread(&next(&mut room, shielded)), "1");
@@ -168,8 +181,9 @@ fn all_that_listen_are_told_though_nothing_else_happens() {
 fn told(two: &Two, stream: u32) -> (Vec<String>, bool) {
     let Some((body, is_whole)) = two.bodies.get(&stream) else { return (Vec::new(), false) };
     let text = String::from_utf8_lossy(body).into_owned();
-    let events =
-        text.lines().filter_map(|line| line.strip_prefix("data: {\"1\":[")?.split(']').next().map(String::from));
+    let events = text.lines().filter_map(|line| {
+        line.strip_prefix("data: {\"1\":[")?.split(']').next().map(String::from)
+    });
     (events.collect(), *is_whole)
 }
 
@@ -186,8 +200,12 @@ fn who_listens_over_http_2_is_told_beside_other_pages_until_he_logs_out() {
         two.to_say.extend(get(1, "/mail/events"));
         two.until(&mut room, "it is told how the inbox is", |two| told(two, 1).0.len() == 1);
         assert_eq!(two.shielded.tls.alpn_protocol(), Some(b"h2".as_slice()));
-        assert!(room.deliver("grace@barepost.test", &letter("Loom", "It weaves.")).starts_with("250"));
-        assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+        assert!(
+            room.deliver("grace@barepost.test", &letter("Loom", "It weaves.")).starts_with("250")
+        );
+        assert!(
+            room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+        );
         two.until(&mut room, "it is told of the letter", |two| told(two, 1).0.len() == 2);
         // Other streams of the connection go on beside it.
         two.to_say.extend(get(3, "/mail/box/1/1"));
@@ -195,7 +213,10 @@ fn who_listens_over_http_2_is_told_beside_other_pages_until_he_logs_out() {
         assert!(String::from_utf8_lossy(&two.bodies[&3].0).contains("It computes."));
         two.until(&mut room, "it is told that it was read", |two| told(two, 1).0.len() == 3);
         let (events, is_over) = told(&two, 1);
-        assert_eq!((events.iter().map(|news| unread(news)).collect::<Vec<_>>(), is_over), (vec!["0", "1", "0"], false));
+        assert_eq!(
+            (events.iter().map(|news| unread(news)).collect::<Vec<_>>(), is_over),
+            (vec!["0", "1", "0"], false)
+        );
         ada.send(&mut room, "/mail/logout", &[("token", &token)]);
         two.until(&mut room, "the reply is over", |two| told(two, 1).1);
         assert_eq!(told(&two, 1).0.len(), 3);

@@ -27,11 +27,16 @@ fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, 
     let configuration = of("grace", "admin = true", &configuration());
     let certificates = vec![trust.certificate.clone()];
     let sizes = usual_sizes();
-    world_of(Room::keyed(seed, disk, sizes, &configuration, Site::default(), certificates, keys()), mood)
+    world_of(
+        Room::keyed(seed, disk, sizes, &configuration, Site::default(), certificates, keys()),
+        mood,
+    )
 }
 
 fn message(octets: usize) -> Vec<u8> {
-    let mut message = format!("From: ada@barepost.test\r\nDate: then\r\nMessage-ID: <{octets}@client.test>\r\n\r\n");
+    let mut message = format!(
+        "From: ada@barepost.test\r\nDate: then\r\nMessage-ID: <{octets}@client.test>\r\n\r\n"
+    );
     while message.len() + 80 <= octets {
         message.push_str(&"y".repeat(70));
         message.push_str("\r\n");
@@ -59,7 +64,8 @@ fn shown(grace: &mut Browser, room: &mut Room) -> usize {
 fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
     let trust = Trust::new("mail.barepost.test");
     for (seed, chunks, seconds) in [(950, 1, 0), (951, 2, 0), (952, 1, 100)] {
-        let (mut room, mut world) = serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+        let (mut room, mut world) =
+            serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
         let mut grace = Browser::new(&trust);
         grace.log_in(&mut room, "grace", "lovelace");
         grace.hang_up(&mut room);
@@ -74,7 +80,11 @@ fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
             (room, world) = serving_on(seed + 10, disk, Mood::RefusesForNow, &trust);
             world.pass(&mut room, seconds);
             forget_connections(&mut [&mut grace]);
-            assert_eq!(shown(&mut grace, &mut room), sizes.len(), "each of them is shown in the next life");
+            assert_eq!(
+                shown(&mut grace, &mut room),
+                sizes.len(),
+                "each of them is shown in the next life"
+            );
         }
         world.peer.mood = Mood::Takes;
         world.pass(&mut room, 7200);
@@ -82,9 +92,16 @@ fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
             let message = message(*octets);
             world.peer.taken.iter().filter(|taken| taken.content.ends_with(&message)).count()
         };
-        let lost: Vec<usize> = sizes.iter().copied().filter(|octets| arrived(octets) != 1).collect();
+        let lost: Vec<usize> =
+            sizes.iter().copied().filter(|octets| arrived(octets) != 1).collect();
         assert!(lost.is_empty(), "each of them arrives once: {lost:?}");
-        assert!(world.peer.taken.iter().all(|taken| taken.content.starts_with(b"DKIM-Signature: v=1; a=rsa-sha256;")));
+        assert!(
+            world
+                .peer
+                .taken
+                .iter()
+                .all(|taken| taken.content.starts_with(b"DKIM-Signature: v=1; a=rsa-sha256;"))
+        );
         assert_eq!(shown(&mut grace, &mut room), 0);
         assert_eq!(world.inbox(&mut room, "ada").len(), 0, "nothing is reported");
     }
@@ -98,7 +115,8 @@ fn a_message_of_the_webmail_arrives_at_a_chunk_edge_too() {
     ada.log_in(&mut room, "ada", "lovelace");
     let token = ada.get(&mut room, "/mail/compose").token();
     let line = ["y".repeat(70), "\n".to_string()].concat();
-    let texts: Vec<String> = (0..8).map(|step| line.repeat(1 + (CHUNK - 2_400 + step * 200) / line.len())).collect();
+    let texts: Vec<String> =
+        (0..8).map(|step| line.repeat(1 + (CHUNK - 2_400 + step * 200) / line.len())).collect();
     for text in &texts {
         let form = [
             ("token", token.as_str()),
@@ -113,7 +131,8 @@ fn a_message_of_the_webmail_arrives_at_a_chunk_edge_too() {
     }
     ada.hang_up(&mut room);
     world.pass(&mut room, 60);
-    let mut arrived: Vec<usize> = world.peer.taken.iter().map(|taken| taken.content.len()).collect();
+    let mut arrived: Vec<usize> =
+        world.peer.taken.iter().map(|taken| taken.content.len()).collect();
     arrived.sort_unstable();
     arrived.dedup();
     assert_eq!(arrived.len(), texts.len());

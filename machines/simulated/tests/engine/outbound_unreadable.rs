@@ -25,7 +25,12 @@ fn sound(seed: u64, trust: &Trust) -> MemoryDisk {
 /// The same disk, on which Ada's outbox has an entry without an envelope, of several parts.
 fn faulty(disk: &MemoryDisk) -> MemoryDisk {
     let marks = (Flags::SEEN.with(Flags::LEAVING), 0);
-    with_message(disk, ("ada@barepost.test", OUTBOX), marks, &b"Subject: no envelope\r\n".repeat(2_000))
+    with_message(
+        disk,
+        ("ada@barepost.test", OUTBOX),
+        marks,
+        &b"Subject: no envelope\r\n".repeat(2_000),
+    )
 }
 
 fn notices(world: &mut World, room: &mut Room) -> usize {
@@ -42,7 +47,8 @@ fn notices(world: &mut World, room: &mut Room) -> usize {
 #[test]
 fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
     let trust = Trust::new("mail.barepost.test");
-    let (mut room, mut world) = serving_on("", 961, faulty(&sound(960, &trust)), Mood::Takes, &trust);
+    let (mut room, mut world) =
+        serving_on("", 961, faulty(&sound(960, &trust)), Mood::Takes, &trust);
     let mut grace = Browser::new(&trust);
     for life in 0..3 {
         world.pass(&mut room, 30);
@@ -50,14 +56,18 @@ fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
         grace.log_in(&mut room, "grace", "lovelace");
         let page = look(&mut grace, &mut room).text();
         grace.hang_up(&mut room);
-        for words in
-            ["Cannot be sent", UNKNOWN, "the outbox of ada@barepost.test", "envelope in this server&#39;s queue"]
-        {
+        for words in [
+            "Cannot be sent",
+            UNKNOWN,
+            "the outbox of ada@barepost.test",
+            "envelope in this server&#39;s queue",
+        ] {
             assert!(page.contains(words), "{words}: {page}");
         }
         assert_eq!(notices(&mut world, &mut room), 1, "in life {life}");
         world.pass(&mut room, DAY);
-        let lines = room.machine.console.iter().filter(|line| line.contains("outbox of ada")).count();
+        let lines =
+            room.machine.console.iter().filter(|line| line.contains("outbox of ada")).count();
         assert_eq!(lines, 1, "it is not looked at again");
         (room, world) = power_cut(world, room, 962 + life, &trust);
         grace = Browser::new(&trust);
@@ -75,7 +85,10 @@ fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
         grace.hang_up(&mut room);
     }
     let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
-    assert!(said.contains("One letter: deleted.") && said.contains("Nothing waits to leave"), "{said}");
+    assert!(
+        said.contains("One letter: deleted.") && said.contains("Nothing waits to leave"),
+        "{said}"
+    );
     assert_eq!(notices(&mut world, &mut room), 1);
     at_rest(&mut world, &mut room);
 }
@@ -83,11 +96,13 @@ fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
 #[test]
 fn an_entry_for_a_recipient_that_its_envelope_lacks_is_told_of_and_kept() {
     let trust = Trust::new("mail.barepost.test");
-    let (mut room, mut world) = serving_on("", 965, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+    let (mut room, mut world) =
+        serving_on("", 965, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(965));
-    let (_, entry) = letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+    let (_, entry) =
+        letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
     // The upper bits say which recipient is its first: the eighth, of one.
     let marks = (Flags::SEEN.with(Flags::LEAVING), 7 << 8);
     let disk = with_message(&sound(966, &trust), ("ada@barepost.test", OUTBOX), marks, &entry);
@@ -96,7 +111,10 @@ fn an_entry_for_a_recipient_that_its_envelope_lacks_is_told_of_and_kept() {
     assert!(room.console_says(LINE));
     assert_eq!(notices(&mut world, &mut room), 1);
     let disk = room.machine.disk.power_cut(&mut Dice::new(967));
-    assert!(letters_on(&disk, "ada@barepost.test").iter().any(|(_, octets)| *octets == entry), "it is kept");
+    assert!(
+        letters_on(&disk, "ada@barepost.test").iter().any(|(_, octets)| *octets == entry),
+        "it is kept"
+    );
 }
 
 #[test]
@@ -108,7 +126,10 @@ fn a_notice_comes_once_whenever_the_power_fails() {
         let (mut room, mut world) = serving_on("", 971, faulty(&disk), Mood::Takes, &trust);
         world.step(&mut room, steps);
         let left = room.machine.disk.power_cut(&mut Dice::new(steps));
-        ends[letters_on(&left, "ada@barepost.test").iter().filter(|(mailbox, _)| *mailbox == 1).count()] += 1;
+        ends[letters_on(&left, "ada@barepost.test")
+            .iter()
+            .filter(|(mailbox, _)| *mailbox == 1)
+            .count()] += 1;
         let (mut room, mut world) = serving_on("", 4_000 + steps, left, Mood::Takes, &trust);
         world.pass(&mut room, 3_600);
         assert_eq!(notices(&mut world, &mut room), 1, "cut after {steps} steps");
@@ -139,21 +160,24 @@ fn an_entry_that_no_disk_gives_back_is_told_of_after_days() {
 #[test]
 fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
     let trust = Trust::new("mail.barepost.test");
-    let (mut room, mut world) = serving_on("", 990, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+    let (mut room, mut world) =
+        serving_on("", 990, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
     world.submit(&mut room, &["bob@far.test", "carol@silent.test"], LETTER);
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(990));
-    let (_, entry) = letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+    let (_, entry) =
+        letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
     // A rebuild knows no flags. The second one came for an account that forwards its mail.
     let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
-    let found = [&entry[..], arrived]
-        .into_iter()
-        .fold(disk, |disk, octets| with_message(&disk, ("ada@barepost.test", OUTBOX), (Flags::default(), 0), octets));
+    let found = [&entry[..], arrived].into_iter().fold(disk, |disk, octets| {
+        with_message(&disk, ("ada@barepost.test", OUTBOX), (Flags::default(), 0), octets)
+    });
     let (mut room, mut world) = serving_on("", 991, found, Mood::Takes, &trust);
     let mut grace = Browser::new(&trust);
     grace.log_in(&mut room, "grace", "lovelace");
     let both = "bob@far.test, carol@silent.test";
-    for (what, wait) in [("hold", 0), ("retry", DAY), ("release", 60), ("return", 60), ("hold", 60)] {
+    for (what, wait) in [("hold", 0), ("retry", DAY), ("release", 60), ("return", 60), ("hold", 60)]
+    {
         // The first order comes at once after the start.
         for whom in [both, UNKNOWN] {
             handle(&mut grace, &mut room, what, whom);
@@ -169,7 +193,10 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
         grace.hang_up(&mut room);
         assert_eq!(page.matches("Cannot be sent").count(), 2, "{what}: {page}");
         assert_eq!(page.matches("may have been delivered before").count(), 2, "{what}: {page}");
-        assert!(page.contains(&format!(">{both}</h2>")) && page.contains(UNKNOWN), "{what}: {page}");
+        assert!(
+            page.contains(&format!(">{both}</h2>")) && page.contains(UNKNOWN),
+            "{what}: {page}"
+        );
     }
     // Of the other message Bob has his, and Carol's was returned. These two brought no report.
     let said = handle(&mut grace, &mut room, "delete", "far.test");
@@ -177,7 +204,11 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
     assert_eq!(look(&mut grace, &mut room).text().matches("Cannot be sent").count(), 2);
     grace.hang_up(&mut room);
     let inbox = world.inbox(&mut room, "ada");
-    assert_eq!(inbox.iter().filter(|message| message.contains("Action: failed")).count(), 1, "{inbox:?}");
+    assert_eq!(
+        inbox.iter().filter(|message| message.contains("Action: failed")).count(),
+        1,
+        "{inbox:?}"
+    );
     assert!(!inbox.iter().any(|message| message.contains("cannot be sent")), "{inbox:?}");
     assert_eq!(world.peer.taken.len(), 1);
     let said = handle(&mut grace, &mut room, "delete", both);

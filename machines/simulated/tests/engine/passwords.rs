@@ -24,9 +24,11 @@ fn submission(room: &mut Room, login: Option<&str>) -> Talk {
 }
 
 fn begin_message(room: &mut Room, talk: &mut Talk) {
-    for (command, code) in
-        [("MAIL FROM:<ada@barepost.test>", "250"), ("RCPT TO:<grace@barepost.test>", "250"), ("DATA", "354")]
-    {
+    for (command, code) in [
+        ("MAIL FROM:<ada@barepost.test>", "250"),
+        ("RCPT TO:<grace@barepost.test>", "250"),
+        ("DATA", "354"),
+    ] {
         assert!(room.smtp(talk, command).starts_with(code), "{command}");
     }
 }
@@ -55,8 +57,15 @@ fn a_changed_password_ends_the_sessions_of_every_core() {
     for talk in &mut others {
         assert_eq!(room.smtp(talk, "NOOP"), "250 2.0.0 OK");
     }
-    assert_eq!(room.pop3(&mut other_reader, "STAT"), "+OK 0 0", "the half of a message was dropped");
-    assert!(lets_in(&mut room, "analytical") && !lets_in(&mut room, "lovelace"), "the maildrop is not locked");
+    assert_eq!(
+        room.pop3(&mut other_reader, "STAT"),
+        "+OK 0 0",
+        "the half of a message was dropped"
+    );
+    assert!(
+        lets_in(&mut room, "analytical") && !lets_in(&mut room, "lovelace"),
+        "the maildrop is not locked"
+    );
 }
 
 /// What is said of a change that was asked for.
@@ -75,15 +84,21 @@ fn of_two_password_changes_at_once_one_wins() {
             (browser, token, new)
         });
         for (browser, token, new) in forms {
-            let fields = [("token", &*token), ("old", "lovelace"), ("new", new), ("again", new), ("do", "password")];
+            let fields = [
+                ("token", &*token),
+                ("old", "lovelace"),
+                ("new", new),
+                ("again", new),
+                ("do", "password"),
+            ];
             browser.begin(&mut room, "/mail/settings", &fields);
         }
         let results = [&mut one, &mut other].map(|browser| {
             let page = browser.finish(&mut room);
             let is_logged_out = is_asked_who_he_is(&page);
             let text = outcome(page, browser, &mut room);
-            let is_told =
-                is_logged_out || ["is being changed", "has been changed"].iter().any(|why| text.contains(why));
+            let is_told = is_logged_out
+                || ["is being changed", "has been changed"].iter().any(|why| text.contains(why));
             let has_won = text.contains("Your password is changed.");
             assert!(has_won != is_told, "{text}");
             has_won
@@ -94,6 +109,10 @@ fn of_two_password_changes_at_once_one_wins() {
             both => panic!("{both:?}"),
         };
         let loser = if winner == "analytical" { "difference" } else { "analytical" };
-        assert!(lets_in(&mut room, winner) && !lets_in(&mut room, loser) && !lets_in(&mut room, "lovelace"));
+        assert!(
+            lets_in(&mut room, winner)
+                && !lets_in(&mut room, loser)
+                && !lets_in(&mut room, "lovelace")
+        );
     }
 }

@@ -10,8 +10,7 @@ use super::room::{DISK_BYTES, Room, usual_sizes};
 
 const IPV4: u16 = 1;
 const ALLOWED: &str = "private_networks = [\"10.0.0.0/24\"]";
-const REASON: &str =
-    "the domain's mail servers have only private or reserved addresses, which this server does not connect to";
+const REASON: &str = "the domain's mail servers have only private or reserved addresses, which this server does not connect to";
 
 /// A world with hosts that may be contacted in these networks.
 fn calling(seed: u64, networks: &str) -> (Room, World) {
@@ -55,6 +54,7 @@ fn a_private_policy_host_is_not_called() {
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 5);
     assert_eq!(world.peer.taken.len(), 1);
-    let asked: Vec<_> = world.names.asked.iter().filter(|(name, _)| name == "mta-sts.far.test").collect();
+    let asked: Vec<_> =
+        world.names.asked.iter().filter(|(name, _)| name == "mta-sts.far.test").collect();
     assert!(!asked.is_empty(), "its address was looked up");
 }

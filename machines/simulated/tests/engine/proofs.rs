@@ -63,7 +63,8 @@ fn signed(room: &mut Room, domain: &str, letter: &str) -> String {
     let mut reading = Reading::to_sign();
     reading.arrived(letter.as_bytes());
     let domain = Name::parse(domain).expect("a name");
-    reading.ended().sign(&key(), &domain, room.machine.wall_clock()).expect("it can be signed") + letter
+    reading.ended().sign(&key(), &domain, room.machine.wall_clock()).expect("it can be signed")
+        + letter
 }
 
 pub(super) fn letter(from: &str) -> String {
@@ -102,13 +103,15 @@ fn parted(mailbox: u32, letter: &[u8]) -> (u32, String, String) {
     let letter = String::from_utf8(letter.to_vec()).expect("it is text");
     let (above, rest) = letter.split_once("Received: from far.test (").expect("a trace");
     let (_, rest) = rest.split_once("+0000\r\n").expect("a date");
-    let above = above.split_inclusive("\r\n").map(|line| format!("{}\r\n", line.trim_end())).collect();
+    let above =
+        above.split_inclusive("\r\n").map(|line| format!("{}\r\n", line.trim_end())).collect();
     (mailbox, above, rest.to_string())
 }
 
 /// What was found out, as it stands in the trace.
 pub(super) fn results(above: &str) -> Vec<&str> {
-    let (_, results) = above.split_once("Authentication-Results: mail.barepost.test;\r\n\t").expect("results");
+    let (_, results) =
+        above.split_once("Authentication-Results: mail.barepost.test;\r\n\t").expect("results");
     let results = results.split("\r\nX-Barepost-Reason").next().unwrap_or_default();
     results.trim_end().split(";\r\n\t").collect()
 }
@@ -125,8 +128,16 @@ fn whose_a_letter_is_that_is_not_signed_its_sender_proves_or_nobody() {
     for seed in [31, 32] {
         let (mut room, mut server) = proving(seed, Mood::Answers);
         for (path, from, found) in [
-            ("me@pass.test", "Ada <ada@pass.test>", Ok((INBOX, "dmarc=pass header.from=pass.test"))),
-            ("me@pass.test", "a@pass.test, b@Pass.TEST", Ok((INBOX, "dmarc=pass header.from=pass.test"))),
+            (
+                "me@pass.test",
+                "Ada <ada@pass.test>",
+                Ok((INBOX, "dmarc=pass header.from=pass.test")),
+            ),
+            (
+                "me@pass.test",
+                "a@pass.test, b@Pass.TEST",
+                Ok((INBOX, "dmarc=pass header.from=pass.test")),
+            ),
             ("me@far.test", "ada@pass.test", Err(REFUSED)),
             ("", "ada@pass.test", Err(REFUSED)),
             ("", "ada@far.test", Ok((INBOX, "dmarc=none header.from=far.test"))),
@@ -134,7 +145,11 @@ fn whose_a_letter_is_that_is_not_signed_its_sender_proves_or_nobody() {
             ("me@fail.test", "ada@fail.test", Ok((JUNK, "dmarc=fail header.from=fail.test"))),
             ("me@far.test", "ada@soft.test", Ok((INBOX, "dmarc=fail header.from=soft.test"))),
             ("me@far.test", "ada@nowhere.test", Ok((INBOX, "dmarc=none header.from=nowhere.test"))),
-            ("me@below.signed.test", "ada@signed.test", Ok((INBOX, "dmarc=pass header.from=signed.test"))),
+            (
+                "me@below.signed.test",
+                "ada@signed.test",
+                Ok((INBOX, "dmarc=pass header.from=signed.test")),
+            ),
             ("me@below.strict.test", "ada@strict.test", Err(REFUSED)),
             ("me@far.test", "ada@pass.test, bob@far.test", Ok((JUNK, "dmarc=permerror"))),
             ("me@far.test", "far@far.test\r\nFrom: ada@pass.test", Ok((JUNK, "dmarc=permerror"))),
@@ -153,15 +168,29 @@ fn whose_a_letter_is_that_is_not_signed_its_sender_proves_or_nobody() {
             let reply = send(&mut room, &mut server, path, &letter(from));
             let after = letters_of(&room, "ada").len();
             match found {
-                Err(refusal) => assert_eq!((reply.as_str(), after), (refusal, before), "{path} {from}"),
+                Err(refusal) => {
+                    assert_eq!((reply.as_str(), after), (refusal, before), "{path} {from}")
+                }
                 Ok((mailbox, result)) => {
-                    assert!(reply.starts_with("250 2.0.0 ") && after == before + 1, "{path} {from}: {reply}");
+                    assert!(
+                        reply.starts_with("250 2.0.0 ") && after == before + 1,
+                        "{path} {from}: {reply}"
+                    );
                     let all = letters_of(&room, "ada");
-                    let (_, newest) = all.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
+                    let (_, newest) =
+                        all.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
                     let (_, above, rest) = parted(mailbox, newest);
-                    assert_eq!(results(&above)[1..], [result, NO_CHAIN, "dkim=none"], "{path} {from}");
+                    assert_eq!(
+                        results(&above)[1..],
+                        [result, NO_CHAIN, "dkim=none"],
+                        "{path} {from}"
+                    );
                     assert_eq!(rest, letter(from));
-                    assert_eq!(above.contains("\r\nX-Barepost-Reason: "), mailbox == JUNK, "{above}");
+                    assert_eq!(
+                        above.contains("\r\nX-Barepost-Reason: "),
+                        mailbox == JUNK,
+                        "{above}"
+                    );
                 }
             }
         }
@@ -203,7 +232,8 @@ fn whose_a_letter_is_its_signature_proves_as_long_as_nobody_has_changed_it() {
                     assert_eq!(mailbox, INBOX);
                     let results = results(&above);
                     assert!(
-                        results[0] == "spf=fail smtp.mailfrom=fail.test" && results[3].starts_with(result),
+                        results[0] == "spf=fail smtp.mailfrom=fail.test"
+                            && results[3].starts_with(result),
                         "{above}"
                     );
                     assert_eq!(rest, letter);
@@ -228,16 +258,22 @@ fn large(from: &str) -> String {
 }
 
 #[test]
-fn a_large_letter_says_what_was_found_out_above_all_else_wherever_its_readers_are_and_after_a_power_cut() {
+fn a_large_letter_says_what_was_found_out_above_all_else_wherever_its_readers_are_and_after_a_power_cut()
+ {
     let (mut room, mut server) = proving(35, Mood::Answers);
     let large = signed(&mut room, "signed.test", &large("ada@signed.test"));
     for is_broken in [false, true] {
         let mut talk = server.begin(&mut room, "me@pass.test");
-        assert!(server.smtp(&mut room, &mut talk, "RCPT TO:<grace@barepost.test>").starts_with("250 "));
+        assert!(
+            server.smtp(&mut room, &mut talk, "RCPT TO:<grace@barepost.test>").starts_with("250 ")
+        );
         assert!(server.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
         room.send(&talk, &stuffed(large.as_bytes()));
         let reply = server.smtp(&mut room, &mut talk, if is_broken { "x\r\n." } else { "." });
-        assert!(if is_broken { reply == REFUSED } else { reply.starts_with("250 2.0.0 ") }, "{reply}");
+        assert!(
+            if is_broken { reply == REFUSED } else { reply.starts_with("250 2.0.0 ") },
+            "{reply}"
+        );
         room.part(talk);
     }
     let check = |room: &mut Room| {
@@ -250,7 +286,10 @@ fn a_large_letter_says_what_was_found_out_above_all_else_wherever_its_readers_ar
             room.part(reader);
             let (mailbox, above, rest) = parted(INBOX, &read);
             assert!(mailbox == INBOX && rest == large);
-            assert!(above.starts_with("Return-Path: <me@pass.test>\r\nAuthentication-Results: "), "{above}");
+            assert!(
+                above.starts_with("Return-Path: <me@pass.test>\r\nAuthentication-Results: "),
+                "{above}"
+            );
             let results = results(&above);
             assert_eq!(results[1], "dmarc=pass header.from=signed.test");
             assert!(results[3].starts_with("dkim=pass header.d=signed.test "), "{above}");
@@ -301,9 +340,13 @@ fn names_are_asked_for_while_a_letter_comes_and_its_end_waits_for_them_20_second
     server.mood = Mood::Answers;
     assert_eq!(send(&mut room, &mut server, "me@far.test", &letter("ada@strict.test")), REFUSED);
     server.mood = Mood::Silent;
-    let again = signed(&mut room, "strict.test", &letter("ada@strict.test")).replace("s=key", "s=other");
+    let again =
+        signed(&mut room, "strict.test", &letter("ada@strict.test")).replace("s=key", "s=other");
     assert!(send(&mut room, &mut server, "me@far.test", &again).starts_with("250 2.0.0 "));
-    assert!(send(&mut room, &mut server, "me@strict.test", &letter("ada@strict.test")).starts_with("250 2.0.0 "));
+    assert!(
+        send(&mut room, &mut server, "me@strict.test", &letter("ada@strict.test"))
+            .starts_with("250 2.0.0 ")
+    );
     assert_eq!(send(&mut room, &mut server, "me@silent.test", &letter("ada@strict.test")), REFUSED);
     room.until_nothing_is_in_use();
 }
@@ -338,12 +381,16 @@ fn who_leaves_while_names_are_asked_for_has_sent_nothing_and_a_machine_that_stop
 }
 
 #[test]
-fn of_many_signatures_and_long_headers_some_is_looked_at_and_what_is_kept_of_all_letters_is_bounded() {
+fn of_many_signatures_and_long_headers_some_is_looked_at_and_what_is_kept_of_all_letters_is_bounded()
+ {
     let (mut room, mut server) = proving(39, Mood::Answers);
     let whole = letter("ada@signed.test");
     let good = signed(&mut room, "signed.test", &whole);
     let field = good.strip_suffix(&whole).expect("a field").to_string();
-    assert!(send(&mut room, &mut server, "me@fail.test", &(field.repeat(40) + &whole)).starts_with("250 2.0.0 "));
+    assert!(
+        send(&mut room, &mut server, "me@fail.test", &(field.repeat(40) + &whole))
+            .starts_with("250 2.0.0 ")
+    );
     let (_, above, _) = newest(&room);
     let found = results(&above).len();
     assert!((3 + 5..=3 + 8).contains(&found), "{above}");
@@ -353,7 +400,10 @@ fn of_many_signatures_and_long_headers_some_is_looked_at_and_what_is_kept_of_all
     let late = filling.repeat(132) + &whole;
     assert!(send(&mut room, &mut server, "me@signed.test", &late).starts_with("250 2.0.0 "));
     let (mailbox, above, _) = newest(&room);
-    assert!(mailbox == JUNK && above.contains("\r\nX-Barepost-Reason: the header is too long "), "{above}");
+    assert!(
+        mailbox == JUNK && above.contains("\r\nX-Barepost-Reason: the header is too long "),
+        "{above}"
+    );
     let talks: Vec<Talk> = (0..40).map(|_| begin(&mut room, &mut server, "me@pass.test")).collect();
     talks.iter().for_each(|talk| room.send(talk, filling.repeat(120).as_bytes()));
     room.pass(Micros::from_secs(1));
@@ -365,7 +415,10 @@ fn of_many_signatures_and_long_headers_some_is_looked_at_and_what_is_kept_of_all
     }
     assert!(send(&mut room, &mut server, "me@pass.test", &good).starts_with("250 2.0.0 "));
     let (mailbox, above, _) = newest(&room);
-    assert!(mailbox == JUNK && above.contains("\r\nX-Barepost-Reason: the header is too long "), "{above}");
+    assert!(
+        mailbox == JUNK && above.contains("\r\nX-Barepost-Reason: the header is too long "),
+        "{above}"
+    );
     let letters = letters_of(&room, "ada");
     let (_, letter) = letters.iter().rfind(|(mailbox, _)| *mailbox == INBOX).expect("it is there");
     let (_, above, _) = parted(INBOX, letter);

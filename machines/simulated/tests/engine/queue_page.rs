@@ -21,10 +21,19 @@ const QUEUE: &str = "/mail/queue";
 pub(super) const UNKNOWN: &str = "Somebody whom nobody knows any more";
 
 /// Grace sees it; what Ada sends may be another core's.
-pub(super) fn serving_on(lines: &str, seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+pub(super) fn serving_on(
+    lines: &str,
+    seed: u64,
+    disk: MemoryDisk,
+    mood: Mood,
+    trust: &Trust,
+) -> (Room, World) {
     let configuration = of("ada", lines, &of("grace", "admin = true", &configuration()));
     let certificates = vec![trust.certificate.clone()];
-    world_of(Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates), mood)
+    world_of(
+        Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates),
+        mood,
+    )
 }
 
 pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
@@ -44,7 +53,8 @@ pub(super) fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World,
 /// Cuts the power, and goes on.
 pub(super) fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World) {
     let (taken, mood) = (world.peer.taken, world.peer.mood);
-    let (room, mut world) = serving_on("", seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood, trust);
+    let (room, mut world) =
+        serving_on("", seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood, trust);
     world.peer.taken = taken;
     (room, world)
 }
@@ -61,7 +71,10 @@ pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &st
     let page = look(grace, room);
     let (token, text) = (page.token(), page.text());
     let (name, value) = if whom.contains('@') || whom == UNKNOWN {
-        let card = text.split("<section").find(|card| card.contains(&format!(">{whom}</h2>"))).expect("it is there");
+        let card = text
+            .split("<section")
+            .find(|card| card.contains(&format!(">{whom}</h2>")))
+            .expect("it is there");
         ("key", between(card, "name=\"key\" value=\"", "\"").expect("a key"))
     } else {
         ("domain", whom)
@@ -99,12 +112,18 @@ fn only_administrators_see_the_queue_and_change_it_by_forms_of_their_own_session
     assert!(!list.text().contains("/mail/queue"));
     assert_eq!(ada.get(&mut room, QUEUE).status, 404);
     let token = list.token();
-    let form = [("token", token.as_str()), ("here", QUEUE), ("key", key.as_str()), ("do", "delete")];
+    let form =
+        [("token", token.as_str()), ("here", QUEUE), ("key", key.as_str()), ("do", "delete")];
     assert_eq!(ada.send(&mut room, QUEUE, &form).status, 404);
     assert_eq!(grace.send(&mut room, QUEUE, &form).status, 403);
     for wrong in [[("key", key.as_str()), ("do", "burn")], [("key", "1.1"), ("do", "hold")]] {
         let token = page.token();
-        assert_eq!(grace.send(&mut room, QUEUE, &[&[("token", token.as_str())], &wrong[..]].concat()).status, 404);
+        assert_eq!(
+            grace
+                .send(&mut room, QUEUE, &[&[("token", token.as_str())], &wrong[..]].concat())
+                .status,
+            404
+        );
     }
     assert!(look(&mut grace, &mut room).text().contains("bob@far.test"));
     grace.hang_up(&mut room);
@@ -162,10 +181,16 @@ fn the_page_shows_who_waits_since_when_and_what_his_host_has_said() {
     world.pass(&mut room, 90);
     let text = look(&mut grace, &mut room).text();
     assert!(
-        text.contains(">bob@far.test, carol@far.test</h2>") && text.contains("from <bdi>ada@barepost.test</bdi>"),
+        text.contains(">bob@far.test, carol@far.test</h2>")
+            && text.contains("from <bdi>ada@barepost.test</bdi>"),
         "{text}"
     );
-    assert!(text.contains("450 4.2.0 Not now") && text.contains("tried once") && text.contains("Next try: "), "{text}");
+    assert!(
+        text.contains("450 4.2.0 Not now")
+            && text.contains("tried once")
+            && text.contains("Next try: "),
+        "{text}"
+    );
     assert!(text.contains("2 letters wait to leave: 0 held"), "{text}");
     grace.hang_up(&mut room);
     world.pass(&mut room, 1200);
@@ -177,14 +202,24 @@ fn the_page_shows_who_waits_since_when_and_what_his_host_has_said() {
 fn a_message_that_waits_for_room_says_so() {
     let (mut room, mut world, _, mut grace) = serving_where("quota = \"1M\"", 907, Mood::Takes);
     let mut send = |world: &mut World, to: &[&str], kilobytes| {
-        world.submit_from(&mut room, (GRACE, "grace@barepost.test"), to, &quotas::letter(kilobytes));
+        world.submit_from(
+            &mut room,
+            (GRACE, "grace@barepost.test"),
+            to,
+            &quotas::letter(kilobytes),
+        );
         world.pass(&mut room, 60);
     };
     (0..2).for_each(|_| send(&mut world, &["ada@barepost.test"], 450));
     send(&mut world, &["ada@barepost.test", "bob@far.test"], 300);
     let text = look(&mut grace, &mut room).text();
     let words = "The last time: the mailbox is full.";
-    assert!(text.contains(">ada@barepost.test</h2>") && text.contains("tried once") && text.contains(words), "{text}");
+    assert!(
+        text.contains(">ada@barepost.test</h2>")
+            && text.contains("tried once")
+            && text.contains(words),
+        "{text}"
+    );
     grace.hang_up(&mut room);
 }
 
@@ -198,19 +233,29 @@ fn a_long_queue_is_shown_page_by_page_and_each_of_it_once() {
     let (mut page, mut seen, mut sizes) = (look(&mut grace, &mut room), Vec::new(), Vec::new());
     loop {
         let text = page.text();
-        let all = text.split(" class=\"who\" dir=\"auto\">").skip(1).filter_map(|rest| rest.split('<').next());
+        let all = text
+            .split(" class=\"who\" dir=\"auto\">")
+            .skip(1)
+            .filter_map(|rest| rest.split('<').next());
         let before = seen.len();
         seen.extend(all.map(String::from));
         sizes.push(seen.len() - before);
-        let Some(next) = between(&text, "class=\"button\" href=\"/mail/queue?after=", "\"") else { break };
+        let Some(next) = between(&text, "class=\"button\" href=\"/mail/queue?after=", "\"") else {
+            break;
+        };
         page = grace.get(&mut room, &format!("{QUEUE}?after={next}"));
     }
-    let mut wanted: Vec<String> = (0..45).map(|number| format!("friend{number}@far.test")).collect();
+    let mut wanted: Vec<String> =
+        (0..45).map(|number| format!("friend{number}@far.test")).collect();
     wanted.sort();
     seen.sort();
     assert_eq!((sizes, seen), (vec![20, 20, 5], wanted));
     let said = handle(&mut grace, &mut room, "delete", "far.test");
-    assert!(said.contains("Letters for far.test: 45 deleted.") && said.contains("Nothing waits to leave"), "{said}");
+    assert!(
+        said.contains("Letters for far.test: 45 deleted.")
+            && said.contains("Nothing waits to leave"),
+        "{said}"
+    );
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 10_000);
     assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (0, 0));
@@ -225,7 +270,12 @@ fn what_is_held_waits_also_after_a_power_cut_and_leaves_once_when_it_is_released
         world.submit(&mut room, &["carol@far.test"], LETTER);
         world.pass(&mut room, 60);
         let said = handle(&mut grace, &mut room, "hold", "bob@far.test");
-        assert!(said.contains("One letter: held.") && said.contains(">Release<") && said.contains("1 held"), "{said}");
+        assert!(
+            said.contains("One letter: held.")
+                && said.contains(">Release<")
+                && said.contains("1 held"),
+            "{said}"
+        );
         world.peer.mood = Mood::Takes;
         let (mut room, mut world) = power_cut(world, room, seed, &trust);
         world.pass(&mut room, 20_000);
@@ -244,7 +294,8 @@ fn what_is_held_waits_also_after_a_power_cut_and_leaves_once_when_it_is_released
 }
 
 #[test]
-fn what_is_deleted_never_leaves_also_after_a_power_cut_and_who_sent_it_hears_so_once_if_that_is_wanted() {
+fn what_is_deleted_never_leaves_also_after_a_power_cut_and_who_sent_it_hears_so_once_if_that_is_wanted()
+ {
     for (seed, what, reports) in [(910, "return", 1), (911, "delete", 0), (912, "return", 1)] {
         let (mut room, mut world, trust, mut grace) = serving(seed, Mood::RefusesForNow);
         world.submit(&mut room, &["bob@far.test"], LETTER);
@@ -260,8 +311,14 @@ fn what_is_deleted_never_leaves_also_after_a_power_cut_and_who_sent_it_hears_so_
         let inbox = world.inbox(&mut room, "ada");
         assert_eq!((world.peer.taken.len(), inbox.len()), (0, reports), "{inbox:?}");
         for report in inbox {
-            assert!(report.contains("Action: failed") && report.contains("Status: 5.7.1"), "{report}");
-            assert!(report.contains("an administrator of this server has taken it out of the queue"), "{report}");
+            assert!(
+                report.contains("Action: failed") && report.contains("Status: 5.7.1"),
+                "{report}"
+            );
+            assert!(
+                report.contains("an administrator of this server has taken it out of the queue"),
+                "{report}"
+            );
         }
         assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
         grace.hang_up(&mut room);
@@ -284,13 +341,17 @@ fn what_is_to_be_tried_now_is_also_where_its_destination_is_left_alone() {
         world.peer.mood = Mood::Takes;
         let said = handle(&mut grace, &mut room, "retry", whom);
         assert!(said.contains("tried again now"), "{said}");
-        let under_way = |text: &str| text.contains("Under way") || text.contains("Nothing waits to leave");
+        let under_way =
+            |text: &str| text.contains("Under way") || text.contains("Nothing waits to leave");
         world.pass(&mut room, 1);
         let page = look(&mut grace, &mut room).text();
         assert!(under_way(&page), "{page}");
         grace.hang_up(&mut room);
         world.pass(&mut room, 120);
-        assert_eq!((taken(&world), world.peer.accepted), (vec!["bob@far.test".to_string()], accepted + 1));
+        assert_eq!(
+            (taken(&world), world.peer.accepted),
+            (vec!["bob@far.test".to_string()], accepted + 1)
+        );
         at_rest(&mut world, &mut room);
     }
 }
@@ -304,10 +365,13 @@ fn all_of_a_domain_are_held_and_released_together_and_others_go_on() {
     world.pass(&mut room, 60);
     let said = handle(&mut grace, &mut room, "hold", " FAR.test");
     assert!(
-        said.contains("Letters for far.test: 3 held.") && said.contains("6 letters wait to leave: 3 held"),
+        said.contains("Letters for far.test: 3 held.")
+            && said.contains("6 letters wait to leave: 3 held"),
         "{said}"
     );
-    assert!(handle(&mut grace, &mut room, "hold", "far.test").contains("Nothing for far.test waits"));
+    assert!(
+        handle(&mut grace, &mut room, "hold", "far.test").contains("Nothing for far.test waits")
+    );
     world.peer.mood = Mood::Takes;
     // Nobody has read yet where they are for then.
     let (mut room, mut world) = power_cut(world, room, 930, &trust);
@@ -329,7 +393,12 @@ fn who_is_on_his_way_is_called_back_unless_the_host_may_have_the_letter_already(
         world.submit(&mut room, &["carol@far.test"], LETTER);
         world.pass(&mut room, 60);
         let page = look(&mut grace, &mut room).text();
-        assert!(page.contains("Under way") && page.contains("1 under way") && !page.contains(">Try now<"), "{page}");
+        assert!(
+            page.contains("Under way")
+                && page.contains("1 under way")
+                && !page.contains(">Try now<"),
+            "{page}"
+        );
         let said = handle(&mut grace, &mut room, "hold", "carol@far.test");
         assert_eq!(said.contains("One letter: held."), mood == Mood::Silent, "{said}");
         assert_eq!(said.contains("left alone: look again"), mood == Mood::Thinks, "{said}");
@@ -337,7 +406,10 @@ fn who_is_on_his_way_is_called_back_unless_the_host_may_have_the_letter_already(
         world.pass(&mut room, 20_000);
         assert_eq!(world.peer.taken.len(), usize::from(mood == Mood::Thinks));
         if mood == Mood::Silent {
-            assert!(handle(&mut grace, &mut room, "delete", "carol@far.test").contains("One letter: deleted."));
+            assert!(
+                handle(&mut grace, &mut room, "delete", "carol@far.test")
+                    .contains("One letter: deleted.")
+            );
         }
         at_rest(&mut world, &mut room);
     }

@@ -26,7 +26,8 @@ pub(super) fn limited(configuration: &str) -> String {
 pub(super) fn letter(kibibytes: usize) -> Vec<u8> {
     [
         &b"Subject: Large\r\n\r\n"[..],
-        &b"0123456789012345678901234567890123456789012345678901234567890.\r\n".repeat(16 * kibibytes),
+        &b"0123456789012345678901234567890123456789012345678901234567890.\r\n"
+            .repeat(16 * kibibytes),
     ]
     .concat()
 }
@@ -46,9 +47,13 @@ fn greeted(room: &mut Room) -> Talk {
 
 /// What is said of each recipient of a message, of which `size` says how large it is.
 fn asked(room: &mut Room, talk: &mut Talk, size: &str, recipients: &[&str]) -> Vec<String> {
-    assert_eq!(room.smtp(talk, &format!("MAIL FROM:<sender@elsewhere.test>{size}")), "250 2.1.0 Sender OK");
+    assert_eq!(
+        room.smtp(talk, &format!("MAIL FROM:<sender@elsewhere.test>{size}")),
+        "250 2.1.0 Sender OK"
+    );
     // All in one go, as who knows PIPELINING says them.
-    let all: String = recipients.iter().map(|name| format!("RCPT TO:<{name}@barepost.test>\r\n")).collect();
+    let all: String =
+        recipients.iter().map(|name| format!("RCPT TO:<{name}@barepost.test>\r\n")).collect();
     room.send(talk, all.as_bytes());
     recipients.iter().map(|_| room.smtp_reply(talk)).collect()
 }
@@ -71,7 +76,12 @@ fn fill(room: &mut Room, talk: &mut Talk, sizes: &[usize]) {
 
 fn count(room: &mut Room, user: &str) -> usize {
     let mut reader = room.log_in(user);
-    let count = room.pop3(&mut reader, "STAT").split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+    let count = room
+        .pop3(&mut reader, "STAT")
+        .split(' ')
+        .nth(1)
+        .and_then(|count| count.parse().ok())
+        .expect("a count");
     room.pop3(&mut reader, "QUIT");
     room.close(&reader);
     count
@@ -90,11 +100,15 @@ fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_somet
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let talk = &mut greeted(&mut room);
         fill(&mut room, talk, &[300, 300, 300]);
-        let replies = asked(&mut room, talk, " SIZE=200000", &["ada", "grace", "nobody", "Grace", "eve"]);
+        let replies =
+            asked(&mut room, talk, " SIZE=200000", &["ada", "grace", "nobody", "Grace", "eve"]);
         let codes: Vec<&str> = replies.iter().map(|reply| &reply[..9]).collect();
         assert_eq!(codes, ["250 2.1.5", "452 4.2.2", "550 5.1.1", "452 4.2.2", "250 2.1.5"]);
         assert!(given(&mut room, talk, &letter(190)).starts_with("250 "));
-        assert_eq!(asked(&mut room, talk, " SIZE=1048577", &["grace", "ada"]), [NEVER, "250 2.1.5 Recipient OK"]);
+        assert_eq!(
+            asked(&mut room, talk, " SIZE=1048577", &["grace", "ada"]),
+            [NEVER, "250 2.1.5 Recipient OK"]
+        );
         assert_eq!(room.smtp(talk, "RSET"), "250 2.0.0 OK");
         room.close(talk);
         assert_eq!(["ada", "eve", "grace"].map(|user| count(&mut room, user)), [1, 1, 3]);
@@ -141,7 +155,8 @@ fn an_account_that_keeps_nothing_needs_room_too() {
 fn an_account_without_a_quota_may_have_half_of_the_disk() {
     for seed in [909, 910] {
         let disk_octets = 12 << 20;
-        let mut room = Room::configured(seed, MemoryDisk::blank(disk_octets), usual_sizes(), CONFIGURATION);
+        let mut room =
+            Room::configured(seed, MemoryDisk::blank(disk_octets), usual_sizes(), CONFIGURATION);
         room.until("the engine serves", |room| room.console_says("serving"));
         let talk = &mut greeted(&mut room);
         let mut taken = 0;
@@ -179,11 +194,18 @@ fn a_letter_whose_size_nobody_says_is_counted_when_it_is_there_and_keeps_nobody_
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let talk = &mut greeted(&mut room);
         fill(&mut room, talk, &[400, 400]);
-        assert_eq!(asked(&mut room, talk, "", &["grace", "ada", "eve"]), ["250 2.1.5 Recipient OK", MANY, MANY]);
+        assert_eq!(
+            asked(&mut room, talk, "", &["grace", "ada", "eve"]),
+            ["250 2.1.5 Recipient OK", MANY, MANY]
+        );
         assert_eq!(given(&mut room, talk, &letter(300)), FULL);
         assert_eq!(asked(&mut room, talk, "", &["ada", "grace", "eve"])[1], MANY);
         assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
-        assert_eq!(asked(&mut room, talk, " SIZE=5", &["grace"]), ["250 2.1.5 Recipient OK"], "a lie");
+        assert_eq!(
+            asked(&mut room, talk, " SIZE=5", &["grace"]),
+            ["250 2.1.5 Recipient OK"],
+            "a lie"
+        );
         assert_eq!(given(&mut room, talk, &letter(1100)), NEVER);
         assert_eq!(asked(&mut room, talk, "", &["grace"]), ["250 2.1.5 Recipient OK"]);
         assert!(given(&mut room, talk, &letter(100)).starts_with("250 "));
@@ -199,7 +221,10 @@ fn of_letters_that_come_at_once_so_many_are_taken_as_there_is_room_for() {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let mut talks: Vec<Talk> = (0..3).map(|_| greeted(&mut room)).collect();
         for talk in &mut talks {
-            assert_eq!(asked(&mut room, talk, " SIZE=400000", &["grace"]), ["250 2.1.5 Recipient OK"]);
+            assert_eq!(
+                asked(&mut room, talk, " SIZE=400000", &["grace"]),
+                ["250 2.1.5 Recipient OK"]
+            );
             assert!(room.smtp(talk, "DATA").starts_with("354 "));
         }
         for talk in &talks {
@@ -207,7 +232,11 @@ fn of_letters_that_come_at_once_so_many_are_taken_as_there_is_room_for() {
         }
         talks.iter().for_each(|talk| room.send(talk, b".\r\n"));
         let replies: Vec<String> = talks.iter_mut().map(|talk| room.smtp_reply(talk)).collect();
-        assert_eq!(replies.iter().filter(|reply| reply.starts_with("250 ")).count(), 2, "{replies:?}");
+        assert_eq!(
+            replies.iter().filter(|reply| reply.starts_with("250 ")).count(),
+            2,
+            "{replies:?}"
+        );
         assert!(replies.contains(&FULL.to_string()), "{replies:?}");
         talks.iter().for_each(|talk| room.close(talk));
         assert_eq!(count(&mut room, "grace"), 2);
@@ -220,13 +249,18 @@ fn the_webmail_shows_how_much_is_taken_and_refuses_in_words_what_has_no_room() {
     let (disk, trust) = (MemoryDisk::blank(DISK_BYTES), Trust::new("mail.barepost.test"));
     let certificates = vec![trust.certificate.clone()];
     let ada = "address = \"ada@barepost.test\"";
-    let configuration = limited(CONFIGURATION).replace(ada, &format!("{ada}\nquota = \"unlimited\""));
-    let mut room = Room::certified(909, disk, usual_sizes(), &configuration, Site::default(), certificates);
+    let configuration =
+        limited(CONFIGURATION).replace(ada, &format!("{ada}\nquota = \"unlimited\""));
+    let mut room =
+        Room::certified(909, disk, usual_sizes(), &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(&trust));
     ada.log_in(&mut room, "ada", "lovelace");
     grace.log_in(&mut room, "grace", "lovelace");
-    assert!(!ada.get(&mut room, "/mail/box/1").text().contains("<meter"), "who has no bounds needs no meter");
+    assert!(
+        !ada.get(&mut room, "/mail/box/1").text().contains("<meter"),
+        "who has no bounds needs no meter"
+    );
     let meter = |room: &mut Room, grace: &mut Browser| {
         let page = grace.get(room, "/mail/box/1").text();
         let words = between(&page, "<span id=\"room\">", "</span>").expect("words").to_string();
@@ -244,18 +278,27 @@ fn the_webmail_shows_how_much_is_taken_and_refuses_in_words_what_has_no_room() {
     room.close(talk);
     let token = grace.get(&mut room, "/mail/compose").token();
     let text = "Words.".repeat(18_000);
-    let mut form = vec![("token", token.as_str()), ("to", "ada@barepost.test"), ("text", &text), ("do", "save")];
+    let mut form = vec![
+        ("token", token.as_str()),
+        ("to", "ada@barepost.test"),
+        ("text", &text),
+        ("do", "save"),
+    ];
     for what in ["save", "send"] {
         form[3] = ("do", what);
         let page = grace.send(&mut room, "/mail/compose", &form).text();
-        assert!(page.contains("Your mailbox is full.") && page.contains(&text), "what was written is on the page");
+        assert!(
+            page.contains("Your mailbox is full.") && page.contains(&text),
+            "what was written is on the page"
+        );
     }
     form[2] = ("text", "A short one.");
     assert!(grace.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
     // Who sends at once hears that it is not for want of words.
     ada.hold(&mut room, "0");
     let token = ada.get(&mut room, "/mail/compose").token();
-    let form = [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", &text), ("do", "send")];
+    let form =
+        [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", &text), ("do", "send")];
     let page = ada.send(&mut room, "/mail/compose", &form).text();
     assert!(page.contains("in that of somebody whom it is for") && page.contains(&text));
     forget_connections(&mut [&mut ada, &mut grace]);

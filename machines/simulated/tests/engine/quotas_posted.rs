@@ -19,7 +19,10 @@ use super::webmail::Browser;
 fn serving(seed: u64, mood: Mood) -> (Room, World) {
     let ada = "address = \"ada@barepost.test\"";
     let configuration = limited(&configuration()).replace(ada, &format!("{ada}\nquota = \"1M\""));
-    world_of(Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration), mood)
+    world_of(
+        Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration),
+        mood,
+    )
 }
 
 #[test]
@@ -33,11 +36,17 @@ fn what_is_posted_to_somebody_without_room_comes_once_when_he_has_some() {
         remove_first(&mut room, "grace");
         world.pass(&mut room, 3 * 3600);
         let inbox = world.inbox(&mut room, "grace");
-        assert_eq!((inbox.len(), world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (2, 1, 0));
+        assert_eq!(
+            (inbox.len(), world.peer.taken.len(), world.inbox(&mut room, "ada").len()),
+            (2, 1, 0)
+        );
         assert!(inbox[1].contains("Subject: Large") && inbox[1].len() < 320_000);
         remove_first(&mut room, "grace");
         (0..6).for_each(|_| world.pass(&mut room, 86_400));
-        assert_eq!((world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()), (1, 0));
+        assert_eq!(
+            (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()),
+            (1, 0)
+        );
         room.until_nothing_is_in_use();
     }
 }
@@ -49,7 +58,8 @@ fn an_outbox_holds_half_of_what_mailboxes_may() {
         let forward = if sends_on { "forward = [\"grace@barepost.test\"]\n" } else { "" };
         let quota = format!("{ada}\n{forward}quota = \"1M\"");
         let configuration = limited(&configuration()).replace(ada, &quota);
-        let room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+        let room =
+            Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
         let (mut room, mut world) = world_of(room, Mood::Takes);
         (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
         // Grace has no room for these.
@@ -60,12 +70,16 @@ fn an_outbox_holds_half_of_what_mailboxes_may() {
         }
         let mut talk = room.connect(587);
         room.smtp_reply(&mut talk);
-        for command in ["EHLO client.test", ADA, "MAIL FROM:<ada@barepost.test>", "RCPT TO:<bob@far.test>"] {
+        for command in
+            ["EHLO client.test", ADA, "MAIL FROM:<ada@barepost.test>", "RCPT TO:<bob@far.test>"]
+        {
             assert!(world.say(&mut room, &mut talk, command).starts_with('2'), "{command}");
         }
         let reply = world.say(&mut room, &mut talk, "DATA");
         assert_eq!(reply, "452 4.2.2 Too much of your mail waits to be sent, try again later");
-        assert!(room.console_says("limits: ada@barepost.test has as much mail waiting to be sent as it may have"));
+        assert!(room.console_says(
+            "limits: ada@barepost.test has as much mail waiting to be sent as it may have"
+        ));
         room.part(talk);
         let mut talk = room.connect(25);
         room.smtp_reply(&mut talk);
@@ -73,7 +87,10 @@ fn an_outbox_holds_half_of_what_mailboxes_may() {
             assert!(world.say(&mut room, &mut talk, command).starts_with('2'), "{command}");
         }
         let reply = world.say(&mut room, &mut talk, "RCPT TO:<ada@barepost.test>");
-        assert!(reply.starts_with(if sends_on { "452 4.2.2 Mailbox full" } else { "250 " }), "{reply}");
+        assert!(
+            reply.starts_with(if sends_on { "452 4.2.2 Mailbox full" } else { "250 " }),
+            "{reply}"
+        );
         room.part(talk);
     }
 }
@@ -85,17 +102,32 @@ fn who_posts_to_somebody_without_room_hears_of_it_when_it_is_given_up_or_never_f
     world.pass(&mut room, 60);
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!(inbox.len(), 1);
-    assert!(inbox[0].contains("Status: 5.2.2\r\n") && inbox[0].contains("larger than all that the"), "{}", inbox[0]);
+    assert!(
+        inbox[0].contains("Status: 5.2.2\r\n") && inbox[0].contains("larger than all that the"),
+        "{}",
+        inbox[0]
+    );
     (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
     world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(300));
     world.pass(&mut room, 8 * 3600);
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!(inbox.len(), 2, "it takes long");
-    assert!(inbox[1].contains("Status: 4.2.2\r\n") && inbox[1].contains("Action: delayed"), "{}", inbox[1]);
+    assert!(
+        inbox[1].contains("Status: 4.2.2\r\n") && inbox[1].contains("Action: delayed"),
+        "{}",
+        inbox[1]
+    );
     world.pass(&mut room, 5 * 86_400);
     let inbox = world.inbox(&mut room, "ada");
-    assert_eq!((inbox.len(), world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (3, 2, 2));
-    assert!(inbox[2].contains("Status: 5.2.2\r\n") && inbox[2].contains("the mailbox is full"), "{}", inbox[2]);
+    assert_eq!(
+        (inbox.len(), world.inbox(&mut room, "grace").len(), world.peer.taken.len()),
+        (3, 2, 2)
+    );
+    assert!(
+        inbox[2].contains("Status: 5.2.2\r\n") && inbox[2].contains("the mailbox is full"),
+        "{}",
+        inbox[2]
+    );
     assert!(inbox[2].contains("Action: failed"), "{}", inbox[2]);
     room.until_nothing_is_in_use();
 }
@@ -107,12 +139,17 @@ fn recipient_without_room_holds_up_nothing_for_the_others() {
     let configuration = limited(&configuration());
     let room = Room::configured(921, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::Takes);
-    let (from, to) = ("<ada@barepost.test> SIZE=60000 HOLDFOR=600", ["<ada@barepost.test>", "<grace@barepost.test>"]);
+    let (from, to) = (
+        "<ada@barepost.test> SIZE=60000 HOLDFOR=600",
+        ["<ada@barepost.test>", "<grace@barepost.test>"],
+    );
     let count = store::ARRIVALS_MAX + 6;
     (0..count).for_each(|_| world.submit_with(&mut room, from, &to, &letter(50)));
     (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(490)));
     world.pass(&mut room, 1200);
-    let counts = |world: &mut World, room: &mut Room| ["ada", "grace"].map(|user| world.inbox(room, user).len());
+    let counts = |world: &mut World, room: &mut Room| {
+        ["ada", "grace"].map(|user| world.inbox(room, user).len())
+    };
     assert_eq!(counts(&mut world, &mut room), [count, 2]);
     remove_first(&mut room, "grace");
     world.pass(&mut room, 3 * 3600);
@@ -133,7 +170,11 @@ fn a_report_waits_for_room_and_comes_once() {
         assert_eq!(world.inbox(&mut room, "ada").len(), 2);
         let named = world.peer.named;
         world.pass(&mut room, 6 * 3600);
-        assert!(world.peer.named - named <= 20, "the host is not asked all the time: {}", world.peer.named - named);
+        assert!(
+            world.peer.named - named <= 20,
+            "the host is not asked all the time: {}",
+            world.peer.named - named
+        );
         remove_first(&mut room, "ada");
         world.pass(&mut room, 5 * 3600);
         let inbox = world.inbox(&mut room, "ada");
@@ -150,19 +191,39 @@ fn a_report_waits_for_room_and_comes_once() {
 fn a_letter_of_the_webmail_waits_for_room_and_comes_once_whenever_the_power_fails() {
     let trust = Trust::new("mail.barepost.test");
     let configuration = limited(CONFIGURATION);
-    for (seed, steps) in
-        [(915, None), (916, Some(1)), (917, Some(9)), (918, Some(17)), (919, Some(25)), (920, Some(60))]
-    {
+    for (seed, steps) in [
+        (915, None),
+        (916, Some(1)),
+        (917, Some(9)),
+        (918, Some(17)),
+        (919, Some(25)),
+        (920, Some(60)),
+    ] {
         let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
-        let mut room = Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates);
+        let mut room = Room::certified(
+            seed,
+            disk,
+            usual_sizes(),
+            &configuration,
+            Site::default(),
+            certificates,
+        );
         room.until("the engine serves", |room| room.console_says("serving"));
-        (0..2).for_each(|_| assert!(room.deliver("grace@barepost.test", &letter(500)).starts_with("250 ")));
+        (0..2).for_each(|_| {
+            assert!(room.deliver("grace@barepost.test", &letter(500)).starts_with("250 "))
+        });
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
         let token = ada.get(&mut room, "/mail/compose").token();
         let text = "Words. ".repeat(10_000);
         let to = "grace@barepost.test, eve@barepost.test";
-        let form = [("token", token.as_str()), ("to", to), ("subject", "Held"), ("text", &text), ("do", "send")];
+        let form = [
+            ("token", token.as_str()),
+            ("to", to),
+            ("subject", "Held"),
+            ("text", &text),
+            ("do", "send"),
+        ];
         assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
         ada.hang_up(&mut room);
         room.pass(Micros::from_secs(9));
@@ -171,7 +232,14 @@ fn a_letter_of_the_webmail_waits_for_room_and_comes_once_whenever_the_power_fail
             (0..steps).for_each(|_| room.step());
             let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
             let certificates = vec![trust.certificate.clone()];
-            room = Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates);
+            room = Room::certified(
+                seed,
+                disk,
+                usual_sizes(),
+                &configuration,
+                Site::default(),
+                certificates,
+            );
             room.until("the engine serves", |room| room.console_says("serving"));
             forget_connections(&mut [&mut ada]);
         }
@@ -235,7 +303,8 @@ fn a_report_without_space_is_tried_once_an_hour() {
     (0..8).for_each(|_| remove_first(&mut room, "grace"));
     world.pass(&mut room, 2 * 3600);
     assert_eq!(room.engines.queue_entries(), 0);
-    let failed = world.inbox(&mut room, "ada").iter().filter(|text| text.contains("Action: failed")).count();
+    let failed =
+        world.inbox(&mut room, "ada").iter().filter(|text| text.contains("Action: failed")).count();
     assert_eq!(failed, 60);
     room.until_nothing_is_in_use();
 }

@@ -9,8 +9,16 @@ use super::webmail::{Browser, between, serving};
 
 /// The addresses in a field of a form.
 fn addresses(page: &str, field: &str) -> BTreeSet<String> {
-    let value = page.split(&format!("name=\"{field}\"")).nth(1).and_then(|rest| between(rest, "value=\"", "\""));
-    value.unwrap_or_default().split(", ").filter(|address| !address.is_empty()).map(String::from).collect()
+    let value = page
+        .split(&format!("name=\"{field}\""))
+        .nth(1)
+        .and_then(|rest| between(rest, "value=\"", "\""));
+    value
+        .unwrap_or_default()
+        .split(", ")
+        .filter(|address| !address.is_empty())
+        .map(String::from)
+        .collect()
 }
 
 fn many(name: &str, count: usize) -> Vec<String> {
@@ -36,7 +44,14 @@ fn an_answer_to_all_and_a_draft_keep_all_recipients() {
 
     let token = ada.get(&mut room, "/mail/compose").token();
     let (to, cc, bcc) = (to.join(", "), cc.join(", "), many("bcc", 400).join(", "));
-    let form = [("token", &*token), ("to", &to), ("cc", &cc), ("bcc", &bcc), ("text", "Hello."), ("do", "save")];
+    let form = [
+        ("token", &*token),
+        ("to", &to),
+        ("cc", &cc),
+        ("bcc", &bcc),
+        ("text", "Hello."),
+        ("do", "save"),
+    ];
     let draft = ada.post(&mut room, "/mail/compose", &form).text();
     assert!(draft.contains("The draft was saved."), "{draft}");
     for (field, all) in [("to", 600), ("cc", 500), ("bcc", 400)] {
@@ -48,7 +63,10 @@ fn an_answer_to_all_and_a_draft_keep_all_recipients() {
 fn an_answer_to_more_than_can_be_listed_says_so() {
     let (mut room, trust) = serving(51);
     let fields = format!("Cc: {}\r\n", many("cc", 700).join(", ")).repeat(2);
-    let letter = format!("From: x@example.org\r\n{}Subject: All\r\n\r\nHello.\r\n", fields.replacen("cc-", "c-", 700));
+    let letter = format!(
+        "From: x@example.org\r\n{}Subject: All\r\n\r\nHello.\r\n",
+        fields.replacen("cc-", "c-", 700)
+    );
     assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -60,7 +78,8 @@ fn an_answer_to_more_than_can_be_listed_says_so() {
 #[test]
 fn a_message_of_too_many_parts_has_the_rest_as_an_attachment() {
     let (mut room, trust) = serving(52);
-    let parts = "--b\r\nContent-Type: image/png\r\nContent-Disposition: inline\r\n\r\nx\r\n".repeat(498);
+    let parts =
+        "--b\r\nContent-Type: image/png\r\nContent-Disposition: inline\r\n\r\nx\r\n".repeat(498);
     let rest = "Content-Type: application/x-last\r\nContent-Disposition: attachment\r\n\r\nThe last one.\r\n--b--\r\n";
     let letter = format!(
         "From: x@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nText\r\n{parts}--b\r\n{rest}"

@@ -27,7 +27,11 @@ fn logged_in(room: &mut Room, client: &Arc<rustls::ClientConfig>, buffer_bytes: 
 fn lines(room: &mut Room, shielded: &mut Shielded) -> String {
     room.until("the last line arrives", |room| {
         room.exchange(shielded);
-        assert!(!room.has_hung_up(&mut shielded.talk), "the server hangs up after {} bytes", shielded.heard.len());
+        assert!(
+            !room.has_hung_up(&mut shielded.talk),
+            "the server hangs up after {} bytes",
+            shielded.heard.len()
+        );
         shielded.heard.ends_with(b"\r\n.\r\n")
     });
     String::from_utf8(std::mem::take(&mut shielded.heard)).expect("it is text")
@@ -58,7 +62,10 @@ fn the_lines_of_a_list_share_records() {
     let (mut room, trust) = Room::shielded(2, Site::default(), usual_sizes());
     let client = Arc::new(client_of(&trust, &[], BOTH));
     for _ in 0..LETTERS {
-        assert!(room.deliver("ada@barepost.test", b"Subject: A letter\r\n\r\nIt is short.\r\n").starts_with("250 "));
+        assert!(
+            room.deliver("ada@barepost.test", b"Subject: A letter\r\n\r\nIt is short.\r\n")
+                .starts_with("250 ")
+        );
     }
     let mut shielded = logged_in(&mut room, &client, 65_000);
     for command in ["LIST\r\n", "UIDL\r\n"] {

@@ -55,7 +55,10 @@ fn a_letter_waits_for_its_time_wherever_its_recipients_are() {
         let twice = (2 * expected.0, 2 * expected.1);
         assert_eq!(arrived(&mut room, &mut world), twice);
         world.pass(&mut room, DAY);
-        assert_eq!((arrived(&mut room, &mut world), world.inbox(&mut room, "ada").len()), (twice, 0));
+        assert_eq!(
+            (arrived(&mut room, &mut world), world.inbox(&mut room, "ada").len()),
+            (twice, 0)
+        );
         room.until_nothing_is_in_use();
     }
 }
@@ -65,7 +68,9 @@ fn how_long_letters_are_held_is_announced_where_they_are_and_nowhere_else() {
     let (mut room, mut world) = serving(1403, Mood::Takes);
     for (port, is_held) in [(25, false), (587, true)] {
         let (mut talk, lines) = world.offered(&mut room, port);
-        let is_announced = lines.iter().any(|line| line.starts_with("250-FUTURERELEASE 5184000 2026-03-02T00:00:"));
+        let is_announced = lines
+            .iter()
+            .any(|line| line.starts_with("250-FUTURERELEASE 5184000 2026-03-02T00:00:"));
         assert_eq!(is_announced, is_held, "{lines:?}");
         if is_held {
             assert!(world.say(&mut room, &mut talk, ADA).starts_with("235"));
@@ -77,8 +82,15 @@ fn how_long_letters_are_held_is_announced_where_they_are_and_nowhere_else() {
             ("HOLDUNTIL=2026-03-03T00:00:00Z", "501 5.5.4"),
             ("HOLDUNTIL=2025-12-31T23:59:59Z", "501 5.5.4"),
         ] {
-            let reply = world.say(&mut room, &mut talk, &format!("MAIL FROM:<ada@barepost.test> {parameter}"));
-            assert!(reply.starts_with(if is_held { code } else { "555 5.5.4" }), "{parameter}: {reply}");
+            let reply = world.say(
+                &mut room,
+                &mut talk,
+                &format!("MAIL FROM:<ada@barepost.test> {parameter}"),
+            );
+            assert!(
+                reply.starts_with(if is_held { code } else { "555 5.5.4" }),
+                "{parameter}: {reply}"
+            );
             world.say(&mut room, &mut talk, "RSET");
         }
         room.close(&talk);
@@ -88,7 +100,9 @@ fn how_long_letters_are_held_is_announced_where_they_are_and_nowhere_else() {
 #[test]
 fn what_is_held_is_held_after_a_power_cut_and_goes_in_time_or_as_soon_as_it_can() {
     for (number, (before, away, after)) in
-        [(0, 0, HOUR), (1, 1200, HOUR - 1201), (1800, 1799, 1), (1800, 1800, 0), (60, DAY, 0)].into_iter().enumerate()
+        [(0, 0, HOUR), (1, 1200, HOUR - 1201), (1800, 1799, 1), (1800, 1800, 0), (60, DAY, 0)]
+            .into_iter()
+            .enumerate()
     {
         let (mut room, mut world) = serving(1410 + number as u64, Mood::Takes);
         let to = ["<bob@far.test>", "<grace@barepost.test>"];
@@ -110,7 +124,12 @@ fn what_is_held_is_held_after_a_power_cut_and_goes_in_time_or_as_soon_as_it_can(
 #[test]
 fn from_its_time_on_a_letter_is_tried_for_as_long_as_others_and_its_sender_hears_the_same() {
     let (mut room, mut world) = serving(1404, Mood::RefusesForNow);
-    world.submit_with(&mut room, "<ada@barepost.test> BODY=8BITMIME HOLDFOR=1036800", &["<bob@far.test>"], LETTER);
+    world.submit_with(
+        &mut room,
+        "<ada@barepost.test> BODY=8BITMIME HOLDFOR=1036800",
+        &["<bob@far.test>"],
+        LETTER,
+    );
     world.pass(&mut room, 12 * DAY - 60);
     assert_eq!((world.peer.named, world.inbox(&mut room, "ada").len()), (0, 0));
     world.pass(&mut room, 3 * HOUR);
@@ -120,13 +139,15 @@ fn from_its_time_on_a_letter_is_tried_for_as_long_as_others_and_its_sender_hears
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!(inbox.len(), 1, "{inbox:?}");
     assert!(
-        inbox[0].contains("Action: delayed") && inbox[0].contains("Will-Retry-Until: Sun, 18 Jan 2026 00:00:"),
+        inbox[0].contains("Action: delayed")
+            && inbox[0].contains("Will-Retry-Until: Sun, 18 Jan 2026 00:00:"),
         "{}",
         inbox[0]
     );
     world.pass(&mut room, 4 * DAY);
     assert_eq!(world.inbox(&mut room, "ada").len(), 1);
     world.pass(&mut room, 2 * DAY);
-    let failed = world.inbox(&mut room, "ada").iter().filter(|text| text.contains("Action: failed")).count();
+    let failed =
+        world.inbox(&mut room, "ada").iter().filter(|text| text.contains("Action: failed")).count();
     assert_eq!((failed, world.inbox(&mut room, "ada").len()), (1, 2));
 }

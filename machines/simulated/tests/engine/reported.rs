@@ -10,7 +10,13 @@ use super::room::{DISK_BYTES, Room};
 const FROM_ADA: &str = "<ada@barepost.test> BODY=8BITMIME";
 
 /// A night in which a letter of Ada's leaves, and what is in her inbox then.
-fn told(seed: u64, mood: Mood, from: &str, to: &[&str], letter: &[u8]) -> (Room, World, Vec<String>) {
+fn told(
+    seed: u64,
+    mood: Mood,
+    from: &str,
+    to: &[&str],
+    letter: &[u8],
+) -> (Room, World, Vec<String>) {
     let (mut room, mut world) = serving(seed, mood);
     world.submit_with(&mut room, from, to, letter);
     world.pass(&mut room, 7200);
@@ -21,7 +27,8 @@ fn told(seed: u64, mood: Mood, from: &str, to: &[&str], letter: &[u8]) -> (Room,
 /// What the reports say became of somebody.
 fn actions<'a>(inbox: &'a [String], address: &str) -> Vec<&'a str> {
     let of = |text: &&String| text.contains(&format!("Final-Recipient: rfc822; {address}\r\n"));
-    let action = |text: &'a String| text.split("Action: ").nth(1).and_then(|rest| rest.lines().next());
+    let action =
+        |text: &'a String| text.split("Action: ").nth(1).and_then(|rest| rest.lines().next());
     inbox.iter().filter(of).filter_map(action).collect()
 }
 
@@ -32,9 +39,15 @@ fn a_host_that_knows_of_it_hears_what_the_sender_wants_and_tells_it_itself() {
         "<carol@far.test> NOTIFY=NEVER",
         "<dave@far.test>",
     ];
-    let (mut room, world, inbox) =
-        told(1300, Mood::Tells, "<ada@barepost.test> ENVID=a+20b, RET=FULL", &to, b"Subject: x\r\n\r\n");
-    let mut parameters: Vec<_> = world.peer.taken.iter().map(|taken| taken.parameters.clone()).collect();
+    let (mut room, world, inbox) = told(
+        1300,
+        Mood::Tells,
+        "<ada@barepost.test> ENVID=a+20b, RET=FULL",
+        &to,
+        b"Subject: x\r\n\r\n",
+    );
+    let mut parameters: Vec<_> =
+        world.peer.taken.iter().map(|taken| taken.parameters.clone()).collect();
     parameters.sort();
     let mail = "RET=FULL ENVID=a+20b+2C";
     let bob = "NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;bob+2Bold@old.test";
@@ -81,9 +94,11 @@ fn who_wants_to_hear_of_success_hears_what_the_host_will_not_tell() {
 
 #[test]
 fn of_many_who_are_of_one_domain_each_is_told() {
-    let friends: Vec<String> = (0..11).map(|number| format!("<friend{number}@far.test> NOTIFY=SUCCESS")).collect();
+    let friends: Vec<String> =
+        (0..11).map(|number| format!("<friend{number}@far.test> NOTIFY=SUCCESS")).collect();
     let others: Vec<String> = (0..11).map(|number| format!("<other{number}@far.test>")).collect();
-    let to: Vec<&str> = friends.iter().zip(&others).flat_map(|(friend, other)| [&friend[..], other]).collect();
+    let to: Vec<&str> =
+        friends.iter().zip(&others).flat_map(|(friend, other)| [&friend[..], other]).collect();
     let (_, world, inbox) = told(1302, Mood::Takes, FROM_ADA, &to, LETTER);
     assert_eq!(world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>(), 22);
     assert_eq!(inbox.len(), 11);
@@ -112,15 +127,24 @@ fn of_a_failure_hears_who_wants_to_and_gets_back_what_he_wants() {
         let (from, to) = (format!("{FROM_ADA}{returned}"), format!("<bob@far.test>{notify}"));
         let mood = if returned.contains("UTF8") { Mood::Takes } else { Mood::RefusesBob };
         let (mut room, world, inbox) = told(1310 + number as u64, mood, &from, &[&to], letter);
-        assert_eq!((world.peer.taken.len(), inbox.len()), (0, reports), "{returned}{notify}: {inbox:?}");
+        assert_eq!(
+            (world.peer.taken.len(), inbox.len()),
+            (0, reports),
+            "{returned}{notify}: {inbox:?}"
+        );
         for report in &inbox {
             let kind = if returned.contains("UTF8") { "message/global" } else { "message/rfc822" };
-            let start =
-                format!("Content-Type: {kind}\r\nContent-Transfer-Encoding: 8bit\r\n\r\nReceived: from client.test");
+            let start = format!(
+                "Content-Type: {kind}\r\nContent-Transfer-Encoding: 8bit\r\n\r\nReceived: from client.test"
+            );
             assert_eq!(report.contains(&start), is_whole, "{report}");
             let letter = String::from_utf8_lossy(letter);
             let end = report.split_once(&*letter).map_or("", |(_, end)| end);
-            assert_eq!(end.starts_with("\r\n--=_r") && end.ends_with("--\r\n"), is_whole, "{report}");
+            assert_eq!(
+                end.starts_with("\r\n--=_r") && end.ends_with("--\r\n"),
+                is_whole,
+                "{report}"
+            );
         }
         room.until_nothing_is_in_use();
     }
@@ -130,7 +154,10 @@ fn of_a_failure_hears_who_wants_to_and_gets_back_what_he_wants() {
 fn what_comes_from_nobody_is_told_to_nobody() {
     let to = ["<bob@far.test> NOTIFY=SUCCESS", "<grace@barepost.test> NOTIFY=SUCCESS"];
     let (mut room, mut world, inbox) = told(1303, Mood::Takes, "<>", &to, b"Subject: x\r\n\r\n");
-    assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len(), inbox.len()), (1, 1, 0));
+    assert_eq!(
+        (world.peer.taken.len(), world.inbox(&mut room, "grace").len(), inbox.len()),
+        (1, 1, 0)
+    );
     room.until_nothing_is_in_use();
 }
 
@@ -163,7 +190,8 @@ fn strangers_are_offered_no_reports_and_get_none() {
 fn whoever_has_it_is_told_of_once_whenever_the_power_fails() {
     let mut steps = 0;
     loop {
-        let (mut room, mut world) = serving_on(1305, MemoryDisk::blank(DISK_BYTES), Mood::RefusesBob);
+        let (mut room, mut world) =
+            serving_on(1305, MemoryDisk::blank(DISK_BYTES), Mood::RefusesBob);
         let to = [
             "<bob@far.test> NOTIFY=SUCCESS,FAILURE",
             "<carol@far.test> NOTIFY=SUCCESS",
@@ -174,9 +202,14 @@ fn whoever_has_it_is_told_of_once_whenever_the_power_fails() {
         let (mut room, mut world) = world.power_cut(room, 7000 + steps);
         world.pass(&mut room, 5 * 3600);
         let inbox = world.inbox(&mut room, "ada");
-        let all = ["bob@far.test", "carol@far.test", "grace@barepost.test"].map(|address| actions(&inbox, address));
+        let all = ["bob@far.test", "carol@far.test", "grace@barepost.test"]
+            .map(|address| actions(&inbox, address));
         assert_eq!(all, [["failed"], ["relayed"], ["delivered"]], "after {steps} steps");
-        assert_eq!((inbox.len(), world.inbox(&mut room, "grace").len()), (3, 1), "after {steps} steps");
+        assert_eq!(
+            (inbox.len(), world.inbox(&mut room, "grace").len()),
+            (3, 1),
+            "after {steps} steps"
+        );
         if is_over {
             break;
         }

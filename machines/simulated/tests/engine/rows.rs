@@ -35,8 +35,14 @@ fn a_list_that_is_looked_at_again_is_not_read_again() {
 
     // What was not shown as it is now has to be read.
     let token = ada.get(&mut room, "/mail/compose").token();
-    let starred = ada.post(&mut room, "/mail/act", &[("token", &token), ("here", "/mail/box/1"), ("star", "1.1")]);
-    assert!(starred.text().contains("This message cannot be read") && starred.text().contains(">Loom<"));
+    let starred = ada.post(
+        &mut room,
+        "/mail/act",
+        &[("token", &token), ("here", "/mail/box/1"), ("star", "1.1")],
+    );
+    assert!(
+        starred.text().contains("This message cannot be read") && starred.text().contains(">Loom<")
+    );
     spoil_all(&mut room);
     let healed = rows(&mut room, &mut ada);
     assert!(healed.contains(">Engine<") && healed.contains("aria-pressed=\"true\""), "{healed}");
@@ -54,11 +60,18 @@ fn a_row_shows_what_has_changed_since_it_was_looked_at() {
     });
     let token = ada.get(&mut room, "/mail/compose").token();
     let unread = rows(&mut room, &mut ada);
-    assert!(unread.contains("class=\"row unread\"") && unread.contains("aria-pressed=\"false\""), "{unread}");
+    assert!(
+        unread.contains("class=\"row unread\"") && unread.contains("aria-pressed=\"false\""),
+        "{unread}"
+    );
     assert!(rows(&mut room, &mut grace).contains(">Loom<"), "each sees his own");
 
     let act = |room: &mut Room, ada: &mut Browser, what: (&str, &str)| {
-        ada.post(room, "/mail/act", &[("token", &token), ("here", "/mail/box/1"), ("key", "1.1"), what]);
+        ada.post(
+            room,
+            "/mail/act",
+            &[("token", &token), ("here", "/mail/box/1"), ("key", "1.1"), what],
+        );
         rows(room, ada)
     };
     let read = act(&mut room, &mut ada, ("do", "read"));
@@ -67,8 +80,7 @@ fn a_row_shows_what_has_changed_since_it_was_looked_at() {
     assert!(act(&mut room, &mut ada, ("star", "1.1")).contains("aria-pressed=\"false\""));
     assert_eq!(act(&mut room, &mut ada, ("do", "unread")), unread);
 
-    let more =
-        "From: b@example.org\r\nMessage-ID: <2@example.org>\r\nReferences: <Engine@example.org>\r\n\r\nMore.\r\n";
+    let more = "From: b@example.org\r\nMessage-ID: <2@example.org>\r\nReferences: <Engine@example.org>\r\n\r\nMore.\r\n";
     deliver(&mut room, "ada@barepost.test", more.as_bytes());
     assert!(rows(&mut room, &mut ada).contains("class=\"number\">2<"));
     let filed = ada.post(
@@ -91,16 +103,23 @@ fn a_row_shows_what_has_changed_since_it_was_looked_at() {
 #[test]
 fn what_a_hostile_letter_says_of_itself_is_escaped_once_however_often_it_is_shown() {
     let (mut room, trust) = serving(32);
-    let hostile = "From: \"<b>A&amp;'\" <a@example.org>\r\nSubject: <script>\"&lt;'\r\n\r\n</span>&quot;\r\n";
+    let hostile =
+        "From: \"<b>A&amp;'\" <a@example.org>\r\nSubject: <script>\"&lt;'\r\n\r\n</span>&quot;\r\n";
     deliver(&mut room, "ada@barepost.test", hostile.as_bytes());
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
     for _ in 0..3 {
         let shown = rows(&mut room, &mut ada);
-        for escaped in ["&lt;script&gt;&quot;&amp;lt;&#39;", "&lt;b&gt;A&amp;amp;&#39;", "&lt;/span&gt;&amp;quot;"] {
+        for escaped in [
+            "&lt;script&gt;&quot;&amp;lt;&#39;",
+            "&lt;b&gt;A&amp;amp;&#39;",
+            "&lt;/span&gt;&amp;quot;",
+        ] {
             assert!(shown.contains(escaped), "{escaped} in {shown}");
         }
-        for wrong in ["<script>", "<b>", "&amp;amp;lt;", "&amp;amp;amp;", "&amp;amp;quot;", "&amp;lt;script"] {
+        for wrong in
+            ["<script>", "<b>", "&amp;amp;lt;", "&amp;amp;amp;", "&amp;amp;quot;", "&amp;lt;script"]
+        {
             assert!(!shown.contains(wrong), "{wrong} in {shown}");
         }
     }

@@ -47,7 +47,8 @@ const WRONG: &str = "535 5.7.8 Wrong user name or password";
 fn serving_on(seed: u64, disk: MemoryDisk) -> (Room, Arc<ClientConfig>) {
     let trust = Trust::new("mail.barepost.test");
     let certificates = vec![trust.certificate.clone()];
-    let mut room = Room::certified(seed, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates);
+    let mut room =
+        Room::certified(seed, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     (room, Arc::new(client(&trust, &[])))
 }
@@ -65,14 +66,26 @@ fn greeted(room: &mut Room, host: usize) -> Talk {
 }
 
 /// What is asked of whoever says that it is `name`.
-fn begin(room: &mut Room, talk: &mut Talk, prover: &mut Prover, name: &str, password: &str) -> (Proving, String) {
+fn begin(
+    room: &mut Room,
+    talk: &mut Talk,
+    prover: &mut Prover,
+    name: &str,
+    password: &str,
+) -> (Proving, String) {
     let (proving, first) = prover.begin(name, password);
     let asked = room.smtp(talk, &format!("AUTH SCRAM-SHA-256 {first}"));
     (proving, asked.strip_prefix("334 ").expect("a challenge").to_string())
 }
 
 /// What is said to who proves by `password` that it is `name`: a challenge that is our signature, or a refusal.
-fn prove(room: &mut Room, talk: &mut Talk, prover: &mut Prover, name: &str, password: &str) -> (Proving, String) {
+fn prove(
+    room: &mut Room,
+    talk: &mut Talk,
+    prover: &mut Prover,
+    name: &str,
+    password: &str,
+) -> (Proving, String) {
     let (mut proving, challenge) = begin(room, talk, prover, name, password);
     let answer = prover.answer(&mut proving, &challenge);
     let said = room.smtp(talk, &answer);
@@ -151,16 +164,19 @@ fn nobody_learns_from_what_is_asked_who_has_an_account() {
             assert_eq!(asked_of("NoBody@Barepost.test").salt, asked[2].salt, "it is one name");
             assert_eq!(asked_of("countess").salt, asked[0].salt, "it is one account");
             assert!(asked.iter().all(|asked| asked.salt.len() == 24 && asked.iterations == 16_384));
-            nonces.extend(
-                asked.iter().map(|asked| asked.nonce.rsplit_once("client").expect("a nonce").1[1..].to_string()),
-            );
+            nonces.extend(asked.iter().map(|asked| {
+                asked.nonce.rsplit_once("client").expect("a nonce").1[1..].to_string()
+            }));
             salts.push(asked.into_iter().map(|asked| asked.salt).collect());
             room.close(&talk);
         }
         room.until_nothing_is_in_use();
         room = serving_on(5, room.machine.disk.power_cut(&mut chance::Dice::new(4))).0;
     }
-    assert!(salts.iter().all(|of_one| *of_one == salts[0]), "on each core, and after a restart: {salts:?}");
+    assert!(
+        salts.iter().all(|of_one| *of_one == salts[0]),
+        "on each core, and after a restart: {salts:?}"
+    );
     salts[0].sort();
     salts[0].dedup();
     assert_eq!(salts[0].len(), names.len());
@@ -213,7 +229,10 @@ fn what_was_proved_once_is_not_taken_again() {
     let answer = prover.answer(&mut proving, &challenge);
     assert!(room.smtp(&mut talk, &answer).starts_with("334 "));
     assert!(room.smtp(&mut talk, "*").starts_with("501 "));
-    assert!(room.smtp(&mut talk, "MAIL FROM:<ada@barepost.test>").starts_with("530 "), "it gave up");
+    assert!(
+        room.smtp(&mut talk, "MAIL FROM:<ada@barepost.test>").starts_with("530 "),
+        "it gave up"
+    );
     for _ in 0..2 {
         begin(&mut room, &mut talk, &mut prover, "ada", "lovelace");
         assert_eq!(room.smtp(&mut talk, &answer), WRONG);

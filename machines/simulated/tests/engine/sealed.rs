@@ -22,7 +22,8 @@ use super::signing::{keys, verdicts};
 fn serving(seed: u64, disk: MemoryDisk, lines: &str, keys: Vec<SigningKey>) -> (Room, World) {
     let configuration = of("grace", lines, &super::far::configuration());
     let certificates = vec![Trust::new("mail.barepost.test").certificate];
-    let room = Room::keyed(seed, disk, usual_sizes(), &configuration, Site::default(), certificates, keys);
+    let room =
+        Room::keyed(seed, disk, usual_sizes(), &configuration, Site::default(), certificates, keys);
     let (mut room, mut world) = world_of(room, Mood::Takes);
     room.hosts[STRANGER].move_to(FAR);
     publish(&mut world.names, &["list.test"]);
@@ -33,7 +34,9 @@ fn serving(seed: u64, disk: MemoryDisk, lines: &str, keys: Vec<SigningKey>) -> (
 fn comes(world: &mut World, room: &mut Room, letter: &str) {
     let mut talk = room.connect_from(STRANGER, 25);
     assert!(world.reply(room, &mut talk).starts_with("220 "));
-    for command in ["EHLO far.test", "MAIL FROM:<frank@far.test>", "RCPT TO:<grace@barepost.test>", "DATA"] {
+    for command in
+        ["EHLO far.test", "MAIL FROM:<frank@far.test>", "RCPT TO:<grace@barepost.test>", "DATA"]
+    {
         assert!(world.say(room, &mut talk, command).starts_with(['2', '3']), "{command}");
     }
     room.send(&talk, &stuffed(letter.as_bytes()));
@@ -49,11 +52,17 @@ fn judged(room: &mut Room, letter: &[u8]) -> ChainVerdict {
     let (message, now) = (reading.ended(), room.machine.wall_clock());
     let mut knowledge = Knowledge::default();
     for question in message.missing(&knowledge, now) {
-        let key = if question.name.as_str() == "one._domainkey.barepost.test" { keys().remove(0) } else { key() };
+        let key = if question.name.as_str() == "one._domainkey.barepost.test" {
+            keys().remove(0)
+        } else {
+            key()
+        };
         let records = vec![Record::Text(key.record().as_bytes().into())];
         knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
     }
-    (0..).find_map(|step| message.judge_chain(step, &knowledge, now).expect("all is known")).expect("a verdict")
+    (0..)
+        .find_map(|step| message.judge_chain(step, &knowledge, now).expect("all is known"))
+        .expect("a verdict")
 }
 
 const ON_TOP: &str = "Delivered-To: grace@barepost.test\r\n";
@@ -80,17 +89,28 @@ fn what_is_found_out_about_a_letter_is_sealed_when_it_is_sent_on_however_long_it
         assert!(bob[number].content == carol[number].content, "it is sealed once");
         let text = text_of(&bob[number]);
         let begins = format!("{ON_TOP}ARC-Seal: {seal}; d=barepost.test; s=one; t=");
-        assert!(unmarked(&bob[number]).starts_with(&begins) && text.ends_with(&letter), "{}", &text[..2000]);
+        assert!(
+            unmarked(&bob[number]).starts_with(&begins) && text.ends_with(&letter),
+            "{}",
+            &text[..2000]
+        );
         let results = format!("\r\n\tarc={found} smtp.remote-ip=203.0.113.7;\r\n\tdkim=none\r\n");
         let said = text.split_once("\r\nARC-Authentication-Results: i=").expect("results").1;
-        let (said, _) = said.split_once("Authentication-Results: mail.barepost.test;").expect("results");
-        assert!(said[1..].starts_with("; mail.barepost.test;\r\n\tspf=none smtp.mailfrom=far.test;"), "{said}");
+        let (said, _) =
+            said.split_once("Authentication-Results: mail.barepost.test;").expect("results");
+        assert!(
+            said[1..].starts_with("; mail.barepost.test;\r\n\tspf=none smtp.mailfrom=far.test;"),
+            "{said}"
+        );
         assert!(said.ends_with(&results), "{said}");
         assert_eq!(judged(&mut room, &bob[number].content), ChainVerdict::Pass);
         let changed = text.replace("\r\nSubject: looms", "\r\nSubject: rooms");
         assert_ne!(judged(&mut room, changed.as_bytes()), ChainVerdict::Pass);
         let kept = world.inbox(&mut room, "grace");
-        assert!(kept.len() == number + 1 && !kept[number].contains("d=barepost.test"), "that is for others");
+        assert!(
+            kept.len() == number + 1 && !kept[number].contains("d=barepost.test"),
+            "that is for others"
+        );
     }
     room.until_nothing_is_in_use();
 }
@@ -119,7 +139,10 @@ fn a_message_is_sealed_although_a_read_of_it_failed() {
         let bob = taken(&world, "bob@far.test");
         assert_eq!(bob.len(), 1, "read {read}");
         let begins = format!("{ON_TOP}ARC-Seal: i=1; ");
-        assert!(unmarked(&bob[0]).starts_with(&begins) && text_of(&bob[0]).ends_with(&long), "read {read}");
+        assert!(
+            unmarked(&bob[0]).starts_with(&begins) && text_of(&bob[0]).ends_with(&long),
+            "read {read}"
+        );
     }
     assert!(failed > 10, "only {failed} reads failed");
 }
@@ -127,18 +150,33 @@ fn a_message_is_sealed_although_a_read_of_it_failed() {
 #[test]
 fn what_nothing_was_found_out_about_or_what_was_broken_before_is_sent_on_without_a_seal() {
     let (mut room, mut world) = serving(1061, MemoryDisk::blank(DISK_BYTES), BOB, keys());
-    let broken = sealed(&mut room, "list.test", "mx.list.test; dmarc=pass", &letter("frank@far.test"));
+    let broken =
+        sealed(&mut room, "list.test", "mx.list.test; dmarc=pass", &letter("frank@far.test"));
     comes(&mut world, &mut room, &broken.replace("Hello", "Hullo"));
     world.pass(&mut room, 120);
     let text = unmarked(&taken(&world, "bob@far.test")[0]);
-    assert!(text.starts_with(&format!("{ON_TOP}Authentication-Results: mail.barepost.test;")), "{text}");
-    assert!(text.contains("arc=fail reason=\"set 1: ") && text.matches("ARC-Seal: ").count() == 1, "{text}");
+    assert!(
+        text.starts_with(&format!("{ON_TOP}Authentication-Results: mail.barepost.test;")),
+        "{text}"
+    );
+    assert!(
+        text.contains("arc=fail reason=\"set 1: ") && text.matches("ARC-Seal: ").count() == 1,
+        "{text}"
+    );
     // From a host of ours, and from somebody here, who is signed for.
     let lie = "Authentication-Results: mail.barepost.test;\r\n\tspf=pass;\r\n\tarc=none\r\n";
-    brought_near(&mut world, &mut room, FRANK, &["grace@barepost.test"], (lie.to_string() + &letter(FRANK)).as_bytes());
+    brought_near(
+        &mut world,
+        &mut room,
+        FRANK,
+        &["grace@barepost.test"],
+        (lie.to_string() + &letter(FRANK)).as_bytes(),
+    );
     world.submit(&mut room, &["grace@barepost.test"], letter("ada@barepost.test").as_bytes());
     world.pass(&mut room, 120);
-    let [_, strange, own] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
+    let [_, strange, own] = &taken(&world, "bob@far.test")[..] else {
+        panic!("{:?}", world.peer.taken)
+    };
     assert!(unmarked(strange).starts_with(&format!("{ON_TOP}Received: ")), "{}", text_of(strange));
     assert!(unmarked(own).starts_with(&format!("{ON_TOP}DKIM-Signature: ")), "{}", text_of(own));
     assert!(![strange, own].iter().any(|taken| text_of(taken).contains("ARC-")));
@@ -148,13 +186,17 @@ fn what_nothing_was_found_out_about_or_what_was_broken_before_is_sent_on_without
 
 #[test]
 fn without_a_key_of_rsa_nothing_is_sealed() {
-    let ed25519: Vec<SigningKey> = keys().into_iter().filter(|key| key.algorithm() != Algorithm::RsaSha256).collect();
+    let ed25519: Vec<SigningKey> =
+        keys().into_iter().filter(|key| key.algorithm() != Algorithm::RsaSha256).collect();
     assert_eq!(ed25519.len(), 1);
     let (mut room, mut world) = serving(1062, MemoryDisk::blank(DISK_BYTES), BOB, ed25519);
     comes(&mut world, &mut room, &letter("frank@far.test"));
     world.pass(&mut room, 120);
     let text = unmarked(&taken(&world, "bob@far.test")[0]);
-    assert!(text.starts_with(&format!("{ON_TOP}Authentication-Results: ")) && !text.contains("ARC-"), "{text}");
+    assert!(
+        text.starts_with(&format!("{ON_TOP}Authentication-Results: ")) && !text.contains("ARC-"),
+        "{text}"
+    );
     room.until_nothing_is_in_use();
 }
 
@@ -174,7 +216,10 @@ fn a_letter_is_sealed_whenever_the_power_fails() {
         let bob = taken(&world, "bob@far.test");
         assert!((1..=2).contains(&bob.len()), "{} after {steps} steps", bob.len());
         for taken in &bob {
-            assert!(unmarked(taken).starts_with(&format!("{ON_TOP}ARC-Seal: i=1; ")), "after {steps} steps");
+            assert!(
+                unmarked(taken).starts_with(&format!("{ON_TOP}ARC-Seal: i=1; ")),
+                "after {steps} steps"
+            );
             assert_eq!(judged(&mut room, &taken.content), ChainVerdict::Pass);
         }
         (once, twice) = (once + usize::from(bob.len() == 1), twice + usize::from(bob.len() == 2));

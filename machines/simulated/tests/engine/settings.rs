@@ -16,7 +16,8 @@ use super::webmail::{Browser, Page, between, serving};
 pub(super) fn again(room: Room, seed: u64, trust: &Trust, configuration: &str) -> Room {
     let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
     let certificates = vec![trust.certificate.clone()];
-    let mut room = Room::certified(seed, disk, usual_sizes(), configuration, Site::default(), certificates);
+    let mut room =
+        Room::certified(seed, disk, usual_sizes(), configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     room
 }
@@ -99,12 +100,21 @@ fn who_logs_in_once_too_often_takes_the_place_of_who_was_not_seen_for_longest() 
         all.push(browser);
     }
     for (number, browser) in all.iter_mut().enumerate() {
-        assert_eq!(is_asked_who_he_is(&browser.get(&mut room, "/mail/box/1")), number == 0, "{number}");
+        assert_eq!(
+            is_asked_who_he_is(&browser.get(&mut room, "/mail/box/1")),
+            number == 0,
+            "{number}"
+        );
         browser.hang_up(&mut room);
     }
     let token = all[1].get(&mut room, "/mail/settings").token();
-    let one = all[1].post(&mut room, "/mail/settings", &[("token", &token), ("do", "end-others")]).text();
-    assert!(one.contains("You are logged out everywhere else.") && one.matches("from 10.0.0.1").count() == 1, "{one}");
+    let one =
+        all[1].post(&mut room, "/mail/settings", &[("token", &token), ("do", "end-others")]).text();
+    assert!(
+        one.contains("You are logged out everywhere else.")
+            && one.matches("from 10.0.0.1").count() == 1,
+        "{one}"
+    );
     assert!(is_asked_who_he_is(&all[2].get(&mut room, "/mail/box/1")));
 }
 
@@ -130,7 +140,8 @@ fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
     let long = format!("All of it: {}", "x".repeat(1100));
     let refused = ada.send(&mut room, "/mail/settings", &form("Ada", &long));
     assert!(refused.text().contains("The signature is too long") && refused.text().contains(&long));
-    let saved = ada.post(&mut room, "/mail/settings", &form(" Ada \t Lövelace", "Ada\r\nAnalyst <&>"));
+    let saved =
+        ada.post(&mut room, "/mail/settings", &form(" Ada \t Lövelace", "Ada\r\nAnalyst <&>"));
     assert!(saved.text().contains("Saved."), "{}", saved.text());
 
     let mut room = again(room, 26, &trust, CONFIGURATION);
@@ -147,12 +158,20 @@ fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
     }
     let compose = ada.get(&mut room, "/mail/compose").text();
     assert!(compose.contains("\n-- \nAda\nAnalyst &#60;&#38;&#62;\n"), "{compose}");
-    let letter =
-        [("token", token.as_str()), ("to", "ada@barepost.test"), ("subject", "To me"), ("text", "x"), ("do", "send")];
+    let letter = [
+        ("token", token.as_str()),
+        ("to", "ada@barepost.test"),
+        ("subject", "To me"),
+        ("text", "x"),
+        ("do", "send"),
+    ];
     ada.post(&mut room, "/mail/compose", &letter);
     room.pass(Micros::from_secs(12));
     let source = ada.get(&mut room, "/mail/source/1.1").text();
-    assert!(source.contains("From: =?utf-8?") && source.contains("&#60;ada@barepost.test&#62;"), "{source}");
+    assert!(
+        source.contains("From: =?utf-8?") && source.contains("&#60;ada@barepost.test&#62;"),
+        "{source}"
+    );
     assert!(ada.get(&mut room, "/mail/box/1").text().contains("Ada Lövelace"));
     let reply = ada.get(&mut room, "/mail/compose?reply=1.1").text();
     assert!(reply.contains("&#62; x\n\n-- \nAda\nAnalyst"), "{reply}");
@@ -166,7 +185,10 @@ fn a_browser_that_is_logged_out_is_told_to_forget_the_pages() {
     let list = browser.get(&mut room, "/mail/box/1");
     assert_eq!((list.field("Cache-Control"), list.field("Clear-Site-Data")), ("no-store", ""));
     let out = browser.send(&mut room, "/mail/logout", &[("token", &list.token())]);
-    assert_eq!((out.field("Clear-Site-Data"), out.field("Cache-Control")), ("\"cache\"", "no-store"));
+    assert_eq!(
+        (out.field("Clear-Site-Data"), out.field("Cache-Control")),
+        ("\"cache\"", "no-store")
+    );
     assert!(browser.cookie.is_none());
 }
 
@@ -217,27 +239,43 @@ fn is_proved(room: &mut Room, password: &str) -> bool {
     is_in
 }
 
-pub(super) fn change(browser: &mut Browser, room: &mut Room, [old, new, again]: [&str; 3]) -> String {
+pub(super) fn change(
+    browser: &mut Browser,
+    room: &mut Room,
+    [old, new, again]: [&str; 3],
+) -> String {
     forget_connections(&mut [&mut *browser]);
     let token = browser.get(room, "/mail/settings").token();
-    let fields = [("token", token.as_str()), ("old", old), ("new", new), ("again", again), ("do", "password")];
+    let fields = [
+        ("token", token.as_str()),
+        ("old", old),
+        ("new", new),
+        ("again", again),
+        ("do", "password"),
+    ];
     let page = browser.send(room, "/mail/settings", &fields);
     if page.status == 303 { browser.get(room, page.field("Location")).text() } else { page.text() }
 }
 
 #[test]
-fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_configuration_says_another() {
+fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_configuration_says_another()
+ {
     let (mut room, trust) = serving(30);
     let [mut ada, mut elsewhere] = [(); 2].map(|()| Browser::new(&trust));
     for browser in [&mut ada, &mut elsewhere] {
         browser.log_in(&mut room, "ada", "lovelace");
     }
-    assert!(lets_in(&mut room, "lovelace") && !is_proved(&mut room, "lovelace"), "of a hash no verifier can be made");
+    assert!(
+        lets_in(&mut room, "lovelace") && !is_proved(&mut room, "lovelace"),
+        "of a hash no verifier can be made"
+    );
     let before = room.machine.now;
     let page = change(&mut ada, &mut room, ["guess", "analytical", "analytical"]);
     assert!(page.contains("That is not your present password."), "{page}");
     assert!(room.machine.now.since(before) >= Micros::from_secs(2), "a guess costs time here too");
-    for [new, again, why] in [["analytical", "analytica1", "in two ways"], ["short", "short", "8 letters at least"]] {
+    for [new, again, why] in
+        [["analytical", "analytica1", "in two ways"], ["short", "short", "8 letters at least"]]
+    {
         let page = change(&mut ada, &mut room, ["lovelace", new, again]);
         assert!(page.contains(why), "{page}");
     }
@@ -272,7 +310,10 @@ fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_config
         assert!(is_asked_who_he_is(&ada.get(&mut room, "/mail/box/1")));
     }
     ada.log_in(&mut room, "ada", "configured anew");
-    assert!(change(&mut ada, &mut room, ["configured anew", "difference", "difference"]).contains("is changed."));
+    assert!(
+        change(&mut ada, &mut room, ["configured anew", "difference", "difference"])
+            .contains("is changed.")
+    );
     let mut room = again(room, 34, &trust, &configured);
     assert!(lets_in(&mut room, "difference") && !lets_in(&mut room, "configured anew"));
 }
@@ -283,8 +324,13 @@ fn nobody_changes_a_password_without_a_form_of_the_session() {
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
     let cookie = ada.cookie.clone().expect("a ticket");
-    let fields =
-        [("token", "x"), ("old", "lovelace"), ("new", "analytical"), ("again", "analytical"), ("do", "password")];
+    let fields = [
+        ("token", "x"),
+        ("old", "lovelace"),
+        ("new", "analytical"),
+        ("again", "analytical"),
+        ("do", "password"),
+    ];
     assert_eq!(ada.send(&mut room, "/mail/settings", &fields).status, 403);
     ada.cookie = Some(format!("{}AAAA", &cookie[..cookie.len() - 4]));
     assert!(is_asked_who_he_is(&ada.send(&mut room, "/mail/settings", &fields)));

@@ -23,7 +23,14 @@ use super::webmail::{Browser, between};
 type File<'a> = (&'a str, &'a [u8]);
 
 /// Ada sends a letter, to somebody elsewhere too if that is wanted; what she is told.
-fn write(room: &mut Room, ada: &mut Browser, to: &str, draft: &str, text: &str, files: &[File<'_>]) -> String {
+fn write(
+    room: &mut Room,
+    ada: &mut Browser,
+    to: &str,
+    draft: &str,
+    text: &str,
+    files: &[File<'_>],
+) -> String {
     let token = ada.get(room, "/mail/compose").token();
     let form = [
         ("token", token.as_str()),
@@ -54,7 +61,15 @@ fn without_bcc(letter: &str) -> String {
 /// A room that serves pages, and signs.
 fn serving(seed: u64, trust: &Trust) -> Room {
     let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
-    let mut room = Room::keyed(seed, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates, keys());
+    let mut room = Room::keyed(
+        seed,
+        disk,
+        usual_sizes(),
+        CONFIGURATION,
+        Site::default(),
+        certificates,
+        keys(),
+    );
     room.until("the engine serves", |room| room.console_says("serving"));
     room
 }
@@ -63,33 +78,51 @@ fn serving(seed: u64, trust: &Trust) -> Room {
 fn a_letter_that_is_written_here_is_signed_once_and_everybody_gets_what_was_signed() {
     let trust = Trust::new("mail.barepost.test");
     let (long, file) = ("It weaves, and weaves again.\n".repeat(4000), large());
-    let letters: [(&str, &[File<'_>]); 3] = [("It weaves.", &[]), (&long, &[]), ("See.", &[("plan.pdf", &file)])];
+    let letters: [(&str, &[File<'_>]); 3] =
+        [("It weaves.", &[]), (&long, &[]), ("See.", &[("plan.pdf", &file)])];
     for (seed, hold) in [(740, ""), (741, "0")] {
         let (mut room, mut world) = serving_signed(seed, Mood::Takes, &trust, keys());
         let mut ada = logged_in(&mut room, &trust, hold);
         for (number, (text, files)) in letters.into_iter().enumerate() {
-            let page = write(&mut room, &mut ada, "bob@far.test, grace@barepost.test", "", text, files);
+            let page =
+                write(&mut room, &mut ada, "bob@far.test, grace@barepost.test", "", text, files);
             let words = if hold.is_empty() { "Sending…" } else { "Your letter was sent." };
             assert!(page.contains(words), "{page}");
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             world.pass(&mut room, 5);
             let now = room.machine.wall_clock();
-            let left = String::from_utf8(world.peer.taken[number].content.clone()).expect("it is text");
-            assert!(left.starts_with("DKIM-Signature: v=1; a=rsa-sha256;"), "{}", &left[..2500.min(left.len())]);
+            let left =
+                String::from_utf8(world.peer.taken[number].content.clone()).expect("it is text");
+            assert!(
+                left.starts_with("DKIM-Signature: v=1; a=rsa-sha256;"),
+                "{}",
+                &left[..2500.min(left.len())]
+            );
             assert_eq!(left.matches("DKIM-Signature: ").count(), 2);
             assert_eq!(verdicts(left.as_bytes(), now), BOTH);
             let changed = left.replace("Looms", "Rooms");
             assert_eq!(verdicts(changed.as_bytes(), now)[0].0, Reason::SignatureWrong);
-            assert!(!left.contains("Bcc") && !left.contains("Envelope") && !left.contains("countess"));
+            assert!(
+                !left.contains("Bcc") && !left.contains("Envelope") && !left.contains("countess")
+            );
             for (name, copies) in [("grace", number + 1), ("ada", number + 1)] {
                 let inbox = world.inbox(&mut room, name);
-                assert!(inbox.len() == copies && inbox[number] == left, "{name}: {}", inbox[number]);
+                assert!(
+                    inbox.len() == copies && inbox[number] == left,
+                    "{name}: {}",
+                    inbox[number]
+                );
             }
             let sent = ada.get(&mut room, &format!("/mail/download/3.{}", number + 1)).text();
-            assert!(sent.contains("\r\nBcc: countess@barepost.test\r\n") && without_bcc(&sent) == left, "{sent}");
+            assert!(
+                sent.contains("\r\nBcc: countess@barepost.test\r\n") && without_bcc(&sent) == left,
+                "{sent}"
+            );
         }
         ada.hang_up(&mut room);
-        world.until(&mut room, "nothing is in use", |_, room| room.engines.in_use() == InUse::default());
+        world.until(&mut room, "nothing is in use", |_, room| {
+            room.engines.in_use() == InUse::default()
+        });
     }
 }
 
@@ -99,7 +132,9 @@ fn a_letter_for_people_of_this_machine_that_is_not_held_is_signed_too_and_a_draf
     let mut room = serving(742, &trust);
     let now = room.machine.wall_clock();
     let mut ada = logged_in(&mut room, &trust, "0");
-    for (number, text) in ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate() {
+    for (number, text) in
+        ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate()
+    {
         let page = write(&mut room, &mut ada, "grace@barepost.test", "", text, &[]);
         assert!(page.contains("Your letter was sent."), "{page}");
         ada.hang_up(&mut room);
@@ -110,7 +145,12 @@ fn a_letter_for_people_of_this_machine_that_is_not_held_is_signed_too_and_a_draf
         assert!(sent.body == read, "{}", sent.text());
     }
     let token = ada.get(&mut room, "/mail/compose").token();
-    let form = [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", "Later."), ("do", "save")];
+    let form = [
+        ("token", token.as_str()),
+        ("to", "grace@barepost.test"),
+        ("text", "Later."),
+        ("do", "save"),
+    ];
     assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("The draft was saved."));
     let draft = ada.get(&mut room, "/mail/download/2.1").text();
     assert!(draft.contains("Later.") && !draft.contains("DKIM"), "{draft}");
@@ -123,8 +163,16 @@ fn a_letter_that_was_taken_back_is_signed_anew_when_it_is_sent_as_it_is_then() {
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(743, &trust);
     let mut ada = logged_in(&mut room, &trust, "");
-    let page = write(&mut room, &mut ada, "grace@barepost.test", "", "First.", &[("plan.pdf", b"few bytes")]);
-    let what = between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    let page = write(
+        &mut room,
+        &mut ada,
+        "grace@barepost.test",
+        "",
+        "First.",
+        &[("plan.pdf", b"few bytes")],
+    );
+    let what =
+        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
     let token = ada.get(&mut room, "/mail/compose").token();
     let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &what)]).text();
     let draft = between(&back, "name=\"draft\" value=\"", "\"").expect("it is one");
@@ -142,7 +190,10 @@ fn a_letter_that_was_taken_back_is_signed_anew_when_it_is_sent_as_it_is_then() {
     room.pass(Micros::from_secs(15));
     let read = newest(&mut room, "grace");
     let text = String::from_utf8_lossy(&read);
-    assert!(text.contains("Second.") && text.contains("plan.pdf") && !text.contains("First."), "{text}");
+    assert!(
+        text.contains("Second.") && text.contains("plan.pdf") && !text.contains("First."),
+        "{text}"
+    );
     assert_eq!(verdicts(&read, room.machine.wall_clock()), BOTH);
 }
 
@@ -171,7 +222,11 @@ fn a_letter_that_is_held_leaves_as_it_was_signed_whenever_the_power_fails() {
         let inbox = world.inbox(&mut room, "grace");
         assert!(inbox.len() == world.peer.taken.len() && inbox.len() <= 1, "after {steps} steps");
         for letter in &inbox {
-            assert_eq!(verdicts(letter.as_bytes(), room.machine.wall_clock()), BOTH, "after {steps} steps");
+            assert_eq!(
+                verdicts(letter.as_bytes(), room.machine.wall_clock()),
+                BOTH,
+                "after {steps} steps"
+            );
             assert!(letter.as_bytes() == world.peer.taken[0].content, "after {steps} steps");
         }
         (nights, sent) = (nights + 1, sent + inbox.len());
@@ -188,9 +243,15 @@ fn clerks_and_sessions_sign_in_turns_and_who_leaves_meanwhile_leaves_nothing_beh
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(745, &trust);
     let mut browsers: Vec<Browser> = (0..4).map(|_| logged_in(&mut room, &trust, "0")).collect();
-    let token: Vec<String> = browsers.iter_mut().map(|ada| ada.get(&mut room, "/mail/compose").token()).collect();
+    let token: Vec<String> =
+        browsers.iter_mut().map(|ada| ada.get(&mut room, "/mail/compose").token()).collect();
     let form = |number: usize| {
-        [("token", token[number].as_str()), ("to", "grace@barepost.test"), ("text", "It weaves."), ("do", "send")]
+        [
+            ("token", token[number].as_str()),
+            ("to", "grace@barepost.test"),
+            ("text", "It weaves."),
+            ("do", "send"),
+        ]
     };
     let letter = b"From: ada@barepost.test\r\nTo: grace@barepost.test\r\n\r\nHello.\r\n.\r\n";
     let talks: Vec<_> = (0..4).map(|_| begin(&mut room, "ada@barepost.test")).collect();
@@ -232,8 +293,12 @@ fn others_who_hold_memory_for_signatures_keep_no_page_from_sending() {
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(746, &trust);
     let mut ada = logged_in(&mut room, &trust, "0");
-    let long = format!("From: ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(100));
-    let talks: Vec<_> = (0..40 * usize::from(CORES)).map(|_| begin(&mut room, "ada@barepost.test")).collect();
+    let long = format!(
+        "From: ada@barepost.test\r\nX: {}",
+        format!("{}\r\n ", "x".repeat(900)).repeat(100)
+    );
+    let talks: Vec<_> =
+        (0..40 * usize::from(CORES)).map(|_| begin(&mut room, "ada@barepost.test")).collect();
     talks.iter().for_each(|talk| room.send(talk, long.as_bytes()));
     room.pass(Micros::from_secs(1));
     let token = ada.get(&mut room, "/mail/compose").token();
@@ -258,7 +323,9 @@ fn a_long_signed_message_to_oneself_is_shown_once() {
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(747, &trust);
     let mut ada = logged_in(&mut room, &trust, "0");
-    for (number, text) in ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate() {
+    for (number, text) in
+        ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate()
+    {
         let page = write(&mut room, &mut ada, "ada@barepost.test", "", text, &[]);
         assert!(page.contains("Your letter was sent."), "{page}");
         for mailbox in [1, 3] {

@@ -39,9 +39,13 @@ pub(super) fn verdicts(letter: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)>
                 verdicts.push((verdict.reason, signer.algorithm));
             }
             Err(Missing(question)) => {
-                let keys = keys().into_iter().filter(|key| key.name_at(&domain).as_ref() == Ok(&question.name));
-                let records: Vec<_> = keys.map(|key| Record::Text(key.record().as_bytes().into())).collect();
-                knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+                let keys = keys()
+                    .into_iter()
+                    .filter(|key| key.name_at(&domain).as_ref() == Ok(&question.name));
+                let records: Vec<_> =
+                    keys.map(|key| Record::Text(key.record().as_bytes().into())).collect();
+                knowledge
+                    .learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
             }
         }
     }
@@ -80,7 +84,8 @@ fn submit(room: &mut Room, letter: &str) -> String {
 /// The newest letter that somebody has.
 pub(super) fn newest(room: &mut Room, name: &str) -> Vec<u8> {
     let mut reader = room.log_in(name);
-    let count = room.pop3(&mut reader, "STAT").split(' ').nth(1).and_then(|count| count.parse().ok());
+    let count =
+        room.pop3(&mut reader, "STAT").split(' ').nth(1).and_then(|count| count.parse().ok());
     let letter = room.retrieve_any(&mut reader, count.expect("a number"));
     room.part(reader);
     letter
@@ -93,7 +98,8 @@ fn letter(from: &str) -> String {
 }
 
 #[test]
-fn what_is_submitted_is_signed_by_its_authors_domain_with_each_key_however_long_it_is_and_after_a_power_cut() {
+fn what_is_submitted_is_signed_by_its_authors_domain_with_each_key_however_long_it_is_and_after_a_power_cut()
+ {
     for seed in [1, 2] {
         let mut room = Room::signing(seed, keys());
         let now = room.machine.wall_clock();
@@ -106,7 +112,11 @@ fn what_is_submitted_is_signed_by_its_authors_domain_with_each_key_however_long_
                 let text = String::from_utf8_lossy(&read);
                 let above = "Return-Path: <ada@barepost.test>\r\nDKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;";
                 assert!(text.starts_with(above), "{}", &text[..text.len().min(2500)]);
-                assert!(text.ends_with(body) && !text.contains("Bcc:") && text.contains("\r\nMessage-ID: <"));
+                assert!(
+                    text.ends_with(body)
+                        && !text.contains("Bcc:")
+                        && text.contains("\r\nMessage-ID: <")
+                );
                 assert_eq!(verdicts(&read, now), BOTH);
                 let changed = text.replace("looms", "rooms");
                 assert_eq!(verdicts(changed.as_bytes(), now)[0].0, Reason::SignatureWrong);
@@ -131,7 +141,12 @@ fn redirects_and_what_strangers_send_are_not_signed() {
         assert!(submit(&mut room, &letter).starts_with("250 "));
         let text = String::from_utf8(newest(&mut room, "grace")).expect("it is text");
         let head = "Return-Path: <ada@barepost.test>";
-        let spaces = text.split("\r\n").next().and_then(|line| line.strip_prefix(head)).expect("a path").len();
+        let spaces = text
+            .split("\r\n")
+            .next()
+            .and_then(|line| line.strip_prefix(head))
+            .expect("a path")
+            .len();
         let behind = &text[head.len() + spaces..];
         assert!(
             spaces < 8 && behind.starts_with("\r\nReceived: from client.test ("),
@@ -147,7 +162,10 @@ fn redirects_and_what_strangers_send_are_not_signed() {
     let own = letter("ada@barepost.test");
     assert!(room.deliver("grace@barepost.test", own.as_bytes()).starts_with("250 "));
     let text = String::from_utf8(newest(&mut room, "grace")).expect("it is text");
-    assert!(text.starts_with("Return-Path: <sender@elsewhere.test>\r\nReceived: ") && !text.contains("DKIM"));
+    assert!(
+        text.starts_with("Return-Path: <sender@elsewhere.test>\r\nReceived: ")
+            && !text.contains("DKIM")
+    );
 }
 
 #[test]
@@ -163,11 +181,15 @@ fn a_letter_is_signed_when_there_is_only_one_key_and_the_null_path_is_said() {
 }
 
 #[test]
-fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhile_has_sent_nothing() {
+fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhile_has_sent_nothing()
+ {
     let mut room = Room::signing(5, keys());
     let talks: Vec<Talk> = (0..6).map(|_| begin(&mut room, "ada@barepost.test")).collect();
     for talk in &talks {
-        room.send(talk, (letter("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n").as_bytes());
+        room.send(
+            talk,
+            (letter("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n").as_bytes(),
+        );
     }
     room.until("some are being signed", |room| room.engines.in_use().kept_for_signatures > 0);
     let mut kept = room.engines.in_use().kept_for_signatures;
@@ -189,7 +211,10 @@ fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhi
     room.until_nothing_is_in_use();
     for number in 0..4 {
         let talk = begin(&mut room, "ada@barepost.test");
-        room.send(&talk, (letter("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n").as_bytes());
+        room.send(
+            &talk,
+            (letter("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n").as_bytes(),
+        );
         room.until("it is being signed", |room| room.engines.in_use().kept_for_signatures > 0);
         (0..number).for_each(|_| room.step());
         room.abort(&talk);
@@ -199,12 +224,17 @@ fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhi
 }
 
 #[test]
-fn of_all_headers_of_letters_that_are_not_signed_yet_some_is_kept_and_who_would_need_more_tries_again_later() {
+fn of_all_headers_of_letters_that_are_not_signed_yet_some_is_kept_and_who_would_need_more_tries_again_later()
+ {
     // The store has buffers for all of them.
     let sizes = Sizes { buffer_bytes: 16 << 20, ..usual_sizes() };
     let mut room = Room::signing_in(sizes, 6, keys());
-    let long = format!("From: ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(100));
-    let mut talks: Vec<Talk> = (0..40 * usize::from(CORES)).map(|_| begin(&mut room, "ada@barepost.test")).collect();
+    let long = format!(
+        "From: ada@barepost.test\r\nX: {}",
+        format!("{}\r\n ", "x".repeat(900)).repeat(100)
+    );
+    let mut talks: Vec<Talk> =
+        (0..40 * usize::from(CORES)).map(|_| begin(&mut room, "ada@barepost.test")).collect();
     talks.iter().for_each(|talk| room.send(talk, long.as_bytes()));
     room.pass(Micros::from_secs(1));
     let kept = room.engines.in_use().kept_for_signatures;
@@ -229,18 +259,30 @@ fn what_leaves_is_signed_above_all_else_and_so_is_what_is_brought_to_somebody_he
         let (mut room, mut world) = serving_signed(seed, Mood::Takes, &trust, keys());
         let large = letter("ada@barepost.test") + &"A line. \t of many\r\n".repeat(60_000);
         let unsigned = letter("grace@barepost.test\r\nResent-From: ada@barepost.test");
-        for (number, letter) in [letter("ada@barepost.test"), large, unsigned].into_iter().enumerate() {
+        for (number, letter) in
+            [letter("ada@barepost.test"), large, unsigned].into_iter().enumerate()
+        {
             world.submit(&mut room, &["bob@far.test", "grace@barepost.test"], letter.as_bytes());
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             world.pass(&mut room, 60);
             let now = room.machine.wall_clock();
-            let (is_signed, (_, body)) = (number < 2, letter.split_once("\r\n\r\n").expect("a body"));
+            let (is_signed, (_, body)) =
+                (number < 2, letter.split_once("\r\n\r\n").expect("a body"));
             let brought = world.inbox(&mut room, "grace").pop().expect("a letter");
-            let below = brought.strip_prefix("Return-Path: <ada@barepost.test>\r\n").expect("a path");
+            let below =
+                brought.strip_prefix("Return-Path: <ada@barepost.test>\r\n").expect("a path");
             let left = world.peer.taken[number].content.clone();
             assert!(below.as_bytes() == left, "both are one letter");
-            let first = if is_signed { "DKIM-Signature: v=1; a=rsa-sha256;" } else { "Received: from client.test" };
-            assert!(below.starts_with(first) && below.ends_with(body), "{}", &below[..below.len().min(2500)]);
+            let first = if is_signed {
+                "DKIM-Signature: v=1; a=rsa-sha256;"
+            } else {
+                "Received: from client.test"
+            };
+            assert!(
+                below.starts_with(first) && below.ends_with(body),
+                "{}",
+                &below[..below.len().min(2500)]
+            );
             assert!(!below.contains("Envelope") && !below.contains("Return-Path"));
             assert_eq!(verdicts(&left, now), if is_signed { &BOTH[..] } else { &[] });
         }

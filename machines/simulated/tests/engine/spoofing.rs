@@ -6,7 +6,9 @@ use machine::Micros;
 use simulated::room::letters_on;
 
 use super::names::{Mood, NameServer, TEXT, text};
-use super::proofs::{DEFERRED, INBOX, JUNK, REFUSED, letter, letters_of, newest, proving, results, send};
+use super::proofs::{
+    DEFERRED, INBOX, JUNK, REFUSED, letter, letters_of, newest, proving, results, send,
+};
 use super::room::{Room, Talk, stuffed};
 use super::signing::{begin, keys};
 
@@ -32,7 +34,10 @@ fn a_message_with_too_many_fields_is_refused() {
         // Subject and From are two of them.
         let message = fields(count - 2) + &letter("ada@far.test");
         let reply = send(&mut room, &mut server, "me@far.test", &message);
-        assert!(if is_taken { reply.starts_with("250 ") } else { reply == refusal }, "{count}: {reply}");
+        assert!(
+            if is_taken { reply.starts_with("250 ") } else { reply == refusal },
+            "{count}: {reply}"
+        );
     }
     assert_eq!(letters_of(&room, "ada").len(), 1);
     // It does not matter that the domain would let it be refused for another reason.
@@ -43,7 +48,10 @@ fn a_message_with_too_many_fields_is_refused() {
     for (count, is_taken) in [(1_000, true), (1_001, false)] {
         let message = format!("From: ada@barepost.test\r\n{}\r\nHello.\r\n", fields(count - 1));
         let reply = submit(&mut room, &message);
-        assert!(if is_taken { reply.starts_with("250 ") } else { reply == refusal }, "{count}: {reply}");
+        assert!(
+            if is_taken { reply.starts_with("250 ") } else { reply == refusal },
+            "{count}: {reply}"
+        );
     }
     assert_eq!(letters_on(&room.machine.disk, "grace@barepost.test").len(), 1);
 }
@@ -57,7 +65,8 @@ fn spoofed() -> String {
 /// ones.
 fn half_sent(room: &mut Room, server: &mut NameServer) -> Vec<Talk> {
     let line = format!("X: {}\r\n", "y".repeat(890));
-    let lengths = [(24, 130), (30, 7), (40, 1)].into_iter().flat_map(|(count, lines)| vec![lines; count]);
+    let lengths =
+        [(24, 130), (30, 7), (40, 1)].into_iter().flat_map(|(count, lines)| vec![lines; count]);
     let begun = lengths.map(|lines| {
         let mut talk = server.begin(room, "me@far.test");
         assert!(server.smtp(room, &mut talk, "DATA").starts_with("354 "));
@@ -94,7 +103,10 @@ fn a_message_is_deferred_when_too_many_questions_wait() {
     room.pass(Micros::from_secs(1));
     assert_eq!(room.engines.in_use().questions, 32, "an address has a third of 96");
     // Neither what the domain lets send for it nor what it wants can be asked.
-    assert_eq!(send(&mut room, &mut server, "ceo@strict.test", &letter("ceo@strict.test")), DEFERRED);
+    assert_eq!(
+        send(&mut room, &mut server, "ceo@strict.test", &letter("ceo@strict.test")),
+        DEFERRED
+    );
     assert_eq!(letters_of(&room, "ada"), []);
     waiting.iter().for_each(|talk| room.abort(talk));
     room.pass(Micros::from_secs(60));
@@ -147,20 +159,28 @@ fn a_message_without_a_readable_author_goes_to_junk() {
     let (mut room, mut server) = proving(47, Mood::Answers);
     for (message, reason) in [
         ("Subject: x\r\n\r\nHello.\r\n", "it does not say whose it is"),
-        ("From: me@far.test\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n", "it says more than once whose it is"),
-        ("Subject: x\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n", "it cannot be read for certain whose it is"),
+        (
+            "From: me@far.test\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n",
+            "it says more than once whose it is",
+        ),
+        (
+            "Subject: x\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n",
+            "it cannot be read for certain whose it is",
+        ),
     ] {
         assert!(send(&mut room, &mut server, "me@far.test", message).starts_with("250 "));
         let (mailbox, above, _) = newest(&room);
         assert_eq!(mailbox, JUNK);
         assert!(above.contains(&format!("\r\nX-Barepost-Reason: {reason}\r\n")), "{above}");
     }
-    let claims =
-        "X-Barepost-Reason: none\r\nAuthentication-Results: mail.barepost.test.; dmarc=pass\r\nReturn-Path: <x@y>\r\n";
+    let claims = "X-Barepost-Reason: none\r\nAuthentication-Results: mail.barepost.test.; dmarc=pass\r\nReturn-Path: <x@y>\r\n";
     let own = letter("me@far.test");
-    assert!(send(&mut room, &mut server, "me@far.test", &format!("{claims}{own}")).starts_with("250 "));
+    assert!(
+        send(&mut room, &mut server, "me@far.test", &format!("{claims}{own}")).starts_with("250 ")
+    );
     let letters = letters_of(&room, "ada");
-    let (_, stored) = letters.iter().find(|(mailbox, _)| *mailbox == INBOX).expect("it is in the inbox");
+    let (_, stored) =
+        letters.iter().find(|(mailbox, _)| *mailbox == INBOX).expect("it is in the inbox");
     let stored = String::from_utf8_lossy(stored);
     assert!(stored.ends_with(&format!("+0000\r\n{own}")), "{stored}");
     room.until_nothing_is_in_use();
@@ -170,8 +190,10 @@ fn a_message_without_a_readable_author_goes_to_junk() {
 fn long_headers_of_others_keep_no_message_from_being_signed() {
     let mut room = Room::signing(48, keys());
     let line = format!("X: {}\r\n", "y".repeat(890));
-    let lengths = [(10, 130), (20, 7), (20, 1)].into_iter().flat_map(|(count, lines)| vec![lines; count]);
-    let held: Vec<(Talk, usize)> = lengths.map(|lines| (begin(&mut room, "ada@barepost.test"), lines)).collect();
+    let lengths =
+        [(10, 130), (20, 7), (20, 1)].into_iter().flat_map(|(count, lines)| vec![lines; count]);
+    let held: Vec<(Talk, usize)> =
+        lengths.map(|lines| (begin(&mut room, "ada@barepost.test"), lines)).collect();
     for (talk, lines) in &held {
         room.send(talk, line.repeat(*lines).as_bytes());
         room.pass(Micros::from_millis(10));

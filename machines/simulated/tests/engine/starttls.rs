@@ -53,7 +53,10 @@ fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> Shielded {
 /// Sees that the session knows nothing of what was said before, and has nothing to say by itself.
 fn is_new(room: &mut Room, port: u16, shielded: &mut Shielded) {
     if port == SMTP {
-        assert_eq!(room.smtp_shielded(shielded, "MAIL FROM:<a@b.test>"), "503 5.5.1 Send EHLO or HELO first");
+        assert_eq!(
+            room.smtp_shielded(shielded, "MAIL FROM:<a@b.test>"),
+            "503 5.5.1 Send EHLO or HELO first"
+        );
         assert_eq!(room.smtp_shielded(shielded, "NOOP"), "250 2.0.0 OK");
     } else {
         assert_eq!(room.pop3_shielded(shielded, "PASS lovelace"), "-ERR Send USER first");
@@ -73,24 +76,37 @@ fn leave(room: &mut Room, mut shielded: Shielded) {
 fn a_letter_is_taken_and_given_over_tls_that_was_asked_for() {
     for (seed, version) in (0..).zip(BOTH) {
         let trust = Trust::new("mail.barepost.test");
-        let mut room = Room::with_certificates(seed, Site::default(), vec![trust.certificate.clone()], usual_sizes());
+        let mut room = Room::with_certificates(
+            seed,
+            Site::default(),
+            vec![trust.certificate.clone()],
+            usual_sizes(),
+        );
         let client = Arc::new(client_of(&trust, &[], &[version]));
         let mut talk = greeted(&mut room, SMTP);
         room.send(&talk, b"EHLO client.test\r\n");
-        let announced: Vec<String> = std::iter::from_fn(|| Some(room.line(&mut talk))).take(10).collect();
-        assert_eq!(announced.iter().filter(|line| *line == "250-STARTTLS").count(), 1, "{announced:?}");
+        let announced: Vec<String> =
+            std::iter::from_fn(|| Some(room.line(&mut talk))).take(10).collect();
+        assert_eq!(
+            announced.iter().filter(|line| *line == "250-STARTTLS").count(),
+            1,
+            "{announced:?}"
+        );
         assert!(is_welcome(&room.smtp(&mut talk, "STARTTLS")));
         let mut shielded = room.shield(talk, &client);
         room.say_shielded(&mut shielded, b"EHLO client.test\r\n");
-        let announced: Vec<String> = std::iter::from_fn(|| Some(room.line_shielded(&mut shielded))).take(9).collect();
+        let announced: Vec<String> =
+            std::iter::from_fn(|| Some(room.line_shielded(&mut shielded))).take(9).collect();
         assert_eq!(announced.last().map(String::as_str), Some("250 HELP"));
         assert!(!announced.iter().any(|line| line.contains("STARTTLS")), "{announced:?}");
         assert!(room.smtp_shielded(&mut shielded, "STARTTLS").starts_with("503 "));
-        for command in ["MAIL FROM:<sender@elsewhere.test>", "RCPT TO:<ada@barepost.test>", "DATA"] {
+        for command in ["MAIL FROM:<sender@elsewhere.test>", "RCPT TO:<ada@barepost.test>", "DATA"]
+        {
             let reply = room.smtp_shielded(&mut shielded, command);
             assert!(reply.starts_with('2') || reply.starts_with("354 "), "{command}: {reply}");
         }
-        let body = "A line of mail, and one that is longer than the one before it.\r\n".repeat(3000);
+        let body =
+            "A line of mail, and one that is longer than the one before it.\r\n".repeat(3000);
         room.say_shielded(&mut shielded, &stuffed(body.as_bytes()));
         assert!(room.smtp_shielded(&mut shielded, ".").starts_with("250 "));
         leave(&mut room, shielded);
@@ -99,7 +115,9 @@ fn a_letter_is_taken_and_given_over_tls_that_was_asked_for() {
             let response = room.pop3_shielded(&mut shielded, command);
             assert!(response.starts_with("+OK"), "{command}: {response}");
         }
-        room.until_shielded(&mut shielded, "the letter is there", |shielded| shielded.heard.ends_with(b"\r\n.\r\n"));
+        room.until_shielded(&mut shielded, "the letter is there", |shielded| {
+            shielded.heard.ends_with(b"\r\n.\r\n")
+        });
         let letter = String::from_utf8(std::mem::take(&mut shielded.heard)).expect("it is text");
         assert!(letter.contains(" with ESMTPS id ") && letter.contains(&body));
         leave(&mut room, shielded);

@@ -53,7 +53,11 @@ struct Stopper {
 
 impl Stopper {
     fn new(room: &mut Room, host: usize, stop: Stop, client: &Arc<ClientConfig>) -> Stopper {
-        let port = if matches!(stop, Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest) { 25 } else { 443 };
+        let port = if matches!(stop, Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest) {
+            25
+        } else {
+            443
+        };
         let shielded = room.connect_shielded_from(host, port, client);
         let mut stopper = Stopper { stop, shielded, unsaid: Vec::new(), has_stopped: false };
         match stop {
@@ -62,7 +66,9 @@ impl Stopper {
             Stop::InHello => stopper.stops_after(|length| length / 2),
             Stop::AfterHello => stopper.stops_after(|length| length),
             Stop::InFinished => stopper.flight(|length| length),
-            Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest => stopper.unsaid.extend(b"STARTTLS\r\n"),
+            Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest => {
+                stopper.unsaid.extend(b"STARTTLS\r\n")
+            }
         }
         stopper
     }
@@ -111,7 +117,9 @@ impl Stopper {
             tls.process_new_packets().expect("the server's TLS is right");
         }
         let is_old = tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
-        if !tls.is_handshaking() || is_old && tls.wants_write() && self.unsaid.is_empty() && !heard.is_empty() {
+        if !tls.is_handshaking()
+            || is_old && tls.wants_write() && self.unsaid.is_empty() && !heard.is_empty()
+        {
             self.stops_after(|length| length - 10);
         }
     }
@@ -123,7 +131,9 @@ fn is_served(room: &mut Room, shielded: &mut Shielded) {
     assert!(!room.has_hung_up(&mut shielded.talk), "it is sent away: {:?}", shielded.complaint);
     room.say_shielded(shielded, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
     assert_eq!(room.line_shielded(shielded), "HTTP/1.1 200 OK");
-    room.until_shielded(shielded, "the page is there", |shielded| shielded.heard.ends_with(b"Index"));
+    room.until_shielded(shielded, "the page is there", |shielded| {
+        shielded.heard.ends_with(b"Index")
+    });
     shielded.heard.clear();
 }
 
@@ -153,7 +163,8 @@ fn who_vanishes_while_his_handshake_waits_its_turn_keeps_nobody_from_theirs() {
     for (seed, has_answered) in [(2, false), (3, true)] {
         let (mut room, trust) = Room::shielded(seed, site(1000), usual_sizes());
         let browser = Arc::new(client(&trust, &["http/1.1"]));
-        let mut crowd: Vec<Shielded> = (0..VANISHING).map(|_| room.connect_shielded(443, &browser)).collect();
+        let mut crowd: Vec<Shielded> =
+            (0..VANISHING).map(|_| room.connect_shielded(443, &browser)).collect();
         room.pass(Micros::from_secs(1));
         for shielded in &mut crowd {
             let mut hello = Vec::new();
@@ -175,10 +186,12 @@ fn who_vanishes_while_his_handshake_waits_its_turn_keeps_nobody_from_theirs() {
 }
 
 #[test]
-fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nobody_else_anything() {
+fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nobody_else_anything()
+{
     let (mut room, trust) = Room::shielded(1, site(1000), usual_sizes());
     let browser = Arc::new(client(&trust, &["http/1.1"]));
-    let clients = BOTH.iter().map(|version| Arc::new(client_of(&trust, &[], &[version]))).collect::<Vec<_>>();
+    let clients =
+        BOTH.iter().map(|version| Arc::new(client_of(&trust, &[], &[version]))).collect::<Vec<_>>();
     let mut established = room.connect_shielded(443, &browser);
     is_served(&mut room, &mut established);
     room.pass(Micros::from_secs(1));
@@ -203,10 +216,15 @@ fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nob
         // Whoever has said nothing has 10 seconds, and STARTTLS has its 10 from there on.
         room.pass(Micros::from_secs(12));
         for stopper in &mut crowd {
-            let place = STOPS.iter().position(|stop| *stop == stopper.stop).expect("it is one of them");
+            let place =
+                STOPS.iter().position(|stop| *stop == stopper.stop).expect("it is one of them");
             counts[place] += usize::from(stopper.is_there());
             if stopper.is_there() {
-                assert!(room.has_hung_up(&mut stopper.shielded.talk), "{:?} is waited for", stopper.stop);
+                assert!(
+                    room.has_hung_up(&mut stopper.shielded.talk),
+                    "{:?} is waited for",
+                    stopper.stop
+                );
             }
             room.abort(&stopper.shielded.talk);
         }
@@ -217,7 +235,10 @@ fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nob
         room.until("and nothing of this", |room| room.engines.in_use() == before);
     }
     // Some of those who came all at once were sent away before they came as far as they would.
-    assert!(counts.iter().all(|count| *count >= CLIENTS / STOPS.len() / 4), "{counts:?} of {STOPS:?}");
+    assert!(
+        counts.iter().all(|count| *count >= CLIENTS / STOPS.len() / 4),
+        "{counts:?} of {STOPS:?}"
+    );
     let outcomes = room.engines.handshakes();
     let stopped = outcomes.late + outcomes.turned_away + outcomes.given_up;
     assert!(outcomes.late > 0 && stopped as usize >= CLIENTS / 2, "{outcomes} with {CORES} cores");

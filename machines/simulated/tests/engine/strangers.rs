@@ -13,12 +13,14 @@ use super::names::{IPV4, Mood, NameServer, STRANGER, TEXT, serving_as, text};
 use super::proofs::{INBOX, JUNK, newest};
 use super::room::{Room, Talk};
 
-const LISTS: &str = "[abuse]\ndnsbl = [\"block.test\"]\ndnsbl_junk = [\"junk.test\"]\ndnswl = [\"trust.test\"]\n";
+const LISTS: &str =
+    "[abuse]\ndnsbl = [\"block.test\"]\ndnsbl_junk = [\"junk.test\"]\ndnswl = [\"trust.test\"]\n";
 const BLOCKED: &str = "7.113.0.203.block.test";
 const SUSPECTED: &str = "7.113.0.203.junk.test";
 const TRUSTED: &str = "7.113.0.203.trust.test";
 const UNCHECKED: &str = "451 4.7.0 Too busy to check your address, try again later";
-const REFUSED: &str = "554 5.7.1 203.0.113.7 is listed by block.test: See https://block.test/203.0.113.7";
+const REFUSED: &str =
+    "554 5.7.1 203.0.113.7 is listed by block.test: See https://block.test/203.0.113.7";
 
 /// The name server says this of the stranger by a list.
 fn list(server: &mut NameServer, name: &'static str, address: [u8; 4]) {
@@ -58,17 +60,29 @@ fn who_is_listed_is_refused_with_what_the_list_says_and_reaches_the_postmaster()
             ("\"PostMaster\"@barepost.test", "250 2.1.5 Recipient OK"),
             ("grace@barepost.test", REFUSED),
         ] {
-            assert_eq!(server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{path}>")), reply, "{path}");
+            assert_eq!(
+                server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{path}>")),
+                reply,
+                "{path}"
+            );
         }
         assert!(server.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
-        assert!(server.smtp(&mut room, &mut talk, "From: me@pass.test\r\n\r\nLetter\r\n.").starts_with("250 2.0.0 "));
+        assert!(
+            server
+                .smtp(&mut room, &mut talk, "From: me@pass.test\r\n\r\nLetter\r\n.")
+                .starts_with("250 2.0.0 ")
+        );
         room.part(talk);
         assert_eq!(newest(&room).0, INBOX);
         assert_eq!(named(&mut room, &mut server, STRANGER), REFUSED);
         let asked = server.asked.iter().filter(|(name, _)| name == BLOCKED).count();
         assert_eq!(asked, 2, "what is known is not asked again: {:?}", server.asked);
         server.asked.clear();
-        assert_eq!(named(&mut room, &mut server, 0), "250 2.1.5 Recipient OK", "a neighbour is no stranger");
+        assert_eq!(
+            named(&mut room, &mut server, 0),
+            "250 2.1.5 Recipient OK",
+            "a neighbour is no stranger"
+        );
         assert_eq!(server.asked, []);
         room.until_nothing_is_in_use();
     }
@@ -77,11 +91,15 @@ fn who_is_listed_is_refused_with_what_the_list_says_and_reaches_the_postmaster()
 #[test]
 fn whom_no_list_names_or_one_trusts_or_the_configuration_exempts_is_not_refused() {
     for (seed, case) in
-        ["nothing", "asked wrongly", "not listed so", "fails", "trusted", "blocks us", "exempt"].into_iter().enumerate()
+        ["nothing", "asked wrongly", "not listed so", "fails", "trusted", "blocks us", "exempt"]
+            .into_iter()
+            .enumerate()
     {
         // What is said last of all is said of [access].
-        let exempt = if case == "exempt" { "unthrottled_from = [\"203.0.113.0/24\"]\n" } else { "" };
-        let (mut room, mut server) = serving_as(seed as u64, Mood::Answers, &format!("{exempt}{LISTS}"));
+        let exempt =
+            if case == "exempt" { "unthrottled_from = [\"203.0.113.0/24\"]\n" } else { "" };
+        let (mut room, mut server) =
+            serving_as(seed as u64, Mood::Answers, &format!("{exempt}{LISTS}"));
         match case {
             "asked wrongly" => list(&mut server, BLOCKED, [127, 255, 255, 254]),
             "blocks us" => list(&mut server, BLOCKED, [127, 0, 0, 255]),
@@ -109,14 +127,24 @@ fn what_somebody_brings_whom_another_kind_of_list_names_goes_to_junk_for_that_re
         let unproved = "not proved to be of fail.test, which wants such mail kept apart (DMARC); ";
         for (author, reason) in [("me@pass.test", ""), ("me@fail.test", unproved)] {
             let mut talk = greet(&mut room, &mut server, STRANGER);
-            for command in ["RCPT TO:<ada@barepost.test>", "DATA", &format!("From: {author}\r\n\r\nLetter\r\n.")] {
+            for command in [
+                "RCPT TO:<ada@barepost.test>",
+                "DATA",
+                &format!("From: {author}\r\n\r\nLetter\r\n."),
+            ] {
                 let reply = server.smtp(&mut room, &mut talk, command);
-                assert!(reply.starts_with(if command == "DATA" { "354 " } else { "250 " }), "{command}: {reply}");
+                assert!(
+                    reply.starts_with(if command == "DATA" { "354 " } else { "250 " }),
+                    "{command}: {reply}"
+                );
             }
             room.part(talk);
             let (mailbox, above, _) = newest(&room);
             assert_eq!(mailbox, JUNK);
-            assert!(above.contains(&format!("\r\nX-Barepost-Reason: {reason}{listed}\r\n")), "{above}");
+            assert!(
+                above.contains(&format!("\r\nX-Barepost-Reason: {reason}{listed}\r\n")),
+                "{above}"
+            );
         }
         room.until_nothing_is_in_use();
     }
@@ -128,13 +156,22 @@ fn a_list_that_does_not_answer_refuses_nobody_and_is_left_alone_for_a_while() {
         let (mut room, mut server) = serving_as(seed, Mood::Silent, LISTS);
         let mut talk = greet(&mut room, &mut server, STRANGER);
         let before = room.machine.now;
-        assert_eq!(server.smtp(&mut room, &mut talk, "RCPT TO:<Postmaster>"), "250 2.1.5 Recipient OK");
-        assert!(room.machine.now.since(before).as_secs() < 1, "the postmaster does not wait for lists");
+        assert_eq!(
+            server.smtp(&mut room, &mut talk, "RCPT TO:<Postmaster>"),
+            "250 2.1.5 Recipient OK"
+        );
+        assert!(
+            room.machine.now.since(before).as_secs() < 1,
+            "the postmaster does not wait for lists"
+        );
         room.part(talk);
         let mut waits = |room: &mut Room| {
             let mut talk = greet(room, &mut server, STRANGER);
             let before = room.machine.now;
-            assert_eq!(server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>"), "250 2.1.5 Recipient OK");
+            assert_eq!(
+                server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>"),
+                "250 2.1.5 Recipient OK"
+            );
             let waited = room.machine.now.since(before).as_secs();
             assert!(waited <= 5, "{waited}");
             room.part(talk);
@@ -152,13 +189,15 @@ fn a_list_that_does_not_answer_refuses_nobody_and_is_left_alone_for_a_while() {
 #[test]
 fn who_leaves_or_has_to_while_he_is_looked_up_leaves_nothing_behind_and_so_many_are_at_a_time() {
     // Who is not listened to is greeted at once, and so all are looked up at a time.
-    let (mut room, mut server) = serving_as(7, Mood::Silent, &format!("{LISTS}greeting_delay = \"0s\"\n"));
+    let (mut room, mut server) =
+        serving_as(7, Mood::Silent, &format!("{LISTS}greeting_delay = \"0s\"\n"));
     let wait = |room: &mut Room, server: &mut NameServer| {
         let talk = greet(room, server, STRANGER);
         room.send(&talk, b"RCPT TO:<ada@barepost.test>\r\n");
         talk
     };
-    let mut talks: Vec<Talk> = (0..50 * usize::from(CORES)).map(|_| wait(&mut room, &mut server)).collect();
+    let mut talks: Vec<Talk> =
+        (0..50 * usize::from(CORES)).map(|_| wait(&mut room, &mut server)).collect();
     room.pass(Micros::from_millis(100));
     // A third of those that may wait for one answer: all come from one address.
     let searches = room.engines.in_use().searches;
@@ -180,24 +219,34 @@ fn who_leaves_or_has_to_while_he_is_looked_up_leaves_nothing_behind_and_so_many_
 /// A limit of ours lets no client through unchecked.
 #[test]
 fn a_client_not_looked_up_for_a_limit_is_deferred() {
-    let (mut room, mut server) = serving_as(1545, Mood::Silent, &format!("{LISTS}greeting_delay = \"0s\"\n"));
+    let (mut room, mut server) =
+        serving_as(1545, Mood::Silent, &format!("{LISTS}greeting_delay = \"0s\"\n"));
     list(&mut server, BLOCKED, [127, 0, 0, 2]);
     let mut talks: Vec<Talk> = (0..43).map(|_| greet(&mut room, &mut server, STRANGER)).collect();
     for talk in &talks {
         room.send(talk, b"RCPT TO:<ada@barepost.test>\r\n");
     }
     room.pass(Micros::from_millis(100));
-    let deferred: Vec<usize> = (0..43).filter(|at| room.line_heard(&mut talks[*at]).is_some()).collect();
+    let deferred: Vec<usize> =
+        (0..43).filter(|at| room.line_heard(&mut talks[*at]).is_some()).collect();
     let [deferred] = deferred[..] else { panic!("{deferred:?}") };
     let mut deferred = talks.swap_remove(deferred);
-    assert_eq!(server.smtp(&mut room, &mut deferred, "RCPT TO:<ada@barepost.test>"), UNCHECKED, "there is no room yet");
+    assert_eq!(
+        server.smtp(&mut room, &mut deferred, "RCPT TO:<ada@barepost.test>"),
+        UNCHECKED,
+        "there is no room yet"
+    );
     let reply = server.smtp(&mut room, &mut deferred, "RCPT TO:<postmaster@barepost.test>");
     assert_eq!(reply, "250 2.1.5 Recipient OK");
     server.mood = Mood::Answers;
     for talk in &mut talks {
         assert_eq!(server.line(&mut room, talk), REFUSED);
     }
-    assert_eq!(server.smtp(&mut room, &mut deferred, "RCPT TO:<ada@barepost.test>"), REFUSED, "it is looked up again");
+    assert_eq!(
+        server.smtp(&mut room, &mut deferred, "RCPT TO:<ada@barepost.test>"),
+        REFUSED,
+        "it is looked up again"
+    );
     talks.into_iter().chain([deferred]).for_each(|talk| room.part(talk));
     room.until_nothing_is_in_use();
 }
@@ -233,7 +282,11 @@ fn so_many_connections_come_from_an_address_on_each_core_and_from_a_neighbour_as
         room.until_nothing_is_in_use();
         let again = greeted(&mut room, &mut server, STRANGER);
         // Who is not at home does not count, who came lately does.
-        assert!(if seed == 21 { (3..=most).contains(&again.len()) } else { again.len() <= most }, "{}", again.len());
+        assert!(
+            if seed == 21 { (3..=most).contains(&again.len()) } else { again.len() <= most },
+            "{}",
+            again.len()
+        );
         again.into_iter().for_each(|talk| room.part(talk));
         room.pass(Micros::from_secs(61));
         let later = greeted(&mut room, &mut server, STRANGER);
@@ -247,19 +300,25 @@ fn so_many_connections_come_from_an_address_on_each_core_and_from_a_neighbour_as
 fn so_many_messages_and_recipients_come_from_an_address_in_a_minute() {
     let limits = "[abuse]\nmessages_a_minute = 3\nrecipients_a_minute = 4\n";
     let (mut room, mut server) = serving_as(23, Mood::Answers, limits);
-    let too_many = |what: &str| format!("450 4.7.1 Too many {what} from your address, try again later");
+    let too_many =
+        |what: &str| format!("450 4.7.1 Too many {what} from your address, try again later");
     let rcpt = "RCPT TO:<ada@barepost.test>";
     let mut talk = greet(&mut room, &mut server, STRANGER);
     for _ in 0..4 {
         assert_eq!(server.smtp(&mut room, &mut talk, rcpt), "250 2.1.5 Recipient OK");
     }
     assert_eq!(server.smtp(&mut room, &mut talk, rcpt), too_many("recipients"));
-    for reply in ["250 2.1.0 Sender OK", "250 2.1.0 Sender OK", &too_many("messages"), &too_many("messages")] {
+    for reply in
+        ["250 2.1.0 Sender OK", "250 2.1.0 Sender OK", &too_many("messages"), &too_many("messages")]
+    {
         server.smtp(&mut room, &mut talk, "RSET");
         assert_eq!(server.smtp(&mut room, &mut talk, "MAIL FROM:<me@pass.test>"), reply);
     }
     room.pass(Micros::from_secs(20));
-    assert_eq!(server.smtp(&mut room, &mut talk, "MAIL FROM:<me@pass.test>"), "250 2.1.0 Sender OK");
+    assert_eq!(
+        server.smtp(&mut room, &mut talk, "MAIL FROM:<me@pass.test>"),
+        "250 2.1.0 Sender OK"
+    );
     assert_eq!(server.smtp(&mut room, &mut talk, rcpt), "250 2.1.5 Recipient OK");
     room.part(talk);
     let mut talk = greet(&mut room, &mut server, 0);
@@ -282,7 +341,8 @@ fn what_a_stranger_does_on_all_cores_counts_together() {
             assert_eq!(reply.starts_with("550 5.1.1 "), number < 3, "{seed}: {number}: {reply}");
             room.part(talk);
         }
-        let (mut room, mut server) = serving_as(seed, Mood::Answers, "[abuse]\nmessages_a_minute = 3\n");
+        let (mut room, mut server) =
+            serving_as(seed, Mood::Answers, "[abuse]\nmessages_a_minute = 3\n");
         for number in 0..8 {
             let mut talk = room.connect_from(STRANGER, 25);
             assert!(server.line(&mut room, &mut talk).starts_with("220 "));
@@ -297,7 +357,8 @@ fn what_a_stranger_does_on_all_cores_counts_together() {
 
 #[test]
 fn who_has_guessed_too_much_is_told_of_nobody_whether_he_is_here() {
-    let (mut room, mut server) = serving_as(24, Mood::Answers, "[abuse]\nunknown_recipients_an_hour = 3\n");
+    let (mut room, mut server) =
+        serving_as(24, Mood::Answers, "[abuse]\nunknown_recipients_an_hour = 3\n");
     for path in ["ada@barepost.test", "nobody@barepost.test"] {
         let mut talk = greet(&mut room, &mut server, STRANGER);
         for _ in 0..5 {
@@ -306,11 +367,18 @@ fn who_has_guessed_too_much_is_told_of_nobody_whether_he_is_here() {
         }
         for name in ["a", "ada", "b", "c"] {
             let known = name == "ada";
-            let reply = server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{name}@barepost.test>"));
-            assert_eq!(reply, if known { "250 2.1.5 Recipient OK" } else { "550 5.1.1 No such user here" });
+            let reply =
+                server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{name}@barepost.test>"));
+            assert_eq!(
+                reply,
+                if known { "250 2.1.5 Recipient OK" } else { "550 5.1.1 No such user here" }
+            );
         }
         let reply = server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{path}>"));
-        assert_eq!(reply, "421 4.7.0 Too many unknown recipients from your address, try again later");
+        assert_eq!(
+            reply,
+            "421 4.7.0 Too many unknown recipients from your address, try again later"
+        );
         room.until("it is over", |room| room.has_hung_up(&mut talk));
         room.part(talk);
         room.pass(Micros::from_secs(3_600));
@@ -321,7 +389,9 @@ fn who_has_guessed_too_much_is_told_of_nobody_whether_he_is_here() {
 #[test]
 fn who_speaks_before_he_is_greeted_is_refused_and_others_are_greeted_a_little_later() {
     let early = "554 5.5.0 Sent something before the greeting";
-    for (seed, more, wait_ms) in [(31, "", 1_000), (32, "[abuse]\ngreeting_delay = \"5s\"\n", 5_000)] {
+    for (seed, more, wait_ms) in
+        [(31, "", 1_000), (32, "[abuse]\ngreeting_delay = \"5s\"\n", 5_000)]
+    {
         let (mut room, mut server) = serving_as(seed, Mood::Answers, more);
         let mut talk = room.connect_from(STRANGER, 25);
         let before = room.machine.now;
@@ -353,7 +423,8 @@ fn who_speaks_before_he_is_greeted_is_refused_and_others_are_greeted_a_little_la
         room.until("the machine has stopped", |room| room.ended.is_some());
         assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
     }
-    let (mut room, mut server) = serving_as(33, Mood::Answers, "[abuse]\ngreeting_delay = \"0s\"\n");
+    let (mut room, mut server) =
+        serving_as(33, Mood::Answers, "[abuse]\ngreeting_delay = \"0s\"\n");
     let mut talk = room.connect_from(STRANGER, 25);
     let before = room.machine.now;
     assert!(server.line(&mut room, &mut talk).starts_with("220 "));
@@ -392,7 +463,11 @@ fn a_stranger_who_does_not_wait_for_a_reply_that_he_has_to_wait_for_is_refused()
         assert!(line.starts_with("250 "), "{line}");
         line = server.line(&mut room, &mut talk);
     }
-    assert!(server.smtp(&mut room, &mut talk, &format!("Letter{}", letter.trim_end())).starts_with("250 "));
+    assert!(
+        server
+            .smtp(&mut room, &mut talk, &format!("Letter{}", letter.trim_end()))
+            .starts_with("250 ")
+    );
     room.part(talk);
     room.until_nothing_is_in_use();
 }
@@ -418,14 +493,31 @@ fn who_is_not_known_is_told_to_come_again_and_is_known_then_to_all_cores() {
         let (mut room, mut server) = serving_as(seed, Mood::Answers, GREYLIST);
         let (ada, grace) = ("ada@barepost.test", "grace@barepost.test");
         assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), COME_AGAIN);
-        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", "Postmaster"), "250 2.1.5 Recipient OK");
-        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", "x@barepost.test"), "550 5.1.1 No such user here");
+        assert_eq!(
+            answer(&mut room, &mut server, "me@nowhere.test", "Postmaster"),
+            "250 2.1.5 Recipient OK"
+        );
+        assert_eq!(
+            answer(&mut room, &mut server, "me@nowhere.test", "x@barepost.test"),
+            "550 5.1.1 No such user here"
+        );
         assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), COME_AGAIN, "too soon");
         room.pass(Micros::from_secs(301));
-        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", grace), COME_AGAIN, "another letter");
-        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), "250 2.1.5 Recipient OK");
+        assert_eq!(
+            answer(&mut room, &mut server, "me@nowhere.test", grace),
+            COME_AGAIN,
+            "another letter"
+        );
+        assert_eq!(
+            answer(&mut room, &mut server, "me@nowhere.test", ada),
+            "250 2.1.5 Recipient OK"
+        );
         for _ in 0..8 {
-            assert_eq!(answer(&mut room, &mut server, "you@fail.test", grace), "250 2.1.5 Recipient OK", "the network");
+            assert_eq!(
+                answer(&mut room, &mut server, "you@fail.test", grace),
+                "250 2.1.5 Recipient OK",
+                "the network"
+            );
         }
         room.until_nothing_is_in_use();
     }
@@ -434,29 +526,48 @@ fn who_is_not_known_is_told_to_come_again_and_is_known_then_to_all_cores() {
 #[test]
 fn a_domain_that_lets_a_host_send_is_known_wherever_its_hosts_are_and_a_trusted_host_at_once() {
     let (mut room, mut server) = serving_as(43, Mood::Answers, GREYLIST);
-    server.zone.push(("wide.test", TEXT, text("v=spf1 ip4:203.0.113.0/24 ip4:198.51.100.0/24 -all")));
+    server.zone.push((
+        "wide.test",
+        TEXT,
+        text("v=spf1 ip4:203.0.113.0/24 ip4:198.51.100.0/24 -all"),
+    ));
     let ada = "ada@barepost.test";
     assert_eq!(answer(&mut room, &mut server, "me@wide.test", ada), COME_AGAIN);
     room.pass(Micros::from_secs(301));
     room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 9));
     assert_eq!(answer(&mut room, &mut server, "me@wide.test", ada), "250 2.1.5 Recipient OK");
-    assert_eq!(answer(&mut room, &mut server, "me@pass.test", ada), COME_AGAIN, "its network is not");
+    assert_eq!(
+        answer(&mut room, &mut server, "me@pass.test", ada),
+        COME_AGAIN,
+        "its network is not"
+    );
     room.until_nothing_is_in_use();
     let (mut room, mut server) = serving_as(44, Mood::Answers, GREYLIST);
     list(&mut server, TRUSTED, [127, 0, 4, 2]);
     assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), "250 2.1.5 Recipient OK");
     let (mut room, mut server) = serving_as(45, Mood::Answers, "");
-    assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), "250 2.1.5 Recipient OK", "usually nobody is");
+    assert_eq!(
+        answer(&mut room, &mut server, "me@nowhere.test", ada),
+        "250 2.1.5 Recipient OK",
+        "usually nobody is"
+    );
     let (mut room, mut server) = serving_as(46, Mood::Answers, GREYLIST);
     let mut talk = room.connect(25);
     assert!(server.line(&mut room, &mut talk).starts_with("220 "));
     for command in ["EHLO far.test", "MAIL FROM:<me@nowhere.test>", "RCPT TO:<ada@barepost.test>"] {
-        assert!(server.smtp(&mut room, &mut talk, command).starts_with("250 "), "a neighbour is no stranger");
+        assert!(
+            server.smtp(&mut room, &mut talk, command).starts_with("250 "),
+            "a neighbour is no stranger"
+        );
     }
 }
 
 /// What is said to the client that says this behind EHLO.
-fn replies<const COUNT: usize>(room: &mut Room, server: &mut NameServer, commands: [&str; COUNT]) -> [String; COUNT] {
+fn replies<const COUNT: usize>(
+    room: &mut Room,
+    server: &mut NameServer,
+    commands: [&str; COUNT],
+) -> [String; COUNT] {
     let mut talk = greet(room, server, STRANGER);
     let replies = commands.map(|command| server.smtp(room, &mut talk, command));
     room.part(talk);
@@ -481,7 +592,10 @@ fn message_that_is_refused_anyway_has_not_come() {
         assert!(refused.starts_with(refusal) && refused != COME_AGAIN, "{refused}");
         room.pass(Micros::from_secs(301));
         for expected in [COME_AGAIN, OK] {
-            assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", "ada@barepost.test"), expected);
+            assert_eq!(
+                answer(&mut room, &mut server, "me@nowhere.test", "ada@barepost.test"),
+                expected
+            );
             room.pass(Micros::from_secs(301));
         }
         room.until_nothing_is_in_use();
@@ -497,8 +611,7 @@ fn envelope(talk: usize, number: usize) -> String {
 fn each_deferred_message_of_many_may_come_again_to_any_core() {
     const TALKS: usize = 60;
     const EACH: usize = 90;
-    let limits =
-        "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 60000\nrecipients_a_minute = 60000";
+    let limits = "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 60000\nrecipients_a_minute = 60000";
     let abuse = format!("[abuse]\ngreylist = \"5s\"\ngreeting_delay = \"0s\"\n{limits}\n");
     let (mut room, mut server) = serving_as(47, Mood::Answers, &abuse);
     let begin = |room: &mut Room, server: &mut NameServer| {
@@ -509,7 +622,8 @@ fn each_deferred_message_of_many_may_come_again_to_any_core() {
     };
     let mut talks: Vec<Talk> = (0..TALKS).map(|_| begin(&mut room, &mut server)).collect();
     for (at, talk) in talks.iter().enumerate() {
-        let said: String = (0..EACH).map(|number| format!("{}RSET\r\n", envelope(at, number))).collect();
+        let said: String =
+            (0..EACH).map(|number| format!("{}RSET\r\n", envelope(at, number))).collect();
         room.try_to_send(talk, said.as_bytes());
     }
     for talk in &mut talks {
@@ -522,7 +636,10 @@ fn each_deferred_message_of_many_may_come_again_to_any_core() {
     talks.into_iter().for_each(|talk| room.part(talk));
     room.pass(Micros::from_secs(5));
     let mut talks: Vec<Talk> = (0..TALKS).map(|_| begin(&mut room, &mut server)).collect();
-    talks.iter().enumerate().for_each(|(at, talk)| room.try_to_send(talk, envelope(at, EACH - 1).as_bytes()));
+    talks
+        .iter()
+        .enumerate()
+        .for_each(|(at, talk)| room.try_to_send(talk, envelope(at, EACH - 1).as_bytes()));
     for talk in &mut talks {
         assert_eq!(server.line(&mut room, talk), "250 2.1.0 Sender OK");
         assert_eq!(server.line(&mut room, talk), "250 2.1.5 Recipient OK");

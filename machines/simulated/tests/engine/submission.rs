@@ -58,7 +58,10 @@ fn who_has_logged_in_sends_mail_over_tls_of_either_kind() {
             assert_eq!(room.smtp_shielded(&mut session, "EHLO client.test"), "250 HELP");
             session
         };
-        assert_eq!(room.smtp_shielded(&mut session, "MAIL FROM:<ada@barepost.test>"), "530 5.7.0 Log in first");
+        assert_eq!(
+            room.smtp_shielded(&mut session, "MAIL FROM:<ada@barepost.test>"),
+            "530 5.7.0 Log in first"
+        );
         assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
         assert!(room.engines.in_use() != server::InUse::default());
         for (command, code) in [
@@ -75,8 +78,12 @@ fn who_has_logged_in_sends_mail_over_tls_of_either_kind() {
         room.until_shielded(&mut session, "the server closes", |session| session.is_closed);
         room.part(session.talk);
         let mut reader = room.log_in("grace");
-        let letter = String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
-        assert!(letter.contains(" with ESMTPSA id ") && letter.ends_with("A letter.\r\n"), "{letter}");
+        let letter =
+            String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
+        assert!(
+            letter.contains(" with ESMTPSA id ") && letter.ends_with("A letter.\r\n"),
+            "{letter}"
+        );
         room.part(reader);
     }
 }
@@ -106,17 +113,20 @@ fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
     let mut reader = room.log_in("grace");
     let mut letters = (1..=4).map(|number| {
         let letter = String::from_utf8(room.retrieve_any(&mut reader, number)).expect("it is text");
-        let start = letter.find(" +0000\r\n").expect("our own trace ends with the time") + " +0000\r\n".len();
+        let start = letter.find(" +0000\r\n").expect("our own trace ends with the time")
+            + " +0000\r\n".len();
         letter[start..].to_string()
     });
     let bare = letters.next().expect("there is a first");
     let added = bare
         .strip_prefix("Subject: Bare\r\nFrom: ada@barepost.test\r\nDate: ")
         .and_then(|rest| rest.strip_suffix("\r\n\r\nBcc: a word\r\n"));
-    let (date, identifier) = added.and_then(|rest| rest.split_once("\r\nMessage-ID: <")).expect("both were added");
+    let (date, identifier) =
+        added.and_then(|rest| rest.split_once("\r\nMessage-ID: <")).expect("both were added");
     assert_eq!(date.len(), "Sat, 21 Nov 2026 10:55:06 +0000".len());
     assert!(
-        identifier.ends_with("@mail.barepost.test>") && identifier.len() == 16 + "@mail.barepost.test>".len(),
+        identifier.ends_with("@mail.barepost.test>")
+            && identifier.len() == 16 + "@mail.barepost.test>".len(),
         "{bare}"
     );
     assert_eq!(
@@ -146,7 +156,8 @@ fn nobody_writes_in_the_name_of_another() {
     let (mut room, client) = serving(7);
     let mut session = shielded(&mut room, &client);
     assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
-    let long = format!("ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(150));
+    let long =
+        format!("ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(150));
     for (from, code) in [
         ("grace@barepost.test", "550 5.7.1"),
         ("Ada <ada@elsewhere.test>", "550 5.7.1"),
@@ -171,8 +182,14 @@ fn nobody_writes_in_the_name_of_another() {
         ("ada@barepost.test\r\nFrom: Ada <ada@barepost.test>", "550 5.6.0"),
         ("grace@barepost.test\r\nResent-From: ada@barepost.test", "250"),
         ("grace@barepost.test\r\nResent-From: eve@elsewhere.test", "550 5.7.1"),
-        ("grace@barepost.test\r\nResent-From: <ada@barepost.test> <eve@elsewhere.test>", "550 5.7.1"),
-        ("grace@barepost.test\r\nResent-From: eve@elsewhere.test\r\nResent-From: ada@barepost.test", "550 5.7.1"),
+        (
+            "grace@barepost.test\r\nResent-From: <ada@barepost.test> <eve@elsewhere.test>",
+            "550 5.7.1",
+        ),
+        (
+            "grace@barepost.test\r\nResent-From: eve@elsewhere.test\r\nResent-From: ada@barepost.test",
+            "550 5.7.1",
+        ),
     ] {
         for (command, code) in [
             ("MAIL FROM:<ada@barepost.test>", "250"),
@@ -214,7 +231,8 @@ fn a_password_is_taken_in_the_clear_only_from_where_that_is_allowed() {
     let mut talk = trusted(&mut room, 0);
     assert_eq!(room.smtp(&mut talk, ADA), IN);
     room.part(talk);
-    let elsewhere = super::room::CONFIGURATION.replace("plaintext_auth_from = [\"10.0.0.0/24\"]", "");
+    let elsewhere =
+        super::room::CONFIGURATION.replace("plaintext_auth_from = [\"10.0.0.0/24\"]", "");
     let disk = simulated::MemoryDisk::blank(16 << 20);
     let mut room = Room::configured(4, disk, usual_sizes(), &elsewhere);
     room.until("the engine serves", |room| room.console_says("serving"));

@@ -26,7 +26,10 @@ fn browser(trust: &Trust) -> Arc<ClientConfig> {
 
 /// Asks for a page, and returns its body.
 fn page(room: &mut Room, shielded: &mut Shielded, path: &str) -> Vec<u8> {
-    room.say_shielded(shielded, format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n").as_bytes());
+    room.say_shielded(
+        shielded,
+        format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n").as_bytes(),
+    );
     body(room, shielded)
 }
 
@@ -55,7 +58,10 @@ fn pages_come_over_tls_whole_and_the_connection_is_closed_on_both_sides() {
             assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
         }
         assert_eq!(shielded.tls.alpn_protocol(), Some(b"http/1.1".as_slice()));
-        assert!(page(&mut room, &mut shielded, "/large") == large(LARGE_BYTES), "every byte, in its place");
+        assert!(
+            page(&mut room, &mut shielded, "/large") == large(LARGE_BYTES),
+            "every byte, in its place"
+        );
         assert_eq!(room.engines.in_use().tls_connections, 1);
         assert_eq!(room.engines.in_use().handshakes, 0);
         shielded.tls.send_close_notify();
@@ -90,9 +96,12 @@ fn where_pages_are_given_over_tls_alone_who_asks_in_the_clear_is_sent_on_to_a_na
     let configuration = format!("{CONFIGURATION}[web]\nhttps_only = true\n");
     let certificates = vec![trust.certificate.clone()];
     let disk = MemoryDisk::blank(DISK_BYTES);
-    let mut room = Room::certified(15, disk, usual_sizes(), &configuration, site(LARGE_BYTES), certificates);
+    let mut room =
+        Room::certified(15, disk, usual_sizes(), &configuration, site(LARGE_BYTES), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
-    for (host, name) in [("MAIL.barepost.test:20080", "MAIL.barepost.test"), ("evil.test", "mail.barepost.test")] {
+    for (host, name) in
+        [("MAIL.barepost.test:20080", "MAIL.barepost.test"), ("evil.test", "mail.barepost.test")]
+    {
         let mut talk = room.connect(80);
         room.send(&talk, format!("GET /large?x HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
         assert_eq!(room.line(&mut talk), "HTTP/1.1 308 Permanent Redirect");
@@ -114,9 +123,14 @@ fn browsers_come_over_tls_alone_if_they_believe_the_certificate() {
         let trust = Trust::new("mail.barepost.test");
         let believed = is_believed.then_some(trust.pem.as_slice());
         let browser_authorities = Authorities::with(believed).expect("they are some");
-        let papers = Papers { certificates: vec![trust.certificate.clone()], browser_authorities, ..Papers::default() };
+        let papers = Papers {
+            certificates: vec![trust.certificate.clone()],
+            browser_authorities,
+            ..Papers::default()
+        };
         let disk = MemoryDisk::blank(DISK_BYTES);
-        let mut room = Room::with_papers(16, disk, usual_sizes(), CONFIGURATION, site(LARGE_BYTES), papers);
+        let mut room =
+            Room::with_papers(16, disk, usual_sizes(), CONFIGURATION, site(LARGE_BYTES), papers);
         room.until("the engine serves", |room| room.console_says("serving"));
         let said = |line: String| line.starts_with("Strict-Transport-Security: ");
         let mut shielded = room.connect_shielded(443, &browser(&trust));
@@ -127,7 +141,11 @@ fn browsers_come_over_tls_alone_if_they_believe_the_certificate() {
         room.part_shielded(shielded);
         let mut talk = room.connect(80);
         room.send(&talk, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
-        assert_eq!(room.line(&mut talk), "HTTP/1.1 200 OK", "pages are given in the clear as before");
+        assert_eq!(
+            room.line(&mut talk),
+            "HTTP/1.1 200 OK",
+            "pages are given in the clear as before"
+        );
         assert!(room.line(&mut talk).starts_with("Date: "));
         assert!(!said(room.line(&mut talk)), "it is said over TLS alone (RFC 6797 section 7.2)");
         room.part(talk);
@@ -146,8 +164,13 @@ fn mail_is_fetched_over_tls_and_a_password_is_taken_there_from_anywhere() {
         let response = room.line_shielded(&mut shielded);
         assert!(response.starts_with("+OK"), "{command}: {response}");
     }
-    room.until_shielded(&mut shielded, "the letter arrives", |shielded| shielded.heard.ends_with(b"\r\n.\r\n"));
-    assert!(shielded.heard.windows(body.len()).any(|part| part == body.as_bytes()), "the letter as it was sent");
+    room.until_shielded(&mut shielded, "the letter arrives", |shielded| {
+        shielded.heard.ends_with(b"\r\n.\r\n")
+    });
+    assert!(
+        shielded.heard.windows(body.len()).any(|part| part == body.as_bytes()),
+        "the letter as it was sent"
+    );
     shielded.heard.clear();
     room.say_shielded(&mut shielded, b"QUIT\r\n");
     assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
@@ -245,7 +268,9 @@ fn a_record_that_was_tampered_with_ends_the_connection_and_nothing_else() {
     shielded.tls.write_tls(&mut record).expect("it is memory");
     record[20] ^= 1;
     room.send(&shielded.talk, &record);
-    room.until_shielded(&mut shielded, "the client hears why", |shielded| shielded.complaint.is_some());
+    room.until_shielded(&mut shielded, "the client hears why", |shielded| {
+        shielded.complaint.is_some()
+    });
     let alert = rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac);
     assert_eq!(shielded.complaint, Some(alert));
     assert!(shielded.heard.is_empty());
@@ -277,7 +302,8 @@ fn more_handshakes_than_there_is_room_for_are_turned_away_and_those_that_stand_s
         flood.push(talk);
     }
     let cores = room.engines.in_use_on_each().len();
-    let under_way = |room: &Room| room.engines.in_use_on_each().iter().map(|core| core.handshakes).max();
+    let under_way =
+        |room: &Room| room.engines.in_use_on_each().iter().map(|core| core.handshakes).max();
     room.pass(Micros::from_millis(500));
     assert!(under_way(&room) <= Some(most), "{:?} of {most}", under_way(&room));
     if cores == 1 {
@@ -303,8 +329,9 @@ fn handshakes_take_turns_one_step_a_turn() {
     let (mut room, trust) = serving(10);
     let client = browser(&trust);
     let mut crowd: Vec<Shielded> = (0..20).map(|_| room.connect_shielded(443, &client)).collect();
-    let under_way =
-        |room: &Room| -> Vec<usize> { room.engines.in_use_on_each().iter().map(|core| core.handshakes).collect() };
+    let under_way = |room: &Room| -> Vec<usize> {
+        room.engines.in_use_on_each().iter().map(|core| core.handshakes).collect()
+    };
     // All say their last word at once.
     for shielded in &mut crowd {
         let mut hello = Vec::new();
@@ -320,7 +347,8 @@ fn handshakes_take_turns_one_step_a_turn() {
     room.until("all are served", |room| {
         // At most one turn of each core lies between two looks.
         let now = under_way(room);
-        let most_done = before.iter().zip(&now).map(|(before, now)| before.saturating_sub(*now)).max();
+        let most_done =
+            before.iter().zip(&now).map(|(before, now)| before.saturating_sub(*now)).max();
         assert!(most_done <= Some(1), "{before:?} {now:?}");
         before = now;
         crowd.iter_mut().for_each(|shielded| room.exchange(shielded));
@@ -371,14 +399,18 @@ fn a_machine_without_a_certificate_speaks_no_tls() {
 fn a_certificate_that_ends_within_14_days_is_spoken_of_at_the_start_and_once_a_day() {
     let said = |days: u32| {
         let trust = Trust::until("mail.barepost.test", days);
-        let mut room = Room::with_certificates(14, site(LARGE_BYTES), vec![trust.certificate], usual_sizes());
+        let mut room =
+            Room::with_certificates(14, site(LARGE_BYTES), vec![trust.certificate], usual_sizes());
         for _ in 0..3 {
             room.machine.wait(Micros::from_secs(24 * 3600));
             room.pass(Micros::from_millis(1));
         }
         let about = |line: &&String| line.contains("THE CERTIFICATE FOR mail.barepost.test");
         let lines: Vec<String> = room.machine.console.iter().filter(about).cloned().collect();
-        let soon = lines.iter().filter(|line| line.contains("EXPIRES SOON: it is valid until 2026-01-")).count();
+        let soon = lines
+            .iter()
+            .filter(|line| line.contains("EXPIRES SOON: it is valid until 2026-01-"))
+            .count();
         (soon, lines.len() - soon)
     };
     assert_eq!(said(30), (0, 0));

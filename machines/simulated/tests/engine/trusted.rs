@@ -12,12 +12,15 @@ use super::webmail::{Browser, serving};
 fn a_trusted_sender_loads_remote_content_if_dmarc_passes() {
     let (mut room, mut server) = proving_as(60, Mood::Answers, "");
     let (_, trust) = serving(60);
-    let senders = [("me@pass.test", "ada@pass.test"), ("me@far.test", "ada@soft.test"), ("", "ada@far.test")];
+    let senders =
+        [("me@pass.test", "ada@pass.test"), ("me@far.test", "ada@soft.test"), ("", "ada@far.test")];
     for (path, from) in senders {
         let html = "<img src=\"https://pictures.test/x\">";
-        let letter = format!("From: {from}\r\nSubject: {from}\r\nContent-Type: text/html\r\n\r\n{html}\r\n");
         let letter =
-            format!("Authentication-Results: elsewhere.test;\r\n\tdmarc=pass header.from=soft.test\r\n{letter}");
+            format!("From: {from}\r\nSubject: {from}\r\nContent-Type: text/html\r\n\r\n{html}\r\n");
+        let letter = format!(
+            "Authentication-Results: elsewhere.test;\r\n\tdmarc=pass header.from=soft.test\r\n{letter}"
+        );
         assert!(send(&mut room, &mut server, path, &letter).starts_with("250"), "{from}");
     }
     let mut room = again(room, 61, &trust, CONFIGURATION);
@@ -29,11 +32,21 @@ fn a_trusted_sender_loads_remote_content_if_dmarc_passes() {
         assert!(page.text().contains("were not loaded"), "{from}");
         let token = page.token();
         let key = format!("1.{uid}");
-        let fields = [("token", &*token), ("here", &here), ("key", &key), ("sender", from), ("do", "always")];
+        let fields = [
+            ("token", &*token),
+            ("here", &here),
+            ("key", &key),
+            ("sender", from),
+            ("do", "always"),
+        ];
         let page = ada.post(&mut room, "/mail/show", &fields).text();
         let is_loaded = from == "ada@pass.test";
         assert_eq!(page.contains("were not loaded"), !is_loaded, "{from}: {page}");
         let document = ada.get(&mut room, &format!("/mail/html/1.{uid}/0"));
-        assert_eq!(document.field("Content-Security-Policy").contains("img-src https:"), is_loaded, "{from}");
+        assert_eq!(
+            document.field("Content-Security-Policy").contains("img-src https:"),
+            is_loaded,
+            "{from}"
+        );
     }
 }

@@ -85,7 +85,12 @@ impl Two {
                     body.extend(payload);
                     *is_whole |= head.has(flags::END_STREAM);
                     for stream in [0, head.stream].into_iter().filter(|_| head.length > 0) {
-                        self.to_say.extend(frame(Kind::WindowUpdate, 0, stream, &head.length.to_be_bytes()));
+                        self.to_say.extend(frame(
+                            Kind::WindowUpdate,
+                            0,
+                            stream,
+                            &head.length.to_be_bytes(),
+                        ));
                     }
                 }
                 Kind::Headers => {
@@ -100,7 +105,12 @@ impl Two {
     }
 
     /// Steps until `reached`, reading.
-    pub(super) fn until(&mut self, room: &mut Room, what: &str, mut reached: impl FnMut(&Two) -> bool) {
+    pub(super) fn until(
+        &mut self,
+        room: &mut Room,
+        what: &str,
+        mut reached: impl FnMut(&Two) -> bool,
+    ) {
         room.until(what, |room| {
             use std::io::Write;
             let said = std::mem::take(&mut self.to_say);
@@ -120,15 +130,23 @@ impl Two {
 fn pages_come_over_http_2_whole_many_at_once() {
     for (seed, version) in (20..).zip(BOTH) {
         let (mut room, trust) = serving(seed);
-        let mut two = Two::begin(&mut room, &Arc::new(client_of(&trust, &["http/1.1", "h2"], &[version])));
+        let mut two =
+            Two::begin(&mut room, &Arc::new(client_of(&trust, &["http/1.1", "h2"], &[version])));
         for number in 0..10 {
             two.to_say.extend(get(2 * number + 1, if number % 2 == 0 { "/large" } else { "/" }));
         }
         two.until(&mut room, "all is there", |two| two.whole() == 10);
-        assert_eq!(two.shielded.tls.alpn_protocol(), Some(b"h2".as_slice()), "the server likes it best");
+        assert_eq!(
+            two.shielded.tls.alpn_protocol(),
+            Some(b"h2".as_slice()),
+            "the server likes it best"
+        );
         for (stream, (body, _)) in &two.bodies {
             let is_large = stream / 2 % 2 == 0;
-            assert!(if is_large { *body == large(LARGE_BYTES) } else { body == b"Index" }, "{stream}");
+            assert!(
+                if is_large { *body == large(LARGE_BYTES) } else { body == b"Index" },
+                "{stream}"
+            );
         }
         assert_eq!(two.answered, 10);
         room.part_shielded(two.shielded);

@@ -34,7 +34,9 @@ fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Shi
             break;
         }
         let talk = room.connect_from(*host, 443);
-        room.until("a core has it", |room| room.engines.in_use().sessions > first.len() + elsewhere.len());
+        room.until("a core has it", |room| {
+            room.engines.in_use().sessions > first.len() + elsewhere.len()
+        });
         if room.engines.in_use_on_each()[0].sessions > first.len() {
             let mut shielded = room.shield(talk, &browser.settings);
             room.shake_hands(&mut shielded);
@@ -48,7 +50,8 @@ fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Shi
 
 fn say(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
     let cookie = browser.cookie.as_ref().map_or("", |cookie| cookie);
-    let head = format!("GET /mail/box/1 HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
+    let head =
+        format!("GET /mail/box/1 HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
     room.say_shielded(shielded, head.as_bytes());
 }
 
@@ -113,7 +116,8 @@ fn a_core_that_does_not_answer_leaves_no_client_without_a_reply() {
     // Who owns an account is left to chance.
     let is_held = (31..40).any(|seed| {
         let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);
-        let mut room = Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
+        let mut room =
+            Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
         room.until("the engine serves", |room| room.console_says("serving"));
         hold_owner(&mut room, &trust, "ada") || hold_owner(&mut room, &trust, "grace")
     });

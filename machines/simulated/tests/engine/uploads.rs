@@ -20,7 +20,8 @@ fn large() -> Vec<u8> {
 }
 
 fn field(name: &str, value: &str) -> Vec<u8> {
-    format!("--=b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n").into_bytes()
+    format!("--=b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        .into_bytes()
 }
 
 fn file(name: &str, bytes: &[u8]) -> Vec<u8> {
@@ -32,13 +33,16 @@ fn file(name: &str, bytes: &[u8]) -> Vec<u8> {
 
 /// A form as our page has it: its words stand before its file, and what is to be done behind it.
 fn form(token: &str, words: &[(&str, &str)], files: &[(&str, &[u8])], wish: &str) -> Vec<u8> {
-    let words =
-        [("token", token)].into_iter().chain(words.iter().copied()).flat_map(|(name, value)| field(name, value));
+    let words = [("token", token)]
+        .into_iter()
+        .chain(words.iter().copied())
+        .flat_map(|(name, value)| field(name, value));
     let files = files.iter().flat_map(|(name, bytes)| file(name, bytes));
     words.chain(files).chain(field("do", wish)).chain(*b"--=b--\r\n").collect()
 }
 
-const WORDS: [(&str, &str); 3] = [("to", "grace@barepost.test"), ("subject", "Large"), ("text", "See the file.")];
+const WORDS: [(&str, &str); 3] =
+    [("to", "grace@barepost.test"), ("subject", "Large"), ("text", "See the file.")];
 
 /// Somebody on his way.
 struct Writer {
@@ -63,7 +67,11 @@ impl Writer {
     }
 
     fn head(&self, length: &str) -> String {
-        let cookie = self.browser.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
+        let cookie = self
+            .browser
+            .cookie
+            .as_ref()
+            .map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
         format!(
             "POST /mail/compose HTTP/1.1\r\nHost: mail.barepost.test\r\n{cookie}Origin: https://mail.barepost.test\r\nContent-Type: multipart/form-data; boundary=\"=b\"\r\n{length}\r\n\r\n"
         )
@@ -119,12 +127,16 @@ impl Writer {
 fn files(room: &mut Room, browser: &mut Browser, place: &str) -> Vec<Vec<u8>> {
     let read = browser.get(room, &format!("/mail/box/{}", place.replace('.', "/"))).text();
     let link = format!("href=\"/mail/part/{place}/");
-    let mut parts: Vec<&str> =
-        read.match_indices(&link).map(|(at, _)| read[at + link.len()..].split('"').next().expect("an end")).collect();
+    let mut parts: Vec<&str> = read
+        .match_indices(&link)
+        .map(|(at, _)| read[at + link.len()..].split('"').next().expect("an end"))
+        .collect();
     parts.sort_unstable();
     parts.dedup();
-    let mut files: Vec<Vec<u8>> =
-        parts.iter().map(|part| browser.get(room, &format!("/mail/part/{place}/{part}")).body).collect();
+    let mut files: Vec<Vec<u8>> = parts
+        .iter()
+        .map(|part| browser.get(room, &format!("/mail/part/{place}/{part}")).body)
+        .collect();
     files.sort_by_key(Vec::len);
     files
 }
@@ -136,7 +148,8 @@ fn a_large_file_is_kept_with_a_draft_and_goes_along_whole() {
         let whole = large();
         let kept = ada.send(&form(&ada.token, &WORDS, &[("large.png", &whole)], "save"));
         let page = ada.follow(&kept);
-        let carried = between(&page, "name=\"carry\" value=\"", "\"").expect("it goes along").to_string();
+        let carried =
+            between(&page, "name=\"carry\" value=\"", "\"").expect("it goes along").to_string();
         let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
         assert!(carried.ends_with(" large.png") && page.contains("See the file."), "{page}");
         assert_eq!(ada.drafts(), 1);
@@ -160,7 +173,9 @@ fn what_a_form_says_behind_its_files_counts_and_so_do_forms_of_no_known_length()
         let whole = large();
         let words: Vec<u8> = WORDS.iter().flat_map(|(name, value)| field(name, value)).collect();
         let token = field("token", &ada.token);
-        let body = [file("large.png", &whole), words, token, field("do", "send"), b"--=b--".to_vec()].concat();
+        let body =
+            [file("large.png", &whole), words, token, field("do", "send"), b"--=b--".to_vec()]
+                .concat();
         let mut shielded = ada.begin(ada.head("Transfer-Encoding: chunked").as_bytes());
         for chunk in body.chunks(70_000) {
             let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
@@ -187,13 +202,20 @@ fn nothing_is_kept_of_a_form_that_is_not_of_a_page_of_the_session_or_none_at_all
     let whole = large();
     let wrong = [file("large.png", &whole), form("x", &WORDS, &[], "save")].concat();
     let page = ada.send(&wrong);
-    assert!(page.status == 403 && page.text().contains("This does not come from a page of your session."));
+    assert!(
+        page.status == 403
+            && page.text().contains("This does not come from a page of your session.")
+    );
     let mut broken = form(&ada.token, &WORDS, &[("large.png", &whole)], "save");
     broken.truncate(broken.len() - 20);
     assert_eq!(ada.send(&broken).status, 400);
     let long = "x".repeat(LETTER_TEXT_BYTES_MAX);
     let page = ada.send(&form(&ada.token, &[("text", &long)], &[("large.png", &whole)], "save"));
-    assert!(page.status == 413 && page.text().contains("The text of a letter has 327 KB at most."), "{}", page.text());
+    assert!(
+        page.status == 413 && page.text().contains("The text of a letter has 327 KB at most."),
+        "{}",
+        page.text()
+    );
     assert_eq!(ada.drafts(), 0);
     ada.nothing_is_in_use();
 }
@@ -205,7 +227,12 @@ fn a_connection_that_is_cut_leaves_nothing_behind_and_what_stood_before_stands()
         let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
         let page = ada.follow(&kept);
         let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
-        let body = form(&ada.token, &[("text", "Second."), ("draft", &draft)], &[("large.png", &large())], "save");
+        let body = form(
+            &ada.token,
+            &[("text", "Second."), ("draft", &draft)],
+            &[("large.png", &large())],
+            "save",
+        );
         let head = ada.head(&format!("Content-Length: {}", body.len()));
         for cut in [0, 10, 300, 40_000, 200_000, 1_000_000, body.len() - 10, body.len() - 1] {
             let shielded = ada.begin(&[head.as_bytes(), &body[..cut]].concat());
@@ -213,13 +240,19 @@ fn a_connection_that_is_cut_leaves_nothing_behind_and_what_stood_before_stands()
             ada.room.abort(&shielded.talk);
             ada.nothing_is_in_use();
             assert_eq!(ada.drafts(), 1, "cut at {cut}");
-            assert!(ada.get(&format!("/mail/compose?draft={draft}")).contains("First."), "cut at {cut}");
+            assert!(
+                ada.get(&format!("/mail/compose?draft={draft}")).contains("First."),
+                "cut at {cut}"
+            );
         }
         // Who says nothing more has half a minute.
         let shielded = ada.begin(&[head.as_bytes(), &body[..500_000]].concat());
         ada.browser.hang_up(&mut ada.room);
         ada.room.pass(Micros::from_secs(40));
-        assert_eq!((ada.room.engines.in_use().visits, ada.room.engines.in_use().deliveries), (0, 0));
+        assert_eq!(
+            (ada.room.engines.in_use().visits, ada.room.engines.in_use().deliveries),
+            (0, 0)
+        );
         ada.room.abort(&shielded.talk);
         assert_eq!(ada.drafts(), 1);
         ada.nothing_is_in_use();
@@ -232,7 +265,11 @@ fn what_is_too_large_is_refused_in_words_before_it_comes() {
     let mut shielded = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
     let page = answer(&mut ada.room, &mut shielded);
     assert_eq!(page.status, 413);
-    assert!(page.text().contains("a letter has 38 MB at most with all its files"), "{}", page.text());
+    assert!(
+        page.text().contains("a letter has 38 MB at most with all its files"),
+        "{}",
+        page.text()
+    );
     ada.room.part_shielded_only(shielded);
     ada.nothing_is_in_use();
 }
@@ -272,7 +309,8 @@ fn assert_has_his_words(ada: &mut Writer, mut shielded: Shielded) {
     assert_eq!(page.status, 403);
     let text = page.text();
     assert!(text.contains("Your letter is kept, but for its files: attach them again"), "{text}");
-    let kept = between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
+    let kept =
+        between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
     assert!(kept.contains("See+the+file."), "{kept}");
     ada.room.part_shielded_only(shielded);
 }
@@ -302,17 +340,21 @@ fn on_a_full_disk_the_draft_stands_that_stood_before_and_the_words_are_on_the_pa
     let trust = Trust::new("mail.barepost.test");
     let certificates = vec![trust.certificate.clone()];
     let disk = MemoryDisk::blank(4 << 20);
-    let mut room = Room::certified(10, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates);
+    let mut room =
+        Room::certified(10, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     let mut ada = Writer::in_room(room, trust);
     let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
     let page = ada.follow(&kept);
     let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
     let words = [("text", "Second."), ("draft", draft.as_str())];
-    let page = ada.send(&form(&ada.token, &words, &[("large.png", &[large(), large()].concat())], "save"));
+    let page =
+        ada.send(&form(&ada.token, &words, &[("large.png", &[large(), large()].concat())], "save"));
     let text = page.text();
     assert_eq!(page.status, 200);
-    for words in ["There is no space left on the disk.", "The files have to be attached again.", "Second."] {
+    for words in
+        ["There is no space left on the disk.", "The files have to be attached again.", "Second."]
+    {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert_eq!(ada.drafts(), 1);
@@ -338,7 +380,12 @@ fn a_letter_is_whole_or_what_it_was_whenever_the_power_fails() {
         (0..cut * cut).for_each(|_| ada.room.step());
         let Writer { room, trust, browser, .. } = ada;
         let room = again(room, 100 + cut, &trust, CONFIGURATION);
-        let mut ada = Writer { room, browser: Browser { connection: None, ..browser }, trust, token: String::new() };
+        let mut ada = Writer {
+            room,
+            browser: Browser { connection: None, ..browser },
+            trust,
+            token: String::new(),
+        };
         forget_connections(&mut [&mut ada.browser]);
         let drafts = ada.get("/mail/box/2");
         let mut grace = Browser::new(&ada.trust);
@@ -347,10 +394,14 @@ fn a_letter_is_whole_or_what_it_was_whenever_the_power_fails() {
         let has_new = drafts.contains("See the file.");
         assert!(is_sent || has_new || drafts.contains("First."), "cut {cut}: {drafts}");
         if is_sent {
-            assert!(files(&mut ada.room, &mut grace, "1.1") == std::slice::from_ref(&whole), "cut {cut}");
+            assert!(
+                files(&mut ada.room, &mut grace, "1.1") == std::slice::from_ref(&whole),
+                "cut {cut}"
+            );
         }
         if has_new {
-            let place = between(&drafts, "href=\"/mail/compose?draft=", "\"").expect("a draft").to_string();
+            let place =
+                between(&drafts, "href=\"/mail/compose?draft=", "\"").expect("a draft").to_string();
             let page = ada.get(&format!("/mail/compose?draft={place}"));
             assert!(page.contains("large.png") || page.contains("a.png"), "cut {cut}: {page}");
         }
@@ -367,7 +418,8 @@ fn so_many_letters_come_from_one_account_at_a_time_and_pages_are_answered_all_th
     let mut ada = Writer::new(40);
     let body = form(&ada.token, &WORDS, &[("large.png", &large())], "save");
     let head = ada.head("Content-Length: 20000");
-    let mut begun: Vec<Shielded> = (0..4).map(|_| ada.begin(&[head.as_bytes(), &body[..10_000]].concat())).collect();
+    let mut begun: Vec<Shielded> =
+        (0..4).map(|_| ada.begin(&[head.as_bytes(), &body[..10_000]].concat())).collect();
     let mut one_more = ada.begin(&[head.as_bytes(), &body[..20_000]].concat());
     assert_eq!(answer(&mut ada.room, &mut one_more).status, 503);
     ada.room.part_shielded_only(one_more);

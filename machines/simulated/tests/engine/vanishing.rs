@@ -115,7 +115,10 @@ fn leave(room: &mut Room, talk: &Talk, way: Way) {
 /// Two letters for Ada, so that a step may delete both.
 fn deliver_two(room: &mut Room) {
     for size in [100, 50_000] {
-        assert!(room.deliver("ada@barepost.test", &b"A line of a letter\r\n".repeat(size / 20)).starts_with("250"));
+        assert!(
+            room.deliver("ada@barepost.test", &b"A line of a letter\r\n".repeat(size / 20))
+                .starts_with("250")
+        );
     }
 }
 
@@ -194,7 +197,8 @@ fn a_client_that_half_closes_still_gets_every_answer() {
     room.close(&talk);
     room.until("the server has hung up", |room| room.has_hung_up(&mut talk));
     let heard = String::from_utf8_lossy(&talk.heard).to_string();
-    let codes: Vec<&str> = heard.lines().filter(|line| line.as_bytes()[3] == b' ').map(|line| &line[..3]).collect();
+    let codes: Vec<&str> =
+        heard.lines().filter(|line| line.as_bytes()[3] == b' ').map(|line| &line[..3]).collect();
     assert_eq!(codes, ["220", "250", "250", "250", "354", "250", "250"], "{heard}");
 
     let mut talk = room.connect(110);
@@ -230,11 +234,15 @@ fn whenever_the_machine_stops_clients_are_told_and_what_was_acknowledged_is_ther
                     room.ended.is_some()
                 });
                 assert_eq!(room.ended, Some(Ending::Asked));
-                assert!(room.machine.now.since(asked_at) < Micros::from_millis(7_500), "{port} {last} {moment:?}");
+                assert!(
+                    room.machine.now.since(asked_at) < Micros::from_millis(7_500),
+                    "{port} {last} {moment:?}"
+                );
                 assert_eq!(room.engines.in_use(), InUse::default(), "{port} {last} {moment:?}");
                 room.listen(&mut talk);
                 let heard = String::from_utf8_lossy(&talk.heard).to_string();
-                let is_told = ["421 ", "221 ", "-ERR", "+OK"].iter().any(|word| heard.contains(word));
+                let is_told =
+                    ["421 ", "221 ", "-ERR", "+OK"].iter().any(|word| heard.contains(word));
                 let has_quit = last + 1 == steps.len() && moment == Moment::Answered;
                 let has_not_come = last == 0 && moment != Moment::Answered;
                 assert!(is_told || has_quit || has_not_come, "{port} {last} {moment:?}: {heard}");

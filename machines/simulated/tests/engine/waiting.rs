@@ -10,8 +10,13 @@ use server::{InUse, Sizes};
 use simulated::{Cable, MemoryDisk};
 
 /// An engine of which everything is soon used up: 8 receive queues, 32 send queues, 46 blocks to send from.
-const SMALL: Sizes =
-    Sizes { connections: 64, transactions: 4, blocks: 64, buffer_bytes: 1 << 20, index_bytes: 4 << 20 };
+const SMALL: Sizes = Sizes {
+    connections: 64,
+    transactions: 4,
+    blocks: 64,
+    buffer_bytes: 1 << 20,
+    index_bytes: 4 << 20,
+};
 
 /// A room in which no address counts as having too many connections (`crowding.rs` is about those
 /// that do).
@@ -265,9 +270,12 @@ fn idle_connections_do_not_keep_the_others_out_and_who_comes_meanwhile_is_told()
         idlers.push(room.connect_from(host, 25));
         room.pass(Micros::from_millis(10));
     }
-    let greetings: Vec<String> = idlers.iter_mut().filter_map(|talk| room.line_heard(talk)).collect();
+    let greetings: Vec<String> =
+        idlers.iter_mut().filter_map(|talk| room.line_heard(talk)).collect();
     assert!(greetings.iter().any(|line| line.starts_with("421 ")), "{greetings:?}");
-    assert!(greetings.iter().filter(|line| line.starts_with("220 ")).count() >= connections * 7 / 8);
+    assert!(
+        greetings.iter().filter(|line| line.starts_with("220 ")).count() >= connections * 7 / 8
+    );
     assert!(patience_of_a_newcomer(&mut room) < 30);
 }
 
@@ -299,8 +307,13 @@ fn a_closed_session_ends_even_if_its_client_does_not() {
 }
 
 /// An engine that has buffers for four letters of more than a page.
-const FEW_BUFFERS: Sizes =
-    Sizes { connections: 64, transactions: 16, blocks: 512, buffer_bytes: 256 << 10, index_bytes: 4 << 20 };
+const FEW_BUFFERS: Sizes = Sizes {
+    connections: 64,
+    transactions: 16,
+    blocks: 512,
+    buffer_bytes: 256 << 10,
+    index_bytes: 4 << 20,
+};
 
 /// A room in which four letters that nobody goes on with hold all large buffers.
 fn room_with_letters_that_stand_still(seed: u64) -> (Room, Vec<Talk>) {
@@ -315,7 +328,10 @@ fn room_with_letters_that_stand_still(seed: u64) -> (Room, Vec<Talk>) {
 fn letters_that_stand_still_do_not_keep_larger_ones_out() {
     let (mut room, mut idlers) = room_with_letters_that_stand_still(12);
     let before = room.machine.now;
-    assert!(room.deliver("grace@barepost.test", &b"A line of a letter\r\n".repeat(5_000)).starts_with("250 "));
+    assert!(
+        room.deliver("grace@barepost.test", &b"A line of a letter\r\n".repeat(5_000))
+            .starts_with("250 ")
+    );
     assert!(room.machine.now.since(before) < Micros::from_secs(30));
     let told = idlers.iter_mut().filter_map(|idler| room.line_heard(idler));
     assert!(told.take(1).all(|line| line.starts_with("421 ")));
@@ -351,7 +367,11 @@ fn who_waits_for_a_buffer_goes_on_in_the_moment_in_which_it_comes_back() {
         is_gone
     });
     assert!(room.smtp_reply(&mut talk).starts_with("250 "));
-    assert!(room.machine.now.since(before) < Micros::from_millis(50), "{:?}", room.machine.now.since(before));
+    assert!(
+        room.machine.now.since(before) < Micros::from_millis(50),
+        "{:?}",
+        room.machine.now.since(before)
+    );
 }
 
 #[test]

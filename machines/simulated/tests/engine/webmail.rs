@@ -37,7 +37,9 @@ impl Page {
 
     /// What the forms of the page carry.
     pub(super) fn token(&self) -> String {
-        between(&self.text(), "name=\"token\" value=\"", "\"").expect("the page has forms").to_string()
+        between(&self.text(), "name=\"token\" value=\"", "\"")
+            .expect("the page has forms")
+            .to_string()
     }
 }
 
@@ -82,16 +84,37 @@ impl Browser {
         page
     }
 
-    fn say(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Shielded {
-        let cookie = self.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
-        let length = if method == "POST" { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: {NAME}\r\n{cookie}{more}{length}\r\n");
-        let mut shielded = self.connection.take().unwrap_or_else(|| room.connect_shielded(443, &self.settings));
+    fn say(
+        &mut self,
+        room: &mut Room,
+        method: &str,
+        path: &str,
+        more: &str,
+        body: &[u8],
+    ) -> Shielded {
+        let cookie =
+            self.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
+        let length = if method == "POST" {
+            format!("Content-Length: {}\r\n", body.len())
+        } else {
+            String::new()
+        };
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: {NAME}\r\n{cookie}{more}{length}\r\n");
+        let mut shielded =
+            self.connection.take().unwrap_or_else(|| room.connect_shielded(443, &self.settings));
         room.say_shielded(&mut shielded, &[head.as_bytes(), body].concat());
         shielded
     }
 
-    pub(super) fn ask(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Page {
+    pub(super) fn ask(
+        &mut self,
+        room: &mut Room,
+        method: &str,
+        path: &str,
+        more: &str,
+        body: &[u8],
+    ) -> Page {
         let shielded = self.say(room, method, path, more, body);
         self.connection = Some(shielded);
         self.answered(room)
@@ -121,12 +144,24 @@ impl Browser {
     /// For so long letters can be taken back from now on.
     pub(super) fn hold(&mut self, room: &mut Room, seconds: &str) {
         let token = self.get(room, "/mail/settings").token();
-        let saved = self.post(room, "/mail/settings", &[("token", &token), ("hold", seconds), ("do", "save")]);
-        assert!(saved.text().contains(&format!("value=\"{seconds}\" selected")), "{}", saved.text());
+        let saved = self.post(
+            room,
+            "/mail/settings",
+            &[("token", &token), ("hold", seconds), ("do", "save")],
+        );
+        assert!(
+            saved.text().contains(&format!("value=\"{seconds}\" selected")),
+            "{}",
+            saved.text()
+        );
     }
 
     pub(super) fn log_in(&mut self, room: &mut Room, name: &str, password: &str) -> Page {
-        self.post(room, "/mail/login", &[("name", name), ("password", password), ("next", "/mail/")])
+        self.post(
+            room,
+            "/mail/login",
+            &[("name", name), ("password", password), ("next", "/mail/")],
+        )
     }
 }
 
@@ -134,13 +169,20 @@ impl Browser {
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\nOrigin: https://mail.barepost.test\r\nSec-Fetch-Site: same-origin\r\n";
 
 fn written(fields: &[(&str, &str)]) -> String {
-    let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let pairs: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     pairs.join("&")
 }
 
 fn encoded(text: &str) -> String {
     text.bytes()
-        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
         .collect()
 }
 
@@ -163,7 +205,9 @@ pub(super) fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
 /// The next chunk of a body; the last one is empty.
 pub(super) fn chunk(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
     let length = usize::from_str_radix(&room.line_shielded(shielded), 16).expect("a length");
-    room.until_shielded(shielded, "the chunk is there", |shielded| shielded.heard.len() >= length + 2);
+    room.until_shielded(shielded, "the chunk is there", |shielded| {
+        shielded.heard.len() >= length + 2
+    });
     let mut bytes: Vec<u8> = shielded.heard.drain(..length + 2).collect();
     assert_eq!(bytes.split_off(length), b"\r\n");
     bytes
@@ -205,14 +249,20 @@ fn who_logs_in_reads_his_mail_and_files_it() {
     assert_eq!(home.field("Location"), "/mail/box/1");
     let list = browser.get(&mut room, "/mail/box/1");
     let text = list.text();
-    assert!(text.contains("Charles Babbage") && text.contains("It computes.") && text.contains("It weaves."), "{text}");
+    assert!(
+        text.contains("Charles Babbage")
+            && text.contains("It computes.")
+            && text.contains("It weaves."),
+        "{text}"
+    );
     assert!(text.find("Loom") < text.find("Engine"), "the newest stands first");
     assert!(text.contains("1–2 of 2"));
 
     let read = browser.get(&mut room, "/mail/box/1/1");
     let text = read.text();
     assert!(
-        text.contains("<h1 class=\"subject\" dir=\"auto\">Engine</h1>") && text.contains("<p>It computes.</p>"),
+        text.contains("<h1 class=\"subject\" dir=\"auto\">Engine</h1>")
+            && text.contains("<p>It computes.</p>"),
         "{text}"
     );
     browser.hang_up(&mut room);
@@ -224,8 +274,12 @@ fn who_logs_in_reads_his_mail_and_files_it() {
         &[("token", &token), ("here", "/mail/box/1"), ("key", "1.1"), ("do", "archive")],
     );
     let text = after.text();
-    assert!(text.contains("The message was moved to Archive.") && !text.contains("Engine"), "{text}");
-    let undo = between(&text, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    assert!(
+        text.contains("The message was moved to Archive.") && !text.contains("Engine"),
+        "{text}"
+    );
+    let undo =
+        between(&text, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
     assert!(browser.get(&mut room, "/mail/box/4").text().contains("Engine"));
     let back = browser.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]);
     assert!(back.text().contains("Engine"), "{}", back.text());
@@ -243,7 +297,9 @@ fn nobody_is_let_in_without_the_ticket_of_a_session_that_is_not_over() {
         &[("name", "ada@barepost.test"), ("password", "guess"), ("next", "/mail/")],
     );
     assert_eq!(page.status, 403);
-    assert!(page.text().contains("The address or the password is wrong.") && browser.cookie.is_none());
+    assert!(
+        page.text().contains("The address or the password is wrong.") && browser.cookie.is_none()
+    );
 
     let home = browser.log_in(&mut room, "ada", "lovelace");
     assert_eq!(home.status, 303);
@@ -264,7 +320,9 @@ fn nobody_is_let_in_without_the_ticket_of_a_session_that_is_not_over() {
 #[test]
 fn what_changes_something_comes_from_a_page_of_the_session() {
     let (mut room, trust) = serving(3);
-    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    assert!(
+        room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+    );
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
     let token = browser.get(&mut room, "/mail/box/1").token();
@@ -273,7 +331,11 @@ fn what_changes_something_comes_from_a_page_of_the_session() {
     let others = other.get(&mut room, "/mail/box/1").token();
     assert_ne!(token, others);
     for wrong in ["", "x", &others] {
-        let page = browser.send(&mut room, "/mail/act", &[("token", wrong), ("key", "1.1"), ("do", "trash")]);
+        let page = browser.send(
+            &mut room,
+            "/mail/act",
+            &[("token", wrong), ("key", "1.1"), ("do", "trash")],
+        );
         assert_eq!(page.status, 403, "{wrong}");
     }
     let form = format!("token={token}&key=1.1&do=trash");
@@ -284,7 +346,11 @@ fn what_changes_something_comes_from_a_page_of_the_session() {
         "Sec-Fetch-Site: same-site\r\n",
     ] {
         let more = format!("Content-Type: application/x-www-form-urlencoded\r\n{foreign}");
-        assert_eq!(browser.ask(&mut room, "POST", "/mail/act", &more, form.as_bytes()).status, 403, "{foreign}");
+        assert_eq!(
+            browser.ask(&mut room, "POST", "/mail/act", &more, form.as_bytes()).status,
+            403,
+            "{foreign}"
+        );
     }
     assert!(browser.get(&mut room, "/mail/box/1").text().contains("Engine"));
 }
@@ -299,17 +365,32 @@ fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_as
     let page = browser.get(&mut room, "/mail/box/1/1");
     let text = page.text();
     assert!(!text.contains("alert(1)") && text.contains("src=\"/mail/html/1.1/0\""), "{text}");
-    assert!(page.field("Content-Security-Policy").starts_with("default-src 'none'; style-src 'self'"));
+    assert!(
+        page.field("Content-Security-Policy").starts_with("default-src 'none'; style-src 'self'")
+    );
     let document = browser.get(&mut room, "/mail/html/1.1/0");
     let policy = document.field("Content-Security-Policy");
     assert!(
-        policy.starts_with("sandbox ") && policy.contains("img-src data:;") && !policy.contains("allow-scripts"),
+        policy.starts_with("sandbox ")
+            && policy.contains("img-src data:;")
+            && !policy.contains("allow-scripts"),
         "{policy}"
     );
-    assert!(document.text().contains("<!link rel=preconnect") && document.text().contains("alert(1)"));
-    assert_eq!([&page, &document].map(|reply| reply.field("X-DNS-Prefetch-Control")), ["off", "off"]);
-    assert_eq!([&page, &document].map(|reply| reply.field("Cross-Origin-Resource-Policy")), ["same-origin"; 2]);
-    assert_eq!([&page, &document].map(|reply| reply.field("Cross-Origin-Opener-Policy")), ["same-origin", ""]);
+    assert!(
+        document.text().contains("<!link rel=preconnect") && document.text().contains("alert(1)")
+    );
+    assert_eq!(
+        [&page, &document].map(|reply| reply.field("X-DNS-Prefetch-Control")),
+        ["off", "off"]
+    );
+    assert_eq!(
+        [&page, &document].map(|reply| reply.field("Cross-Origin-Resource-Policy")),
+        ["same-origin"; 2]
+    );
+    assert_eq!(
+        [&page, &document].map(|reply| reply.field("Cross-Origin-Opener-Policy")),
+        ["same-origin", ""]
+    );
     let token = page.token();
     let shown = browser.post(
         &mut room,
@@ -321,7 +402,10 @@ fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_as
     assert!(document.field("Content-Security-Policy").contains("img-src https:"));
     assert!(document.text().contains("<!link rel=preconnect"));
     let whole = browser.get(&mut room, "/mail/whole/1.1/0");
-    assert!(whole.text().starts_with("<!link rel=preconnect") && whole.field("X-DNS-Prefetch-Control") == "off");
+    assert!(
+        whole.text().starts_with("<!link rel=preconnect")
+            && whole.field("X-DNS-Prefetch-Control") == "off"
+    );
 }
 
 #[test]
@@ -344,7 +428,9 @@ fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() 
     );
     let text = refused.text();
     assert!(
-        text.contains("bob@barepost.test”") && text.contains("All is well.") && text.contains("not sent"),
+        text.contains("bob@barepost.test”")
+            && text.contains("All is well.")
+            && text.contains("not sent"),
         "{text}"
     );
 
@@ -360,7 +446,11 @@ fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() 
             ("do", "send"),
         ],
     );
-    assert!(sent.text().contains("Your letter was sent.") && sent.text().contains("Näws"), "{}", sent.text());
+    assert!(
+        sent.text().contains("Your letter was sent.") && sent.text().contains("Näws"),
+        "{}",
+        sent.text()
+    );
     assert!(ada.get(&mut room, "/mail/box/3").text().contains("Näws"));
     let mut grace = Browser::new(&trust);
     grace.log_in(&mut room, "grace@barepost.test", "lovelace");
@@ -391,7 +481,10 @@ fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() 
         ],
     );
     let answer = ada.get(&mut room, "/mail/source/1.2").text();
-    assert!(answer.contains("In-Reply-To: &#60;") && answer.contains("References: &#60;"), "{answer}");
+    assert!(
+        answer.contains("In-Reply-To: &#60;") && answer.contains("References: &#60;"),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -433,7 +526,10 @@ fn a_draft_is_kept_gone_on_with_and_replaced() {
 fn a_mailbox_of_many_is_turned_over_page_by_page() {
     let (mut room, trust) = serving(7);
     for number in 0..120 {
-        assert!(room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x")).starts_with("250"));
+        assert!(
+            room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x"))
+                .starts_with("250")
+        );
     }
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -442,7 +538,11 @@ fn a_mailbox_of_many_is_turned_over_page_by_page() {
     loop {
         let page = browser.get(&mut room, &path).text();
         seen.extend((0..120).rev().filter(|number| page.contains(&format!("Number-{number}."))));
-        match between(&page, "rel=\"next\"", ">").and(between(&page, "<a href=\"/mail/box/1?before=", "\"")) {
+        match between(&page, "rel=\"next\"", ">").and(between(
+            &page,
+            "<a href=\"/mail/box/1?before=",
+            "\"",
+        )) {
             Some(uid) => path = format!("/mail/box/1?before={uid}"),
             None => break,
         }
@@ -452,7 +552,12 @@ fn a_mailbox_of_many_is_turned_over_page_by_page() {
     let newer = browser.get(&mut room, "/mail/box/1?before=21").text();
     assert!(newer.contains("href=\"/mail/box/1?after=20\" rel=\"prev\""), "{newer}");
     let newer = browser.get(&mut room, "/mail/box/1?after=20").text();
-    assert!(newer.contains("51–100 of 120") && newer.contains("Number-69.") && newer.contains("Number-20."), "{newer}");
+    assert!(
+        newer.contains("51–100 of 120")
+            && newer.contains("Number-69.")
+            && newer.contains("Number-20."),
+        "{newer}"
+    );
 }
 
 #[test]
@@ -469,7 +574,12 @@ fn in_the_clear_nothing_is_told_but_where_to_ask() {
         }
         fields.push(line);
     }
-    assert!(fields.iter().any(|line| line == "Location: https://mail.barepost.test/mail/box/1?before=7"), "{fields:?}");
+    assert!(
+        fields
+            .iter()
+            .any(|line| line == "Location: https://mail.barepost.test/mail/box/1?before=7"),
+        "{fields:?}"
+    );
 }
 
 #[test]
@@ -496,16 +606,24 @@ fn a_letter_outlives_the_login_of_its_writer() {
         text = page.text();
         assert!(text.contains("Your letter is kept"), "{text}");
     }
-    let kept =
-        |page: &str| between(page, "name=\"kept\" value=\"", "\"").expect("it is in the form").replace("&#38;", "&");
+    let kept = |page: &str| {
+        between(page, "name=\"kept\" value=\"", "\"")
+            .expect("it is in the form")
+            .replace("&#38;", "&")
+    };
     let wrong = [("name", "ada"), ("password", "guess"), ("kept", &kept(&text))];
     let wrong = browser.send(&mut room, "/mail/login", &wrong).text();
     let right = [("name", "ada"), ("password", "lovelace"), ("kept", &kept(&wrong))];
     let back = browser.send(&mut room, "/mail/login", &right);
     let text = back.text();
-    assert!(text.contains("value=\"Thoughts &#38; ideas\"") && text.contains("Line 1\n&#34;Line&#34; 2 ä"), "{text}");
+    assert!(
+        text.contains("value=\"Thoughts &#38; ideas\"")
+            && text.contains("Line 1\n&#34;Line&#34; 2 ä"),
+        "{text}"
+    );
     let token = back.token();
-    let fields = [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", "x"), ("do", "send")];
+    let fields =
+        [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", "x"), ("do", "send")];
     assert!(browser.post(&mut room, "/mail/compose", &fields).text().contains("Sending…"));
 }
 
@@ -514,7 +632,10 @@ fn a_search_finds_what_lists_show_says_how_far_it_came_and_goes_on_from_there() 
     let (mut room, trust) = serving(10);
     assert!(room.deliver("ada@barepost.test", &letter("Loom", "It weaves.")).starts_with("250"));
     for number in 0..60 {
-        assert!(room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x")).starts_with("250"));
+        assert!(
+            room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x"))
+                .starts_with("250")
+        );
     }
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -538,16 +659,25 @@ fn a_search_finds_what_lists_show_says_how_far_it_came_and_goes_on_from_there() 
 
     let token = browser.get(&mut room, "/mail/box/1").token();
     let here = "/mail/search?q=loom";
-    let thrown =
-        browser.post(&mut room, "/mail/act", &[("token", &token), ("here", here), ("key", "1.1"), ("do", "trash")]);
-    assert!(thrown.text().contains("The message was moved to Trash.") && thrown.text().contains("0 found"));
+    let thrown = browser.post(
+        &mut room,
+        "/mail/act",
+        &[("token", &token), ("here", here), ("key", "1.1"), ("do", "trash")],
+    );
+    assert!(
+        thrown.text().contains("The message was moved to Trash.")
+            && thrown.text().contains("0 found")
+    );
     assert!(browser.get(&mut room, "/mail/search?q=loom&in=6").text().contains("1 found<"));
 }
 
 #[test]
 fn replies_that_nobody_takes_hold_no_more_memory_than_there_is_for_them() {
     let (mut room, trust) = serving(11);
-    assert!(room.deliver("ada@barepost.test", &letter("Large", &"x\r\n".repeat(70_000))).starts_with("250"));
+    assert!(
+        room.deliver("ada@barepost.test", &letter("Large", &"x\r\n".repeat(70_000)))
+            .starts_with("250")
+    );
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
     let cookie = browser.cookie.clone().expect("a ticket");
@@ -576,30 +706,60 @@ fn replies_that_nobody_takes_hold_no_more_memory_than_there_is_for_them() {
 #[test]
 fn mailboxes_of_ones_own_are_made_filled_renamed_and_removed_and_no_message_with_them() {
     let (mut room, trust) = serving(12);
-    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    assert!(
+        room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+    );
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
     let token = browser.get(&mut room, "/mail/boxes").token();
-    let made =
-        browser.post(&mut room, "/mail/boxes", &[("token", &token), ("do", "make"), ("name", "  Engines\tand looms ")]);
+    let made = browser.post(
+        &mut room,
+        "/mail/boxes",
+        &[("token", &token), ("do", "make"), ("name", "  Engines\tand looms ")],
+    );
     assert!(made.text().contains("The mailbox “Engines and looms” was made."), "{}", made.text());
     for taken in ["Engines and looms", "inbox", ""] {
-        let page = browser.send(&mut room, "/mail/boxes", &[("token", &token), ("do", "make"), ("name", taken)]);
+        let page = browser.send(
+            &mut room,
+            "/mail/boxes",
+            &[("token", &token), ("do", "make"), ("name", taken)],
+        );
         assert!(page.status == 200 && page.text().contains("role=\"alert\""), "{taken}");
     }
-    let moved = [("token", token.as_str()), ("here", "/mail/box/16"), ("key", "1.1"), ("do", "move"), ("to", "16")];
+    let moved = [
+        ("token", token.as_str()),
+        ("here", "/mail/box/16"),
+        ("key", "1.1"),
+        ("do", "move"),
+        ("to", "16"),
+    ];
     let moved = browser.post(&mut room, "/mail/act", &moved).text();
-    assert!(moved.contains("The message was moved to Engines and looms.") && moved.contains("It computes."), "{moved}");
+    assert!(
+        moved.contains("The message was moved to Engines and looms.")
+            && moved.contains("It computes."),
+        "{moved}"
+    );
     browser.post(
         &mut room,
         "/mail/boxes",
         &[("token", &token), ("do", "rename"), ("box", "16"), ("name", "Maschinen")],
     );
     assert!(browser.get(&mut room, "/mail/box/16").text().contains("<h1>Maschinen</h1>"));
-    let removed = browser.post(&mut room, "/mail/boxes", &[("token", &token), ("do", "remove"), ("box", "16")]);
-    assert!(removed.text().contains("The mailbox was removed.") && !removed.text().contains("Maschinen"));
+    let removed = browser.post(
+        &mut room,
+        "/mail/boxes",
+        &[("token", &token), ("do", "remove"), ("box", "16")],
+    );
+    assert!(
+        removed.text().contains("The mailbox was removed.")
+            && !removed.text().contains("Maschinen")
+    );
     assert!(browser.get(&mut room, "/mail/box/6").text().contains("It computes."));
-    let kept = browser.send(&mut room, "/mail/boxes", &[("token", &token), ("do", "remove"), ("box", "6")]);
+    let kept = browser.send(
+        &mut room,
+        "/mail/boxes",
+        &[("token", &token), ("do", "remove"), ("box", "6")],
+    );
     assert!(kept.text().contains("everybody has it"));
 }
 
@@ -611,9 +771,15 @@ fn a_message_is_printed_shown_as_it_arrived_and_given_as_a_file() {
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
     let read = browser.get(&mut room, "/mail/box/1/1").text();
-    assert!(read.contains("href=\"/mail/part/1.1/2\"") && read.contains("See &lt;this&gt;."), "{read}");
+    assert!(
+        read.contains("href=\"/mail/part/1.1/2\"") && read.contains("See &lt;this&gt;."),
+        "{read}"
+    );
     let file = browser.get(&mut room, "/mail/part/1.1/2");
-    assert_eq!((file.body.as_slice(), file.field("Content-Type")), (&b"<p>"[..], "application/octet-stream"));
+    assert_eq!(
+        (file.body.as_slice(), file.field("Content-Type")),
+        (&b"<p>"[..], "application/octet-stream")
+    );
     assert_eq!(
         file.field("Content-Disposition"),
         "attachment; filename=\"a _.html\"; filename*=UTF-8''a%20%C3%A4.html"
@@ -648,9 +814,15 @@ fn a_message_within_a_message_is_given_as_the_file_that_it_is() {
         assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
         let read = browser.get(&mut room, &format!("/mail/box/1/{uid}")).text();
         let address = format!("/mail/part/1.{uid}/2");
-        assert!(read.contains(&format!("href=\"{address}\"")) && read.contains("message.eml"), "{read}");
+        assert!(
+            read.contains(&format!("href=\"{address}\"")) && read.contains("message.eml"),
+            "{read}"
+        );
         let file = browser.get(&mut room, &address);
-        assert!(file.field("Content-Disposition").starts_with("attachment; filename=\"message.eml\""), "{length}");
+        assert!(
+            file.field("Content-Disposition").starts_with("attachment; filename=\"message.eml\""),
+            "{length}"
+        );
         assert!(file.text() == inner, "{length}: {} bytes of {}", file.body.len(), inner.len());
         if length == 0 {
             // The store reads a chunk at a time, of 32 KiB with its header: the inner message ends before, at and behind the end of the first.

@@ -24,7 +24,9 @@ const BEFORE_MAX: usize = 2 * HANDLERS_MAX;
 
 fn search(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
     let cookie = browser.cookie.as_ref().expect("the user is logged in");
-    let head = format!("GET /mail/search?q=engine HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
+    let head = format!(
+        "GET /mail/search?q=engine HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n"
+    );
     room.say_shielded(shielded, head.as_bytes());
 }
 
@@ -40,13 +42,16 @@ fn serving(seed: u64, trust: &Trust) -> Room {
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
     let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
     let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);
-    let mut room = Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
+    let mut room =
+        Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     for number in 0..8 {
         let message = letter(&format!("Engine{number}"), "It computes.");
         assert!(room.deliver("ada@barepost.test", &message).starts_with("250"));
     }
-    assert!(room.deliver("grace@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    assert!(
+        room.deliver("grace@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+    );
     room
 }
 

@@ -35,7 +35,10 @@ impl Window {
         let answer = self.browser.finish(room);
         assert_eq!(answer.status, 303, "{}", answer.text());
         let page = self.browser.get(room, answer.field("Location")).text();
-        assert!(page.contains(&format!("value=\"{text}\"")) && page.contains(&format!("{text}\n")), "{when}: {page}");
+        assert!(
+            page.contains(&format!("value=\"{text}\"")) && page.contains(&format!("{text}\n")),
+            "{when}: {page}"
+        );
         self.draft = draft(&page).to_string();
     }
 }
@@ -48,11 +51,13 @@ fn drafts(room: &mut Room, window: &mut Window) -> String {
 fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
     for seed in [350, 351] {
         let (mut room, trust) = serving(seed);
-        let mut windows = [(); 2].map(|()| Window { browser: Browser::new(&trust), draft: String::new() });
+        let mut windows =
+            [(); 2].map(|()| Window { browser: Browser::new(&trust), draft: String::new() });
         let [first, second] = &mut windows;
         first.browser.log_in(&mut room, "ada", "lovelace");
         second.browser.cookie.clone_from(&first.browser.cookie);
-        let [token, _] = [first, second].map(|window| window.browser.get(&mut room, "/mail/compose").token());
+        let [token, _] =
+            [first, second].map(|window| window.browser.get(&mut room, "/mail/compose").token());
         let mut texts = [String::new(), String::new()];
         for round in 0..ROUNDS {
             texts = ["First", "Second"].map(|name| format!("{name} {round}"));
@@ -62,10 +67,17 @@ fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
             }
             // What is asked for first is not always looked at first.
             for number in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-                windows[number].is_kept(&mut room, &texts[number], &format!("round {round}, seed {seed}"));
+                windows[number].is_kept(
+                    &mut room,
+                    &texts[number],
+                    &format!("round {round}, seed {seed}"),
+                );
             }
             let list = drafts(&mut room, &mut windows[0]);
-            assert!(list.contains("1–2 of 2") && texts.iter().all(|text| list.contains(text)), "{list}");
+            assert!(
+                list.contains("1–2 of 2") && texts.iter().all(|text| list.contains(text)),
+                "{list}"
+            );
         }
 
         // One is sent while the other is kept.
@@ -97,7 +109,10 @@ fn each_window_tells_what_was_done_in_it_and_no_other_takes_that_away() {
     for seed in [352, 353] {
         let (mut room, trust) = serving(seed);
         for subject in ["First", "Second"] {
-            assert!(room.deliver("ada@barepost.test", &letter(subject, "It computes.")).starts_with("250"));
+            assert!(
+                room.deliver("ada@barepost.test", &letter(subject, "It computes."))
+                    .starts_with("250")
+            );
         }
         let mut windows = [(); 3].map(|()| Browser::new(&trust));
         windows[0].log_in(&mut room, "ada", "lovelace");
@@ -105,19 +120,30 @@ fn each_window_tells_what_was_done_in_it_and_no_other_takes_that_away() {
         windows.iter_mut().for_each(|window| window.cookie.clone_from(&cookie));
         let [first, second, third] = &mut windows;
         let token = first.get(&mut room, "/mail/box/1").token();
-        let form = |key| [("token", token.as_str()), ("here", "/mail/box/1"), ("key", key), ("do", "archive")];
-        let [there, elsewhere] = [(&mut *first, "1.1"), (&mut *second, "1.2")].map(|(window, key)| {
-            let answer = window.send(&mut room, "/mail/act", &form(key));
-            assert_eq!(answer.status, 303, "{}", answer.text());
-            answer.field("Location").to_string()
-        });
-        assert_eq!(undo(&third.get(&mut room, "/mail/box/1").text()), None, "nothing was done here");
+        let form = |key| {
+            [("token", token.as_str()), ("here", "/mail/box/1"), ("key", key), ("do", "archive")]
+        };
+        let [there, elsewhere] =
+            [(&mut *first, "1.1"), (&mut *second, "1.2")].map(|(window, key)| {
+                let answer = window.send(&mut room, "/mail/act", &form(key));
+                assert_eq!(answer.status, 303, "{}", answer.text());
+                answer.field("Location").to_string()
+            });
+        assert_eq!(
+            undo(&third.get(&mut room, "/mail/box/1").text()),
+            None,
+            "nothing was done here"
+        );
         assert_eq!(undo(&second.get(&mut room, &elsewhere).text()), Some("4.2-2.1"));
         let page = first.get(&mut room, &there).text();
         assert_eq!(undo(&page), Some("4.1-1.1"), "{page}");
-        assert!(page.contains("name=\"here\" value=\"/mail/box/1\""), "the page is the one that it was: {page}");
+        assert!(
+            page.contains("name=\"here\" value=\"/mail/box/1\""),
+            "the page is the one that it was: {page}"
+        );
         assert_eq!(undo(&first.get(&mut room, &there).text()), None, "it is told once");
-        let back = first.post(&mut room, "/mail/undo", &[("token", &token), ("what", "4.1-1.1")]).text();
+        let back =
+            first.post(&mut room, "/mail/undo", &[("token", &token), ("what", "4.1-1.1")]).text();
         assert!(back.contains("First") && !back.contains("Second"), "{back}");
         windows.iter_mut().for_each(|window| window.hang_up(&mut room));
         room.until_nothing_is_in_use();

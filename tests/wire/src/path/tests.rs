@@ -70,9 +70,12 @@ fn a_decision_follows_from_the_frames_number_and_from_no_other_probability() {
 
 #[test]
 fn each_thing_happens_as_often_as_it_is_said_to() {
-    let (_, path) = carried("loss=0.05,repeat=0.02,reorder=0.1,corrupt=0.03", 5, 50_000, MILLISECOND);
+    let (_, path) =
+        carried("loss=0.05,repeat=0.02,reorder=0.1,corrupt=0.03", 5, 50_000, MILLISECOND);
     let tally = path.tally();
-    let near = |count: u64, of: u64, expected: f64| (count as f64 / of as f64 - expected).abs() < 0.1 * expected;
+    let near = |count: u64, of: u64, expected: f64| {
+        (count as f64 / of as f64 - expected).abs() < 0.1 * expected
+    };
     assert!(near(tally.lost, 50_000, 0.05), "{tally}");
     let rest = 50_000 - tally.lost;
     assert!(near(tally.repeated, rest, 0.02) && near(tally.overtaken, rest, 0.1), "{tally}");
@@ -100,7 +103,12 @@ fn a_rate_is_kept_to_the_byte_and_idle_time_is_not_saved_up() {
         out.iter().zip(1..).all(|((due, _), count)| due.as_micros() / 10 == (MILLISECOND * count).as_micros() / 10)
     );
     let (out, _) = carried("rate=8.192", 1, 100, 10 * MILLISECOND);
-    assert!(out.iter().all(|(due, number)| (*due - 10 * MILLISECOND * *number).as_micros().abs_diff(1000) <= 1));
+    assert!(
+        out.iter()
+            .all(
+                |(due, number)| (*due - 10 * MILLISECOND * *number).as_micros().abs_diff(1000) <= 1
+            )
+    );
 }
 
 #[test]
@@ -117,7 +125,8 @@ fn one_bit_is_flipped_behind_the_ethernet_header_and_never_in_arp() {
     for count in 0..2000 {
         path.arrived(Duration::ZERO, &frame(count));
         let out = path.next_departure(Duration::ZERO).unwrap();
-        let flipped: u32 = out.iter().zip(frame(count)).map(|(one, other)| (one ^ other).count_ones()).sum();
+        let flipped: u32 =
+            out.iter().zip(frame(count)).map(|(one, other)| (one ^ other).count_ones()).sum();
         assert_eq!(flipped, 1);
         assert_eq!(out[..ETHERNET_BYTES], frame(count)[..ETHERNET_BYTES]);
     }

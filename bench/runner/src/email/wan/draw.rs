@@ -15,7 +15,8 @@ pub(super) fn figure(all: &All) -> Figure {
         panel_of_steps(&format!("{} (figure {})", name(*sending), FIRST_OF_STEPS + index), steps)
     });
     Figure {
-        title: "Mail over a wide network: Barepost, and Postfix with Dovecot in a Linux guest".into(),
+        title: "Mail over a wide network: Barepost, and Postfix with Dovecot in a Linux guest"
+            .into(),
         caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; a wire between that delays and loses one frame of a thousand; a connection for each letter; 250 only after a \
                   flush. After figures 7 to 11 and 13 to 15 of the email server paper, whose server was 1.8 times as fast as its peers with 5,500 letters, and had 2.54 times their throughput with 2 MB.",
         panels: [panel_of_many(all)].into_iter().chain(sizes).chain(steps).collect(),
@@ -24,11 +25,19 @@ pub(super) fn figure(all: &All) -> Figure {
 
 fn panel_of_many(all: &All) -> Panel {
     let points = |side| {
-        let of =
-            |round_ms| all.cases.iter().find(|case| case.round_ms == round_ms && case.sending.count() == MANY.count());
+        let of = |round_ms| {
+            all.cases
+                .iter()
+                .find(|case| case.round_ms == round_ms && case.sending.count() == MANY.count())
+        };
         let seconds = |rate: f64| f64::from(MANY.count()) / rate;
-        let cases = ROUNDS_MS.iter().enumerate().filter_map(|(index, ms)| Some((index as f64, of(*ms)?)));
-        cases.map(|(index, case)| (index, seconds(if side == Side::Ours { case.ours } else { case.peers }))).collect()
+        let cases =
+            ROUNDS_MS.iter().enumerate().filter_map(|(index, ms)| Some((index as f64, of(*ms)?)));
+        cases
+            .map(|(index, case)| {
+                (index, seconds(if side == Side::Ours { case.ours } else { case.peers }))
+            })
+            .collect()
     };
     Panel {
         title: format!("{} (figures 7 to 9)", name(MANY)),
@@ -40,7 +49,8 @@ fn panel_of_many(all: &All) -> Panel {
 
 fn panel_of_sizes(all: &All, round_ms: u32) -> Panel {
     let points = |side| {
-        let is_shown = |case: &&Case| case.round_ms == round_ms && case.sending.clients == CLIENTS_OF_SIZES;
+        let is_shown =
+            |case: &&Case| case.round_ms == round_ms && case.sending.clients == CLIENTS_OF_SIZES;
         let cases = all.cases.iter().filter(is_shown);
         cases
             .map(|case| {

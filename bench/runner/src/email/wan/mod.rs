@@ -79,7 +79,11 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
                 for sending in WATCHED {
                     refuse_if_stopped(stop)?;
                     let watch = |side: Side| {
-                        let watch = Watch { tshark: &tshark, folder: &beside.folder, interface: &side.near() };
+                        let watch = Watch {
+                            tshark: &tshark,
+                            folder: &beside.folder,
+                            interface: &side.near(),
+                        };
                         steps::measure(&watch, side, sending)
                     };
                     all_steps.push([watch(Side::Ours)?, watch(Side::Peer)?]);
@@ -101,7 +105,8 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
 /// The paper's many letters, its one session, and its sizes.
 fn loads() -> impl Iterator<Item = Sending> {
-    let sizes = SIZES.map(|bytes| Sending { clients: CLIENTS_OF_SIZES, letters: LETTERS_OF_SIZES, bytes });
+    let sizes =
+        SIZES.map(|bytes| Sending { clients: CLIENTS_OF_SIZES, letters: LETTERS_OF_SIZES, bytes });
     [MANY, ONE].into_iter().chain(sizes)
 }
 
@@ -127,20 +132,27 @@ fn rows(all: &All) -> Vec<Row> {
     let steps = WATCHED.iter().zip(&all.steps).flat_map(|(sending, [ours, peers])| {
         let steps = STEPS.iter().zip(ours.milliseconds.iter().zip(&peers.milliseconds));
         steps.map(|(step, (ours, peers))| {
-            Row::alone(format!("{}: {step}", name(*sending)), "ms", *ours).beside(PEER, *peers, None)
+            Row::alone(format!("{}: {step}", name(*sending)), "ms", *ours)
+                .beside(PEER, *peers, None)
         })
     });
     cases.chain(steps).chain(paper()).collect()
 }
 
 fn name(sending: Sending) -> String {
-    format!("{} letters of {}, {} at once", sending.count(), readable(sending.bytes), sending.clients)
+    format!(
+        "{} letters of {}, {} at once",
+        sending.count(),
+        readable(sending.bytes),
+        sending.clients
+    )
 }
 
 /// What the paper says of its own machine: section IV.2, of figures 7, 10 and 11.
 fn paper() -> [Row; 4] {
-    let row =
-        |case: &str, times: f64, peer: &'static str| Row::alone(case, "times as fast", times).ahead_of(peer, 1.0, None);
+    let row = |case: &str, times: f64, peer: &'static str| {
+        Row::alone(case, "times as fast", times).ahead_of(peer, 1.0, None)
+    };
     [
         row("paper: 5,500 letters of 1 KB", 1.8, PAPER_JAVA),
         row("paper: 5,500 letters of 1 KB", 1.86, PAPER_MAIL_PRO),

@@ -144,7 +144,9 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, &place, stop)).join());
     let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
-        machine: format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap, over TLS"),
+        machine: format!(
+            "QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap, over TLS"
+        ),
         rows: rows(&all),
         note: "Beside each figure of 200,000 letters stands that of 50, which are a page; that of 20 is below. Less is better. A search that finds nothing looks at 2,000 letters for a page, says so, and goes on from there. \
                Guest instructions are repeatable on any host; ms are the browser's, emulated. Where our instructions went: target/bench/mailbox-*.profile.",
@@ -168,8 +170,12 @@ fn measure(house: &House, place: &Place, stop: &Stop) -> Result<All, Failure> {
             let mut reader = target.log_in(&mailboxes::inbox(letters))?;
             let questions = deed.questions(&reader, letters);
             std::thread::sleep(SETTLE);
-            let taken = target.repeat((deed, letters), &mut reader.browser, &questions, &profiler)?;
-            remark(format_args!("{deed:?} of {letters}: {:.0} instructions, {:.1} ms", taken.instructions, taken.ms));
+            let taken =
+                target.repeat((deed, letters), &mut reader.browser, &questions, &profiler)?;
+            remark(format_args!(
+                "{deed:?} of {letters}: {:.0} instructions, {:.1} ms",
+                taken.instructions, taken.ms
+            ));
             found.push(Found { deed, letters, taken });
         }
     }
@@ -190,13 +196,29 @@ fn rows(all: &All) -> Vec<Row> {
     let [few, many] = &all.starts;
     let case = "200,000 letters: start to ready";
     let mut rows = vec![
-        Row::alone(case, "guest instructions", many.instructions).beside(FEW_LETTERS, few.instructions, None),
+        Row::alone(case, "guest instructions", many.instructions).beside(
+            FEW_LETTERS,
+            few.instructions,
+            None,
+        ),
         Row::alone(case, "ms, emulated", many.ms).beside(FEW_LETTERS, few.ms, None),
-        Row::alone(case, "MiB of the host's memory then", many.mib).beside(FEW_LETTERS, few.mib, None),
-        Row::alone(case, "bytes of memory for a letter", (many.mib - few.mib) * 1_048_576.0 / MANY as f64),
+        Row::alone(case, "MiB of the host's memory then", many.mib).beside(
+            FEW_LETTERS,
+            few.mib,
+            None,
+        ),
+        Row::alone(
+            case,
+            "bytes of memory for a letter",
+            (many.mib - few.mib) * 1_048_576.0 / MANY as f64,
+        ),
     ];
-    let taken =
-        |deed, letters| all.found.iter().find(|one| (one.deed, one.letters) == (deed, letters)).map(|one| &one.taken);
+    let taken = |deed, letters| {
+        all.found
+            .iter()
+            .find(|one| (one.deed, one.letters) == (deed, letters))
+            .map(|one| &one.taken)
+    };
     for deed in Deed::ALL {
         let beside = if deed.is_of(FIFTY) { deed } else { Deed::Newest };
         let (Some(many), Some(page)) = (taken(deed, MANY), taken(beside, FIFTY)) else { continue };
@@ -208,7 +230,11 @@ fn rows(all: &All) -> Vec<Row> {
         ));
         rows.push(Row::alone(case, "ms", many.ms).beside(PAGE, page.ms, None));
         if let Some(few) = taken(deed, FEW) {
-            rows.push(Row::alone(format!("20 letters: {}", deed.name()), "guest instructions", few.instructions));
+            rows.push(Row::alone(
+                format!("20 letters: {}", deed.name()),
+                "guest instructions",
+                few.instructions,
+            ));
         }
     }
     rows

@@ -7,7 +7,8 @@ use http2::{ErrorCode, Kind};
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame};
 
 fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
-    let fields: Vec<_> = fields("POST", "/hello.txt").into_iter().chain(more.iter().copied()).collect();
+    let fields: Vec<_> =
+        fields("POST", "/hello.txt").into_iter().chain(more.iter().copied()).collect();
     frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
 }
 
@@ -40,7 +41,11 @@ fn trailers_end_a_body_and_may_be_nothing_else() {
     ] {
         client.arrive(&post(stream, &[]));
         client.arrive(&frame(Kind::Headers, flags, stream, &block(&fields)));
-        assert_eq!(client.answers()[&stream].reset, Some(ErrorCode::ProtocolError as u32), "{fields:?}");
+        assert_eq!(
+            client.answers()[&stream].reset,
+            Some(ErrorCode::ProtocolError as u32),
+            "{fields:?}"
+        );
     }
     client.assert_lives();
 }
@@ -52,7 +57,11 @@ fn a_body_that_is_not_as_long_as_was_said_ends_its_stream() {
         client.arrive(&post(stream, &[("content-length", length)]));
         client.arrive(&frame(Kind::Data, END_STREAM, stream, bytes));
         let answer = client.answers().remove(&stream).unwrap();
-        assert_eq!((answer.status(), answer.reset), ("none", Some(ErrorCode::ProtocolError as u32)), "{length}");
+        assert_eq!(
+            (answer.status(), answer.reset),
+            ("none", Some(ErrorCode::ProtocolError as u32)),
+            "{length}"
+        );
     }
     client.assert_lives();
 }
@@ -69,7 +78,10 @@ fn a_body_that_is_too_long_is_not_waited_for_and_the_client_is_told() {
         let mut kinds: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.stream)).collect();
         kinds.retain(|kind| kind.0 != Kind::WindowUpdate);
         assert_eq!(kinds, [(Kind::Headers, 1), (Kind::Data, 1), (Kind::ResetStream, 1)]);
-        assert_eq!(frames.iter().find(|frame| frame.kind == Kind::ResetStream).unwrap().payload, [0; 4]);
+        assert_eq!(
+            frames.iter().find(|frame| frame.kind == Kind::ResetStream).unwrap().payload,
+            [0; 4]
+        );
         client.assert_lives();
     }
 }
@@ -80,7 +92,12 @@ fn bytes_of_bodies_are_given_back_to_the_connections_window_whoever_they_were_fo
     let mut given_back = 0;
     for stream in (1..80).step_by(2) {
         client.arrive(&post(stream, &[]));
-        client.arrive(&frame(Kind::Data, 0x8, stream, &[&[100][..], &[b'x'; 10_000], &[0; 100]].concat()));
+        client.arrive(&frame(
+            Kind::Data,
+            0x8,
+            stream,
+            &[&[100][..], &[b'x'; 10_000], &[0; 100]].concat(),
+        ));
         client.arrive(&frame(Kind::Data, END_STREAM, stream, b""));
         for frame in client.frames().into_iter().filter(|frame| frame.kind == Kind::WindowUpdate) {
             assert_eq!(frame.stream, 0);

@@ -15,7 +15,10 @@ fn who_does_not_begin_as_he_should_is_sent_away() {
     for (bytes, why) in [
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), "another protocol"),
         ([PREFACE.as_slice(), &get(1, "/")].concat(), "no settings"),
-        ([PREFACE.as_slice(), &frame(Kind::Settings, 1, 0, &[])].concat(), "an answer to our settings before his own"),
+        (
+            [PREFACE.as_slice(), &frame(Kind::Settings, 1, 0, &[])].concat(),
+            "an answer to our settings before his own",
+        ),
         ([PREFACE.as_slice(), &frame(Kind::Ping, 0, 0, &[0; 8])].concat(), "a ping first"),
         (b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(), "a preface that is none"),
     ] {
@@ -27,13 +30,19 @@ fn who_does_not_begin_as_he_should_is_sent_away() {
 
 #[test]
 fn what_nobody_may_send_ends_the_connection_with_its_reason() {
-    use ErrorCode::{CompressionError, FlowControlError, FrameSizeError, ProtocolError, StreamClosed};
+    use ErrorCode::{
+        CompressionError, FlowControlError, FrameSizeError, ProtocolError, StreamClosed,
+    };
     let long = [0; 16_385];
     let done = get(1, "/hello.txt");
     for (bytes, code, why) in [
         (frame(Kind::Data, 0, 0, b"x"), ProtocolError, "a body for no stream"),
         (frame(Kind::Data, 0, 1, b"x"), ProtocolError, "a body for a stream that was not begun"),
-        (frame(Kind::Data, 0, 2, b"x"), ProtocolError, "a body for a stream that only we could begin"),
+        (
+            frame(Kind::Data, 0, 2, b"x"),
+            ProtocolError,
+            "a body for a stream that only we could begin",
+        ),
         (
             [headers(END_HEADERS, 1), frame(Kind::Data, 8, 1, &[2, 1])].concat(),
             ProtocolError,
@@ -52,16 +61,48 @@ fn what_nobody_may_send_ends_the_connection_with_its_reason() {
         (frame(Kind::Unknown(77), 0, 1, &long), FrameSizeError, "the same of an unknown kind"),
         (headers(END_HEADERS, 0), ProtocolError, "a request on no stream"),
         (headers(END_HEADERS, 2), ProtocolError, "a request on a stream that only we could begin"),
-        ([get(5, "/"), get(3, "/")].concat(), ProtocolError, "a stream with a number that was passed"),
+        (
+            [get(5, "/"), get(3, "/")].concat(),
+            ProtocolError,
+            "a stream with a number that was passed",
+        ),
         ([done.clone(), get(1, "/")].concat(), StreamClosed, "a second request on a stream"),
-        ([settings(&[(4, 0)]), done.clone(), get(1, "/")].concat(), StreamClosed, "the same while it waits"),
-        (frame(Kind::Headers, END_HEADERS, 1, &[0x80]), CompressionError, "a block that cannot be decoded"),
-        (frame(Kind::Headers, END_HEADERS | 8, 1, &[9, 0x82]), ProtocolError, "a head with padding beyond the frame"),
-        (frame(Kind::Headers, END_HEADERS | 8, 1, &[]), FrameSizeError, "a head with padding without its length"),
-        (frame(Kind::Headers, END_HEADERS | 0x20, 1, &[0; 4]), FrameSizeError, "a head with half a priority"),
+        (
+            [settings(&[(4, 0)]), done.clone(), get(1, "/")].concat(),
+            StreamClosed,
+            "the same while it waits",
+        ),
+        (
+            frame(Kind::Headers, END_HEADERS, 1, &[0x80]),
+            CompressionError,
+            "a block that cannot be decoded",
+        ),
+        (
+            frame(Kind::Headers, END_HEADERS | 8, 1, &[9, 0x82]),
+            ProtocolError,
+            "a head with padding beyond the frame",
+        ),
+        (
+            frame(Kind::Headers, END_HEADERS | 8, 1, &[]),
+            FrameSizeError,
+            "a head with padding without its length",
+        ),
+        (
+            frame(Kind::Headers, END_HEADERS | 0x20, 1, &[0; 4]),
+            FrameSizeError,
+            "a head with half a priority",
+        ),
         ([headers(0, 1), get(3, "/")].concat(), ProtocolError, "another head within a head"),
-        ([headers(0, 1), frame(Kind::Ping, 0, 0, &[0; 8])].concat(), ProtocolError, "a ping within a head"),
-        ([headers(0, 1), frame(Kind::Continuation, 4, 3, &[])].concat(), ProtocolError, "the rest of another head"),
+        (
+            [headers(0, 1), frame(Kind::Ping, 0, 0, &[0; 8])].concat(),
+            ProtocolError,
+            "a ping within a head",
+        ),
+        (
+            [headers(0, 1), frame(Kind::Continuation, 4, 3, &[])].concat(),
+            ProtocolError,
+            "the rest of another head",
+        ),
         (frame(Kind::Continuation, 4, 1, &[]), ProtocolError, "the rest of no head"),
         (frame(Kind::PushPromise, 4, 1, &[0; 8]), ProtocolError, "a push"),
         (frame(Kind::Priority, 0, 0, &[0; 5]), ProtocolError, "a priority of no stream"),
@@ -72,10 +113,22 @@ fn what_nobody_may_send_ends_the_connection_with_its_reason() {
             "the same of a stream that only we could begin",
         ),
         (frame(Kind::ResetStream, 0, 0, &[0; 4]), ProtocolError, "no stream is reset"),
-        (frame(Kind::ResetStream, 0, 1, &[0; 4]), ProtocolError, "a stream is reset that was not begun"),
-        ([done.clone(), frame(Kind::ResetStream, 0, 1, &[0; 3])].concat(), FrameSizeError, "a reset of a wrong size"),
+        (
+            frame(Kind::ResetStream, 0, 1, &[0; 4]),
+            ProtocolError,
+            "a stream is reset that was not begun",
+        ),
+        (
+            [done.clone(), frame(Kind::ResetStream, 0, 1, &[0; 3])].concat(),
+            FrameSizeError,
+            "a reset of a wrong size",
+        ),
         (frame(Kind::Settings, 0, 1, &[]), ProtocolError, "settings of a stream"),
-        (frame(Kind::Settings, 1, 0, &[0; 6]), FrameSizeError, "an answer to settings that says something"),
+        (
+            frame(Kind::Settings, 1, 0, &[0; 6]),
+            FrameSizeError,
+            "an answer to settings that says something",
+        ),
         (frame(Kind::Settings, 0, 0, &[0; 5]), FrameSizeError, "half a setting"),
         (settings(&[(2, 2)]), ProtocolError, "a push that is neither wanted nor not"),
         (settings(&[(4, 1 << 31)]), FlowControlError, "a window that is too wide"),
@@ -89,7 +142,8 @@ fn what_nobody_may_send_ends_the_connection_with_its_reason() {
         (window(0, i32::MAX as u32), FlowControlError, "a window that is opened too wide"),
         (frame(Kind::WindowUpdate, 0, 0, &[0; 3]), FrameSizeError, "a window of a wrong size"),
         (
-            [settings(&[(4, 0)]), done.clone(), window(1, i32::MAX as u32), settings(&[(4, 1)])].concat(),
+            [settings(&[(4, 0)]), done.clone(), window(1, i32::MAX as u32), settings(&[(4, 1)])]
+                .concat(),
             FlowControlError,
             "settings that open a stream's window too wide",
         ),
@@ -109,9 +163,21 @@ fn what_is_wrong_with_a_stream_ends_the_stream() {
     let done = get(1, "/hello.txt");
     let waiting = [settings(&[(4, 0)]), done.clone()].concat();
     for (bytes, code, why) in [
-        ([waiting.clone(), frame(Kind::Data, 0, 1, b"x")].concat(), ErrorCode::StreamClosed, "a body behind its end"),
-        ([done.clone(), frame(Kind::Data, 0, 1, b"x")].concat(), ErrorCode::StreamClosed, "a body when all is over"),
-        ([waiting.clone(), window(1, 0)].concat(), ErrorCode::ProtocolError, "a window that is opened by nothing"),
+        (
+            [waiting.clone(), frame(Kind::Data, 0, 1, b"x")].concat(),
+            ErrorCode::StreamClosed,
+            "a body behind its end",
+        ),
+        (
+            [done.clone(), frame(Kind::Data, 0, 1, b"x")].concat(),
+            ErrorCode::StreamClosed,
+            "a body when all is over",
+        ),
+        (
+            [waiting.clone(), window(1, 0)].concat(),
+            ErrorCode::ProtocolError,
+            "a window that is opened by nothing",
+        ),
         (
             [waiting, window(1, 1), window(1, i32::MAX as u32)].concat(),
             ErrorCode::FlowControlError,
@@ -150,10 +216,18 @@ fn what_is_unknown_or_came_too_late_is_passed_over() {
         frame(Kind::Settings, 1, 0, &[]),
     ] {
         client.arrive(&bytes);
-        assert!(client.frames().iter().all(|frame| frame.kind == Kind::Settings && frame.payload.is_empty()));
+        assert!(
+            client
+                .frames()
+                .iter()
+                .all(|frame| frame.kind == Kind::Settings && frame.payload.is_empty())
+        );
     }
     client.arrive(&frame(Kind::Ping, 0, 0, b"12345678"));
     let said = client.frames();
-    assert_eq!((said[0].kind, said[0].flags, said[0].payload.as_slice()), (Kind::Ping, 1, &b"12345678"[..]));
+    assert_eq!(
+        (said[0].kind, said[0].flags, said[0].payload.as_slice()),
+        (Kind::Ping, 1, &b"12345678"[..])
+    );
     client.assert_lives();
 }

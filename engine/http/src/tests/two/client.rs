@@ -78,7 +78,12 @@ pub(in crate::tests) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
 }
 
 pub(in crate::tests) fn fields<'a>(method: &'a str, path: &'a str) -> Vec<(&'a str, &'a str)> {
-    Vec::from([(":method", method), (":scheme", "https"), (":authority", "web.test"), (":path", path)])
+    Vec::from([
+        (":method", method),
+        (":scheme", "https"),
+        (":authority", "web.test"),
+        (":path", path),
+    ])
 }
 
 /// A request without a body.
@@ -95,8 +100,10 @@ pub(in crate::tests) fn window(stream: u32, increment: u32) -> Vec<u8> {
 }
 
 pub(in crate::tests) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
-    let payload: Vec<u8> =
-        settings.iter().flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
+    let payload: Vec<u8> = settings
+        .iter()
+        .flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat())
+        .collect();
     frame(Kind::Settings, 0, 0, &payload)
 }
 
@@ -104,7 +111,12 @@ impl Client {
     /// One that has said nothing yet.
     pub(in crate::tests) fn silent() -> Client {
         let mut world = World::new(site(&files()), Remembered::nothing());
-        Client { session: Http2Session::connected(&mut world), world, kept: Vec::new(), decoder: Decoder::new() }
+        Client {
+            session: Http2Session::connected(&mut world),
+            world,
+            kept: Vec::new(),
+            decoder: Decoder::new(),
+        }
     }
 
     /// One that has begun as it should, with these settings, and was answered.
@@ -189,7 +201,8 @@ impl Client {
                     let mut fields = Fields::new();
                     self.decoder.decode(&frame.payload, &mut fields).unwrap();
                     let text = |bytes: &[u8]| std::str::from_utf8(bytes).unwrap().to_string();
-                    answer.fields = fields.iter().map(|(name, value)| (text(name), text(value))).collect();
+                    answer.fields =
+                        fields.iter().map(|(name, value)| (text(name), text(value))).collect();
                 }
                 Kind::Data => {
                     assert!(!answer.is_over);
@@ -207,7 +220,13 @@ impl Client {
     }
 
     /// Asks on a stream, with more fields, and returns the answer.
-    pub(in crate::tests) fn ask(&mut self, stream: u32, method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
+    pub(in crate::tests) fn ask(
+        &mut self,
+        stream: u32,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+    ) -> Answer {
         let fields: Vec<_> = fields(method, path).into_iter().chain(more.iter().copied()).collect();
         self.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
         self.answers().remove(&stream).expect("an answer")

@@ -39,8 +39,12 @@ fn floods_of_what_brings_nothing_are_told_to_calm_down() {
     };
     let reset = |time| frame(Kind::ResetStream, 0, stream(time), &[0, 0, 0, 8]);
     let floods: [(&str, Client, Flood<'_>); 13] = [
-        ("requests that are taken back", Client::new(), &|time| [get(stream(time), "/"), reset(time)].concat()),
-        ("the same while they wait", Client::with(&[(4, 0)]), &|time| [get(stream(time), "/"), reset(time)].concat()),
+        ("requests that are taken back", Client::new(), &|time| {
+            [get(stream(time), "/"), reset(time)].concat()
+        }),
+        ("the same while they wait", Client::with(&[(4, 0)]), &|time| {
+            [get(stream(time), "/"), reset(time)].concat()
+        }),
         ("requests that we take back", Client::with(&[(4, 0)]), &|time| {
             [get(stream(time), "/"), window(stream(time), 0)].concat()
         }),
@@ -54,7 +58,9 @@ fn floods_of_what_brings_nothing_are_told_to_calm_down() {
         ("answers to pings", Client::new(), &|_| frame(Kind::Ping, 1, 0, &[0; 8])),
         ("settings", Client::new(), &|_| settings(&[])),
         ("answers to settings", Client::new(), &|_| frame(Kind::Settings, 1, 0, &[])),
-        ("parts of bodies with nothing in them", with_open(), &|_| frame(Kind::Data, 8, 1, &[1, 0])),
+        ("parts of bodies with nothing in them", with_open(), &|_| {
+            frame(Kind::Data, 8, 1, &[1, 0])
+        }),
         ("priorities", Client::new(), &|time| frame(Kind::Priority, 0, stream(time), &[0; 5])),
         ("what is unknown", Client::new(), &|_| frame(Kind::Unknown(99), 0, 0, &[0; 100])),
         ("windows that open and nothing waits", Client::new(), &|_| window(0, 1)),

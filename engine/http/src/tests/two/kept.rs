@@ -13,21 +13,30 @@ use crate::{Reply, Status};
 /// A question with a cookie of so many bytes.
 fn question(stream: u32, cookie_bytes: usize) -> Vec<u8> {
     let cookie = "c".repeat(cookie_bytes);
-    let all: Vec<_> = fields("GET", "/app/page").into_iter().chain([("cookie", cookie.as_str())]).collect();
+    let all: Vec<_> =
+        fields("GET", "/app/page").into_iter().chain([("cookie", cookie.as_str())]).collect();
     frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
 }
 
 /// A request whose field goes into the table.
 fn filling(stream: u32, name: u8, value_bytes: usize) -> Vec<u8> {
     let mut block = block(&fields("GET", "/hello.txt"));
-    block.extend([0x40, 1, name, 127, (value_bytes - 127) as u8 | 0x80, ((value_bytes - 127) >> 7) as u8]);
+    block.extend([
+        0x40,
+        1,
+        name,
+        127,
+        (value_bytes - 127) as u8 | 0x80,
+        ((value_bytes - 127) >> 7) as u8,
+    ]);
     block.extend(std::iter::repeat_n(b'v', value_bytes));
     frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block)
 }
 
 /// Whether the session says of what it holds in memory no less than there is, and not much more.
 fn assert_is_told(client: Client, what: &str) {
-    let told = client.session.kept_bytes() + client.session.held_bytes() - size_of::<Http2Session>();
+    let told =
+        client.session.kept_bytes() + client.session.held_bytes() - size_of::<Http2Session>();
     let Client { session, .. } = client;
     let held = measure(|| drop(session)).bytes_current.unsigned_abs() as usize;
     assert!(held <= told && told <= 2 * held + 1024, "{what}: {held} bytes are held, {told} told");
@@ -53,7 +62,11 @@ fn http_2_sessions_tell_all_memory_that_they_hold() {
     assert_is_told(client, "a reply");
     let mut client = begun();
     client.arrive(
-        &[frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))), get(3, "/app/2")].concat(),
+        &[
+            frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))),
+            get(3, "/app/2"),
+        ]
+        .concat(),
     );
     client.admit(1 << 20);
     assert_is_told(client, "an admitted question");
@@ -66,7 +79,10 @@ fn questions_beyond_a_client_s_share_are_told_to_come_later() {
     client.arrive(&(0..8).flat_map(|nth| question(2 * nth + 1, 1500)).collect::<Vec<_>>());
     assert!(client.session.kept_bytes() <= client.world.kept_max);
     let refused = client.answers();
-    assert!((4..8).contains(&refused.len()) && refused.values().all(|answer| answer.status() == "503"), "{refused:?}");
+    assert!(
+        (4..8).contains(&refused.len()) && refused.values().all(|answer| answer.status() == "503"),
+        "{refused:?}"
+    );
     for _ in refused.len()..8 {
         client.reply(Reply::text(Status::Ok, "x".to_string()));
     }
@@ -83,7 +99,10 @@ fn streams_beyond_a_client_s_share_are_refused() {
     client.arrive(&(0..40).flat_map(|nth| get(2 * nth + 1, "/hello.txt")).collect::<Vec<_>>());
     assert!(client.session.kept_bytes() <= client.world.kept_max);
     let answers = client.answers();
-    let refused = answers.values().filter(|answer| answer.reset == Some(ErrorCode::RefusedStream as u32)).count();
+    let refused = answers
+        .values()
+        .filter(|answer| answer.reset == Some(ErrorCode::RefusedStream as u32))
+        .count();
     assert!((20..38).contains(&refused), "{refused}");
     client.arrive(&settings(&[(4, 30)]));
     assert_eq!(client.answers().values().filter(|answer| answer.is_over).count(), 40 - refused);

@@ -32,7 +32,8 @@ fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) 
 
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let number = prop::sample::select(std::vec![1u32, 3, 5, 7, 9, 11]);
-    let path = prop::sample::select(std::vec!["/", "/hello.txt", "/nothing", "/empty", "/style.css"]);
+    let path =
+        prop::sample::select(std::vec!["/", "/hello.txt", "/nothing", "/empty", "/style.css"]);
     let sizes = prop::sample::select(std::vec![0u32, 1, 10, 3000, 65_535]);
     prop_oneof![
         6 => (number.clone(), path).prop_map(|(number, path)| get(number, path)),

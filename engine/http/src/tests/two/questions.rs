@@ -10,7 +10,9 @@ use http2::{ErrorCode, Kind, PREFACE};
 use machine::Micros;
 use proptest::prelude::*;
 
-use super::client::{Client, END_HEADERS, END_STREAM, ask, block, fields, frame, get, settings, window};
+use super::client::{
+    Client, END_HEADERS, END_STREAM, ask, block, fields, frame, get, settings, window,
+};
 use crate::tests::world::{HELLO, Heard};
 use crate::two::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::{Announced, Reply, Status, WaitsFor};
@@ -19,7 +21,8 @@ use crate::{Announced, Reply, Status, WaitsFor};
 const LIMIT: usize = 32 * 1024;
 
 fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
-    let fields: Vec<_> = fields("POST", "/app/form").into_iter().chain(more.iter().copied()).collect();
+    let fields: Vec<_> =
+        fields("POST", "/app/form").into_iter().chain(more.iter().copied()).collect();
     frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
 }
 
@@ -41,7 +44,8 @@ fn lines(client: &Client) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_what_came_before_is_answered() {
+fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_what_came_before_is_answered()
+ {
     let mut client = Client::new();
     client.arrive(
         &[
@@ -63,7 +67,11 @@ fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_w
     assert_eq!((client.world.bodies.concat(), client.world.admitted), (b"certificate".to_vec(), 0));
     assert_eq!(client.answers()[&5].body, HELLO);
     client.arrive(&get(7, "/hello.txt"));
-    assert_eq!(client.answers()[&7].body, HELLO, "frames are looked at while something comes of it");
+    assert_eq!(
+        client.answers()[&7].body,
+        HELLO,
+        "frames are looked at while something comes of it"
+    );
     client.reply(text("taken\n"));
     let answer = client.answers().remove(&1).unwrap();
     assert_eq!((answer.status(), answer.is_over, answer.reset), ("200", true, None));
@@ -75,8 +83,13 @@ fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_w
 #[test]
 fn trailers_of_a_body_that_is_not_wanted_yet_stay_where_they_are_too() {
     let mut client = Client::new();
-    client
-        .arrive(&[post(1, &[]), frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")]))].concat());
+    client.arrive(
+        &[
+            post(1, &[]),
+            frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")])),
+        ]
+        .concat(),
+    );
     assert!(client.frames().is_empty() && !client.kept.is_empty());
     client.admit(LIMIT);
     assert_eq!(client.world.bodies, [b""]);
@@ -88,13 +101,18 @@ fn trailers_of_a_body_that_is_not_wanted_yet_stay_where_they_are_too() {
 #[test]
 fn streams_that_ask_are_asked_one_after_the_other_and_each_has_its_own_answer() {
     let mut client = Client::new();
-    client.arrive(&(0..100).flat_map(|nth| get(2 * nth + 1, &format!("/app/{nth}"))).collect::<Vec<_>>());
+    client.arrive(
+        &(0..100).flat_map(|nth| get(2 * nth + 1, &format!("/app/{nth}"))).collect::<Vec<_>>(),
+    );
     for nth in 0..100 {
         assert_eq!(client.world.asked.len(), nth + 1);
         assert_eq!(lines(&client)[nth], format!("GET /app/{nth}? web.test"));
         client.reply(text(&format!("{nth}")));
         let answers = client.answers();
-        assert_eq!((answers.len(), answers[&(2 * nth as u32 + 1)].body.clone()), (1, format!("{nth}").into_bytes()));
+        assert_eq!(
+            (answers.len(), answers[&(2 * nth as u32 + 1)].body.clone()),
+            (1, format!("{nth}").into_bytes())
+        );
     }
     client.assert_lives();
 }
@@ -124,7 +142,9 @@ fn while_a_body_comes_others_are_asked_and_bodies_are_handed_over_in_their_turn(
 #[test]
 fn bodies_that_come_at_the_same_time_do_not_hold_each_other_up() {
     let mut client = Client::new();
-    client.arrive(&[post(1, &[]), post(3, &[]), data(3, 0, b"se"), data(1, END_STREAM, b"first")].concat());
+    client.arrive(
+        &[post(1, &[]), post(3, &[]), data(3, 0, b"se"), data(1, END_STREAM, b"first")].concat(),
+    );
     client.admit(LIMIT);
     assert_eq!(client.world.asked.len(), 2, "whose body comes first is asked for");
     client.admit(LIMIT);
@@ -133,14 +153,19 @@ fn bodies_that_come_at_the_same_time_do_not_hold_each_other_up() {
     client.reply(text("1"));
     client.reply(text("2"));
     assert_eq!(client.world.bodies, [b"first".to_vec(), b"second".to_vec()]);
-    assert_eq!(client.answers().values().map(|answer| answer.body.clone()).collect::<Vec<_>>(), [b"1", b"2"]);
+    assert_eq!(
+        client.answers().values().map(|answer| answer.body.clone()).collect::<Vec<_>>(),
+        [b"1", b"2"]
+    );
 }
 
 #[test]
 fn who_is_not_admitted_is_told_so_on_his_stream() {
-    for (refused, expected) in
-        [(Status::Unauthorized, "401"), (Status::Forbidden, "403"), (Status::TooManyRequests, "429")]
-    {
+    for (refused, expected) in [
+        (Status::Unauthorized, "401"),
+        (Status::Forbidden, "403"),
+        (Status::TooManyRequests, "429"),
+    ] {
         let mut client = Client::new();
         client.arrive(&post(1, &[]));
         client.reply(Reply::refusal(refused));
@@ -186,7 +211,8 @@ fn a_large_body_comes_through_windows_that_are_opened_as_it_is_taken() {
     let large: Vec<u8> = (0..LARGE).map(|at| (at / 7) as u8).collect();
     for length in [Some(LARGE.to_string()), None] {
         let mut client = Client::new();
-        let said: Vec<_> = length.iter().map(|length| ("content-length", length.as_str())).collect();
+        let said: Vec<_> =
+            length.iter().map(|length| ("content-length", length.as_str())).collect();
         client.arrive(&post(1, &said));
         client.admit(LARGE);
         let (mut own, mut all, mut times) = (65_535, 65_535, 0);
@@ -236,7 +262,10 @@ fn what_is_said_to_a_stream_that_is_over_is_said_to_nobody_and_nothing_is_held()
     assert_eq!(client.world.admitted, LIMIT);
     client.arrive(&reset(9));
     client.reply(text("11"));
-    assert_eq!((client.answers().len(), client.world.admitted, client.world.bodies.len()), (1, 0, 0));
+    assert_eq!(
+        (client.answers().len(), client.world.admitted, client.world.bodies.len()),
+        (1, 0, 0)
+    );
     // While it is with the program.
     client.arrive(&post(13, &[]));
     client.admit(LIMIT);
@@ -277,7 +306,8 @@ fn questions_that_wait_take_little_memory_and_more_are_told_to_come_later() {
     let mut client = Client::new();
     let long = "x".repeat(3000);
     let question = |stream| {
-        let all: Vec<_> = fields("GET", "/app/page").into_iter().chain([("cookie", long.as_str())]).collect();
+        let all: Vec<_> =
+            fields("GET", "/app/page").into_iter().chain([("cookie", long.as_str())]).collect();
         frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
     };
     client.arrive(&(0..100).flat_map(|nth| question(2 * nth + 1)).collect::<Vec<_>>());
@@ -302,7 +332,9 @@ fn nothing_is_asked_while_too_much_of_replies_is_not_taken_and_a_body_that_comes
     client.reply(half());
     assert_eq!(client.world.asked.len(), 2);
     client.frames();
-    client.arrive(&[post(7, &[]), data(7, END_STREAM, b"what opens the window lies behind it")].concat());
+    client.arrive(
+        &[post(7, &[]), data(7, END_STREAM, b"what opens the window lies behind it")].concat(),
+    );
     assert_eq!(client.answers()[&7].reset, Some(ErrorCode::RefusedStream as u32));
     assert!(!client.world.closed && client.kept.is_empty());
     client.arrive(&[window(0, 1 << 24), window(1, 1 << 24)].concat());
@@ -427,7 +459,8 @@ fn carried_out(
             answered += 1;
             let is_form = client.world.asked[answered - 1].line.starts_with("POST");
             // With its body it is asked once more.
-            let has_body = core::mem::replace(&mut bodies, client.world.bodies.len()) < client.world.bodies.len();
+            let has_body = core::mem::replace(&mut bodies, client.world.bodies.len())
+                < client.world.bodies.len();
             if is_form && !has_body { client.admit(2000) } else { client.reply(text("replied")) }
         }
     }
@@ -444,7 +477,8 @@ fn wish() -> impl Strategy<Value = Wish> {
     prop_oneof![
         Just(Wish::File),
         Just(Wish::Page),
-        (1usize..6, any::<bool>()).prop_map(|(parts, is_announced)| Wish::Form { parts, is_announced }),
+        (1usize..6, any::<bool>())
+            .prop_map(|(parts, is_announced)| Wish::Form { parts, is_announced }),
     ]
 }
 

@@ -18,7 +18,10 @@ fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
     let response = Talk::new().ask(&head);
     let status = [(":status".into(), std::format!("{}", response.status))];
     let said = response.fields.into_iter().filter(|(name, _)| name != "Connection");
-    let fields = status.into_iter().chain(said.map(|(name, value)| (name.to_ascii_lowercase(), value))).collect();
+    let fields = status
+        .into_iter()
+        .chain(said.map(|(name, value)| (name.to_ascii_lowercase(), value)))
+        .collect();
     Answer { fields, body: response.body, is_over: true, reset: None }
 }
 
@@ -28,7 +31,18 @@ fn what_is_answered_is_what_http_1_1_answers() {
     let [tag, modified] = [std::format!("\"{tag}\""), crate::tests::world::MODIFIED.into()];
     let mut stream = 1;
     let mut client = Client::new();
-    for path in ["/", "/hello.txt", "/style.css", "/empty", "/folder", "/folder/?x", "/nothing", "/%zz", "/../x", "*"] {
+    for path in [
+        "/",
+        "/hello.txt",
+        "/style.css",
+        "/empty",
+        "/folder",
+        "/folder/?x",
+        "/nothing",
+        "/%zz",
+        "/../x",
+        "*",
+    ] {
         for method in ["GET", "HEAD", "OPTIONS", "POST", "BREW"] {
             for more in [
                 &[][..],
@@ -43,7 +57,9 @@ fn what_is_answered_is_what_http_1_1_answers() {
                 &[("expect", "more")],
             ] {
                 // In HTTP/1.1 nobody knows whether it is a HEAD when something is wrong with it.
-                if path == "*" && method != "OPTIONS" || ["/%zz", "/../x"].contains(&path) && method == "HEAD" {
+                if path == "*" && method != "OPTIONS"
+                    || ["/%zz", "/../x"].contains(&path) && method == "HEAD"
+                {
                     continue;
                 }
                 let answer = client.ask(stream, method, path, more);
@@ -70,7 +86,10 @@ fn a_file_is_sent_without_a_copy_over_http_2_too() {
 fn pages_over_tls_alone_are_told_of_over_http_2_too() {
     let mut client = Client::new();
     client.world.secrecy = Secrecy::Here;
-    assert_eq!(client.ask(1, "GET", "/", &[]).field("strict-transport-security"), Some("max-age=31536000"));
+    assert_eq!(
+        client.ask(1, "GET", "/", &[]).field("strict-transport-security"),
+        Some("max-age=31536000")
+    );
 }
 
 #[test]
@@ -89,14 +108,23 @@ fn a_request_that_is_malformed_ends_its_stream_and_nothing_else() {
         (Vec::from([method, scheme, authority]), "no path"),
         (Vec::from([method, scheme, authority, (":path", "")]), "an empty path"),
         (Vec::from([method, scheme, authority, (":path", "hello.txt")]), "a path that is none"),
-        (Vec::from([method, scheme, authority, (":path", "https://web.test/")]), "an absolute target"),
-        (Vec::from([method, scheme, authority, (":path", "/a b")]), "a path that would end a request line"),
+        (
+            Vec::from([method, scheme, authority, (":path", "https://web.test/")]),
+            "an absolute target",
+        ),
+        (
+            Vec::from([method, scheme, authority, (":path", "/a b")]),
+            "a path that would end a request line",
+        ),
         (Vec::from([(":method", "G ET"), scheme, authority, path]), "a method that is no token"),
         (Vec::from([(":method", "CONNECT"), scheme, authority, path]), "CONNECT to a path"),
         (with(method), "a method twice"),
         (with((":status", "200")), "the status of a response"),
         (with((":unknown", "x")), "an unknown pseudo-field"),
-        (Vec::from([method, scheme, ("accept", "*/*"), authority, path]), "a pseudo-field behind a field"),
+        (
+            Vec::from([method, scheme, ("accept", "*/*"), authority, path]),
+            "a pseudo-field behind a field",
+        ),
         (with(("Accept", "*/*")), "a name that is not small"),
         (with(("", "x")), "a name that is empty"),
         (with(("a b", "x")), "a name that is no token"),
@@ -114,7 +142,17 @@ fn a_request_that_is_malformed_ends_its_stream_and_nothing_else() {
         (with(("host", "evil.test")), "another host"),
         (with(("content-length", "5")), "a body that is not there"),
         (with(("content-length", "x")), "a length that is none"),
-        (Vec::from([method, scheme, authority, path, ("content-length", "0"), ("content-length", "0")]), "two lengths"),
+        (
+            Vec::from([
+                method,
+                scheme,
+                authority,
+                path,
+                ("content-length", "0"),
+                ("content-length", "0"),
+            ]),
+            "two lengths",
+        ),
     ] {
         client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
         let answer = client.answers().remove(&stream).expect(why);
@@ -125,7 +163,11 @@ fn a_request_that_is_malformed_ends_its_stream_and_nothing_else() {
     for (fields, status, why) in [
         (with(("te", "trailers")), "200", "trailers are taken"),
         (with(("host", "web.test")), "200", "the host is said twice, and both times the same"),
-        (Vec::from([method, scheme, path, ("host", "web.test")]), "200", "the host is said as in HTTP/1.1"),
+        (
+            Vec::from([method, scheme, path, ("host", "web.test")]),
+            "200",
+            "the host is said as in HTTP/1.1",
+        ),
         (Vec::from([method, scheme, path]), "400", "no host"),
         (Vec::from([method, scheme, (":authority", "a@b"), path]), "400", "a host that is none"),
         (Vec::from([(":method", "CONNECT"), authority]), "405", "CONNECT as it should be"),
@@ -198,5 +240,7 @@ fn many_requests_in_one_segment_are_all_answered() {
     client.arrive(&asked);
     let answers = client.answers();
     assert_eq!(answers.len(), 90);
-    assert!(answers.values().all(|answer| answer.is_over && answer.body == crate::tests::world::HELLO));
+    assert!(
+        answers.values().all(|answer| answer.is_over && answer.body == crate::tests::world::HELLO)
+    );
 }

@@ -21,7 +21,8 @@ fn client(own: &[(u16, u32)]) -> Client {
     let mut files = files();
     files.insert("/large".to_string(), file("text/plain", &large()));
     let mut client = Client::with(own);
-    let World { said, .. } = std::mem::replace(&mut client.world, World::new(site(&files), Remembered::nothing()));
+    let World { said, .. } =
+        std::mem::replace(&mut client.world, World::new(site(&files), Remembered::nothing()));
     assert!(said.is_empty());
     client
 }
@@ -44,7 +45,11 @@ fn an_answer_and_the_front_of_its_body_are_queued_at_once() {
     client.arrive(&get(3, "/large"));
     let frames = client.frames().len();
     assert!(frames > 2);
-    assert_eq!(client.world.queued - before, frames - 2, "each frame once, but heads with what follows them");
+    assert_eq!(
+        client.world.queued - before,
+        frames - 2,
+        "each frame once, but heads with what follows them"
+    );
 }
 
 #[test]
@@ -80,7 +85,10 @@ fn a_window_of_a_few_bytes_is_filled_and_one_that_the_client_makes_smaller_is_wa
     assert_eq!(bytes_of(&client.frames(), 1), 5);
     client.arrive(&window(1, 100));
     let frames = client.frames();
-    assert_eq!((bytes_of(&frames, 1), frames.last().map(|frame| frame.flags)), (30 - 8, Some(END_STREAM)));
+    assert_eq!(
+        (bytes_of(&frames, 1), frames.last().map(|frame| frame.flags)),
+        (30 - 8, Some(END_STREAM))
+    );
     client.arrive(&get(3, "/hello.txt"));
     assert_eq!(bytes_of(&client.frames(), 3), 5);
 }
@@ -92,7 +100,8 @@ fn a_body_of_several_parts_comes_through_windows_and_room_of_any_size() {
         let mut other = Client::new();
         other.ask(1, "GET", "/hello.txt", &[("range", "bytes=0-9,20-25")])
     };
-    let asked: Vec<_> = fields("GET", "/hello.txt").into_iter().chain([("range", "bytes=0-9,20-25")]).collect();
+    let asked: Vec<_> =
+        fields("GET", "/hello.txt").into_iter().chain([("range", "bytes=0-9,20-25")]).collect();
     client.arrive(&settings(&[(4, 200)]));
     client.frames();
     client.arrive(&frame(Kind::Headers, END_STREAM | 4, 1, &block(&asked)));
@@ -125,7 +134,10 @@ fn streams_send_in_turn_a_frame_each() {
     }
     assert!(bytes.len() == 3 && bytes.values().all(|bytes| *bytes == large()), "each whole");
     let turns = order.iter().skip(1).take(30).collect::<Vec<_>>();
-    assert!(turns.windows(3).all(|turn| turn[0] != turn[1] && turn[1] != turn[2] && turn[0] != turn[2]), "{turns:?}");
+    assert!(
+        turns.windows(3).all(|turn| turn[0] != turn[1] && turn[1] != turn[2] && turn[0] != turn[2]),
+        "{turns:?}"
+    );
 }
 
 #[test]
@@ -171,7 +183,8 @@ fn a_frame_that_room_cuts_is_ended_before_anything_else_is_said() {
     client.world.static_room = None;
     client.arrive(&[]);
     let frames = client.frames();
-    let data: Vec<_> = frames.iter().filter(|frame| frame.kind == Kind::Data).map(|frame| frame.stream).collect();
+    let data: Vec<_> =
+        frames.iter().filter(|frame| frame.kind == Kind::Data).map(|frame| frame.stream).collect();
     assert_eq!(data, [1, 3], "the first was begun, and ended whole; then came the other");
     assert_eq!(bytes_of(&frames, 1), 16_384);
 }
@@ -197,7 +210,14 @@ fn a_hundred_streams_may_wait_and_one_more_is_refused() {
     assert_eq!(answers.values().filter(|answer| answer.status() == "200").count(), 100);
     assert_eq!(answers[&201].reset, Some(ErrorCode::RefusedStream as u32));
     client.arrive(&settings(&[(4, 30)]));
-    assert_eq!(client.answers().values().filter(|answer| answer.is_over && answer.body.len() == 30).count(), 100);
+    assert_eq!(
+        client
+            .answers()
+            .values()
+            .filter(|answer| answer.is_over && answer.body.len() == 30)
+            .count(),
+        100
+    );
     client.assert_lives();
 }
 
@@ -232,7 +252,10 @@ fn a_client_that_may_send_more_is_told_so_as_soon_as_there_is_room_to() {
     client.world.room = 1 << 20;
     client.arrive(&[]);
     let told = client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
-    assert_eq!(told.collect::<Vec<_>>(), [(Kind::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]);
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(Kind::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]
+    );
     assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
 }
 
@@ -247,10 +270,12 @@ fn a_body_window_is_opened_as_soon_as_there_is_room() {
     let mut told = |room| {
         client.world.room = room;
         client.arrive(&[]);
-        let told = client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
+        let told =
+            client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
         (told.collect::<Vec<_>>(), client.session.waits_for())
     };
-    let opens = |stream| Vec::from([(Kind::WindowUpdate, stream, 32_768_u32.to_be_bytes().to_vec())]);
+    let opens =
+        |stream| Vec::from([(Kind::WindowUpdate, stream, 32_768_u32.to_be_bytes().to_vec())]);
     let first = (1..).map(&mut told).find(|(told, _)| !told.is_empty());
     assert_eq!(first, Some((opens(0), WaitsFor::SendRoom)));
     assert_eq!(told(1 << 20), (opens(1), WaitsFor::Bytes));

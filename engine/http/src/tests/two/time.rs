@@ -93,7 +93,10 @@ fn when_the_server_goes_away_what_was_asked_for_is_still_answered() {
 #[test]
 fn a_client_that_goes_away_gets_what_it_asked_for() {
     let mut client = Client::with(&[(4, 3)]);
-    client.arrive(&[get(1, "/hello.txt"), frame(Kind::GoAway, 0, 0, &[&[0; 8][..], b"debug"].concat())].concat());
+    client.arrive(
+        &[get(1, "/hello.txt"), frame(Kind::GoAway, 0, 0, &[&[0; 8][..], b"debug"].concat())]
+            .concat(),
+    );
     assert!(!client.world.closed);
     client.frames();
     client.arrive(&window(1, 100));

@@ -42,14 +42,14 @@ impl StreamList {
         if self.asking.is_some() || self.has_too_much_unsent() {
             return;
         }
-        let may_ask =
-            |stream: &Stream| matches!(&stream.expect, stream::Expect::Turn(inquiry) if !inquiry.is_with_program());
+        let may_ask = |stream: &Stream| matches!(&stream.expect, stream::Expect::Turn(inquiry) if !inquiry.is_with_program());
         let next = self.list.iter_mut().find(|stream| may_ask(stream));
         let Some(stream) = next else {
             self.has_questions = false;
             return;
         };
-        let before = core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError));
+        let before =
+            core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError));
         let stream::Expect::Turn(mut inquiry) = before else { return };
         self.asking = Some(stream.id);
         match inquiry.take_upload() {
@@ -93,7 +93,11 @@ impl StreamList {
         let number = reply.number();
         match self.take_asker() {
             Some((stream, inquiry)) => {
-                stream.expect = stream::Expect::Room(Box::new(Answer::to_question(inquiry.asked(), reply, actions)));
+                stream.expect = stream::Expect::Room(Box::new(Answer::to_question(
+                    inquiry.asked(),
+                    reply,
+                    actions,
+                )));
             }
             None => number.into_iter().for_each(|number| actions.left(number)),
         }
@@ -112,8 +116,11 @@ impl StreamList {
                 } else {
                     inquiry.admit(upload);
                     let is_to_come = core::mem::take(&mut stream.is_unread);
-                    stream.expect =
-                        if is_to_come { stream::Expect::Upload(inquiry) } else { stream::Expect::Turn(inquiry) };
+                    stream.expect = if is_to_come {
+                        stream::Expect::Upload(inquiry)
+                    } else {
+                        stream::Expect::Turn(inquiry)
+                    };
                 }
             }
         }
@@ -124,7 +131,9 @@ impl StreamList {
     pub(in crate::two) fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) -> bool {
         let inquiries = self.list.iter_mut().filter_map(Stream::inquiry_mut);
         let mut uploads = inquiries.filter_map(Inquiry::upload_mut);
-        let Some(upload) = uploads.find(|upload| upload.admission().number == Some(number)) else { return false };
+        let Some(upload) = uploads.find(|upload| upload.admission().number == Some(number)) else {
+            return false;
+        };
         upload.piece_taken(number);
         upload.hand_over(actions);
         (self.has_questions, self.has_untold) = (true, true);
@@ -207,7 +216,9 @@ impl StreamList {
         calm: &mut Calm,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        let Some(inquiry) = self.get_mut(id).and_then(|stream| stream.inquiry_mut()) else { return Ok(()) };
+        let Some(inquiry) = self.get_mut(id).and_then(|stream| stream.inquiry_mut()) else {
+            return Ok(());
+        };
         match inquiry.is_too_large() {
             true => self.upload_is_too_large(id, is_last, actions),
             false if is_last => return self.body_ended(id, true, calm, actions),

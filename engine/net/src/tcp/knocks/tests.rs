@@ -14,7 +14,9 @@ fn known(knocks: &mut Knocks, now: Instant, who: impl Iterator<Item = u32>) -> u
 /// as many strangers call. How many of them are known then?
 fn known_among(strangers: u32) -> usize {
     let (mut knocks, now) = (Knocks::new(&[7; 16]), Instant::START + SECOND);
-    let tenth = |number: u32| 1_000_000 + number * (strangers / 10)..1_000_000 + (number + 1) * (strangers / 10);
+    let tenth = |number: u32| {
+        1_000_000 + number * (strangers / 10)..1_000_000 + (number + 1) * (strangers / 10)
+    };
     let mut at = |number: u32| {
         let now = now + Micros::from_millis(100 * u64::from(number));
         let found = if number == 5 || number == 15 { known(&mut knocks, now, 0..1_000) } else { 0 };

@@ -23,15 +23,26 @@ pub const CHALLENGE_INTERVAL: Micros = Micros::from_millis(500);
 
 impl Tcb {
     #[inline(always)]
-    pub(super) fn arrive(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+    pub(super) fn arrive(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) {
         match self.state {
             State::Closed => {}
             State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
             State::SynReceived if self.is_syn_ack_again(segment) => {
                 // The window beside a SYN is never scaled (RFC 7323 §2.2).
                 let window = segment.window >> self.peer_shift;
-                let rest =
-                    SegmentRepr { sequence: segment.sequence + 1, flags: Flags::ACK, window, payload: &[], ..*segment };
+                let rest = SegmentRepr {
+                    sequence: segment.sequence + 1,
+                    flags: Flags::ACK,
+                    window,
+                    payload: &[],
+                    ..*segment
+                };
                 self.synchronized_arrive(now, &rest, pools, actions);
             }
             _ => self.synchronized_arrive(now, segment, pools, actions),
@@ -43,9 +54,17 @@ impl Tcb {
         segment.flags.has(Flags::SYN.with(Flags::ACK)) && segment.sequence + 1 == self.receive.nxt
     }
 
-    fn syn_sent_arrive(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+    fn syn_sent_arrive(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) {
         let acknowledges = segment.flags.has(Flags::ACK);
-        if acknowledges && (segment.acknowledgment != self.snd_una + 1 || self.snd_max == self.snd_una) {
+        if acknowledges
+            && (segment.acknowledgment != self.snd_una + 1 || self.snd_max == self.snd_una)
+        {
             if !segment.flags.has(Flags::RST) {
                 self.snd_wl1 = segment.acknowledgment;
                 self.owe(Owed::REFUSAL);
@@ -146,7 +165,9 @@ impl Tcb {
             self.syn_acknowledged(now, segment, actions);
             self.forgive(Owed::ACK);
         }
-        if segment.payload.len() >= usize::from(self.mss) && self.silent_for(now) > self.round_trip.timeout() {
+        if segment.payload.len() >= usize::from(self.mss)
+            && self.silent_for(now) > self.round_trip.timeout()
+        {
             // A flight that was lost as a whole begins like this: nothing of it shows a gap.
             self.receive.be_prompt();
         }
@@ -216,13 +237,23 @@ impl Tcb {
 
     /// A reset counts only at exactly the number that we expect; elsewhere in the window the peer is asked whether it
     /// meant it (RFC 5961 §3.2).
-    fn reset_arrived(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+    fn reset_arrived(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) {
         if segment.sequence == self.receive.nxt {
             if self.state == State::TimeWait {
                 return;
             }
             let refused = self.state == State::SynReceived;
-            self.finish(if refused { CloseReason::Refused } else { CloseReason::Reset }, pools, actions);
+            self.finish(
+                if refused { CloseReason::Refused } else { CloseReason::Reset },
+                pools,
+                actions,
+            );
         } else if segment.sequence.since(self.receive.nxt) < self.receive.open() {
             self.challenge(now);
         }
@@ -239,14 +270,21 @@ impl Tcb {
     }
 
     /// The payload and the FIN of an acceptable segment.
-    fn text_arrived(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+    fn text_arrived(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) {
         if !self.may_receive() {
             // The peer has sent its FIN before: whatever this is, it was answered already.
             self.owe(Owed::ACK);
             return;
         }
         let nxt = self.receive.nxt;
-        let behind = if segment.sequence.is_before(nxt) { nxt.since(segment.sequence) as usize } else { 0 };
+        let behind =
+            if segment.sequence.is_before(nxt) { nxt.since(segment.sequence) as usize } else { 0 };
         let start = segment.sequence.later(nxt);
         let len = segment.payload.len();
         let room = self.receive.edge.since(start) as usize;
@@ -329,7 +367,13 @@ impl Tcb {
     }
 
     /// Keeps what lies beyond a gap, if there is plenty; if not, it will be sent again.
-    fn out_of_order_arrived(&mut self, start: SequenceNumber, fresh: &[u8], fin: bool, pools: &mut Pools) {
+    fn out_of_order_arrived(
+        &mut self,
+        start: SequenceNumber,
+        fresh: &[u8],
+        fin: bool,
+        pools: &mut Pools,
+    ) {
         if self.receive_queue.is_none() {
             self.receive_queue = pools.lend_receive_queue_for_gaps();
             let nxt = self.receive.nxt;
@@ -426,7 +470,13 @@ impl Tcb {
     }
 
     /// Bytes, and our FIN perhaps, are acknowledged for the first time.
-    fn progress(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+    fn progress(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) {
         let count = segment.acknowledgment.since(self.snd_una);
         let queued = self.queued();
         let fin_acknowledged = count > queued;

@@ -51,10 +51,9 @@ impl Tcb {
     #[inline]
     pub(in crate::tcp) fn pipe(&self) -> u32 {
         let outstanding = self.snd_max.since(self.snd_una);
-        let gone = self
-            .send_queue
-            .as_ref()
-            .map_or(0, |queue| queue.flight.arrived() + queue.flight.lost() + queue.recovery.assumed);
+        let gone = self.send_queue.as_ref().map_or(0, |queue| {
+            queue.flight.arrived() + queue.flight.lost() + queue.recovery.assumed
+        });
         outstanding.saturating_sub(gone)
     }
 
@@ -70,7 +69,13 @@ impl Tcb {
 
     /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Not for one that acknowledges our FIN
     /// alone: it tells nothing.
-    pub(super) fn flight_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32, duplicate: bool) {
+    pub(super) fn flight_acknowledged(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        ahead: u32,
+        duplicate: bool,
+    ) {
         if self.all_arrived_at_once(now, segment, ahead) {
             return;
         }
@@ -106,11 +111,19 @@ impl Tcb {
     fn grow(&mut self, now: Instant, ahead: u32, flight: u32, news: &News) {
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
         let selective = self.has_agreed(Agreed::SACK);
-        let Some(SendQueue { recovery, slow_start, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
-        let pace = if !self.congestion.is_in_first_slow_start() || !self.congestion.is_held_back_by_window(flight) {
+        let Some(SendQueue { recovery, slow_start, epoch, .. }) = self.send_queue.as_deref_mut()
+        else {
+            return;
+        };
+        let pace = if !self.congestion.is_in_first_slow_start()
+            || !self.congestion.is_held_back_by_window(flight)
+        {
             Pace::Fast
         } else if news.is_in_order {
-            let sample = news.newest.filter(|run| !run.vague).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
+            let sample = news
+                .newest
+                .filter(|run| !run.vague)
+                .map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
             slow_start.arrived(now.0 as u32, recovery.rack.highest(), self.snd_max, sample)
         } else {
             slow_start.arrived_late(now.0 as u32)
@@ -132,7 +145,9 @@ impl Tcb {
         if self.snd_una != self.snd_max || self.owes(Owed::TAIL) || !is_plain {
             return false;
         }
-        let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return false };
+        let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else {
+            return false;
+        };
         if recovery.phase != Phase::Open || recovery.duplicates > 0 {
             return false;
         }
@@ -152,7 +167,13 @@ impl Tcb {
 
     /// Enters what was acknowledged into the flight.
     #[inline]
-    fn take_in(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32, duplicate: bool) -> Option<News> {
+    fn take_in(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        ahead: u32,
+        duplicate: bool,
+    ) -> Option<News> {
         let (una, max, mss) = (self.snd_una, self.snd_max, u32::from(self.mss));
         let selective = self.has_agreed(Agreed::SACK);
         let (clock, smoothed) = (now.0 as u32, self.round_trip.smoothed());
@@ -163,7 +184,8 @@ impl Tcb {
         let mut newest: Option<Run> = None;
         let mut each = |run: &Run| {
             rack.arrived(clock, run, smoothed);
-            let is_newer = newest.is_none_or(|newest| (run.sent_at.wrapping_sub(newest.sent_at) as i32) >= 0);
+            let is_newer =
+                newest.is_none_or(|newest| (run.sent_at.wrapping_sub(newest.sent_at) as i32) >= 0);
             newest = if is_newer { Some(*run) } else { newest };
         };
         news.arrived = flight.acknowledge(una, &mut each);
@@ -177,7 +199,10 @@ impl Tcb {
             // In the order in which they were sent: taken newest first, as they are told, they would look reordered.
             blocks.sort_by_distance_from(una);
             for block in blocks.as_slice() {
-                if !block.start.is_before(una) && block.start.is_before(block.end) && !block.end.is_after(max) {
+                if !block.start.is_before(una)
+                    && block.start.is_before(block.end)
+                    && !block.end.is_after(max)
+                {
                     news.arrived += flight.acknowledge_block(*block, &mut each);
                 }
             }
@@ -199,7 +224,9 @@ impl Tcb {
     /// One sample of the round trip for each: of what was sent once by our own clock, else by the echo of our timestamp.
     fn measure(&mut self, now: Instant, segment: &SegmentRepr<'_>, news: &News) {
         let max = self.snd_max;
-        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
+        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else {
+            return;
+        };
         let Some(run) = news.newest else { return };
         let span = if !run.vague {
             Some(Micros(u64::from((now.0 as u32).wrapping_sub(run.sent_at))))
@@ -245,7 +272,8 @@ impl Tcb {
         if flight.arrived() == 0 && recovery.phase == Phase::Open {
             return None;
         }
-        let is_sure = recovery.phase != Phase::Open || flight.arrived() >= u32::from(DUPLICATES) * mss;
+        let is_sure =
+            recovery.phase != Phase::Open || flight.arrived() >= u32::from(DUPLICATES) * mss;
         let window = recovery.rack.window(is_sure, smoothed);
         let mut wait = None;
         flight.judge(|run| match recovery.rack.time_left(now.0 as u32, run, window) {
@@ -261,7 +289,9 @@ impl Tcb {
     /// RFC 6582 §3.2. Duplicates that echo what a timeout repeated tell nothing.
     fn judge_by_duplicates(&mut self, ahead: u32) {
         let (una, recover, mss) = (self.snd_una, self.recover, u32::from(self.mss));
-        let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else { return };
+        let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
+            return;
+        };
         let is_first = recovery.phase == Phase::Open && ahead == 0 && recovery.duplicates > 0;
         if is_first && !una.is_after(recover) {
             (recovery.duplicates, recovery.assumed) = (0, 0);
@@ -286,7 +316,9 @@ impl Tcb {
         self.congestion.lower(flight, mss);
         self.recover = self.snd_max;
         self.tell_reduced();
-        let Some(SendQueue { recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
+        let Some(SendQueue { recovery, epoch, .. }) = self.send_queue.as_deref_mut() else {
+            return;
+        };
         epoch.end();
         if outstanding == 0 {
             self.congestion.recovered(flight, mss);
@@ -300,7 +332,9 @@ impl Tcb {
     fn end_if_recovered(&mut self, ahead: u32) {
         let pipe = self.pipe();
         let (una, recover, mss) = (self.snd_una, self.recover, u32::from(self.mss));
-        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
+        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else {
+            return;
+        };
         if ahead == 0 {
             return;
         }
@@ -321,7 +355,9 @@ impl Tcb {
     /// 3522), or comes before there was any.
     fn take_back_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
         let stamps = segment.options.timestamps.filter(|_| self.has_agreed(Agreed::TIMESTAMPS));
-        let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else { return };
+        let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
+            return;
+        };
         let Some(Undo { congestion, stamp }) = recovery.undo.filter(|_| ahead > 0) else { return };
         let was_late = match stamp {
             None => flight.lost() == 0,
@@ -351,7 +387,9 @@ impl Tcb {
         self.tell_reduced();
         self.owe(Owed::RETRANSMIT);
         self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
-        let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
+        let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else {
+            return;
+        };
         if flight.is_reneged() {
             flight.forget_arrived();
         }
@@ -372,7 +410,9 @@ impl Tcb {
     #[inline]
     pub(super) fn recovery_sent(&mut self, now: Instant, count: u32, is_again: bool) {
         let stamp = self.timestamps.stamps(now).value;
-        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
+        let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else {
+            return;
+        };
         if recovery.phase == Phase::Open {
             return;
         }
@@ -388,8 +428,11 @@ impl Tcb {
         if !self.owes(Owed::TAIL) || self.snd_una.is_before(self.tail) {
             return;
         }
-        let was_lost = self.owes(Owed::TAIL_AGAIN) && self.snd_una.is_after(self.tail) && news.duplicate.is_none();
-        let is_settled = !self.owes(Owed::TAIL_AGAIN) || news.duplicate.is_some() || duplicate || was_lost;
+        let was_lost = self.owes(Owed::TAIL_AGAIN)
+            && self.snd_una.is_after(self.tail)
+            && news.duplicate.is_none();
+        let is_settled =
+            !self.owes(Owed::TAIL_AGAIN) || news.duplicate.is_some() || duplicate || was_lost;
         if is_settled {
             self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
         }
@@ -424,7 +467,8 @@ impl Tcb {
 
 /// Whether the first block reports what had arrived before: it is acknowledged, or lies within the second (RFC 2883 §4).
 fn is_duplicate(first: &SackBlock, una: SequenceNumber, second: Option<&SackBlock>) -> bool {
-    let is_within =
-        second.is_some_and(|second| !first.start.is_before(second.start) && !first.end.is_after(second.end));
+    let is_within = second.is_some_and(|second| {
+        !first.start.is_before(second.start) && !first.end.is_after(second.end)
+    });
     first.start.is_before(first.end) && (!first.end.is_after(una) || is_within)
 }

@@ -52,7 +52,9 @@ impl Tcb {
     ) -> Result<(), Full> {
         match self.state {
             State::Closed => return self.send_reset(now, emit),
-            State::SynSent | State::SynReceived => return self.send_syn(now, limits.local_mss, emit),
+            State::SynSent | State::SynReceived => {
+                return self.send_syn(now, limits.local_mss, emit);
+            }
             _ => {}
         }
         let result = self.send_segments(now, limits, pools, emit);
@@ -117,7 +119,10 @@ impl Tcb {
             return 0;
         }
         let mss = u32::from(self.mss);
-        let room = self.snd_wnd.saturating_sub(outstanding).min(self.congestion.window().saturating_sub(self.pipe()));
+        let room = self
+            .snd_wnd
+            .saturating_sub(outstanding)
+            .min(self.congestion.window().saturating_sub(self.pipe()));
         if unsent <= room {
             return unsent;
         }
@@ -133,7 +138,9 @@ impl Tcb {
             State::SynSent | State::SynReceived => self.snd_max == self.snd_una,
             _ => {
                 let outstanding = self.snd_max.since(self.snd_una);
-                self.fin_unacknowledged() && outstanding == self.queued() && outstanding < self.snd_wnd
+                self.fin_unacknowledged()
+                    && outstanding == self.queued()
+                    && outstanding < self.snd_wnd
             }
         }
     }
@@ -194,7 +201,8 @@ impl Tcb {
         let lost = queue.flight.first_lost()?;
         let offset = lost.start.since(self.snd_una);
         let all = queue.len() + u32::from(self.fin_unacknowledged());
-        let end = if lost.end == self.snd_max { all } else { lost.end.since(self.snd_una) }.min(self.snd_wnd);
+        let end = if lost.end == self.snd_max { all } else { lost.end.since(self.snd_una) }
+            .min(self.snd_wnd);
         let len = end.min(queue.len()).saturating_sub(offset).min(u32::from(self.mss));
         let fin = offset + len == queue.len() && end > queue.len();
         (len > 0 || fin).then_some(Stretch { offset, len, fin })
@@ -209,12 +217,19 @@ impl Tcb {
     ) -> Result<(), Full> {
         let (queued, mss) = (self.queued(), u32::from(self.mss));
         let outstanding = self.snd_max.since(self.snd_una);
-        let unsent = queued.saturating_sub(outstanding).min(mss).min(self.snd_wnd.saturating_sub(outstanding));
+        let unsent = queued
+            .saturating_sub(outstanding)
+            .min(mss)
+            .min(self.snd_wnd.saturating_sub(outstanding));
         if unsent > 0 {
             self.send_stretch(now, self.with_fin(outstanding, unsent), pools, emit)?;
         } else if outstanding > 0 && outstanding <= self.snd_wnd {
             let offset = outstanding.min(queued).saturating_sub(mss);
-            let stretch = Stretch { offset, len: outstanding.min(queued) - offset, fin: outstanding > queued };
+            let stretch = Stretch {
+                offset,
+                len: outstanding.min(queued) - offset,
+                fin: outstanding > queued,
+            };
             self.send_stretch(now, stretch, pools, emit)?;
             self.owe(Owed::TAIL_AGAIN);
         }
@@ -242,7 +257,9 @@ impl Tcb {
         self.open_window(now, pools);
         let mut pieces = Pieces::new();
         let len = match &self.send_queue {
-            Some(queue) if stretch.len > 0 => queue.collect(stretch.offset, stretch.len, &mut pieces),
+            Some(queue) if stretch.len > 0 => {
+                queue.collect(stretch.offset, stretch.len, &mut pieces)
+            }
             _ => 0,
         };
         let fin = stretch.fin && len == stretch.len;
@@ -387,7 +404,11 @@ impl Tcb {
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         if self.owes(Owed::REFUSAL) {
-            let reset = SegmentToSend { sequence: self.snd_wl1, flags: Flags::RST, ..SegmentToSend::default() };
+            let reset = SegmentToSend {
+                sequence: self.snd_wl1,
+                flags: Flags::RST,
+                ..SegmentToSend::default()
+            };
             emit(&reset, &[])?;
             self.forgive(Owed::REFUSAL);
         }
@@ -433,7 +454,8 @@ impl Tcb {
     pub(super) fn restart_after_idleness(&mut self, now: Instant) {
         let silence = self.silent_for(now);
         // No timeout is shorter, and silence nearly always is.
-        if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout() {
+        if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout()
+        {
             self.congestion.idled(u32::from(self.mss));
         }
     }
@@ -446,14 +468,26 @@ impl Tcb {
             self.state == State::Closed || !self.snd_max.is_after(end),
             "no more is sent than is queued, and a FIN"
         );
-        assert!(!self.receive.edge.is_before(self.receive.nxt), "what has arrived was promised room");
-        assert!(!self.receive.nxt.is_before(self.receive.told), "no more is acknowledged than has arrived");
-        assert!(self.send_queue.as_ref().is_none_or(|queue| queue.len() > 0), "an empty send queue is given back");
+        assert!(
+            !self.receive.edge.is_before(self.receive.nxt),
+            "what has arrived was promised room"
+        );
+        assert!(
+            !self.receive.nxt.is_before(self.receive.told),
+            "no more is acknowledged than has arrived"
+        );
+        assert!(
+            self.send_queue.as_ref().is_none_or(|queue| queue.len() > 0),
+            "an empty send queue is given back"
+        );
         if let Some(queue) = &self.send_queue {
             queue.flight.assert_invariants(self.snd_una, self.snd_max);
             queue.recovery.assert_invariants(self.snd_una == self.snd_max);
         }
-        assert!(self.congestion.window() >= u32::from(self.mss), "the congestion window never closes");
+        assert!(
+            self.congestion.window() >= u32::from(self.mss),
+            "the congestion window never closes"
+        );
         if let Some(queue) = &self.receive_queue {
             assert!(!queue.is_empty(), "an empty receive queue is given back");
             queue.assert_invariants();
@@ -463,6 +497,8 @@ impl Tcb {
     /// Whether text that begins at `start` may say that routers can mark it.
     #[inline]
     fn may_be_marked(&self, start: SequenceNumber) -> bool {
-        self.has_agreed(Agreed::ECN_TEXT) && start == self.snd_max && !self.owes(Owed::PROBE.with(Owed::TAIL_PROBE))
+        self.has_agreed(Agreed::ECN_TEXT)
+            && start == self.snd_max
+            && !self.owes(Owed::PROBE.with(Owed::TAIL_PROBE))
     }
 }

@@ -23,7 +23,10 @@ impl Tcb {
             self.send_queue = pools.lend_send_queue();
         }
         let limit = self.send_limit(pools);
-        let taken = self.send_queue.as_mut().map_or(0, |queue| queue.append(bytes, limit, &mut pools.blocks));
+        let taken = self
+            .send_queue
+            .as_mut()
+            .map_or(0, |queue| queue.append(bytes, limit, &mut pools.blocks));
         if taken < bytes.len() {
             self.settle_send_queue(pools);
             self.want_room(now);
@@ -48,7 +51,8 @@ impl Tcb {
         }
         let limit = self.send_limit(pools);
         let queue = self.send_queue.as_mut();
-        let written = queue.map_or(0, |queue| queue.append_with(least, limit, &mut pools.blocks, write));
+        let written =
+            queue.map_or(0, |queue| queue.append_with(least, limit, &mut pools.blocks, write));
         if written == 0 {
             self.settle_send_queue(pools);
             self.want_room(now);
@@ -60,7 +64,12 @@ impl Tcb {
     ///
     /// Errors: the piece when there is no room for it, and `Actions::send_room` follows; or when the connection is not
     /// established yet, or closed for sending.
-    pub fn send_piece(&mut self, now: Instant, piece: Piece, pools: &mut Pools) -> Result<(), Piece> {
+    pub fn send_piece(
+        &mut self,
+        now: Instant,
+        piece: Piece,
+        pools: &mut Pools,
+    ) -> Result<(), Piece> {
         if !self.may_queue() {
             return Err(piece);
         }
@@ -168,7 +177,10 @@ impl Tcb {
             }
             None => 0,
         };
-        assert!(kept == bytes.len(), "room for what a segment brings is found before it is accepted");
+        assert!(
+            kept == bytes.len(),
+            "room for what a segment brings is found before it is accepted"
+        );
     }
 
     /// The first bytes that wait to be read; empty when none do. There may be more behind them.

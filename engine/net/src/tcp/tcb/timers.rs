@@ -12,8 +12,8 @@ use machine::{Instant, Micros};
 use super::Tcb;
 use crate::tcp::actions::{Actions, CloseReason};
 use crate::tcp::alarm::{
-    Alarm, Awaited, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY, SYN_ATTEMPTS_MAX,
-    USER_TIMEOUT_MAX, millis,
+    Alarm, Awaited, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY,
+    SYN_ATTEMPTS_MAX, USER_TIMEOUT_MAX, millis,
 };
 use crate::tcp::pools::Pools;
 use crate::tcp::state::{Owed, State};
@@ -50,7 +50,9 @@ impl Tcb {
         self.attempts = self.attempts.saturating_add(1);
         self.backoff = self.backoff.saturating_add(1);
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
-        if self.unanswered_for() >= self.user_timeout() || (is_opening && self.attempts > SYN_ATTEMPTS_MAX) {
+        if self.unanswered_for() >= self.user_timeout()
+            || (is_opening && self.attempts > SYN_ATTEMPTS_MAX)
+        {
             self.finish(CloseReason::TimedOut, pools, actions);
             return;
         }
@@ -70,7 +72,8 @@ impl Tcb {
             return Micros(0);
         }
         let count = self.attempts.saturating_sub(u8::from(self.awaited == Awaited::Window));
-        let timeouts = (1..=count).map(|ago| self.round_trip.timeout_after(self.backoff.saturating_sub(ago)));
+        let timeouts =
+            (1..=count).map(|ago| self.round_trip.timeout_after(self.backoff.saturating_sub(ago)));
         Micros(timeouts.map(|timeout| timeout.0).sum())
     }
 
@@ -83,7 +86,8 @@ impl Tcb {
     /// SYN is repeated [`SYN_ATTEMPTS_MAX`] times at the most, however long the span.
     pub fn set_user_timeout(&mut self, span: Micros) {
         let span = Micros(span.0.min(USER_TIMEOUT_MAX.0));
-        self.user_timeout_secs = u16::try_from(span.0.div_ceil(1_000_000)).unwrap_or(u16::MAX).max(1);
+        self.user_timeout_secs =
+            u16::try_from(span.0.div_ceil(1_000_000)).unwrap_or(u16::MAX).max(1);
     }
 
     /// Probes the tail, unless what was sent last has had less time than that.
@@ -116,11 +120,17 @@ impl Tcb {
             self.offer_room(now, pools, actions);
         }
         match self.state {
-            State::FinWait2 if self.silent_for(now) >= FIN_WAIT => self.finish(CloseReason::TimedOut, pools, actions),
+            State::FinWait2 if self.silent_for(now) >= FIN_WAIT => {
+                self.finish(CloseReason::TimedOut, pools, actions)
+            }
             State::FinWait2 => self.arm_idle(now),
-            _ if self.silent_for(now) < KEEPALIVE_IDLE || self.snd_max != self.snd_una => self.arm_idle(now),
+            _ if self.silent_for(now) < KEEPALIVE_IDLE || self.snd_max != self.snd_una => {
+                self.arm_idle(now)
+            }
             _ if self.timers.retransmit.is_set() => self.arm_idle(now),
-            _ if self.attempts >= KEEPALIVE_PROBES => self.finish(CloseReason::TimedOut, pools, actions),
+            _ if self.attempts >= KEEPALIVE_PROBES => {
+                self.finish(CloseReason::TimedOut, pools, actions)
+            }
             _ => {
                 self.attempts += 1;
                 self.owe(Owed::KEEPALIVE);

@@ -16,7 +16,12 @@ fn we_close_first() {
 #[test]
 fn we_close_first_and_the_peer_answers_with_its_own_fin() {
     everywhere(|talk| {
-        talk.close().we("F. 1:1 ack 1").peer("F. 1:1 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 2").silence();
+        talk.close()
+            .we("F. 1:1 ack 1")
+            .peer("F. 1:1 ack 2")
+            .closed(CloseReason::Normal)
+            .we(". 2:2 ack 2")
+            .silence();
         talk.ended("time-wait");
     });
 }
@@ -74,7 +79,12 @@ fn a_repeated_fin_brings_the_acknowledgment_whose_first_copy_was_lost() {
 #[test]
 fn a_repetition_acknowledges_nothing_that_was_not_sent_and_no_older_one_anything() {
     let mut talk = Conversation::established();
-    talk.peer("P. 1:11 ack 1").peer("P. 11:21 ack 1").wait(40).we(". 1:1 ack 21").write(10).we("P. 1:11 ack 21");
+    talk.peer("P. 1:11 ack 1")
+        .peer("P. 11:21 ack 1")
+        .wait(40)
+        .we(". 1:1 ack 21")
+        .write(10)
+        .we("P. 1:11 ack 21");
     talk.peer("P. 11:21 ack 999").we(". 11:11 ack 21").silence();
     talk.peer("P. 1:11 ack 11").we(". 11:11 ack 21").wait(200).we("P. 1:11 ack 21").silence();
 }
@@ -93,7 +103,12 @@ fn after_our_fin_the_peer_may_go_on_sending() {
 #[test]
 fn text_of_the_peer_that_crosses_our_fin_is_delivered() {
     let mut talk = Conversation::established();
-    talk.close().we("F. 1:1 ack 1").peer("P. 1:11 ack 1").peer("FP. 11:21 ack 2").we(". 2:2 ack 22").silence();
+    talk.close()
+        .we("F. 1:1 ack 1")
+        .peer("P. 1:11 ack 1")
+        .peer("FP. 11:21 ack 2")
+        .we(". 2:2 ack 22")
+        .silence();
     assert_eq!(talk.given, 20);
     talk.ended("time-wait");
 }
@@ -103,7 +118,11 @@ fn what_is_queued_goes_out_before_the_fin() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 1500").write(2000).we(". 1:1001 ack 1");
     talk.close().silence();
-    assert_eq!(talk.tcb.send(talk.now, b"more", &mut talk.pools), 0, "nothing is queued behind a FIN");
+    assert_eq!(
+        talk.tcb.send(talk.now, b"more", &mut talk.pools),
+        0,
+        "nothing is queued behind a FIN"
+    );
     talk.peer(". 1:1 ack 1001 win 1500").we("FP. 1001:2001 ack 1").silence();
     talk.peer(". 1:1 ack 2002").silence();
     assert_eq!(talk.state(), "FinWait2");
@@ -186,7 +205,11 @@ fn the_last_acknowledgment_waits_for_the_card() {
 #[test]
 fn a_repeated_fin_is_acknowledged_again() {
     everywhere(|talk| {
-        talk.peer("F. 1:1 ack 1").we(". 1:1 ack 2").peer("F. 1:1 ack 1").we(". 1:1 ack 2").silence();
+        talk.peer("F. 1:1 ack 1")
+            .we(". 1:1 ack 2")
+            .peer("F. 1:1 ack 1")
+            .we(". 1:1 ack 2")
+            .silence();
         assert!(!talk.actions.peer_closed, "it is told once");
     });
 }

@@ -9,7 +9,14 @@ use crate::tcp::slow_start::Pace;
 const MSS: u32 = 1000;
 
 fn acknowledge(congestion: &mut Congestion, bytes: u32, flight: u32) {
-    let growth = Growth { now: Instant(1_000_000), bytes, flight, mss: MSS, round_trip: 10_000, pace: Pace::Fast };
+    let growth = Growth {
+        now: Instant(1_000_000),
+        bytes,
+        flight,
+        mss: MSS,
+        round_trip: 10_000,
+        pace: Pace::Fast,
+    };
     congestion.acknowledged(&growth, &mut Epoch::default());
 }
 

@@ -15,8 +15,9 @@ use alloc::{format, vec};
 use machine::{Instant, Micros, Piece};
 
 use crate::tcp::{
-    Actions, Beginning, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools, SackBlock, SackBlocks,
-    SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb, TimestampClock, Timestamps,
+    Actions, Beginning, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools,
+    SackBlock, SackBlocks, SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb,
+    TimestampClock, Timestamps,
 };
 
 pub(super) const MSS: u16 = 1000;
@@ -90,7 +91,13 @@ impl Written {
         let timestamps = self.val.map(|value| Timestamps { value, echo: self.ecr.unwrap_or(0) });
         let mut sack = SackBlocks::default();
         self.sacks.iter().for_each(|block| sack.push(*block));
-        Options { mss: self.mss, window_scale: self.wscale, timestamps, sack_permitted: self.sack_permitted, sack }
+        Options {
+            mss: self.mss,
+            window_scale: self.wscale,
+            timestamps,
+            sack_permitted: self.sack_permitted,
+            sack,
+        }
     }
 }
 
@@ -129,7 +136,8 @@ fn parse(text: &str) -> Written {
         may_be_marked: None,
     };
     while let Some(word) = words.next() {
-        if let Some((start, end)) = word.split_once('-').filter(|_| word.starts_with(|first: char| first.is_numeric()))
+        if let Some((start, end)) =
+            word.split_once('-').filter(|_| word.starts_with(|first: char| first.is_numeric()))
         {
             let number = |text: &str| SequenceNumber(text.parse::<i64>().unwrap() as u32);
             written.sacks.push(SackBlock { start: number(start), end: number(end) });
@@ -196,7 +204,8 @@ impl Conversation {
             sack_permitted,
             ecn: false,
         };
-        let mut conversation = Conversation::with_tcb(Tcb::accepted(sent_at, &handshake), sent_at, handshake.iss);
+        let mut conversation =
+            Conversation::with_tcb(Tcb::accepted(sent_at, &handshake), sent_at, handshake.iss);
         conversation.peer(&format!(". 1:1 ack 1 win 64000 val {recent} ecr 0")).silence();
         conversation
     }
@@ -236,7 +245,8 @@ impl Conversation {
     /// The same; the peer's first window is this.
     pub(super) fn with_window(handshake: Handshake, window: u32) -> Conversation {
         let now = Instant(1_000_000_000);
-        let mut conversation = Conversation::with_tcb(Tcb::accepted(now, &handshake), now, handshake.iss);
+        let mut conversation =
+            Conversation::with_tcb(Tcb::accepted(now, &handshake), now, handshake.iss);
         conversation.irs = handshake.irs;
         conversation.peer_shift = handshake.peer_window_shift.unwrap_or(0);
         conversation.peer(&format!(". 1:1 ack 1 win {window}"));
@@ -306,13 +316,18 @@ impl Conversation {
     fn with_our_numbers(&self, mut options: Options) -> Options {
         let blocks = core::mem::take(&mut options.sack);
         for block in blocks.as_slice() {
-            options.sack.push(SackBlock { start: self.iss + block.start.0, end: self.iss + block.end.0 });
+            options
+                .sack
+                .push(SackBlock { start: self.iss + block.start.0, end: self.iss + block.end.0 });
         }
         options
     }
 
     fn deliver(&mut self, data: &[u8]) {
-        assert!(data.is_empty() || self.tcb.waiting().is_empty(), "bytes do not overtake those that wait");
+        assert!(
+            data.is_empty() || self.tcb.waiting().is_empty(),
+            "bytes do not overtake those that wait"
+        );
         match self.session {
             Session::TakesAll => {
                 self.check_given(data);
@@ -376,17 +391,22 @@ impl Conversation {
             return self;
         }
         let tcb_mss = tcb.mss();
-        let result = tcb.output(*now, *limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
-            if *card_room == 0 {
-                return Err(Full);
-            }
-            *card_room -= 1;
-            let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
-            assert_eq!(payload.len(), segment.payload_bytes);
-            assert_eq!(segment.segment_bytes.is_some(), payload.len() > usize::from(MSS.max(tcb_mss)));
-            out.push_back(Sent { segment: *segment, payload });
-            Ok(())
-        });
+        let result =
+            tcb.output(*now, *limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+                if *card_room == 0 {
+                    return Err(Full);
+                }
+                *card_room -= 1;
+                let payload: Vec<u8> =
+                    pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+                assert_eq!(payload.len(), segment.payload_bytes);
+                assert_eq!(
+                    segment.segment_bytes.is_some(),
+                    payload.len() > usize::from(MSS.max(tcb_mss))
+                );
+                out.push_back(Sent { segment: *segment, payload });
+                Ok(())
+            });
         assert!(result.is_err() || !tcb.wants_output(), "output sends all that may be sent");
         tcb.assert_invariants();
         self
@@ -427,7 +447,8 @@ impl Conversation {
     /// The next segment that the connection has sent. What is not written of window and options is not compared.
     pub(super) fn we(&mut self, text: &str) -> &mut Self {
         let written = parse(text);
-        let sent = self.out.pop_front().unwrap_or_else(|| panic!("expected `{text}`, nothing was sent"));
+        let sent =
+            self.out.pop_front().unwrap_or_else(|| panic!("expected `{text}`, nothing was sent"));
         let told = self.tell(&sent);
         let flags = sent.segment.flags;
         let from = sent.segment.sequence.since(self.iss);
@@ -442,28 +463,47 @@ impl Conversation {
             "expected `{text}`, sent `{told}`"
         );
         let stream_place = from.wrapping_sub(1);
-        assert!(sent.payload == bytes_at(stream_place, sent.payload.len()), "the bytes of `{told}` are those queued");
+        assert!(
+            sent.payload == bytes_at(stream_place, sent.payload.len()),
+            "the bytes of `{told}` are those queued"
+        );
         if let Some(win) = written.win {
-            assert_eq!(u32::from(sent.segment.window), win, "window: expected `{text}`, sent `{told}`");
+            assert_eq!(
+                u32::from(sent.segment.window),
+                win,
+                "window: expected `{text}`, sent `{told}`"
+            );
         }
         if written.mss.is_some() || written.wscale.is_some() {
             let options = sent.segment.options;
-            assert_eq!((options.mss, options.window_scale), (written.mss, written.wscale), "`{text}`, sent `{told}`");
+            assert_eq!(
+                (options.mss, options.window_scale),
+                (written.mss, written.wscale),
+                "`{text}`, sent `{told}`"
+            );
         }
         if !written.sacks.is_empty() || written.sack_permitted || written.no_sacks {
             let options = sent.segment.options;
             let blocks = options.sack.as_slice().iter();
             let relative = |number: SequenceNumber| SequenceNumber(number.since(self.irs));
-            let blocks: Vec<SackBlock> =
-                blocks.map(|block| SackBlock { start: relative(block.start), end: relative(block.end) }).collect();
-            assert_eq!((blocks, options.sack_permitted), (written.sacks.clone(), written.sack_permitted), "`{text}`");
+            let blocks: Vec<SackBlock> = blocks
+                .map(|block| SackBlock { start: relative(block.start), end: relative(block.end) })
+                .collect();
+            assert_eq!(
+                (blocks, options.sack_permitted),
+                (written.sacks.clone(), written.sack_permitted),
+                "`{text}`"
+            );
         }
         if let Some(may_be_marked) = written.may_be_marked {
             assert_eq!(sent.segment.may_be_marked, may_be_marked, "`{text}`");
         }
         if written.val.is_some() || written.bare {
             let timestamps = written.options().timestamps;
-            assert_eq!(sent.segment.options.timestamps, timestamps, "expected `{text}`, sent `{told}`");
+            assert_eq!(
+                sent.segment.options.timestamps, timestamps,
+                "expected `{text}`, sent `{told}`"
+            );
         }
         self
     }
@@ -505,7 +545,9 @@ impl Conversation {
     /// The connection is over and has given back all that it was lent.
     pub(super) fn ended(&mut self, ended: &str) {
         match (ended, self.tcb.ended()) {
-            ("gone", Some(Ended::Gone)) | ("time-wait", Some(Ended::TimeWait(_))) | ("no", None) => {}
+            ("gone", Some(Ended::Gone))
+            | ("time-wait", Some(Ended::TimeWait(_)))
+            | ("no", None) => {}
             (_, other) => panic!("expected {ended}, ended {other:?}"),
         }
         if ended != "no" {
@@ -532,7 +574,10 @@ fn segments_are_written_as_they_are_meant() {
     let written = parse("SP. -1:9 ack 7 win 100 mss 5 wscale 3");
     assert_eq!(written.flags, Flags::SYN.with(Flags::PSH).with(Flags::ACK));
     assert_eq!((written.from, written.to), (u32::MAX, 9));
-    assert_eq!((written.ack, written.win, written.mss, written.wscale), (Some(7), Some(100), Some(5), Some(3)));
+    assert_eq!(
+        (written.ack, written.win, written.mss, written.wscale),
+        (Some(7), Some(100), Some(5), Some(3))
+    );
     assert_eq!(bytes_at(3, 2), vec![byte_at(3), byte_at(4)]);
 }
 

@@ -13,7 +13,8 @@ fn syn(options: Options) -> SegmentRepr<'static> {
 }
 
 fn completing(answer: &SegmentToSend) -> SegmentRepr<'static> {
-    let timestamps = answer.options.timestamps.map(|stamps| Timestamps { value: 500, echo: stamps.value });
+    let timestamps =
+        answer.options.timestamps.map(|stamps| Timestamps { value: 500, echo: stamps.value });
     SegmentRepr {
         sequence: answer.acknowledgment,
         acknowledgment: answer.sequence + 1,
@@ -25,9 +26,12 @@ fn completing(answer: &SegmentToSend) -> SegmentRepr<'static> {
 
 #[test]
 fn a_cookie_brings_the_segment_size_back() {
-    for (said, kept) in [(None, 536), (Some(1), 64), (Some(1300), 1220), (Some(1460), 1460), (Some(9000), 1460)] {
+    for (said, kept) in
+        [(None, 536), (Some(1), 64), (Some(1300), 1220), (Some(1460), 1460), (Some(9000), 1460)]
+    {
         let mut cookies = Cookies::new(&[1; 16], 1460);
-        let answer = cookies.answer(NOW, &9u64, &syn(Options { mss: said, ..Options::default() }), OFFSET);
+        let answer =
+            cookies.answer(NOW, &9u64, &syn(Options { mss: said, ..Options::default() }), OFFSET);
         assert_eq!((answer.flags, answer.acknowledgment), (Flags::SYN.with(Flags::ACK), IRS + 1));
         let handshake = cookies.completed(NOW, &9u64, &completing(&answer), OFFSET).unwrap();
         assert_eq!((handshake.iss, handshake.irs, handshake.mss), (answer.sequence, IRS, kept));
@@ -42,14 +46,23 @@ fn timestamps_bring_the_rest_back() {
             for step in 0..70 {
                 let now = NOW + Micros::from_millis(step);
                 let timestamps = Some(Timestamps { value: 499, echo: 0 });
-                let options =
-                    Options { mss: Some(1460), window_scale, timestamps, sack_permitted, ..Options::default() };
+                let options = Options {
+                    mss: Some(1460),
+                    window_scale,
+                    timestamps,
+                    sack_permitted,
+                    ..Options::default()
+                };
                 let mut cookies = Cookies::new(&[1; 16], 1460);
                 let answer = cookies.answer(now, &9u64, &syn(options), OFFSET);
                 assert_eq!(answer.options.window_scale.is_some(), window_scale.is_some());
                 let later = now + Micros::from_millis(30);
-                let handshake = cookies.completed(later, &9u64, &completing(&answer), OFFSET).unwrap();
-                assert_eq!((handshake.peer_window_shift, handshake.sack_permitted), (window_scale, sack_permitted));
+                let handshake =
+                    cookies.completed(later, &9u64, &completing(&answer), OFFSET).unwrap();
+                assert_eq!(
+                    (handshake.peer_window_shift, handshake.sack_permitted),
+                    (window_scale, sack_permitted)
+                );
                 assert_eq!(handshake.mss, 1448);
                 let clock = handshake.timestamps.unwrap();
                 assert!(
@@ -85,7 +98,10 @@ fn a_million_guesses_find_no_cookie() {
     for guess in 0..1_000_000u32 {
         let acknowledgment = SequenceNumber(guess.wrapping_mul(2_654_435_761));
         let guess = SegmentRepr { acknowledgment, ..segment };
-        assert!(acknowledgment == segment.acknowledgment || cookies.completed(NOW, &9u64, &guess, OFFSET).is_none());
+        assert!(
+            acknowledgment == segment.acknowledgment
+                || cookies.completed(NOW, &9u64, &guess, OFFSET).is_none()
+        );
     }
 }
 

@@ -8,7 +8,9 @@ use crate::tcp::*;
 fn marks_are_spoken_of_only_with_who_agrees() {
     for (answer, agrees) in [("SE.", 1), ("S.", 0), ("SEW.", 0)] {
         let mut talk = Conversation::connecting();
-        talk.we("SEW 0:0").peer(&alloc::format!("{answer} 0:0 ack 1 mss 1000")).we(". 1:1 ack 1 ect 0");
+        talk.we("SEW 0:0")
+            .peer(&alloc::format!("{answer} 0:0 ack 1 mss 1000"))
+            .we(". 1:1 ack 1 ect 0");
         talk.write(10).we(&alloc::format!("P. 1:11 ack 1 ect {agrees}"));
     }
 }
@@ -24,7 +26,10 @@ fn a_syn_that_must_be_repeated_asks_no_more_and_its_text_is_not_marked() {
 #[test]
 fn a_peer_that_asks_is_answered_that_we_know_of_marks() {
     for (flags, answer) in [
-        (Flags::SYN.with(Flags::ECE).with(Flags::CWR), Flags::SYN.with(Flags::ACK).with(Flags::ECE)),
+        (
+            Flags::SYN.with(Flags::ECE).with(Flags::CWR),
+            Flags::SYN.with(Flags::ACK).with(Flags::ECE),
+        ),
         (Flags::SYN.with(Flags::ECE), Flags::SYN.with(Flags::ACK)),
         (Flags::SYN, Flags::SYN.with(Flags::ACK)),
     ] {
@@ -72,11 +77,18 @@ fn an_echo_lowers_the_window_once_a_round_trip_and_the_peer_is_told_once() {
         talk.wait(1).peer(&alloc::format!("E. 1:1 ack {}", at * 1000 + 1));
         while let Some(segment) = talk.next_sent() {
             told += u32::from(segment.flags.has(Flags::CWR));
-            assert!(segment.sequence.since(SequenceNumber(10_000)) > 10_000, "nothing is sent again");
+            assert!(
+                segment.sequence.since(SequenceNumber(10_000)) > 10_000,
+                "nothing is sent again"
+            );
         }
     }
     assert_eq!(told, 1);
-    assert!((6_000..=8_000).contains(&talk.tcb.congestion().window()), "{}", talk.tcb.congestion().window());
+    assert!(
+        (6_000..=8_000).contains(&talk.tcb.congestion().window()),
+        "{}",
+        talk.tcb.congestion().window()
+    );
     assert_eq!(talk.tcb.phase(), Phase::Open);
     talk.peer("E. 1:1 ack 12001");
     assert_eq!(talk.tcb.phase(), Phase::Repairing, "and again for the next one");
@@ -109,6 +121,9 @@ fn repetitions_probes_and_empty_segments_cannot_be_marked() {
 fn the_peer_is_told_of_a_window_that_a_loss_has_reduced() {
     let mut talk = Conversation::marking();
     talk.write(20_000).we_whatever();
-    talk.wait(10).peer(". 1:1 ack 1 1001-10001").we(". 1:1001 ack 1 ect 0").we("W. 10001:11001 ack 1 ect 1");
+    talk.wait(10)
+        .peer(". 1:1 ack 1 1001-10001")
+        .we(". 1:1001 ack 1 ect 0")
+        .we("W. 10001:11001 ack 1 ect 1");
     talk.we(". 11001:12001 ack 1 ect 1");
 }

@@ -32,7 +32,11 @@ fn answers_to_doubtful_segments_come_no_faster_than_every_half_second() {
     let mut talk = Conversation::established();
     talk.peer("R 2:2").we(". 1:1 ack 1");
     for _ in 0..100 {
-        talk.peer("R 2:2").peer("S 9:9").peer(". 1:1 ack 99").peer(". 900000:900000 ack 1").silence();
+        talk.peer("R 2:2")
+            .peer("S 9:9")
+            .peer(". 1:1 ack 99")
+            .peer(". 900000:900000 ack 1")
+            .silence();
     }
     talk.wait(500).peer("R 2:2").we(". 1:1 ack 1").silence();
 }
@@ -81,7 +85,10 @@ fn a_probe_of_our_closed_window_is_answered() {
     let mut talk = Conversation::established();
     talk.session = super::conversation::Session::LeavesAll;
     talk.peer(". 1:65536 ack 1").we(". 1:1 ack 65536");
-    talk.peer(". 65536:131071 ack 1").peer(". 131071:196606 ack 1").peer(". 196606:262145 ack 1").we_whatever();
+    talk.peer(". 65536:131071 ack 1")
+        .peer(". 131071:196606 ack 1")
+        .peer(". 196606:262145 ack 1")
+        .we_whatever();
     talk.peer(". 262145:262146 ack 1").we(". 1:1 ack 262145 win 0").silence();
     talk.peer(". 262144:262144 ack 1").we(". 1:1 ack 262145 win 0").silence();
 }

@@ -68,5 +68,10 @@ fn the_window_beside_a_syn_is_not_scaled_when_two_ends_open_at_once() {
 #[test]
 fn a_reset_refuses_what_two_ends_opened_at_once() {
     let mut talk = Conversation::connecting();
-    talk.we("SEW 0:0").peer("S 0:0").we("S. 0:0 ack 1").peer("R 1:1").closed(CloseReason::Refused).silence();
+    talk.we("SEW 0:0")
+        .peer("S 0:0")
+        .we("S. 0:0 ack 1")
+        .peer("R 1:1")
+        .closed(CloseReason::Refused)
+        .silence();
 }

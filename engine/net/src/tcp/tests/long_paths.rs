@@ -65,7 +65,8 @@ struct World {
 
 impl World {
     fn new(rate: u64, sizes: [PoolSizes; 2]) -> World {
-        let pattern = (0..2 * PERIOD).map(|place| ((place % PERIOD) as u32).wrapping_mul(2_654_435_761) >> 11);
+        let pattern = (0..2 * PERIOD)
+            .map(|place| ((place % PERIOD) as u32).wrapping_mul(2_654_435_761) >> 11);
         World {
             now: Instant(1_000_000_000),
             rate,
@@ -109,8 +110,11 @@ impl World {
     fn rates(&mut self, span: Micros) -> Vec<[u64; 2]> {
         let before: Vec<[usize; 2]> = self.talks.iter().map(|talk| talk.given).collect();
         self.run(span);
-        let given =
-            self.talks.iter().zip(before).map(|(talk, before)| [0, 1].map(|side| talk.given[side] - before[side]));
+        let given = self
+            .talks
+            .iter()
+            .zip(before)
+            .map(|(talk, before)| [0, 1].map(|side| talk.given[side] - before[side]));
         given.map(|given| given.map(|bytes| bytes as u64 * 1_000_000 / span.0)).collect()
     }
 
@@ -136,7 +140,8 @@ impl Talk {
     /// Takes some of the segments that have come. False when there is none any more.
     fn hear(&mut self, side: usize, now: Instant, pools: &mut Pools, pattern: &[u8]) -> bool {
         for _ in 0..4 {
-            let next = self.wires[1 - side].on_the_way.pop_front_if(|(arrives_at, ..)| *arrives_at <= now);
+            let next =
+                self.wires[1 - side].on_the_way.pop_front_if(|(arrives_at, ..)| *arrives_at <= now);
             let Some((_, segment, payload)) = next else { return false };
             let actions = self.ends[side].segment_arrived(now, &heard(&segment, &payload), pools);
             let data = &payload[actions.data];
@@ -179,13 +184,19 @@ impl Talk {
     fn speak(&mut self, side: usize, now: Instant, wire: (u64, Micros, bool), pools: &Pools) {
         let Talk { ends, wires, .. } = self;
         let limits = SendLimits { segmentation_bytes: Some(60_000), local_mss: 1460 };
-        let said = ends[side].output(now, limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
-            let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
-            for (segment, payload) in cut(segment, &payload) {
-                wires[side].carry(now, wire, segment, payload);
-            }
-            Ok(())
-        });
+        let said = ends[side].output(
+            now,
+            limits,
+            pools,
+            &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+                let payload: Vec<u8> =
+                    pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+                for (segment, payload) in cut(segment, &payload) {
+                    wires[side].carry(now, wire, segment, payload);
+                }
+                Ok(())
+            },
+        );
         assert!(said.is_ok());
     }
 }
@@ -201,7 +212,10 @@ impl Wire {
         let edge = segment.acknowledgment + (u32::from(segment.window) << crate::tcp::WINDOW_SHIFT);
         if let Some(told) = self.edge {
             // What the wire says is rounded down to what a shifted window can say.
-            assert!(!(edge + (1 << crate::tcp::WINDOW_SHIFT)).is_before(told), "the window never shrinks");
+            assert!(
+                !(edge + (1 << crate::tcp::WINDOW_SHIFT)).is_before(told),
+                "the window never shrinks"
+            );
         }
         self.edge = Some(self.edge.map_or(edge, |told| told.later(edge)));
         self.is_odd = !self.is_odd;
@@ -263,7 +277,8 @@ fn where_segments_overtake_each_other_slow_start_fills_the_path_as_it_does_elsew
 }
 
 #[test]
-fn where_every_other_segment_of_a_wide_window_is_lost_each_is_sent_again_once_and_the_path_stays_full() {
+fn where_every_other_segment_of_a_wide_window_is_lost_each_is_sent_again_once_and_the_path_stays_full()
+ {
     let mut world = World::new(20_000_000, [ROOMY; 2]);
     world.begin([true, false]);
     world.run(Micros::from_millis(1500));
@@ -312,7 +327,8 @@ fn a_path_that_holds_little_borrows_no_more_than_its_first_stage() {
     world.queue = Micros::from_millis(20);
     world.begin([true, false]);
     world.run(Micros::from_secs(5));
-    let (lent, blocks) = (ROOMY.blocks - world.pools[0].free_blocks(), SEND_BYTES as usize / BLOCK_BYTES);
+    let (lent, blocks) =
+        (ROOMY.blocks - world.pools[0].free_blocks(), SEND_BYTES as usize / BLOCK_BYTES);
     assert!((blocks..blocks + 3).contains(&lent), "{lent} blocks for a path that holds 100 KB");
     world.end([ROOMY; 2]);
 }
@@ -324,14 +340,18 @@ fn a_crowd_shares_a_small_pool_and_who_comes_last_finds_some() {
     world.begin([true, false]);
     world.run(Micros::from_secs(2));
     let hungry = small.blocks - world.pools[0].free_blocks();
-    assert!((small.blocks / 6..=small.blocks / 4).contains(&hungry), "one alone holds {hungry} blocks");
+    assert!(
+        (small.blocks / 6..=small.blocks / 4).contains(&hungry),
+        "one alone holds {hungry} blocks"
+    );
     for _ in 0..3 {
         let late = world.begin([true, false]);
         assert!(world.talks[late].ends[0].send_room(&world.pools[0]) >= SEND_BYTES as usize);
     }
     world.run(Micros::from_secs(1));
     let rates = world.rates(Micros::from_secs(1));
-    let (least, most) = (rates.iter().map(|rate| rate[1]).min(), rates.iter().map(|rate| rate[1]).max());
+    let (least, most) =
+        (rates.iter().map(|rate| rate[1]).min(), rates.iter().map(|rate| rate[1]).max());
     assert!(least.unwrap() * 2 >= most.unwrap(), "each has its share: {rates:?}");
     assert!(world.pools[0].free_blocks() > small.blocks / 8, "and something is left");
     world.end([small, ROOMY]);

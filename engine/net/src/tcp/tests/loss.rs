@@ -17,7 +17,9 @@ fn we_send(talk: &mut Conversation, from: u32, to: u32) {
 fn an_unacknowledged_segment_is_sent_again_further_and_further_apart_and_then_given_up() {
     everywhere(|talk| {
         talk.write(10).we("P. 1:11 ack 1");
-        for wait in [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000, 60_000] {
+        for wait in
+            [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000, 60_000]
+        {
             talk.wait(wait - 1).silence().wait(1).we("P. 1:11 ack 1").silence();
         }
         // Five minutes in all: the last timeout is cut short.
@@ -30,7 +32,13 @@ fn an_unacknowledged_segment_is_sent_again_further_and_further_apart_and_then_gi
 fn the_timeout_stays_long_until_something_is_timed_that_was_sent_once() {
     let mut talk = Conversation::established();
     talk.write(10).we("P. 1:11 ack 1").wait(200).we("P. 1:11 ack 1").wait(10).peer(". 1:1 ack 11");
-    talk.write(10).we("P. 11:21 ack 1").wait(399).silence().wait(1).we("P. 11:21 ack 1").peer(". 1:1 ack 21");
+    talk.write(10)
+        .we("P. 11:21 ack 1")
+        .wait(399)
+        .silence()
+        .wait(1)
+        .we("P. 11:21 ack 1")
+        .peer(". 1:1 ack 21");
     talk.write(10).we("P. 21:31 ack 1").wait(10).peer(". 1:1 ack 31");
     talk.write(10).we("P. 31:41 ack 1").wait(199).silence().wait(1).we("P. 31:41 ack 1");
 }
@@ -52,7 +60,11 @@ fn after_a_timeout_everything_unacknowledged_is_sent_again_in_slow_start() {
     everywhere(|talk| {
         talk.write(10_000);
         for start in (1..10_000).step_by(1000) {
-            talk.we(&format!("{} {start}:{} ack 1", if start == 9001 { "P." } else { "." }, start + 1000));
+            talk.we(&format!(
+                "{} {start}:{} ack 1",
+                if start == 9001 { "P." } else { "." },
+                start + 1000
+            ));
         }
         talk.wait(200).we(". 1:1001 ack 1").silence();
         talk.peer(". 1:1 ack 1001").we(". 1001:2001 ack 1").we(". 2001:3001 ack 1").silence();
@@ -84,9 +96,17 @@ fn a_partial_acknowledgment_brings_the_next_lost_segment() {
     everywhere(|talk| {
         talk.write(10_000);
         for start in (1..10_000).step_by(1000) {
-            talk.we(&format!("{} {start}:{} ack 1", if start == 9001 { "P." } else { "." }, start + 1000));
+            talk.we(&format!(
+                "{} {start}:{} ack 1",
+                if start == 9001 { "P." } else { "." },
+                start + 1000
+            ));
         }
-        talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").we(". 1:1001 ack 1").silence();
+        talk.peer(". 1:1 ack 1")
+            .peer(". 1:1 ack 1")
+            .peer(". 1:1 ack 1")
+            .we(". 1:1001 ack 1")
+            .silence();
         talk.peer(". 1:1 ack 4001").we(". 4001:5001 ack 1").silence();
         talk.peer(". 1:1 ack 7001").we(". 7001:8001 ack 1").silence();
         talk.peer(". 1:1 ack 10001").silence();
@@ -106,7 +126,10 @@ fn duplicates_that_echo_a_timeouts_repetitions_cause_no_more_of_them() {
 fn a_window_update_or_a_segment_with_text_is_no_duplicate() {
     let mut talk = Conversation::established();
     talk.write(10_000).we_whatever();
-    talk.peer(". 1:1 ack 1 win 64001").peer(". 1:1 ack 1 win 64002").peer(". 1:1 ack 1 win 64003").silence();
+    talk.peer(". 1:1 ack 1 win 64001")
+        .peer(". 1:1 ack 1 win 64002")
+        .peer(". 1:1 ack 1 win 64003")
+        .silence();
     talk.peer_quietly("P. 1:2 ack 1").peer_quietly("P. 2:3 ack 1").peer_quietly("P. 3:4 ack 1");
     talk.peer_quietly("P. 4:5 ack 1").turn().silence();
 }
@@ -124,7 +147,13 @@ fn a_lost_fin_is_sent_again() {
 #[test]
 fn text_and_fin_that_were_both_lost_go_out_together_again() {
     let mut talk = Conversation::established();
-    talk.write(10).we("P. 1:11 ack 1").close().we("F. 11:11 ack 1").wait(200).we("FP. 1:11 ack 1").silence();
+    talk.write(10)
+        .we("P. 1:11 ack 1")
+        .close()
+        .we("F. 11:11 ack 1")
+        .wait(200)
+        .we("FP. 1:11 ack 1")
+        .silence();
     talk.peer(". 1:1 ack 12").silence();
 }
 
@@ -159,7 +188,11 @@ fn after_a_repeated_handshake_one_segment_is_sent_and_three_seconds_are_waited()
 fn an_acknowledgment_that_was_lost_is_repeated_when_its_bytes_are() {
     everywhere(|talk| {
         talk.peer("P. 1:11 ack 1").wait(40).we(". 1:1 ack 11");
-        talk.peer("P. 1:11 ack 1").we(". 1:1 ack 11").peer("P. 1:11 ack 1").we(". 1:1 ack 11").silence();
+        talk.peer("P. 1:11 ack 1")
+            .we(". 1:1 ack 11")
+            .peer("P. 1:11 ack 1")
+            .we(". 1:1 ack 11")
+            .silence();
         assert_eq!(talk.given, 10);
     });
 }
@@ -205,7 +238,12 @@ fn long_segments_that_vanish_time_after_time_become_smaller() {
         ecn: false,
     });
     talk.write(2000).we_whatever();
-    talk.wait(200).we(". 1:1461 ack 1").wait(400).we(". 1:1461 ack 1").wait(800).we(". 1:1201 ack 1");
+    talk.wait(200)
+        .we(". 1:1461 ack 1")
+        .wait(400)
+        .we(". 1:1461 ack 1")
+        .wait(800)
+        .we(". 1:1201 ack 1");
     talk.wait(1600).we(". 1:537 ack 1").wait(3200).we(". 1:537 ack 1").peer(". 1:1 ack 537");
     talk.we(". 537:1073 ack 1").we(". 1073:1609 ack 1").silence();
     // A segment need not be full to be too long.

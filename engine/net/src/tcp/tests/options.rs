@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 use smoltcp::wire::TcpOption;
 
-use crate::tcp::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SequenceNumber, Timestamps};
+use crate::tcp::{
+    OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SequenceNumber, Timestamps,
+};
 
 #[test]
 fn what_is_emitted_is_parsed_again() {
@@ -12,7 +14,8 @@ fn what_is_emitted_is_parsed_again() {
         for window_scale in [None, Some(0), Some(3), Some(14)] {
             for timestamps in [None, Some(Timestamps { value: u32::MAX, echo: 0x0102_0304 })] {
                 let sack_permitted = mss.is_some();
-                let options = Options { mss, window_scale, timestamps, sack_permitted, ..Options::default() };
+                let options =
+                    Options { mss, window_scale, timestamps, sack_permitted, ..Options::default() };
                 let mut bytes = [0xff; OPTIONS_BYTES_MAX];
                 options.emit(&mut bytes);
                 assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
@@ -38,7 +41,12 @@ fn the_options_of_common_systems_are_understood() {
     let windows = [2, 4, 5, 0xb4, 1, 3, 3, 8, 1, 1, 4, 2];
     assert_eq!(
         Options::parse(&windows),
-        Options { mss: Some(1460), window_scale: Some(8), sack_permitted: true, ..Options::default() }
+        Options {
+            mss: Some(1460),
+            window_scale: Some(8),
+            sack_permitted: true,
+            ..Options::default()
+        }
     );
 }
 

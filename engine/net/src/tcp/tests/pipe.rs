@@ -8,8 +8,8 @@ use machine::{Instant, Micros, Piece};
 
 use super::conversation::{SIZES, bytes_at};
 use crate::tcp::{
-    Beginning, CloseReason, Ended, Flags, Full, HalfOpenTable, HalfOpenVerdict, PoolSizes, Pools, SegmentRepr,
-    SegmentToSend, SendLimits, SequenceNumber, Tcb,
+    Beginning, CloseReason, Ended, Flags, Full, HalfOpenTable, HalfOpenVerdict, PoolSizes, Pools,
+    SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb,
 };
 
 /// What the pipe does, in percent, and the delay in milliseconds, at random up to which more is added.
@@ -47,9 +47,20 @@ struct End {
 
 impl End {
     fn new(tcb: Tcb, total: u32, sizes: PoolSizes, segmentation: bool) -> End {
-        let limits = SendLimits { segmentation_bytes: segmentation.then_some(20_000), local_mss: 1000 };
+        let limits =
+            SendLimits { segmentation_bytes: segmentation.then_some(20_000), local_mss: 1000 };
         let pools = Pools::new(sizes);
-        End { tcb, pools, total, queued: 0, given: 0, peer_closed: false, closed_by_us: false, reason: None, limits }
+        End {
+            tcb,
+            pools,
+            total,
+            queued: 0,
+            given: 0,
+            peer_closed: false,
+            closed_by_us: false,
+            reason: None,
+            limits,
+        }
     }
 
     fn hear(&mut self, now: Instant, segment: &SegmentRepr<'_>, takes: usize) {
@@ -118,19 +129,28 @@ pub(super) fn joined(now: Instant, delay: Micros, iss: [u32; 2], mss: [u16; 2]) 
     assert!(client.segment_arrived(back, &heard(&wire[0], &[]), &mut pools).connected);
     let completing = speak(&mut client, back, limits, &pools);
     let segment = heard(&completing[0].0, &[]);
-    let HalfOpenVerdict::Completed(handshake) = table.segment_arrived(again, id, &1, &segment) else { panic!() };
+    let HalfOpenVerdict::Completed(handshake) = table.segment_arrived(again, id, &1, &segment)
+    else {
+        panic!()
+    };
     let mut server = Tcb::accepted(again, &handshake);
     let actions = server.segment_arrived(again, &segment, &mut pools);
     assert_eq!(actions, Default::default());
     [client, server]
 }
 
-pub(super) fn speak(tcb: &mut Tcb, now: Instant, limits: SendLimits, pools: &Pools) -> Vec<(SegmentToSend, Vec<u8>)> {
+pub(super) fn speak(
+    tcb: &mut Tcb,
+    now: Instant,
+    limits: SendLimits,
+    pools: &Pools,
+) -> Vec<(SegmentToSend, Vec<u8>)> {
     let mut all = Vec::new();
-    let result = tcb.output(now, limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
-        all.push((*segment, pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect()));
-        Ok(())
-    });
+    let result =
+        tcb.output(now, limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+            all.push((*segment, pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect()));
+            Ok(())
+        });
     assert!(result.is_ok());
     all
 }
@@ -154,7 +174,8 @@ pub(super) fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend
     };
     let count = payload.len().div_ceil(size);
     let parts = payload.chunks(size).enumerate().map(|(place, part)| {
-        let mut header = SegmentToSend { sequence: segment.sequence + (place * size) as u32, ..*segment };
+        let mut header =
+            SegmentToSend { sequence: segment.sequence + (place * size) as u32, ..*segment };
         if place + 1 < count {
             header.flags = header.flags.without(Flags::FIN.with(Flags::PSH));
         }
@@ -166,8 +187,13 @@ pub(super) fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend
 fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Instant {
     let mut dice = Dice::new(seed);
     let mut now = Instant(dice.roll() % 10_000_000_000);
-    let iss =
-        [0, 1].map(|_| if dice.one_in(2) { 0u32.wrapping_sub(dice.below(100_000) as u32) } else { dice.roll() as u32 });
+    let iss = [0, 1].map(|_| {
+        if dice.one_in(2) {
+            0u32.wrapping_sub(dice.below(100_000) as u32)
+        } else {
+            dice.roll() as u32
+        }
+    });
     let mss = [0, 1].map(|_| 200 + dice.below(1300) as u16);
     let start = now;
     let mut place = 0;
@@ -187,22 +213,32 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
             let mut sent = Vec::new();
             let full = dice.happens(100 * weather.card_full);
             let mut room = if full { dice.below(3) } else { u64::MAX };
-            let result =
-                end.tcb.output(now, end.limits, &end.pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+            let result = end.tcb.output(
+                now,
+                end.limits,
+                &end.pools,
+                &mut |segment: &SegmentToSend, pieces: &[Piece]| {
                     room = room.checked_sub(1).ok_or(Full)?;
-                    let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+                    let payload: Vec<u8> =
+                        pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
                     sent.extend(cut(segment, &payload));
                     Ok(())
-                });
+                },
+            );
             assert!(full || result.is_ok());
             assert!(result.is_err() || !end.tcb.wants_output());
             end.tcb.assert_invariants();
             for (segment, payload) in sent {
-                let copies =
-                    usize::from(!dice.happens(100 * weather.loses)) + usize::from(dice.happens(100 * weather.repeats));
+                let copies = usize::from(!dice.happens(100 * weather.loses))
+                    + usize::from(dice.happens(100 * weather.repeats));
                 for _ in 0..copies {
                     let delay = Micros::from_millis(weather.delay + dice.below(weather.jitter + 1));
-                    pipe.push(InFlight { at: now + delay, to: 1 - place, segment, payload: payload.clone() });
+                    pipe.push(InFlight {
+                        at: now + delay,
+                        to: 1 - place,
+                        segment,
+                        payload: payload.clone(),
+                    });
                 }
             }
         }
@@ -214,7 +250,10 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
         let full_again = (weather.card_full > 0).then_some(now + Micros::from_millis(5));
         let next = due.chain(deadlines).chain(soon).chain(full_again).min();
         let Some(next) = next else {
-            assert!(ends[0].is_done(totals[1]) && ends[1].is_done(totals[0]), "both rest, and not too early");
+            assert!(
+                ends[0].is_done(totals[1]) && ends[1].is_done(totals[0]),
+                "both rest, and not too early"
+            );
             break;
         };
         idle_turns = if next > now { 0 } else { idle_turns + 1 };
@@ -255,7 +294,8 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
     now
 }
 
-const FAIR: Weather = Weather { loses: 0, repeats: 0, delay: 10, jitter: 0, card_full: 0, takes: 1_000_000 };
+const FAIR: Weather =
+    Weather { loses: 0, repeats: 0, delay: 10, jitter: 0, card_full: 0, takes: 1_000_000 };
 
 #[test]
 fn in_fair_weather_streams_arrive_in_little_more_than_their_round_trips() {
@@ -277,7 +317,8 @@ fn in_rain_streams_arrive() {
 #[test]
 fn in_a_storm_streams_arrive() {
     for seed in 0..60 {
-        let weather = Weather { loses: 20, repeats: 20, jitter: 200, card_full: 20, takes: 3000, ..FAIR };
+        let weather =
+            Weather { loses: 20, repeats: 20, jitter: 200, card_full: 20, takes: 3000, ..FAIR };
         run(seed, weather, [20_000, 10_000], SIZES);
     }
 }
@@ -293,7 +334,11 @@ fn slow_sessions_close_windows_and_streams_arrive() {
 #[test]
 fn with_hardly_any_blocks_streams_arrive() {
     for seed in 0..30 {
-        let scarce = PoolSizes { blocks: crate::tcp::RECEIVE_RESERVE + 2, send_queues: 1, receive_queues: 1 };
+        let scarce = PoolSizes {
+            blocks: crate::tcp::RECEIVE_RESERVE + 2,
+            send_queues: 1,
+            receive_queues: 1,
+        };
         run(seed, Weather { takes: 10_000, ..FAIR }, [50_000, 50_000], scarce);
         let few = PoolSizes { blocks: 2 * crate::tcp::RECEIVE_RESERVE + 4, ..scarce };
         run(seed, Weather { loses: 2, jitter: 15, takes: 10_000, ..FAIR }, [50_000, 50_000], few);
@@ -303,6 +348,11 @@ fn with_hardly_any_blocks_streams_arrive() {
 #[test]
 fn streams_of_every_small_size_arrive() {
     for size in 0..40 {
-        run(size, Weather { loses: 10, jitter: 30, ..FAIR }, [size as u32, 39 - size as u32], SIZES);
+        run(
+            size,
+            Weather { loses: 10, jitter: 30, ..FAIR },
+            [size as u32, 39 - size as u32],
+            SIZES,
+        );
     }
 }

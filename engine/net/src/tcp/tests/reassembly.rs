@@ -27,7 +27,9 @@ fn orders<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
 
 /// How many of the first `end` bytes are known without a gap from the first, by the plainest means.
 fn contiguous(arrived: &[(u32, u32)], end: u32) -> u32 {
-    (1..end).take_while(|place| arrived.iter().any(|(from, to)| (from..to).contains(&place))).count() as u32
+    (1..end)
+        .take_while(|place| arrived.iter().any(|(from, to)| (from..to).contains(&place)))
+        .count() as u32
 }
 
 #[test]
@@ -42,7 +44,11 @@ fn every_order_of_overlapping_segments_gives_the_same_stream() {
                 talk.peer(&format!(". {from}:{to} ack 1"));
                 arrived.push((*from, *to));
                 let expected = contiguous(&arrived, 16);
-                assert_eq!(talk.tcb.receive().nxt.0.wrapping_sub(u32::MAX - 6), expected, "{order:?}");
+                assert_eq!(
+                    talk.tcb.receive().nxt.0.wrapping_sub(u32::MAX - 6),
+                    expected,
+                    "{order:?}"
+                );
                 if session == Session::TakesAll {
                     assert_eq!(talk.given, expected, "{order:?}");
                 }

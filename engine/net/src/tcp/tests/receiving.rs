@@ -81,7 +81,9 @@ fn while_the_peer_repairs_a_loss_each_segment_is_acknowledged() {
         let mut at = from;
         for _ in 0..16 {
             at += 1000;
-            talk.peer(&format!(". {}:{at} ack 1", at - 1000)).we(&format!(". 1:1 ack {at}")).silence();
+            talk.peer(&format!(". {}:{at} ack 1", at - 1000))
+                .we(&format!(". 1:1 ack {at}"))
+                .silence();
         }
         talk.peer(&format!(". {at}:{} ack 1", at + 1000)).silence();
     };
@@ -90,14 +92,22 @@ fn while_the_peer_repairs_a_loss_each_segment_is_acknowledged() {
     each_of(&mut talk, 2001);
     // What was received already comes again.
     let mut talk = Conversation::established();
-    talk.peer(". 1:1001 ack 1").wait(40).we(". 1:1 ack 1001").peer(". 1:1001 ack 1").we(". 1:1 ack 1001");
+    talk.peer(". 1:1001 ack 1")
+        .wait(40)
+        .we(". 1:1 ack 1001")
+        .peer(". 1:1001 ack 1")
+        .we(". 1:1 ack 1001");
     each_of(&mut talk, 1001);
 }
 
 #[test]
 fn after_a_silence_longer_than_a_timeout_each_full_segment_is_acknowledged_and_no_small_one() {
     let mut talk = Conversation::established();
-    talk.wait(500).peer(". 1:1001 ack 1").we(". 1:1 ack 1001").peer(". 1001:2001 ack 1").we(". 1:1 ack 2001");
+    talk.wait(500)
+        .peer(". 1:1001 ack 1")
+        .we(". 1:1 ack 1001")
+        .peer(". 1001:2001 ack 1")
+        .we(". 1:1 ack 2001");
     let mut talk = Conversation::established();
     talk.wait(500).peer("P. 1:101 ack 1").silence().wait(40).we(". 1:1 ack 101").silence();
 }
@@ -142,11 +152,19 @@ fn the_window_shrinks_by_what_is_kept_and_opens_as_it_is_taken() {
         at += 2000;
     }
     let edge = RECEIVE_WINDOW + 1;
-    talk.peer(&format!(". {at}:{} ack 1", at + 2000)).we(&format!(". 1:1 ack {edge} win 0")).silence();
-    talk.peer(&format!(". {edge}:{} ack 1", edge + 1)).we(&format!(". 1:1 ack {edge} win 0")).silence();
+    talk.peer(&format!(". {at}:{} ack 1", at + 2000))
+        .we(&format!(". 1:1 ack {edge} win 0"))
+        .silence();
+    talk.peer(&format!(". {edge}:{} ack 1", edge + 1))
+        .we(&format!(". 1:1 ack {edge} win 0"))
+        .silence();
     talk.take(1000).turn().silence();
     talk.take(1000).turn().we(&format!(". 1:1 ack {edge} win 31")).silence();
-    talk.wait(100).take(usize::MAX).turn().we(&format!(". 1:1 ack {edge} win {}", RECEIVE_WINDOW / 64)).silence();
+    talk.wait(100)
+        .take(usize::MAX)
+        .turn()
+        .we(&format!(". 1:1 ack {edge} win {}", RECEIVE_WINDOW / 64))
+        .silence();
     assert_eq!(talk.given, RECEIVE_WINDOW);
     talk.lent_nothing();
 }
@@ -202,7 +220,11 @@ fn a_line_that_crosses_blocks_can_be_copied_whole() {
 #[test]
 fn filling_a_gap_is_acknowledged_at_once_however_small() {
     let mut talk = Conversation::established();
-    talk.peer("P. 11:21 ack 1").we(". 1:1 ack 1").peer("P. 1:11 ack 1").we(". 1:1 ack 21").silence();
+    talk.peer("P. 11:21 ack 1")
+        .we(". 1:1 ack 1")
+        .peer("P. 1:11 ack 1")
+        .we(". 1:1 ack 21")
+        .silence();
 }
 
 #[test]

@@ -38,11 +38,18 @@ fn three_segments_beyond_a_gap_bring_the_lost_one_at_once() {
 #[test]
 fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
     let mut talk = sent(5001);
-    talk.peer(". 1:1 ack 1 1001-2001").wait(2).peer(". 1:1 ack 2001").peer(". 1:1 ack 5001").silence();
+    talk.peer(". 1:1 ack 1 1001-2001")
+        .wait(2)
+        .peer(". 1:1 ack 2001")
+        .peer(". 1:1 ack 5001")
+        .silence();
     talk.lent_nothing();
     // Reordering seen in this flight: three beyond a gap are no proof any more.
     let mut talk = sent(10_001);
-    talk.peer(". 1:1 ack 1 1001-2001").peer(". 1:1 ack 2001").peer(". 1:1 ack 2001 3001-6001").silence();
+    talk.peer(". 1:1 ack 1 1001-2001")
+        .peer(". 1:1 ack 2001")
+        .peer(". 1:1 ack 2001 3001-6001")
+        .silence();
     talk.wait(3).we(". 2001:3001 ack 1").silence();
 }
 
@@ -61,7 +68,10 @@ fn what_was_sent_again_too_early_makes_more_patient() {
     let mut talk = Conversation::stamped_and_selective(100);
     talk.write(10_000).we_whatever();
     let window = talk.tcb.congestion().window();
-    talk.wait(10).peer(". 1:1 ack 1 1001-4001 val 101 ecr 0").we(". 1:1001 ack 1 val 10 ecr 101").silence();
+    talk.wait(10)
+        .peer(". 1:1 ack 1 1001-4001 val 101 ecr 0")
+        .we(". 1:1001 ack 1 val 10 ecr 101")
+        .silence();
     // The first copy comes, and is told as its time is echoed; the second is a duplicate.
     talk.peer(". 1:1 ack 4001 val 101 ecr 0").silence();
     assert_eq!((talk.tcb.congestion().window() >= window, talk.tcb.phase()), (true, Phase::Open));
@@ -98,7 +108,10 @@ fn every_lost_segment_is_sent_again_once_and_no_other() {
 #[test]
 fn a_repetition_that_is_lost_too_is_found_by_what_was_sent_after_it() {
     let mut talk = sent(13_001);
-    talk.peer(". 1:1 ack 1 1001-10001").we(". 1:1001 ack 1").we(". 10001:11001 ack 1").we(". 11001:12001 ack 1");
+    talk.peer(". 1:1 ack 1 1001-10001")
+        .we(". 1:1001 ack 1")
+        .we(". 10001:11001 ack 1")
+        .we(". 11001:12001 ack 1");
     talk.we("P. 12001:13001 ack 1").silence();
     talk.wait(10).peer(". 1:1 ack 1 1001-13001").we(". 1:1001 ack 1").silence();
 }
@@ -145,7 +158,9 @@ fn a_tail_that_was_repaired_by_its_probe_counts_as_a_loss_unless_it_came_twice()
 
 #[test]
 fn forged_blocks_change_nothing() {
-    for text in ["5001-6001", "4001-5002", "-999-1", "3001-2001", "1-1", "2000000000-2000001000", "0-900"] {
+    for text in
+        ["5001-6001", "4001-5002", "-999-1", "3001-2001", "1-1", "2000000000-2000001000", "0-900"]
+    {
         let mut talk = sent(5001);
         talk.peer(&format!(". 1:1 ack 1 {}", text.replace("-999-1", "0-1"))).wait(50).we_whatever();
         assert_eq!(talk.tcb.pipe(), 4000 + 1000, "{text}");
@@ -159,7 +174,11 @@ fn a_peer_that_takes_its_word_back_gets_everything_again() {
     talk.peer(". 1:1 ack 1 1001-5001").we(". 1:1001 ack 1");
     talk.wait(10).peer(". 1:1 ack 1001").silence();
     talk.wait(400).we(". 1001:2001 ack 1").peer(". 1:1 ack 2001");
-    talk.we(". 2001:3001 ack 1").we(". 3001:4001 ack 1").peer(". 1:1 ack 4001").we("P. 4001:5001 ack 1").silence();
+    talk.we(". 2001:3001 ack 1")
+        .we(". 3001:4001 ack 1")
+        .peer(". 1:1 ack 4001")
+        .we("P. 4001:5001 ack 1")
+        .silence();
     talk.peer(". 1:1 ack 5001").lent_nothing();
 }
 
@@ -175,7 +194,10 @@ fn a_timeout_that_was_too_early_is_taken_back() {
     assert!(talk.tcb.congestion().window() >= window);
     let mut talk = Conversation::stamped(100);
     talk.write(5000).we_whatever();
-    talk.wait(200).we(". 1:1001 ack 1 val 200 ecr 100").wait(10).peer(". 1:1 ack 1001 val 101 ecr 200");
+    talk.wait(200)
+        .we(". 1:1001 ack 1 val 200 ecr 100")
+        .wait(10)
+        .peer(". 1:1 ack 1001 val 101 ecr 200");
     assert_eq!(talk.we_whatever(), 2, "the echo is of the second: slow start goes on");
 }
 
@@ -234,7 +256,8 @@ fn more_gaps_than_there_is_room_for_are_not_told_apart_and_nothing_is_believed()
         flight.assert_invariants(at(0), at(segment + 1));
     }
     for segment in (1..400).step_by(2) {
-        flight.acknowledge_block(SackBlock { start: at(segment), end: at(segment + 1) }, &mut |_| {});
+        flight
+            .acknowledge_block(SackBlock { start: at(segment), end: at(segment + 1) }, &mut |_| {});
         assert!(flight.arrived() <= segment.div_ceil(2) * 1000);
         flight.assert_invariants(at(0), at(400));
     }
@@ -254,11 +277,15 @@ fn where_times_are_not_told_apart_no_round_trip_is_taken() {
         flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
     }
     for segment in (1..120).step_by(2) {
-        flight.acknowledge_block(SackBlock { start: at(segment), end: at(segment + 1) }, &mut |_| {});
+        flight
+            .acknowledge_block(SackBlock { start: at(segment), end: at(segment + 1) }, &mut |_| {});
     }
     for segment in 0..400 {
         flight.acknowledge(at(segment + 1), &mut |run| {
-            assert!(run.vague || run.sent_at.abs_diff(segment * 100) <= 40_000 / 16, "{segment}: {run:?}");
+            assert!(
+                run.vague || run.sent_at.abs_diff(segment * 100) <= 40_000 / 16,
+                "{segment}: {run:?}"
+            );
         });
     }
     for segment in 400..410 {
@@ -266,7 +293,9 @@ fn where_times_are_not_told_apart_no_round_trip_is_taken() {
     }
     flight.judge(|_| Fate::Lost);
     flight.find_lost();
-    flight.acknowledge(at(401), &mut |run| assert!(run.vague, "what was lost together is found together: {run:?}"));
+    flight.acknowledge(at(401), &mut |run| {
+        assert!(run.vague, "what was lost together is found together: {run:?}")
+    });
 }
 
 #[test]

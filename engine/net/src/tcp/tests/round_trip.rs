@@ -38,7 +38,11 @@ fn one_sample_is_taken_each_round_trip_and_none_of_what_was_sent_twice() {
     talk.wait(90).peer(". 1:1 ack 1001");
     assert_eq!(talk.tcb.round_trip().smoothed(), 20_000);
     talk.wait(90).peer(". 1:1 ack 2001");
-    assert_eq!(talk.tcb.round_trip().smoothed(), 20_000, "it was on the way when the sample was taken");
+    assert_eq!(
+        talk.tcb.round_trip().smoothed(),
+        20_000,
+        "it was on the way when the sample was taken"
+    );
     talk.write(1000).wait(200).we_whatever();
     talk.wait(10).peer(". 1:1 ack 3001");
     assert_eq!(talk.tcb.round_trip().smoothed(), 20_000);

@@ -24,7 +24,10 @@ fn what_lies_beyond_gaps_is_told_the_newest_first() {
     talk.peer(". 251:301 ack 1").we(". 1:1 ack 1 101-401 901-951 701-801 501-601");
     talk.peer(". 801:901 ack 1").we(". 1:1 ack 1 701-951 101-401 501-601");
     talk.peer(". 1:101 ack 1").we(". 1:1 ack 401 701-951 501-601");
-    talk.peer(". 401:501 ack 1").we(". 1:1 ack 601 701-951").peer(". 601:701 ack 1").we(". 1:1 ack 951 none 1");
+    talk.peer(". 401:501 ack 1")
+        .we(". 1:1 ack 601 701-951")
+        .peer(". 601:701 ack 1")
+        .we(". 1:1 ack 951 none 1");
     talk.silence().lent_nothing();
     assert_eq!(talk.given, 950);
 }
@@ -45,7 +48,11 @@ fn what_arrives_twice_is_told_first_and_once() {
 fn segments_with_text_keep_their_size_beside_news_of_gaps() {
     let mut talk = Conversation::selective();
     talk.peer_quietly(". 101:201 ack 1");
-    talk.write(2000).we(". 1:1 ack 1 101-201").we(". 1:1001 ack 1 none 1").we("P. 1001:2001 ack 1 none 1").silence();
+    talk.write(2000)
+        .we(". 1:1 ack 1 101-201")
+        .we(". 1:1001 ack 1 none 1")
+        .we("P. 1001:2001 ack 1 none 1")
+        .silence();
 }
 
 /// A path of 20 ms whose narrowest link takes 2 ms for each segment.
@@ -59,7 +66,11 @@ fn what_is_acknowledged_beyond_a_gap_belongs_to_the_train_that_ends_slow_start()
         talk.wait(20);
         for (place, told) in told.iter().enumerate() {
             talk.peer(&alloc::format!(". 1:1 ack {told}")).we_whatever();
-            assert_eq!(talk.tcb.congestion().is_in_first_slow_start(), place < 6, "half a round trip without a pause");
+            assert_eq!(
+                talk.tcb.congestion().is_in_first_slow_start(),
+                place < 6,
+                "half a round trip without a pause"
+            );
             talk.wait(2);
         }
     }

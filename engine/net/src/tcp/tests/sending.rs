@@ -51,7 +51,8 @@ fn what_is_written_in_place_shares_a_block_with_what_was_copied_as_far_as_it_has
     assert_eq!(free - talk.pools.free_blocks(), 1);
     assert_eq!(write_in_place(&mut talk, 100, b'c', 100), BLOCK_BYTES, "34 bytes are too few");
     assert_eq!(free - talk.pools.free_blocks(), 2);
-    let expected = [b"copied".as_slice(), &[b'a'; 50], &[b'b'; 8096], b"copied", &[b'c'; 100]].concat();
+    let expected =
+        [b"copied".as_slice(), &[b'a'; 50], &[b'b'; 8096], b"copied", &[b'c'; 100]].concat();
     let mut sent = alloc::vec::Vec::new();
     talk.limits.segmentation_bytes = Some(65_000);
     let limits = talk.limits;
@@ -74,7 +75,11 @@ fn what_is_written_in_place_keeps_to_the_limit_and_leaves_what_the_card_reads_al
         Ok(())
     });
     assert!(sent.is_ok());
-    assert_eq!(write_in_place(&mut talk, 1, b'b', 10), BLOCK_BYTES, "a block that the card does not read");
+    assert_eq!(
+        write_in_place(&mut talk, 1, b'b', 10),
+        BLOCK_BYTES,
+        "a block that the card does not read"
+    );
     assert_eq!(on_card[0].bytes(), [b'a'; 10]);
     let queued = talk.tcb.unacknowledged();
     let filler = alloc::vec![0; 300_000];
@@ -112,7 +117,10 @@ fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
     talk.peer(". 1:1 ack 6");
     let mut all = alloc::vec::Vec::new();
     while let Some(mut block) = talk.pools.lend_block() {
-        assert!(alloc::sync::Arc::get_mut(&mut block).is_some(), "what is lent belongs to nobody else");
+        assert!(
+            alloc::sync::Arc::get_mut(&mut block).is_some(),
+            "what is lent belongs to nobody else"
+        );
         all.push(block);
     }
     assert_eq!(on_card[0].bytes(), b"first");
@@ -200,7 +208,8 @@ fn a_session_that_found_the_pools_empty_is_told_when_they_are_not() {
 }
 
 #[test]
-fn a_session_whose_last_bytes_were_acknowledged_while_the_pools_are_empty_is_told_when_they_are_not() {
+fn a_session_whose_last_bytes_were_acknowledged_while_the_pools_are_empty_is_told_when_they_are_not()
+ {
     let mut talk = Conversation::established();
     talk.write(100).we("P. 1:101 ack 1");
     let mut hoard = alloc::vec::Vec::new();
@@ -396,7 +405,13 @@ fn unanswered_probes_do_not_lengthen_the_timeout_of_what_follows() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 0").write(10).wait(6000);
     assert!(talk.we_whatever() >= 4);
-    talk.peer(". 1:1 ack 1 win 64000").we("P. 1:11 ack 1").wait(199).silence().wait(1).we("P. 1:11 ack 1").silence();
+    talk.peer(". 1:1 ack 1 win 64000")
+        .we("P. 1:11 ack 1")
+        .wait(199)
+        .silence()
+        .wait(1)
+        .we("P. 1:11 ack 1")
+        .silence();
 }
 
 #[test]
@@ -415,5 +430,7 @@ fn what_may_not_be_sent_yet_asks_for_one_output_that_sets_the_timer() {
     assert!(talk.tcb.wants_output());
     talk.turn().silence();
     assert!(!talk.tcb.wants_output());
-    assert!(talk.tcb.deadline(talk.now).is_some_and(|at| at.since(talk.now) <= crate::tcp::RTO_MIN));
+    assert!(
+        talk.tcb.deadline(talk.now).is_some_and(|at| at.since(talk.now) <= crate::tcp::RTO_MIN)
+    );
 }

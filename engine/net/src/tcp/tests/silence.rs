@@ -90,7 +90,13 @@ fn a_user_timeout_ends_what_stays_unacknowledged_for_so_long_and_nothing_else() 
     };
     // An idle connection, and one whose peer answers in time.
     let mut talk = give_up_after(3);
-    talk.wait(60_000).silence().write(10).we("P. 1:11 ack 1").wait(200).we("P. 1:11 ack 1").wait(400);
+    talk.wait(60_000)
+        .silence()
+        .write(10)
+        .we("P. 1:11 ack 1")
+        .wait(200)
+        .we("P. 1:11 ack 1")
+        .wait(400);
     talk.we("P. 1:11 ack 1").wait(300).peer(". 1:1 ack 11").silence();
     // 0.4, 0.8, 1.6 seconds, and what is left of three.
     talk.write(10).we("P. 11:21 ack 1");

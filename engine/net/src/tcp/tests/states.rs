@@ -52,7 +52,8 @@ const STATES: [(&str, bool, bool, bool); 8] = [
 
 /// Sends `flags` with `text` bytes at `ahead` of what is expected, acknowledging all that was acknowledged before.
 fn hears(state: &str, flags: &str, ahead: i64, text: i64) -> (Conversation, usize) {
-    let (_, fin_arrived, _, our_fin_acknowledged) = STATES.into_iter().find(|row| row.0 == state).unwrap();
+    let (_, fin_arrived, _, our_fin_acknowledged) =
+        STATES.into_iter().find(|row| row.0 == state).unwrap();
     let mut talk = brought_to(state);
     let start = 1 + i64::from(fin_arrived) + ahead;
     let ack = 1 + i64::from(our_fin_acknowledged);
@@ -67,7 +68,11 @@ fn an_exact_reset_ends_every_state_but_time_wait() {
         let (talk, sent) = hears(state, "R.", 0, 0);
         assert_eq!(sent, 0, "{state}");
         assert_eq!(talk.state(), if state == "TimeWait" { "TimeWait" } else { "Closed" });
-        assert_eq!(talk.actions.closed.is_some(), !matches!(state, "TimeWait" | "Closed"), "{state}");
+        assert_eq!(
+            talk.actions.closed.is_some(),
+            !matches!(state, "TimeWait" | "Closed"),
+            "{state}"
+        );
     }
 }
 
@@ -102,7 +107,8 @@ fn an_acknowledgment_of_nothing_new_changes_no_state() {
 
 #[test]
 fn an_acknowledgment_of_our_fin_moves_on_the_states_that_wait_for_it() {
-    for (state, after) in [("FinWait1", "FinWait2"), ("Closing", "TimeWait"), ("LastAck", "Closed")] {
+    for (state, after) in [("FinWait1", "FinWait2"), ("Closing", "TimeWait"), ("LastAck", "Closed")]
+    {
         let mut talk = brought_to(state);
         let at = if state == "FinWait1" { 1 } else { 2 };
         talk.peer(&alloc::format!(". {at}:{at} ack 2")).silence();
@@ -188,7 +194,11 @@ fn an_abort_resets_every_state_in_which_the_peer_still_believes_in_us() {
     for (state, ..) in STATES {
         let mut talk = brought_to(state);
         talk.abort();
-        assert_eq!(talk.we_whatever(), usize::from(!matches!(state, "TimeWait" | "Closed")), "{state}");
+        assert_eq!(
+            talk.we_whatever(),
+            usize::from(!matches!(state, "TimeWait" | "Closed")),
+            "{state}"
+        );
         talk.ended("gone");
     }
 }

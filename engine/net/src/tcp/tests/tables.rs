@@ -11,7 +11,11 @@ const ISS: SequenceNumber = SequenceNumber(u32::MAX);
 const BEGINNING: Beginning = Beginning { iss: ISS, timestamp_offset: 7 };
 const IRS: SequenceNumber = SequenceNumber(u32::MAX - 1);
 
-fn segment(flags: Flags, sequence: SequenceNumber, acknowledgment: SequenceNumber) -> SegmentRepr<'static> {
+fn segment(
+    flags: Flags,
+    sequence: SequenceNumber,
+    acknowledgment: SequenceNumber,
+) -> SegmentRepr<'static> {
     SegmentRepr { sequence, acknowledgment, flags, window: 1000, ..SegmentRepr::default() }
 }
 
@@ -39,7 +43,10 @@ fn a_syn_is_answered_and_the_completing_segment_settles_what_was_agreed() {
     let (key, answer) = answers[0];
     assert_eq!((key, answer.flags), (9, Flags::SYN.with(Flags::ACK)));
     assert_eq!((answer.sequence, answer.acknowledgment), (ISS, IRS + 1));
-    assert_eq!(answer.options, Options { mss: Some(1460), window_scale: Some(WINDOW_SHIFT), ..Options::default() });
+    assert_eq!(
+        answer.options,
+        Options { mss: Some(1460), window_scale: Some(WINDOW_SHIFT), ..Options::default() }
+    );
     let later = NOW + Micros::from_millis(30);
     let verdict = table.segment_arrived(later, id, &9, &segment(Flags::ACK, IRS + 1, ISS + 1));
     let HalfOpenVerdict::Completed(handshake) = verdict else { panic!("{verdict:?}") };
@@ -117,12 +124,17 @@ fn only_the_right_segments_move_a_half_open_connection() {
     sent(&mut table, NOW);
     let mut hear = |segment: &SegmentRepr<'_>| table.segment_arrived(NOW, id, &9, segment);
     let wrong_acknowledgment = hear(&segment(Flags::ACK, IRS + 1, ISS + 2));
-    let HalfOpenVerdict::Respond(reset) = wrong_acknowledgment else { panic!("{wrong_acknowledgment:?}") };
+    let HalfOpenVerdict::Respond(reset) = wrong_acknowledgment else {
+        panic!("{wrong_acknowledgment:?}")
+    };
     assert_eq!((reset.flags, reset.sequence), (Flags::RST, ISS + 2));
     assert_eq!(hear(&segment(Flags::RST, IRS, ISS)), HalfOpenVerdict::Nothing);
     assert!(matches!(hear(&segment(Flags::RST, IRS + 2, ISS)), HalfOpenVerdict::Respond(_)));
     assert!(matches!(hear(&segment(Flags::SYN, IRS + 1, ISS)), HalfOpenVerdict::Respond(_)));
-    assert!(matches!(hear(&segment(Flags::ACK, IRS + 70_000, ISS + 1)), HalfOpenVerdict::Respond(_)));
+    assert!(matches!(
+        hear(&segment(Flags::ACK, IRS + 70_000, ISS + 1)),
+        HalfOpenVerdict::Respond(_)
+    ));
     assert_eq!(hear(&segment(Flags::FIN, IRS + 1, ISS)), HalfOpenVerdict::Nothing);
     assert_eq!(hear(&segment(Flags::RST, IRS + 1, ISS)), HalfOpenVerdict::Removed);
     assert_eq!(hear(&segment(Flags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
@@ -148,13 +160,20 @@ fn a_stale_name_of_an_entry_finds_nothing() {
     let id = table.syn_arrived(NOW, 1, &syn(), BEGINNING).unwrap();
     table.remove(id, &1);
     table.syn_arrived(NOW, 2, &syn(), BEGINNING).unwrap();
-    assert_eq!(table.segment_arrived(NOW, id, &1, &segment(Flags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
+    assert_eq!(
+        table.segment_arrived(NOW, id, &1, &segment(Flags::ACK, IRS + 1, ISS + 1)),
+        HalfOpenVerdict::Nothing
+    );
     table.remove(id, &1);
     assert_eq!(table.len(), 1);
 }
 
-const OVER: TimeWait =
-    TimeWait { snd_nxt: SequenceNumber(7), rcv_nxt: SequenceNumber(3), window: 99, timestamps: None };
+const OVER: TimeWait = TimeWait {
+    snd_nxt: SequenceNumber(7),
+    rcv_nxt: SequenceNumber(3),
+    window: 99,
+    timestamps: None,
+};
 
 #[test]
 fn a_connection_that_is_over_repeats_its_last_acknowledgment_and_is_forgotten_after_a_minute() {
@@ -164,8 +183,15 @@ fn a_connection_that_is_over_repeats_its_last_acknowledgment_and_is_forgotten_af
     let later = NOW + Micros::from_secs(10);
     let verdict = table.segment_arrived(later, id, &9, &fin);
     let TimeWaitVerdict::Respond(answer) = verdict else { panic!("{verdict:?}") };
-    assert_eq!((answer.sequence, answer.acknowledgment, answer.flags), (OVER.snd_nxt, OVER.rcv_nxt, Flags::ACK));
-    assert_eq!(table.next_deadline(), Some(later + TIME_WAIT), "a repeated FIN starts the wait anew");
+    assert_eq!(
+        (answer.sequence, answer.acknowledgment, answer.flags),
+        (OVER.snd_nxt, OVER.rcv_nxt, Flags::ACK)
+    );
+    assert_eq!(
+        table.next_deadline(),
+        Some(later + TIME_WAIT),
+        "a repeated FIN starts the wait anew"
+    );
     assert_eq!(table.expired(NOW + TIME_WAIT), None);
     assert_eq!(table.expired(later + TIME_WAIT), Some(9));
     assert!(table.is_empty() && table.next_deadline().is_none());

@@ -10,7 +10,10 @@ fn timestamps_are_asked_for_and_sent_only_to_who_sends_them() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0 val 0 ecr 0");
     talk.wait(20).peer("S. 0:0 ack 1 mss 1000 val 77 ecr 0").we(". 1:1 ack 1 val 20 ecr 77");
-    talk.write(1000).we(". 1:989 ack 1 val 20 ecr 77").we("P. 989:1001 ack 1 val 20 ecr 77").silence();
+    talk.write(1000)
+        .we(". 1:989 ack 1 val 20 ecr 77")
+        .we("P. 989:1001 ack 1 val 20 ecr 77")
+        .silence();
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0 val 0 ecr 0").peer("S. 0:0 ack 1 mss 1000").we(". 1:1 ack 1 bare 1");
     talk.write(1000).we("P. 1:1001 ack 1 bare 1").silence();
@@ -19,7 +22,9 @@ fn timestamps_are_asked_for_and_sent_only_to_who_sends_them() {
 #[test]
 fn a_simultaneous_open_agrees_on_timestamps_and_names_the_whole_segment_size() {
     let mut talk = Conversation::connecting();
-    talk.we("SEW 0:0").peer("S 0:0 mss 1400 wscale 0 val 5 ecr 0").we("S. 0:0 ack 1 mss 1000 wscale 6 val 0 ecr 5");
+    talk.we("SEW 0:0")
+        .peer("S 0:0 mss 1400 wscale 0 val 5 ecr 0")
+        .we("S. 0:0 ack 1 mss 1000 wscale 6 val 0 ecr 5");
     talk.peer("S. 0:0 ack 1 val 6 ecr 0");
     talk.write(2000).we(". 1:989 ack 1 val 0 ecr 6");
 }
@@ -99,8 +104,14 @@ fn after_24_days_of_silence_any_timestamp_is_new() {
 fn our_clock_starts_elsewhere_for_each_connection() {
     let numbers = InitialSequences::new(&[1; 16]);
     let now = Instant(1_000_000);
-    assert_ne!(numbers.next(now, &1u64).timestamp_offset, numbers.next(now, &2u64).timestamp_offset);
-    assert_eq!(numbers.next(now, &1u64).timestamp_offset, numbers.next(now + Micros(99), &1u64).timestamp_offset);
+    assert_ne!(
+        numbers.next(now, &1u64).timestamp_offset,
+        numbers.next(now, &2u64).timestamp_offset
+    );
+    assert_eq!(
+        numbers.next(now, &1u64).timestamp_offset,
+        numbers.next(now + Micros(99), &1u64).timestamp_offset
+    );
 }
 
 const NOW: Instant = Instant(5_000_000);
@@ -134,12 +145,23 @@ fn a_syn_ack_echoes_the_latest_syn_and_what_completes_must_not_be_older() {
 #[test]
 fn a_later_timestamp_opens_a_new_connection_in_time_wait_whatever_its_number() {
     let clock = TimestampClock { offset: 0, recent: 100 };
-    let over = TimeWait { snd_nxt: SequenceNumber(7), rcv_nxt: SequenceNumber(3), window: 99, timestamps: Some(clock) };
-    for (sequence, value, opens) in [(2, 101, true), (2, 100, false), (3, 100, true), (3, 99, false)] {
+    let over = TimeWait {
+        snd_nxt: SequenceNumber(7),
+        rcv_nxt: SequenceNumber(3),
+        window: 99,
+        timestamps: Some(clock),
+    };
+    for (sequence, value, opens) in
+        [(2, 101, true), (2, 100, false), (3, 100, true), (3, 99, false)]
+    {
         let mut table = TimeWaitTable::with_capacity(1);
         let (id, _) = table.insert(NOW, 1, over);
         let verdict = table.segment_arrived(NOW, id, &1, &stamped(Flags::SYN, sequence, value));
-        assert_eq!(matches!(verdict, TimeWaitVerdict::NewConnection { .. }), opens, "{sequence} {value}");
+        assert_eq!(
+            matches!(verdict, TimeWaitVerdict::NewConnection { .. }),
+            opens,
+            "{sequence} {value}"
+        );
         if let TimeWaitVerdict::Respond(answer) = verdict {
             assert_eq!(answer.options.timestamps, Some(Timestamps { value: 5000, echo: 100 }));
         }

@@ -20,7 +20,8 @@ use crate::{Addressing, Ipv6Addressing};
 
 /// A machine that asks for its IPv4 address and forms those of IPv6, from its start until all is known; what it said.
 fn starts(cores: u8, queues: u8) -> (House, Vec<Vec<u8>>) {
-    let mut house = House::with(cores, queues, Addressing::Dhcp, Ipv6Addressing::Automatic, limits());
+    let mut house =
+        House::with(cores, queues, Addressing::Dhcp, Ipv6Addressing::Automatic, limits());
     let last = usize::from(queues) - 1;
     house.settles();
     // However often the others are asked to begin, they begin with the first.
@@ -32,7 +33,9 @@ fn starts(cores: u8, queues: u8) -> (House, Vec<Vec<u8>>) {
     let asked = house.hears(last, &offer);
     let request = dhcp_life::read(&asked[0]);
     said.extend(asked);
-    said.extend(house.hears(0, &dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Ack, &request))));
+    said.extend(
+        house.hears(0, &dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Ack, &request))),
+    );
     said.extend(house.hears(last, &arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD))));
     said.extend(house.waits(Micros::from_secs(2)));
     said.extend(house.hears(last, &six::Advertisement::new().frame()));
@@ -76,19 +79,27 @@ fn whoever_asks_is_answered_once_by_whichever_queue_he_comes() {
             to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 999), b"nobody listens")),
             to_us(PEER, IpProtocol::Igmp, b"not spoken"),
             six::solicitation(PEER_CARD, six::PEER, six::solicited_node(own), own),
-            six::frame(PEER_CARD, &six::ipv6(six::PEER, own, 58, 64, &six::echo(six::PEER, own, b"there?"))),
+            six::frame(
+                PEER_CARD,
+                &six::ipv6(six::PEER, own, 58, 64, &six::echo(six::PEER, own, b"there?")),
+            ),
             Tcp { to: (US, 26), ..far_away.segment(TcpControl::None, b"") }.frame(PEER_CARD),
         ];
         for queue in 0..usize::from(queues) {
             for question in &questions {
-                assert_eq!(house.hears(queue, question).len(), 1, "{cores} cores, queue {queue}: {question:02x?}");
+                assert_eq!(
+                    house.hears(queue, question).len(),
+                    1,
+                    "{cores} cores, queue {queue}: {question:02x?}"
+                );
             }
             house.waits(Micros::from_secs(1));
         }
         house.nets[0].bind(53);
         for queue in 0..usize::from(queues) {
             house.takes_told();
-            house.hears(queue, &to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 53), b"name?")));
+            house
+                .hears(queue, &to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 53), b"name?")));
             assert_eq!(house.takes_told(), [(0, Told::Datagram(b"name?".to_vec()))]);
         }
     }
@@ -127,7 +138,9 @@ fn what_a_neighbour_answers_reaches_the_core_that_asked() {
             house.nets[core].connect(house.now, near).unwrap();
             let said = house.says();
             let [question] = &said[..] else { panic!("{said:?}") };
-            let six::Said::Solicit(target, own, _) = six::read_ndp(question) else { panic!("{question:?}") };
+            let six::Said::Solicit(target, own, _) = six::read_ndp(question) else {
+                panic!("{question:?}")
+            };
             assert_eq!(target, six::NEAR);
             let flags = NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE;
             let said = house.hears(queue, &six::advertisement(PEER_CARD, six::NEAR, own, flags));
@@ -151,8 +164,11 @@ fn no_two_cores_connect_from_one_port() {
     }
     let mut said = house.says();
     said.extend(house.hears(0, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD))));
-    let syns: Vec<u16> =
-        said.iter().filter(|frame| frame[12..14] == [8, 0]).map(|frame| Tcp::read(frame).1.from.1).collect();
+    let syns: Vec<u16> = said
+        .iter()
+        .filter(|frame| frame[12..14] == [8, 0])
+        .map(|frame| Tcp::read(frame).1.from.1)
+        .collect();
     assert!(syns.len() >= 16);
     assert!(syns.iter().all(|port| ports.insert(*port)), "{syns:?}");
 }
@@ -188,15 +204,23 @@ fn an_address_that_is_lost_ends_its_connections_on_every_core() {
         let mut held = vec![0; usize::from(cores)];
         house.takes_told();
         for port in 0..16 {
-            let (core, _) = Peer::at_port(4_000 + port).connects(&mut house, usize::from(port) % usize::from(queues));
+            let (core, _) = Peer::at_port(4_000 + port)
+                .connects(&mut house, usize::from(port) % usize::from(queues));
             held[core] += 1;
         }
         assert!(held.iter().all(|held| *held > 0));
         house.waits(Micros::from_secs(3_700));
         let told = house.takes_told();
         for (core, held) in held.iter().enumerate() {
-            let closed = told.iter().filter(|(by, told)| *by == core && matches!(told, Told::Closed(_))).count();
-            assert_eq!((closed, house.nets[core].address()), (*held, None), "core {core} of {cores}");
+            let closed = told
+                .iter()
+                .filter(|(by, told)| *by == core && matches!(told, Told::Closed(_)))
+                .count();
+            assert_eq!(
+                (closed, house.nets[core].address()),
+                (*held, None),
+                "core {core} of {cores}"
+            );
         }
         assert_eq!(told.iter().filter(|(_, told)| *told == Told::Address(false)).count(), 1);
     }
@@ -208,7 +232,13 @@ fn an_ipv6_network_that_ends_ends_on_every_core() {
         let (mut house, _) = starts(cores, queues);
         house.hears(
             0,
-            &six::Advertisement { valid: 8_000, preferred: 8_000, lifetime: 0, ..six::Advertisement::new() }.frame(),
+            &six::Advertisement {
+                valid: 8_000,
+                preferred: 8_000,
+                lifetime: 0,
+                ..six::Advertisement::new()
+            }
+            .frame(),
         );
         assert!((0..house.count()).all(|core| house.nets[core].ipv6_router().is_none()));
         house.waits(Micros::from_secs(7_990));
@@ -220,7 +250,8 @@ fn an_ipv6_network_that_ends_ends_on_every_core() {
         let told = house.takes_told();
         for core in 0..house.count() {
             assert_eq!(ipv6_of(&house, core).len(), 1, "core {core}");
-            let is_closed = told.iter().any(|(by, told)| *by == core && matches!(told, Told::Closed(_)));
+            let is_closed =
+                told.iter().any(|(by, told)| *by == core && matches!(told, Told::Closed(_)));
             assert!(is_closed, "core {core} of {cores}: {told:?}");
         }
     }
@@ -230,7 +261,11 @@ fn an_ipv6_network_that_ends_ends_on_every_core() {
 fn to_a_fight_for_our_address_one_core_answers() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
-        let thief = arp(ArpOperation::Request, (US, PEER_CARD), (Ipv4Addr::new(10, 0, 0, 99), Ethernet([0; 6])));
+        let thief = arp(
+            ArpOperation::Request,
+            (US, PEER_CARD),
+            (Ipv4Addr::new(10, 0, 0, 99), Ethernet([0; 6])),
+        );
         let said = house.hears(usize::from(queues) - 1, &thief);
         let [defence] = &said[..] else { panic!("{said:?}") };
         assert_eq!(read_arp(defence).2, (US, CARD));

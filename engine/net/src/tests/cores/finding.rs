@@ -19,7 +19,13 @@ const NOTHING: &[Vec<u8>] = &[];
 
 /// A conversation whose frames come by the queues that `queue` names, one after the other. With `syns` SYNs before one of
 /// them is answered; the peer takes the answer to the `taken`-th of them.
-fn converse(house: &mut House, peer: &mut Peer, syns: usize, taken: usize, mut queue: impl FnMut() -> usize) {
+fn converse(
+    house: &mut House,
+    peer: &mut Peer,
+    syns: usize,
+    taken: usize,
+    mut queue: impl FnMut() -> usize,
+) {
     let mut answers = Vec::new();
     for _ in 0..syns {
         answers.extend(house.hears(queue(), &peer.syn()));
@@ -130,11 +136,16 @@ fn who_starts_anew_and_comes_back_by_another_queue_is_heard_by_whichever_queue_h
             house.says();
             // What comes to nobody's window is answered by one core alone.
             let of_neither = Peer { next: 1_900_000_000, expects: 1_900_000_000, ..peer.clone() };
-            let answers = house.hears(queue, &of_neither.segment(TcpControl::Psh, b"x").frame(PEER_CARD));
+            let answers =
+                house.hears(queue, &of_neither.segment(TcpControl::Psh, b"x").frame(PEER_CARD));
             assert_eq!(answers.len(), 1, "{cores} cores, queue {queue}");
             let reset = peer.says(TcpControl::Rst, b"");
             assert_eq!(house.hears(queue, &reset), NOTHING);
-            assert_eq!(house.takes_told(), [(new, Told::Closed(connection))], "{cores} cores, queue {queue}");
+            assert_eq!(
+                house.takes_told(),
+                [(new, Told::Closed(connection))],
+                "{cores} cores, queue {queue}"
+            );
             let reset = forgotten.says(TcpControl::Rst, b"");
             assert_eq!(house.hears(queue, &reset), NOTHING);
             assert_eq!(house.takes_told(), [(old, Told::Closed(lost))]);
@@ -157,7 +168,11 @@ fn a_reset_ends_the_connection_by_whichever_queue_it_comes() {
             house.takes_told();
             let reset = peer.says(TcpControl::Rst, b"");
             assert_eq!(house.hears(queue, &reset), NOTHING);
-            assert_eq!(house.takes_told(), [(core, Told::Closed(connection))], "{cores} cores, queue {queue}");
+            assert_eq!(
+                house.takes_told(),
+                [(core, Told::Closed(connection))],
+                "{cores} cores, queue {queue}"
+            );
             house.remembers_nothing();
         }
     }
@@ -171,21 +186,32 @@ fn what_belongs_to_nobody_is_reset_once_and_a_reset_never() {
         for queue in 0..usize::from(queues) {
             for port in 0..8 {
                 let peer = Peer { expects: 555, ..Peer::at_port(4_000 + port) };
-                for (control, payload) in
-                    [(TcpControl::None, &b"hello?"[..]), (TcpControl::Fin, b""), (TcpControl::Syn, b"")]
-                {
+                for (control, payload) in [
+                    (TcpControl::None, &b"hello?"[..]),
+                    (TcpControl::Fin, b""),
+                    (TcpControl::Syn, b""),
+                ] {
                     let said = house.hears(queue, &peer.segment(control, payload).frame(PEER_CARD));
-                    let [reset] = &said[..] else { panic!("{cores} cores, queue {queue}, {control:?}: {said:?}") };
+                    let [reset] = &said[..] else {
+                        panic!("{cores} cores, queue {queue}, {control:?}: {said:?}")
+                    };
                     let reset = Tcp::read(reset).1;
                     assert_eq!((reset.control, reset.sequence), (TcpControl::Rst, 555));
                 }
-                assert_eq!(house.hears(queue, &peer.segment(TcpControl::Rst, b"").frame(PEER_CARD)), NOTHING);
+                assert_eq!(
+                    house.hears(queue, &peer.segment(TcpControl::Rst, b"").frame(PEER_CARD)),
+                    NOTHING
+                );
                 house.now = house.now + Micros::from_secs(1);
             }
         }
         let asked = u64::from(queues) * 8 * 4;
         assert_eq!(house.sum(|counters| counters.of(Counter::Strays)), asked);
-        assert_eq!(house.sum(|counters| counters.of(Counter::SegmentsIn)), asked, "who goes round is counted once");
+        assert_eq!(
+            house.sum(|counters| counters.of(Counter::SegmentsIn)),
+            asked,
+            "who goes round is counted once"
+        );
         assert_eq!(house.sum(|counters| counters.of(Counter::FramesIn)) - before, asked);
     }
 }
@@ -198,12 +224,20 @@ fn what_comes_late_is_answered_by_the_core_that_remembers() {
             let mut peer = Peer::at_port(4_000);
             converse(&mut house, &mut peer, 1, 0, || 0);
             let acknowledgment = peer.segment(TcpControl::None, b"").frame(PEER_CARD);
-            assert_eq!(house.hears(queue, &acknowledgment), NOTHING, "{cores} cores, queue {queue}");
-            let old = Tcp { sequence: 1_001, ..peer.segment(TcpControl::None, b"NOOP\r\n") }.frame(PEER_CARD);
+            assert_eq!(
+                house.hears(queue, &acknowledgment),
+                NOTHING,
+                "{cores} cores, queue {queue}"
+            );
+            let old = Tcp { sequence: 1_001, ..peer.segment(TcpControl::None, b"NOOP\r\n") }
+                .frame(PEER_CARD);
             let said = house.hears(queue, &old);
             let [answer] = &said[..] else { panic!("{said:?}") };
             let answer = Tcp::read(answer).1;
-            assert_eq!((answer.control, answer.acknowledgment), (TcpControl::None, Some(peer.next)));
+            assert_eq!(
+                (answer.control, answer.acknowledgment),
+                (TcpControl::None, Some(peer.next))
+            );
         }
     }
 }
@@ -212,7 +246,13 @@ fn what_comes_late_is_answered_by_the_core_that_remembers() {
 fn a_cookie_comes_back_by_any_queue_and_makes_one_connection() {
     for (cores, queues) in HOUSES {
         let few = Limits { half_open: 0, ..limits() };
-        let mut house = House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, few);
+        let mut house = House::with(
+            cores,
+            queues,
+            Addressing::Static(our_address()),
+            Ipv6Addressing::None,
+            few,
+        );
         house.settles();
         house.says();
         house.takes_told();
@@ -221,7 +261,8 @@ fn a_cookie_comes_back_by_any_queue_and_makes_one_connection() {
             let mut peer = Peer::at_port(4_000 + port);
             let queue = dice.index(queues.into());
             // Every core has given cookies to somebody.
-            (0..usize::from(queues)).for_each(|queue| drop(house.hears(queue, &Peer::at_port(9_000 + port).syn())));
+            (0..usize::from(queues))
+                .for_each(|queue| drop(house.hears(queue, &Peer::at_port(9_000 + port).syn())));
             let said = house.hears(queue, &peer.syn());
             peer.takes(&said[0]);
             let ack = peer.says(TcpControl::None, b"");
@@ -243,9 +284,12 @@ fn a_segment_in_fragments_finds_its_connection() {
         let mut house = House::new(cores, queues);
         for port in 0..8 {
             let mut peer = Peer::at_port(4_000 + port);
-            let (core, connection) = peer.connects(&mut house, usize::from(port) % usize::from(queues));
+            let (core, connection) =
+                peer.connects(&mut house, usize::from(port) % usize::from(queues));
             let whole = peer.says(TcpControl::Psh, &[b'f'; 100]);
-            for (number, (from, to)) in [(34usize, 82usize), (82, whole.len())].into_iter().enumerate() {
+            for (number, (from, to)) in
+                [(34usize, 82usize), (82, whole.len())].into_iter().enumerate()
+            {
                 let mut part = [&whole[..34], &whole[from..to]].concat();
                 let ip_bytes = (part.len() - 14) as u16;
                 let field = ((from - 34) / 8) as u16 | if to < whole.len() { 0x2000 } else { 0 };
@@ -258,7 +302,11 @@ fn a_segment_in_fragments_finds_its_connection() {
             }
             house.settles();
             let told = house.takes_told();
-            assert_eq!(told, [(core, Told::Data(connection, [b'f'; 100].to_vec()))], "{cores} cores");
+            assert_eq!(
+                told,
+                [(core, Told::Data(connection, [b'f'; 100].to_vec()))],
+                "{cores} cores"
+            );
         }
     }
 }

@@ -12,7 +12,8 @@ use super::super::machine_in_memory::{CARD, TestMachine};
 use super::super::messages::{GATEWAY, GATEWAY_CARD, PEER, PEER_CARD, Tcp, US, arp};
 use super::super::world::{SECRET, SMTP, limits, our_address};
 use crate::{
-    Addressing, Config, ConnectionId, Cores, Counters, Event, Events, Ipv6Addressing, Limits, Net, NetMessage, Output,
+    Addressing, Config, ConnectionId, Cores, Counters, Event, Events, Ipv6Addressing, Limits, Net,
+    NetMessage, Output,
 };
 
 /// Messages that a ring holds.
@@ -49,7 +50,13 @@ pub(super) struct House {
 impl House {
     /// Cores that all know their address by now.
     pub(super) fn new(cores: u8, queues: u8) -> House {
-        let mut house = House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, limits());
+        let mut house = House::with(
+            cores,
+            queues,
+            Addressing::Static(our_address()),
+            Ipv6Addressing::None,
+            limits(),
+        );
         house.settles();
         house.says();
         let gateway = arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD));
@@ -58,9 +65,16 @@ impl House {
         house
     }
 
-    pub(super) fn with(cores: u8, queues: u8, addressing: Addressing, ipv6: Ipv6Addressing, limits: Limits) -> House {
+    pub(super) fn with(
+        cores: u8,
+        queues: u8,
+        addressing: Addressing,
+        ipv6: Ipv6Addressing,
+        limits: Limits,
+    ) -> House {
         let now = Instant::START + Micros::from_secs(1);
-        let mut cards: Vec<TestMachine> = (0..cores).map(|_| TestMachine::new(Offloads::default())).collect();
+        let mut cards: Vec<TestMachine> =
+            (0..cores).map(|_| TestMachine::new(Offloads::default())).collect();
         let nets = cards.iter_mut().enumerate().map(|(core, machine)| {
             machine.card.queues = queues;
             let place = Cores { own: CoreId(core as u8), count: cores };
@@ -107,7 +121,11 @@ impl House {
                 && self.arrived.iter().all(VecDeque::is_empty)
                 && self.nets.iter().all(|net| !net.has_messages());
             if is_quiet {
-                assert!(self.lent.iter().all(|lent| *lent == 0), "buffers are missing: {:?}", self.lent);
+                assert!(
+                    self.lent.iter().all(|lent| *lent == 0),
+                    "buffers are missing: {:?}",
+                    self.lent
+                );
                 return;
             }
         }
@@ -165,24 +183,31 @@ impl House {
                 Event::Buffered { connection } => {
                     let net = &mut self.nets[core];
                     let mut bytes = Vec::new();
-                    while let Some(count) = Some(net.waiting(connection).len()).filter(|count| *count > 0) {
+                    while let Some(count) =
+                        Some(net.waiting(connection).len()).filter(|count| *count > 0)
+                    {
                         bytes.extend(net.waiting(connection));
                         net.consumed(connection, count);
                     }
                     Told::Data(connection, bytes)
                 }
                 Event::Closed { connection, .. } => Told::Closed(connection),
-                Event::Datagram { bytes, .. } => Told::Datagram(self.nets[core].datagram(frame, &bytes).to_vec()),
+                Event::Datagram { bytes, .. } => {
+                    Told::Datagram(self.nets[core].datagram(frame, &bytes).to_vec())
+                }
                 Event::AddressChanged { address } => Told::Address(address.is_some()),
                 Event::Ipv6AddressesChanged => Told::Ipv6Addresses,
-                Event::SendRoom { .. } | Event::PeerClosed { .. } | Event::AddressTaken { .. } => Told::Other,
+                Event::SendRoom { .. } | Event::PeerClosed { .. } | Event::AddressTaken { .. } => {
+                    Told::Other
+                }
             };
             self.told.push((core, told));
         }
     }
 
     fn speaks(&mut self, core: usize) {
-        let output = self.nets[core].output(self.now, &mut self.cards[core], &mut Budget::new(1_000));
+        let output =
+            self.nets[core].output(self.now, &mut self.cards[core], &mut Budget::new(1_000));
         assert_eq!(output, Output::All);
     }
 
@@ -196,7 +221,9 @@ impl House {
     pub(super) fn waits(&mut self, span: Micros) -> Vec<Vec<u8>> {
         let end = self.now + span;
         let mut said = Vec::new();
-        while let Some(next) = self.nets.iter().filter_map(Net::next_deadline).min().filter(|next| *next <= end) {
+        while let Some(next) =
+            self.nets.iter().filter_map(Net::next_deadline).min().filter(|next| *next <= end)
+        {
             self.now = self.now.max(next);
             for core in 0..self.count() {
                 let mut events = Events::new();
@@ -228,7 +255,10 @@ impl House {
     /// Asserts that no core knows any flow.
     pub(super) fn remembers_nothing(&self) {
         for net in &self.nets {
-            assert_eq!((net.flow_count(), net.connection_count(), net.handshake_count()), (0, 0, 0));
+            assert_eq!(
+                (net.flow_count(), net.connection_count(), net.handshake_count()),
+                (0, 0, 0)
+            );
             assert!(net.holds_nothing());
         }
     }
@@ -261,20 +291,25 @@ impl Peer {
     }
 
     pub(super) fn syn(&self) -> Vec<u8> {
-        Tcp { acknowledgment: None, mss: Some(1460), ..self.segment(TcpControl::Syn, b"") }.frame(PEER_CARD)
+        Tcp { acknowledgment: None, mss: Some(1460), ..self.segment(TcpControl::Syn, b"") }
+            .frame(PEER_CARD)
     }
 
     /// Something to say, counted as said.
     pub(super) fn says(&mut self, control: TcpControl, payload: &[u8]) -> Vec<u8> {
         let frame = self.segment(control, payload).frame(PEER_CARD);
-        self.next = self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
+        self.next =
+            self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
         frame
     }
 
     /// Takes a SYN-ACK for the answer to his SYN.
     pub(super) fn takes(&mut self, syn_ack: &[u8]) {
         let (card, syn_ack) = Tcp::read(syn_ack);
-        assert_eq!((card, syn_ack.control, syn_ack.to), (PEER_CARD, TcpControl::Syn, (PEER, self.port)));
+        assert_eq!(
+            (card, syn_ack.control, syn_ack.to),
+            (PEER_CARD, TcpControl::Syn, (PEER, self.port))
+        );
         assert_eq!(syn_ack.acknowledgment, Some(self.next.wrapping_add(1)));
         self.next = self.next.wrapping_add(1);
         self.expects = syn_ack.sequence.wrapping_add(1);
@@ -283,7 +318,8 @@ impl Peer {
     pub(super) fn hears(&mut self, frame: &[u8]) -> Tcp {
         let (_, segment) = Tcp::read(frame);
         assert_eq!(segment.sequence, self.expects, "{segment:?}");
-        self.expects = self.expects.wrapping_add(segment.payload.len() as u32 + segment.control.len() as u32);
+        self.expects =
+            self.expects.wrapping_add(segment.payload.len() as u32 + segment.control.len() as u32);
         segment
     }
 

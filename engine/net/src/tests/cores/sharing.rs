@@ -15,7 +15,8 @@ use crate::{Addressing, ConnectionId, Ipv6Addressing, Limits};
 
 fn large(cores: u8, queues: u8) -> House {
     let many = Limits { connections: 1_000, half_open: 1_000, time_wait: 1_000, ..limits() };
-    let mut house = House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, many);
+    let mut house =
+        House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, many);
     house.settles();
     house.says();
     house.takes_told();
@@ -80,7 +81,11 @@ fn how_long_frames_lay_between_cores_is_counted_where_they_arrive() {
     let mut house = large(2, 1);
     let passed = |house: &House, core: usize| {
         let counters = house.nets[core].counters();
-        (counters.of(Counter::PassedIn), counters.of(Counter::PassedInMicros), counters.of(Counter::PassedInMicrosMax))
+        (
+            counters.of(Counter::PassedIn),
+            counters.of(Counter::PassedInMicros),
+            counters.of(Counter::PassedInMicrosMax),
+        )
     };
     let before = passed(&house, 1);
     for lay in [70, 300, 20] {
@@ -136,7 +141,9 @@ fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
             house.comes(0, &peer.syn());
             house.settles();
             let said = house.says();
-            let is_for_him = |frame: &&Vec<u8>| frame[12..14] == [8, 0] && frame[36..38] == peer.port.to_be_bytes();
+            let is_for_him = |frame: &&Vec<u8>| {
+                frame[12..14] == [8, 0] && frame[36..38] == peer.port.to_be_bytes()
+            };
             let answer = said.iter().rfind(is_for_him).unwrap();
             peer.takes(answer);
             let ack = peer.says(TcpControl::None, b"");
@@ -151,7 +158,11 @@ fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
             open.push((core, connection, peer));
         }
     }
-    assert_eq!(house.sum(|counters| counters.of(Counter::Strays)), 0, "all were steered to where they belong");
+    assert_eq!(
+        house.sum(|counters| counters.of(Counter::Strays)),
+        0,
+        "all were steered to where they belong"
+    );
     house.settles();
 }
 
@@ -243,7 +254,9 @@ fn strays_leave_room_for_what_is_steered() {
     // Segments of no connection that are the first core's to find it out, which asks the other one.
     let mut strays = Vec::new();
     for port in 10_000..10_400 {
-        let stray = Peer { expects: 555, ..Peer::at_port(port) }.segment(TcpControl::None, b"?").frame(PEER_CARD);
+        let stray = Peer { expects: 555, ..Peer::at_port(port) }
+            .segment(TcpControl::None, b"?")
+            .frame(PEER_CARD);
         let before = house.nets[0].counters().of(Counter::Strays);
         house.hears(0, &stray);
         if house.nets[0].counters().of(Counter::Strays) > before {

@@ -16,7 +16,8 @@ use super::house::{House, Told};
 use crate::Counter;
 use crate::tcp::PoolSizes;
 use crate::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Limits, Net, Route,
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing,
+    Limits, Net, Route,
 };
 
 const US_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
@@ -67,7 +68,8 @@ struct Talk {
 
 impl Talk {
     fn new(cores: u8, queues: u8, seed: u64) -> Talk {
-        let house = House::with(cores, queues, Addressing::Static(our_address()), fixed(US_IPV6), roomy());
+        let house =
+            House::with(cores, queues, Addressing::Static(our_address()), fixed(US_IPV6), roomy());
         let mut card = TestMachine::new(Offloads::default());
         card.card.address = PEER_CARD;
         let own = Address { address: PEER, ..our_address() };
@@ -80,12 +82,22 @@ impl Talk {
         let mut client = Net::new(&config, &card.card, &[8; 32], house.now);
         client.begin_ipv6(house.now, &SECRET.map(|byte| byte ^ 1));
         let (to_house, ours, theirs) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
-        Talk { house, client, card, dice: Dice::new(seed), to_house, ours, theirs, lost_in_thousand: 0 }
+        Talk {
+            house,
+            client,
+            card,
+            dice: Dice::new(seed),
+            to_house,
+            ours,
+            theirs,
+            lost_in_thousand: 0,
+        }
     }
 
     fn connect(&mut self) {
         for number in 0..STREAMS {
-            let to: SocketAddr = if number % 2 == 0 { (US, 25).into() } else { (US_IPV6, 25).into() };
+            let to: SocketAddr =
+                if number % 2 == 0 { (US, 25).into() } else { (US_IPV6, 25).into() };
             let connection = self.client.connect(self.house.now, to).unwrap();
             self.theirs.insert(connection, End::default());
         }
@@ -106,7 +118,10 @@ impl Talk {
             let mut events = Events::new();
             let now = self.house.now;
             self.house.nets[core].deadlines_expired(now, &mut events, &mut Budget::new(100));
-            assert!(events.iter().all(|event| !matches!(event, Event::Closed { .. })), "{events:?}");
+            assert!(
+                events.iter().all(|event| !matches!(event, Event::Closed { .. })),
+                "{events:?}"
+            );
         }
         self.house_goes_on();
         for frame in self.house.says() {
@@ -126,9 +141,15 @@ impl Talk {
     fn house_goes_on(&mut self) {
         for (core, told) in self.house.takes_told() {
             match told {
-                Told::Accepted(connection) => drop(self.ours.insert((core, connection), End::default())),
-                Told::Data(connection, bytes) => self.ours.get_mut(&(core, connection)).unwrap().heard.extend(bytes),
-                Told::Closed(connection) => self.ours.get_mut(&(core, connection)).unwrap().is_over = true,
+                Told::Accepted(connection) => {
+                    drop(self.ours.insert((core, connection), End::default()))
+                }
+                Told::Data(connection, bytes) => {
+                    self.ours.get_mut(&(core, connection)).unwrap().heard.extend(bytes)
+                }
+                Told::Closed(connection) => {
+                    self.ours.get_mut(&(core, connection)).unwrap().is_over = true
+                }
                 _ => {}
             }
         }
@@ -165,7 +186,9 @@ impl Talk {
                     }
                 }
                 Event::PeerClosed { connection } => self.client.close(connection),
-                Event::Closed { connection, .. } => self.theirs.get_mut(&connection).unwrap().is_over = true,
+                Event::Closed { connection, .. } => {
+                    self.theirs.get_mut(&connection).unwrap().is_over = true
+                }
                 _ => {}
             }
         }
@@ -190,7 +213,11 @@ fn streams_arrive_by_whichever_queue_each_of_their_segments_comes() {
         talk.lost_in_thousand = 0;
         (0..1_000).for_each(|_| talk.step());
         let whole: Vec<u8> = (0..BYTES).map(byte).collect();
-        assert_eq!((talk.ours.len(), talk.theirs.len()), (STREAMS, STREAMS), "no connection is there twice");
+        assert_eq!(
+            (talk.ours.len(), talk.theirs.len()),
+            (STREAMS, STREAMS),
+            "no connection is there twice"
+        );
         for end in talk.ours.values().chain(talk.theirs.values()) {
             assert!(end.heard == whole, "{} bytes", end.heard.len());
         }

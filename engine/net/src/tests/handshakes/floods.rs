@@ -52,7 +52,10 @@ fn is_let_in(peer: &mut Peer, answer: &Tcp, world: &mut World) {
     peer.next += 1;
     peer.expects = answer.sequence.wrapping_add(1);
     let told = peer.says(world, TcpControl::Psh, b"HELO");
-    assert!(matches!(told.as_slice(), [Told::Accepted(..), Told::Data(_, said)] if said == b"HELO"), "{told:?}");
+    assert!(
+        matches!(told.as_slice(), [Told::Accepted(..), Told::Data(_, said)] if said == b"HELO"),
+        "{told:?}"
+    );
 }
 
 fn nothing_is_left(world: &mut World) {
@@ -87,7 +90,10 @@ fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
     let answer = knocks(&real, &mut world).unwrap();
     flood(&mut world, 20_000..29_000);
     is_let_in(&mut real, &answer, &mut world);
-    assert_eq!((world.net.counters().of(Counter::CookiesOut), world.net.handshake_count()), (0, ROOM - 1));
+    assert_eq!(
+        (world.net.counters().of(Counter::CookiesOut), world.net.handshake_count()),
+        (0, ROOM - 1)
+    );
     nothing_is_left(&mut world);
 }
 
@@ -186,10 +192,17 @@ fn whose_entry_gives_way_is_told_that_he_waits_in_vain() {
 #[test]
 fn among_half_a_million_syns_a_second_whoever_is_real_is_answered_at_his_second() {
     const A_SECOND: u64 = 500_000;
-    let mut world =
-        World::with(Addressing::Static(our_address()), Limits { half_open: 512, ..limits() }, Offloads::default());
+    let mut world = World::with(
+        Addressing::Static(our_address()),
+        Limits { half_open: 512, ..limits() },
+        Offloads::default(),
+    );
     let strangers: Vec<Vec<u8>> = (0..200)
-        .map(|last| Peer { address: Ipv4Addr::new(10, 7, 7, last), ..Peer::at_port(0) }.syn().frame(PEER_CARD))
+        .map(|last| {
+            Peer { address: Ipv4Addr::new(10, 7, 7, last), ..Peer::at_port(0) }
+                .syn()
+                .frame(PEER_CARD)
+        })
         .collect();
     let mut number = 1u32 << 8;
     let mut storm = |world: &mut World, frames: u64| {

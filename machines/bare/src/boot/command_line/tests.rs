@@ -8,7 +8,8 @@ fn listed(text: &str) -> Vec<MemoryDevice> {
 
 #[test]
 fn each_device_named_is_found_in_order() {
-    let text = "console=ttyS0 virtio_mmio.device=512@0xfeb00e00:12 virtio_mmio.device=4K@0xd0000000:5:1\n";
+    let text =
+        "console=ttyS0 virtio_mmio.device=512@0xfeb00e00:12 virtio_mmio.device=4K@0xd0000000:5:1\n";
     let [one, two] = listed(text)[..] else { panic!("not two devices") };
     assert_eq!(one, MemoryDevice { base: 0xFEB0_0E00, bytes: 512, line: 12 });
     assert_eq!(two, MemoryDevice { base: 0xD000_0000, bytes: 4096, line: 5 });
@@ -16,10 +17,19 @@ fn each_device_named_is_found_in_order() {
 
 #[test]
 fn what_is_no_device_is_passed_over() {
-    for text in
-        ["", "virtio_mmio.device=", "virtio_mmio.device=512@0xfeb00000", "virtio_mmio.device=1@2:3", "x=512@0x1000:5"]
-    {
+    for text in [
+        "",
+        "virtio_mmio.device=",
+        "virtio_mmio.device=512@0xfeb00000",
+        "virtio_mmio.device=1@2:3",
+        "x=512@0x1000:5",
+    ] {
         assert_eq!(listed(text), [], "{text}");
     }
-    assert_eq!(listed("virtio_mmio.device=512@0xffffffffffffffff:5 virtio_mmio.device=512@0x20000000000000000:5"), []);
+    assert_eq!(
+        listed(
+            "virtio_mmio.device=512@0xffffffffffffffff:5 virtio_mmio.device=512@0x20000000000000000:5"
+        ),
+        []
+    );
 }

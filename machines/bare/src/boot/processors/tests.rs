@@ -68,7 +68,10 @@ const RSDT: u32 = 0x10_2000;
 const MADT: u32 = 0x10_3000;
 
 fn acpi(memory: &mut Memory, entries: &[Vec<u8>]) {
-    memory.put(RSDT as usize, &acpi_table(b"RSDT", &[0x10_4000_u32.to_le_bytes(), MADT.to_le_bytes()].concat()));
+    memory.put(
+        RSDT as usize,
+        &acpi_table(b"RSDT", &[0x10_4000_u32.to_le_bytes(), MADT.to_le_bytes()].concat()),
+    );
     memory.put(0x10_4000, &acpi_table(b"FACP", &[0; 80]));
     memory.put(MADT as usize, &madt(entries));
 }

@@ -33,7 +33,8 @@ fn every_day_of_the_century_follows_the_one_before() {
     for year in 2000..2100 {
         for month in 1..=12 {
             let is_leap = year % 4 == 0;
-            let days = [31, 28 + u64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month as usize - 1];
+            let days = [31, 28 + u64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+                [month as usize - 1];
             for day in 1..=days {
                 assert_eq!(days_since_1970(year, month, day), expected);
                 expected += 1;

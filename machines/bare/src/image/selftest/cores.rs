@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use bare::boot::OtherCore;
 use bare::{BareMachine, fw_cfg};
 use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
-    Ordering::Release,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire,
+    Ordering::Relaxed, Ordering::Release,
 };
 use machine::{CoreId, Entropy, Instant, Machine, Micros};
 
@@ -29,7 +29,8 @@ static WOKEN: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
 static TOKEN: AtomicU64 = AtomicU64::new(0);
 
 /// Boxes that a core has for the next one, which gives them back to the allocator.
-static PARCELS: [AtomicPtr<Parcel>; CORES_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CORES_MAX];
+static PARCELS: [AtomicPtr<Parcel>; CORES_MAX] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; CORES_MAX];
 
 type Parcel = Vec<Vec<u8>>;
 
@@ -61,10 +62,18 @@ pub(super) fn run(mut machine: BareMachine, others: Vec<OtherCore>) -> ! {
             machine.print(format_args!("FAILED {what}: {reason}"));
         }
     };
-    judge(&mut machine, "all cores start", ensure(count == expected, "there are more or fewer than the host says"));
+    judge(
+        &mut machine,
+        "all cores start",
+        ensure(count == expected, "there are more or fewer than the host says"),
+    );
     let queues = usize::from(machine.card().queues);
     let is_expected = queues == number_file("opt/barepost/queues");
-    judge(&mut machine, "the card has a pair of queues for each core that it can", ensure(is_expected, "it has not"));
+    judge(
+        &mut machine,
+        "the card has a pair of queues for each core that it can",
+        ensure(is_expected, "it has not"),
+    );
     others.into_iter().for_each(|core| core.live(move |machine| live(machine, count)));
     for (number, (what, step)) in (1..).zip(STEPS) {
         STEP.store(number, Release);
@@ -131,7 +140,10 @@ fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
     ensure(randomness::getrandom(&mut asked).is_ok(), "there is no randomness for ring")?;
     for (places, bytes) in [(&DRAWN, drawn), (&ASKED, asked)] {
         let number = u64::from_le_bytes(bytes);
-        ensure(places.iter().all(|other| other.load(Relaxed) != number), "two cores draw the same")?;
+        ensure(
+            places.iter().all(|other| other.load(Relaxed) != number),
+            "two cores draw the same",
+        )?;
         at(places, own)?.store(number, Relaxed);
     }
     let (mut before, start) = (machine.now(), machine.now());
@@ -145,7 +157,10 @@ fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
 
 fn has_no_disk(machine: &mut BareMachine, _: usize) -> Outcome {
     let has_disk = machine.disk().sectors > 0;
-    ensure(has_disk == (machine.core() == CoreId::FIRST), "a disk where there is none, or none where there is one")
+    ensure(
+        has_disk == (machine.core() == CoreId::FIRST),
+        "a disk where there is none, or none where there is one",
+    )
 }
 
 fn timer_wakes(machine: &mut BareMachine, _: usize) -> Outcome {

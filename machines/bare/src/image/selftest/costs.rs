@@ -34,7 +34,9 @@ fn counts_instructions() -> bool {
     (10_000..60_000).contains(&(ticks() - start)) && {
         let start = ticks();
         // SAFETY: reads a port that tells nothing: slow everywhere, but one instruction.
-        (0..100).for_each(|_| unsafe { core::arch::asm!("in al, 0x80", out("al") _, options(nomem, nostack)) });
+        (0..100).for_each(|_| unsafe {
+            core::arch::asm!("in al, 0x80", out("al") _, options(nomem, nostack))
+        });
         ticks() - start < 2_000
     }
 }
@@ -49,7 +51,8 @@ fn sending_is_cheap(machine: &mut BareMachine) -> Outcome {
     let head = question(machine);
     let block = alloc::sync::Arc::new([0; size_of::<Block>()]);
     let payload = [Piece::from_block(block, 0..1000)];
-    let cases: [(&str, &[Piece]); 2] = [("short frame sent", &[]), ("frame of head and piece sent", &payload)];
+    let cases: [(&str, &[Piece]); 2] =
+        [("short frame sent", &[]), ("frame of head and piece sent", &payload)];
     for (what, payload) in cases {
         drain(machine);
         let start = ticks();
@@ -117,7 +120,8 @@ fn disk_is_cheap(machine: &mut BareMachine) -> Outcome {
         }
         spent += ticks() - start;
         if done.len() < BATCH as usize {
-            let completion = wait_for(machine, |machine| machine.completed()).ok_or("one never completed")?;
+            let completion =
+                wait_for(machine, |machine| machine.completed()).ok_or("one never completed")?;
             done.push(completion);
         }
     }

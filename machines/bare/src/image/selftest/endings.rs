@@ -32,7 +32,9 @@ const ENDINGS: [Ending; 9] = [
 
 pub(super) fn run(machine: &mut BareMachine, others: Vec<OtherCore>) -> ! {
     let progress = read(machine, PROGRESS_SECTOR).first().map_or(0, |byte| usize::from(*byte));
-    if let Some((name, _, expected)) = progress.checked_sub(1).and_then(|ending| ENDINGS.get(ending)) {
+    if let Some((name, _, expected)) =
+        progress.checked_sub(1).and_then(|ending| ENDINGS.get(ending))
+    {
         let sector = read(machine, CRASH_SECTOR);
         let told = crash::decode(&sector).unwrap_or("nothing");
         if ensure(told.contains(expected), "").is_err() {
@@ -57,13 +59,16 @@ pub(super) fn run(machine: &mut BareMachine, others: Vec<OtherCore>) -> ! {
 
 fn read(machine: &mut BareMachine, sector: u64) -> Box<[u8]> {
     let buffer = vec![0; SECTOR_BYTES].into_boxed_slice();
-    complete(machine, DiskOperation::Read, sector, buffer).map_or(Box::default(), |done| done.buffer)
+    complete(machine, DiskOperation::Read, sector, buffer)
+        .map_or(Box::default(), |done| done.buffer)
 }
 
 fn write(machine: &mut BareMachine, sector: u64, byte: u8) {
     let buffer = vec![byte; SECTOR_BYTES].into_boxed_slice();
-    let is_written = complete(machine, DiskOperation::Write, sector, buffer).is_ok_and(|done| done.result.is_ok());
-    let is_flushed = complete(machine, DiskOperation::Flush, 0, Box::default()).is_ok_and(|done| done.result.is_ok());
+    let is_written = complete(machine, DiskOperation::Write, sector, buffer)
+        .is_ok_and(|done| done.result.is_ok());
+    let is_flushed = complete(machine, DiskOperation::Flush, 0, Box::default())
+        .is_ok_and(|done| done.result.is_ok());
     assert!(is_written && is_flushed, "the disk does not work");
 }
 
@@ -71,7 +76,12 @@ fn panic_amid_requests(machine: &mut BareMachine, _: Vec<OtherCore>) {
     for token in 0..20 {
         let buffer = vec![0xEE; 64 << 10].into_boxed_slice();
         let sector = Sector(1000 + 128 * token);
-        let request = DiskRequest { token: DiskToken(token), operation: DiskOperation::Write, sector, buffer };
+        let request = DiskRequest {
+            token: DiskToken(token),
+            operation: DiskOperation::Write,
+            sector,
+            buffer,
+        };
         assert!(machine.request(request).is_ok());
         if token == 15 {
             machine.ring_doorbells();

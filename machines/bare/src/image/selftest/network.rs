@@ -22,15 +22,25 @@ pub(super) const QUESTION_BYTES: usize = 42;
 pub(super) fn question(machine: &BareMachine) -> [u8; QUESTION_BYTES] {
     let address = machine.card().address.0;
     let mut frame = [0; QUESTION_BYTES];
-    let parts: [&[u8]; 8] =
-        [&[0xFF; 6], &address, &[8, 6], &[0, 1, 8, 0, 6, 4, 0, 1], &address, &OURS, &[0; 6], &ROUTER];
+    let parts: [&[u8]; 8] = [
+        &[0xFF; 6],
+        &address,
+        &[8, 6],
+        &[0, 1, 8, 0, 6, 4, 0, 1],
+        &address,
+        &OURS,
+        &[0; 6],
+        &ROUTER,
+    ];
     frame.iter_mut().zip(parts.into_iter().flatten()).for_each(|(place, byte)| *place = *byte);
     frame
 }
 
 fn is_answer(frame: &Frame) -> bool {
     let bytes = frame.bytes();
-    bytes.get(12..14) == Some(&[8, 6]) && bytes.get(20..22) == Some(&[0, 2]) && bytes.get(28..32) == Some(&ROUTER)
+    bytes.get(12..14) == Some(&[8, 6])
+        && bytes.get(20..22) == Some(&[0, 2])
+        && bytes.get(28..32) == Some(&ROUTER)
 }
 
 /// Sends a frame without offloads.
@@ -69,8 +79,8 @@ fn pieces_go_out_whole(machine: &mut BareMachine) -> Outcome {
     block.iter_mut().skip(100).zip(packet).for_each(|(place, byte)| *place = *byte);
     let block = Arc::new(block);
     // So long that nothing is copied; the router looks at the packet's own length.
-    let pieces =
-        [(100..110), (110..128), (1000..1300), (2000..2600)].map(|range| Piece::from_block(block.clone(), range));
+    let pieces = [(100..110), (110..128), (1000..1300), (2000..2600)]
+        .map(|range| Piece::from_block(block.clone(), range));
     for _ in 0..200 {
         send(machine, head, &pieces)?;
         wait_for_answer(machine)?;

@@ -38,7 +38,10 @@ fn timer_wakes(machine: &mut BareMachine) -> Outcome {
 }
 
 /// Sleeps 20 times for so long, and tells by how much the sleep that ended closest to its time was late.
-pub(super) fn best_lateness(machine: &mut BareMachine, sleep: Micros) -> Result<Micros, &'static str> {
+pub(super) fn best_lateness(
+    machine: &mut BareMachine,
+    sleep: Micros,
+) -> Result<Micros, &'static str> {
     let mut best_lateness = Micros(u64::MAX);
     for _ in 0..20 {
         let until = machine.now() + sleep;

@@ -32,9 +32,11 @@ const ANSWER: [u8; 3000] = [b'x'; 3000];
 pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
     let clock = Clock::default();
     clock.set(NOW);
-    let certificate = Certificate::parse(CERTIFICATE, KEY).map_err(|_| "the certificate is not taken")?;
+    let certificate =
+        Certificate::parse(CERTIFICATE, KEY).map_err(|_| "the certificate is not taken")?;
     ensure(certificate.check(NOW).is_ok(), "the certificate is not valid")?;
-    let settings = Settings::new(vec![certificate], &clock, &OFFER).map_err(|_| "the settings are not taken")?;
+    let settings = Settings::new(vec![certificate], &clock, &OFFER)
+        .map_err(|_| "the settings are not taken")?;
     let mut suites = 0;
     let mut hellos = Vec::new();
     for suite in ring::default_provider().cipher_suites {
@@ -44,7 +46,10 @@ pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
         suites += 1;
         ensure(!hellos.contains(&hello), "a server's hello was the same twice")?;
         hellos.push(hello);
-        machine.print(format_args!("{ticks} ticks for the server's side of a handshake with {:?}", suite.suite()));
+        machine.print(format_args!(
+            "{ticks} ticks for the server's side of a handshake with {:?}",
+            suite.suite()
+        ));
     }
     ensure(suites == 6, "not every suite came through")
 }
@@ -55,13 +60,20 @@ fn client(suite: SupportedCipherSuite, clock: &Clock) -> Option<UnbufferedClient
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(CERTIFICATE).ok()?).ok()?;
     let config = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
-    let config = config.with_protocol_versions(&[suite.version()]).ok()?.with_root_certificates(roots);
-    UnbufferedClientConnection::new(Arc::new(config.with_no_client_auth()), ServerName::try_from("bare.test").ok()?)
-        .ok()
+    let config =
+        config.with_protocol_versions(&[suite.version()]).ok()?.with_root_certificates(roots);
+    UnbufferedClientConnection::new(
+        Arc::new(config.with_no_client_auth()),
+        ServerName::try_from("bare.test").ok()?,
+    )
+    .ok()
 }
 
 /// One connection, from its first byte to an answer. Brings the ticks that the server's steps took, and its first bytes.
-fn talk(client: &mut UnbufferedClientConnection, settings: &Settings) -> Result<(u64, Vec<u8>), &'static str> {
+fn talk(
+    client: &mut UnbufferedClientConnection,
+    settings: &Settings,
+) -> Result<(u64, Vec<u8>), &'static str> {
     let mut server = Connection::accept(settings).map_err(|_| "no connection")?;
     let (mut to_client, mut to_server, mut hello) = (Vec::new(), Vec::new(), Vec::new());
     let (mut out, mut ticks, mut has_asked) = (vec![0; FLIGHT_BYTES_MAX], 0, false);
@@ -82,7 +94,10 @@ fn talk(client: &mut UnbufferedClientConnection, settings: &Settings) -> Result<
                 Event::Bytes => break,
                 Event::Nothing | Event::Established(_) => {}
                 Event::Plaintext(count) => {
-                    ensure(to_server.get(..count) == Some(QUESTION), "the question is not the one that was asked")?;
+                    ensure(
+                        to_server.get(..count) == Some(QUESTION),
+                        "the question is not the one that was asked",
+                    )?;
                     to_server.drain(..server.taken(count));
                     let sealed = server.seal(&ANSWER, &mut out);
                     ensure(sealed.taken == ANSWER.len(), "the answer does not fit")?;
@@ -112,17 +127,23 @@ fn client_acts(
         let mut is_waiting = false;
         match status.state.map_err(|_| "the client gave up")? {
             ConnectionState::EncodeTlsData(mut data) => {
-                let written = data.encode(&mut block).map_err(|_| "no room for the client's flight")?;
+                let written =
+                    data.encode(&mut block).map_err(|_| "no room for the client's flight")?;
                 said.extend(block.iter().take(written));
             }
             ConnectionState::TransmitTlsData(data) => data.done(),
             ConnectionState::WriteTraffic(mut traffic) if !*has_asked => {
-                let written = traffic.encrypt(QUESTION, &mut block).map_err(|_| "no room for the question")?;
+                let written = traffic
+                    .encrypt(QUESTION, &mut block)
+                    .map_err(|_| "no room for the question")?;
                 said.extend(block.iter().take(written));
                 *has_asked = true;
             }
             ConnectionState::ReadTraffic(mut traffic) => {
-                let record = traffic.next_record().ok_or("no record")?.map_err(|_| "the answer cannot be read")?;
+                let record = traffic
+                    .next_record()
+                    .ok_or("no record")?
+                    .map_err(|_| "the answer cannot be read")?;
                 return ensure(record.payload == ANSWER, "the answer is another").map(|()| true);
             }
             _ => is_waiting = true,

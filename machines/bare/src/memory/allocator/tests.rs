@@ -103,7 +103,10 @@ fn a_block_that_another_core_gives_back_goes_home() {
         let own = allocator.alloc(layout);
         blocks.iter().for_each(|&block| allocator.dealloc(block as *mut u8, layout));
         let others: Vec<usize> = (0..40).map(|_| allocator.alloc(layout) as usize).collect();
-        assert!(others.iter().all(|block| !blocks.contains(block)), "what is another core's was handed out");
+        assert!(
+            others.iter().all(|block| !blocks.contains(block)),
+            "what is another core's was handed out"
+        );
         THIS.set(1);
         let free = allocator.memory().free;
         let again: Vec<usize> = (0..64).map(|_| allocator.alloc(layout) as usize).collect();
@@ -121,7 +124,8 @@ fn blocks_that_wander_among_cores_keep_what_they_hold_and_never_run_out() {
     const ROUNDS: usize = 20_000;
     // Some hundred blocks of each of twenty classes are in use at a time, of the hundred thousand in all.
     let allocator = allocator_over(24 << 20);
-    let (senders, receivers): (Vec<_>, Vec<_>) = (0..CORES).map(|_| std::sync::mpsc::sync_channel(64)).unzip();
+    let (senders, receivers): (Vec<_>, Vec<_>) =
+        (0..CORES).map(|_| std::sync::mpsc::sync_channel(64)).unzip();
     let allocator = &allocator;
     std::thread::scope(|scope| {
         for (core, receiver) in receivers.into_iter().enumerate() {
@@ -147,7 +151,8 @@ fn blocks_that_wander_among_cores_keep_what_they_hold_and_never_run_out() {
                     // SAFETY: the block is so long, and ours.
                     unsafe { block.write_bytes(mark, layout.size()) };
                     let mut parcel = (block as usize, layout, mark);
-                    while let Err(std::sync::mpsc::TrySendError::Full(back)) = next.try_send(parcel) {
+                    while let Err(std::sync::mpsc::TrySendError::Full(back)) = next.try_send(parcel)
+                    {
                         parcel = back;
                         receiver.try_iter().for_each(check);
                         std::thread::yield_now();
@@ -177,7 +182,8 @@ fn fill_and_give_back(allocator: &Allocator, bytes: usize) -> usize {
             blocks.push(block as usize);
         }
         // In another order than they came.
-        let (even, odd): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(number, _)| number % 2 == 0);
+        let (even, odd): (Vec<_>, Vec<_>) =
+            blocks.iter().enumerate().partition(|(number, _)| number % 2 == 0);
         for (_, block) in odd.into_iter().chain(even) {
             allocator.dealloc(*block as *mut u8, layout);
         }
@@ -209,7 +215,8 @@ fn a_slab_with_one_block_in_use_stays_and_keeps_what_it_holds() {
     // SAFETY: the layout is not empty, and each block is given back once, with its own.
     unsafe {
         let blocks: Vec<usize> = (0..10_000).map(|_| allocator.alloc(small) as usize).collect();
-        let (held, given): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(number, _)| number % 500 == 7);
+        let (held, given): (Vec<_>, Vec<_>) =
+            blocks.iter().enumerate().partition(|(number, _)| number % 500 == 7);
         held.iter().for_each(|(_, block)| (**block as *mut u8).write_bytes(0x5A, 64));
         given.iter().for_each(|(_, block)| allocator.dealloc(**block as *mut u8, small));
         fill_and_give_back(&allocator, 3000);

@@ -23,7 +23,10 @@ fn alignment_is_kept_by_powers_of_two() {
     for align in [32, 64, 4096] {
         for size in [1, 48, 100, 5000, 20000] {
             let bytes = class(size, align).unwrap().bytes();
-            assert!(bytes >= size && bytes.is_multiple_of(align) && bytes.is_power_of_two(), "{size} {align}");
+            assert!(
+                bytes >= size && bytes.is_multiple_of(align) && bytes.is_power_of_two(),
+                "{size} {align}"
+            );
         }
     }
     assert_eq!(class(16, 8192), None);

@@ -24,11 +24,19 @@ fn memcpy_copies_each_byte_and_no_other() {
             let from = pattern(size + shift);
             let mut to = vec![0xEE_u8; size + 2 * MARGIN];
             // SAFETY: 1. both ranges lie inside their vectors; 2. they are different vectors.
-            let back =
-                unsafe { barepost_memcpy(to.as_mut_ptr().add(MARGIN).cast(), from.as_ptr().add(shift).cast(), size) };
+            let back = unsafe {
+                barepost_memcpy(
+                    to.as_mut_ptr().add(MARGIN).cast(),
+                    from.as_ptr().add(shift).cast(),
+                    size,
+                )
+            };
             assert_eq!(back as usize, to.as_ptr() as usize + MARGIN);
             assert_eq!(&to[MARGIN..MARGIN + size], &from[shift..], "size {size}");
-            assert!(to[..MARGIN].iter().chain(&to[MARGIN + size..]).all(|&byte| byte == 0xEE), "size {size}");
+            assert!(
+                to[..MARGIN].iter().chain(&to[MARGIN + size..]).all(|&byte| byte == 0xEE),
+                "size {size}"
+            );
         }
     }
 }
@@ -36,7 +44,9 @@ fn memcpy_copies_each_byte_and_no_other() {
 #[test]
 fn memmove_moves_overlapping_ranges_both_ways() {
     for size in 0..SIZE_MAX {
-        for (from, to) in (0..=MARGIN).flat_map(|distance| [(MARGIN, MARGIN - distance), (MARGIN - distance, MARGIN)]) {
+        for (from, to) in (0..=MARGIN)
+            .flat_map(|distance| [(MARGIN, MARGIN - distance), (MARGIN - distance, MARGIN)])
+        {
             let mut memory = pattern(size + 2 * MARGIN);
             let mut expected = memory.clone();
             expected.copy_within(from..from + size, to);
@@ -57,7 +67,10 @@ fn memset_sets_each_byte_and_no_other() {
         // SAFETY: the range lies inside the vector.
         unsafe { barepost_memset(memory.as_mut_ptr().add(MARGIN).cast(), 0x1A5, size) };
         assert!(memory[MARGIN..MARGIN + size].iter().all(|&byte| byte == 0xA5), "size {size}");
-        assert!(memory[..MARGIN].iter().chain(&memory[MARGIN + size..]).all(|&byte| byte == 0xEE), "size {size}");
+        assert!(
+            memory[..MARGIN].iter().chain(&memory[MARGIN + size..]).all(|&byte| byte == 0xEE),
+            "size {size}"
+        );
     }
 }
 
@@ -76,7 +89,11 @@ fn memcmp_orders_by_the_first_byte_that_differs() {
                 other[place] = value;
                 let after = size - 1;
                 other[after] = if place == after { value } else { !one[after] };
-                assert_eq!(compare(&one, &other).signum(), one.cmp(&other) as c_int, "size {size}, place {place}");
+                assert_eq!(
+                    compare(&one, &other).signum(),
+                    one.cmp(&other) as c_int,
+                    "size {size}, place {place}"
+                );
                 other.copy_from_slice(&one);
             }
         }

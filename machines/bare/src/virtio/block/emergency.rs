@@ -37,7 +37,9 @@ pub(crate) fn write(transport: &Transport, sector: Sector, bytes: &[u8; SECTOR_B
     queue.link(0, 1);
     queue.link(1, 2);
     // SAFETY: the addresses are the static rings' own.
-    let doorbell = unsafe { transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Never) };
+    let doorbell = unsafe {
+        transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Never)
+    };
     let Ok(doorbell) = doorbell else { return false };
     go(transport);
     queue.offer(0);

@@ -29,12 +29,15 @@ fn serve(disk: &mut [u8], chain: &Chain, status: u8) {
     unsafe {
         let kind = (header as *const u32).read();
         let place = (header as *const u64).add(1).read() as usize * SECTOR_BYTES;
-        let (end, 1, WRITE) = chain.parts[chain.parts.len() - 1] else { panic!("no place for the status") };
+        let (end, 1, WRITE) = chain.parts[chain.parts.len() - 1] else {
+            panic!("no place for the status")
+        };
         match (kind, &chain.parts[1..chain.parts.len() - 1]) {
             (KIND_READ, [(address, bytes, flags)]) => {
                 assert_eq!(*flags, WRITE | NEXT);
                 let bytes = *bytes as usize;
-                (*address as *mut u8).copy_from_nonoverlapping(disk[place..place + bytes].as_ptr(), bytes);
+                (*address as *mut u8)
+                    .copy_from_nonoverlapping(disk[place..place + bytes].as_ptr(), bytes);
             }
             (KIND_WRITE, [(address, bytes, flags)]) => {
                 assert_eq!(*flags, NEXT);
@@ -104,7 +107,8 @@ fn completions_come_in_the_device_s_order() {
         serve(&mut disk, &chains[place], status);
         device.finish(chains[place].head, 1);
     }
-    let done: Vec<_> = core::iter::from_fn(|| requests.completed()).map(|c| (c.token.0, c.result)).collect();
+    let done: Vec<_> =
+        core::iter::from_fn(|| requests.completed()).map(|c| (c.token.0, c.result)).collect();
     assert_eq!(done, [(2, Ok(())), (0, Err(DiskError::Failed)), (1, Err(DiskError::Failed))]);
 }
 
@@ -115,7 +119,10 @@ fn a_request_outside_of_the_disk_never_reaches_the_device() {
     for (sector, bytes) in outside {
         requests.request(request(5, DiskOperation::Write, sector, bytes)).unwrap();
         let completion = requests.completed().unwrap();
-        assert_eq!((completion.result, completion.buffer.len()), (Err(DiskError::OutOfRange), bytes));
+        assert_eq!(
+            (completion.result, completion.buffer.len()),
+            (Err(DiskError::OutOfRange), bytes)
+        );
     }
     requests.ring_doorbell();
     assert!(device.next().is_none());
@@ -138,7 +145,9 @@ fn a_device_without_a_cache_is_not_asked_to_flush() {
 fn a_device_that_says_what_cannot_be_is_given_up_and_every_request_completes_once() {
     for lie in [1, 3 * (SLOTS as u16 - 1), 126] {
         let (mut requests, mut device) = requests(true);
-        (0..3).for_each(|token| requests.request(request(token, DiskOperation::Write, 0, 512)).unwrap());
+        (0..3).for_each(|token| {
+            requests.request(request(token, DiskOperation::Write, 0, 512)).unwrap()
+        });
         requests.ring_doorbell();
         device.finish(lie, 1);
         assert!(requests.completed().is_none() && requests.is_broken);

@@ -36,14 +36,19 @@ impl Control {
     /// Starts queue `number`, before the card may work.
     pub(super) fn start(transport: &Transport, number: u16) -> Result<Control, DeviceError> {
         // SAFETY: the addresses are those of the control's own queue, which lives for ever.
-        Control::new(|size, addresses| unsafe { transport.start_queue(number, size, addresses, Interrupt::Never) })
+        Control::new(|size, addresses| unsafe {
+            transport.start_queue(number, size, addresses, Interrupt::Never)
+        })
     }
 
     /// `start`: tells the card where the queue lies.
-    fn new(start: impl FnOnce(u16, Addresses) -> Result<Doorbell, DeviceError>) -> Result<Control, DeviceError> {
+    fn new(
+        start: impl FnOnce(u16, Addresses) -> Result<Doorbell, DeviceError>,
+    ) -> Result<Control, DeviceError> {
         let queue = Queue::new(Events::ByFlag);
         let doorbell = start(ENTRIES as u16, queue.addresses())?;
-        let command = Command { words: [0; 4].map(AtomicU8::new), answer: AtomicU8::new(ANSWER_PENDING) };
+        let command =
+            Command { words: [0; 4].map(AtomicU8::new), answer: AtomicU8::new(ANSWER_PENDING) };
         Ok(Control { queue, doorbell, command: Box::leak(Box::new(command)) })
     }
 

@@ -137,7 +137,13 @@ impl Receiver {
     }
 
     /// Copies a frame that lies in `count` buffers into one. Without a long buffer left it is dropped, as by a full queue.
-    fn join(&mut self, first: Box<[u8]>, bytes: usize, count: u16, checksum: Checksum) -> Option<Frame> {
+    fn join(
+        &mut self,
+        first: Box<[u8]>,
+        bytes: usize,
+        count: u16,
+        checksum: Checksum,
+    ) -> Option<Frame> {
         let mut long = self.long.pop();
         let mut filled = append(&mut long, 0, first.get(HEADER_BYTES..bytes));
         self.lend(first);

@@ -79,13 +79,13 @@ impl Transmitter {
 
     #[inline]
     pub(super) fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
-        let (payload_bytes, pieces) = frame
-            .payload
-            .iter()
-            .fold((0, 0), |(bytes, pieces), piece| (bytes + piece.len(), pieces + u16::from(!piece.is_empty())));
+        let (payload_bytes, pieces) =
+            frame.payload.iter().fold((0, 0), |(bytes, pieces), piece| {
+                (bytes + piece.len(), pieces + u16::from(!piece.is_empty()))
+            });
         self.check(frame, payload_bytes)?;
-        let is_copied =
-            payload_bytes <= COPY_BYTES_MAX && HEADER_BYTES + frame.head.len() + payload_bytes <= SLOT_BYTES;
+        let is_copied = payload_bytes <= COPY_BYTES_MAX
+            && HEADER_BYTES + frame.head.len() + payload_bytes <= SLOT_BYTES;
         let length = if is_copied { 1 } else { 1 + pieces };
         if self.free < length {
             self.reap();
@@ -98,7 +98,9 @@ impl Transmitter {
         let filled = self.fill_slot(first, frame, if is_copied { frame.payload } else { &[] });
         let flags = if length > 1 { NEXT } else { 0 };
         // SAFETY: the slot lives for ever, and is written only while its descriptor is free.
-        unsafe { self.queue.describe(first, self.slot(first).as_ptr() as u64, filled as u32, flags) };
+        unsafe {
+            self.queue.describe(first, self.slot(first).as_ptr() as u64, filled as u32, flags)
+        };
         let mut last = first;
         if length > 1 {
             last = self.share(first, length, frame.payload);
@@ -143,12 +145,14 @@ impl Transmitter {
 
     #[inline]
     fn check(&self, frame: &Outgoing<'_>, payload_bytes: usize) -> Result<(), TransmitError> {
-        let head_bytes_max = if frame.payload.is_empty() { SLOT_BYTES - HEADER_BYTES } else { HEAD_BYTES_MAX };
+        let head_bytes_max =
+            if frame.payload.is_empty() { SLOT_BYTES - HEADER_BYTES } else { HEAD_BYTES_MAX };
         let is_sound = frame.head.len() <= head_bytes_max
             && frame.payload.len() <= PIECES_MAX
             && frame.head.len() + payload_bytes <= FRAME_BYTES_MAX
             && (frame.checksum.is_none() || self.offloads.checksum)
-            && (frame.segment_bytes.is_none() || self.offloads.can_cut(frame) && frame.checksum.is_some());
+            && (frame.segment_bytes.is_none()
+                || self.offloads.can_cut(frame) && frame.checksum.is_some());
         if is_sound { Ok(()) } else { Err(TransmitError::Malformed) }
     }
 

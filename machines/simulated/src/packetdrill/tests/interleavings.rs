@@ -56,7 +56,9 @@ fn closes_end_well_in_every_order() {
                 Closing::WeClose => {
                     is_first = !arrived.has_closed();
                     let next = arrived.next();
-                    script.push_str(&format!("+.01 shutdown(4, SHUT_WR) = 0\n+0 > F. 1:1(0) ack {next} <...>\n"));
+                    script.push_str(&format!(
+                        "+.01 shutdown(4, SHUT_WR) = 0\n+0 > F. 1:1(0) ack {next} <...>\n"
+                    ));
                     sends = 2;
                 }
                 Closing::Acknowledgment => {
@@ -110,7 +112,9 @@ fn handshakes_end_well_in_every_order() {
                 }
                 Opening::Syn => {
                     let next = arrived.next();
-                    script.push_str(&format!("+.6 < S 0:0(0) win 32000 <mss 1000>\n+0 > . 1:1(0) ack {next} <...>\n"));
+                    script.push_str(&format!(
+                        "+.6 < S 0:0(0) win 32000 <mss 1000>\n+0 > . 1:1(0) ack {next} <...>\n"
+                    ));
                 }
                 Opening::Acknowledgment => {
                     script.push_str("+.6 < . 1:1(0) ack 1 win 32000\n");
@@ -132,8 +136,12 @@ fn handshakes_end_well_in_every_order() {
             }
             is_open |= event != Opening::Syn;
         }
-        script.push_str("+0 accept(3, ..., ...) = 4\n+0 read(4, ..., 100) = 10\n+0 read(4, ..., 100) = 0\n");
-        script.push_str("+0 close(4) = 0\n+0 > F. 1:1(0) ack 12 <...>\n+0 < . 12:12(0) ack 2 win 32000\n");
+        script.push_str(
+            "+0 accept(3, ..., ...) = 4\n+0 read(4, ..., 100) = 10\n+0 read(4, ..., 100) = 0\n",
+        );
+        script.push_str(
+            "+0 close(4) = 0\n+0 > F. 1:1(0) ack 12 <...>\n+0 < . 12:12(0) ack 2 win 32000\n",
+        );
         passes(&script);
     }
 }

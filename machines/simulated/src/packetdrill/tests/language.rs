@@ -4,7 +4,8 @@ use machine::Micros;
 
 use super::super::parser::parse;
 use super::super::script::{
-    Action, Body, Call, Ecn, Event, Expression, Flags, Packet, Quoted, Script, TcpOption, TcpPacket, When,
+    Action, Body, Call, Ecn, Event, Expression, Flags, Packet, Quoted, Script, TcpOption,
+    TcpPacket, When,
 };
 use super::{established, failure, reason};
 use crate::packetdrill::{Verdict, play};
@@ -53,7 +54,9 @@ fn times_are_read_in_every_form() {
     assert_eq!(blocking.returns, Some(Micros(200_000)));
     let blocking = event("0.100...0.200 read(4, ..., 10) = 10");
     assert_eq!(blocking.when, When::At(Micros(100_000)));
-    assert!(parse("+.5~+.3 > . 1:1(0) ack 1").is_err() && parse("* < . 1:1(0) ack 1 win 1").is_err());
+    assert!(
+        parse("+.5~+.3 > . 1:1(0) ack 1").is_err() && parse("* < . 1:1(0) ack 1 win 1").is_err()
+    );
     assert!(parse("+.1~+.2 close(3) = 0").is_err(), "ranges are for packets of ours");
 }
 
@@ -85,12 +88,18 @@ fn flags_are_read_in_every_form() {
 fn numbers_windows_and_ports_are_read() {
     let segment = tcp("P. 1:1001(1000) ack 77 win 512 urg 9");
     assert_eq!((segment.sequence, segment.payload), (Some(1), 1000));
-    assert_eq!((segment.acknowledgment, segment.window, segment.urgent), (Some(77), Some(512), Some(9)));
+    assert_eq!(
+        (segment.acknowledgment, segment.window, segment.urgent),
+        (Some(77), Some(512), Some(9))
+    );
     assert_eq!(tcp(". 4294967295:4294967295(0)").sequence, Some(u32::MAX));
     assert_eq!(tcp(". ...(10) ack 1").sequence, None);
     assert!(tcp("R. 5:5(0)! ack 1").absolute);
     assert_eq!(packet("0 > 8080 > 40000 . 1:1(0) ack 1").ports, Some((8080, 40_000)));
-    assert!(parse("0 > . 1:1002(1000) ack 1").is_err(), "an end that is not start and length together");
+    assert!(
+        parse("0 > . 1:1002(1000) ack 1").is_err(),
+        "an end that is not start and length together"
+    );
     assert!(parse("0 > . 1:1(0) ack 1 win 70000").is_err());
 }
 
@@ -101,14 +110,26 @@ fn options_are_read_in_every_form() {
     assert_eq!(tcp("S. 0:0(0) ack 1").options, Some(vec![]));
     assert_eq!(
         options("mss 1460,nop,wscale 7,sackOK,eol").unwrap(),
-        [TcpOption::Mss(1460), TcpOption::Nop, TcpOption::WindowScale(7), TcpOption::SackPermitted, TcpOption::End]
+        [
+            TcpOption::Mss(1460),
+            TcpOption::Nop,
+            TcpOption::WindowScale(7),
+            TcpOption::SackPermitted,
+            TcpOption::End
+        ]
     );
-    assert_eq!(options("nop,nop,sack 1:1001 2001:3001").unwrap()[2], TcpOption::Sack(vec![(1, 1001), (2001, 3001)]));
+    assert_eq!(
+        options("nop,nop,sack 1:1001 2001:3001").unwrap()[2],
+        TcpOption::Sack(vec![(1, 1001), (2001, 3001)])
+    );
     assert_eq!(
         options("TS val 100 ecr 200").unwrap(),
         [TcpOption::Timestamp { value: Some(100), echo: 200, absolute: false }]
     );
-    assert_eq!(options("TS val ... ecr 7!").unwrap(), [TcpOption::Timestamp { value: None, echo: 7, absolute: true }]);
+    assert_eq!(
+        options("TS val ... ecr 7!").unwrap(),
+        [TcpOption::Timestamp { value: None, echo: 7, absolute: true }]
+    );
     for (text, kind, data) in [
         ("FO", 34, vec![]),
         ("FO 0a0b", 34, vec![0x0a, 0x0b]),
@@ -132,26 +153,41 @@ fn options_are_read_in_every_form() {
 #[test]
 fn what_is_said_of_the_ip_header_is_read() {
     for (text, ecn) in [("[ect0]", 2), ("[ect1]", 1), ("[ce]", 3), ("(noecn)", 0)] {
-        assert_eq!(packet(&format!("0 > {text} . 1:1(0) ack 1")).ip.ecn, Some(Ecn::Is(ecn)), "{text}");
+        assert_eq!(
+            packet(&format!("0 > {text} . 1:1(0) ack 1")).ip.ecn,
+            Some(Ecn::Is(ecn)),
+            "{text}"
+        );
     }
     assert_eq!(packet("0 > [ect01] . 1:1(0) ack 1").ip.ecn, Some(Ecn::Capable));
     assert_eq!(packet("0 > [tos 0x20] . 1:1(0) ack 1").ip.tos, Some(0x20));
     assert_eq!(packet("0 > (ttl 5) . 1:1(0) ack 1").ip.ttl, Some(5));
     assert_eq!(packet("0 > [ect0, flowlabel 0x3] . 1:1(0) ack 1").ip.flow_label, Some(3));
     assert_eq!(packet("0 < gre: . 1:1(0) ack 1 win 1").wrapping, Some("GRE"));
-    assert_eq!(packet("0 < ipv4 1.2.3.4 > 5.6.7.8: . 1:1(0) ack 1 win 1").wrapping, Some("IPv4 in IP"));
+    assert_eq!(
+        packet("0 < ipv4 1.2.3.4 > 5.6.7.8: . 1:1(0) ack 1 win 1").wrapping,
+        Some("IPv4 in IP")
+    );
     assert_eq!(packet("0 < ipv6 fd::1 > fd::2: . 1:1(0) ack 1 win 1").wrapping, Some("IPv6 in IP"));
-    assert_eq!(packet("0 < mpls (label 0, tc 0, [S], ttl 0): . 1:1(0) ack 1 win 1").wrapping, Some("MPLS"));
+    assert_eq!(
+        packet("0 < mpls (label 0, tc 0, [S], ttl 0): . 1:1(0) ack 1 win 1").wrapping,
+        Some("MPLS")
+    );
     assert_eq!(packet("0 > . 1:1(0) ack 1/udp(9899 > 9899)").wrapping, Some("UDP"));
 }
 
 #[test]
 fn other_protocols_are_read_or_passed_over() {
     assert_eq!(packet("0 > udp (100)").body, Body::Udp(100));
-    let Body::Icmp(icmp) = packet("0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body else { panic!() };
+    let Body::Icmp(icmp) = packet("0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body
+    else {
+        panic!()
+    };
     assert_eq!((icmp.kind.as_str(), icmp.code.as_deref()), ("unreachable", Some("frag_needed")));
     assert_eq!((icmp.mtu, icmp.quoted), (Some(1200), Some(Quoted::Tcp(1, 1460))));
-    let Body::Icmp(icmp) = packet("0 < icmp packet_too_big mtu 1280 [udp (8)]").body else { panic!() };
+    let Body::Icmp(icmp) = packet("0 < icmp packet_too_big mtu 1280 [udp (8)]").body else {
+        panic!()
+    };
     assert_eq!(icmp.quoted, Some(Quoted::Other("UDP")));
     let Body::Icmp(icmp) = packet("0 > icmp echo_reply id 7").body else { panic!() };
     assert_eq!(icmp.identifier, Some(7));
@@ -170,7 +206,9 @@ fn calls_and_their_arguments_are_read() {
     let poll = call("poll([{fd=4, events=POLLIN|POLLOUT, revents=POLLOUT}], 1, 0) = 1");
     let Expression::List(list) = &poll.arguments[0] else { panic!() };
     assert!(matches!(&list[0], Expression::Record(fields) if fields.len() == 3));
-    call("bind(3, {sa_family = AF_INET, sin_port = htons(8080), sin_addr = inet_addr(\"192.168.0.1\")}, ...) = 0");
+    call(
+        "bind(3, {sa_family = AF_INET, sin_port = htons(8080), sin_addr = inet_addr(\"192.168.0.1\")}, ...) = 0",
+    );
     call(
         "recvmsg(4, {msg_name(...)=..., msg_iov(2)=[{..., 10}, {..., 20}], msg_flags=MSG_EOR, msg_control=[]}, 0) = 30",
     );
@@ -179,7 +217,9 @@ fn calls_and_their_arguments_are_read() {
     call("write(4, \"GET \"  \"/\"..., 5) = 5");
     call("splice(4, NULL, 6, NULL, 99999, 0) = 10");
     call("epoll_ctl(5, EPOLL_CTL_ADD, 4, {events=EPOLLIN, ptr=4}) = 0");
-    call("connect(3, {sa_family=AF_INET6, sin6_port=htons(80), sin6_addr=inet_pton(\"::1\")}, 28) = 0");
+    call(
+        "connect(3, {sa_family=AF_INET6, sin6_port=htons(80), sin6_addr=inet_pton(\"::1\")}, 28) = 0",
+    );
     assert!(parse("0 close(3)").is_err(), "a call without a result");
 }
 
@@ -192,8 +232,12 @@ fn comments_headers_defines_and_commands_are_read() {
     let names: Vec<&str> = script.options.iter().map(|line| line.name.as_str()).collect();
     assert_eq!(names, ["tolerance_usecs", "ip_version", "local_ip", "define", "strict_segments"]);
     assert_eq!(script.options[2].line, 4);
-    assert!(matches!(&script.events[0].action, Action::Command(command) if command == "../common/defaults.sh"));
-    assert!(matches!(&script.events[1].action, Action::Call(call) if call.result == Expression::Integer(10)));
+    assert!(
+        matches!(&script.events[0].action, Action::Command(command) if command == "../common/defaults.sh")
+    );
+    assert!(
+        matches!(&script.events[1].action, Action::Call(call) if call.result == Expression::Integer(10))
+    );
 }
 
 #[test]
@@ -210,7 +254,9 @@ fn what_is_not_defined_is_left_out() {
         })
         .collect();
     assert_eq!(closed, [&Expression::Integer(3), &Expression::Integer(7), &Expression::Integer(7)]);
-    assert!(parse("#ifdef A\n0 close(3) = 0\n").is_err() && parse("0 close(3) = 0\n#endif\n").is_err());
+    assert!(
+        parse("#ifdef A\n0 close(3) = 0\n").is_err() && parse("0 close(3) = 0\n#endif\n").is_err()
+    );
 }
 
 #[test]
@@ -219,12 +265,18 @@ fn what_is_no_script_fails_where_it_goes_wrong() {
     assert_eq!((line, seen.as_str()), (2, "`ack`"));
     assert_eq!(failure(&play("0 `never closed\n")).0, 1);
     assert_eq!(failure(&play("--no_such_option=1\n0 close(3) = 0\n")).0, 1);
-    assert!(matches!(play("").verdict, Verdict::Passed), "a script without events asks for nothing");
+    assert!(
+        matches!(play("").verdict, Verdict::Passed),
+        "a script without events asks for nothing"
+    );
 }
 
 #[test]
 fn no_text_however_broken_is_more_than_a_failure() {
-    let whole = format!("{}+0 < . 1:101(100) ack 1 win 7 <nop,nop,TS val 1 ecr 2>\n+0 %{{ x }}%\n", super::ESTABLISHED);
+    let whole = format!(
+        "{}+0 < . 1:101(100) ack 1 win 7 <nop,nop,TS val 1 ecr 2>\n+0 %{{ x }}%\n",
+        super::ESTABLISHED
+    );
     for end in 0..whole.len() {
         play(&whole[..end]);
         play(&format!("{}\u{1}{}", &whole[..end], &whole[end..]));

@@ -78,7 +78,8 @@ fn where_a_stream_is_cut_is_the_cards_unless_the_script_is_strict() {
 
 #[test]
 fn a_buffer_that_takes_less_than_ours_makes_a_script_not_applicable() {
-    let lines = "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [4000], 4) = 0\n+0 write(4, ..., 100000) = 8000";
+    let lines =
+        "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [4000], 4) = 0\n+0 write(4, ..., 100000) = 8000";
     assert!(reason(&established(lines)).contains("buffer"));
 }
 

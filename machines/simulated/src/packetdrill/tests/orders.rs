@@ -26,7 +26,10 @@ fn overlapping_segments_make_one_stream_in_all_120_orders() {
                 && index > 0
                 && missing(&order[..index]) == order[..index].iter().map(|s| s.1).max().unwrap();
             let waits = waits || (index == 0 && now > 1);
-            script.push_str(&format!("+{} > . 1:1(0) ack {now} <...>\n", if waits { ".04" } else { "0" }));
+            script.push_str(&format!(
+                "+{} > . 1:1(0) ack {now} <...>\n",
+                if waits { ".04" } else { "0" }
+            ));
             assert!(now >= before, "an acknowledgment never goes back");
             before = now;
         }
@@ -40,7 +43,10 @@ fn a_byte_at_a_time_backwards_is_one_stream() {
     let mut script = ESTABLISHED.to_string();
     for byte in (1..=12).rev() {
         let (ack, at) = if byte == 1 { (13, "+0") } else { (1, "+0") };
-        script.push_str(&format!("+.1 < . {byte}:{}(1) ack 1 win 32000\n{at} > . 1:1(0) ack {ack} <...>\n", byte + 1));
+        script.push_str(&format!(
+            "+.1 < . {byte}:{}(1) ack 1 win 32000\n{at} > . 1:1(0) ack {ack} <...>\n",
+            byte + 1
+        ));
     }
     script.push_str("+0 read(4, ..., 100) = 12\n");
     passes(&script);

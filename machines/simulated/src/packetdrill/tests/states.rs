@@ -3,7 +3,8 @@
 use super::{ESTABLISHED, play};
 use crate::Verdict;
 
-const LISTEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n";
+const LISTEN: &str =
+    "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n";
 
 /// What brings a connection to a state, the number that it expects, and the one that it sends next.
 fn brought_to(state: &str) -> (String, u32, u32) {
@@ -15,9 +16,13 @@ fn brought_to(state: &str) -> (String, u32, u32) {
         "FIN-WAIT-1" => (fin.to_string(), 1, 2),
         "FIN-WAIT-2" => (format!("{fin}{acknowledged}"), 1, 2),
         "CLOSE-WAIT" => (their_fin.to_string(), 2, 1),
-        "CLOSING" => (format!("{fin}+.01 < F. 1:1(0) ack 1 win 32000\n+0 > . 2:2(0) ack 2\n"), 2, 2),
+        "CLOSING" => {
+            (format!("{fin}+.01 < F. 1:1(0) ack 1 win 32000\n+0 > . 2:2(0) ack 2\n"), 2, 2)
+        }
         "LAST-ACK" => (format!("{their_fin}+0 close(4) = 0\n+0 > F. 1:1(0) ack 2\n"), 2, 2),
-        "TIME-WAIT" => (format!("{fin}+.01 < F. 1:1(0) ack 2 win 32000\n+0 > . 2:2(0) ack 2\n"), 2, 2),
+        "TIME-WAIT" => {
+            (format!("{fin}+.01 < F. 1:1(0) ack 2 win 32000\n+0 > . 2:2(0) ack 2\n"), 2, 2)
+        }
         other => panic!("no such state: {other}"),
     };
     (format!("{ESTABLISHED}{lines}"), expects, sends)
@@ -69,7 +74,9 @@ fn a_reset_with_exactly_the_next_number_ends_every_state_silently() {
 fn a_reset_elsewhere_in_the_window_is_challenged() {
     each(
         |expects, _| format!("R {}:{}(0) win 0", expects + 5, expects + 5),
-        |state, expects, sends| if state == "TIME-WAIT" { String::new() } else { plain(sends, expects) },
+        |state, expects, sends| {
+            if state == "TIME-WAIT" { String::new() } else { plain(sends, expects) }
+        },
     );
 }
 
@@ -87,14 +94,19 @@ fn a_syn_is_challenged_and_a_new_one_opens_again_from_time_wait() {
             _ => plain(sends, expects),
         },
     );
-    each(|_, _| "S. 0:0(0) ack 1 win 32000 <mss 1000>".to_string(), |_, expects, sends| plain(sends, expects));
+    each(
+        |_, _| "S. 0:0(0) ack 1 win 32000 <mss 1000>".to_string(),
+        |_, expects, sends| plain(sends, expects),
+    );
 }
 
 #[test]
 fn an_acknowledgment_of_what_was_not_sent_is_challenged() {
     each(
         |expects, sends| format!(". {expects}:{expects}(0) ack {} win 32000", sends + 1000),
-        |state, expects, sends| if state == "TIME-WAIT" { String::new() } else { plain(sends, expects) },
+        |state, expects, sends| {
+            if state == "TIME-WAIT" { String::new() } else { plain(sends, expects) }
+        },
     );
 }
 
@@ -103,7 +115,9 @@ fn bytes_that_are_here_already_are_acknowledged_again() {
     each(
         |expects, sends| format!(". {}:{expects}(1) ack {sends} win 32000", expects - 1),
         // What comes again brings its acknowledgment all the same, and in LAST-ACK there was nothing else to wait for.
-        |state, expects, sends| if state == "LAST-ACK" { String::new() } else { plain(sends, expects) },
+        |state, expects, sends| {
+            if state == "LAST-ACK" { String::new() } else { plain(sends, expects) }
+        },
     );
 }
 
@@ -189,7 +203,8 @@ fn when_both_open_at_once_only_what_completes_the_handshake_is_taken() {
 
 #[test]
 fn in_syn_received_only_what_completes_the_handshake_is_taken() {
-    let lines = format!("{LISTEN}+0 < S 0:0(0) win 32000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n");
+    let lines =
+        format!("{LISTEN}+0 < S 0:0(0) win 32000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n");
     for (segment, wanted) in [
         (". 1:1(0) ack 1 win 32000", ""),
         ("S 0:0(0) win 32000 <mss 1000>", "S. 0:0(0) ack 1"),

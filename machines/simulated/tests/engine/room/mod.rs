@@ -115,7 +115,12 @@ impl Room {
     }
 
     /// The same over TLS too, with these certificates.
-    pub(crate) fn with_certificates(seed: u64, site: Site, certificates: Vec<Certificate>, sizes: Sizes) -> Room {
+    pub(crate) fn with_certificates(
+        seed: u64,
+        site: Site,
+        certificates: Vec<Certificate>,
+        sizes: Sizes,
+    ) -> Room {
         let disk = MemoryDisk::blank(DISK_BYTES);
         let mut room = Room::certified(seed, disk, sizes, CONFIGURATION, site, certificates);
         room.until("the engine serves", |room| room.console_says("serving"));
@@ -123,7 +128,12 @@ impl Room {
     }
 
     /// The same with users of its own.
-    pub(crate) fn configured(seed: u64, disk: MemoryDisk, sizes: Sizes, configuration: &str) -> Room {
+    pub(crate) fn configured(
+        seed: u64,
+        disk: MemoryDisk,
+        sizes: Sizes,
+        configuration: &str,
+    ) -> Room {
         Room::made(seed, disk, sizes, configuration, Site::default())
     }
 
@@ -165,7 +175,8 @@ impl Room {
         certificates: Vec<Certificate>,
         signing_keys: Vec<SigningKey>,
     ) -> Room {
-        let papers = Papers { certificates, signing_keys: signing_keys.into(), ..Papers::default() };
+        let papers =
+            Papers { certificates, signing_keys: signing_keys.into(), ..Papers::default() };
         Room::with_papers(seed, disk, sizes, configuration, site, papers)
     }
 
@@ -178,8 +189,10 @@ impl Room {
         papers: Papers,
     ) -> Room {
         let mut machine = SimulatedMachine::new(seed, disk);
-        (machine.queues, machine.strays) = if seed.is_multiple_of(2) { (1, 0) } else { (CORES, 20) };
-        let configuration = Configuration::parse(configuration).expect("the configuration is valid");
+        (machine.queues, machine.strays) =
+            if seed.is_multiple_of(2) { (1, 0) } else { (CORES, 20) };
+        let configuration =
+            Configuration::parse(configuration).expect("the configuration is valid");
         let engines = Engines::new(configuration, site, papers, sizes, CORES, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));
@@ -248,7 +261,12 @@ impl Room {
             || self.machine.disk.has_completions()
             || self.machine.disk.waiting() != waiting_before;
         self.idle_turns = if brought_something { 0 } else { self.idle_turns + 1 };
-        assert!(self.idle_turns < IDLE_TURNS_MAX, "the engine spins: {:?} at {:?}", self.next, self.machine.now);
+        assert!(
+            self.idle_turns < IDLE_TURNS_MAX,
+            "the engine spins: {:?} at {:?}",
+            self.next,
+            self.machine.now
+        );
     }
 
     fn pass_time(&mut self, now: Instant) {
@@ -261,8 +279,10 @@ impl Room {
             _ => None,
         };
         let host_at = self.hosts.iter().filter_map(Client::next_deadline).min();
-        let next = [engine_at, host_at].into_iter().flatten().min().unwrap_or(now + Micros::from_secs(1));
-        self.machine.now = next.min(self.look_at).clamp(now + Micros(50), now + Micros::from_secs(3_600));
+        let next =
+            [engine_at, host_at].into_iter().flatten().min().unwrap_or(now + Micros::from_secs(1));
+        self.machine.now =
+            next.min(self.look_at).clamp(now + Micros(50), now + Micros::from_secs(3_600));
     }
 
     /// Steps until `reached`.

@@ -19,6 +19,7 @@ pub(crate) fn site(large_bytes: usize) -> Site {
         brotli: None,
     };
     let index = ("/index.html".to_string(), file(b"Index"));
-    let pack = http::pack(&BTreeMap::from([index, ("/large".to_string(), file(&large(large_bytes)))]));
+    let pack =
+        http::pack(&BTreeMap::from([index, ("/large".to_string(), file(&large(large_bytes)))]));
     Site::new(Box::leak(pack.expect("it is a site").into_boxed_slice())).expect("it is a site")
 }

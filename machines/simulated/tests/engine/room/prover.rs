@@ -35,7 +35,9 @@ impl Asked {
     pub(crate) fn parse(challenge: &str) -> Asked {
         let message = text(challenge);
         let mut attributes = message.split(',');
-        let mut next = |name| attributes.next().and_then(|attribute| attribute.strip_prefix(name)).expect("in order");
+        let mut next = |name| {
+            attributes.next().and_then(|attribute| attribute.strip_prefix(name)).expect("in order")
+        };
         let asked = Asked {
             nonce: next("r=").to_string(),
             salt: next("s=").to_string(),
@@ -63,11 +65,14 @@ impl Prover {
         let message = format!("{},{},{without_proof}", proving.bare, text(challenge));
         let client_key = hmac(&salted, b"Client Key");
         let signature = hmac(&Sha256::digest(client_key), message.as_bytes());
-        let proof: Vec<u8> = client_key.iter().zip(signature).map(|(key, signature)| key ^ signature).collect();
+        let proof: Vec<u8> =
+            client_key.iter().zip(signature).map(|(key, signature)| key ^ signature).collect();
         let server_signature = hmac(&hmac(&salted, b"Server Key"), message.as_bytes());
         let server_final = format!("v={}", Base64::encode_string(&server_signature));
         proving.server_final = Base64::encode_string(server_final.as_bytes());
-        Base64::encode_string(format!("{without_proof},p={}", Base64::encode_string(&proof)).as_bytes())
+        Base64::encode_string(
+            format!("{without_proof},p={}", Base64::encode_string(&proof)).as_bytes(),
+        )
     }
 
     fn salted(&mut self, password: &str, asked: &Asked) -> [u8; 32] {
@@ -75,7 +80,12 @@ impl Prover {
         *self.salted.entry(known).or_insert_with(|| {
             let salt = Base64::decode_vec(&asked.salt).expect("salt is in base64");
             let mut salted = [0; 32];
-            let hashed = pbkdf2::pbkdf2::<Hmac<Sha256>>(password.as_bytes(), &salt, asked.iterations, &mut salted);
+            let hashed = pbkdf2::pbkdf2::<Hmac<Sha256>>(
+                password.as_bytes(),
+                &salt,
+                asked.iterations,
+                &mut salted,
+            );
             hashed.expect("HMAC takes keys of any length");
             salted
         })
@@ -83,7 +93,8 @@ impl Prover {
 }
 
 fn text(challenge: &str) -> String {
-    String::from_utf8(Base64::decode_vec(challenge).expect("a challenge is in base64")).expect("it is text")
+    String::from_utf8(Base64::decode_vec(challenge).expect("a challenge is in base64"))
+        .expect("it is text")
 }
 
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {

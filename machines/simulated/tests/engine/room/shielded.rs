@@ -21,7 +21,8 @@ use super::{Room, Talk};
 /// When the machine's life begins, a second earlier or later.
 const NOW: UnixTime = UnixTime::from_seconds(1_767_225_600);
 
-pub(crate) const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
+pub(crate) const BOTH: &[&SupportedProtocolVersion] =
+    &[&rustls::version::TLS13, &rustls::version::TLS12];
 
 /// A certificate, and what trusts it.
 pub(crate) struct Trust {
@@ -47,7 +48,9 @@ impl Trust {
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
         let mut parameters = CertificateParams::new(names).expect("names");
-        let day = |number: i64| date_time_ymd(2020, 1, 1) + Duration::from_secs((2192 + number) as u64 * 24 * 3600);
+        let day = |number: i64| {
+            date_time_ymd(2020, 1, 1) + Duration::from_secs((2192 + number) as u64 * 24 * 3600)
+        };
         (parameters.not_before, parameters.not_after) = (day(days.start), day(days.end));
         let made = parameters.self_signed(&key).expect("it is signed");
         let (pem, key) = (made.pem(), key.serialize_pem());
@@ -62,7 +65,9 @@ struct Standing;
 
 impl TimeProvider for Standing {
     fn current_time(&self) -> Option<rustls::pki_types::UnixTime> {
-        Some(rustls::pki_types::UnixTime::since_unix_epoch(std::time::Duration::from_secs(NOW.seconds())))
+        Some(rustls::pki_types::UnixTime::since_unix_epoch(std::time::Duration::from_secs(
+            NOW.seconds(),
+        )))
     }
 }
 
@@ -84,7 +89,11 @@ pub(crate) fn client_of(
     client_with(&[trust], protocols, versions)
 }
 
-fn client_with(trusted: &[&Trust], protocols: &[&str], versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
+fn client_with(
+    trusted: &[&Trust],
+    protocols: &[&str],
+    versions: &[&'static SupportedProtocolVersion],
+) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     trusted.iter().for_each(|trust| roots.add(trust.root.clone()).expect("it is a certificate"));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -126,7 +135,12 @@ impl Room {
         self.connect_shielded_from(0, port, client)
     }
 
-    pub(crate) fn connect_shielded_from(&mut self, host: usize, port: u16, client: &Arc<ClientConfig>) -> Shielded {
+    pub(crate) fn connect_shielded_from(
+        &mut self,
+        host: usize,
+        port: u16,
+        client: &Arc<ClientConfig>,
+    ) -> Shielded {
         chance::seed(u64::from(port) + host as u64);
         let talk = self.connect_from(host, port);
         self.shield(talk, client)
@@ -135,8 +149,16 @@ impl Room {
     /// TLS from here on.
     pub(crate) fn shield(&self, talk: Talk, client: &Arc<ClientConfig>) -> Shielded {
         let name = ServerName::try_from("mail.barepost.test").expect("a name");
-        let tls = ClientConnection::new(Arc::clone(client), name).expect("the client's own settings are right");
-        Shielded { talk, tls, to_send: Vec::new(), heard: Vec::new(), complaint: None, is_closed: false }
+        let tls = ClientConnection::new(Arc::clone(client), name)
+            .expect("the client's own settings are right");
+        Shielded {
+            talk,
+            tls,
+            to_send: Vec::new(),
+            heard: Vec::new(),
+            complaint: None,
+            is_closed: false,
+        }
     }
 
     /// Moves what there is to move between the client's TLS and the wire.
@@ -220,7 +242,9 @@ impl Room {
 
     /// Steps until the handshake is done.
     pub(crate) fn shake_hands(&mut self, shielded: &mut Shielded) {
-        self.until_shielded(shielded, "the handshake is done", |shielded| !shielded.tls.is_handshaking());
+        self.until_shielded(shielded, "the handshake is done", |shielded| {
+            !shielded.tls.is_handshaking()
+        });
     }
 
     /// Leaves as one should.

@@ -114,7 +114,8 @@ impl Room {
             room.listen(talk);
             talk.heard.ends_with(b"\r\n.\r\n") || talk.heard == b".\r\n"
         });
-        for line in talk.heard.drain(..).collect::<Vec<u8>>().split_inclusive(|byte| *byte == b'\n') {
+        for line in talk.heard.drain(..).collect::<Vec<u8>>().split_inclusive(|byte| *byte == b'\n')
+        {
             if line == b".\r\n" {
                 break;
             }
@@ -193,8 +194,13 @@ pub(crate) fn stuffed(body: &[u8]) -> Vec<u8> {
 
 /// A stored message below its two trace fields.
 pub(crate) fn without_trace(mut message: Vec<u8>) -> Vec<u8> {
-    let trace = b"Return-Path: <sender@elsewhere.test>\r\nReceived: from client.test ([10.0.0.1])\r\n";
-    assert!(message.starts_with(trace), "{:?}", String::from_utf8_lossy(&message[..message.len().min(200)]));
+    let trace =
+        b"Return-Path: <sender@elsewhere.test>\r\nReceived: from client.test ([10.0.0.1])\r\n";
+    assert!(
+        message.starts_with(trace),
+        "{:?}",
+        String::from_utf8_lossy(&message[..message.len().min(200)])
+    );
     let mut trace_lines = 0;
     let mut at = 0;
     while trace_lines < 2 || message[at] == b'\t' {

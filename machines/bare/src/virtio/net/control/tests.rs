@@ -14,7 +14,9 @@ fn granted(answer: u8) -> bool {
     let mut card = FakeDevice::new(&control.queue);
     control.ask(300);
     let chain = card.next().unwrap();
-    let [(command, 4, NEXT), (place, 1, WRITE)] = chain.parts[..] else { panic!("{:?}", chain.parts) };
+    let [(command, 4, NEXT), (place, 1, WRITE)] = chain.parts[..] else {
+        panic!("{:?}", chain.parts)
+    };
     // SAFETY: the card may read and write what the chain describes until it is used.
     unsafe {
         assert_eq!(*(command as *const [u8; 4]), [4, 0, 44, 1]);

@@ -9,7 +9,8 @@ fn receiver() -> (Receiver, FakeDevice<ENTRIES>) {
     let register = Box::leak(Box::new(0_u32));
     // SAFETY: the register is leaked, for this doorbell alone.
     let register = unsafe { Mmio::new(NonNull::from(register).cast(), 4) };
-    let mut receiver = Receiver::new(Events::ByIndex, |_, _| Ok(Doorbell::new(register, 0))).unwrap();
+    let mut receiver =
+        Receiver::new(Events::ByIndex, |_, _| Ok(Doorbell::new(register, 0))).unwrap();
     receiver.ring_doorbell();
     let device = FakeDevice::new(&receiver.queue);
     (receiver, device)
@@ -68,7 +69,11 @@ fn frames_that_are_kept_starve_the_card_and_not_the_machine() {
         .collect();
     assert!(device.next().is_none());
     kept.into_iter().for_each(|frame| receiver.give_back(frame));
-    receiver.give_back(Frame::new(vec![0; BUFFER_BYTES].into_boxed_slice(), 0..0, Checksum::Unknown));
+    receiver.give_back(Frame::new(
+        vec![0; BUFFER_BYTES].into_boxed_slice(),
+        0..0,
+        Checksum::Unknown,
+    ));
     receiver.ring_doorbell();
     assert_eq!(core::iter::from_fn(|| device.next()).count(), ENTRIES);
 }
@@ -98,7 +103,8 @@ fn a_long_frame_without_a_long_buffer_is_dropped_whole() {
         deliver(device, b"frame");
         receiver.next()
     };
-    let kept: Vec<_> = (0..LONG_BUFFERS).map(|_| deliver_long(&mut receiver, &mut device).unwrap()).collect();
+    let kept: Vec<_> =
+        (0..LONG_BUFFERS).map(|_| deliver_long(&mut receiver, &mut device).unwrap()).collect();
     assert!(deliver_long(&mut receiver, &mut device).is_none());
     kept.into_iter().for_each(|frame| receiver.give_back(frame));
     assert_eq!(deliver_long(&mut receiver, &mut device).unwrap().bytes(), b"long frame");

@@ -11,13 +11,15 @@ fn transmitter(offloads: Offloads) -> (Transmitter, FakeDevice<ENTRIES>) {
     let register = Box::leak(Box::new(0_u32));
     // SAFETY: the register is leaked, for this doorbell alone.
     let register = unsafe { Mmio::new(NonNull::from(register).cast(), 4) };
-    let transmitter = Transmitter::new(Events::ByIndex, offloads, |_, _| Ok(Doorbell::new(register, 1))).unwrap();
+    let transmitter =
+        Transmitter::new(Events::ByIndex, offloads, |_, _| Ok(Doorbell::new(register, 1))).unwrap();
     let device = FakeDevice::new(&transmitter.queue);
     (transmitter, device)
 }
 
 const ALL: Offloads = Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
-const NONE: Offloads = Offloads { checksum: false, segmentation_ipv4: false, segmentation_ipv6: false };
+const NONE: Offloads =
+    Offloads { checksum: false, segmentation_ipv4: false, segmentation_ipv6: false };
 
 fn plain<'a>(head: &'a [u8], payload: &'a [Piece]) -> Outgoing<'a> {
     Outgoing { head, payload, checksum: None, segment_bytes: None }
@@ -29,7 +31,9 @@ fn sent(device: &mut FakeDevice<ENTRIES>) -> Option<(Vec<u8>, Vec<u8>, usize)> {
     let mut bytes = Vec::new();
     for &(address, length, _) in &chain.parts {
         // SAFETY: the card may read what the chain describes until it is used.
-        bytes.extend_from_slice(unsafe { core::slice::from_raw_parts(address as *const u8, length as usize) });
+        bytes.extend_from_slice(unsafe {
+            core::slice::from_raw_parts(address as *const u8, length as usize)
+        });
     }
     let frame = bytes.split_off(HEADER_BYTES);
     device.finish(chain.head, 0);
@@ -112,8 +116,11 @@ fn who_sleeps_with_a_full_ring_is_woken_once_half_of_it_was_sent() {
     assert!(transmitter.may_sleep());
     let chains: Vec<_> = core::iter::from_fn(|| device.next()).collect();
     assert_eq!(chains.len(), ENTRIES);
-    let wakes: Vec<usize> =
-        (1..).zip(chains).filter(|(_, chain)| device.finish(chain.head, 0)).map(|(sent, _)| sent).collect();
+    let wakes: Vec<usize> = (1..)
+        .zip(chains)
+        .filter(|(_, chain)| device.finish(chain.head, 0))
+        .map(|(sent, _)| sent)
+        .collect();
     assert_eq!(wakes, [ENTRIES / 2]);
     assert!(transmitter.transmit(&plain(b"head", &[])).is_ok());
 }
@@ -158,7 +165,11 @@ fn the_card_is_told_where_the_checksum_goes_and_how_to_cut() {
 
     let mut head = [0; 74];
     head[12..14].copy_from_slice(&[0x86, 0xdd]);
-    let frame = Outgoing { head: &head, checksum: Some(ChecksumOffload { start: 54, offset: 16 }), ..frame };
+    let frame = Outgoing {
+        head: &head,
+        checksum: Some(ChecksumOffload { start: 54, offset: 16 }),
+        ..frame
+    };
     transmitter.transmit(&frame).unwrap();
     transmitter.ring_doorbell();
     assert_eq!(sent(&mut device).unwrap().0, [1, 4, 74, 0, 0xB4, 0x05, 54, 0, 16, 0, 0, 0]);
