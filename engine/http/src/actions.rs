@@ -1,4 +1,4 @@
-//! What a session wants done: the trait [`Actions`] and the words that it uses.
+//! What a session asks for: the trait [`Actions`] and the types in its signatures.
 
 use alloc::vec::Vec;
 
@@ -12,76 +12,91 @@ use crate::reply::Reply;
 use crate::site::Site;
 use crate::types::{Method, Secrecy};
 
-/// The session's hands. Each call is carried out or queued at once; none waits.
+/// The operations that a session needs. Each call is carried out or queued at once. None of them
+/// waits.
 pub trait Actions: Outlet {
     /// The site that is served.
     fn site(&self) -> &Site;
 
-    /// What was answered before on connections like this one, from the same site.
+    /// The response cache of connections like this one, which serve the same site.
     fn remembered(&mut self) -> &mut Remembered;
 
     /// The HTTPS policy of this connection.
     fn secrecy(&self) -> Secrecy;
 
-    /// The name under which who asks for `host` in the clear finds us over TLS: never a stranger's. `host`: without its port, at most 255 bytes.
+    /// The name to which a plaintext request for `host` is redirected over TLS. It is never a
+    /// foreign name. `host`: without its port, at most 255 bytes.
     fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str;
 
-    /// How a program may be asked for `path`, which is decoded and has no segments `.` and `..`; none: the path is the site's.
+    /// The methods that a handler supports for `path`, which is decoded and has no segments `.` and
+    /// `..`. If the slice is empty, the path belongs to the site.
     fn methods(&self, path: &[u8]) -> &'static [Method];
 
-    /// Whether the session may make the server keep so many bytes, all that it keeps already
-    /// counted in: see [`crate::Session::kept_bytes`].
+    /// Whether the session may make the server keep this many bytes. The number includes all bytes
+    /// that it keeps already: see [`crate::Session::kept_bytes`].
     fn may_keep(&self, bytes: usize) -> bool;
 
-    /// Something is asked that a program answers. It says so later, never from within the call: by [`crate::Session::replied`], or by
-    /// [`crate::Session::admitted`] if the body is wanted first. The session asks nothing else before.
+    /// A request for a handler has arrived. The handler replies later, never within this call. It
+    /// calls [`crate::Session::replied`], or [`crate::Session::admitted`] if it wants the body
+    /// first. The session makes no other request until then.
     fn asked(&mut self, question: &Question<'_>);
 
-    /// The body is there whose sender was admitted, with the question once more, which [`crate::Session::replied`] is to answer, later.
+    /// The body of an admitted sender is complete. The request is passed once more, and the handler
+    /// must answer it later with [`crate::Session::replied`].
     fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>);
 
-    /// A piece has come of the body that was admitted under this number, and another follows when [`crate::Session::piece_taken`] has said that this one is done with, later.
+    /// One piece of the body that was admitted under this number. The next piece follows after
+    /// [`crate::Session::piece_taken`], which must be called later.
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>);
 
-    /// The last piece has come of that body, perhaps an empty one: [`crate::Session::replied`] is to answer its question, later.
+    /// The last piece of that body, which may be empty. The handler must answer the request later
+    /// with [`crate::Session::replied`].
     fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>);
 
-    /// There is more of the body of this question than the `bytes` that were admitted: what is answered, by 413.
+    /// The body of this request is larger than the `bytes` that were admitted. Returns the reply,
+    /// which has status 413.
     fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply;
 
-    /// The session does not hold a body any more for which so much memory was admitted: it was handed over, or does not come. Told once for each that was admitted.
+    /// The session no longer holds a body for which this much memory was admitted. The body was
+    /// passed on, or does not arrive. Called once for each admission.
     fn released(&mut self, memory: usize);
 
-    /// The client has taken what was said on the open reply with this number, of which it sets the pace, and there is room for more: the program is to go on with
-    /// [`crate::Session::fed`], or to end it, later and never from within the call. Told once for each time that it is to go on.
+    /// The client has taken all bytes of the open reply with this number, and there is space for
+    /// more. The client sets the pace of that reply. The handler must continue with
+    /// [`crate::Session::fed`] or end the reply, later and never within this call. Called once each
+    /// time that the handler must continue.
     fn wanted(&mut self, number: u64);
 
-    /// Nobody listens any more to the open reply with this number, which is told once for each that was given, whoever ended it; or the body that was admitted under it does not come.
+    /// The open reply with this number has no reader any more. Called once for each open reply, no
+    /// matter which side ended it. Also called if the body that was admitted under this number does
+    /// not arrive.
     fn left(&mut self, number: u64);
 
     /// The time of day, as an `IMF-fixdate` (RFC 9110 section 5.6.7).
     fn date(&mut self) -> [u8; DATE_BYTES];
 
-    /// A request has its answer: for an access log. If it has a body the answer is sent once that has come; should that be
-    /// broken, or not come, another exchange without a method follows, and its answer is sent instead.
+    /// A request has its response: for an access log. If the request has a body, the response is
+    /// sent after the body has arrived. If the body is malformed or does not arrive, another
+    /// exchange without a method follows, and its response is sent instead.
     fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>);
 
-    /// Calls [`crate::Session::deadline_expired`] after so long, instead of any deadline set before; `None`: never.
+    /// Calls [`crate::Session::deadline_expired`] after this time. Replaces any deadline set
+    /// before. `None` means no deadline.
     fn set_deadline(&mut self, after: Option<Micros>);
 
-    /// Closes the connection once everything queued is sent. The session is over.
+    /// Closes the connection after everything queued is sent. The session is over.
     fn close(&mut self);
 }
 
-/// A request and its answer, in few words.
+/// A summary of a request and its response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exchange<'a> {
-    /// The method, as the client wrote it; empty when the request could not be read.
+    /// The method, as the client wrote it. Empty if the request could not be read.
     pub method: &'a str,
-    /// The target, as the client wrote it: visible ASCII; empty when the request could not be read.
+    /// The target, as the client wrote it: visible ASCII. Empty if the request could not be read.
     pub target: &'a str,
     /// The response's status.
     pub status: u16,
-    /// Bytes of the response's body.
+    /// Length of the response body in bytes.
     pub bytes: u64,
 }

@@ -1,6 +1,8 @@
-//! What the answer to a request is: which file, which form of it, which part, or why not.
+//! The answer to a request: which file, in which form, which part of it, or why none.
 //!
-//! Answers to: RFC 9112 section 3.2.2 (whose host counts), RFC 6797 section 7.2 (who comes in the clear); RFC 9110 sections 9 (methods), 13.2.2 (order of conditions), 14.2 (ranges) and 15 (status codes).
+//! Implements: RFC 9112 section 3.2.2 (which host counts), RFC 6797 section 7.2 (plaintext
+//! requests); RFC 9110 sections 9 (methods), 13.2.2 (order of conditions), 14.2 (ranges) and 15
+//! (status codes).
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -21,37 +23,37 @@ use crate::types::{After, Method, Secrecy, Status};
 
 use crate::outgoing::{Outgoing, PartsLeft};
 
-/// The longest target that a client is sent on to.
+/// The longest target that is redirected, in bytes.
 const MOVED_BYTES_MAX: usize = 1024;
 
-/// The longest name of a host.
+/// The longest name of a host, in bytes.
 const HOST_BYTES_MAX: usize = 255;
 
-/// What a folder is asked for.
+/// The file that is served for a folder.
 const INDEX: &[u8] = b"index.html";
 const INDEX_BELOW: &[u8] = b"/index.html";
 
-/// An answer that is known and not given yet.
+/// An answer that is decided and not sent yet.
 #[derive(Debug)]
 pub(crate) struct Answer {
     content: Content,
-    /// Whether only its head is asked for.
+    /// Whether the client asked only for the head.
     head_only: bool,
     after: After,
 }
 
-/// What comes of a request's head.
+/// The result of reading the head of a request.
 pub(crate) enum Course {
-    /// Its answer is known.
+    /// The answer is known.
     Known(Answer),
-    /// Somebody has to be asked.
+    /// A handler must be asked.
     Asked(Box<Asked>),
 }
 
 impl Course {
-    /// `path`: of a program that answers to these methods.
+    /// Reads a request for `path`. The handler of `path` supports these methods.
     ///
-    /// Errors: the request says something in two ways.
+    /// Errors: the request is ambiguous.
     fn of(
         path: &[u8],
         methods: &'static [Method],
@@ -76,23 +78,23 @@ enum Content {
     Whole(Representation),
     /// Parts of a file.
     Parts { resource: Resource, coding: Coding, part: Part },
-    /// The client has the file.
+    /// The client already has the file.
     NotModified { resource: Resource, coding: Coding },
-    /// It is a folder: its name with a slash behind it.
+    /// The path is a folder: its name with a slash after it.
     Moved(String),
-    /// It is given over TLS alone: where.
+    /// The page is served over TLS only: its URL.
     OverTls(String),
-    /// Which methods there are.
+    /// The list of supported methods.
     Options,
-    /// None of the parts that were asked for; so many bytes there are.
+    /// None of the requested parts exists. The value is the length of the file.
     OutOfRange(u64),
-    /// Something is wrong; the site may have a page for that.
+    /// An error. The site may have a page for it.
     Error(Status, Option<Resource>),
-    /// What a program says.
+    /// The reply of a handler.
     Reply(Box<Reply>),
 }
 
-/// How much of a file.
+/// The part of a file that is sent.
 #[derive(Debug)]
 enum Part {
     One(Range<u64>),
@@ -100,9 +102,9 @@ enum Part {
 }
 
 impl Answer {
-    /// The answer to a request, or who has to be asked for it.
+    /// The answer to a request, or the request for a handler that decides it.
     ///
-    /// Errors: the request makes no sense, and the connection is to end.
+    /// Errors: the request is malformed, and the connection must end.
     pub(crate) fn to(head: &Head<'_, '_>, actions: &impl Actions) -> Result<Course, Status> {
         let site = actions.site();
         let mut room = PathRoom::default();
@@ -136,18 +138,19 @@ impl Answer {
         Ok(Course::Known(Answer { content, head_only: head.method == b"HEAD", after: after(head) }))
     }
 
-    /// The answer to what is no request; `head_only`: whether only the answer's head may be sent.
+    /// The answer to bytes that are no valid request. `head_only`: whether only the head of the
+    /// answer may be sent.
     pub(crate) fn refusal(status: Status, head_only: bool, site: &Site) -> Answer {
         Answer { content: Content::error(status, site), head_only, after: After::Close }
     }
 
-    /// What a program says.
+    /// The reply of a handler.
     fn replied(mut reply: Reply, head_only: bool, after: After) -> Answer {
         let after = reply.sent_to(after);
         Answer { content: Content::Reply(Box::new(reply)), head_only, after }
     }
 
-    /// The answer to `asked`, of which `actions` are told.
+    /// The answer to `asked`. Reports it to `actions` for the access log.
     pub(crate) fn to_question(asked: &Asked, reply: Reply, actions: &mut impl Actions) -> Answer {
         let answer = Answer::replied(reply, asked.method() == Method::Head, asked.after());
         let (status, bytes) = (answer.status().code(), answer.body_bytes());
@@ -165,7 +168,7 @@ impl Answer {
         if let Content::Reply(reply) = &self.content { reply.body_bytes() } else { 0 }
     }
 
-    /// Bytes of memory that it takes, but for those.
+    /// Bytes of memory that it takes in addition to those.
     pub(crate) fn kept_bytes(&self) -> usize {
         let content = match &self.content {
             Content::Reply(reply) => reply.kept_bytes(),
@@ -176,17 +179,17 @@ impl Answer {
         size_of::<Answer>() + content
     }
 
-    /// The open reply that it is, by what the program names it by.
+    /// The number of its open reply, if it is one.
     pub(crate) fn number(&self) -> Option<u64> {
         if let Content::Reply(reply) = &self.content { reply.number() } else { None }
     }
 
-    /// Whether its body is to be framed in chunks, in HTTP/1.1.
+    /// Whether its body must be framed in chunks, in HTTP/1.1.
     pub(crate) fn is_in_chunks(&self) -> bool {
         matches!(&self.content, Content::Reply(reply) if reply.is_in_chunks())
     }
 
-    /// The program says more before the reply has begun.
+    /// The handler gives more before the reply has begun.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
         if let Content::Reply(reply) = &mut self.content {
             reply.say(number, bytes);
@@ -203,7 +206,7 @@ impl Answer {
         }
     }
 
-    /// The connection ends with this answer.
+    /// The connection ends after this answer.
     pub(crate) fn ends_connection(&mut self) {
         self.after = After::Close;
     }
@@ -226,7 +229,7 @@ impl Answer {
         }
     }
 
-    /// Bytes of the response's body.
+    /// Length of the response body in bytes.
     pub(crate) fn body_bytes(&self) -> u64 {
         match &self.content {
             _ if self.head_only => 0,
@@ -242,7 +245,7 @@ impl Answer {
         }
     }
 
-    /// Writes the head of the response but for its last, empty line, and returns what is to follow.
+    /// Writes the head of the response without its last, empty line. Returns the body.
     pub(crate) fn begin(
         &mut self,
         head: &mut ResponseHead,
@@ -296,7 +299,7 @@ impl From<Page> for Answer {
 }
 
 impl Content {
-    /// The site's page for a status is its file `404.html`, and so on.
+    /// The page of the site for a status is its file `404.html`, and so on.
     fn error(status: Status, site: &Site) -> Content {
         let text = status.text();
         let code = text.split(' ').next().unwrap_or_default();
@@ -312,7 +315,7 @@ impl Part {
         }
     }
 
-    /// Says in the head which part it is, and returns what is to follow.
+    /// Writes in the head which part it is, and returns the body.
     fn begin(&self, head: &mut ResponseHead, resource: &Resource, coding: Coding) -> Outgoing {
         let Some(Representation { bytes, .. }) = resource.representation(coding) else {
             return Outgoing::Nothing;
@@ -338,7 +341,7 @@ impl Part {
         }
     }
 
-    /// Bytes of the response's body.
+    /// Length of the response body in bytes.
     fn length(&self, resource: &Resource, coding: Coding) -> u64 {
         let whole = resource
             .representation(coding)
@@ -350,7 +353,7 @@ impl Part {
     }
 }
 
-/// What the site, or we, have to say to something that is wrong.
+/// Writes the head of an error and returns its body: the page of the site, or our text.
 fn begin_error(
     head: &mut ResponseHead,
     status: Status,
@@ -381,7 +384,7 @@ fn outgoing_part(bytes: &'static [u8], range: &Range<u64>) -> &'static [u8] {
     bytes.get(range.start as usize..range.end as usize).unwrap_or_default()
 }
 
-/// The file at `path`, or why it is not sent.
+/// The file at `path`, or the reason why it is not sent.
 fn file(path: &[u8], head: &Head<'_, '_>, site: &Site) -> Content {
     let found =
         if path.ends_with(b"/") { site.find_in(path, INDEX) } else { site.find_in(path, b"") };
@@ -398,7 +401,7 @@ fn is_folder(path: &[u8], site: &Site) -> bool {
     site.find_in(path, INDEX_BELOW).is_some()
 }
 
-/// The target with a slash behind its path. Its query is kept.
+/// The target with a slash after its path. Its query is kept.
 fn moved(target: &[u8]) -> String {
     let target = core::str::from_utf8(target).unwrap_or_default();
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
@@ -411,7 +414,8 @@ fn moved(target: &[u8]) -> String {
     }
 }
 
-/// Where over TLS there is what the request asks for: under the same name, if that is one of ours, and always under the port that goes without saying.
+/// The same page over TLS. The host stays if it is one of our names. The port is always the
+/// default.
 fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
     let target = core::str::from_utf8(head.target).unwrap_or_default();
     let (authority, path) =
@@ -425,7 +429,7 @@ fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
     Content::OverTls(alloc::format!("https://{}{slash}{path}", actions.name_over_tls(host)))
 }
 
-/// Which form of a file, and how much of it.
+/// Decides which form of a file is sent, and which part of it.
 fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
     let accepted = Accepted::from_fields(head.values(Name::AcceptEncoding));
     let coding = accepted.best(|coding| resource.representation(coding).is_some());

@@ -1,21 +1,21 @@
-//! The chunked transfer coding: where a body ends, and what it is.
+//! The chunked transfer coding: where a body ends, and its content.
 //!
-//! Extensions of chunks and trailer fields are passed over, up to a limit each: nobody has a use for them here. Only CRLF
-//! ends a line.
+//! Chunk extensions and trailer fields are skipped, up to a limit each, since nothing here uses
+//! them. Only CRLF ends a line.
 //!
-//! Answers to: RFC 9112 section 7.1.
+//! Implements: RFC 9112 section 7.1.
 
 use crate::head::HEAD_BYTES_MAX;
 use crate::types::Status;
 
-/// Hexadecimal digits of a chunk's size.
+/// Hexadecimal digits of the size of a chunk.
 const SIZE_DIGITS_MAX: u8 = 15;
 /// Bytes of the extensions of one chunk.
 const EXTENSION_BYTES_MAX: u16 = 256;
 /// Bytes of the trailer section.
 const TRAILER_BYTES_MAX: u16 = HEAD_BYTES_MAX as u16;
 
-/// How far a chunked body has come.
+/// The progress through a chunked body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chunked(Expect);
 
@@ -32,7 +32,7 @@ enum Expect {
         size: u64,
         bytes: u16,
     },
-    /// The LF behind the size and the extensions.
+    /// The LF after the size and the extensions.
     SizeLf {
         size: u64,
     },
@@ -40,7 +40,7 @@ enum Expect {
     Data {
         left: u64,
     },
-    /// The CR and the LF behind a chunk.
+    /// The CR and the LF after a chunk.
     DataCr,
     DataLf,
     /// The first byte of a line of the trailer section.
@@ -70,9 +70,10 @@ impl Chunked {
         self.0 == Expect::Nothing
     }
 
-    /// Reads what of `bytes` belongs to the body and returns how many bytes that were. `keep` is given what is in the chunks.
+    /// Reads the part of `bytes` that belongs to the body and returns its length in bytes. `keep`
+    /// gets the content of the chunks.
     ///
-    /// Errors: these are no chunks.
+    /// Errors: these bytes are not valid chunks.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -100,7 +101,7 @@ impl Chunked {
     }
 }
 
-/// What is expected after `byte`; `None` when that must not come here.
+/// The state after `byte`. `None` if `byte` is not allowed here.
 fn next(expect: Expect, byte: u8) -> Option<Expect> {
     Some(match (expect, byte) {
         (Expect::Size { size, digits: 1.. }, b'\r') => Expect::SizeLf { size },

@@ -1,13 +1,13 @@
-//! Content codings, and which of them a client would like best.
+//! Content codings, and which of them a client prefers.
 //!
-//! Answers to: RFC 9110 sections 8.4 and 12.5.3, RFC 7932 (br).
+//! Implements: RFC 9110 sections 8.4 and 12.5.3, RFC 7932 (br).
 
 use crate::head::list;
 
-/// How a file's bytes are coded.
+/// The coding of the bytes of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coding {
-    /// Not at all.
+    /// No coding.
     Identity,
     /// RFC 1952.
     Gzip,
@@ -16,7 +16,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All codings; what comes first is smallest, as a rule.
+    /// All codings. The first is the smallest, as a rule.
     pub(crate) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Gzip, Coding::Identity];
 
     /// The name of the coding in header fields.
@@ -28,7 +28,7 @@ impl Coding {
         }
     }
 
-    /// What sets the entity tag of this coding apart from those of the others.
+    /// The suffix that distinguishes the entity tag of this coding from the tags of the others.
     pub(crate) fn tag_suffix(self) -> &'static str {
         match self {
             Coding::Identity => "",
@@ -38,10 +38,10 @@ impl Coding {
     }
 }
 
-/// How much a client likes something, in thousandths (RFC 9110 section 12.4.2).
+/// How much a client prefers something, in thousandths (RFC 9110 section 12.4.2).
 type Quality = u16;
 
-/// The codings that a client takes.
+/// The codings that a client accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Accepted {
     gzip: Quality,
@@ -50,7 +50,8 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// From the values of `Accept-Encoding` fields. Without any, nothing but identity is sent: who takes more says so.
+    /// Reads the values of `Accept-Encoding` fields. Without any such field only identity is sent,
+    /// since a client that accepts more says so.
     pub(crate) fn from_fields<'a>(values: impl Iterator<Item = &'a [u8]>) -> Accepted {
         let (mut gzip, mut brotli, mut identity, mut others) = (None, None, None, None);
         for item in values.flat_map(list) {
@@ -72,7 +73,8 @@ impl Accepted {
         }
     }
 
-    /// The one that the client likes best of those that `is_there`; of those it likes equally, the smallest.
+    /// The coding that the client prefers among those for which `is_there` holds. Among equal ones,
+    /// the smallest.
     pub(crate) fn best(self, is_there: impl Fn(Coding) -> bool) -> Coding {
         let mut best = (Coding::Identity, 0);
         for coding in Coding::ALL {
@@ -93,7 +95,7 @@ impl Accepted {
     }
 }
 
-/// A name and its quality: `gzip;q=0.5`. What is no quality counts as none.
+/// A name and its quality: `gzip;q=0.5`. A malformed quality counts as zero.
 fn parse(item: &[u8]) -> (&[u8], Quality) {
     let mut parts = item.split(|&byte| byte == b';');
     let name = parts.next().unwrap_or_default().trim_ascii();

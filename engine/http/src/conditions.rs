@@ -1,24 +1,24 @@
-//! Conditions: whether a client wants a representation that it may have already.
+//! Conditional requests: whether a client wants a representation that it may have already.
 //!
-//! Answers to: RFC 9110 sections 8.8.3 and 13.
+//! Implements: RFC 9110 sections 8.8.3 and 13.
 
 use crate::coding::Coding;
 use crate::date;
 use crate::head::{Head, Name, list};
 use crate::site::{Resource, Tag};
 
-/// What comes of a request's conditions.
+/// The result of a request's conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// The request is carried out.
+    /// The request is served as usual.
     Proceed,
-    /// The client has it: 304.
+    /// The client already has this representation: 304.
     NotModified,
-    /// Not this one: 412.
+    /// A precondition does not hold: 412.
     Failed,
 }
 
-/// What conditions are held against: a file in one coding.
+/// The representation that the conditions are compared with: a file in one coding.
 #[derive(Clone, Copy)]
 pub(crate) struct Own<'a> {
     pub(crate) resource: &'a Resource,
@@ -58,25 +58,26 @@ pub(crate) fn evaluate(head: &Head<'_, '_>, own: Own<'_>) -> Verdict {
     Verdict::Proceed
 }
 
-/// Whether a `Range` is to be looked at: only of the very representation that the client has the rest of (RFC 9110 section 13.1.5).
+/// Whether to honour a `Range`. It is honoured only for the exact representation of which the
+/// client has the rest (RFC 9110 section 13.1.5).
 pub(crate) fn allows_range(head: &Head<'_, '_>, own: Own<'_>) -> bool {
     match head.only(Name::IfRange) {
         Ok(None) => true,
         Ok(Some(value)) if value.first() == Some(&b'"') => own.tag().as_bytes() == value,
-        // A date must be the very one that was told.
+        // A date must be exactly the one that we sent.
         Ok(Some(value)) => date::parse(value) == Some(own.modified()),
         Err(_) => false,
     }
 }
 
-/// How entity tags are compared (RFC 9110 section 8.8.3.2). Ours are strong.
+/// How entity tags are compared (RFC 9110 section 8.8.3.2). Our tags are strong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Strong,
     Weak,
 }
 
-/// Whether a list of entity tags, or `*`, names ours.
+/// Whether a list of entity tags, or `*`, names our tag.
 fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
     list(value).any(|item| match item.strip_prefix(b"W/") {
         _ if item == b"*" => true,
@@ -85,7 +86,7 @@ fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
     })
 }
 
-/// A date that cannot be read, or is given twice, is no condition.
+/// The date in a conditional field. A date that is malformed or given twice is ignored.
 fn date_of(head: &Head<'_, '_>, name: Name) -> Option<u64> {
     date::parse(head.only(name).ok()??)
 }

@@ -1,17 +1,18 @@
-//! How long a request's body is.
+//! The length of a request body.
 //!
-//! This decides where the next request begins, so everything here that two servers could read in two ways is refused.
+//! It decides where the next request begins. So this file refuses everything that two servers could
+//! read in two ways.
 //!
-//! Answers to: RFC 9112 sections 6.1, 6.2, 6.3, 7 and 9.3.
+//! Implements: RFC 9112 sections 6.1, 6.2, 6.3, 7 and 9.3.
 
 use crate::chunked::Chunked;
 use crate::head::{Head, Name, Version, list};
 use crate::types::Status;
 
-/// What of a request's body is yet to come.
+/// The part of a request body that is still to come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Body {
-    /// So many bytes; none at all is zero.
+    /// This many bytes. Zero means that there is no body.
     Length(u64),
     /// Chunks.
     Chunked(Chunked),
@@ -22,14 +23,15 @@ impl Body {
 
     /// The body that a head announces.
     ///
-    /// Errors: nobody can know where it ends.
+    /// Errors: the end of the body cannot be known.
     pub(crate) fn of(head: &Head<'_, '_>) -> Result<Body, Status> {
         let length = head.only(Name::ContentLength)?;
         match (head.only(Name::TransferEncoding)?, length) {
             (None, None) => Ok(Body::NONE),
             (None, Some(length)) => decimal(length).map(Body::Length).ok_or(Status::BadRequest),
             (Some(_), Some(_)) => Err(Status::BadRequest),
-            // HTTP/1.0 has no transfer codings: something between the client and us does not understand what it passes on.
+            // HTTP/1.0 has no transfer codings. Some proxy before us forwards a field that it does
+            // not understand.
             (Some(_), None) if head.version == Version::Http10 => Err(Status::BadRequest),
             (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => {
                 Ok(Body::Chunked(Chunked::new()))
@@ -45,16 +47,16 @@ impl Body {
         }
     }
 
-    /// Passes over what of `bytes` belongs to the body and returns how many bytes that were.
+    /// Skips the part of `bytes` that belongs to the body and returns its length in bytes.
     ///
-    /// Errors: it is no body as it was announced.
+    /// Errors: the bytes do not match the announced framing.
     pub(crate) fn pass_over(&mut self, bytes: &[u8]) -> Result<usize, Status> {
         self.read(bytes, |_| {})
     }
 
-    /// The same, and gives to `keep` what is said in it.
+    /// Does the same, and passes the content of the body to `keep`.
     ///
-    /// Errors: it is no body as it was announced.
+    /// Errors: the bytes do not match the announced framing.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -72,8 +74,8 @@ impl Body {
     }
 }
 
-/// Before `chunked` a coding may be applied that we do not know. Without `chunked` at its end, and nowhere else, the list
-/// says nothing about where the body ends.
+/// The status for a list of codings. An unknown coding may be applied before `chunked`. If
+/// `chunked` is not the last item, or occurs twice, the list does not say where the body ends.
 fn unknown_coding(coding: &[u8]) -> Status {
     let is_chunked = |item: &[u8]| item.eq_ignore_ascii_case(b"chunked");
     let last = list(coding).last().is_some_and(is_chunked);
@@ -85,7 +87,7 @@ fn unknown_coding(coding: &[u8]) -> Status {
     }
 }
 
-/// `1*DIGIT`, and nothing else: no sign, no space, no list.
+/// `1*DIGIT` and nothing else: no sign, no space, no list.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -1,46 +1,48 @@
 //! The head of a request: its request line and its fields, up to the empty line.
 //!
-//! Nearly all heads come whole and are right, so a head is read in one pass: each byte is held against the grammar once, and of the
-//! fields those are kept that somebody asks for, by what they are. What cannot be read so is looked at again, to find out whether it
-//! is only not whole yet ([`start`]), or what is wrong with it.
+//! Nearly all heads arrive whole and are correct, so a head is read in one pass. Each byte is
+//! checked against the grammar once, and only the fields that some code uses are kept, by [`Name`].
+//! A head that this pass rejects is looked at again. [`start`] then finds out whether it is only
+//! incomplete, or what is wrong with it.
 //!
-//! The grammar is the strict one. A line that does not end in CRLF, a space before a colon, a folded line: two servers would read them
-//! in two ways.
+//! The grammar is the strict one. It refuses a line that does not end in CRLF, a space before a
+//! colon, and a folded line. Two servers would read those in two ways.
 //!
-//! Answers to: RFC 9112 sections 2.2, 3 and 5; RFC 9110 sections 5.5, 5.6.1, 5.6.2 and 7.2.
+//! Implements: RFC 9112 sections 2.2, 3 and 5; RFC 9110 sections 5.5, 5.6.1, 5.6.2 and 7.2.
 
 use heapless::Vec;
 
 use crate::types::Status;
 
-/// The longest head of a request, in bytes, with its empty line.
+/// The longest head of a request, in bytes, including its empty line.
 pub const HEAD_BYTES_MAX: usize = 8192;
 
 /// The most fields of a request.
 const FIELDS_MAX: usize = 100;
 
-/// The empty line that ends a head, with the end of the line before.
+/// The empty line that ends a head, with the end of the line before it.
 const END: &[u8] = b"\r\n\r\n";
 
-/// What the bytes of a connection begin with, where a request may begin.
+/// What the bytes of a connection begin with, at a place where a request may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Start {
     /// A whole head.
     Whole,
-    /// A head whose end is not among so many bytes.
+    /// A head without its end. The value is the number of bytes that were searched.
     Partial(usize),
-    /// An empty line, which some clients send after a body: to be passed over.
+    /// An empty line, which some clients send after a body. It is skipped.
     EmptyLine,
-    /// Nothing that a request could begin with, or a line that does not end in CRLF.
+    /// Bytes that no request begins with, or a line that does not end in CRLF.
     Bad(Status),
 }
 
-/// Finds the end of the head, and looks how its lines end. Its first `searched` bytes were looked at before.
+/// Finds the end of the head, and checks how its lines end. An earlier call has searched the first
+/// `searched` bytes.
 pub(crate) fn start(bytes: &[u8], searched: usize) -> Start {
     match bytes {
         [b'\r', b'\n', ..] => return Start::EmptyLine,
         [b'\r'] | [] => return Start::Partial(0),
-        // Whoever speaks another protocol, TLS for one, is told so at once.
+        // A client that speaks another protocol, such as TLS, gets the error at once.
         [first, ..] if !first.is_ascii_uppercase() && !first.is_ascii_lowercase() => {
             return Start::Bad(Status::BadRequest);
         }
@@ -65,11 +67,11 @@ pub(crate) fn start(bytes: &[u8], searched: usize) -> Start {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Version {
     Http10,
-    /// HTTP/1.1, or a later minor version, which promises to be understood as such.
+    /// HTTP/1.1, or a later minor version, which promises to be readable as HTTP/1.1.
     Http11,
 }
 
-/// A field that somebody asks for; all others are held against the grammar and no more.
+/// A field that some code uses. All other fields are only checked against the grammar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
     AcceptEncoding,
@@ -114,13 +116,14 @@ impl Name {
             19 => &[(b"if-unmodified-since", Name::IfUnmodifiedSince)],
             _ => &[],
         };
-        // Of the bytes of a token only a letter becomes a small letter so, and only a hyphen stays one.
+        // Among the bytes of a token, this maps only `A` to `Z` to lower case, and only `-` stays
+        // `-`.
         let is = |known: &[u8]| name.iter().zip(known).all(|(byte, known)| byte | 0x20 == *known);
         known.iter().find(|(known, _)| is(known)).map(|(_, name)| *name)
     }
 }
 
-/// Where the fields of one head are kept that somebody asks for.
+/// Buffer for the fields of one head that some code uses.
 pub(crate) type Room<'a> = Vec<(Name, &'a [u8]), FIELDS_MAX>;
 
 /// A request's head.
@@ -130,18 +133,18 @@ pub(crate) struct Head<'a, 'r> {
     /// Visible ASCII.
     pub(crate) target: &'a [u8],
     pub(crate) version: Version,
-    /// How long it is, with its empty line.
+    /// Its length in bytes, including its empty line.
     pub(crate) length: usize,
     fields: &'r [(Name, &'a [u8])],
-    /// Which there are: a bit for each name.
+    /// The names that are present: one bit for each name.
     names: u32,
 }
 
 impl<'a, 'r> Head<'a, 'r> {
     /// Reads the head that `bytes` begin with.
     ///
-    /// Errors: the status that says what is wrong with a head that is whole, of which nobody knows then where the request ends.
-    /// One that is not whole has no meaning yet.
+    /// Errors: the status that says what is wrong with a whole head. The end of the request is
+    /// unknown then. For an incomplete head the status means nothing.
     pub(crate) fn read(bytes: &'a [u8], room: &'r mut Room<'a>) -> Result<Head<'a, 'r>, Status> {
         let bytes = bytes.get(..HEAD_BYTES_MAX).unwrap_or(bytes);
         if !bytes.first().is_some_and(u8::is_ascii_alphabetic) {
@@ -167,18 +170,19 @@ impl<'a, 'r> Head<'a, 'r> {
         Ok(head)
     }
 
-    /// Whether there is a field called `name`.
+    /// Whether a field called `name` is present.
     #[inline]
     pub(crate) fn has(&self, name: Name) -> bool {
         self.names >> name as u16 & 1 == 1
     }
 
-    /// Whether it has a field by which a client may prove who it is.
+    /// Whether it has a field that may carry credentials.
     pub(crate) fn has_secret(&self) -> bool {
         self.has(Name::Authorization) || self.has(Name::Cookie)
     }
 
-    /// The head that says this: a token, visible ASCII, and fields that were held against the grammar.
+    /// A head made of a token, visible ASCII, and fields that were already checked against the
+    /// grammar.
     #[inline]
     pub(crate) fn of(
         method: &'a [u8],
@@ -195,9 +199,9 @@ impl<'a, 'r> Head<'a, 'r> {
         fields.iter().filter(move |field| field.0 == name).map(|field| field.1)
     }
 
-    /// The value of the field called `name`, which there may be only one of.
+    /// The value of the field called `name`, which may occur only once.
     ///
-    /// Errors: there are several.
+    /// Errors: it occurs more than once.
     pub(crate) fn only(&self, name: Name) -> Result<Option<&'a [u8]>, Status> {
         let mut values = self.values(name);
         match (values.next(), values.next()) {
@@ -211,7 +215,8 @@ impl<'a, 'r> Head<'a, 'r> {
         self.values(name).flat_map(list).any(|found| found.eq_ignore_ascii_case(item.as_bytes()))
     }
 
-    /// RFC 9112 section 3.2: one `Host`, in HTTP/1.1 always, and one that can be a host's name.
+    /// RFC 9112 section 3.2: exactly one `Host` in HTTP/1.1, at most one in HTTP/1.0, and its value
+    /// can be the name of a host.
     pub(crate) fn check_host(&self) -> Result<(), Status> {
         match self.only(Name::Host)? {
             None if self.version == Version::Http11 => Err(Status::BadRequest),
@@ -223,11 +228,11 @@ impl<'a, 'r> Head<'a, 'r> {
     }
 }
 
-/// What of a head was not read yet.
+/// The part of a head that is not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// Takes the bytes of `class` that it begins with.
+    /// Takes the bytes of `class` at the start.
     #[inline]
     fn take(&mut self, class: u8) -> &'a [u8] {
         let count = self.0.iter().position(|byte| !is(*byte, class)).unwrap_or(self.0.len());
@@ -247,7 +252,7 @@ impl<'a> Rest<'a> {
         Ok(())
     }
 
-    /// Reads all fields and the empty line behind them.
+    /// Reads all fields and the empty line after them.
     fn fields(&mut self, room: &mut Room<'a>) -> Result<(), Status> {
         for _ in 0..=FIELDS_MAX {
             if self.expect(b"\r\n").is_ok() {
@@ -269,10 +274,10 @@ impl<'a> Rest<'a> {
         Err(Status::HeaderFieldsTooLarge)
     }
 
-    /// Takes a field's value, without the white space around it.
+    /// Takes a field value, without the white space around it.
     #[inline]
     fn value(&mut self) -> &'a [u8] {
-        // Most values are long, and are looked at a vector at a time.
+        // Most values are long, so whole vectors are checked at a time.
         let (blocks, _) = self.0.as_chunks::<BLOCK_BYTES>();
         let is_plain = |block: &&[u8; BLOCK_BYTES]| {
             !block.iter().fold(false, |odd, byte| odd | is_control(*byte))
@@ -288,10 +293,10 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Bytes of a value that are looked at together.
+/// Bytes of a value that are checked together.
 const BLOCK_BYTES: usize = 16;
 
-/// What may not stand in a value (RFC 9110 section 5.5).
+/// Bytes that a value must not contain (RFC 9110 section 5.5).
 #[inline]
 const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
@@ -301,12 +306,13 @@ const fn is_control(byte: u8) -> bool {
 const TOKEN: u8 = 1;
 /// `VCHAR`.
 const VISIBLE: u8 = 2;
-/// What may stand in `uri-host [ ":" port ]` (RFC 3986 section 3.2), user information left out.
+/// Bytes that may occur in `uri-host [ ":" port ]` (RFC 3986 section 3.2), without user
+/// information.
 const AUTHORITY: u8 = 4;
-/// What may stand in a value.
+/// Bytes that may occur in a value.
 const VALUE: u8 = 8;
 
-/// What each byte is.
+/// The classes of each byte.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut rest: &mut [u8] = &mut classes;
@@ -337,7 +343,7 @@ fn is(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }
 
-/// The version is not one of HTTP/1: it may be HTTP all the same.
+/// The status for a version that is not one of HTTP/1. The line may be HTTP all the same.
 fn refused_version(bytes: &[u8]) -> Status {
     let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
     match line.rsplit(|&byte| byte == b' ').next() {
@@ -350,29 +356,29 @@ fn refused_version(bytes: &[u8]) -> Status {
     }
 }
 
-/// Whether it is a token.
+/// Whether `text` is a token.
 pub(crate) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is(*byte, TOKEN))
 }
 
-/// Whether it is visible ASCII, and there is some of it.
+/// Whether `text` is visible ASCII and not empty.
 pub(crate) fn is_visible(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is(*byte, VISIBLE))
 }
 
-/// Whether all of it may stand in a value.
+/// Whether all bytes of `text` may occur in a value.
 pub(crate) fn is_value(text: &[u8]) -> bool {
     text.iter().all(|byte| is(*byte, VALUE))
 }
 
-/// Whether the byte may stand in the authority of a URI, user information left out.
+/// Whether the byte may occur in the authority of a URI, without user information.
 #[inline]
 pub(crate) fn is_of_authority(byte: u8) -> bool {
     is(byte, AUTHORITY)
 }
 
-/// The items of a list field's value (RFC 9110 section 5.6.1), those that are empty left out. Commas in quoted strings
-/// end no item.
+/// The items of a list field's value (RFC 9110 section 5.6.1), without the empty ones. A comma in a
+/// quoted string ends no item.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quoted = false;
     let mut escaped = false;

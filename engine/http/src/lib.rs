@@ -1,36 +1,43 @@
-//! RFC 9112 and RFC 9113: the server's side of an HTTP connection, as a grammar and a state machine, and the site that it serves.
+//! The server side of an HTTP connection (RFC 9112 and RFC 9113): a grammar, a state machine and
+//! the static site.
 //!
-//! A [`Session`] is told what arrived and acts through [`Actions`], which whoever owns the connection implements. It
-//! knows no TCB, no store and no clock. What it serves is a [`Site`]: files packed into one piece of memory, with their
-//! compressed forms, their types and their tags beside them, so that a response is a short head and bytes that lie ready.
+//! A [`Session`] is told what arrived. It acts through the trait [`Actions`], which the owner of
+//! the connection implements. It knows no TCB, no store and no clock. It serves a [`Site`]: files
+//! packed into one piece of memory, with their compressed forms, types and entity tags. So a
+//! response is a short head followed by bytes that are already in memory.
 //!
 //! Invariants:
-//! - A session owns no buffer. Bytes that it does not take are offered again: the caller keeps them. Of bodies only those are kept that whoever answers has admitted.
-//! - Where a request ends is never guessed. What two servers could read in two ways is answered by 400, and the connection
-//!   ends: no request can be smuggled.
-//! - Every request gets exactly one final response, in order; none is begun before the one before it is queued whole.
-//! - A response's head fits into [`RESPONSE_HEAD_BYTES_MAX`]; the bytes of a file are never copied.
-//! - What a program answers lies under paths of its own, and is asked for by a [`Question`] at a time: not a byte of a body is taken before it has admitted its sender.
+//! - A session owns no receive buffer. Bytes that it does not take are offered again, so the caller
+//!   keeps them. It keeps a request body only if the handler has admitted that body.
+//! - The end of a request is never guessed. A request that two servers could read in two ways gets
+//!   a 400 response, and the connection ends. So no request can be smuggled.
+//! - Each request gets exactly one final response, in order. No response begins before the previous
+//!   one is queued whole.
+//! - The head of a response fits into [`RESPONSE_HEAD_BYTES_MAX`]. The bytes of a file are never
+//!   copied.
+//! - Handlers answer the requests for paths of their own. A handler gets one [`Question`] at a
+//!   time, and no byte of a body is taken before the handler has admitted its sender.
 //!
 //! | file | story |
 //! |---|---|
-//! | `session` | one connection of HTTP/1.1: its waiting points and what happens at each |
+//! | `session` | one connection of HTTP/1.1: its wait points and their handlers |
 //! | `two` | one connection of HTTP/2 |
 //! | `head` | the request line and the fields, strictly |
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
-//! | `answer`, `outgoing` | what the answer to a request is, and what of it is still to be queued |
-//! | `question`, `upload`, `reply` | what is asked that a program answers, what is sent with it, and what is said to it |
+//! | `answer`, `outgoing` | the response to a request, and the part of it that is not queued yet |
+//! | `question`, `upload`, `reply` | a request for a handler, its body, and the handler's reply |
 //! | `open_reply` | replies that stay open |
-//! | `target` | from a request's target to a path |
-//! | `coding`, `conditions`, `ranges` | which bytes of a file are the answer |
-//! | `remembered` | requests that come again with the same bytes |
-//! | `date` | what dates clients write |
-//! | `types` | methods, statuses, and other words that all files use |
-//! | `outlet` | where responses go |
+//! | `target` | from a request target to a path |
+//! | `coding`, `conditions`, `ranges` | which bytes of a file are sent |
+//! | `remembered` | the cache for requests that repeat the same bytes |
+//! | `date` | the dates that clients write |
+//! | `types` | methods, statuses, and other types that all files use |
+//! | `outlet` | where responses are written |
 //! | `response` | heads of responses |
 //! | `site` | the packed site |
 //!
-//! Answers to: RFC 9110 (semantics), RFC 9112 (messages), RFC 9113 (HTTP/2); of RFC 9111, what an origin server says to caches; RFC 6797 (pages over TLS alone), RFC 7617 (Basic).
+//! Implements: RFC 9110 (semantics), RFC 9112 (messages), RFC 9113 (HTTP/2); of RFC 9111, what an
+//! origin server says to caches; RFC 6797 (HTTP Strict Transport Security), RFC 7617 (Basic).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -2,38 +2,40 @@
 
 use machine::Micros;
 
-/// What makes a reply one that stays open: its body is as long as the program goes on to say something.
+/// The property of a reply that stays open. Its body lasts as long as the handler continues it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Open {
-    /// By which the program names it.
+    /// The handler's number for it.
     pub number: u64,
-    /// Who says when there is more.
+    /// The side that decides when more is sent.
     pub pace: Pace,
 }
 
-/// Who says when there is more of a reply that stays open.
+/// The side that decides when more of an open reply is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// The program, when it has something to say. Who does not take that in time has heard enough.
+    /// The handler, when it has something to say. If the client does not take it in time, the reply
+    /// ends.
     Program {
-        /// How long nothing may be said.
+        /// The longest time in which nothing is sent.
         silence: Micros,
-        /// What is said then, so that it shows whether anybody is still there.
+        /// Bytes that are sent after that time, to find out whether the client is still there.
         sign_of_life: &'static [u8],
     },
-    /// The client, by taking what was said: then the program is asked for more, by [`crate::Actions::wanted`], and says as much as it likes to hold.
+    /// The client, by taking what was sent. Then [`crate::Actions::wanted`] asks the handler for
+    /// more, and the handler gives as much as it is willing to hold.
     Client {
-        /// Bytes of the whole body, if the program knows how many there will be.
+        /// Bytes of the whole body, if the handler knows the number.
         length: Option<u64>,
     },
 }
 
-/// How a reply ends that stayed open.
+/// How an open reply ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// All was said.
+    /// All of it was sent.
     Whole,
-    /// There is more that cannot be said. The client is to see that, as far as its protocol can show it.
+    /// A part is missing. The client must be able to see that, as far as its protocol can show it.
     Cut,
 }
 

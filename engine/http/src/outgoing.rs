@@ -1,6 +1,6 @@
-//! What of a response is still to be queued.
+//! The part of a response that is still to be queued.
 //!
-//! Answers to: RFC 9110 section 14.6 (several parts).
+//! Implements: RFC 9110 section 14.6 (several parts).
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -21,30 +21,31 @@ pub(crate) enum Outgoing {
     Bytes(&'static [u8]),
     /// Parts of a file, each with a head of its own.
     Parts(Box<PartsLeft>),
-    /// Bytes that are in no file.
+    /// Bytes that come from no file.
     Own(Box<OwnLeft>),
-    /// What a program says as long as it likes.
+    /// A reply that the handler continues as long as it likes.
     Open(Box<OpenLeft>),
 }
 
-/// Bytes that a program may have said unasked and nobody taken; when there are more of them, it is over.
+/// The most unasked bytes of a handler that the client has not taken. If there are more, the reply
+/// ends.
 pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
 
-/// What of an open reply is not sent: mostly nothing, and then it owns no buffer.
+/// The unsent part of an open reply. Mostly it is empty, and then it owns no buffer.
 #[derive(Debug)]
 pub(crate) struct OpenLeft {
     open: Open,
     own: OwnLeft,
     over: Option<End>,
-    /// Whether the program was asked for more and has not said it yet.
+    /// Whether the handler was asked for more and has not given it yet.
     is_asked: bool,
-    /// Whether what is said is framed in chunks.
+    /// Whether the body is framed in chunks.
     in_chunks: bool,
-    /// Bytes that are to come yet, if it is known how many.
+    /// Bytes that are still to come, if the length is known.
     left: Option<u64>,
 }
 
-/// Bytes that are in no file, some of them sent.
+/// Bytes that come from no file, some of them sent.
 #[derive(Debug)]
 pub(crate) struct OwnLeft {
     bytes: Vec<u8>,
@@ -57,20 +58,20 @@ pub(crate) struct PartsLeft {
     resource: Resource,
     whole: &'static [u8],
     parts: Parts,
-    /// Parts whose head is queued.
+    /// The number of parts that have their head queued.
     begun: usize,
-    /// What of the last of those is not.
+    /// The unsent bytes of the last of those parts.
     bytes: &'static [u8],
     ended: bool,
 }
 
 impl Outgoing {
-    /// Whether there is nothing more to come.
+    /// Whether nothing more is to be sent.
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Outgoing::Nothing | Outgoing::Bytes([]))
     }
 
-    /// These bytes, which are in no file.
+    /// A body of these bytes, which come from no file.
     pub(crate) fn own(bytes: Vec<u8>) -> Outgoing {
         if bytes.is_empty() {
             Outgoing::Nothing
@@ -79,7 +80,7 @@ impl Outgoing {
         }
     }
 
-    /// What a program says: these bytes first.
+    /// An open reply that begins with these bytes.
     pub(crate) fn open(open: Open, bytes: Vec<u8>) -> Outgoing {
         let length = if let Pace::Client { length } = open.pace { length } else { None };
         let left = length.map(|length| length.saturating_sub(bytes.len() as u64));
@@ -94,7 +95,7 @@ impl Outgoing {
         }))
     }
 
-    /// What is said from now on, and what was said first, is framed in chunks (RFC 9112 section 7.1).
+    /// Frames the body in chunks from now on, including its first bytes (RFC 9112 section 7.1).
     pub(crate) fn begin_chunks(&mut self) {
         if let Outgoing::Open(left) = self {
             let first = core::mem::take(&mut left.own.bytes);
@@ -112,7 +113,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes of memory that it takes, but for those.
+    /// Bytes of memory that it takes in addition to those.
     pub(crate) fn kept_bytes(&self) -> usize {
         match self {
             Outgoing::Nothing | Outgoing::Bytes(_) => 0,
@@ -122,17 +123,18 @@ impl Outgoing {
         }
     }
 
-    /// The open reply that it is of.
+    /// The open reply that it belongs to.
     pub(crate) fn open_reply(&self) -> Option<Open> {
         if let Outgoing::Open(left) = self { Some(left.open) } else { None }
     }
 
-    /// Whether everything was said, and the program may say more.
+    /// Whether everything was sent, and the handler may give more.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Outgoing::Open(left) if left.own.bytes.is_empty() && left.over.is_none())
     }
 
-    /// Whether the program is to be asked for more, and was not yet: from now on it is. Gives the number of the reply.
+    /// Asks the handler for more, if that is due and has not happened yet. Returns the number of
+    /// the reply then.
     pub(crate) fn ask(&mut self) -> Option<u64> {
         let is_silent = self.is_silent();
         let Outgoing::Open(left) = self else { return None };
@@ -141,7 +143,7 @@ impl Outgoing {
         is_due.then_some(left.open.number)
     }
 
-    /// The program says more. Who does not take what it says unasked has heard enough.
+    /// Adds more bytes of the handler. If the client does not take unasked bytes, the reply ends.
     pub(crate) fn say(&mut self, bytes: &[u8]) {
         let Outgoing::Open(left) = self else { return };
         if left.over.is_some() {
@@ -157,26 +159,28 @@ impl Outgoing {
         }
     }
 
-    /// The program says no more.
+    /// The handler gives no more.
     pub(crate) fn end(&mut self, end: End) {
         if let Outgoing::Open(left) = self {
             left.end(end);
         }
     }
 
-    /// The same, if the program has set the pace: what a client wants is said to its end.
+    /// Does the same, but only if the handler sets the pace. A reply at the pace of the client is
+    /// sent to its end.
     pub(crate) fn end_of_programs_pace(&mut self) {
         if self.open_reply().is_some_and(|open| !open.is_paced_by_client()) {
             self.end(End::Whole);
         }
     }
 
-    /// Whether it ends before all was said.
+    /// Whether the reply ends before all of it was sent.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Outgoing::Open(left) if left.over == Some(End::Cut))
     }
 
-    /// Queues `head`, and behind it as much as there is room for of bytes that need no head of their own.
+    /// Queues `head`, and after it as many bytes as there is space for that need no head of their
+    /// own.
     pub(crate) fn send_behind(&mut self, head: &[u8], actions: &mut impl Outlet) {
         match self {
             Outgoing::Bytes(bytes) => {
@@ -189,7 +193,7 @@ impl Outgoing {
         }
     }
 
-    /// Queues as much as there is room for; true when nothing is left.
+    /// Queues as much as there is space for. Returns true if nothing is left.
     pub(crate) fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let done = match self {
             Outgoing::Nothing => true,
@@ -205,7 +209,8 @@ impl Outgoing {
     }
 }
 
-/// Queues as many of `bytes` as there is room for, and leaves the others; true when none is left.
+/// Queues as many of `bytes` as there is space for, and keeps the rest. Returns true if nothing is
+/// left.
 fn send(bytes: &mut &'static [u8], actions: &mut impl Outlet) -> bool {
     if !bytes.is_empty() {
         let count = actions.send_static(bytes);
@@ -227,7 +232,7 @@ impl OwnLeft {
 }
 
 impl OpenLeft {
-    /// Nothing is said beyond what was announced.
+    /// Adds bytes, but no more than the announced length.
     fn say(&mut self, bytes: &[u8]) {
         let most = self.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
         let bytes = bytes.get(..most).unwrap_or(bytes);
@@ -255,7 +260,7 @@ impl OpenLeft {
         }
     }
 
-    /// Bytes that were sent leave no buffer behind.
+    /// Frees the buffer after all bytes are sent.
     fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let is_said = self.own.send_on(actions);
         if is_said {
@@ -270,12 +275,12 @@ impl PartsLeft {
         PartsLeft { resource, whole, parts: parts.clone(), begun: 0, bytes: &[], ended: false }
     }
 
-    /// What stands between the parts. It has the file's tag in it, so that no file has it within.
+    /// The line between the parts. It contains the tag of the file, so that no file contains it.
     pub(crate) fn boundary(resource: &Resource) -> String {
         format!("part-{}", resource.digits())
     }
 
-    /// Bytes of the whole body, of parts of a representation that is `whole` bytes long.
+    /// Bytes of the whole body, for parts of a representation with `whole` bytes.
     pub(crate) fn length(resource: &Resource, whole: u64, parts: &Parts) -> u64 {
         let heads = parts
             .iter()

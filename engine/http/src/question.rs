@@ -1,9 +1,12 @@
-//! Questions: requests that a program answers, and not the site.
+//! Requests that a handler answers, and not the site.
 //!
-//! Which paths are a program's, and what may be done with them, [`Actions::methods`] says. What the program is to know of a request is copied out of its head, which does not outlive
-//! the call in which it came: in HTTP/2 a question may have to wait for its turn, and whoever lets a body come is asked once more when it is there.
+//! [`crate::Actions::methods`] says which paths belong to a handler and which methods they support.
+//! The fields that a handler may need are copied out of the head, which does not outlive the call
+//! in which it arrived. In HTTP/2 a request may have to wait for its turn. A handler that admits a
+//! body gets the request once more when the body is complete.
 //!
-//! Answers to: RFC 9110 sections 7.2 and 9, RFC 9113 section 8.2.3 (`Cookie` in several fields), RFC 7617.
+//! Implements: RFC 9110 sections 7.2 and 9, RFC 9113 section 8.2.3 (`Cookie` in several fields),
+//! RFC 7617.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,33 +17,36 @@ use crate::head::{Head, Name};
 use crate::target::authority;
 use crate::types::{After, Announced, Method, Status};
 
-/// Bytes of a name and a password, with the colon between them.
+/// Bytes of a user name and a password, with the colon between them.
 const CREDENTIALS_BYTES_MAX: usize = 768;
 
-/// What is asked. Of fields that there may be one of there is one, or none; a value that is no text is as good as none.
+/// A request for a handler. A field that may occur once has one value or `None`. A value that is
+/// not UTF-8 is treated as absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Question<'a> {
     /// One of [`crate::Actions::methods`].
     pub method: Method,
-    /// What is asked for: decoded, without segments `.` and `..`.
+    /// The path: decoded, without segments `.` and `..`.
     pub path: &'a str,
-    /// What stood behind the `?`, as it stood there: visible ASCII; empty without one.
+    /// The text after the `?`, as the client wrote it: visible ASCII. Empty if there is none.
     pub query: &'a str,
-    /// The host that is asked, with its port if it was said; empty if a client of HTTP/1.0 did not say it.
+    /// The host that the client asks for, with its port if the client gave one. Empty if a client
+    /// of HTTP/1.0 sent none.
     pub host: &'a str,
-    /// By which somebody says who he is: see [`credentials`].
+    /// The credentials of the client: see [`credentials`].
     pub authorization: Option<&'a str>,
-    /// All cookies, `; ` between them, however many fields they came in.
+    /// All cookies, joined by `; `, however many fields they came in.
     pub cookie: Option<&'a str>,
-    /// What the body is.
+    /// The media type of the body.
     pub content_type: Option<&'a str>,
-    /// Whose page has the request made (the Fetch Standard).
+    /// The origin of the page that made the request (the Fetch Standard).
     pub origin: Option<&'a str>,
-    /// The same in words, by a browser that knows them (Fetch Metadata Request Headers).
+    /// The relation of that origin to ours, from browsers that send it (Fetch Metadata Request
+    /// Headers).
     pub sec_fetch_site: Option<&'a str>,
-    /// The program that asks.
+    /// The client program.
     pub user_agent: Option<&'a str>,
-    /// The body that is to come, or has come.
+    /// The body that is still to arrive, or has arrived.
     pub body: Announced,
 }
 
@@ -54,7 +60,7 @@ const FIELDS: [Name; 6] = [
     Name::UserAgent,
 ];
 
-/// A question that waits.
+/// A request that waits for its handler.
 #[derive(Debug)]
 pub(crate) struct Asked {
     method: Method,
@@ -65,9 +71,9 @@ pub(crate) struct Asked {
     after: After,
 }
 
-/// The value of a field that there may be one of; of cookies all of them.
+/// The value of a field that may occur once. For cookies, all values.
 ///
-/// Errors: there are several.
+/// Errors: the field occurs more than once.
 fn value(name: Name, head: &Head<'_, '_>) -> Result<Option<String>, Status> {
     let value = match name {
         Name::Cookie if head.has(name) => {
@@ -79,9 +85,9 @@ fn value(name: Name, head: &Head<'_, '_>) -> Result<Option<String>, Status> {
 }
 
 impl Asked {
-    /// What `head` asks, of a program that answers for `path`.
+    /// Reads the request in `head` for the handler of `path`.
     ///
-    /// Errors: the request says something in two ways.
+    /// Errors: the request is ambiguous.
     pub(crate) fn read(
         method: Method,
         path: &str,
@@ -115,7 +121,7 @@ impl Asked {
         }
     }
 
-    /// Bytes of memory that it takes, and as many for the copy of it where it is answered.
+    /// Bytes of memory that it takes, plus as many for its copy in the handler.
     pub(crate) fn kept_bytes(&self) -> usize {
         2 * self.bytes()
     }
@@ -130,18 +136,19 @@ impl Asked {
         self.method
     }
 
-    /// As the client wrote it.
+    /// The target, as the client wrote it.
     pub(crate) fn target(&self) -> &str {
         &self.target
     }
 
-    /// What becomes of the connection after its answer.
+    /// What happens to the connection after the reply.
     pub(crate) fn after(&self) -> After {
         self.after
     }
 }
 
-/// The name and the password in the value of a field `Authorization`, if it is of the scheme `Basic`.
+/// The user name and the password in the value of an `Authorization` field, if its scheme is
+/// `Basic`.
 pub fn credentials(authorization: &str) -> Option<(String, Vec<u8>)> {
     let (scheme, token) = authorization.split_once(' ')?;
     let mut decoded = [0; CREDENTIALS_BYTES_MAX];

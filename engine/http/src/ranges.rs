@@ -1,29 +1,30 @@
-//! Ranges: parts of a representation.
+//! Byte ranges: parts of a representation.
 //!
-//! Answers to: RFC 9110 section 14.
+//! Implements: RFC 9110 section 14.
 
 use core::ops::Range;
 
 use heapless::Vec;
 
-/// The most parts of one response. Who asks for more gets the whole (RFC 9110 section 14.2 warns of many small ones).
+/// The most parts of one response. A client that asks for more gets the whole file (RFC 9110
+/// section 14.2 warns of many small ones).
 pub(crate) const RANGES_MAX: usize = 8;
 
 /// Parts of a representation, none empty, in the client's order.
 pub(crate) type Parts = Vec<Range<u64>, RANGES_MAX>;
 
-/// What a `Range` asks for.
+/// The meaning of a `Range` field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
-    /// The whole: the field is not understood, or asks for too much.
+    /// The whole file: the field is not understood, or asks for too much.
     Whole,
     /// One part, or several.
     Parts(Parts),
-    /// Nothing that there is: 416.
+    /// No part that exists: 416.
     Nothing,
 }
 
-/// Reads the value of a `Range` for a representation of `length` bytes.
+/// Reads the value of a `Range` field for a representation of `length` bytes.
 pub(crate) fn parse(value: &[u8], length: u64) -> Asked {
     let Some((unit, set)) = value.split_at_checked(6) else { return Asked::Whole };
     if !unit.eq_ignore_ascii_case(b"bytes=") {
@@ -46,14 +47,15 @@ pub(crate) fn parse(value: &[u8], length: u64) -> Asked {
     if parts.is_empty() {
         return Asked::Nothing;
     }
-    // More in parts than in the whole: somebody wants work done, not bytes.
+    // The parts are larger than the whole file together: the client tries to cause work.
     if parts.iter().map(|part| part.end - part.start).sum::<u64>() > length {
         return Asked::Whole;
     }
     Asked::Parts(parts)
 }
 
-/// One `first-last`, `first-` or `-count`; empty when it lies outside; `None` when it is none of these.
+/// One `first-last`, `first-` or `-count`. The result is empty if the part is outside of the file,
+/// and `None` if `item` is malformed.
 fn part(item: &[u8], length: u64) -> Option<Range<u64>> {
     let dash = item.iter().position(|&byte| byte == b'-')?;
     let (first, last) = (item.get(..dash)?, item.get(dash + 1..)?);
@@ -68,7 +70,7 @@ fn part(item: &[u8], length: u64) -> Option<Range<u64>> {
     }
 }
 
-/// A number that is as large as need be.
+/// A number. It saturates instead of overflowing.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0u64, |number, digit| {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;

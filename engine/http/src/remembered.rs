@@ -1,16 +1,22 @@
-//! Requests that were answered before: what is asked again with the very same bytes has the same answer, and is not read again.
+//! A response cache: a request that repeats the same bytes gets the same response, and its head is
+//! not parsed again.
 //!
-//! What the answer to a request without a body is depends on its head and on the site, which never changes while it is served. Who asks again on a kept
-//! connection, and a crowd with one kind of browser, sends the same bytes each time: all of them are compared then, which costs less than reading them.
+//! The response to a request without a body depends on its head and on the site, which never
+//! changes while it is served. A client that asks again on an open connection sends the same bytes
+//! each time, and so do many clients with the same browser. The cache compares all of these bytes,
+//! which costs less than parsing them.
 //!
 //! Invariants:
-//! - Only what was read gets in: a head that was whole and right, with no body behind it, whose answer is a whole file. So where a request ends is
-//!   known here for the same reason as there.
-//! - A place is found by a few bytes, an answer by all of them. Whoever asks so that others lose their places has them read as if this were not here.
-//! - No head is kept with a secret in it: how long a comparison takes might tell of it.
+//! - Only parsed requests get in: a head that was complete and correct, without a body, and
+//!   answered by a whole file. So the end of the request is known here for the same reason as in
+//!   the parser.
+//! - A few bytes select a place, and all bytes select a response. If a client evicts the entries of
+//!   others, the requests of those others are only parsed as usual.
+//! - No head with credentials is kept, since the time of a comparison might reveal them.
 //!
-//! What is remembered and asked for twice within a second lies ready from then on, head and file in one block, which all connections share. It is never changed while one of
-//! them has it; whoever holds it for long keeps others from nothing but this.
+//! A response that is asked for twice within a second is prepared from then on: head and file in
+//! one block, which all connections share. The block is never changed while a connection uses it. A
+//! connection that holds it for long only keeps others from this shortcut.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -26,16 +32,16 @@ use crate::types::After;
 const PLACES: usize = 1 << PLACES_LOG2;
 const PLACES_LOG2: u32 = 6;
 
-/// The longest head that is remembered, in bytes.
+/// The longest head that is cached, in bytes.
 const HEAD_BYTES_MAX: usize = 512;
 
-/// Bytes of a response beside the file and what is said of it, at most.
+/// Bytes of a response in addition to the file and its fields, at most.
 const HEAD_BYTES: usize = 128;
 
-/// Bytes at its start by which a head finds its place. No whole head of HTTP/1.1 is much shorter.
+/// Bytes at the start of a head that select its place. No whole head of HTTP/1.1 is much shorter.
 const TELLING_BYTES: usize = 32;
 
-/// The requests that a core remembers.
+/// The requests that one core caches.
 pub struct Remembered(Box<[Place]>);
 
 struct Place {
@@ -44,26 +50,26 @@ struct Place {
     ready: Ready,
 }
 
-/// Names the place of a request.
+/// Identifies the place of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaceNumber(usize);
 
-/// A response as it is sent.
+/// A response in the form in which it is sent.
 #[derive(Default)]
 struct Ready {
-    /// When it was last asked for.
+    /// The date of its last request.
     date: [u8; DATE_BYTES],
-    /// Bytes of the response of that time, in the first block; none: it does not lie ready.
+    /// Bytes of the response with that date, in the first block. `None`: it is not prepared.
     length: Option<u32>,
-    /// By turns, since the last one may still be on its way.
+    /// Used in turn, since the previous response may still be in flight.
     blocks: [Option<Arc<Block>>; 2],
 }
 
-/// The answer to a request that is remembered: a whole file.
+/// The response to a cached request: a whole file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Page {
     pub(crate) representation: Representation,
-    /// Whether only its head is asked for.
+    /// Whether the client asked only for the head.
     pub(crate) head_only: bool,
     pub(crate) after: After,
 }
@@ -78,7 +84,7 @@ impl Page {
 }
 
 impl Remembered {
-    /// Nothing yet.
+    /// An empty cache.
     pub fn nothing() -> Remembered {
         Remembered(
             (0..PLACES)
@@ -87,7 +93,7 @@ impl Remembered {
         )
     }
 
-    /// The head that `bytes` begin with and its answer, if it is remembered.
+    /// The head that `bytes` begin with and its response, if it is cached.
     #[inline]
     pub(crate) fn recall<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], Page, PlaceNumber)> {
         let number = place_of(bytes)?;
@@ -96,7 +102,7 @@ impl Remembered {
         Some((head, place.page?, PlaceNumber(number)))
     }
 
-    /// The response at a place, if it lies ready as it is at this time.
+    /// The prepared response at a place, if its date is the present one.
     #[inline]
     pub(crate) fn ready(&self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> Option<Piece> {
         let Ready { date: asked, length, blocks: [block, _] } = &self.0.get(number.0)?.ready;
@@ -104,7 +110,8 @@ impl Remembered {
         Some(Piece::from_shared(block.clone()?, length))
     }
 
-    /// A response is given at this time; whether it is worth having ready, since it was given before within the same second.
+    /// Records that the response is given at this date. Returns whether to prepare it, because it
+    /// was given before within the same second.
     pub(crate) fn is_given_again(&mut self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> bool {
         let Some(Place { ready, .. }) = self.0.get_mut(number.0) else { return false };
         let again = ready.date == *date;
@@ -112,7 +119,8 @@ impl Remembered {
         again
     }
 
-    /// Has a response lie ready, `head` and then `bytes`; not if all that lay ready before is still on its way, or it is too long.
+    /// Prepares a response: `head` and then `bytes`. Does nothing if both blocks are still in
+    /// flight, or if the response is too long.
     pub(crate) fn make_ready(&mut self, number: PlaceNumber, head: &[u8], bytes: &[u8]) {
         let Some(Place { ready: Ready { length, blocks, .. }, .. }) = self.0.get_mut(number.0)
         else {
@@ -130,7 +138,8 @@ impl Remembered {
         }
     }
 
-    /// Remembers the answer to the head that is the first `length` of `bytes`, unless it is too long.
+    /// Caches the response to the head that is the first `length` of `bytes`, unless the head is
+    /// too long.
     pub(crate) fn keep(&mut self, bytes: &[u8], length: usize, page: Page) {
         let place = place_of(bytes).and_then(|place| self.0.get_mut(place));
         if let (Some(place), Some(head)) = (place, bytes.get(..length))
@@ -142,7 +151,8 @@ impl Remembered {
     }
 }
 
-/// Where the head is kept that `bytes` begin with: told by its first bytes, in which browsers do not differ, and by how many there are, in which they do.
+/// The place of the head that `bytes` begin with. It depends on the first bytes, in which browsers
+/// do not differ, and on the number of bytes, in which they do.
 #[inline]
 fn place_of(bytes: &[u8]) -> Option<usize> {
     let (words, _) = bytes.first_chunk::<TELLING_BYTES>()?.as_chunks();

@@ -1,10 +1,12 @@
-//! Replies: what a program says to a question, with fields and a body of its own.
+//! Replies: the response of a handler, with fields and a body of its own.
 //!
 //! Invariants:
-//! - Nothing in a value ends a line: what is no field's value by RFC 9110 section 5.5 is left out, with its field.
-//! - The head of a reply fits into [`crate::RESPONSE_HEAD_BYTES_MAX`], as all heads do: fields that do not are left out.
+//! - No value ends a line. A value that is no field value by RFC 9110 section 5.5 is left out,
+//!   together with its field.
+//! - The head of a reply fits into [`crate::RESPONSE_HEAD_BYTES_MAX`], as all heads do. Fields that
+//!   do not fit are left out.
 //!
-//! Answers to: RFC 9110 sections 5.5, 8.6 and 15.5.6; RFC 9112 sections 6.1 and 7.1 (chunks).
+//! Implements: RFC 9110 sections 5.5, 8.6 and 15.5.6; RFC 9112 sections 6.1 and 7.1 (chunks).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,10 +17,10 @@ use crate::outgoing::{Outgoing, UNSAID_BYTES_MAX};
 use crate::response::ResponseHead;
 use crate::types::{After, Method, Status};
 
-/// Bytes that a reply's own fields may take, with their names and the ends of their lines.
+/// Bytes that the fields of a reply may take, with their names and line ends.
 pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;
 
-/// A field that a reply may have; each may be said several times.
+/// A field that a reply may have. Each may occur several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "they are the protocol's words")]
 pub enum Field {
@@ -57,73 +59,76 @@ impl Field {
     }
 }
 
-/// What a program says to a question.
+/// The response of a handler to a request.
 #[derive(Debug)]
 pub struct Reply {
     status: Status,
-    /// Lines with their ends.
+    /// Header lines with their line ends.
     fields: String,
     content_type: &'static str,
     body: Vec<u8>,
     open: Option<Open>,
-    /// Whether only chunks can tell where the body ends, and the client knows them.
+    /// Whether only chunks can mark the end of the body, and the client understands them.
     in_chunks: bool,
 }
 
 impl Reply {
-    /// `status`: one whose answers have a body. To HEAD the body is not sent, but its length is told.
+    /// `status`: one that allows a body. A response to HEAD has no body, but tells its length.
     pub fn new(status: Status, content_type: &'static str, body: Vec<u8>) -> Reply {
         Reply { status, fields: String::new(), content_type, body, open: None, in_chunks: false }
     }
 
-    /// One that stays open: `body` is what is said first. The program goes on with [`crate::Session::fed`], when it likes or is asked, until it ends it by
-    /// [`crate::Session::fed_up`], or is told by [`crate::Actions::left`] that nobody listens any more.
+    /// A reply that stays open. `body` is sent first. The handler continues with
+    /// [`crate::Session::fed`], when it likes or when it is asked. It ends the reply with
+    /// [`crate::Session::fed_up`], or [`crate::Actions::left`] tells it that the client is gone.
     pub fn open(content_type: &'static str, body: Vec<u8>, open: Open) -> Reply {
         Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
     }
 
-    /// What the program names it by, if it stays open.
+    /// The handler's number for it, if it stays open.
     pub fn number(&self) -> Option<u64> {
         self.open.map(|open| open.number)
     }
 
-    /// What becomes of the connection after it, if it goes on as the request says when its end shows otherwise.
+    /// What happens to the connection after the reply. It is `after`, as the request says, if the
+    /// end of the reply can be marked otherwise.
     pub(crate) fn sent_to(&mut self, after: After) -> After {
         match self.open.map(|open| open.pace) {
             None | Some(Pace::Client { length: Some(_) }) => after,
-            // Chunks are of HTTP/1.1, of which connections stay open unless somebody says otherwise.
+            // Chunks exist in HTTP/1.1, where connections stay open by default.
             Some(Pace::Client { length: None }) if after == After::Open => {
                 self.in_chunks = true;
                 after
             }
-            // Of any other that stays open only the connection's end says where it ends.
+            // Only the end of the connection marks the end of any other open reply.
             Some(_) => After::Close,
         }
     }
 
-    /// Whether its body is to be framed in chunks, in HTTP/1.1.
+    /// Whether its body must be framed in chunks, in HTTP/1.1.
     pub(crate) fn is_in_chunks(&self) -> bool {
         self.in_chunks
     }
 
-    /// A text, for nobody to keep.
+    /// A text that no cache may store.
     pub fn text(status: Status, text: String) -> Reply {
         Reply::new(status, "text/plain; charset=utf-8", text.into_bytes())
             .with(Field::CacheControl, "no-store")
     }
 
-    /// The status in words, and nothing else.
+    /// A reply with its status line as text.
     pub fn refusal(status: Status) -> Reply {
         Reply::text(status, status.line().into())
     }
 
-    /// It may be asked in these ways alone.
+    /// A refusal that lists the supported methods.
     pub(crate) fn only_these(methods: &[Method]) -> Reply {
         let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
         Reply::refusal(Status::MethodNotAllowed).with(Field::Allow, &names.join(", "))
     }
 
-    /// The same with one more field. A value that is none is left out, and so is what does not fit into [`REPLY_FIELDS_BYTES_MAX`] with those before it.
+    /// Adds a field. A malformed value is left out, and so is a field that does not fit into
+    /// [`REPLY_FIELDS_BYTES_MAX`] with the fields before it.
     #[must_use]
     pub fn with(mut self, field: Field, value: &str) -> Reply {
         let value = value.trim_matches([' ', '\t']);
@@ -144,12 +149,12 @@ impl Reply {
         self.body.len()
     }
 
-    /// Bytes of memory that it takes, but for its body.
+    /// Bytes of memory that it takes, without its body.
     pub fn kept_bytes(&self) -> usize {
         size_of::<Reply>() + self.fields.capacity()
     }
 
-    /// Writes the head but for what every head says, and gives the body away.
+    /// Writes the part of the head that belongs to this reply, and moves the body out.
     pub(crate) fn begin(&mut self, head: &mut ResponseHead) -> Outgoing {
         head.text(&self.fields).field("Content-Type", self.content_type);
         let body = core::mem::take(&mut self.body);
@@ -167,9 +172,9 @@ impl Reply {
         Outgoing::own(body)
     }
 
-    /// More of what is said first, if it stays open and was not begun.
+    /// Appends to the first part of an open reply that has not begun.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
-        // Who sets the pace himself is asked for nothing before the reply has begun.
+        // If the client sets the pace, the handler is asked for nothing before the reply has begun.
         if self.number() == Some(number) && self.body.len() + bytes.len() <= UNSAID_BYTES_MAX {
             self.body.extend_from_slice(bytes);
         }

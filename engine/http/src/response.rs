@@ -1,6 +1,6 @@
-//! Heads of responses, and bodies of those that no file stands for.
+//! Heads of responses, and the bodies of responses that come from no file.
 //!
-//! Answers to: RFC 9112 section 4, RFC 9110 sections 8, 10.2 and 15.
+//! Implements: RFC 9112 section 4, RFC 9110 sections 8, 10.2 and 15.
 
 use core::fmt::{self, Write};
 
@@ -10,25 +10,26 @@ use crate::coding::Coding;
 use crate::date::DATE_BYTES;
 use crate::types::{After, Secrecy, Status};
 
-/// The longest head of a response, in bytes, with the body of one that says what was wrong.
+/// The longest head of a response, in bytes, including the body of an error response.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 2048;
 
-/// What to tell a client for whom there is no session, before the connection is closed.
+/// The response to a client for which there is no session. The connection is closed after it.
 pub const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// The fields of every method's list (RFC 9110 section 10.2.1).
+/// The methods in an `Allow` field of the site (RFC 9110 section 10.2.1).
 pub(crate) const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
 
-/// Whoever reads this comes over TLS alone for a year (RFC 6797 section 6.1). Nothing is said of hosts below ours, which may be somebody else's.
+/// A client that reads this uses TLS only for a year (RFC 6797 section 6.1). Subdomains are not
+/// included, since they may belong to others.
 const OVER_TLS_ALONE: &str = "Strict-Transport-Security: max-age=31536000\r\n";
 
-/// The head of a response while it is put together.
+/// The head of a response while it is written.
 #[derive(Default)]
 pub(crate) struct ResponseHead(Vec<u8, RESPONSE_HEAD_BYTES_MAX>);
 
 impl ResponseHead {
-    /// The status line, and what every head says.
+    /// Writes the status line and the fields of every response.
     pub(crate) fn begin(
         &mut self,
         status: Status,
@@ -65,7 +66,7 @@ impl ResponseHead {
         self.text(name).text(": ").decimal(number).text("\r\n")
     }
 
-    /// A field whose value takes formatting: for what is rare.
+    /// A field with a value that needs formatting: for rare fields.
     pub(crate) fn formatted_field(
         &mut self,
         name: &str,
@@ -77,7 +78,7 @@ impl ResponseHead {
         self.text("\r\n")
     }
 
-    /// What is said of a file that is sent, or a part of it.
+    /// Writes the fields of a file that is sent in whole or in part.
     pub(crate) fn file(
         &mut self,
         coding: Coding,
@@ -91,7 +92,8 @@ impl ResponseHead {
         self.validators(coding, digits, modified, varies).field("Accept-Ranges", "bytes")
     }
 
-    /// What tells one representation of a resource from others, and how long it stays the same. `digits`: of its entity tag.
+    /// Writes the fields that identify a representation of a resource. `digits`: those of its
+    /// entity tag.
     pub(crate) fn validators(
         &mut self,
         coding: Coding,
@@ -127,7 +129,7 @@ impl ResponseHead {
         &self.0
     }
 
-    /// Ends the head, and returns it.
+    /// Ends the head and returns it.
     pub(crate) fn end(&mut self) -> &[u8] {
         self.text("\r\n");
         &self.0

@@ -1,14 +1,15 @@
-//! A session: what the server remembers of one connection between two events.
+//! A session: the state of one HTTP/1.1 connection between two events.
 //!
-//! Each variant of [`Expect`] is a waiting point and has one handler. What the answer to a request is stands in
-//! `answer.rs`, how its bytes leave in `outgoing.rs`.
+//! Each variant of [`Expect`] is a wait point and has one handler function. `answer.rs` decides the
+//! response to a request, and `outgoing.rs` sends its bytes.
 //!
-//! A request's body is read to its end before the answer is given, so that a body that is broken is answered by 400 and by
-//! nothing else. A long one is not waited for: then the answer comes at once and the connection ends with it (RFC 9112
-//! section 9.6), as it does for a client that waits to be told to send its body (RFC 9110 section 10.1.1), since nobody knows
-//! then whether it will. What a program answers is another matter: `questions.rs`.
+//! A request body is read to its end before the response is sent. So a malformed body gets a 400
+//! response and nothing else. A long body is not awaited: the response is sent at once, and the
+//! connection ends after it (RFC 9112 section 9.6). The same holds for a client that waits for `100
+//! Continue` (RFC 9110 section 10.1.1), since it is unknown then whether it will send the body.
+//! Requests for a handler differ: see `questions.rs`.
 //!
-//! Answers to: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
+//! Implements: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
 
 mod again;
 mod open;
@@ -32,14 +33,14 @@ use questions::{Coming, Request, Waits};
 
 /// How long a connection may be open without a request.
 pub(crate) const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
-/// How long a client may take for a whole head, and for a whole body: a limit that no trickle prolongs.
+/// How long a client may take for a whole head, and for a whole body. Slow bytes do not extend it.
 pub(crate) const REQUEST_TIMEOUT: Micros = Micros::from_secs(30);
-/// How long a client may take for what it has room for of a response.
+/// How long a client may take to make space for more of a response.
 pub(crate) const RESPONSE_TIMEOUT: Micros = Micros::from_secs(60);
-/// The longest body that is read to keep a connection open, in bytes, what frames chunks counted in.
+/// The longest body, in bytes, that is read to keep a connection open. Chunk framing counts.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// One client's connection.
+/// The connection of one client.
 #[derive(Debug)]
 pub struct Session {
     expect: Expect,
@@ -50,50 +51,53 @@ pub struct Session {
 
 const _: () = assert!(size_of::<Session>() <= 112);
 
-/// What the session waits for. One variant a waiting point, one handler each.
+/// What the session waits for. One variant for each wait point, with one handler function each.
 #[derive(Debug)]
 enum Expect {
-    /// A request, of whose head so many bytes were searched for its end.
+    /// A request. The first `searched` bytes of its head were searched for its end.
     Head { searched: usize },
-    /// The rest of a request's body, for which no more than so many bytes are read. Then its answer is due.
+    /// The rest of a request body, of which at most `left` bytes are read. Then the answer is sent.
     Body { body: Body, left: usize, answer: Box<Answer> },
-    /// What the program says to a question.
+    /// The handler's reply.
     Us(Box<Request>),
-    /// The rest of the body of a question whose sender was admitted.
+    /// The rest of an admitted request body.
     Upload(Box<Coming>),
-    /// Room for the head of a reply; the body of the question, which nobody wanted, comes first if there is one.
+    /// Space for the head of a reply. If the request has a body that no handler wanted, it comes
+    /// first.
     Reply { body: Body, waits: Waits, answer: Box<Answer> },
-    /// Room for the rest of a response.
+    /// Space for the rest of a response.
     Room { after: After },
-    /// What the program says next, whose reply stays open.
+    /// More from the handler of an open reply.
     More { after: After },
-    /// Nothing any more.
+    /// Nothing: the session is over.
     Closed,
 }
 
 /// What must happen before the session takes bytes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
-    /// More bytes than it was offered, and nothing else.
+    /// The arrival of more bytes than it was offered, and nothing else.
     Bytes,
-    /// Room for a response, or for more of one: offer the bytes again, or none, once there is some.
+    /// Space for a response, or for more of one. Offer the bytes again, or none, when there is
+    /// space.
     SendRoom,
-    /// What it has asked: offer the bytes again once it was answered. In HTTP/2 others may be worth offering before.
+    /// The handler. Offer the bytes again after it has replied. In HTTP/2 new bytes may be worth
+    /// offering earlier.
     Us,
-    /// Nothing: it is over.
+    /// Nothing: the session is over.
     Nothing,
 }
 
-/// What a handler has done with the bytes that it was given.
+/// What a handler function has done with its bytes.
 enum Taken {
-    /// So many bytes; there may be work for the next handler.
+    /// It took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
-    /// So many bytes, and now something else must happen first.
+    /// It took this many bytes, and now this event must happen first.
     AndWait(usize, WaitsFor),
 }
 
 impl Session {
-    /// A client has connected. It speaks first.
+    /// A client has connected. The client sends first.
     pub fn connected(actions: &mut impl Actions) -> Session {
         actions.set_deadline(Some(IDLE_TIMEOUT));
         Session {
@@ -104,19 +108,20 @@ impl Session {
         }
     }
 
-    /// What must happen before bytes are worth offering.
+    /// What must happen before it is useful to offer bytes.
     pub fn waits_for(&self) -> WaitsFor {
         self.waits_for
     }
 
-    /// Whether no request is under way: none has come whole that is not answered.
+    /// Whether no request is in progress: every request with a complete head has its response.
     pub fn is_between_requests(&self) -> bool {
         matches!(self.expect, Expect::Head { .. })
     }
 
-    /// Bytes have arrived, or there may be room now. Returns how many bytes were taken; the rest is to be offered again, with
-    /// what follows it, when [`Session::waits_for`] has come. The rest is never more than [`crate::HEAD_BYTES_MAX`] bytes,
-    /// unless the session waits for room or for us.
+    /// Bytes have arrived, or there may be space now. Returns the number of bytes that were taken.
+    /// Offer the rest again, with the bytes that follow it, after the event of
+    /// [`Session::waits_for`]. The rest is at most [`crate::HEAD_BYTES_MAX`] bytes, unless the
+    /// session waits for space or for the handler.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         loop {
@@ -161,7 +166,7 @@ impl Session {
                 let after = *after;
                 self.more_goes_out(bytes.len(), after, actions)
             }
-            // Unread bytes would make TCP answer by a reset, which could overtake the response.
+            // Unread bytes would make TCP send a reset, which could overtake the response.
             Expect::Closed => Taken::AndWait(bytes.len(), WaitsFor::Nothing),
         }
     }
@@ -210,8 +215,8 @@ impl Session {
         }
     }
 
-    /// A request's head is whole. Gives the answer, or waits for the request's body; refuses a request of which nobody knows where it
-    /// ends.
+    /// The head of a request is complete. Sends the response, or waits for the body. Refuses a
+    /// request without a known end.
     fn head_arrived(
         &mut self,
         bytes: &[u8],
@@ -224,9 +229,9 @@ impl Session {
         }
     }
 
-    /// `bytes`: what begins with the head.
+    /// `bytes`: they begin with the head.
     ///
-    /// Errors: where the request ends cannot be known.
+    /// Errors: the end of the request cannot be known.
     fn request_arrived(
         &mut self,
         bytes: &[u8],
@@ -252,7 +257,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives the answer, or waits for the body before it.
+    /// Sends the answer, or waits for the body first.
     fn answer_behind(
         &mut self,
         body: Body,
@@ -273,7 +278,7 @@ impl Session {
         self.respond(&mut answer, actions);
     }
 
-    /// The body has ended, or is too long to be waited for.
+    /// The body has ended, or is too long to wait for.
     fn body_ended(&mut self, taken: usize, is_over: bool, actions: &mut impl Actions) -> Taken {
         let Expect::Body { mut answer, .. } = core::mem::replace(&mut self.expect, Expect::Closed)
         else {
@@ -304,16 +309,16 @@ impl Session {
                 self.outgoing.end_of_programs_pace();
             }
         } else {
-            // Only its head was asked for.
+            // The client asked only for the head.
             answer.number().into_iter().for_each(|number| actions.left(number));
             self.expect = Expect::Room { after: answer.after() };
         }
-        // Room for the rest is not waited for yet.
+        // Space for the rest is not awaited yet.
         self.waits_for = WaitsFor::Bytes;
     }
 
-    /// Sends on, and goes on to the next request when all of the response is queued. Until then the client has its time whenever it
-    /// takes something.
+    /// Continues to send. After all of the response is queued, the next request is read. Until then
+    /// the deadline restarts whenever the client takes something.
     fn room_may_be_there(&mut self, after: After, actions: &mut impl Actions) -> Taken {
         let before = (self.waits_for == WaitsFor::SendRoom).then(|| actions.send_room());
         if !self.outgoing.send_on(actions) {
@@ -331,7 +336,7 @@ impl Session {
         Taken::AndGoOn(0)
     }
 
-    /// Says what is wrong with a request of which nobody knows where it ends, and ends the session.
+    /// Answers a request without a known end, and ends the session.
     fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
         self.upload_given_up(actions);
         self.listener_left(actions);
@@ -346,7 +351,7 @@ impl Session {
         Taken::AndGoOn(0)
     }
 
-    /// The time that was last set is up.
+    /// The deadline that was set last has expired.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::More { .. } if let Some(sign_of_life) = self.sign_of_life_is_due() => {
@@ -366,7 +371,7 @@ impl Session {
         }
     }
 
-    /// The server is about to go away. What was asked for is still answered.
+    /// The server is about to stop. Requests that have arrived are still answered.
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         self.stopping = true;
         match self.expect {
@@ -376,8 +381,8 @@ impl Session {
         }
     }
 
-    /// The client will send no more, or the connection is lost. Everything before that was offered, and the session was
-    /// not waiting for anything but bytes; or it does not matter any more.
+    /// The client will send no more, or the connection is lost. All earlier bytes were offered, and
+    /// the session waited for bytes only. Or the connection is of no use any more.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if !matches!(self.expect, Expect::Closed) {
             self.finish(actions);
@@ -395,7 +400,7 @@ impl Session {
     }
 }
 
-/// What is told of a request that was read. `method` and `target`: visible ASCII.
+/// The log entry for a request that was read. `method` and `target`: visible ASCII.
 fn exchange<'a>(method: &'a [u8], target: &'a [u8], answer: &Answer) -> Exchange<'a> {
     let [method, target] =
         [method, target].map(|word| core::str::from_utf8(word).unwrap_or_default());

@@ -1,24 +1,25 @@
-//! The packed site: the files of a folder in one piece of memory, each with what a response needs to say of it.
+//! The packed site: the files of a folder in one piece of memory, each with the header fields of
+//! its response.
 //!
-//! It is packed once, on the host, by [`pack`], and read where it lies by [`Site`]. Numbers are little endian; a place
-//! is (offset from the pack's start, length), 4 bytes each.
+//! The host packs it once with [`pack`], and [`Site`] reads it in place. Numbers are little endian.
+//! A place is (offset from the start of the pack, length), 4 bytes each.
 //!
 //! ```text
 //! 0    8  "BPSITE\0\2"
 //! 8    4  number of files
-//! 12   4  length of the whole
+//! 12   4  length of the whole pack
 //! 16      for each file, in the order of the paths' bytes, 112 bytes:
 //!           0   place of the path, which begins with "/"
 //!           8   place of the content type
 //!           16  the date of its last change, an IMF-fixdate of 29 bytes, 3 bytes of zeros
 //!           48  its entity tag: 16 hexadecimal digits
-//!           64  place of its bytes; as they are, by gzip, by brotli; a coding that there is not is (0, 0)
-//!           88  place of what the head of a response says of it, in each of the three
+//!           64  places of its bytes: plain, gzip and brotli; a missing coding is (0, 0)
+//!           88  places of the header fields of its response, for each of the three
 //!         then paths, content types, heads and bytes
 //! ```
 //!
-//! Invariant: a [`Site`] was looked through once. Whatever it hands out lies inside of the pack and is what it should be: the
-//! heads, too, are those that would be written now.
+//! Invariant: a [`Site`] is validated once. Everything that it returns lies inside of the pack and
+//! is valid. This includes the header fields, which equal those that would be written now.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -39,23 +40,23 @@ const ENTRY_BYTES: usize = 112;
 const TAG_DIGITS: usize = 16;
 /// In the order of their places.
 const CODINGS: [Coding; 3] = [Coding::Identity, Coding::Gzip, Coding::Brotli];
-/// Where in an entry the places of its bytes and of its heads begin.
+/// Offsets in an entry of the places of its bytes and of its heads.
 const BYTES_AT: usize = 64;
 const HEADS_AT: usize = 88;
 
-/// The site that is served, as it was packed. The empty one has no files.
+/// The site that is served, as it was packed. The empty site has no files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site {
     pack: &'static [u8],
     entries: &'static [[u8; ENTRY_BYTES]],
 }
 
-/// Why a pack is not one.
+/// Why a pack is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SiteError {
-    /// It is not a packed site, or of another version.
+    /// It is not a packed site, or it has another version.
     NotASite,
-    /// Something in it points outside, is out of order, or is not what it should be.
+    /// Something in it points outside, is out of order, or is malformed.
     Broken,
 }
 
@@ -75,18 +76,18 @@ pub struct Resource {
     entry: &'static [u8; ENTRY_BYTES],
 }
 
-/// A file's bytes in one coding.
+/// The bytes of a file in one coding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Representation {
-    /// How they are coded.
+    /// Their coding.
     pub coding: Coding,
     /// The bytes.
     pub bytes: &'static [u8],
-    /// What the head of a response that brings them all says of them.
+    /// The header fields of a response with all of the bytes.
     pub head: &'static [u8],
 }
 
-/// An entity tag, with its quotes: the file's and what coding it has.
+/// An entity tag with its quotes. It identifies the file and the coding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Tag(heapless::Vec<u8, 24>);
 
@@ -97,9 +98,9 @@ impl Tag {
 }
 
 impl Site {
-    /// Looks through a packed site.
+    /// Validates a packed site.
     ///
-    /// Errors: it is none, or it is damaged.
+    /// Errors: it is no packed site, or it is damaged.
     pub fn new(pack: &'static [u8]) -> Result<Site, SiteError> {
         let (header, rest) = pack.split_at_checked(HEADER_BYTES).ok_or(SiteError::NotASite)?;
         if !header.starts_with(&MAGIC) {
@@ -128,7 +129,7 @@ impl Site {
         self.find_in(path.as_bytes(), b"")
     }
 
-    /// The file whose path is `folder` and `name` behind it.
+    /// The file with the path `folder` followed by `name`.
     pub(crate) fn find_in(&self, folder: &[u8], name: &[u8]) -> Option<Resource> {
         let compare = |entry: &[u8; ENTRY_BYTES]| {
             let path = self.slice(entry, 0).unwrap_or_default();
@@ -149,7 +150,7 @@ impl Site {
         self.pack.len()
     }
 
-    /// Whether it has none.
+    /// Whether it has no files.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -190,7 +191,7 @@ impl Resource {
         Tag(parts.iter().flat_map(|part| part.bytes()).collect())
     }
 
-    /// How its bytes can be had: plain, and compressed where that is shorter.
+    /// The forms in which its bytes exist: plain, and compressed where that is shorter.
     pub fn representations(&self) -> impl Iterator<Item = Representation> + '_ {
         CODINGS.into_iter().filter_map(|coding| self.representation(coding))
     }
@@ -203,12 +204,12 @@ impl Resource {
         Some(Representation { coding, bytes, head: self.site.slice(self.entry, HEADS_AT + at)? })
     }
 
-    /// Whether there is more than one way to have it.
+    /// Whether it exists in more than one coding.
     pub(crate) fn varies(&self) -> bool {
         self.representations().count() > 1
     }
 
-    /// Whether all that it is made of lies in the pack, and can stand in the head of a response.
+    /// Whether all of its parts lie in the pack, and are valid in the head of a response.
     fn is_sound(&self) -> Option<()> {
         let content_type =
             self.site.text(self.entry, 8).filter(|content_type| is_sound_type(content_type))?;
@@ -230,7 +231,7 @@ impl Resource {
     }
 }
 
-/// What the head of a response says of a file, whatever its coding.
+/// The facts for the header fields of a file that do not depend on its coding.
 struct About<'a> {
     content_type: &'a str,
     modified: &'a str,
@@ -239,7 +240,7 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    /// What it says of the whole file in `coding`, which has `length` bytes then.
+    /// The header fields of the whole file in `coding`, where it has `length` bytes.
     fn head(&self, coding: Coding, length: usize) -> ResponseHead {
         let mut head = ResponseHead::default();
         head.file(coding, self.digits, self.modified, self.varies)
@@ -258,19 +259,19 @@ fn text(bytes: &'static [u8], range: Range<usize>) -> Option<&'static str> {
     core::str::from_utf8(bytes.get(range)?).ok()
 }
 
-/// The longest `Content-Type`.
+/// The longest `Content-Type`, in bytes.
 const CONTENT_TYPE_BYTES_MAX: usize = 128;
 
 fn is_sound_type(content_type: &str) -> bool {
     content_type.len() <= CONTENT_TYPE_BYTES_MAX && is_of_one_line(content_type)
 }
 
-/// Whether it can stand in a field: what ends a line would let a file add fields of its own.
+/// Whether it is valid in a field. A line end would let a file add fields of its own.
 fn is_of_one_line(value: &str) -> bool {
     value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// A file to be packed.
+/// A file to pack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct File {
     /// The value of `Content-Type`: ASCII without control characters, at most 128 bytes.
@@ -279,9 +280,9 @@ pub struct File {
     pub modified: String,
     /// Its bytes.
     pub plain: Vec<u8>,
-    /// The same by gzip, if that is worth it.
+    /// The same compressed by gzip, if that is worthwhile.
     pub gzip: Option<Vec<u8>>,
-    /// The same by brotli, if that is worth it.
+    /// The same compressed by brotli, if that is worthwhile.
     pub brotli: Option<Vec<u8>>,
 }
 
@@ -336,12 +337,12 @@ pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
     Ok(packed)
 }
 
-/// The place of what there is not.
+/// The place of something that does not exist.
 const NOWHERE: [u8; 8] = [0; 8];
 
 /// Adds `bytes` to the body and returns their place.
 ///
-/// Errors: it lies too far behind.
+/// Errors: the offset or the length exceeds 32 bits.
 fn place(bytes: &[u8], body_start: usize, body: &mut Vec<u8>) -> Result<[u8; 8], SiteError> {
     let offset = u32::try_from(body_start + body.len()).map_err(|_| SiteError::Broken)?;
     let length = u32::try_from(bytes.len()).map_err(|_| SiteError::Broken)?;
@@ -349,7 +350,8 @@ fn place(bytes: &[u8], body_start: usize, body: &mut Vec<u8>) -> Result<[u8; 8],
     Ok((u64::from(offset) | u64::from(length) << 32).to_le_bytes())
 }
 
-/// What a file's bytes and type are, in 16 digits: another version has others.
+/// A hash of the bytes and the type of a file, in 16 digits. Another version of the file has
+/// another hash.
 fn tag_of(file: &File) -> String {
     let mut hasher = SipHasher13::new();
     hasher.write(file.content_type.as_bytes());

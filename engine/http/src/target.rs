@@ -1,6 +1,6 @@
 //! From the target of a request to the path of a file.
 //!
-//! Answers to: RFC 9112 section 3.2, RFC 3986 sections 3.3, 5.2.4 and 6.2.2.
+//! Implements: RFC 9112 section 3.2, RFC 3986 sections 3.3, 5.2.4 and 6.2.2.
 
 use heapless::Vec;
 
@@ -19,14 +19,14 @@ pub(crate) enum Target<'a> {
     Path(&'a [u8]),
 }
 
-/// Where a path is put that does not stand in its request as it is meant.
+/// Buffer for a path that must be decoded before it can be used.
 #[derive(Default)]
 pub(crate) struct PathRoom(Vec<u8, PATH_BYTES_MAX>);
 
 impl<'a> Target<'a> {
     /// Reads a target of visible ASCII.
     ///
-    /// Errors: it is none, or leads out of the site.
+    /// Errors: `target` is malformed, or leads out of the site.
     pub(crate) fn parse(target: &'a [u8], room: &'a mut PathRoom) -> Result<Target<'a>, Status> {
         if is_path_as_meant(target) {
             return Ok(Target::Path(target));
@@ -35,7 +35,7 @@ impl<'a> Target<'a> {
             return Ok(Target::Server);
         }
         let target = core::str::from_utf8(target).map_err(|_| Status::BadRequest)?;
-        // A fragment is never sent: who sends one means something else by it.
+        // Clients never send a fragment. A request with one is malformed.
         if target.contains('#') {
             return Err(Status::BadRequest);
         }
@@ -48,7 +48,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether there is nothing in `target` to be cut off, decoded or carried out.
+/// Whether `target` can be used as it is: nothing to cut off, to decode or to resolve.
 fn is_path_as_meant(target: &[u8]) -> bool {
     let mut before = 0;
     target.starts_with(b"/")
@@ -60,7 +60,8 @@ fn is_path_as_meant(target: &[u8]) -> bool {
         })
 }
 
-/// The path of an absolute target, which a server must take although clients send it to proxies only.
+/// The path of an absolute target. A server must accept it, although clients send it to proxies
+/// only.
 fn path_of_absolute(target: &str) -> Option<&str> {
     let (scheme, rest) = target.split_once("://")?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -82,14 +83,14 @@ impl PathRoom {
         Ok(&self.0)
     }
 
-    /// Goes one segment on. The slash in front of a segment belongs to it.
+    /// Appends one segment. The slash in front of a segment belongs to it.
     fn enter(&mut self, raw: &str) -> Result<(), Status> {
         self.push(b'/')?;
         let mut bytes = raw.bytes();
         while let Some(byte) = bytes.next() {
             match if byte == b'%' { escaped(&mut bytes).ok_or(Status::BadRequest)? } else { byte } {
                 0 => return Err(Status::BadRequest),
-                // An encoded slash is no separator, and no file has one in its name.
+                // An encoded slash is no separator, and no file name contains one.
                 b'/' => return Err(Status::NotFound),
                 byte => self.push(byte)?,
             }
@@ -97,7 +98,7 @@ impl PathRoom {
         Ok(())
     }
 
-    /// Carries out a last segment of one or two dots, and says whether there was one.
+    /// Resolves a last segment of one or two dots. Returns whether there was one.
     fn leave_dots(&mut self) -> Result<bool, Status> {
         let Some(last) = self.0.iter().rposition(|&byte| byte == b'/') else { return Ok(false) };
         let (parents, segment) = self.0.split_at_checked(last).ok_or(Status::BadRequest)?;
@@ -121,7 +122,7 @@ fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
     u8::try_from(digit()? * 16 + digit()?).ok()
 }
 
-/// The host that is asked, with its port if that is said.
+/// The host that the client asks for, with its port if the client gave one.
 pub(crate) fn authority<'a>(head: &Head<'a, '_>) -> &'a str {
     let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
     let [said, target] =

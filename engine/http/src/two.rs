@@ -1,27 +1,32 @@
-//! HTTP/2: many requests on one connection, each a stream.
+//! HTTP/2: many requests on one connection, each on a stream.
 //!
-//! What is asked is the same as in HTTP/1.1, and so is the answer: a request's fields become the head that the crate asks its questions with (`request`), and the head of an answer
-//! becomes compressed fields (`response`). What is here is the connection: frames, streams, windows, and whose turn it is.
+//! Requests and responses mean the same as in HTTP/1.1. `request` turns the fields of a request
+//! into the head that the rest of the crate reads. `response` compresses the head of an answer into
+//! fields. This module handles the connection: frames, streams, windows, and the order of sending.
 //!
 //! Invariants:
-//! - A session owns no buffer. Frames that are not whole, and heads of requests, are offered again by the caller; bodies are taken as they come, and only those are kept that whoever answers has admitted.
-//! - A stream is remembered as long as it waits for something, and there are never more than 100 of them.
-//! - Whatever brings its sender nothing has a price (`calm`).
-//! - Streams send in turn, a frame each, as far as their windows, the connection's window and its room go.
+//! - A session owns no receive buffer. The caller offers incomplete frames and heads of requests
+//!   again. Bodies are taken as they arrive, and a body is kept only if the handler has admitted
+//!   it.
+//! - A stream is kept only while it waits for something, and there are never more than 100 of them.
+//! - Frames that cost us work and bring the client nothing are charged to a flood budget (`calm`).
+//! - Streams send in turn, one frame each, as far as their windows, the window of the connection
+//!   and its buffer space allow.
 //!
-//! Absent on purpose: push, and priorities, which RFC 9113 has given up: of the 145 checks of h2spec, which knows RFC 7540, the two that fail are of streams that depend on
-//! themselves.
+//! Absent on purpose: push, and priorities, which RFC 9113 has dropped. h2spec tests RFC 7540. Of
+//! its 145 checks two fail, and both are about streams that depend on themselves.
 //!
 //! | file | story |
+//! | file | story |
 //! |---|---|
-//! | `session` | one connection: its waiting points, its time, its end |
-//! | `frames` | what frames do that are not of requests |
-//! | `requests`, `request` | heads of requests and trailers; what they ask |
-//! | `response` | heads of answers |
-//! | `stream`, `streams`, `sending` | what streams wait for, and how they are sent on |
-//! | `inquiry` | a question, and the body that comes with it |
-//! | `streams::questions`, `streams::open` | streams that a program answers, and goes on to |
-//! | `calm` | what floods cost |
+//! | `session` | one connection: its wait points, its deadlines, its end |
+//! | `frames` | frames that do not carry heads of requests |
+//! | `requests`, `request` | heads of requests and trailers, and their meaning |
+//! | `response` | heads of responses |
+//! | `stream`, `streams`, `sending` | what streams wait for, and how they send |
+//! | `inquiry` | a request for a handler, and its body |
+//! | `streams::questions`, `streams::open` | streams with a handler, and their open replies |
+//! | `calm` | the flood budget |
 
 mod calm;
 mod frames;
@@ -38,6 +43,8 @@ pub use session::Http2Session;
 #[cfg(test)]
 pub(crate) use streams::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 
-/// What to tell a client for whom there is no session, before the connection is closed: no settings, and that it may come again, since nothing was done (RFC 9113 section 6.8).
+/// The response to a client for which there is no session. The connection is closed after it. It
+/// sends no settings, and says that no request was processed, so the client may retry (RFC 9113
+/// section 6.8).
 pub const BUSY: &[u8] =
     &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];

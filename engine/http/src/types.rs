@@ -1,8 +1,9 @@
-//! Words that requests and responses share: methods, statuses, and what becomes of a connection.
+//! Types that requests and responses share: methods, statuses, and what happens to a connection
+//! after a response.
 //!
-//! Answers to: RFC 9110 sections 9 and 15; RFC 6797.
+//! Implements: RFC 9110 sections 9 and 15; RFC 6797.
 
-/// What may be done with what a program answers for.
+/// A method that a handler may support.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "they are the protocol's words")]
 pub enum Method {
@@ -18,7 +19,7 @@ impl Method {
         all.into_iter().find(|method| method.name().as_bytes() == name)
     }
 
-    /// As a request line has it.
+    /// The name in a request line.
     pub fn name(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -29,18 +30,18 @@ impl Method {
     }
 }
 
-/// Whether a body belongs to a request.
+/// The body that a request announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Announced {
-    /// None does.
+    /// No body.
     Nothing,
-    /// One of so many bytes.
+    /// A body of this many bytes.
     Bytes(u64),
-    /// One whose end will show.
+    /// A body of unknown length.
     Something,
 }
 
-/// What an answer comes to (RFC 9110 section 15).
+/// The status of a response (RFC 9110 section 15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "they are the protocol's words")]
 pub enum Status {
@@ -72,7 +73,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Its three digits.
+    /// Its three digits as a number.
     pub fn code(self) -> u16 {
         match self {
             Status::Ok => 200,
@@ -103,12 +104,12 @@ impl Status {
         }
     }
 
-    /// Code and reason, as in a status line.
+    /// Code and reason phrase, as in a status line.
     pub(crate) fn text(self) -> &'static str {
         self.line().trim_ascii_end()
     }
 
-    /// The same as a line of text.
+    /// The same as a line of text, with its line end.
     pub(crate) fn line(self) -> &'static str {
         match self {
             Status::Ok => "200 OK\n",
@@ -140,12 +141,12 @@ impl Status {
     }
 }
 
-/// What becomes of the connection after a response.
+/// What happens to the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// It stays open, which goes without saying.
+    /// It stays open, and the response need not say so.
     Open,
-    /// It stays open, and a client of HTTP/1.0 is told so.
+    /// It stays open, and the response says so to a client of HTTP/1.0.
     OpenAsAsked,
     /// It is closed.
     Close,
@@ -154,10 +155,10 @@ pub(crate) enum After {
 /// The HTTPS policy of a connection (RFC 6797).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Secrecy {
-    /// Pages are served over it, and responses do not mention TLS.
+    /// Pages are served on this connection, and responses do not mention TLS.
     Optional,
-    /// It is in the clear, and pages are served over TLS alone: the client is redirected.
+    /// The connection is plaintext, but pages are served over TLS only. The client is redirected.
     Elsewhere,
-    /// It uses TLS, and the client is told to use TLS alone from now on.
+    /// The connection uses TLS, and the client is told to use TLS only from now on.
     Here,
 }

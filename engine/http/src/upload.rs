@@ -1,7 +1,9 @@
-//! The body of a question whose sender was admitted: kept until all of it is there, or handed over as it comes.
+//! The body of a request, after its sender was admitted. It is kept until it is complete, or passed
+//! on piece by piece.
 //!
-//! Of one that is handed over a piece is with the program at a time. What comes meanwhile is kept, and no more of it can come than the client may send: in HTTP/1.1 nothing is taken,
-//! in HTTP/2 the stream's window opens only for what the program was given.
+//! With pieces, the handler holds one piece at a time. What arrives meanwhile is kept, and the
+//! client can send only a bounded amount: in HTTP/1.1 nothing more is taken, and in HTTP/2 the
+//! window of the stream opens only for bytes that the handler was given.
 //!
 //! Invariant: it never takes more memory than was admitted.
 
@@ -12,39 +14,40 @@ use crate::answer::Answer;
 use crate::question::Asked;
 use crate::types::Announced;
 
-/// Bytes after which memory for them is asked for, when nobody knows how many there will be.
+/// Bytes of the first allocation if the length of the body is unknown.
 const BYTES_AT_FIRST: usize = 4096;
 
-/// Bytes of a body that are a piece of it.
+/// Bytes of one piece of a body.
 pub(crate) const PIECE_BYTES: usize = 32 * 1024;
 
-/// The most bytes of a body that wait to be a piece: what a stream's window lets come, and a frame that was counted before it came.
+/// The most bytes of a body that wait for the handler: the window of a stream, plus one frame that
+/// was counted before it arrived.
 pub const PIECE_BYTES_MAX: usize = 80 * 1024;
 
-/// How a body may come.
+/// How a body may arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Admission {
-    /// How many bytes it may have.
+    /// The most bytes that the body may have.
     pub bytes: u64,
-    /// How many bytes of memory are kept free for it.
+    /// Bytes of memory that are reserved for it.
     pub memory: usize,
-    /// By which the program names it, if it wants it as it comes.
+    /// The handler's name for the body, if it wants the body piece by piece.
     pub number: Option<u64>,
 }
 
 impl Admission {
-    /// It is kept until all of it is there.
+    /// The body is kept until it is complete.
     pub fn whole(bytes: usize) -> Admission {
         Admission { bytes: bytes as u64, memory: bytes, number: None }
     }
 
-    /// The body does not come, or not any more.
+    /// The body does not arrive, or no more of it.
     pub(crate) fn give_up(&self, actions: &mut impl Actions) {
         actions.released(self.memory);
         self.number.into_iter().for_each(|number| actions.left(number));
     }
 
-    /// There is more of the body than may come: what is answered to what was asked.
+    /// The body is larger than admitted. Returns the answer to the request.
     pub(crate) fn refuse(&self, asked: &Asked, actions: &mut impl Actions) -> Answer {
         self.give_up(actions);
         let reply = actions.too_large(&asked.question(Announced::Something), self.bytes);
@@ -52,20 +55,20 @@ impl Admission {
     }
 }
 
-/// A body that comes.
+/// A body that is arriving.
 #[derive(Debug)]
 pub(crate) struct Upload {
     bytes: Vec<u8>,
     admission: Admission,
-    /// How many bytes have come.
+    /// Bytes that have arrived.
     came: u64,
     is_too_large: bool,
-    /// Whether a piece is with the program.
+    /// Whether the handler holds a piece.
     is_with_program: bool,
 }
 
 impl Upload {
-    /// `announced`: how many bytes it is to have, if that is known.
+    /// `announced`: the length of the body in bytes, if the client announced it.
     pub(crate) fn begin(admission: Admission, announced: Option<u64>) -> Upload {
         let announced = announced.unwrap_or(0);
         let is_too_large = announced > admission.bytes;
@@ -75,7 +78,7 @@ impl Upload {
         Upload { bytes, admission, came: 0, is_too_large, is_with_program: false }
     }
 
-    /// Keeps a part of it, unless it goes beyond the limit.
+    /// Keeps a part of the body, unless it exceeds the limit.
     pub(crate) fn keep(&mut self, part: &[u8]) {
         self.came += part.len() as u64;
         let whole = self.bytes.len() + part.len();
@@ -92,7 +95,7 @@ impl Upload {
         self.bytes.extend_from_slice(part);
     }
 
-    /// Gives the program a piece, if there is one and it has none.
+    /// Gives the handler a piece, if there is one and the handler holds none.
     pub(crate) fn hand_over(&mut self, actions: &mut impl Actions) {
         if let Some(number) = self.admission.number
             && self.bytes.len() >= PIECE_BYTES
@@ -103,14 +106,14 @@ impl Upload {
         }
     }
 
-    /// The program has taken a piece of the body with this number. Whether it is this one.
+    /// The handler has taken a piece of the body with this number. Returns whether it is this body.
     pub(crate) fn piece_taken(&mut self, number: u64) -> bool {
         let is_this = self.admission.number == Some(number);
         self.is_with_program &= !is_this;
         is_this
     }
 
-    /// All of it has come.
+    /// The body is complete.
     pub(crate) fn end(self, asked: &Asked, actions: &mut impl Actions) {
         actions.released(self.admission.memory);
         match self.admission.number {
@@ -124,7 +127,7 @@ impl Upload {
         }
     }
 
-    /// Bytes that may come until there is a piece.
+    /// Bytes that may arrive until there is a piece.
     pub(crate) fn room(&self) -> usize {
         if self.admission.number.is_some() {
             PIECE_BYTES.saturating_sub(self.bytes.len())
@@ -133,22 +136,22 @@ impl Upload {
         }
     }
 
-    /// Bytes that are kept of what comes in pieces.
+    /// Bytes of a body in pieces that are kept.
     pub(crate) fn waiting_bytes(&self) -> usize {
         if self.admission.number.is_some() { self.bytes.len() } else { 0 }
     }
 
-    /// Whether a piece is with the program.
+    /// Whether the handler holds a piece.
     pub(crate) fn is_with_program(&self) -> bool {
         self.is_with_program
     }
 
-    /// Whether there is more of it than was admitted.
+    /// Whether the body is larger than was admitted.
     pub(crate) fn is_too_large(&self) -> bool {
         self.is_too_large
     }
 
-    /// What was admitted.
+    /// The admission of this body.
     pub(crate) fn admission(&self) -> Admission {
         self.admission
     }

@@ -1,4 +1,5 @@
-//! Requests that came before: their answers are known, and those that many ask for within a second lie ready as they are sent.
+//! Requests that repeat earlier ones. Their responses are cached, and a response that is asked for
+//! often within a second is already prepared.
 
 use super::{Expect, Session, WaitsFor, exchange};
 use crate::actions::Actions;
@@ -8,7 +9,7 @@ use crate::remembered::{Page, PlaceNumber};
 use crate::response::ResponseHead;
 
 impl Session {
-    /// A request came with the very bytes of one whose answer is known.
+    /// A request has the same bytes as one in the cache.
     pub(super) fn request_came_again(
         &mut self,
         head: &[u8],
@@ -29,7 +30,8 @@ impl Session {
         }
     }
 
-    /// Sends the response that lies ready, or is worth having ready from now on; whether it did.
+    /// Sends the prepared response, or prepares it now if that is worthwhile. Returns whether it
+    /// was sent.
     fn respond_at_once(
         &mut self,
         page: Page,

@@ -1,6 +1,7 @@
-//! A reply that stays open on a connection of HTTP/1.1.
+//! An open reply on an HTTP/1.1 connection.
 //!
-//! Where the program sets the pace nothing else is asked on the connection any more, and its end is the reply's. Where the client does the next request waits until the reply is over.
+//! If the handler sets the pace, no other request is read on the connection, which ends with the
+//! reply. If the client sets the pace, the next request waits until the reply is over.
 
 use crate::actions::Actions;
 use crate::open_reply::{End, Pace};
@@ -9,7 +10,8 @@ use crate::types::After;
 use super::{Expect, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
 
 impl Session {
-    /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
+    /// The handler gives more for the open reply with this number. It is sent when the session is
+    /// offered bytes, or none.
     #[cold]
     #[inline(never)]
     pub fn fed(&mut self, number: u64, bytes: &[u8]) {
@@ -24,7 +26,7 @@ impl Session {
         }
     }
 
-    /// The program says no more on it.
+    /// The handler ends this open reply.
     #[cold]
     #[inline(never)]
     pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
@@ -36,7 +38,8 @@ impl Session {
         }
     }
 
-    /// There may be something to send, or room for it; and bytes of the client's, which nobody wants.
+    /// There may be something to send, or space for it. The client may also have sent bytes, which
+    /// are dropped.
     pub(super) fn more_goes_out(
         &mut self,
         came: usize,
@@ -46,7 +49,7 @@ impl Session {
         let Some(open) = self.outgoing.open_reply() else {
             return Taken::AndWait(came, WaitsFor::Nothing);
         };
-        // What follows a request whose answer the client takes at its pace may be its next one.
+        // If the client sets the pace, bytes after the request may be its next request.
         let came = if open.is_paced_by_client() { 0 } else { came };
         let was_silent = self.outgoing.is_silent();
         let room = actions.send_room();
@@ -70,14 +73,14 @@ impl Session {
             }
             return Taken::AndWait(came, WaitsFor::Bytes);
         }
-        // The client has its time whenever it takes something.
+        // The deadline restarts whenever the client takes something.
         if self.waits_for != WaitsFor::SendRoom || room != actions.send_room() {
             actions.set_deadline(Some(RESPONSE_TIMEOUT));
         }
         Taken::AndWait(came, WaitsFor::SendRoom)
     }
 
-    /// The client has taken all. As long as it waits for the program, it has time.
+    /// The client has taken all bytes. It has no deadline while it waits for the handler.
     fn more_is_asked_for(&mut self, actions: &mut impl Actions) -> Taken {
         if let Some(number) = self.outgoing.ask() {
             actions.set_deadline(None);
@@ -86,7 +89,8 @@ impl Session {
         Taken::AndWait(0, WaitsFor::Us)
     }
 
-    /// Whether nothing was said for a while, and the client is to be shown that we are there.
+    /// The bytes to send if nothing was sent for a while, to show the client that we are still
+    /// there.
     pub(super) fn sign_of_life_is_due(&self) -> Option<&'static [u8]> {
         match self.outgoing.open_reply()?.pace {
             Pace::Program { sign_of_life, .. } if self.outgoing.is_silent() => Some(sign_of_life),
@@ -101,7 +105,7 @@ impl Session {
         }
     }
 
-    /// The connection is over, and with it the open reply that there is, or was to be.
+    /// The connection is over. So its open reply, if there is or will be one, has no reader.
     pub(super) fn listener_left(&mut self, actions: &mut impl Actions) {
         self.open_number().into_iter().for_each(|number| actions.left(number));
     }

@@ -1,6 +1,8 @@
-//! Questions on a connection of HTTP/1.1: one at a time, since nothing that follows a request is looked at before its answer.
+//! Requests for a handler on an HTTP/1.1 connection: one at a time, since nothing after a request
+//! is read before its reply.
 //!
-//! A body stays where it is until its sender is admitted: then it is asked for, if the client waits for that, and kept.
+//! A body stays in the caller's buffer until its sender is admitted. Then `100 Continue` is sent if
+//! the client waits for it, and the body is kept.
 
 use alloc::boxed::Box;
 
@@ -15,16 +17,16 @@ use crate::upload::{Admission, PIECE_BYTES, Upload};
 
 use super::{Expect, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
 
-/// Bytes that chunks may be framed with, beside as many as what is in them.
+/// Bytes that chunk framing may take, in addition to as many as the content has.
 const FRAMING_BYTES_MAX: u64 = 1024;
 
-/// Bytes of a body for which its sender has all of the time again.
+/// Bytes of a body after which its sender gets the full time again.
 pub(crate) const STRIDE_BYTES: usize = PIECE_BYTES;
 
-/// What to tell a client that waits to be told to send its body (RFC 9110 section 15.2.1).
+/// The interim response for a client that waits before it sends its body (RFC 9110 section 15.2.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A question without an answer.
+/// A request without a reply.
 #[derive(Debug)]
 pub(super) struct Request {
     asked: Box<Asked>,
@@ -32,25 +34,25 @@ pub(super) struct Request {
     waits: Waits,
 }
 
-/// A question whose body comes.
+/// A request while its body arrives.
 #[derive(Debug)]
 pub(super) struct Coming {
     request: Request,
     upload: Upload,
-    /// Bytes of the body that may still come, what frames chunks counted in.
+    /// Bytes of the body that may still arrive, including chunk framing.
     left: u64,
-    /// Bytes that came since the client was given time.
+    /// Bytes that arrived since the deadline was last set.
     since: usize,
 }
 
-/// Whether the client waits to be told to send its body.
+/// Whether the client waits for `100 Continue` before it sends its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waits {
     Yes,
     No,
 }
 
-/// What was announced.
+/// The body that the request announces.
 fn announced(body: Body) -> Announced {
     match body {
         Body::Length(0) => Announced::Nothing,
@@ -60,7 +62,7 @@ fn announced(body: Body) -> Announced {
 }
 
 impl Session {
-    /// Something is asked that a program answers.
+    /// A request for a handler has arrived.
     #[cold]
     #[inline(never)]
     pub(super) fn question_arrived(
@@ -79,7 +81,7 @@ impl Session {
         self.expect = Expect::Us(Box::new(Request { asked, body, waits }));
     }
 
-    /// This is the answer to what was asked. It goes out when the session is offered bytes, or none.
+    /// The reply to the request. It is sent when the session is offered bytes, or none.
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
@@ -93,8 +95,8 @@ impl Session {
         self.reply_is_due(*request, answer, actions);
     }
 
-    /// Bytes of memory that the client makes us keep, but for the session itself, the bodies of
-    /// replies, and what was admitted of the bodies of requests.
+    /// Bytes of memory that the client makes the server keep. Not included: the session itself, the
+    /// bodies of replies, and the memory that was admitted for the bodies of requests.
     pub fn kept_bytes(&self) -> usize {
         let waits = match &self.expect {
             Expect::Body { answer, .. } | Expect::Reply { answer, .. } => answer.kept_bytes(),
@@ -105,7 +107,7 @@ impl Session {
         waits + self.outgoing.kept_bytes()
     }
 
-    /// The client makes us keep more than its share: the connection ends.
+    /// The client makes the server keep more than its share, so the connection ends.
     #[cold]
     pub fn overdrawn(&mut self, actions: &mut impl Actions) {
         if !matches!(self.expect, Expect::Closed) {
@@ -128,7 +130,7 @@ impl Session {
         self.waits_for = WaitsFor::Bytes;
     }
 
-    /// There may be room now for the head of a reply. That it came long after its question is no reason to send half of it.
+    /// There may be space now for the head of a reply. A late reply must still not be sent in part.
     pub(super) fn reply_goes_out(&mut self, actions: &mut impl Actions) -> Taken {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return Taken::AndWait(0, WaitsFor::SendRoom);
@@ -141,8 +143,11 @@ impl Session {
         Taken::AndGoOn(0)
     }
 
-    /// The body of what was asked is wanted, up to so many bytes of it; a longer one is answered by 413. It is handed over when it is there and the session is offered bytes, or
-    /// none, by [`Actions::body_arrived`]; or as it comes, if the admission has a number, by [`Actions::piece_arrived`], and its end by [`Actions::pieces_ended`].
+    /// The handler wants the body of the request, within the limit of the admission. A longer body
+    /// gets a 413 response. The body is passed on when the session is offered bytes, or none.
+    /// Without a number it is passed on when it is complete, by [`Actions::body_arrived`]. With a
+    /// number it is passed on in pieces, by [`Actions::piece_arrived`] and
+    /// [`Actions::pieces_ended`].
     #[cold]
     #[inline(never)]
     pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
@@ -163,7 +168,7 @@ impl Session {
         self.waits_for = WaitsFor::Bytes;
     }
 
-    /// The program has taken a piece of the body with this number: more may come.
+    /// The handler has taken a piece of the body with this number, so more may arrive.
     #[cold]
     #[inline(never)]
     pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
@@ -175,7 +180,7 @@ impl Session {
         }
     }
 
-    /// Bytes of a body whose sender was admitted.
+    /// Bytes of an admitted body.
     pub(super) fn upload_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
         let Expect::Upload(coming) = &mut self.expect else { return Taken::AndGoOn(0) };
         if coming.upload.is_with_program() {
@@ -238,7 +243,7 @@ impl Session {
         self.waits_for = WaitsFor::Us;
     }
 
-    /// A body that was coming is of no use any more.
+    /// A body that was arriving is of no use any more.
     pub(super) fn upload_given_up(&mut self, actions: &mut impl Actions) {
         if let Expect::Upload(coming) = &self.expect {
             coming.upload.admission().give_up(actions);

@@ -1,34 +1,36 @@
-//! What a client may cost us that brings it nothing.
+//! The flood budget: a limit on work that a client causes without any use to itself.
 //!
-//! Every known flood is made of frames that cost their sender next to nothing: requests that are taken back at once (CVE-2023-44487), or made so that we take them back
-//! (CVE-2025-8671); PING, SETTINGS, priorities, empty frames, parts of a head without end, windows that open byte by byte (CVE-2019-9511 to 9518, CVE-2024-27316). So each of these
-//! has its price, answers that are given and bytes that are taken earn some of it back, and who has nothing left is told to calm down. No clock is asked: who does what clients do
-//! earns more than he spends, however fast he is.
+//! Every known flood uses frames that cost the sender next to nothing. Some floods cancel requests
+//! at once (CVE-2023-44487), or make the server cancel them (CVE-2025-8671). Others use PING,
+//! SETTINGS, priorities, empty frames, endless heads, or windows that open byte by byte
+//! (CVE-2019-9511 to 9518, CVE-2024-27316). So each such frame has a price. Responses and sent
+//! bytes earn points back. A client with no points left gets ENHANCE_YOUR_CALM. No clock is used: a
+//! normal client earns more than it spends, however fast it is.
 
 use http2::ErrorCode;
 
-/// What a client has at first, and at most.
+/// The points of a client at first, and at most.
 const POINTS_MAX: i32 = 1000;
 
-/// What it costs.
+/// The price of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Price {
-    /// A frame that has to be looked at, and may well belong: a window that is opened, a priority, something unknown.
+    /// A frame that is often legitimate: it opens a window, sets a priority, or is unknown.
     Look = 1,
-    /// A frame with nothing in it, or next to nothing; one more frame for a head.
+    /// A frame with little or no content, or a head in several frames.
     Nothing = 5,
-    /// A frame that wants an answer.
+    /// A frame that needs a response.
     Answer = 10,
-    /// A stream that ends before its answer is given, whoever ends it.
+    /// A stream that ends before its response, no matter which side ends it.
     Reset = 20,
 }
 
-/// What an answer to a request earns: less than it costs to take one back.
+/// Points for a response to a request: less than the price of a reset.
 const ANSWER: i32 = 5;
-/// What bytes of bodies that were sent earn: one for so many.
+/// This many sent bytes of bodies earn one point.
 const BYTES_PER_POINT: u32 = 1024;
 
-/// What a client has left.
+/// The budget of one client.
 #[derive(Debug)]
 pub(super) struct Calm {
     points: i32,
@@ -40,7 +42,7 @@ impl Calm {
         Calm { points: POINTS_MAX, bytes: 0 }
     }
 
-    /// Errors: it has nothing left.
+    /// Errors: the budget is used up.
     pub(super) fn pay(&mut self, price: Price) -> Result<(), ErrorCode> {
         self.points -= price as i32;
         if self.points < 0 { Err(ErrorCode::EnhanceYourCalm) } else { Ok(()) }
@@ -51,7 +53,7 @@ impl Calm {
         self.earn(ANSWER);
     }
 
-    /// So many bytes of a body were sent.
+    /// This many bytes of a body were sent.
     pub(super) fn sent(&mut self, bytes: u32) {
         self.bytes += bytes;
         self.earn((self.bytes / BYTES_PER_POINT) as i32);

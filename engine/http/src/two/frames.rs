@@ -1,6 +1,6 @@
-//! What frames do that are not of requests.
+//! Frames that do not carry heads of requests.
 //!
-//! Answers to: RFC 9113 sections 4.2, 5.1, 6.1 and 6.3 to 6.9.
+//! Implements: RFC 9113 sections 4.2, 5.1, 6.1 and 6.3 to 6.9.
 
 use http2::{
     ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setting, flags, settings,
@@ -13,14 +13,15 @@ use super::stream::{self, ClientHalf};
 use crate::actions::Actions;
 use crate::session::WaitsFor;
 
-/// The most settings in one frame: there are few, and each has to be looked at.
+/// The most settings in one frame. Few settings exist, and each costs work.
 const SETTINGS_MAX: usize = 32;
 
-/// The longest body of a request that is waited for: half of what a client may send unasked on a stream.
+/// The longest body of a request that is awaited, in bytes: half of what a client may send on a
+/// stream without a window update.
 pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
 
 impl Http2Session {
-    /// A frame's head is there, and perhaps the frame.
+    /// The head of a frame has arrived, and perhaps all of it.
     pub(super) fn frame_arrived(
         &mut self,
         bytes: &[u8],
@@ -50,7 +51,8 @@ impl Http2Session {
             }
             Kind::GoAway => {
                 check_connection(&head)?;
-                // Why, and until where, is of no interest: what it has begun, it gets.
+                // The reason and the last stream are of no use: the streams that exist are
+                // completed.
                 self.is_ending = true;
                 let is_long = length >= 8;
                 return if is_long {
@@ -81,7 +83,7 @@ impl Http2Session {
         Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + length))
     }
 
-    /// Takes a frame's head and so many bytes, and passes over so many more.
+    /// Takes the head of a frame and `taken` bytes, and skips the next `left` bytes.
     fn pass_over(&mut self, taken: usize, left: u32) -> Taken {
         self.expect = if left == 0 { Expect::Frame } else { Expect::Rest(left) };
         Taken::AndGoOn(FRAME_HEAD_BYTES + taken)
@@ -168,7 +170,7 @@ impl Http2Session {
         Ok(())
     }
 
-    /// Nobody has to look at priorities any more; but at what they are said in.
+    /// Priorities are obsolete and ignored, but a malformed frame is still an error.
     fn priority_arrived(
         &mut self,
         head: &FrameHead,
@@ -178,7 +180,7 @@ impl Http2Session {
         match head.stream {
             0 => Err(ErrorCode::ProtocolError),
             _ if head.length == 5 => Ok(()),
-            // Of a stream that nobody has begun nothing is said, not even its end.
+            // A stream that was never opened cannot be reset.
             stream if self.check_begun(stream).is_err() => Err(ErrorCode::FrameSizeError),
             stream => {
                 self.calm.pay(Price::Reset)?;
@@ -187,7 +189,7 @@ impl Http2Session {
         }
     }
 
-    /// The head of a frame with a part of a body is there.
+    /// The head of a frame with a part of a body has arrived.
     fn body_begins(
         &mut self,
         head: &FrameHead,
@@ -205,7 +207,7 @@ impl Http2Session {
                 };
             };
             padding = u32::from(*length);
-            // The padding and its length lie in the frame.
+            // The length of the frame includes the padding and the padding length.
             left = left.checked_sub(padding + 1).ok_or(ErrorCode::ProtocolError)?;
             taken = 1;
         }
@@ -216,7 +218,7 @@ impl Http2Session {
         self.received = self.received.saturating_add(head.length);
         match self.streams.client_half(head.stream) {
             Some(ClientHalf::Open) => self.streams.upload_comes(head.stream, head.length),
-            // The first cannot be: such a frame is not looked at.
+            // Undecided cannot occur here: `frame_arrived` stops such a frame earlier.
             Some(ClientHalf::Undecided | ClientHalf::Unread) => {
                 return Ok(self.pass_over(taken, left + padding));
             }
@@ -236,7 +238,7 @@ impl Http2Session {
         Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + taken))
     }
 
-    /// Bytes of a body, or the padding behind them.
+    /// Bytes of a body, or the padding after them.
     pub(super) fn body_arrived(
         &mut self,
         arrived: &[u8],
@@ -284,9 +286,9 @@ impl Http2Session {
         }
     }
 
-    /// A client sends something on a stream of which nobody knows yet whether its body is wanted.
+    /// The client sends a body that the handler has not admitted or refused yet.
     ///
-    /// Errors: it was refused too often.
+    /// Errors: too many such streams were refused.
     fn body_of_undecided(
         &mut self,
         id: u32,
@@ -303,31 +305,31 @@ impl Http2Session {
         Ok(Taken::AndGoOn(0))
     }
 
-    /// Whether the frame belongs to such a stream.
+    /// Whether the frame belongs to a stream with an undecided body.
     fn is_of_undecided(&self, head: &FrameHead) -> bool {
         matches!(head.kind, Kind::Headers | Kind::Data)
             && self.streams.client_half(head.stream) == Some(ClientHalf::Undecided)
     }
 
-    /// Errors: nobody has begun this stream.
+    /// Errors: the client has not opened this stream.
     fn check_begun(&self, stream: u32) -> Result<(), ErrorCode> {
         let is_begun = stream % 2 == 1 && stream <= self.last_stream;
         if is_begun { Ok(()) } else { Err(ErrorCode::ProtocolError) }
     }
 }
 
-/// Errors: the frame is for a stream, and should be for all.
+/// Errors: the frame names a stream, but its kind belongs to the connection.
 fn check_connection(head: &FrameHead) -> Result<(), ErrorCode> {
     if head.stream == 0 { Ok(()) } else { Err(ErrorCode::ProtocolError) }
 }
 
-/// Errors: no frame of the kind is so long.
+/// Errors: the length is wrong for this kind of frame.
 fn check_size(head: &FrameHead) -> Result<(), ErrorCode> {
     let length = head.length as usize;
     let is_right = match head.kind {
         Kind::ResetStream | Kind::WindowUpdate => length == 4,
         Kind::Ping => length == 8,
-        // A priority of a wrong size ends its stream alone.
+        // A priority of a wrong size ends only its stream.
         Kind::Priority => length <= 64,
         _ if length > SETTINGS_MAX * 6 => return Err(ErrorCode::EnhanceYourCalm),
         _ => length.is_multiple_of(6),

@@ -1,26 +1,27 @@
-//! From the fields of a block to the question that HTTP/1.1 asks with a request line and fields.
+//! From the fields of a block to the request line and fields of HTTP/1.1.
 //!
-//! Answers to: RFC 9113 sections 8.1.1 (malformed), 8.2 (fields), 8.3.1 (requests) and 8.5 (CONNECT).
+//! Implements: RFC 9113 sections 8.1.1 (malformed), 8.2 (fields), 8.3.1 (requests) and 8.5
+//! (CONNECT).
 
 use http2::Fields;
 
 use crate::framing;
 use crate::head::{self, Head, Name, Room};
 
-/// A request that is no request. Its stream ends, and nothing else.
+/// A malformed request. It ends its stream, and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Malformed;
 
-/// A request's head, taken apart.
+/// The parsed head of a request.
 pub(super) struct Request<'a> {
     method: &'a [u8],
     target: &'a [u8],
     fields: Room<'a>,
-    /// How long its body is to be, if it says so.
+    /// The announced length of its body, if there is one.
     pub(super) length: Option<u64>,
 }
 
-/// What stands in place of a request line.
+/// The pseudo-header fields, which replace the request line.
 #[derive(Default)]
 struct Pseudo<'a> {
     method: Option<&'a [u8]>,
@@ -30,7 +31,7 @@ struct Pseudo<'a> {
 }
 
 impl<'a> Pseudo<'a> {
-    /// Errors: it is none of them, or was there before.
+    /// Errors: the name is unknown, or occurs twice.
     fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Malformed> {
         let place = match name {
             b":method" => &mut self.method,
@@ -42,7 +43,7 @@ impl<'a> Pseudo<'a> {
         if place.replace(value).is_some() { Err(Malformed) } else { Ok(()) }
     }
 
-    /// The method and the target of a request line that means the same.
+    /// The method and the target of the equivalent request line.
     fn request_line(&self) -> Result<(&'a [u8], &'a [u8]), Malformed> {
         let method = self.method.filter(|method| head::is_token(method)).ok_or(Malformed)?;
         if method == b"CONNECT" {
@@ -80,7 +81,7 @@ impl<'a> Request<'a> {
             match name {
                 Name::ContentLength if length.is_some() => return Err(Malformed),
                 Name::ContentLength => length = Some(framing::decimal(value).ok_or(Malformed)?),
-                // There is another place for it, which is as good; two may not say two things.
+                // `Host` may repeat `:authority`, but must be equal to it.
                 Name::Host if pseudo.authority.is_some() => {
                     if pseudo.authority != Some(value) {
                         return Err(Malformed);
@@ -96,13 +97,13 @@ impl<'a> Request<'a> {
         Ok(Request { method, target, fields: room, length })
     }
 
-    /// The same as a head of HTTP/1.1.
+    /// The equivalent head of HTTP/1.1.
     pub(super) fn head(&self) -> Head<'a, '_> {
         Head::of(self.method, self.target, &self.fields)
     }
 }
 
-/// Whether the fields may follow a body.
+/// Checks that the fields are valid as trailers.
 pub(super) fn check_trailers(fields: &Fields) -> Result<(), Malformed> {
     fields.iter().try_for_each(|(name, value)| {
         check(name, value)?;
@@ -110,7 +111,7 @@ pub(super) fn check_trailers(fields: &Fields) -> Result<(), Malformed> {
     })
 }
 
-/// RFC 9113 section 8.2.1: names are small tokens, and values as in HTTP/1.1.
+/// RFC 9113 section 8.2.1: names are lower-case tokens, and values are as in HTTP/1.1.
 fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     let bare = name.strip_prefix(b":").unwrap_or(name);
     let is_name = head::is_token(bare) && !bare.iter().any(u8::is_ascii_uppercase);
@@ -119,7 +120,8 @@ fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     if is_name && is_value { Ok(()) } else { Err(Malformed) }
 }
 
-/// The field's name, if somebody asks for it. RFC 9113 section 8.2.2: what concerned a connection of HTTP/1.1 has no place here.
+/// The name of the field, if some code uses it. RFC 9113 section 8.2.2: connection-specific fields
+/// of HTTP/1.1 are malformed here.
 fn known(name: &[u8], value: &[u8]) -> Result<Option<Name>, Malformed> {
     match name {
         b"proxy-connection" | b"keep-alive" | b"upgrade" => return Err(Malformed),

@@ -1,8 +1,9 @@
-//! Requests: heads that begin streams, and trailers that end them.
+//! Requests: heads that open streams, and trailers that end bodies.
 //!
-//! A head is looked at when all of it is there, whatever number of frames it came in: what came of it before stays with the caller, and how much that may be is the limit of a head.
+//! A head is parsed when all of it has arrived, in any number of frames. Until then its bytes stay
+//! with the caller, and the limit of a head bounds them.
 //!
-//! Answers to: RFC 9113 sections 4.3, 5.1.1, 5.1.2, 6.2, 6.10, 8.1 and 8.1.1.
+//! Implements: RFC 9113 sections 4.3, 5.1.1, 5.1.2, 6.2, 6.10, 8.1 and 8.1.1.
 
 use alloc::boxed::Box;
 
@@ -26,26 +27,26 @@ use crate::reply::Reply;
 use crate::session::WaitsFor;
 use crate::types::Status;
 
-/// The most frames that a head may come in.
+/// The most frames of one head.
 const FRAMES_MAX: usize = 16;
 
 /// Bytes of a priority.
 const PRIORITY_BYTES: usize = 5;
 
-/// A block of fields.
+/// A field block.
 enum Block<'a> {
-    /// Not all of it is there.
+    /// It is incomplete.
     Partial,
-    /// In one frame.
+    /// It is in one frame. The number is the length of the frame.
     One(&'a [u8], usize),
-    /// In several, put together; with all of their bytes.
+    /// It is in several frames, and is joined here. The number is the length of all frames.
     Several(Box<Vec<u8, HEAD_BYTES_MAX>>, usize),
 }
 
 impl Block<'_> {
-    /// The block in the frames that `bytes` begin with, the first of which has this head.
+    /// The block in the frames at the start of `bytes`. The first frame has the head `first`.
     ///
-    /// Errors: they are no block, or too many of them.
+    /// Errors: the frames are no valid block, or there are too many of them.
     fn find<'a>(first: &FrameHead, bytes: &'a [u8]) -> Result<Block<'a>, ErrorCode> {
         let mut head = *first;
         let mut at = 0;
@@ -80,7 +81,7 @@ impl Block<'_> {
     }
 }
 
-/// What of the payload of a frame with a head is of its block: padding and priority taken off.
+/// The field block fragment in the payload of a frame, without padding and priority.
 fn fragment<'a>(head: &FrameHead, payload: &'a [u8]) -> Result<&'a [u8], ErrorCode> {
     let mut rest = payload;
     let mut padding = 0;
@@ -96,7 +97,7 @@ fn fragment<'a>(head: &FrameHead, payload: &'a [u8]) -> Result<&'a [u8], ErrorCo
 }
 
 impl Http2Session {
-    /// The head of a frame with a request's head, or with trailers, is there.
+    /// The head of a frame with a request head, or with trailers, has arrived.
     pub(super) fn head_arrived(
         &mut self,
         head: &FrameHead,
@@ -123,12 +124,13 @@ impl Http2Session {
         self.decoder.decode(block, &mut fields).map_err(|_| ErrorCode::CompressionError)?;
         match self.streams.client_half(head.stream) {
             Some(ClientHalf::Open) => self.trailers_arrived(head, &fields, actions)?,
-            // The first cannot be: such a frame is not looked at.
+            // Undecided cannot occur here: `frame_arrived` stops such a frame earlier.
             Some(ClientHalf::Undecided | ClientHalf::Unread) => {}
-            // Of its stream alone, strictly; but whether that is known any more depends on how far its answer has come.
+            // Strictly this is an error of its stream only. But whether the stream is still known
+            // depends on the progress of its response.
             Some(ClientHalf::Closed) => return Err(ErrorCode::StreamClosed),
             None if head.stream > self.last_stream => self.stream_begins(head, &fields, actions)?,
-            // It may have been on its way when we ended the stream.
+            // The client may have sent it before it learned that we reset the stream.
             None if self.streams.was_reset(head.stream) => self.calm.pay(Price::Nothing)?,
             None if head.stream == self.last_stream => return Err(ErrorCode::StreamClosed),
             None => return Err(ErrorCode::ProtocolError),
@@ -150,7 +152,7 @@ impl Http2Session {
         self.streams.body_ended(head.stream, true, &mut self.calm, actions)
     }
 
-    /// A client asks for something.
+    /// The client opens a stream with a request.
     fn stream_begins(
         &mut self,
         head: &FrameHead,
@@ -158,7 +160,7 @@ impl Http2Session {
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         if self.is_ending {
-            // It was told so, or has said so itself.
+            // One side has already sent GOAWAY.
             return self.calm.pay(Price::Nothing);
         }
         self.last_stream = head.stream;
@@ -196,7 +198,8 @@ impl Http2Session {
         Ok(())
     }
 
-    /// Something is asked that a program answers. `is_whole`: there is no body; `length`: how long it is to be, if that is said.
+    /// A request for a handler has arrived. `is_whole`: it has no body. `length`: the announced
+    /// length of the body, if there is one.
     #[cold]
     #[inline(never)]
     fn question_arrived(
@@ -226,7 +229,8 @@ impl Http2Session {
         Ok(())
     }
 
-    /// Gives an answer; what of it does not go at once waits for its turn. There is room for its head.
+    /// Begins an answer. The part that cannot be sent at once waits for its turn. There is space
+    /// for its head.
     fn answer(
         &mut self,
         id: u32,
@@ -252,7 +256,7 @@ impl Http2Session {
         };
         let window = self.line.initial_window();
         let mut stream = Stream { id, window, expect, is_unread: !is_whole && !is_over };
-        // Most answers are over with their first frame.
+        // Most responses fit into their first frame.
         let is_alone = self.streams.is_empty() && is_whole;
         let is_done = is_alone
             && self.line.send_body(&mut stream, &mut beginning, &mut self.calm, actions)?
@@ -278,7 +282,8 @@ fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> Answe
     answer
 }
 
-/// The answer that HTTP/1.1 would give; but a request that makes no sense is answered on its stream, and the connection goes on.
+/// The course that HTTP/1.1 would take, except that a malformed request gets a response on its
+/// stream, and the connection continues.
 fn course_of(head: &Head<'_, '_>, actions: &mut impl Actions) -> Course {
     let answer = match head.check_host().and_then(|()| Answer::to(head, actions)) {
         Ok(Course::Known(answer)) => answer,

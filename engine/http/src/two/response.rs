@@ -1,8 +1,9 @@
-//! From the head that HTTP/1.1 would give to a frame.
+//! From the head of an HTTP/1.1 response to a HEADERS frame.
 //!
-//! What an answer says is put together in one place, for both versions. Here its lines become compressed fields; what HTTP/1.1 says of the connection is left out.
+//! The content of a head is written in one place for both versions. This file compresses its lines
+//! into fields, and leaves out the connection-specific fields of HTTP/1.1.
 //!
-//! Answers to: RFC 9113 sections 6.2, 8.2.2 and 8.3.2.
+//! Implements: RFC 9113 sections 6.2, 8.2.2 and 8.3.2.
 
 use heapless::Vec;
 use http2::{
@@ -14,13 +15,13 @@ use crate::answer::Answer;
 use crate::outgoing::Outgoing;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 
-/// The longest frame with a head: a field costs at most a byte more than a line does.
+/// The longest frame with a head, in bytes: a field takes at most one byte more than its line.
 pub(super) const HEAD_FRAME_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX + 128;
 
-/// What a response begins with: the frame with its head, and the head of a frame with its body.
+/// The start of a response: the frame with its head, and the head of the first frame of its body.
 pub(super) type Beginning = Vec<u8, { HEAD_FRAME_BYTES_MAX + FRAME_HEAD_BYTES }>;
 
-/// Puts the head of an answer into `frame`, which is empty, and returns its body.
+/// Writes the head of an answer into `frame`, which is empty, and returns the body.
 pub(super) fn begin(
     stream: u32,
     answer: &mut Answer,
@@ -40,7 +41,7 @@ pub(super) fn begin(
     outgoing
 }
 
-/// Behind room for the frame's head, the status and the fields of `head`.
+/// Writes space for the frame head, then the status and the fields of `head`.
 fn encode(status: u16, head: &[u8], frame: &mut Beginning) -> Result<(), Full> {
     frame.extend_from_slice(&[0; FRAME_HEAD_BYTES]).map_err(|_| Full)?;
     encode_status(frame, status)?;

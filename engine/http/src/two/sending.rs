@@ -1,10 +1,13 @@
-//! What streams share on their way out: the connection's window, its room, and the frame that is being sent.
+//! The shared output of all streams: the window of the connection, its buffer space, and the frame
+//! that is being sent.
 //!
 //! Invariants:
-//! - A frame that was begun is ended before anything else is said: its rest waits in [`Line::unsent`], which is a part of a file and outlives its stream.
-//! - Bodies leave room for the head of an answer, so a long one keeps nobody from being answered.
+//! - A frame that was begun is ended before any other frame. Its rest waits in [`Line::unsent`]. It
+//!   is a part of a file, so it outlives its stream.
+//! - Bodies leave space for the head of an answer. So a long body does not delay the heads of other
+//!   answers.
 //!
-//! Answers to: RFC 9113 sections 5.2, 6.1 and 6.9.
+//! Implements: RFC 9113 sections 5.2, 6.1 and 6.9.
 
 use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, flags};
 
@@ -15,41 +18,43 @@ use crate::actions::Actions;
 use crate::outgoing::Outgoing;
 use crate::outlet::Outlet;
 
-/// What a window is at first, in bytes.
+/// The initial size of a window, in bytes.
 const WINDOW_BYTES: i32 = 65_535;
 
-/// What bodies leave of the room.
+/// Buffer space that bodies leave free.
 const RESERVED_BYTES: usize = HEAD_FRAME_BYTES_MAX + 128;
 
-/// Bytes of a body for which room is waited for: frames that are cut short by room would be many.
+/// A body waits until there is space for this many bytes. Otherwise it would be split into many
+/// short frames.
 const PART_BYTES_MIN: usize = 1024;
 
-/// A frame of a body with less than that, and not its last, is a client's wish.
+/// A frame of a body that is shorter than this, and not the last one, is due to the client's small
+/// window.
 const DRIBBLE_BYTES: u32 = 256;
 
-/// The connection on its way out.
+/// The output of the connection.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// How many bytes of bodies the client wants to be sent on all streams.
+    /// Bytes of bodies that the client accepts on all streams together.
     window: i32,
-    /// The same for a stream that begins.
+    /// Bytes that it accepts on a new stream.
     initial_window: i32,
-    /// What of the last frame is not queued.
+    /// The part of the last frame that is not queued.
     unsent: &'static [u8],
-    /// Bytes of bodies sent since somebody looked.
+    /// Bytes of bodies sent since the last call of `has_moved`.
     moved: u32,
 }
 
-/// How far a stream has come.
+/// The result of letting a stream send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// It is over.
+    /// The stream is over.
     Done,
-    /// One frame further.
+    /// It has sent one frame.
     On,
-    /// Not any further: it waits for the client.
+    /// It has sent nothing, and waits for the client or the handler.
     Waits,
-    /// Not any further: the connection has no room.
+    /// It has sent nothing, since the connection has no buffer space.
     NoRoom,
 }
 
@@ -62,35 +67,35 @@ impl Line {
         self.initial_window
     }
 
-    /// What windows change by when the client sets another initial one.
+    /// Returns the change of every window when the client sets another initial size.
     pub(super) fn set_initial_window(&mut self, window: u32) -> i64 {
         let before = self.initial_window;
         self.initial_window = i32::try_from(window).unwrap_or(i32::MAX);
         i64::from(self.initial_window) - i64::from(before)
     }
 
-    /// Errors: more than a window can be.
+    /// Errors: the window would exceed its maximum.
     pub(super) fn open_window(&mut self, bytes: u32) -> Result<(), ErrorCode> {
         self.window = widened(self.window, i64::from(bytes)).ok_or(ErrorCode::FlowControlError)?;
         Ok(())
     }
 
-    /// Whether a body was sent on since this was asked for.
+    /// Whether bytes of bodies were sent since the last call.
     pub(super) fn has_moved(&mut self) -> bool {
         core::mem::take(&mut self.moved) > 0
     }
 
-    /// Whether a frame that was begun is not ended.
+    /// Whether a frame was begun and is not ended.
     pub(super) fn is_within_frame(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether there is room for any frame that is not of a body.
+    /// Whether there is space for any frame that belongs to no body.
     pub(super) fn has_room(&self, actions: &impl Outlet) -> bool {
         self.unsent.is_empty() && actions.send_room() >= HEAD_FRAME_BYTES_MAX
     }
 
-    /// Queues what is left of the last frame; false when something still is.
+    /// Queues the rest of the last frame. Returns false if a part is still left.
     pub(super) fn end_frame(&mut self, actions: &mut impl Outlet) -> bool {
         if !self.unsent.is_empty() {
             let sent = actions.send_static(self.unsent);
@@ -100,9 +105,9 @@ impl Line {
         self.unsent.is_empty()
     }
 
-    /// Lets a stream send one frame, or the head of its answer with the first one of the body.
+    /// Lets a stream send one frame, or the head of its response with the first frame of the body.
     ///
-    /// Errors: the client has everything sent in crumbs.
+    /// Errors: the client makes us send too many tiny frames.
     pub(super) fn send(
         &mut self,
         stream: &mut Stream,
@@ -146,7 +151,8 @@ impl Line {
         Ok(if is_begun && step != Step::Done { Step::On } else { step })
     }
 
-    /// Sends a frame of the body, and before it `beginning`, which is empty then; unless there is nothing that may be sent.
+    /// Sends `beginning` and a frame of the body, if any of it may be sent. `beginning` is empty
+    /// afterwards. Otherwise it stays as it is.
     pub(super) fn send_body(
         &mut self,
         stream: &mut Stream,
@@ -198,13 +204,13 @@ impl Line {
         if is_over {
             open.into_iter().for_each(|open| actions.left(open.number));
         }
-        // What stays open may be said in crumbs, if that is the program's wish.
+        // An open reply may use tiny frames if its handler sets the pace.
         let is_programs_wish = open.is_some_and(|open| !open.is_paced_by_client());
         self.account(count, is_over || is_programs_wish, calm)?;
         Ok(if count > 0 || is_over { Step::On } else { Step::Waits })
     }
 
-    /// Room for a body, the frame's head taken off.
+    /// Buffer space for a body, without the head of the frame.
     fn body_room(&self, actions: &impl Outlet) -> usize {
         let room = if self.unsent.is_empty() { actions.send_room() } else { 0 };
         room.saturating_sub(RESERVED_BYTES + FRAME_HEAD_BYTES)
@@ -216,7 +222,7 @@ impl Line {
         if bytes < DRIBBLE_BYTES && !is_last { calm.pay(Price::Nothing) } else { Ok(()) }
     }
 
-    /// Queues `beginning`, which is empty then, and a frame of a body.
+    /// Queues `beginning`, which is empty afterwards, and a frame of a body.
     fn data(
         &mut self,
         stream: u32,
@@ -240,12 +246,12 @@ impl Line {
     }
 }
 
-/// A window that so many bytes more are wanted on; `None`: it cannot be so wide.
+/// The window after `by` more bytes are accepted. `None` if it would exceed its maximum.
 pub(super) fn widened(window: i32, by: i64) -> Option<i32> {
     i32::try_from(i64::from(window) + by).ok()
 }
 
-/// Queues a short frame, for which there is room.
+/// Queues a short frame, for which there is space.
 pub(super) fn send_frame(
     kind: Kind,
     flags: u8,
@@ -260,7 +266,8 @@ pub(super) fn send_frame(
     actions.send(&frame);
 }
 
-/// Where parts of a file are written with their heads: each piece a frame.
+/// An outlet that writes each piece as a DATA frame: for parts of a file with their heads, and for
+/// bytes of a handler.
 struct Parts<'a, A> {
     line: &'a mut Line,
     window: &'a mut i32,

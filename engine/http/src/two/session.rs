@@ -1,8 +1,9 @@
-//! One connection of HTTP/2: its waiting points, and what it sends when it may.
+//! One HTTP/2 connection: its wait points, and what it sends when there is space.
 //!
-//! What a frame does stands in `frames.rs` and `requests.rs` beside this, what a program is asked in `questions.rs`.
+//! `frames.rs` and `requests.rs` handle frames. `streams/questions.rs` handles the requests for
+//! handlers.
 //!
-//! Answers to: RFC 9113 sections 3.4, 5.4, 6.8 and 9.1.
+//! Implements: RFC 9113 sections 3.4, 5.4, 6.8 and 9.1.
 
 use http2::{Decoder, ErrorCode, FrameHead, Kind, PREFACE, Setting, TABLE_BYTES_MAX};
 use machine::Micros;
@@ -18,58 +19,60 @@ use crate::reply::Reply;
 use crate::session::{IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, WaitsFor};
 use crate::upload::Admission;
 
-/// Bytes of bodies that came before the client is told that more may come: half of what it may send unasked.
+/// Received bytes of bodies after which the window of the connection is opened again: half of its
+/// initial size.
 const RECEIVED_BYTES: u32 = 32 * 1024;
 
-/// What a connection keeps that is used as browsers do.
+/// Bytes that a connection keeps when a browser uses it.
 const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
 
-/// One client's connection. What happens to it is not inlined: most connections are of HTTP/1.1, and theirs is the shorter way.
+/// The connection of one client. Its functions are not inlined: most connections use HTTP/1.1, and
+/// its path stays shorter this way.
 #[derive(Debug)]
 pub struct Http2Session {
     pub(super) expect: Expect,
     waits_for: WaitsFor,
     patience: TimeLimit,
-    /// Whether a request's head has come in part.
+    /// Whether only a part of a request head has arrived.
     pub(super) is_within_head: bool,
-    /// Whether no more streams are wanted, by either side.
+    /// Whether one side has said that no more streams may be opened.
     pub(super) is_ending: bool,
     pub(super) decoder: Decoder,
     pub(super) line: Line,
     pub(super) calm: Calm,
     pub(super) streams: StreamList,
-    /// The last stream that the client has begun.
+    /// The last stream that the client has opened.
     pub(super) last_stream: u32,
-    /// Bytes of bodies that came since the client was told that more may come.
+    /// Received bytes of bodies since the window of the connection was last opened.
     pub(super) received: u32,
 }
 
-/// What the session waits for. One variant a waiting point.
+/// What the session waits for. One variant for each wait point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expect {
-    /// What a client begins with.
+    /// The connection preface of the client.
     Preface,
-    /// Its settings, which come before anything else.
+    /// The client's settings, which must come before any other frame.
     Settings,
     /// Any frame.
     Frame,
-    /// The rest of a frame with a part of a body: bytes of it, and of padding behind them.
+    /// The rest of a frame with a part of a body: bytes of the body, then bytes of padding.
     Body { stream: u32, bytes: u32, padding: u32, is_last: bool },
-    /// The rest of a frame that nobody looks at.
+    /// The rest of a frame that is skipped.
     Rest(u32),
-    /// Nothing any more.
+    /// Nothing: the session is over.
     Closed,
 }
 
-/// What the client has time for.
+/// What the deadline of the client is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TimeLimit {
     Idle,
     Request,
     Response,
-    /// It waits for us.
+    /// The client waits for the handler.
     Us,
-    /// It listens to replies that stay open: so long they may be silent.
+    /// The client reads open replies, which may be silent for this long.
     Silence(Micros),
 }
 
@@ -85,17 +88,17 @@ impl TimeLimit {
     }
 }
 
-/// What a handler has done with the bytes that it was given.
+/// What a handler function has done with its bytes.
 pub(super) enum Taken {
-    /// So many bytes; there may be work for the next handler.
+    /// It took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
-    /// None: it wants more of them, or room.
+    /// It took none, and waits for more of them, or for space.
     AndWait(WaitsFor),
 }
 
 impl Http2Session {
-    /// A client has connected, and is told what we take. It speaks next. Where memory is short, it
-    /// is told that we keep nothing of its fields from one request to the next.
+    /// A client has connected and is sent our settings. It sends next. If memory is short, the
+    /// settings turn off header compression with a dynamic table.
     #[inline(never)]
     pub fn connected(actions: &mut impl Actions) -> Http2Session {
         let own = [
@@ -129,40 +132,41 @@ impl Http2Session {
         }
     }
 
-    /// Bytes of memory that the client makes us keep, the session itself counted in, but for the
-    /// bodies of replies and what was admitted of the bodies of requests.
+    /// Bytes of memory that the client makes the server keep, including the session. Not included:
+    /// the bodies of replies, and the memory that was admitted for the bodies of requests.
     pub fn kept_bytes(&self) -> usize {
         size_of::<Http2Session>() + self.decoder.memory_bytes() + self.streams.kept_bytes()
     }
 
-    /// Whether one more stream may be remembered.
+    /// Whether one more stream may be kept.
     pub(super) fn may_keep_stream(&self, actions: &impl Actions) -> bool {
         let growth = self.streams.growth_bytes();
         growth == 0 || actions.may_keep(self.kept_bytes() + growth)
     }
 
-    /// The client makes us keep more than its share: the connection ends.
+    /// The client makes the server keep more than its share, so the connection ends.
     #[cold]
     pub fn overdrawn(&mut self, actions: &mut impl Actions) {
         self.end(ErrorCode::EnhanceYourCalm, actions);
     }
 
-    /// What must happen before bytes are worth offering.
+    /// What must happen before it is useful to offer bytes.
     pub fn waits_for(&self) -> WaitsFor {
         self.waits_for
     }
 
-    /// Whether no request is under way.
+    /// Whether no request is in progress.
     pub fn is_between_requests(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// Bytes have arrived, or there may be room now. Returns how many bytes were taken; the rest is to be offered again, with what follows it. The rest
-    /// is never more than [`crate::HEAD_BYTES_MAX`] bytes, unless the session waits for room or for us.
+    /// Bytes have arrived, or there may be space now. Returns the number of bytes that were taken.
+    /// Offer the rest again, with the bytes that follow it. The rest is at most
+    /// [`crate::HEAD_BYTES_MAX`] bytes, unless the session waits for space or for the handler.
     #[inline(never)]
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         if self.expect == Expect::Closed {
-            // Unread bytes would make TCP answer by a reset, which could overtake what was said.
+            // Unread bytes would make TCP send a reset, which could overtake what was sent.
             return bytes.len();
         }
         let last_stream = self.last_stream;
@@ -190,7 +194,7 @@ impl Http2Session {
         taken
     }
 
-    /// Takes frames as long as there are whole ones.
+    /// Takes frames as long as there are complete ones.
     fn take(
         &mut self,
         bytes: &[u8],
@@ -234,7 +238,7 @@ impl Http2Session {
         Ok(Taken::AndGoOn(count))
     }
 
-    /// Sends what streams have, each a frame in its turn, as far as windows and room go.
+    /// Lets the streams send in turn, one frame each, as far as windows and buffer space allow.
     fn send_on(&mut self, actions: &mut impl Actions) -> Result<Step, ErrorCode> {
         if !self.line.end_frame(actions) {
             return Ok(Step::NoRoom);
@@ -244,7 +248,8 @@ impl Http2Session {
         Ok(if is_told { step } else { Step::NoRoom })
     }
 
-    /// Lets the client send more, whatever its bytes were for. False: there is no room to say so.
+    /// Opens the windows again for bytes that were received. Returns false if there is no space to
+    /// do so.
     fn tell_of_received(&mut self, actions: &mut impl Actions) -> bool {
         let is_due = self.received >= RECEIVED_BYTES;
         let has_room = !is_due || self.line.has_room(actions);
@@ -256,9 +261,9 @@ impl Http2Session {
         has_room && has_told_all
     }
 
-    /// Ends a stream, and says why.
+    /// Resets a stream with this error code.
     ///
-    /// Errors: there is no room to say so, or it happens too often.
+    /// Errors: there is no space to do so. That happens only if it is done too often.
     pub(super) fn reset(
         &mut self,
         stream: u32,
@@ -278,7 +283,8 @@ impl Http2Session {
         self.streams.held_bytes()
     }
 
-    /// This is the answer to what was asked. It goes out when the session is offered bytes, or none. Who has asked may have taken his question back.
+    /// The reply to the request that is with the handler. It is sent when the session is offered
+    /// bytes, or none. The client may have reset the stream meanwhile.
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
@@ -286,8 +292,10 @@ impl Http2Session {
         self.renew_patience(actions);
     }
 
-    /// The body of what was asked is wanted, up to so many bytes of it; a longer one is answered by 413. It is handed over by [`Actions::body_arrived`] when it is there, and its turn
-    /// has come; or as it comes, if the admission has a number, by [`Actions::piece_arrived`], and its end by [`Actions::pieces_ended`] in its turn.
+    /// The handler wants the body of the request, within the limit of the admission. A longer body
+    /// gets a 413 response. Without a number, [`Actions::body_arrived`] passes the body on when it
+    /// is complete and its turn has come. With a number, [`Actions::piece_arrived`] passes it on in
+    /// pieces, and [`Actions::pieces_ended`] passes on the last one in its turn.
     #[cold]
     #[inline(never)]
     pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
@@ -295,7 +303,7 @@ impl Http2Session {
         self.renew_patience(actions);
     }
 
-    /// The program has taken a piece of the body with this number: more may come.
+    /// The handler has taken a piece of the body with this number, so more may arrive.
     #[cold]
     #[inline(never)]
     pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
@@ -304,21 +312,22 @@ impl Http2Session {
         }
     }
 
-    /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
+    /// The handler gives more for the open reply with this number. It is sent when the session is
+    /// offered bytes, or none.
     #[cold]
     #[inline(never)]
     pub fn fed(&mut self, number: u64, bytes: &[u8]) {
         self.streams.fed(number, bytes);
     }
 
-    /// The program says no more on it.
+    /// The handler ends this open reply.
     #[cold]
     #[inline(never)]
     pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
         self.streams.fed_up(number, end, actions);
     }
 
-    /// The time that was last set is up.
+    /// The deadline that was set last has expired.
     #[inline(never)]
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.patience {
@@ -330,7 +339,7 @@ impl Http2Session {
         }
     }
 
-    /// The server is about to go away. What was asked for is still answered.
+    /// The server is about to stop. Requests that have arrived are still answered.
     #[inline(never)]
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         if self.expect == Expect::Closed || self.is_ending {
@@ -354,7 +363,7 @@ impl Http2Session {
         }
     }
 
-    /// Ends the connection, and says why if that can be said.
+    /// Ends the connection, with a GOAWAY frame if there is space for one.
     fn end(&mut self, code: ErrorCode, actions: &mut impl Actions) {
         if self.expect == Expect::Closed {
             return;
@@ -380,7 +389,7 @@ impl Http2Session {
         actions.close();
     }
 
-    /// The client has all of its time again: it had to wait for us.
+    /// The client gets the full time again, since it had to wait for the handler.
     fn renew_patience(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
             self.patience = self.patience_due();
@@ -388,7 +397,9 @@ impl Http2Session {
         }
     }
 
-    /// The client has time for what it is to do next: what it trickles prolongs none but what takes an answer on, or brings much of a body that is wanted.
+    /// Sets the deadline for what the client must do next. Slow bytes do not extend it. Only
+    /// progress does: the client takes a part of a response, or sends much of a body that is
+    /// wanted.
     fn set_patience(&mut self, has_asked: bool, actions: &mut impl Actions) {
         let has_moved = self.line.has_moved();
         let has_brought = self.streams.has_brought();

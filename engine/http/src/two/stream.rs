@@ -1,6 +1,8 @@
-//! One stream, as long as there is something to remember of it: most requests are answered at once, and need nothing here.
+//! One stream, as long as it waits for something. Most requests are answered at once and never get
+//! an entry here.
 //!
-//! Answers to: RFC 9113 section 5.1. Of its states only those are kept in which we wait for something; a stream that is none of these, and whose number was used, is closed.
+//! Implements: RFC 9113 section 5.1. Only the states in which the server waits for something are
+//! kept. If a stream has no entry and its number was used, it is closed.
 
 use alloc::boxed::Box;
 
@@ -14,47 +16,49 @@ use crate::upload::Admission;
 
 use super::inquiry::Inquiry;
 
-/// The most streams of one client, those counted that wait for room or windows.
+/// The most streams of one client. Streams that wait for space or windows count.
 pub(super) const STREAMS_MAX: usize = 100;
 
 /// A stream that waits.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: u32,
-    /// How many bytes the client wants to be sent on it; negative when it has changed its mind.
+    /// Bytes that the client accepts on the stream. Negative if the client has reduced the initial
+    /// size.
     pub(super) window: i32,
     pub(super) expect: Expect,
-    /// Whether the client may go on to send what nobody waits for.
+    /// Whether the client may still send bytes that are dropped.
     pub(super) is_unread: bool,
 }
 
-/// What a stream waits for. One variant a waiting point.
+/// What a stream waits for. One variant for each wait point.
 #[derive(Debug)]
 pub(super) enum Expect {
-    /// The rest of a request's body, of which so many bytes have come. Then its answer is due.
+    /// The rest of a request body, of which `came` bytes have arrived. Then the answer is sent.
     Body { answer: Box<Answer>, length: Option<u64>, came: u64 },
-    /// Its turn to be asked, or to hand over its body.
+    /// Its turn to be passed to the handler, or to pass on its body.
     Turn(Box<Inquiry>),
-    /// What the program says to it.
+    /// The handler's reply.
     Us(Box<Inquiry>),
-    /// The rest of a body whose sender was admitted.
+    /// The rest of an admitted body.
     Upload(Box<Inquiry>),
-    /// Room for the head of its answer.
+    /// Space for the head of its response.
     Room(Box<Answer>),
-    /// Windows and room for the rest of the answer's body; when there is none left, room to say so.
+    /// Windows and space for the rest of the response body. If no body is left, space for the frame
+    /// that ends it.
     Window(Outgoing),
-    /// Room to say that it is over, and why.
+    /// Space for the frame that resets the stream with this code.
     Reset(ErrorCode),
 }
 
-/// What the client may send on a stream.
+/// What the client may still send on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClientHalf {
-    /// The rest of its request, which is waited for.
+    /// The rest of its request, which the server awaits.
     Open,
-    /// The same, of which nobody knows yet whether it is wanted.
+    /// The rest of its request. The handler has not decided whether it is wanted.
     Undecided,
-    /// The same, which nobody waits for.
+    /// The rest of its request, which is dropped.
     Unread,
     /// Nothing.
     Closed,
@@ -70,7 +74,8 @@ impl Stream {
         }
     }
 
-    /// The request's body has ended, or is too long to be waited for. False: it is not as long as it was said to be.
+    /// The request body has ended, or is too long to wait for. Returns false if its length differs
+    /// from the announced length.
     pub(super) fn body_ended(&mut self, is_last: bool) -> bool {
         let before = core::mem::replace(&mut self.expect, Expect::Reset(ErrorCode::ProtocolError));
         let (length, came, next) = match before {
@@ -89,7 +94,7 @@ impl Stream {
         is_right
     }
 
-    /// Its question, if that has no answer yet.
+    /// Its request for a handler, if there is no reply yet.
     pub(super) fn inquiry(&self) -> Option<&Inquiry> {
         match &self.expect {
             Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => Some(inquiry),
@@ -104,18 +109,19 @@ impl Stream {
         }
     }
 
-    /// Whether the rest of a body is for the client to send, and not for the program to take.
+    /// Whether the next step is the client's: to send the rest of a body. False while the handler
+    /// holds a piece of it.
     pub(super) fn is_to_be_sent(&self) -> bool {
         self.client_half() == ClientHalf::Open
             && !self.inquiry().is_some_and(Inquiry::is_with_program)
     }
 
-    /// What was admitted of a body, as long as it is held.
+    /// The admission of a body, while it is held.
     pub(super) fn admitted(&self) -> Option<Admission> {
         self.inquiry().and_then(Inquiry::admitted)
     }
 
-    /// Bytes of memory that its answer holds until it is sent.
+    /// Bytes of memory that its response holds until it is sent.
     pub(super) fn own_bytes(&self) -> usize {
         match &self.expect {
             Expect::Room(answer) => answer.own_bytes(),
@@ -124,8 +130,8 @@ impl Stream {
         }
     }
 
-    /// Bytes of memory that it takes beside its place in the list, but for those and what was
-    /// admitted.
+    /// Bytes of memory that it takes in addition to its place in the list. Not included: those
+    /// bytes, and what was admitted.
     pub(super) fn kept_bytes(&self) -> usize {
         match &self.expect {
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.kept_bytes(),
@@ -137,7 +143,7 @@ impl Stream {
         }
     }
 
-    /// Whether it is for the client to take something.
+    /// Whether the next step is the client's: to take a part of a response.
     pub(super) fn is_to_be_taken(&self) -> bool {
         match &self.expect {
             Expect::Window(outgoing) => !outgoing.is_silent(),
@@ -146,7 +152,7 @@ impl Stream {
         }
     }
 
-    /// What its program names its answer by, if that is one that stays open.
+    /// The handler's number for its open reply, if it has one.
     pub(super) fn number(&self) -> Option<u64> {
         match &self.expect {
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.number(),
@@ -155,7 +161,7 @@ impl Stream {
         }
     }
 
-    /// How long nothing may be said on it, once the reply has begun that stays open and of which the program sets the pace.
+    /// The longest silence on its open reply, if the reply has begun and the handler sets the pace.
     pub(super) fn silence(&self) -> Option<Micros> {
         if let Pace::Program { silence, .. } = self.open_reply()?.pace {
             Some(silence)
@@ -164,7 +170,7 @@ impl Stream {
         }
     }
 
-    /// The reply that stays open on it, once that has begun.
+    /// Its open reply, if the reply has begun.
     pub(super) fn open_reply(&self) -> Option<Open> {
         if let Expect::Window(outgoing) = &self.expect { outgoing.open_reply() } else { None }
     }

@@ -1,8 +1,10 @@
 //! The streams of a connection that wait, and which of them sends next.
 //!
-//! What a program is asked and says stands in `questions.rs` and `open.rs` below this.
+//! `streams/questions.rs` passes requests to handlers, and `streams/open.rs` handles their open
+//! replies.
 //!
-//! Invariant: what was admitted or open for a stream is given back once, when it is taken out.
+//! Invariant: each admission and each open reply of a stream is given back once, when the stream is
+//! removed.
 
 mod open;
 mod questions;
@@ -20,28 +22,28 @@ use crate::actions::Actions;
 pub(crate) use questions::UNSENT_BYTES_MAX;
 pub(crate) use questions::WAITING_BYTES_MAX;
 
-/// Streams whose memory is kept for the next ones.
+/// The list keeps memory for this many streams when it becomes empty.
 const STREAMS_KEPT: usize = 4;
 
-/// Streams that we ended, and on which something may be on its way.
+/// Recent streams that we reset. Frames for them may still be in flight.
 const RESET_STREAMS: usize = 8;
 
 /// The streams that wait for something.
 #[derive(Debug)]
 pub(super) struct StreamList {
-    /// The oldest first.
+    /// The oldest stream first.
     list: Vec<Stream>,
-    /// The place of the stream that sends next.
+    /// The index of the stream that sends next.
     turn: usize,
-    /// The last ones that we ended before their time.
+    /// The last streams that we reset.
     reset: [u32; RESET_STREAMS],
-    /// The stream whose question is with the program; it may be over since.
+    /// The stream that has its request with the handler. The stream may be over already.
     asking: Option<u32>,
-    /// Whether a question may wait for its turn.
+    /// Whether a request may wait for its turn.
     has_questions: bool,
-    /// Whether enough of a body that is wanted has come for its sender to have all of the time again.
+    /// Whether enough of a wanted body has arrived to give its sender the full time again.
     has_brought: bool,
-    /// Whether a client may be told to send more of a body.
+    /// Whether a window update of a stream may be due.
     has_untold: bool,
 }
 
@@ -74,52 +76,53 @@ impl StreamList {
         self.list.iter_mut().find(|stream| stream.id == id)
     }
 
-    /// `None`: nothing is remembered of the stream.
+    /// `None` if the stream has no entry.
     pub(super) fn client_half(&self, id: u32) -> Option<ClientHalf> {
         self.list.iter().find(|stream| stream.id == id).map(Stream::client_half)
     }
 
-    /// One more waits.
+    /// Adds a stream that waits.
     pub(super) fn push(&mut self, stream: Stream) {
         self.has_questions |= matches!(stream.expect, stream::Expect::Turn(_));
         self.list.push(stream);
     }
 
-    /// Bytes of memory that they take, but for the bodies of replies and what was admitted.
+    /// Bytes of memory that the streams take, without the bodies of replies and what was admitted.
     pub(super) fn kept_bytes(&self) -> usize {
         let of_streams = self.list.iter().map(Stream::kept_bytes).sum::<usize>();
         self.list.capacity() * size_of::<Stream>() + of_streams
     }
 
-    /// Bytes that the list would grow by for one more stream.
+    /// Bytes by which the list would grow for one more stream.
     pub(super) fn growth_bytes(&self) -> usize {
         let has_place = self.list.len() < self.list.capacity();
         if has_place { 0 } else { self.list.capacity().max(STREAMS_KEPT) * size_of::<Stream>() }
     }
 
-    /// Bytes of memory of the questions that wait.
+    /// Bytes of memory of the requests that wait.
     pub(super) fn asked_bytes(&self) -> usize {
         self.list.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked().bytes()).sum()
     }
 
-    /// Whether a question may wait for its turn.
+    /// Whether a request may wait for its turn.
     pub(super) fn has_questions(&self) -> bool {
         self.has_questions
     }
 
-    /// Whether a question is with the program.
+    /// Whether a request is with the handler.
     pub(super) fn is_asking(&self) -> bool {
         self.asking.is_some()
     }
 
-    /// Whether enough of a body has come since this was asked to renew its sender's time.
+    /// Whether enough of a body has arrived since the last call to give its sender the full time
+    /// again.
     pub(super) fn has_brought(&mut self) -> bool {
         core::mem::take(&mut self.has_brought)
     }
 
     /// The client has set another initial window.
     ///
-    /// Errors: a window would be wider than it can be.
+    /// Errors: a window would exceed its maximum.
     pub(super) fn widen(&mut self, by: i64) -> Result<(), ErrorCode> {
         for stream in &mut self.list {
             stream.window = widened(stream.window, by).ok_or(ErrorCode::FlowControlError)?;
@@ -127,7 +130,7 @@ impl StreamList {
         Ok(())
     }
 
-    /// Sends what streams have, each a frame in its turn.
+    /// Lets the streams send in turn, one frame each.
     pub(super) fn send_on(
         &mut self,
         line: &mut Line,
@@ -152,7 +155,8 @@ impl StreamList {
         Ok(Step::Waits)
     }
 
-    /// All of the answer to the stream at this place is queued. If the client may still send on it, it is told that nobody listens.
+    /// All of the response of the stream at this place is queued. If the client may still send on
+    /// it, the stream is reset.
     fn stream_done(&mut self, place: usize, actions: &mut impl Actions) {
         let Some(stream) = self.list.get_mut(place) else { return };
         if core::mem::take(&mut stream.is_unread) {
@@ -166,14 +170,14 @@ impl StreamList {
         self.forget(place, actions);
     }
 
-    /// The client has ended this stream.
+    /// The client has reset this stream.
     pub(super) fn remove(&mut self, id: u32, actions: &mut impl Actions) {
         if let Some(place) = self.list.iter().position(|stream| stream.id == id) {
             self.forget(place, actions);
         }
     }
 
-    /// We have ended this stream before its time.
+    /// We have reset this stream.
     pub(super) fn reset(&mut self, id: u32, actions: &mut impl Actions) {
         self.remove(id, actions);
         self.remember_reset(id);
@@ -204,13 +208,13 @@ impl StreamList {
         self.reset[0] = stream;
     }
 
-    /// Whether we ended this stream not long ago.
+    /// Whether we reset this stream recently.
     pub(super) fn was_reset(&self, stream: u32) -> bool {
         self.reset.contains(&stream)
     }
 }
 
-/// What was held or open for a stream is not any more.
+/// Gives back the admission and the open reply of a stream.
 fn left(stream: &Stream, actions: &mut impl Actions) {
     stream.admitted().into_iter().for_each(|admission| admission.give_up(actions));
     stream.number().into_iter().for_each(|number| actions.left(number));

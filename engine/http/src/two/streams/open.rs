@@ -1,4 +1,4 @@
-//! Replies that stay open on a connection of HTTP/2: streams whose program goes on to say something.
+//! Open replies on an HTTP/2 connection: streams with a handler that continues to send.
 
 use http2::ErrorCode;
 use machine::Micros;
@@ -9,7 +9,7 @@ use crate::open_reply::{End, Pace};
 use crate::two::stream::{Expect, Stream};
 
 impl StreamList {
-    /// The program says more on the open reply with this number.
+    /// The handler gives more for the open reply with this number.
     pub(in crate::two) fn fed(&mut self, number: u64, bytes: &[u8]) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number))
         else {
@@ -22,7 +22,7 @@ impl StreamList {
         }
     }
 
-    /// The program says no more on it.
+    /// The handler ends this open reply.
     pub(in crate::two) fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number))
         else {
@@ -39,7 +39,7 @@ impl StreamList {
         actions.left(number);
     }
 
-    /// No open reply goes on of which the program sets the pace.
+    /// Ends the open replies at the pace of a handler.
     pub(in crate::two) fn end_open_replies(&mut self) {
         for stream in &mut self.list {
             if let Expect::Window(outgoing) = &mut stream.expect {
@@ -48,12 +48,12 @@ impl StreamList {
         }
     }
 
-    /// How long open replies may be silent, if there are some of which the program sets the pace.
+    /// The longest silence that open replies at the pace of a handler allow, if there are any.
     pub(in crate::two) fn silence(&self) -> Option<Micros> {
         self.list.iter().filter_map(Stream::silence).min()
     }
 
-    /// Nothing was said for long enough.
+    /// The longest silence has passed. Sends the sign of life on each such reply.
     pub(in crate::two) fn signs_of_life_are_due(&mut self) {
         for stream in &mut self.list {
             let Some(Pace::Program { sign_of_life, .. }) =

@@ -1,16 +1,20 @@
-//! Questions on a connection of HTTP/2: streams that a program answers.
+//! Requests for a handler on an HTTP/2 connection.
 //!
-//! The rule: **one question is with the program at a time, and the others wait for their turn, the oldest first.** It is over with one when it has replied, or has admitted the body:
-//! while bodies come, others are asked, and each body is handed over in its turn. Frames are looked at all the while; only what a client sends on a stream whose sender is not
-//! admitted yet stays where it is, and all that follows it, until that is decided.
+//! The rule: **one request is with the handler at a time, and the others wait for their turn, the
+//! oldest first.** The turn of a request ends when the handler has replied or has admitted the
+//! body. While bodies arrive, other requests are passed to the handler, and each body is passed on
+//! in its turn. Frames are read all the time, with one exception. If a client sends a body that the
+//! handler has not decided on, that frame and all later ones stay unread until it decides.
 //!
 //! Invariants:
-//! - Not a byte of a body is taken before its sender is admitted, and never more than was.
-//! - Questions that wait take no more than [`WAITING_BYTES_MAX`] of memory, nor more than the
-//!   client's share; one more is answered by 503.
-//! - Nothing is asked while more than [`UNSENT_BYTES_MAX`] of replies are not sent. A body that comes while its stream waits for that is refused with its stream: what opens the
-//!   windows may lie behind it.
-//! - The program's word goes to who has asked, or to nobody: a stream that was reset is over, and its question is not with anybody else.
+//! - No byte of a body is taken before its sender is admitted, and never more than was admitted.
+//! - Requests that wait take at most [`WAITING_BYTES_MAX`] of memory, and at most the share of the
+//!   client. One more gets a 503 response.
+//! - No request is passed on while more than [`UNSENT_BYTES_MAX`] of replies are unsent. If a body
+//!   arrives for a stream that waits for that, the stream is refused, since the frames that open
+//!   the windows may come after the body.
+//! - A reply goes to the stream that made the request, or is dropped. After a reset the stream is
+//!   over, and its reply goes to no other stream.
 
 use alloc::boxed::Box;
 
@@ -28,14 +32,15 @@ use crate::two::stream::{self, Stream};
 use crate::types::Announced;
 use crate::upload::{Admission, Upload};
 
-/// Bytes of memory for questions without an answer.
+/// Bytes of memory for requests without a reply.
 pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of replies that are not sent, above which nothing is asked.
+/// Bytes of unsent replies above which no request is passed to the handler.
 pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
 
 impl StreamList {
-    /// Asks what has waited longest, or hands over its body, if nothing else is with the program.
+    /// Passes the oldest waiting request, or its body, to the handler, if no other request is
+    /// there.
     #[cold]
     #[inline(never)]
     pub(in crate::two) fn ask_next(&mut self, actions: &mut impl Actions) {
@@ -75,7 +80,7 @@ impl StreamList {
         self.held_bytes() > UNSENT_BYTES_MAX
     }
 
-    /// The program has said something to what it was asked: who has asked, if he still waits.
+    /// The handler has replied. Returns the stream that made the request, if it still waits.
     fn take_asker(&mut self) -> Option<(&mut Stream, Box<Inquiry>)> {
         let id = self.asking.take()?;
         let stream = self.get_mut(id)?;
@@ -88,7 +93,7 @@ impl StreamList {
         }
     }
 
-    /// The program has answered: see [`crate::two::Http2Session::replied`].
+    /// The handler has replied: see [`crate::two::Http2Session::replied`].
     pub(in crate::two) fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
         let number = reply.number();
         match self.take_asker() {
@@ -103,7 +108,7 @@ impl StreamList {
         }
     }
 
-    /// The program wants the body: see [`crate::two::Http2Session::admitted`].
+    /// The handler wants the body: see [`crate::two::Http2Session::admitted`].
     pub(in crate::two) fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
         match self.take_asker() {
             None => admission.give_up(actions),
@@ -127,7 +132,8 @@ impl StreamList {
         self.has_questions = true;
     }
 
-    /// The program has taken a piece of the body with this number. False: the body is gone.
+    /// The handler has taken a piece of the body with this number. Returns false if the body is
+    /// gone.
     pub(in crate::two) fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) -> bool {
         let inquiries = self.list.iter_mut().filter_map(Stream::inquiry_mut);
         let mut uploads = inquiries.filter_map(Inquiry::upload_mut);
@@ -140,7 +146,7 @@ impl StreamList {
         true
     }
 
-    /// A frame of a body begins whose sender was admitted: when enough has come, more may.
+    /// A frame of an admitted body begins. If enough has arrived, a window update is due.
     pub(in crate::two) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
         let Some(stream) = self.get_mut(id) else { return };
         let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
@@ -150,7 +156,7 @@ impl StreamList {
         }
     }
 
-    /// Opens the windows of bodies that are wanted. True: the client knows of all of them.
+    /// Opens the windows of bodies that are wanted. Returns true if all updates were sent.
     pub(in crate::two) fn open_windows(&mut self, line: &Line, actions: &mut impl Actions) -> bool {
         if self.has_untold {
             self.open_all_windows(line, actions);
@@ -158,7 +164,8 @@ impl StreamList {
         !self.has_untold
     }
 
-    /// Lets clients send more of the bodies that are wanted. There is room to say so, but perhaps not to all.
+    /// Opens the windows of bodies that are wanted. There may be space for some of the updates
+    /// only.
     #[cold]
     #[inline(never)]
     fn open_all_windows(&mut self, line: &Line, actions: &mut impl Actions) {
@@ -176,9 +183,9 @@ impl StreamList {
         self.has_untold = false;
     }
 
-    /// The body of a request has ended, or is too long to be waited for.
+    /// The body of a request has ended, or is too long to wait for.
     ///
-    /// Errors: it is not as long as it was said to be, too often.
+    /// Errors: too many bodies did not have their announced length.
     pub(in crate::two) fn body_ended(
         &mut self,
         id: u32,
@@ -196,7 +203,7 @@ impl StreamList {
         Ok(())
     }
 
-    /// There is more of a body than was admitted.
+    /// The body is larger than was admitted.
     #[cold]
     #[inline(never)]
     fn upload_is_too_large(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) {
@@ -208,7 +215,7 @@ impl StreamList {
         stream.is_unread = !is_last;
     }
 
-    /// A frame with a part of a body has ended whose sender was admitted.
+    /// A frame with a part of an admitted body has ended.
     pub(in crate::two) fn upload_part_ended(
         &mut self,
         id: u32,
