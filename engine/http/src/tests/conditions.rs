@@ -14,7 +14,7 @@ fn tag(path: &str, fields: &[&str]) -> String {
 }
 
 #[test]
-fn what_a_client_has_is_not_sent_again() {
+fn a_file_that_the_client_has_is_answered_304() {
     let tag = tag("/hello.txt", &[]);
     let later = "Mon, 07 Nov 1994 00:00:00 GMT";
     let earlier = "Sun, 06 Nov 1994 08:49:36 GMT";
@@ -46,7 +46,7 @@ fn what_a_client_has_is_not_sent_again() {
 }
 
 #[test]
-fn conditions_are_taken_in_their_order() {
+fn conditions_are_evaluated_in_rfc_order() {
     let tag = tag("/hello.txt", &[]);
     let newer = "If-Modified-Since: Mon, 07 Nov 1994 00:00:00 GMT";
     assert_eq!(
@@ -65,7 +65,7 @@ fn conditions_are_taken_in_their_order() {
 }
 
 #[test]
-fn the_coding_that_a_client_likes_best_is_sent() {
+fn the_coding_that_a_client_prefers_is_sent() {
     for (accepted, coding) in [
         ("", None),
         ("gzip", Some("gzip")),
@@ -99,7 +99,7 @@ fn the_coding_that_a_client_likes_best_is_sent() {
 }
 
 #[test]
-fn each_coding_has_a_tag_of_its_own() {
+fn each_coding_has_its_own_entity_tag() {
     let tags = ["", "gzip", "br"]
         .map(|coding| tag("/style.css", &[&format!("Accept-Encoding: {coding}")]));
     assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);

@@ -1,4 +1,4 @@
-//! Dates that clients write, held against the crate `httpdate`.
+//! Dates that clients write, compared with the crate `httpdate`.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ fn all_three_forms_of_a_date_are_read() {
 }
 
 #[test]
-fn what_is_no_date_is_none() {
+fn malformed_dates_are_ignored() {
     for text in [
         "",
         " ",
@@ -38,7 +38,7 @@ fn what_is_no_date_is_none() {
 
 proptest! {
     #[test]
-    fn a_date_is_the_second_that_it_names(seconds in 0u64..253_402_300_800) {
+    fn a_date_is_parsed_to_its_second(seconds in 0u64..253_402_300_800) {
         let start = httpdate::parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT").unwrap();
         let text = httpdate::fmt_http_date(start + Duration::from_secs(seconds));
         prop_assert_eq!(parse(text.as_bytes()), Some(seconds));

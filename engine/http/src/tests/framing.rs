@@ -1,11 +1,11 @@
-//! Where a request ends: never guessed.
+//! The end of a request is never guessed.
 
 use super::world::{Talk, request};
 use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-/// The statuses of all answers to `bytes`, and whether the connection is closed then.
+/// The statuses of all responses to `bytes`, and whether the connection is closed afterwards.
 fn answers(bytes: &[u8]) -> (Vec<u16>, bool) {
     let mut talk = Talk::new();
     talk.arrive(bytes);
@@ -13,7 +13,7 @@ fn answers(bytes: &[u8]) -> (Vec<u16>, bool) {
     (statuses, talk.world.closed)
 }
 
-/// A request with these fields and this body, and then a plain one.
+/// The same for a request with these fields and this body, followed by a plain request.
 fn followed(fields: &[&str], body: &str) -> (Vec<u16>, bool) {
     let head = [&["GET / HTTP/1.1"], fields].concat();
     let text = request(&head) + body + &request(&["GET /hello.txt HTTP/1.1"]);
@@ -21,7 +21,7 @@ fn followed(fields: &[&str], body: &str) -> (Vec<u16>, bool) {
 }
 
 #[test]
-fn a_body_is_read_to_its_end_and_the_next_request_begins_there() {
+fn the_next_request_begins_after_the_body() {
     for (fields, body) in [
         (&["Content-Length: 5"][..], "GET /"),
         (&["Content-Length: 0"], ""),
@@ -38,7 +38,7 @@ fn a_body_is_read_to_its_end_and_the_next_request_begins_there() {
 }
 
 #[test]
-fn what_two_servers_could_read_in_two_ways_is_refused() {
+fn ambiguous_body_framing_is_rejected() {
     for (fields, body) in [
         (&["Content-Length: 5", "Transfer-Encoding: chunked"][..], "0\r\n\r\n"),
         (&["Content-Length: 5", "Content-Length: 5"], "12345"),
@@ -69,7 +69,7 @@ fn what_two_servers_could_read_in_two_ways_is_refused() {
 }
 
 #[test]
-fn broken_chunks_are_refused_and_nothing_behind_them_is_answered() {
+fn malformed_chunks_are_rejected_and_end_the_connection() {
     let too_long = format!("1;{}\r\nx\r\n0\r\n\r\n", "x".repeat(300));
     let long_trailer = format!("0\r\nX: {}\r\n\r\n", "x".repeat(9000));
     for body in [
@@ -103,7 +103,7 @@ fn broken_chunks_are_refused_and_nothing_behind_them_is_answered() {
 }
 
 #[test]
-fn a_long_body_is_not_waited_for() {
+fn a_long_unwanted_body_is_answered_at_once() {
     for fields in ["Content-Length: 65537", "Content-Length: 18446744073709551615"] {
         let text = request(&["POST / HTTP/1.1", fields]);
         assert_eq!(answers(text.as_bytes()), (std::vec![405], true));
@@ -118,7 +118,7 @@ fn a_long_body_is_not_waited_for() {
 }
 
 #[test]
-fn who_waits_to_be_told_to_send_a_body_gets_the_answer_instead() {
+fn expect_100_continue_gets_the_final_response_at_once() {
     let head = ["PUT /x HTTP/1.1", "Expect: 100-continue", "Content-Length: 10"];
     assert_eq!(answers(request(&head).as_bytes()), (std::vec![405], true));
     let without_body = ["GET / HTTP/1.1", "Expect: 100-Continue"];
@@ -128,7 +128,7 @@ fn who_waits_to_be_told_to_send_a_body_gets_the_answer_instead() {
 }
 
 #[test]
-fn a_body_that_never_ends_is_answered_408() {
+fn an_incomplete_body_is_answered_408() {
     let mut talk = Talk::new();
     let text: String = request(&["GET / HTTP/1.1", "Content-Length: 10"]) + "12345";
     talk.arrive(text.as_bytes());

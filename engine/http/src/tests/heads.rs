@@ -1,11 +1,12 @@
-//! Heads of requests, read here and by `httparse`, a parser that many use.
+//! Heads of requests, parsed here and by `httparse`, a widely used parser.
 
 use crate::head::{Head, Name, Room, Start, Version, start};
 use crate::types::Status;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// What of a head matters: method, target, version, length, and what is kept of its fields.
+/// The parts of a head that are compared: method, target, version, length, and the fields that are
+/// kept.
 type Read<'a> = (&'a [u8], &'a [u8], Version, usize, Vec<(Name, &'a [u8])>);
 
 const NAMES: [(&str, Name); 14] = [
@@ -33,7 +34,7 @@ fn ours(bytes: &[u8]) -> Result<Read<'_>, Status> {
     Ok((head.method, head.target, head.version, head.length, fields))
 }
 
-/// By `httparse`, which is told only of whole heads whose lines end as they must.
+/// Parses with `httparse`, which is given only whole heads with correct line ends.
 fn theirs(bytes: &[u8]) -> Result<Read<'_>, Status> {
     if start(bytes, 0) != Start::Whole {
         return Err(Status::BadRequest);
@@ -115,7 +116,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![8 => known, 1 => prop::collection::vec(any::<u8>(), 0..20)]
 }
 
-/// Heads that are right but for what chance puts into them.
+/// Heads that are correct except for random pieces in them.
 fn head() -> impl Strategy<Value = Vec<u8>> {
     (prop::collection::vec(piece(), 0..12), any::<bool>(), any::<bool>()).prop_map(
         |(pieces, begins, ends)| {
@@ -129,7 +130,7 @@ fn head() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
-    fn a_head_means_what_httparse_reads(bytes in head()) {
+    fn heads_are_read_as_httparse_reads_them(bytes in head()) {
         match (ours(&bytes), theirs(&bytes)) {
             (Ok(ours), theirs) => prop_assert_eq!(Ok(ours), theirs),
             (Err(_), theirs) => prop_assert!(theirs.is_err(), "{theirs:?}"),
@@ -138,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn each_byte_is_held_against_the_grammar_wherever_it_stands() {
+fn each_byte_of_a_head_is_checked_against_the_grammar() {
     let head = b"GET /abc HTTP/1.1\r\nHost: a\r\nName: a value of more than a block\r\nIf-Range: x\r\n\r\n";
     assert!(ours(head).is_ok());
     for place in 0..head.len() {
@@ -151,7 +152,7 @@ fn each_byte_is_held_against_the_grammar_wherever_it_stands() {
 }
 
 #[test]
-fn a_hundred_fields_are_read_and_one_more_is_refused() {
+fn a_request_may_have_100_fields_and_not_101() {
     let text = |fields: usize| {
         [b"GET / HTTP/1.0\r\n".as_slice(), &b"A: b\r\n".repeat(fields), b"\r\n"].concat()
     };

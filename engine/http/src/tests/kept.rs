@@ -1,4 +1,5 @@
-//! What a client of HTTP/1.1 makes the server keep: measured, and held within its share.
+//! Memory that a client of HTTP/1.1 makes the server keep: it is measured, and bounded by the
+//! client's share.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -13,7 +14,7 @@ fn question(cookie_bytes: usize) -> String {
     request(&["GET /app/page HTTP/1.1", &cookie])
 }
 
-/// Whether the session says of what it holds in memory no less than there is, and not much more.
+/// Checks that the session reports at least the memory that it holds, and not much more.
 fn assert_is_told(talk: Talk, what: &str) {
     let told = talk.session.kept_bytes() + talk.session.held_bytes();
     let Talk { session, .. } = talk;
@@ -22,11 +23,11 @@ fn assert_is_told(talk: Talk, what: &str) {
 }
 
 #[test]
-fn http_1_sessions_tell_all_memory_that_they_hold() {
+fn http1_sessions_report_all_memory_that_they_hold() {
     assert_is_told(Talk::new(), "nothing");
     let mut talk = Talk::new();
     talk.arrive(question(7000).as_bytes());
-    assert_is_told(talk, "a question");
+    assert_is_told(talk, "a request for a handler");
     let mut talk = Talk::new();
     talk.arrive(question(10).as_bytes());
     talk.world.room = 0;
@@ -38,14 +39,14 @@ fn http_1_sessions_tell_all_memory_that_they_hold() {
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /app/form HTTP/1.1", "Content-Length: 10"]).as_bytes());
     talk.admit(10);
-    assert_is_told(talk, "an admitted question");
+    assert_is_told(talk, "an admitted request");
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /hello.txt HTTP/1.1", "Content-Length: 10"]).as_bytes());
     assert_is_told(talk, "an answer that waits for a body");
 }
 
 #[test]
-fn a_question_beyond_a_client_s_share_is_told_to_come_later() {
+fn an_http1_request_above_the_memory_share_is_answered_503() {
     let mut talk = Talk::new();
     talk.world.kept_max = 6000;
     talk.arrive(question(5000).as_bytes());

@@ -1,4 +1,4 @@
-//! Replies that stay open, over HTTP/1.1 and HTTP/2.
+//! Open replies over HTTP/1.1 and HTTP/2.
 
 use std::vec::Vec;
 
@@ -47,13 +47,13 @@ fn listening_in_two() -> Client {
 }
 
 #[test]
-fn an_open_reply_goes_on_as_long_as_its_program_says_something_and_owns_nothing_meanwhile() {
+fn an_open_reply_lasts_until_its_handler_ends_it() {
     let mut talk = listening();
     assert_eq!((talk.session.waits_for(), talk.session.held_bytes()), (WaitsFor::Bytes, 0));
     talk.session.fed(8, b"another's\n");
     talk.session.fed(7, b"second\n");
     assert_eq!(talk.session.held_bytes(), 7);
-    talk.arrive(b"what nobody listens to");
+    talk.arrive(b"bytes that are dropped");
     assert_eq!((said(&mut talk.world), talk.session.held_bytes()), (b"second\n".to_vec(), 0));
     talk.session.fed_up(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
@@ -66,7 +66,7 @@ fn an_open_reply_goes_on_as_long_as_its_program_says_something_and_owns_nothing_
     client.arrive(b"");
     assert_eq!(client.frames().last().expect("more").payload, b"second\n");
     assert_eq!(client.session.held_bytes(), 0);
-    // Others are answered meanwhile.
+    // Other requests are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
     client.session.fed_up(7, End::Whole, &mut client.world);
     client.arrive(b"");
@@ -76,7 +76,7 @@ fn an_open_reply_goes_on_as_long_as_its_program_says_something_and_owns_nothing_
 }
 
 #[test]
-fn an_open_reply_that_is_silent_gives_a_sign_of_life_and_is_never_taken_for_idle() {
+fn a_silent_open_reply_sends_signs_of_life() {
     let mut talk = listening();
     for _ in 0..3 {
         assert_eq!(talk.world.deadline, Some(SILENCE));
@@ -93,7 +93,7 @@ fn an_open_reply_that_is_silent_gives_a_sign_of_life_and_is_never_taken_for_idle
         client.arrive(b"");
         assert_eq!(client.frames().last().expect("a sign").payload, b":\n\n");
     }
-    // However often it is said, little at a time is what the program wants.
+    // A handler that sets the pace may send little at a time, as often as it likes.
     for _ in 0..5000 {
         client.session.fed(7, b"x");
         client.arrive(b"");
@@ -103,7 +103,7 @@ fn an_open_reply_that_is_silent_gives_a_sign_of_life_and_is_never_taken_for_idle
 }
 
 #[test]
-fn who_leaves_an_open_reply_or_does_not_take_it_is_told_of_once() {
+fn the_end_of_an_open_reply_is_reported_to_its_handler_once() {
     let mut talk = listening();
     talk.session.peer_closed(&mut talk.world);
     assert!(talk.world.closed && talk.world.left == [7]);
@@ -119,7 +119,7 @@ fn who_leaves_an_open_reply_or_does_not_take_it_is_told_of_once() {
     let mut talk = listening();
     talk.session.fed(7, LONG);
     talk.arrive(b"");
-    assert!(talk.world.closed && talk.world.left == [7], "nobody has a buffer for that");
+    assert!(talk.world.closed && talk.world.left == [7], "the unsent bytes exceed their limit");
 
     let mut talk = listening();
     talk.session.stopping(&mut talk.world);
@@ -140,7 +140,7 @@ fn who_leaves_an_open_reply_or_does_not_take_it_is_told_of_once() {
     client.arrive(&get(1, "/app/news"));
     client.arrive(&frame(Kind::ResetStream, 0, 1, &8u32.to_be_bytes()));
     client.reply(reply(7));
-    assert_eq!(client.world.left, [7], "he had left before he was answered");
+    assert_eq!(client.world.left, [7], "the client reset the stream before the reply");
 
     let mut client = listening_in_two();
     client.session.stopping(&mut client.world);

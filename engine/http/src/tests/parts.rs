@@ -1,4 +1,4 @@
-//! Ranges.
+//! Byte ranges.
 
 use super::world::{HELLO, Response, Talk, ask};
 use std::format;
@@ -10,7 +10,7 @@ fn get(range: &str) -> Response {
 }
 
 #[test]
-fn one_part_of_a_file_is_sent_as_it_was_asked_for() {
+fn a_range_gets_206_with_its_part() {
     for (range, part) in [
         ("bytes=0-4", 0..5),
         ("bytes=7-", 7..30),
@@ -34,7 +34,7 @@ fn one_part_of_a_file_is_sent_as_it_was_asked_for() {
 }
 
 #[test]
-fn what_is_no_range_gets_the_whole_and_what_lies_outside_416() {
+fn a_malformed_range_is_ignored_and_one_outside_gets_416() {
     for range in [
         "bytes=",
         "lines=1-2",
@@ -70,7 +70,7 @@ fn what_is_no_range_gets_the_whole_and_what_lies_outside_416() {
 }
 
 #[test]
-fn several_parts_are_sent_with_heads_between_them() {
+fn several_ranges_get_a_multipart_response() {
     let mut talk = Talk::new();
     let response = talk.ask(&["GET /hello.txt HTTP/1.1", "Range: bytes=0-4,7-11,-5"]);
     assert_eq!(response.status, 206);
@@ -89,7 +89,7 @@ fn several_parts_are_sent_with_heads_between_them() {
 }
 
 #[test]
-fn too_many_parts_or_more_than_the_whole_get_the_whole() {
+fn too_many_or_overlapping_ranges_get_the_whole_file() {
     let nine = (0..9).map(|at| format!("{at}-{at}")).collect::<Vec<_>>().join(",");
     assert_eq!(get(&format!("bytes={nine}")).status, 200);
     assert_eq!(get("bytes=0-29,0-29").status, 200);
@@ -97,7 +97,7 @@ fn too_many_parts_or_more_than_the_whole_get_the_whole() {
 }
 
 #[test]
-fn a_range_is_taken_only_of_what_the_client_has_the_rest_of() {
+fn if_range_must_match_for_a_partial_response() {
     let tag = get("bytes=0-0").field("etag").unwrap().to_string();
     for (condition, status) in [
         (tag.clone(), 206),
@@ -115,7 +115,7 @@ fn a_range_is_taken_only_of_what_the_client_has_the_rest_of() {
 }
 
 #[test]
-fn a_part_of_a_compressed_form_is_a_part_of_that_form() {
+fn a_range_applies_to_the_compressed_representation() {
     let response = ask(&["GET /style.css HTTP/1.1", "Accept-Encoding: gzip", "Range: bytes=1-3"]);
     assert_eq!((response.status, response.text()), (206, "zip"));
     assert_eq!(response.field("content-encoding"), Some("gzip"));

@@ -1,4 +1,5 @@
-//! Bodies that a program wants as they come: a piece at a time, however they are sent, and never more of them than the program has room for.
+//! Bodies that a handler wants piece by piece: it holds one piece at a time, however the body is
+//! sent, and the rest takes bounded memory.
 
 use std::format;
 use std::string::ToString;
@@ -12,10 +13,10 @@ use super::world::{HELLO, Talk, World, request};
 use crate::upload::PIECE_BYTES;
 use crate::{Admission, PIECE_BYTES_MAX, Reply, Status, WaitsFor};
 
-/// What its number is, how long it may be, and how much memory that takes.
+/// The number of the body, its longest length, and the memory that is reserved for it.
 const ADMISSION: Admission = Admission { bytes: 1 << 20, memory: 4 * PIECE_BYTES, number: Some(7) };
 
-/// What a client may send on a stream unasked.
+/// Bytes that a client may send on a stream without a window update.
 const WINDOW: usize = 65_535;
 
 fn body(length: usize) -> Vec<u8> {
@@ -45,7 +46,7 @@ fn yes() -> Reply {
 }
 
 #[test]
-fn a_body_is_handed_over_a_piece_at_a_time_and_nothing_is_taken_meanwhile() {
+fn a_body_in_pieces_is_passed_on_one_piece_at_a_time() {
     let whole = body(3 * PIECE_BYTES + 100);
     let ways = [
         (format!("Content-Length: {}", whole.len()), whole.clone()),
@@ -65,11 +66,11 @@ fn a_body_is_handed_over_a_piece_at_a_time_and_nothing_is_taken_meanwhile() {
                 (so_many, WaitsFor::Us),
                 "{way}"
             );
-            assert!(talk.world.deadline.is_none(), "the client waits for us");
+            assert!(talk.world.deadline.is_none(), "the client waits for the handler");
             talk.arrive(b"");
-            assert_eq!(talk.world.pieces.len(), so_many, "one piece is with the program at a time");
+            assert_eq!(talk.world.pieces.len(), so_many, "the handler holds one piece at a time");
             talk.take_piece(8);
-            assert_eq!(talk.world.pieces.len(), so_many, "that was another's");
+            assert_eq!(talk.world.pieces.len(), so_many, "that number belongs to another body");
             talk.take_piece(7);
         }
         assert!(
@@ -85,7 +86,7 @@ fn a_body_is_handed_over_a_piece_at_a_time_and_nothing_is_taken_meanwhile() {
 }
 
 #[test]
-fn a_body_that_does_not_come_to_its_end_is_left() {
+fn an_incomplete_body_in_pieces_is_given_up() {
     let head = request(&["POST /app/form HTTP/1.1", "Content-Length: 100000"]);
     let begun = |sent: usize| {
         let mut talk = Talk::new();
@@ -109,7 +110,7 @@ fn a_body_that_does_not_come_to_its_end_is_left() {
         assert_eq!((talk.world.left.as_slice(), talk.world.admitted), (&[7][..], 0));
         assert_eq!(talk.responses(|_| false)[0].status, 408);
     }
-    // Chunks do not say how many come.
+    // Chunks do not announce a length.
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /app/form HTTP/1.1", "Transfer-Encoding: chunked"]).as_bytes());
     talk.admit_as(Admission { bytes: 50_000, ..ADMISSION });
@@ -130,7 +131,7 @@ fn post(stream: u32, length: Option<usize>) -> Vec<u8> {
     frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
 }
 
-/// How much more may be sent on a stream, as the client was told since.
+/// By how much the client was told to open the window of a stream since the last call.
 fn opened(client: &mut Client, stream: u32) -> usize {
     let told = client
         .frames()
@@ -140,7 +141,7 @@ fn opened(client: &mut Client, stream: u32) -> usize {
 }
 
 #[test]
-fn the_window_of_a_stream_opens_for_what_the_program_has_taken_and_others_go_on() {
+fn a_stream_window_opens_only_for_pieces_that_were_taken() {
     for padding in [0, 1, 100] {
         let whole = body(10 * PIECE_BYTES + 100);
         let mut client = Client::new();
@@ -152,7 +153,7 @@ fn the_window_of_a_stream_opens_for_what_the_program_has_taken_and_others_go_on(
             let count = rest.len().min(window.saturating_sub(overhead)).min(10_000);
             if count == 0 {
                 let given = client.world.pieces.len();
-                assert!(given > taken, "who may send nothing more waits for the program");
+                assert!(given > taken, "a shut window means that the handler has pieces to take");
                 assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
                 client.arrive(&get(3 + 2 * taken as u32, "/hello.txt"));
                 assert_eq!(client.answers()[&(3 + 2 * taken as u32)].body, HELLO);
@@ -185,7 +186,7 @@ fn the_window_of_a_stream_opens_for_what_the_program_has_taken_and_others_go_on(
 }
 
 #[test]
-fn who_sends_more_than_his_window_lets_him_costs_no_more_memory() {
+fn a_body_beyond_its_stream_window_is_answered_413() {
     let mut client = Client::new();
     client.arrive(&post(1, None));
     client.admit_as(ADMISSION);
@@ -203,7 +204,7 @@ fn who_sends_more_than_his_window_lets_him_costs_no_more_memory() {
 }
 
 #[test]
-fn a_stream_that_is_reset_leaves_its_body_and_the_next_one_has_its_own() {
+fn a_reset_gives_up_only_the_body_of_its_own_stream() {
     let mut client = Client::new();
     client.arrive(&post(1, None));
     client.admit_as(ADMISSION);

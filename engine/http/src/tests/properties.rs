@@ -1,4 +1,4 @@
-//! What holds for all bytes, however they are cut.
+//! Properties that hold for all bytes, however they are split.
 
 use super::world::{Talk, request};
 use crate::WaitsFor;
@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::string::String;
 use std::vec::Vec;
 
-/// Everything that was said to `bytes`, when they come in pieces of these lengths, and whether the connection was closed.
+/// All responses to `bytes` if they arrive in pieces of these lengths, and whether the connection
+/// was closed.
 fn said(bytes: &[u8], lengths: &[usize]) -> (Vec<u8>, bool) {
     let mut talk = Talk::new();
     let mut rest = bytes;
@@ -50,7 +51,7 @@ fn line() -> impl Strategy<Value = &'static str> {
 
 proptest! {
     #[test]
-    fn how_bytes_are_cut_changes_nothing(
+    fn segmentation_of_http1_bytes_changes_nothing(
         lines in prop::collection::vec(line(), 0..20), lengths in prop::collection::vec(0usize..40, 0..12),
     ) {
         let bytes = lines.concat();

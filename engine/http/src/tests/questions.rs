@@ -1,4 +1,4 @@
-//! Questions over HTTP/1.1: what a program is asked, and when a body is taken.
+//! Requests for a handler over HTTP/1.1: their content, and when a body is taken.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -11,7 +11,7 @@ use crate::{
     Admission, Announced, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor, credentials,
 };
 
-/// How much the program lets come.
+/// The longest body that the handler admits.
 const LIMIT: usize = 32 * 1024;
 
 fn post(more: &[&str]) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn text(status: Status, text: &str) -> Reply {
     Reply::text(status, text.to_string())
 }
 
-/// Somebody who has sent this, and was admitted.
+/// A connection that has received these bytes, with its request admitted.
 fn admitted(bytes: &[u8]) -> Talk {
     let mut talk = Talk::new();
     talk.arrive(bytes);
@@ -38,7 +38,7 @@ fn status(talk: &mut Talk) -> u16 {
 }
 
 #[test]
-fn a_program_is_told_what_is_asked_and_by_whom() {
+fn a_handler_gets_the_request_and_its_fields() {
     let mut talk = Talk::new();
     talk.arrive(
         request(&[
@@ -83,7 +83,7 @@ fn a_program_is_told_what_is_asked_and_by_whom() {
 }
 
 #[test]
-fn what_is_said_in_two_ways_is_not_asked_and_what_is_no_text_is_not_said() {
+fn a_repeated_field_is_rejected_and_a_non_utf8_one_dropped() {
     for field in ["Authorization", "Content-Type", "Origin", "Sec-Fetch-Site", "User-Agent"] {
         let field = format!("{field}: x");
         let mut talk = Talk::new();
@@ -97,7 +97,7 @@ fn what_is_said_in_two_ways_is_not_asked_and_what_is_no_text_is_not_said() {
 }
 
 #[test]
-fn a_program_is_asked_in_its_own_ways_and_in_no_other() {
+fn a_handler_gets_only_the_methods_that_it_supports() {
     for (path, method, allow) in [
         ("/app/form", "DELETE", "GET, HEAD, POST, PUT"),
         ("/app/form", "OPTIONS", "GET, HEAD, POST, PUT"),
@@ -125,7 +125,7 @@ fn a_program_is_asked_in_its_own_ways_and_in_no_other() {
 }
 
 #[test]
-fn nothing_of_a_body_is_taken_before_its_sender_is_admitted_and_all_of_it_then() {
+fn no_byte_of_a_body_is_taken_before_it_is_admitted() {
     let mut talk = Talk::new();
     let head = post(&["Content-Length: 11"]);
     assert_eq!(
@@ -137,9 +137,9 @@ fn nothing_of_a_body_is_taken_before_its_sender_is_admitted_and_all_of_it_then()
     assert_eq!(
         talk.session.bytes_arrived(b"certificate", &mut talk.world),
         0,
-        "it stays where it is"
+        "it stays in the caller's buffer"
     );
-    assert_eq!(talk.world.deadline, None, "who waits for us has all the time");
+    assert_eq!(talk.world.deadline, None, "a client that waits for the handler has no deadline");
     talk.admit(11);
     talk.arrive(b"certi");
     assert!(talk.world.bodies.is_empty() && talk.world.deadline.is_some());
@@ -147,10 +147,10 @@ fn nothing_of_a_body_is_taken_before_its_sender_is_admitted_and_all_of_it_then()
     assert_eq!((talk.world.bodies.concat(), talk.world.admitted), (b"certificate".to_vec(), 0));
     assert_eq!(
         talk.world.asked[0], talk.world.asked[1],
-        "the question is told once more with its body"
+        "the request is passed once more with its body"
     );
     assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Us, None));
-    assert!(talk.world.said.is_empty(), "nothing is said before something came of it");
+    assert!(talk.world.said.is_empty(), "no response is sent before the handler has replied");
     talk.reply(text(Status::Ok, "taken\n"));
     let responses = talk.responses(|_| false);
     assert_eq!((responses[0].status, responses[0].text()), (200, "taken\n"));
@@ -158,13 +158,13 @@ fn nothing_of_a_body_is_taken_before_its_sender_is_admitted_and_all_of_it_then()
     assert_eq!(responses[1].body, HELLO, "the connection goes on");
     assert_eq!(talk.world.log[0], ("POST".to_string(), "/app/form".to_string(), 200, 6));
     let mut talk = admitted(&post(&[]));
-    assert_eq!(talk.world.bodies, [b""], "no body is one of no bytes");
+    assert_eq!(talk.world.bodies, [b""], "a missing body is passed on as an empty one");
     talk.reply(text(Status::Ok, ""));
     assert_eq!(status(&mut talk), 200);
 }
 
 #[test]
-fn the_body_comes_in_chunks_as_well_and_who_waits_to_be_told_is_told_once_he_is_admitted() {
+fn an_admitted_body_may_be_chunked_and_gets_100_continue() {
     let talk = admitted(
         &[
             &post(&["Transfer-Encoding: chunked"])[..],
@@ -188,7 +188,7 @@ fn the_body_comes_in_chunks_as_well_and_who_waits_to_be_told_is_told_once_he_is_
 }
 
 #[test]
-fn who_is_not_admitted_is_told_why_and_the_connection_goes_on() {
+fn a_refused_body_gets_its_status_and_the_connection_stays() {
     for (refused, expected) in [
         (Status::Unauthorized, 401),
         (Status::Forbidden, 403),
@@ -206,11 +206,11 @@ fn who_is_not_admitted_is_told_why_and_the_connection_goes_on() {
     talk.arrive(&post(&["Content-Length: 11", "Expect: 100-continue"]));
     talk.reply(Reply::refusal(Status::Unauthorized));
     assert_eq!(status(&mut talk), 401);
-    assert!(talk.world.closed, "nobody knows whether the body will come");
+    assert!(talk.world.closed, "it is unknown whether the body will arrive");
 }
 
 #[test]
-fn a_body_that_is_too_large_is_refused_whether_it_was_announced_or_not_and_not_kept() {
+fn a_body_above_its_limit_is_answered_413_and_not_kept() {
     let most = vec![b'x'; LIMIT];
     let length = |bytes: usize| format!("Content-Length: {bytes}");
     let talk = admitted(&[&post(&[&length(LIMIT)])[..], &most].concat());
@@ -237,7 +237,7 @@ fn a_body_that_is_too_large_is_refused_whether_it_was_announced_or_not_and_not_k
 }
 
 #[test]
-fn a_large_body_takes_no_more_memory_than_was_admitted_and_has_time_as_long_as_much_of_it_comes() {
+fn a_large_body_stays_within_its_memory_and_extends_its_time() {
     const LARGE: usize = 300_000;
     let large: Vec<u8> = (0..LARGE).map(|at| (at / 7) as u8).collect();
     let chunks: Vec<u8> = large
@@ -265,7 +265,7 @@ fn a_large_body_takes_no_more_memory_than_was_admitted_and_has_time_as_long_as_m
 }
 
 #[test]
-fn a_body_that_does_not_come_is_not_waited_for_and_one_that_is_broken_is_refused() {
+fn a_missing_body_gets_408_and_a_malformed_one_400() {
     let mut talk = admitted(&post(&["Content-Length: 11"]));
     talk.session.deadline_expired(&mut talk.world);
     assert_eq!((status(&mut talk), talk.world.admitted), (408, 0));
@@ -278,11 +278,11 @@ fn a_body_that_does_not_come_is_not_waited_for_and_one_that_is_broken_is_refused
     talk.session.replied(Reply::refusal(Status::Ok), &mut talk.world);
     talk.world.admitted += 5;
     talk.session.admitted(Admission::whole(5), &mut talk.world);
-    assert_eq!((talk.world.said.len(), talk.world.admitted), (0, 0), "nobody is there any more");
+    assert_eq!((talk.world.said.len(), talk.world.admitted), (0, 0), "the connection is closed");
 }
 
 #[test]
-fn a_reply_waits_for_room_for_its_head_and_who_never_has_any_is_not_waited_for() {
+fn a_reply_waits_for_space_for_its_head_or_times_out() {
     let mut talk = Talk::new();
     talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
     talk.world.room = RESPONSE_HEAD_BYTES_MAX - 1;
@@ -300,7 +300,7 @@ fn a_reply_waits_for_room_for_its_head_and_who_never_has_any_is_not_waited_for()
 }
 
 #[test]
-fn a_machine_that_stops_answers_what_it_was_asked() {
+fn a_stopping_server_answers_open_requests() {
     let mut talk = Talk::new();
     talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
     talk.session.stopping(&mut talk.world);
@@ -312,7 +312,7 @@ fn a_machine_that_stops_answers_what_it_was_asked() {
 }
 
 #[test]
-fn credentials_are_read_as_rfc_7617_writes_them() {
+fn basic_credentials_are_parsed_per_rfc_7617() {
     let ada = |password: &[u8]| Some(("ada".to_string(), password.to_vec()));
     assert_eq!(
         credentials("Basic YWRhOmxvdmU6bGFjZQ=="),

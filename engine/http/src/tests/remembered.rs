@@ -1,4 +1,4 @@
-//! Requests that come again with the same bytes.
+//! The response cache.
 
 use super::world::{HELLO, Talk, request};
 use crate::Remembered;
@@ -11,7 +11,7 @@ fn is_remembered(talk: &Talk, request: &str) -> bool {
 }
 
 #[test]
-fn what_is_asked_again_is_not_read_again_and_has_the_same_answer() {
+fn a_repeated_request_is_answered_from_the_cache() {
     let mut talk = Talk::new();
     for head in ["GET /hello.txt HTTP/1.1", "HEAD /hello.txt HTTP/1.1", "GET /folder/ HTTP/1.1"] {
         let request = request(&[head, "Accept-Encoding: gzip, br"]);
@@ -27,12 +27,12 @@ fn what_is_asked_again_is_not_read_again_and_has_the_same_answer() {
         .map(|told| (told.0.as_str(), told.1.as_str(), told.2, told.3))
         .collect();
     assert_eq!(told[0], ("GET", "/hello.txt", 200, HELLO.len() as u64));
-    assert_eq!(told[0..1], told[1..2], "the access log tells of both");
+    assert_eq!(told[0..1], told[1..2], "the access log has both");
     assert_eq!(told[2], ("HEAD", "/hello.txt", 200, 0));
 }
 
 #[test]
-fn what_has_a_body_a_secret_or_no_file_to_it_is_not_remembered() {
+fn requests_with_a_body_or_credentials_are_not_cached() {
     let mut talk = Talk::new();
     for lines in [
         &["GET /hello.txt HTTP/1.1", "Content-Length: 1"][..],
@@ -56,9 +56,10 @@ fn what_has_a_body_a_secret_or_no_file_to_it_is_not_remembered() {
 }
 
 #[test]
-fn a_request_in_which_one_byte_differs_is_read() {
+fn a_cached_request_must_match_in_every_byte() {
     let mut talk = Talk::new();
-    // As long as what follows it, and the same at its beginning: so both have the same place.
+    // It is as long as the next request and begins with the same bytes, so both have the same
+    // place.
     let harmless = "GET /hello.txt HTTP/1.1\r\nHost: web.test\r\nXontent-Length: 5\r\n\r\nGET /";
     let with_body = "GET /hello.txt HTTP/1.1\r\nHost: web.test\r\nContent-Length: 5\r\n\r\nGET /";
     talk.arrive(harmless.as_bytes());
@@ -67,7 +68,7 @@ fn a_request_in_which_one_byte_differs_is_read() {
     talk = talk.next();
     talk.arrive(with_body.as_bytes());
     let responses = talk.responses(|_| false);
-    assert_eq!(responses.len(), 1, "its body is taken for no request");
+    assert_eq!(responses.len(), 1, "its body is not read as a request");
     assert_eq!(responses[0].body, HELLO);
     let closes = request(&["GET /hello.txt HTTP/1.1", "Connection: close"]);
     let stays = request(&["GET /hello.txt HTTP/1.1", "Connection: clos_"]);
@@ -78,7 +79,7 @@ fn a_request_in_which_one_byte_differs_is_read() {
     }
 }
 
-/// Asks once more within the same second as before, or in another one; how many responses came to be shared by that.
+/// Asks once more, at this second. Returns how many more responses are shared afterwards.
 fn asks_again(talk: &mut Talk, second: &[u8; 2]) -> usize {
     let shared = |talk: &Talk| talk.world.shared.as_ref().map_or(0, Vec::len);
     talk.world.date[23..25].copy_from_slice(second);
@@ -91,11 +92,11 @@ fn asks_again(talk: &mut Talk, second: &[u8; 2]) -> usize {
 }
 
 #[test]
-fn what_many_ask_for_within_a_second_is_shared_and_never_changed_while_somebody_has_it() {
+fn a_shared_response_is_not_changed_while_it_is_in_use() {
     let mut talk = Talk::new();
     talk.world.shared = Some(Vec::new());
     let first_second: Vec<_> = (0..4).map(|_| asks_again(&mut talk, b"05")).collect();
-    assert_eq!(first_second, [0, 0, 1, 1], "read, remembered, and then shared");
+    assert_eq!(first_second, [0, 0, 1, 1], "parsed, cached, and then shared");
     let said = |talk: &Talk| {
         talk.world.shared.iter().flatten().map(|piece| piece.bytes().to_vec()).collect::<Vec<_>>()
     };
@@ -107,7 +108,7 @@ fn what_many_ask_for_within_a_second_is_shared_and_never_changed_while_somebody_
     assert_eq!(
         [asks_again(&mut talk, b"07"), asks_again(&mut talk, b"07")],
         [0, 0],
-        "both blocks are on their way"
+        "both blocks are in flight"
     );
     assert_eq!(said(&talk)[..2], before);
     talk.world.shared = Some(Vec::new());
@@ -115,7 +116,7 @@ fn what_many_ask_for_within_a_second_is_shared_and_never_changed_while_somebody_
 }
 
 #[test]
-fn what_is_shared_waits_for_room_like_all_else() {
+fn a_shared_response_waits_for_space() {
     let mut talk = Talk::new();
     talk.world.shared = Some(Vec::new());
     let times: Vec<_> = (0..3).map(|_| asks_again(&mut talk, b"05")).collect();
@@ -161,8 +162,8 @@ fn asked() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_remembered_is_answered_as_if_it_were_read(
-        // Few requests, so that they come again; whoever remembers nothing is asked the same.
+    fn cached_responses_equal_fresh_responses(
+        // Few requests, so that they repeat. A server without a cache gets the same ones.
         requests in prop::collection::vec(asked(), 1..4),
         order in prop::collection::vec((0usize..4, 0usize..120), 1..24),
     ) {

@@ -1,4 +1,4 @@
-//! Replies: their fields and their bodies, in both versions.
+//! Replies: their fields and their bodies, in both versions of HTTP.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -17,7 +17,7 @@ fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 7) as u8).collect()
 }
 
-/// What is said to a GET of HTTP/1.1.
+/// The response to a GET over HTTP/1.1.
 fn said(reply: Reply) -> Response {
     let mut talk = Talk::new();
     talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
@@ -27,7 +27,7 @@ fn said(reply: Reply) -> Response {
     responses.remove(0)
 }
 
-/// The same of HTTP/2: fields and body.
+/// The same over HTTP/2: fields and body.
 fn said_in_two(reply: Reply) -> (Vec<(String, String)>, Vec<u8>) {
     let mut client = Client::new();
     client.arrive(&get(1, "/app/page"));
@@ -38,7 +38,7 @@ fn said_in_two(reply: Reply) -> (Vec<(String, String)>, Vec<u8>) {
 }
 
 #[test]
-fn a_reply_is_what_the_program_says_in_both_versions() {
+fn a_reply_is_the_same_over_http1_and_http2() {
     for (status, code) in [
         (Status::Ok, 200),
         (Status::SeeOther, 303),
@@ -86,7 +86,7 @@ fn a_reply_is_what_the_program_says_in_both_versions() {
 }
 
 #[test]
-fn nothing_in_a_value_ends_a_line_and_what_is_too_long_is_left_out() {
+fn reply_fields_with_line_ends_or_too_long_are_left_out() {
     for value in ["a\r\nb: c", "a\nb", "a\rb", "a\0b", "a\u{7f}", "\u{1}"] {
         let reply = || {
             Reply::text(Status::Ok, String::new())
@@ -128,19 +128,20 @@ fn nothing_in_a_value_ends_a_line_and_what_is_too_long_is_left_out() {
 }
 
 #[test]
-fn who_passes_a_cookie_on_over_http_2_may_not_put_it_into_a_table() {
+fn set_cookie_over_http2_is_never_indexed() {
     let mut client = Client::new();
     client.arrive(&get(1, "/app/page"));
     client.reply(Reply::text(Status::Ok, "x".to_string()).with(Field::SetCookie, "secret"));
     let frames = client.frames();
     let block = &frames[0].payload;
-    // RFC 7541 section 6.2.3: the 55th name of the static table, never indexed, and six bytes as they are.
+    // RFC 7541 section 6.2.3: name 55 of the static table, never indexed, and the value as six
+    // plain bytes.
     let field = [&[0x1f, 55 - 15, 6][..], b"secret"].concat();
     assert!(block.windows(field.len()).any(|window| window == field), "{block:?}");
 }
 
 #[test]
-fn a_head_says_what_a_get_would_and_connections_stay_open_as_the_client_says() {
+fn head_gets_the_same_fields_as_get_from_a_handler() {
     let reply = || Reply::new(Status::Ok, "a/b", bytes(5000));
     for (version, more, stays) in [
         ("1.1", "X: y", true),
@@ -172,7 +173,7 @@ fn a_head_says_what_a_get_would_and_connections_stay_open_as_the_client_says() {
 }
 
 #[test]
-fn a_large_reply_goes_out_as_room_and_windows_allow() {
+fn a_large_reply_is_sent_as_space_and_windows_allow() {
     const LARGE: usize = 3 << 20;
     let mut talk = Talk::new();
     let both = request(&["GET /app/page HTTP/1.1"]) + &request(&["GET /hello.txt HTTP/1.1"]);
@@ -212,7 +213,7 @@ fn a_large_reply_goes_out_as_room_and_windows_allow() {
 
 proptest! {
     #[test]
-    fn whatever_fields_a_reply_has_it_is_one_reply(
+    fn any_reply_fields_make_exactly_one_response(
         values in prop::collection::vec((0usize..12, "[ -~\r\n\0\t\u{80}-\u{ff}]{0,700}"), 0..12), length in 0usize..3000,
     ) {
         let fields = [
@@ -235,7 +236,7 @@ proptest! {
 }
 
 #[test]
-fn no_bytes_are_a_reply_as_well() {
+fn a_reply_may_have_an_empty_body() {
     assert_eq!(
         said(Reply::new(Status::SeeOther, "a/b", vec![])).field("content-length"),
         Some("0")

@@ -5,7 +5,7 @@ use std::string::String;
 use std::vec::Vec;
 
 #[test]
-fn a_file_is_sent_with_what_a_client_needs_to_know_of_it_and_without_a_copy() {
+fn a_file_is_sent_with_its_fields_and_without_a_copy() {
     let mut talk = Talk::new();
     let response = talk.ask(&["GET /hello.txt HTTP/1.1"]);
     assert_eq!((response.status, response.body.as_slice()), (200, super::world::HELLO));
@@ -20,7 +20,7 @@ fn a_file_is_sent_with_what_a_client_needs_to_know_of_it_and_without_a_copy() {
 }
 
 #[test]
-fn head_says_what_get_would_and_nothing_more() {
+fn head_gets_the_same_fields_as_get_for_a_file() {
     for path in ["/hello.txt", "/style.css", "/nothing", "/folder", "/empty"] {
         let asked = ["Accept-Encoding: br"];
         let get = ask(&[&std::format!("GET {path} HTTP/1.1"), asked[0]]);
@@ -31,7 +31,7 @@ fn head_says_what_get_would_and_nothing_more() {
 }
 
 #[test]
-fn a_folder_shows_its_index_and_is_redirected_to_when_the_slash_is_missing() {
+fn a_folder_serves_its_index_and_redirects_to_its_slash() {
     assert_eq!(ask(&["GET / HTTP/1.1"]).text(), "<h1>Index</h1>");
     assert_eq!(ask(&["GET /folder/ HTTP/1.1"]).text(), "<h1>Folder</h1>");
     for (target, location) in [
@@ -43,13 +43,13 @@ fn a_folder_shows_its_index_and_is_redirected_to_when_the_slash_is_missing() {
         let response = ask(&[&std::format!("GET {target} HTTP/1.1")]);
         assert_eq!((response.status, response.field("location")), (301, Some(location)));
     }
-    // No redirection leads to another host.
+    // No redirect leads to another host.
     let response = ask(&["GET //evil.test/%2e%2e/folder HTTP/1.1"]);
     assert_ne!(response.field("location").map(|location| location.starts_with("//")), Some(true));
 }
 
 #[test]
-fn a_path_is_decoded_once_and_stays_inside_of_the_site() {
+fn a_path_is_decoded_once_and_stays_inside_the_site() {
     for (target, status) in [
         ("/with%20space/%C3%BC.txt", 200),
         ("/hello%2Etxt", 200),
@@ -90,7 +90,7 @@ fn a_path_is_decoded_once_and_stays_inside_of_the_site() {
 }
 
 #[test]
-fn only_what_reads_is_allowed_and_what_is_unknown_is_not_implemented() {
+fn writing_methods_get_405_and_unknown_methods_501() {
     for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE"] {
         let response = ask(&[&std::format!("{method} /hello.txt HTTP/1.1")]);
         assert_eq!((response.status, response.field("allow")), (405, Some("GET, HEAD, OPTIONS")));
@@ -107,7 +107,7 @@ fn only_what_reads_is_allowed_and_what_is_unknown_is_not_implemented() {
 }
 
 #[test]
-fn a_connection_stays_open_as_the_version_and_the_client_say() {
+fn keep_alive_follows_the_version_and_the_connection_field() {
     let open = |head: &[&str]| {
         let mut talk = Talk::new();
         let response = talk.ask(head);
@@ -140,7 +140,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_ends_the_connection() {
+fn malformed_requests_are_rejected_and_end_the_connection() {
     for (bytes, status) in [
         (&b"\x16\x03\x01\x02\x00\x01"[..], 400),
         (b"GET / HTTP/1.1\nHost: a\n\r\n\r\n", 400),
@@ -172,7 +172,7 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
         assert_eq!(
             responses.len(),
             1,
-            "nothing that follows is answered: {:?}",
+            "later bytes are not answered: {:?}",
             String::from_utf8_lossy(bytes)
         );
         assert_eq!(responses[0].status, status, "{:?}", String::from_utf8_lossy(bytes));
@@ -182,7 +182,7 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
 }
 
 #[test]
-fn empty_lines_before_a_request_are_passed_over() {
+fn empty_lines_before_a_request_are_skipped() {
     let mut talk = Talk::new();
     talk.arrive(b"\r\n\r\n\r");
     talk.arrive(b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -190,7 +190,7 @@ fn empty_lines_before_a_request_are_passed_over() {
 }
 
 #[test]
-fn a_head_has_limits() {
+fn the_size_of_a_request_head_is_limited() {
     let long_line = std::format!("GET /{} HTTP/1.1\r\n", "x".repeat(9000));
     let long_field = std::format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(9000));
     let many_fields = std::format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a:b\r\n".repeat(200));
@@ -207,7 +207,7 @@ fn a_head_has_limits() {
 }
 
 #[test]
-fn a_page_of_the_site_stands_for_an_error() {
+fn the_site_may_have_its_own_error_pages() {
     let response = ask(&["GET /nothing HTTP/1.1"]);
     assert_eq!((response.status, response.text()), (404, "<h1>Nothing here</h1>"));
     assert_eq!(response.field("content-type"), Some("text/html; charset=utf-8"));

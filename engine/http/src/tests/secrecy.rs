@@ -1,4 +1,4 @@
-//! Pages that are given over TLS alone.
+//! HTTPS policy: plaintext requests are redirected, and responses over TLS say so.
 
 use super::world::{Response, Talk};
 use crate::Secrecy;
@@ -10,7 +10,7 @@ fn asked(secrecy: Secrecy, head: &[&str]) -> Response {
 }
 
 #[test]
-fn who_comes_in_the_clear_is_sent_on_to_the_same_page_of_a_name_that_is_ours() {
+fn plaintext_requests_are_redirected_to_https_on_our_names() {
     for (line, host, location) in [
         ("GET /hello.txt HTTP/1.1", "web.test", "https://web.test/hello.txt"),
         ("GET /hello.txt HTTP/1.1", "web.test:8080", "https://web.test/hello.txt"),
@@ -42,7 +42,7 @@ fn who_comes_in_the_clear_is_sent_on_to_the_same_page_of_a_name_that_is_ours() {
 }
 
 #[test]
-fn what_is_remembered_of_connections_over_tls_is_not_given_in_the_clear() {
+fn a_response_cached_over_tls_is_not_sent_in_plaintext() {
     let mut talk = Talk::new();
     talk.world.secrecy = Secrecy::Here;
     for _ in 0..2 {
@@ -57,7 +57,7 @@ fn what_is_remembered_of_connections_over_tls_is_not_given_in_the_clear() {
 }
 
 #[test]
-fn what_is_wrong_in_the_clear_is_told_there() {
+fn malformed_plaintext_requests_are_rejected_not_redirected() {
     for (line, status) in [
         ("GET /../x HTTP/1.1", 400),
         ("GET /%zz HTTP/1.1", 400),
@@ -70,7 +70,7 @@ fn what_is_wrong_in_the_clear_is_told_there() {
 }
 
 #[test]
-fn who_comes_over_tls_is_told_to_come_like_this_whatever_is_answered_and_nobody_else_is() {
+fn every_response_over_tls_has_strict_transport_security() {
     for (line, status) in [
         ("GET /hello.txt HTTP/1.1", 200),
         ("GET /folder HTTP/1.1", 301),

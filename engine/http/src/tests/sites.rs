@@ -13,7 +13,7 @@ fn leaked(bytes: Vec<u8>) -> &'static [u8] {
 }
 
 #[test]
-fn every_file_is_found_as_it_was_packed() {
+fn every_packed_file_is_found_unchanged() {
     let files = files();
     let site = site(&files);
     assert_eq!(site.len(), files.len());
@@ -41,7 +41,7 @@ fn every_file_is_found_as_it_was_packed() {
 }
 
 #[test]
-fn another_content_or_type_has_another_tag() {
+fn the_entity_tag_depends_on_content_and_type() {
     let tag = |content_type, bytes| {
         let files = BTreeMap::from([("/a".to_string(), file(content_type, bytes))]);
         site(&files).find("/a").unwrap().tag(Coding::Identity)
@@ -52,7 +52,7 @@ fn another_content_or_type_has_another_tag() {
 }
 
 #[test]
-fn what_is_no_site_is_refused() {
+fn an_invalid_pack_is_rejected() {
     let good = pack(&files()).unwrap();
     assert_eq!(Site::new(b"").err(), Some(SiteError::NotASite));
     assert_eq!(Site::new(b"BPSITE\0\x01aaaaaaaaaaaaaaa").err(), Some(SiteError::NotASite));
@@ -64,7 +64,7 @@ fn what_is_no_site_is_refused() {
 
 proptest! {
     #[test]
-    fn a_damaged_pack_is_refused_or_serves_what_lies_inside(at in 0usize..900, byte in any::<u8>()) {
+    fn a_damaged_pack_never_reads_outside_itself(at in 0usize..900, byte in any::<u8>()) {
         let mut pack = pack(&files()).unwrap();
         let at = at % pack.len();
         pack[at] = byte;
@@ -80,13 +80,13 @@ proptest! {
 }
 
 #[test]
-fn a_type_or_date_that_could_end_a_line_is_refused() {
+fn a_type_or_date_with_a_line_end_is_rejected() {
     for byte in [b'\r', b'\n', 0, 0x7f] {
         let mut pack = pack(&files()).unwrap();
         let at = pack.windows(8).position(|window| window == b"text/css").unwrap();
         pack[at + 4] = byte;
         assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{byte}");
-        // The name of the day is read by nobody.
+        // The name of the day is not parsed, but must still be printable.
         let mut pack = crate::pack(&files()).unwrap();
         let at = pack.windows(4).position(|window| window == b"Sun,").unwrap();
         pack[at + 1] = byte;
@@ -97,7 +97,7 @@ fn a_type_or_date_that_could_end_a_line_is_refused() {
 }
 
 #[test]
-fn a_pack_whose_heads_say_something_else_is_refused() {
+fn a_pack_with_wrong_header_fields_is_rejected() {
     let good = pack(&files()).unwrap();
     for said in ["Content-Length: 30", "Content-Encoding: br", "Last-Modified: Sun", "ETag: \""] {
         let mut pack = good.clone();

@@ -1,4 +1,4 @@
-//! Replies that go on as the client takes them, over HTTP/1.1 and HTTP/2.
+//! Open replies at the pace of the client, over HTTP/1.1 and HTTP/2.
 
 use std::string::String;
 use std::vec::Vec;
@@ -22,7 +22,7 @@ fn said(world: &mut World) -> Vec<u8> {
     said
 }
 
-/// What is said to a request with these lines until the program is asked for more.
+/// The response to a request with these lines until the handler is asked for more.
 fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
     let mut talk = Talk::new();
     talk.arrive(request(head).as_bytes());
@@ -38,7 +38,7 @@ fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
 }
 
 #[test]
-fn a_client_that_takes_its_time_has_one_piece_held_for_it_and_asks_for_the_next_by_taking_it() {
+fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
     let (mut talk, head) = begun(&["GET /app/file HTTP/1.1"], None);
     assert!(
         head.contains("\r\nTransfer-Encoding: chunked\r\n") && !head.contains("Content-Length"),
@@ -64,7 +64,7 @@ fn a_client_that_takes_its_time_has_one_piece_held_for_it_and_asks_for_the_next_
         (0, Vec::from([7]))
     );
     assert_eq!(body, [b"9c40\r\n", PIECE, b"\r\n"].concat());
-    // It may ask for the next thing meanwhile, and is answered when this is over.
+    // The client may send its next request meanwhile, which is answered when this reply is over.
     talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
     assert!(talk.world.said.is_empty());
     talk.world.room = 1 << 20;
@@ -79,7 +79,7 @@ fn a_client_that_takes_its_time_has_one_piece_held_for_it_and_asks_for_the_next_
 }
 
 #[test]
-fn where_chunks_are_not_known_the_connections_end_is_the_replys() {
+fn without_chunks_the_end_of_the_connection_ends_the_reply() {
     for head in [
         &["GET /app/file HTTP/1.0"][..],
         &["GET /app/file HTTP/1.0", "Connection: keep-alive"],
@@ -101,13 +101,13 @@ fn where_chunks_are_not_known_the_connections_end_is_the_replys() {
 }
 
 #[test]
-fn a_length_that_was_announced_is_kept_or_the_connection_is_over() {
+fn a_reply_shorter_than_announced_ends_the_connection() {
     let (mut talk, head) = begun(&["GET /app/file HTTP/1.1"], Some(13));
     assert!(
         head.contains("\r\nContent-Length: 13\r\n") && !head.contains("Transfer-Encoding"),
         "{head}"
     );
-    talk.session.fed(7, b"second\nand what nobody announced");
+    talk.session.fed(7, b"second\nand more than announced");
     talk.session.fed_up(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
     assert_eq!(said(&mut talk.world), b"second\n");
@@ -126,7 +126,7 @@ fn a_length_that_was_announced_is_kept_or_the_connection_is_over() {
 }
 
 #[test]
-fn a_client_sees_that_a_reply_was_cut() {
+fn a_client_can_detect_a_cut_reply() {
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
     talk.session.fed(7, b"second");
     talk.session.fed_up(7, End::Cut, &mut talk.world);
@@ -143,7 +143,7 @@ fn a_client_sees_that_a_reply_was_cut() {
 }
 
 #[test]
-fn who_does_not_take_it_or_leaves_is_told_of_once() {
+fn the_end_of_a_client_paced_reply_is_reported_once() {
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
     talk.session.peer_closed(&mut talk.world);
     assert!(talk.world.closed && talk.world.left == [7]);
@@ -167,7 +167,7 @@ fn who_does_not_take_it_or_leaves_is_told_of_once() {
 }
 
 #[test]
-fn what_is_taken_at_the_clients_pace_is_said_to_its_end_while_the_server_stops() {
+fn a_stopping_server_completes_client_paced_replies() {
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
     talk.session.stopping(&mut talk.world);
     talk.arrive(b"");
@@ -198,7 +198,7 @@ fn begun_in_two() -> Client {
 }
 
 #[test]
-fn a_stream_goes_on_as_far_as_its_window_and_the_next_piece_is_asked_for_when_this_one_is_sent() {
+fn http2_asks_for_the_next_piece_when_one_is_sent() {
     let mut client = begun_in_two();
     let mut body = 0;
     for _ in 0..4 {
@@ -218,7 +218,7 @@ fn a_stream_goes_on_as_far_as_its_window_and_the_next_piece_is_asked_for_when_th
         );
     }
     assert_eq!(body, 4 * PIECE.len());
-    // Others are answered meanwhile.
+    // Other requests are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
     client.session.fed_up(7, End::Whole, &mut client.world);
     client.arrive(b"");

@@ -1,4 +1,4 @@
-//! Room that runs out, and time that does.
+//! Buffer space that runs out, and deadlines.
 
 use super::world::{Talk, file, request, site};
 use crate::{RESPONSE_HEAD_BYTES_MAX, WaitsFor};
@@ -15,7 +15,7 @@ fn large() -> Talk {
 }
 
 #[test]
-fn a_large_file_is_queued_as_room_comes_and_the_next_request_waits_its_turn() {
+fn a_large_file_is_queued_as_space_allows() {
     let mut talk = large();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX + 1000;
     let text = request(&["GET /large HTTP/1.1"]) + &request(&["GET /none HTTP/1.1"]);
@@ -33,12 +33,12 @@ fn a_large_file_is_queued_as_room_comes_and_the_next_request_waits_its_turn() {
 }
 
 #[test]
-fn a_response_and_the_front_of_its_file_are_queued_at_once() {
+fn a_response_head_is_queued_with_the_start_of_its_file() {
     let mut talk = large();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX + 1000;
     talk.arrive(request(&["GET /large HTTP/1.1"]).as_bytes());
     assert!(talk.world.uncopied > 0);
-    assert_eq!(talk.world.queued, 2, "head and front; and what there was no room for");
+    assert_eq!(talk.world.queued, 2, "head with the start of the file, and a rest without space");
     talk.world.room += 3 * LARGE;
     talk.arrive(b"");
     assert_eq!(talk.world.queued, 3);
@@ -47,7 +47,7 @@ fn a_response_and_the_front_of_its_file_are_queued_at_once() {
 }
 
 #[test]
-fn parts_are_queued_as_room_comes() {
+fn a_multipart_response_is_queued_as_space_allows() {
     let mut talk = large();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;
     talk.arrive(
@@ -64,7 +64,7 @@ fn parts_are_queued_as_room_comes() {
 }
 
 #[test]
-fn no_response_is_begun_without_room_for_its_head() {
+fn no_response_begins_without_space_for_its_head() {
     let mut talk = Talk::new();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX - 1;
     talk.arrive(request(&["GET / HTTP/1.1"]).as_bytes());
@@ -75,7 +75,7 @@ fn no_response_is_begun_without_room_for_its_head() {
 }
 
 #[test]
-fn a_trickle_does_not_prolong_the_time_for_a_head() {
+fn slow_bytes_do_not_extend_the_deadline_of_a_head() {
     let mut talk = Talk::new();
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(60)));
     for byte in b"GET / HTTP/1.1\r\nX: aaaaaaaaaaaa" {
@@ -98,7 +98,7 @@ fn a_trickle_does_not_prolong_the_time_for_a_head() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_without_a_word() {
+fn an_idle_connection_is_closed_without_a_response() {
     let mut talk = Talk::new();
     talk.ask(&["GET / HTTP/1.1"]);
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(60)));
@@ -107,7 +107,7 @@ fn an_idle_connection_is_closed_without_a_word() {
 }
 
 #[test]
-fn a_server_that_stops_ends_idle_connections_and_answers_what_was_asked() {
+fn a_stopping_server_closes_only_idle_connections() {
     let mut idle = Talk::new();
     idle.session.stopping(&mut idle.world);
     assert!(idle.world.closed);
@@ -124,7 +124,7 @@ fn a_server_that_stops_ends_idle_connections_and_answers_what_was_asked() {
 }
 
 #[test]
-fn a_client_that_sends_no_more_gets_all_that_it_asked_for() {
+fn a_half_closed_client_still_gets_its_response() {
     let mut talk = large();
     talk.arrive(request(&["GET /large HTTP/1.1"]).as_bytes());
     talk.session.peer_closed(&mut talk.world);

@@ -1,4 +1,5 @@
-//! A world for one session: a small site, a connection whose room can run out, and a reader of what was said.
+//! A test world for one session: a small site, a connection with limited buffer space, and a parser
+//! of its output.
 
 use std::boxed::Box;
 use std::collections::BTreeMap;
@@ -60,30 +61,30 @@ pub(super) struct World {
     pub(super) said: Vec<u8>,
     /// Bytes that were queued without a copy.
     pub(super) uncopied: usize,
-    /// How often something was queued.
+    /// Number of queue operations.
     pub(super) queued: usize,
     pub(super) room: usize,
     pub(super) date: [u8; 29],
-    /// What connections share, as long as somebody has it; none: they don't.
+    /// Blocks that connections share, as long as they are in use. `None`: sharing is off.
     pub(super) shared: Option<Vec<Piece>>,
-    /// Less than that for what is not copied.
+    /// Less space than `room` for bytes that are not copied.
     pub(super) static_room: Option<usize>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     pub(super) log: Vec<(String, String, u16, u64)>,
-    /// What the program was asked, and what bodies it was sent.
+    /// The requests that the handler got, and their bodies.
     pub(super) asked: Vec<Heard>,
     pub(super) bodies: Vec<Vec<u8>>,
     /// Bytes that the session may make the server keep.
     pub(super) kept_max: usize,
-    /// Bytes of bodies that the program has admitted and that were not released.
+    /// Bytes of bodies that the handler has admitted and that were not released.
     pub(super) admitted: usize,
-    /// Pieces of bodies, by the numbers of these, and which of them have ended.
+    /// Pieces of bodies with the numbers of their bodies, and the numbers that have ended.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
     pub(super) ended: Vec<u64>,
-    /// Open replies of which more is wanted.
+    /// Open replies that are to be continued.
     pub(super) wanted: Vec<u64>,
-    /// Open replies to which nobody listens any more.
+    /// Open replies that have ended.
     pub(super) left: Vec<u64>,
 }
 
@@ -121,10 +122,7 @@ impl Outlet for World {
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        assert!(
-            bytes.len() <= self.room,
-            "a response's head is begun only when there is room for it"
-        );
+        assert!(bytes.len() <= self.room, "a response begins only if there is space for its head");
         assert!(!self.closed);
         self.queued += 1;
         self.room -= bytes.len();
@@ -251,7 +249,7 @@ impl Actions for World {
     }
 }
 
-/// What a program was asked.
+/// A request that the handler got.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Heard {
     /// Method, path and query, and host.
@@ -279,7 +277,7 @@ impl Heard {
     }
 }
 
-/// A response, taken apart.
+/// A parsed response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Response {
     pub(super) status: u16,
@@ -291,7 +289,7 @@ impl Response {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name));
         let value = found.next().map(|(_, value)| value.as_str());
-        assert!(found.next().is_none(), "{name} is said once");
+        assert!(found.next().is_none(), "{name} occurs once");
         value
     }
 
@@ -316,7 +314,7 @@ impl Talk {
         Talk::begin(World::new(site, Remembered::nothing()))
     }
 
-    /// The next connection to the same server, which remembers what it has answered.
+    /// The next connection to the same server, with the same response cache.
     pub(super) fn next(self) -> Talk {
         Talk::begin(World::new(self.world.site, self.world.remembered))
     }
@@ -325,7 +323,7 @@ impl Talk {
         Talk { session: Session::connected(&mut world), world, kept: Vec::new() }
     }
 
-    /// Bytes arrive; what the session leaves is kept for it.
+    /// Bytes arrive. The bytes that the session does not take are kept for it.
     pub(super) fn arrive(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         loop {
@@ -341,7 +339,7 @@ impl Talk {
         }
     }
 
-    /// The program lets a body come.
+    /// The handler admits a body.
     pub(super) fn admit(&mut self, limit: usize) {
         self.admit_as(Admission::whole(limit));
     }
@@ -352,19 +350,19 @@ impl Talk {
         self.arrive(b"");
     }
 
-    /// The program takes a piece of a body.
+    /// The handler takes a piece of a body.
     pub(super) fn take_piece(&mut self, number: u64) {
         self.session.piece_taken(number, &mut self.world);
         self.arrive(b"");
     }
 
-    /// The program replies.
+    /// The handler replies.
     pub(super) fn reply(&mut self, reply: Reply) {
         self.session.replied(reply, &mut self.world);
         self.arrive(b"");
     }
 
-    /// Asks and returns the one response. `head`: lines without their ends.
+    /// Sends a request and returns its only response. `head`: lines without line ends.
     pub(super) fn ask(&mut self, head: &[&str]) -> Response {
         self.arrive(request(head).as_bytes());
         let is_head = head[0].starts_with("HEAD");
@@ -373,7 +371,7 @@ impl Talk {
         responses.remove(0)
     }
 
-    /// Takes apart all that was said since. `is_head` tells which responses answer a HEAD.
+    /// Parses all output since the last call. `is_head` tells which responses answer a HEAD.
     pub(super) fn responses(&mut self, is_head: impl Fn(usize) -> bool) -> Vec<Response> {
         let said = std::mem::take(&mut self.world.said);
         self.world.room += said.len();
@@ -414,7 +412,7 @@ pub(super) fn request(head: &[&str]) -> String {
     text + "\r\n\r\n"
 }
 
-/// The answer to one request on a connection of its own.
+/// The response to one request on a connection of its own.
 pub(super) fn ask(head: &[&str]) -> Response {
     Talk::new().ask(head)
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests, which nobody keeps.
+//! Request bodies that no handler wants.
 
 use std::vec::Vec;
 
@@ -13,11 +13,11 @@ fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_body_is_read_to_its_end_before_the_answer_is_given() {
+fn an_http2_body_is_read_to_its_end_before_the_response() {
     let mut client = Client::new();
     client.arrive(&post(1, &[("content-length", "8")]));
     client.arrive(&frame(Kind::Data, 0, 1, b"hell"));
-    // Padding is no part of it.
+    // Padding does not belong to the body.
     client.arrive(&frame(Kind::Data, 0x8, 1, &[&[2][..], b"o", &[0; 2]].concat()));
     assert_eq!(client.frames(), []);
     client.arrive(&frame(Kind::Data, END_STREAM, 1, b"all"));
@@ -29,7 +29,7 @@ fn a_body_is_read_to_its_end_before_the_answer_is_given() {
 }
 
 #[test]
-fn trailers_end_a_body_and_may_be_nothing_else() {
+fn malformed_trailers_reset_the_stream() {
     let mut client = Client::new();
     client.arrive(&[post(1, &[]), frame(Kind::Data, 0, 1, b"abc")].concat());
     client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")])));
@@ -51,7 +51,7 @@ fn trailers_end_a_body_and_may_be_nothing_else() {
 }
 
 #[test]
-fn a_body_that_is_not_as_long_as_was_said_ends_its_stream() {
+fn a_body_of_another_length_than_announced_resets_its_stream() {
     let mut client = Client::new();
     for (stream, length, bytes) in [(1, "4", &b"abc"[..]), (3, "4", b"abcde"), (5, "1", b"")] {
         client.arrive(&post(stream, &[("content-length", length)]));
@@ -67,7 +67,7 @@ fn a_body_that_is_not_as_long_as_was_said_ends_its_stream() {
 }
 
 #[test]
-fn a_body_that_is_too_long_is_not_waited_for_and_the_client_is_told() {
+fn a_long_unwanted_body_is_answered_and_its_stream_reset() {
     for more in [&[][..], &[("content-length", "1000000")], &[("expect", "100-continue")]] {
         let mut client = Client::new();
         client.arrive(&post(1, more));
@@ -87,7 +87,7 @@ fn a_body_that_is_too_long_is_not_waited_for_and_the_client_is_told() {
 }
 
 #[test]
-fn bytes_of_bodies_are_given_back_to_the_connections_window_whoever_they_were_for() {
+fn bytes_of_all_bodies_reopen_the_connection_window() {
     let mut client = Client::new();
     let mut given_back = 0;
     for stream in (1..80).step_by(2) {

@@ -1,4 +1,4 @@
-//! What the protocol does not allow.
+//! Violations of the protocol.
 
 use std::vec::Vec;
 
@@ -11,13 +11,13 @@ fn headers(flags: u8, stream: u32) -> Vec<u8> {
 }
 
 #[test]
-fn who_does_not_begin_as_he_should_is_sent_away() {
+fn a_wrong_connection_preface_ends_the_connection() {
     for (bytes, why) in [
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), "another protocol"),
         ([PREFACE.as_slice(), &get(1, "/")].concat(), "no settings"),
         (
             [PREFACE.as_slice(), &frame(Kind::Settings, 1, 0, &[])].concat(),
-            "an answer to our settings before his own",
+            "an acknowledgement before the client's own settings",
         ),
         ([PREFACE.as_slice(), &frame(Kind::Ping, 0, 0, &[0; 8])].concat(), "a ping first"),
         (b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(), "a preface that is none"),
@@ -29,7 +29,7 @@ fn who_does_not_begin_as_he_should_is_sent_away() {
 }
 
 #[test]
-fn what_nobody_may_send_ends_the_connection_with_its_reason() {
+fn connection_errors_end_the_connection_with_their_code() {
     use ErrorCode::{
         CompressionError, FlowControlError, FrameSizeError, ProtocolError, StreamClosed,
     };
@@ -151,14 +151,14 @@ fn what_nobody_may_send_ends_the_connection_with_its_reason() {
         let mut client = Client::new();
         client.arrive(&bytes);
         client.assert_ended(code, why);
-        // Whatever follows is not heard.
+        // Later bytes are ignored.
         client.arrive(&get(99, "/"));
         assert_eq!(client.frames(), []);
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_stream_ends_the_stream() {
+fn stream_errors_reset_only_their_stream() {
     let open = headers(END_HEADERS, 1);
     let done = get(1, "/hello.txt");
     let waiting = [settings(&[(4, 0)]), done.clone()].concat();
@@ -166,7 +166,7 @@ fn what_is_wrong_with_a_stream_ends_the_stream() {
         (
             [waiting.clone(), frame(Kind::Data, 0, 1, b"x")].concat(),
             ErrorCode::StreamClosed,
-            "a body behind its end",
+            "a body after its end",
         ),
         (
             [done.clone(), frame(Kind::Data, 0, 1, b"x")].concat(),
@@ -193,14 +193,14 @@ fn what_is_wrong_with_a_stream_ends_the_stream() {
         client.arrive(&bytes);
         assert_eq!(client.answers()[&1].reset, Some(code as u32), "{why}");
         client.arrive(&settings(&[(4, 65_535)]));
-        // What was on its way is passed over.
+        // Bytes in flight are skipped.
         client.arrive(&frame(Kind::Data, END_STREAM, 1, b"x"));
         client.assert_lives();
     }
 }
 
 #[test]
-fn what_is_unknown_or_came_too_late_is_passed_over() {
+fn unknown_and_late_frames_are_ignored() {
     let mut client = Client::new();
     client.arrive(&get(1, "/hello.txt"));
     client.frames();

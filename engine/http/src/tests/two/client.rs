@@ -1,4 +1,4 @@
-//! A client of HTTP/2 that can do everything wrong, and a reader of what it is told.
+//! An HTTP/2 client that can break every rule, and a parser of the frames that it gets.
 
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
@@ -13,7 +13,7 @@ use crate::{Admission, Remembered, Reply, WaitsFor};
 pub(in crate::tests) const END_STREAM: u8 = flags::END_STREAM;
 pub(in crate::tests) const END_HEADERS: u8 = flags::END_HEADERS;
 
-/// A frame that was said.
+/// A frame from the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::tests) struct Frame {
     pub(in crate::tests) kind: Kind,
@@ -22,13 +22,13 @@ pub(in crate::tests) struct Frame {
     pub(in crate::tests) payload: Vec<u8>,
 }
 
-/// What was answered on a stream.
+/// The response on a stream.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(in crate::tests) struct Answer {
     pub(in crate::tests) fields: Vec<(String, String)>,
     pub(in crate::tests) body: Vec<u8>,
     pub(in crate::tests) is_over: bool,
-    /// The code with which it was ended.
+    /// The code of its reset.
     pub(in crate::tests) reset: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ impl Answer {
     pub(in crate::tests) fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(field, _)| field == name);
         let value = found.next().map(|(_, value)| value.as_str());
-        assert!(found.next().is_none(), "{name} is said once");
+        assert!(found.next().is_none(), "{name} occurs once");
         value
     }
 
@@ -57,7 +57,7 @@ pub(in crate::tests) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]
     [head.as_slice(), payload].concat()
 }
 
-/// A block in which nothing is compressed.
+/// A field block without compression.
 pub(in crate::tests) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -108,7 +108,7 @@ pub(in crate::tests) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
 }
 
 impl Client {
-    /// One that has said nothing yet.
+    /// A client that has sent nothing yet.
     pub(in crate::tests) fn silent() -> Client {
         let mut world = World::new(site(&files()), Remembered::nothing());
         Client {
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// One that has begun as it should, with these settings, and was answered.
+    /// A client that has sent its preface and these settings, and got the server's settings.
     pub(in crate::tests) fn with(own: &[(u16, u32)]) -> Client {
         let mut client = Client::silent();
         client.arrive(&[PREFACE.as_slice(), &settings(own)].concat());
@@ -133,7 +133,7 @@ impl Client {
         Client::with(&[])
     }
 
-    /// Bytes arrive; what the session leaves is kept for it.
+    /// Bytes arrive. The bytes that the session does not take are kept for it.
     pub(in crate::tests) fn arrive(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         loop {
@@ -148,7 +148,7 @@ impl Client {
         }
     }
 
-    /// The program lets a body come.
+    /// The handler admits a body.
     pub(in crate::tests) fn admit(&mut self, limit: usize) {
         self.admit_as(Admission::whole(limit));
     }
@@ -159,19 +159,19 @@ impl Client {
         self.arrive(b"");
     }
 
-    /// The program takes a piece of a body.
+    /// The handler takes a piece of a body.
     pub(in crate::tests) fn take_piece(&mut self, number: u64) {
         self.session.piece_taken(number, &mut self.world);
         self.arrive(b"");
     }
 
-    /// The program replies.
+    /// The handler replies.
     pub(in crate::tests) fn reply(&mut self, reply: Reply) {
         self.session.replied(reply, &mut self.world);
         self.arrive(b"");
     }
 
-    /// All frames that were said since.
+    /// All frames of the server since the last call.
     pub(in crate::tests) fn frames(&mut self) -> Vec<Frame> {
         let said = std::mem::take(&mut self.world.said);
         self.world.room += said.len();
@@ -187,7 +187,7 @@ impl Client {
         frames
     }
 
-    /// What was answered since, by stream.
+    /// All responses since the last call, by stream.
     pub(in crate::tests) fn answers(&mut self) -> BTreeMap<u32, Answer> {
         let mut answers = BTreeMap::<u32, Answer>::new();
         for frame in self.frames() {
@@ -219,7 +219,7 @@ impl Client {
         answers
     }
 
-    /// Asks on a stream, with more fields, and returns the answer.
+    /// Sends a request on a stream, with more fields, and returns the response.
     pub(in crate::tests) fn ask(
         &mut self,
         stream: u32,
@@ -232,7 +232,7 @@ impl Client {
         self.answers().remove(&stream).expect("an answer")
     }
 
-    /// The code with which the connection was ended, if it was.
+    /// The code of the GOAWAY frame, if the connection was ended.
     pub(in crate::tests) fn ended(&mut self) -> Option<u32> {
         let last = self.frames().pop().filter(|frame| frame.kind == Kind::GoAway)?;
         assert!(self.world.closed);

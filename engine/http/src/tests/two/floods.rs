@@ -1,4 +1,4 @@
-//! What costs its sender nothing is not done for ever.
+//! Floods of frames that cost their sender nothing are stopped.
 
 use std::vec::Vec;
 
@@ -6,7 +6,7 @@ use http2::{ErrorCode, Kind};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 
-/// How often the client gets away with it. What is said is forgotten, as if it were taken.
+/// How often the server tolerates these bytes. Its output is dropped, as if the client took it.
 fn borne(mut client: Client, bytes: impl Fn(u32) -> Vec<u8>) -> u32 {
     for time in 0..20_000 {
         client.arrive(&bytes(time));
@@ -20,7 +20,7 @@ fn borne(mut client: Client, bytes: impl Fn(u32) -> Vec<u8>) -> u32 {
     panic!("it is borne for ever");
 }
 
-/// What is said the nth time.
+/// The bytes of the nth repetition.
 type Flood<'a> = &'a dyn Fn(u32) -> Vec<u8>;
 
 fn stream(time: u32) -> u32 {
@@ -28,7 +28,7 @@ fn stream(time: u32) -> u32 {
 }
 
 #[test]
-fn floods_of_what_brings_nothing_are_told_to_calm_down() {
+fn floods_of_useless_frames_get_enhance_your_calm() {
     let open = |client: &mut Client| {
         client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/"))));
     };
@@ -72,7 +72,7 @@ fn floods_of_what_brings_nothing_are_told_to_calm_down() {
 }
 
 #[test]
-fn a_window_that_opens_byte_by_byte_is_not_borne_for_ever() {
+fn a_window_opened_byte_by_byte_ends_the_connection() {
     let mut client = Client::with(&[(4, 0)]);
     let asked: Vec<u8> = (0..100).flat_map(|number| get(stream(number), "/hello.txt")).collect();
     client.arrive(&asked);
@@ -81,18 +81,19 @@ fn a_window_that_opens_byte_by_byte_is_not_borne_for_ever() {
 }
 
 #[test]
-fn too_many_settings_at_once_are_not_looked_at() {
+fn too_many_settings_in_a_frame_end_the_connection() {
     let mut client = Client::new();
     client.arrive(&settings(&[(99, 1); 33]));
     client.assert_ended(ErrorCode::EnhanceYourCalm, "CVE-2019-9515");
 }
 
 #[test]
-fn who_asks_and_reads_may_go_on_for_ever() {
+fn a_normal_client_is_never_told_to_calm_down() {
     let mut client = Client::new();
     for time in 0..20_000 {
         client.arrive(&get(stream(time), "/hello.txt"));
-        // As browsers do: each window is opened as soon as something was taken, and now and then somebody asks who is there, or leaves.
+        // Like a browser: it opens each window as soon as it has taken something, and sometimes
+        // sends a ping or a reset.
         client.arrive(&[window(0, 30), window(stream(time), 30)].concat());
         if time % 10 == 0 {
             client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));

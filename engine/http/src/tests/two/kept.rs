@@ -1,4 +1,5 @@
-//! What a client of HTTP/2 makes the server keep: measured, and held within its share.
+//! Memory that a client of HTTP/2 makes the server keep: it is measured, and bounded by the
+//! client's share.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -10,7 +11,7 @@ use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, 
 use crate::two::Http2Session;
 use crate::{Reply, Status};
 
-/// A question with a cookie of so many bytes.
+/// A request with a cookie of this many bytes.
 fn question(stream: u32, cookie_bytes: usize) -> Vec<u8> {
     let cookie = "c".repeat(cookie_bytes);
     let all: Vec<_> =
@@ -18,7 +19,7 @@ fn question(stream: u32, cookie_bytes: usize) -> Vec<u8> {
     frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
 }
 
-/// A request whose field goes into the table.
+/// A request with a field that goes into the dynamic table.
 fn filling(stream: u32, name: u8, value_bytes: usize) -> Vec<u8> {
     let mut block = block(&fields("GET", "/hello.txt"));
     block.extend([
@@ -33,7 +34,7 @@ fn filling(stream: u32, name: u8, value_bytes: usize) -> Vec<u8> {
     frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block)
 }
 
-/// Whether the session says of what it holds in memory no less than there is, and not much more.
+/// Checks that the session reports at least the memory that it holds, and not much more.
 fn assert_is_told(client: Client, what: &str) {
     let told =
         client.session.kept_bytes() + client.session.held_bytes() - size_of::<Http2Session>();
@@ -43,12 +44,12 @@ fn assert_is_told(client: Client, what: &str) {
 }
 
 #[test]
-fn http_2_sessions_tell_all_memory_that_they_hold() {
+fn http2_sessions_report_all_memory_that_they_hold() {
     let begun = || Client::with(&[(4, 0)]);
     assert_is_told(begun(), "nothing");
     let mut client = begun();
     client.arrive(&(0..8).flat_map(|nth| question(2 * nth + 1, 7000)).collect::<Vec<_>>());
-    assert_is_told(client, "questions");
+    assert_is_told(client, "requests for a handler");
     let mut client = begun();
     client.arrive(&(0..100).flat_map(|nth| get(2 * nth + 1, "/hello.txt")).collect::<Vec<_>>());
     assert_is_told(client, "streams");
@@ -69,11 +70,11 @@ fn http_2_sessions_tell_all_memory_that_they_hold() {
         .concat(),
     );
     client.admit(1 << 20);
-    assert_is_told(client, "an admitted question");
+    assert_is_told(client, "an admitted request");
 }
 
 #[test]
-fn questions_beyond_a_client_s_share_are_told_to_come_later() {
+fn http2_requests_above_the_memory_share_are_answered_503() {
     let mut client = Client::new();
     client.world.kept_max = client.session.kept_bytes() + 10_000;
     client.arrive(&(0..8).flat_map(|nth| question(2 * nth + 1, 1500)).collect::<Vec<_>>());
@@ -93,7 +94,7 @@ fn questions_beyond_a_client_s_share_are_told_to_come_later() {
 }
 
 #[test]
-fn streams_beyond_a_client_s_share_are_refused() {
+fn streams_above_the_memory_share_are_refused() {
     let mut client = Client::with(&[(4, 0)]);
     client.world.kept_max = client.session.kept_bytes() + 1024;
     client.arrive(&(0..40).flat_map(|nth| get(2 * nth + 1, "/hello.txt")).collect::<Vec<_>>());
@@ -110,7 +111,7 @@ fn streams_beyond_a_client_s_share_are_refused() {
 }
 
 #[test]
-fn an_overdrawn_client_is_told_to_calm_down_and_keeps_nothing() {
+fn a_client_above_its_share_gets_enhance_your_calm() {
     let mut client = Client::with(&[(4, 0)]);
     client.arrive(&[filling(1, b'a', 1900), question(3, 2000), get(5, "/hello.txt")].concat());
     client.frames();
@@ -125,7 +126,7 @@ fn an_overdrawn_client_is_told_to_calm_down_and_keeps_nothing() {
 }
 
 #[test]
-fn a_client_is_asked_to_fill_no_table_where_memory_is_short() {
+fn short_memory_turns_off_the_header_table() {
     for (kept_max, is_told) in [(usize::MAX, false), (1000, true)] {
         let mut client = Client::silent();
         client.frames();

@@ -1,4 +1,4 @@
-//! HTTP/2: what a connection promises.
+//! The promises of an HTTP/2 connection.
 
 mod bodies;
 mod broken;

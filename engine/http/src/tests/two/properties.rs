@@ -1,4 +1,4 @@
-//! What holds for all bytes, however they are cut, and for any room.
+//! Properties that hold for all bytes, however they are split, and for any buffer space.
 
 use std::vec::Vec;
 
@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 use crate::WaitsFor;
 
-/// Everything that was said to `bytes`, when they come in pieces of these lengths and there is so much room at a time, and whether the connection was closed.
+/// All output for `bytes` if they arrive in pieces of these lengths, with this much buffer space at
+/// a time. Also whether the connection was closed, and the length of the log.
 fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) {
     let mut client = Client::silent();
     let mut rest = bytes;
@@ -21,7 +22,7 @@ fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) 
         all.append(&mut client.world.said);
         while client.session.waits_for() == WaitsFor::SendRoom {
             waits += 1;
-            assert!(waits < 5_000, "it comes further with each room");
+            assert!(waits < 5_000, "each space makes progress");
             client.world.room = room;
             client.arrive(b"");
             all.append(&mut client.world.said);
@@ -52,17 +53,18 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn how_bytes_of_http_2_are_cut_changes_nothing(
+    fn segmentation_of_http2_bytes_changes_nothing(
         pieces in prop::collection::vec(piece(), 0..14), lengths in prop::collection::vec(0usize..60, 0..40),
     ) {
         let bytes = [PREFACE.as_slice(), &settings(&[]), &pieces.concat()].concat();
-        // What is answered at once depends on nothing that follows; with windows that are shut, turns may.
+        // An immediate response does not depend on later bytes. With shut windows, the order of
+        // sending may.
         let (whole, cut) = (said(&bytes, &[], 1 << 20), said(&bytes, &lengths, 1 << 20));
         prop_assert_eq!((whole.1, whole.2), (cut.1, cut.2));
     }
 
     #[test]
-    fn any_room_is_enough_to_come_to_an_end(
+    fn any_buffer_space_completes_all_responses(
         pieces in prop::collection::vec(piece(), 0..14), lengths in prop::collection::vec(0usize..60, 0..20), room in 3500usize..9000,
     ) {
         let bytes = [PREFACE.as_slice(), &settings(&[]), &pieces.concat()].concat();
@@ -72,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_break_a_connection_of_http_2(
+    fn no_bytes_break_an_http2_connection(
         bytes in prop::collection::vec(any::<u8>(), 0..300), lengths in prop::collection::vec(0usize..40, 0..12),
     ) {
         said(&[PREFACE.as_slice(), &settings(&[]), &bytes].concat(), &lengths, 5000);

@@ -1,4 +1,4 @@
-//! Questions over HTTP/2: whose turn it is, and when a body is taken.
+//! Requests for a handler over HTTP/2: their turns, and when a body is taken.
 
 use std::collections::BTreeMap;
 use std::format;
@@ -17,7 +17,7 @@ use crate::tests::world::{HELLO, Heard};
 use crate::two::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::{Announced, Reply, Status, WaitsFor};
 
-/// How much the program lets come.
+/// The longest body that the handler admits.
 const LIMIT: usize = 32 * 1024;
 
 fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
@@ -44,8 +44,7 @@ fn lines(client: &Client) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_what_came_before_is_answered()
- {
+fn an_http2_body_stays_unread_until_it_is_admitted() {
     let mut client = Client::new();
     client.arrive(
         &[
@@ -67,11 +66,7 @@ fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_w
     assert_eq!((client.world.bodies.concat(), client.world.admitted), (b"certificate".to_vec(), 0));
     assert_eq!(client.answers()[&5].body, HELLO);
     client.arrive(&get(7, "/hello.txt"));
-    assert_eq!(
-        client.answers()[&7].body,
-        HELLO,
-        "frames are looked at while something comes of it"
-    );
+    assert_eq!(client.answers()[&7].body, HELLO, "frames are read while the handler works");
     client.reply(text("taken\n"));
     let answer = client.answers().remove(&1).unwrap();
     assert_eq!((answer.status(), answer.is_over, answer.reset), ("200", true, None));
@@ -81,7 +76,7 @@ fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_w
 }
 
 #[test]
-fn trailers_of_a_body_that_is_not_wanted_yet_stay_where_they_are_too() {
+fn trailers_of_an_undecided_body_stay_unread() {
     let mut client = Client::new();
     client.arrive(
         &[
@@ -99,7 +94,7 @@ fn trailers_of_a_body_that_is_not_wanted_yet_stay_where_they_are_too() {
 }
 
 #[test]
-fn streams_that_ask_are_asked_one_after_the_other_and_each_has_its_own_answer() {
+fn a_handler_gets_the_requests_of_streams_one_by_one() {
     let mut client = Client::new();
     client.arrive(
         &(0..100).flat_map(|nth| get(2 * nth + 1, &format!("/app/{nth}"))).collect::<Vec<_>>(),
@@ -118,14 +113,14 @@ fn streams_that_ask_are_asked_one_after_the_other_and_each_has_its_own_answer() 
 }
 
 #[test]
-fn while_a_body_comes_others_are_asked_and_bodies_are_handed_over_in_their_turn() {
+fn other_requests_are_handled_while_a_body_arrives() {
     let mut client = Client::new();
     client.arrive(&post(1, &[]));
     client.admit(LIMIT);
     client.arrive(&[data(1, 0, b"fir"), get(3, "/app/page")].concat());
     client.arrive(&[post(5, &[]), data(1, END_STREAM, b"st")].concat());
     assert_eq!(lines(&client), ["POST /app/form? web.test", "GET /app/page? web.test"]);
-    assert!(client.world.bodies.is_empty(), "the program has something else to say first");
+    assert!(client.world.bodies.is_empty(), "another request is with the handler first");
     client.reply(text("page"));
     assert_eq!(client.answers()[&3].body, b"page");
     assert_eq!(client.world.bodies, [b"first"]);
@@ -140,13 +135,13 @@ fn while_a_body_comes_others_are_asked_and_bodies_are_handed_over_in_their_turn(
 }
 
 #[test]
-fn bodies_that_come_at_the_same_time_do_not_hold_each_other_up() {
+fn concurrent_bodies_do_not_block_each_other() {
     let mut client = Client::new();
     client.arrive(
         &[post(1, &[]), post(3, &[]), data(3, 0, b"se"), data(1, END_STREAM, b"first")].concat(),
     );
     client.admit(LIMIT);
-    assert_eq!(client.world.asked.len(), 2, "whose body comes first is asked for");
+    assert_eq!(client.world.asked.len(), 2, "the next request is passed on meanwhile");
     client.admit(LIMIT);
     client.arrive(&data(3, END_STREAM, b"cond"));
     assert_eq!(client.world.bodies, [b"first"]);
@@ -160,7 +155,7 @@ fn bodies_that_come_at_the_same_time_do_not_hold_each_other_up() {
 }
 
 #[test]
-fn who_is_not_admitted_is_told_so_on_his_stream() {
+fn a_refused_http2_body_gets_its_status_on_its_stream() {
     for (refused, expected) in [
         (Status::Unauthorized, "401"),
         (Status::Forbidden, "403"),
@@ -178,7 +173,7 @@ fn who_is_not_admitted_is_told_so_on_his_stream() {
 }
 
 #[test]
-fn too_much_of_a_body_is_not_kept_and_too_little_is_none() {
+fn an_http2_body_of_a_wrong_length_is_rejected() {
     let mut client = Client::new();
     let most = vec![b'x'; LIMIT];
     client.arrive(&post(1, &[]));
@@ -206,7 +201,7 @@ fn too_much_of_a_body_is_not_kept_and_too_little_is_none() {
 }
 
 #[test]
-fn a_large_body_comes_through_windows_that_are_opened_as_it_is_taken() {
+fn windows_open_again_while_a_large_body_arrives() {
     const LARGE: usize = 1 << 20;
     let large: Vec<u8> = (0..LARGE).map(|at| (at / 7) as u8).collect();
     for length in [Some(LARGE.to_string()), None] {
@@ -217,7 +212,7 @@ fn a_large_body_comes_through_windows_that_are_opened_as_it_is_taken() {
         client.admit(LARGE);
         let (mut own, mut all, mut times) = (65_535, 65_535, 0);
         for part in large.chunks(10_000) {
-            // Padding takes of the windows as well.
+            // Padding counts in the windows too.
             let padded = [&[200][..], part, &[0; 200]].concat();
             assert!(own >= padded.len() as i64 && all >= padded.len() as i64, "{own} {all}");
             (own, all) = (own - padded.len() as i64, all - padded.len() as i64);
@@ -230,7 +225,7 @@ fn a_large_body_comes_through_windows_that_are_opened_as_it_is_taken() {
             }
         }
         client.arrive(&data(1, END_STREAM, b""));
-        assert!((25..=35).contains(&times), "who brings much has all of the time again: {times}");
+        assert!((25..=35).contains(&times), "progress restarts the deadline: {times}");
         assert!(client.world.bodies[0] == large && client.world.bodies[0].capacity() <= LARGE);
         client.reply(text("all"));
         assert_eq!(client.answers()[&1].body, b"all");
@@ -238,19 +233,19 @@ fn a_large_body_comes_through_windows_that_are_opened_as_it_is_taken() {
 }
 
 #[test]
-fn what_is_said_to_a_stream_that_is_over_is_said_to_nobody_and_nothing_is_held() {
+fn a_reply_to_a_reset_stream_is_dropped() {
     let mut client = Client::new();
     client.arrive(&post(1, &[]));
     client.arrive(&[get(3, "/app/page"), reset(1)].concat());
-    assert_eq!(client.world.asked.len(), 1, "the program is still at the first");
+    assert_eq!(client.world.asked.len(), 1, "the handler still has the first request");
     client.admit(LIMIT);
     assert_eq!((client.world.admitted, lines(&client)[1]), (0, "GET /app/page? web.test"));
     client.arrive(&[get(5, "/app/page"), reset(3)].concat());
-    client.reply(text("nobody's"));
+    client.reply(text("the reset stream's"));
     assert!(client.answers().is_empty());
     client.reply(text("5"));
     assert_eq!(client.answers()[&5].body, b"5");
-    // While its body comes, and while the body waits for its turn.
+    // While its body arrives, and while the body waits for its turn.
     client.arrive(&post(7, &[]));
     client.admit(LIMIT);
     client.arrive(&[data(7, 0, b"x"), reset(7)].concat());
@@ -266,25 +261,25 @@ fn what_is_said_to_a_stream_that_is_over_is_said_to_nobody_and_nothing_is_held()
         (client.answers().len(), client.world.admitted, client.world.bodies.len()),
         (1, 0, 0)
     );
-    // While it is with the program.
+    // While the body is with the handler.
     client.arrive(&post(13, &[]));
     client.admit(LIMIT);
     client.arrive(&data(13, END_STREAM, b"handed over"));
     client.arrive(&reset(13));
     assert_eq!(client.world.bodies, [b"handed over"]);
     client.arrive(&post(15, &[]));
-    client.reply(text("nobody's"));
+    client.reply(text("the reset stream's"));
     client.admit(LIMIT);
     client.arrive(&data(15, 0, b"x"));
     assert!(client.answers().is_empty());
     client.session.peer_closed(&mut client.world);
     assert_eq!(client.world.admitted, 0);
-    client.session.replied(text("nobody's"), &mut client.world);
+    client.session.replied(text("the reset stream's"), &mut client.world);
     assert!(client.frames().is_empty());
 }
 
 #[test]
-fn cookies_in_several_fields_are_one_and_a_question_is_the_same_as_in_http_1_1() {
+fn an_http2_request_reaches_its_handler_as_over_http1() {
     let mut client = Client::new();
     let more = [("cookie", "a=1"), ("user-agent", "test/1"), ("cookie", "b=2"), ("origin", "null")];
     let all: Vec<_> = fields("GET", "/app/./x%20y?z").into_iter().chain(more).collect();
@@ -302,7 +297,7 @@ fn cookies_in_several_fields_are_one_and_a_question_is_the_same_as_in_http_1_1()
 }
 
 #[test]
-fn questions_that_wait_take_little_memory_and_more_are_told_to_come_later() {
+fn waiting_requests_have_a_memory_limit() {
     let mut client = Client::new();
     let long = "x".repeat(3000);
     let question = |stream| {
@@ -323,17 +318,17 @@ fn questions_that_wait_take_little_memory_and_more_are_told_to_come_later() {
 }
 
 #[test]
-fn nothing_is_asked_while_too_much_of_replies_is_not_taken_and_a_body_that_comes_then_is_refused() {
+fn no_request_is_passed_on_while_too_much_is_unsent() {
     let mut client = Client::with(&[(4, 0)]);
     client.arrive(&[get(1, "/app/1"), get(3, "/app/2"), get(5, "/app/3")].concat());
     let half = || Reply::new(Status::Ok, "a/b", vec![b'x'; UNSENT_BYTES_MAX / 2 + 1]);
     client.reply(half());
-    assert_eq!(client.world.asked.len(), 2, "so much may wait");
+    assert_eq!(client.world.asked.len(), 2, "this much may be unsent");
     client.reply(half());
     assert_eq!(client.world.asked.len(), 2);
     client.frames();
     client.arrive(
-        &[post(7, &[]), data(7, END_STREAM, b"what opens the window lies behind it")].concat(),
+        &[post(7, &[]), data(7, END_STREAM, b"the window update comes after this body")].concat(),
     );
     assert_eq!(client.answers()[&7].reset, Some(ErrorCode::RefusedStream as u32));
     assert!(!client.world.closed && client.kept.is_empty());
@@ -346,7 +341,7 @@ fn nothing_is_asked_while_too_much_of_replies_is_not_taken_and_a_body_that_comes
 }
 
 #[test]
-fn who_waits_for_us_has_all_the_time_and_then_as_much_as_ever() {
+fn a_client_that_waits_for_a_handler_has_no_deadline() {
     let mut client = Client::new();
     client.world.deadline = Some(Micros(1));
     client.arrive(&get(1, "/app/page"));
@@ -361,7 +356,7 @@ fn who_waits_for_us_has_all_the_time_and_then_as_much_as_ever() {
     for _ in 0..20 {
         client.arrive(&frame(Kind::Data, 0, 3, b"x"));
     }
-    assert_eq!(client.world.deadline, None, "a trickle prolongs nothing");
+    assert_eq!(client.world.deadline, None, "slow bytes do not extend the deadline");
     client.frames();
     client.session.deadline_expired(&mut client.world);
     client.assert_ended(ErrorCode::NoError, "the body does not come");
@@ -369,7 +364,7 @@ fn who_waits_for_us_has_all_the_time_and_then_as_much_as_ever() {
 }
 
 #[test]
-fn what_was_asked_is_answered_when_the_server_goes_away() {
+fn a_stopping_server_answers_open_http2_requests() {
     let mut client = Client::new();
     client.arrive(&[get(1, "/app/1"), get(3, "/app/2")].concat());
     client.session.stopping(&mut client.world);
@@ -384,7 +379,7 @@ fn what_was_asked_is_answered_when_the_server_goes_away() {
 }
 
 #[test]
-fn questions_that_are_taken_back_are_not_borne_for_ever() {
+fn rapid_resets_of_handler_requests_end_the_connection() {
     let mut client = Client::new();
     let mut times = 0;
     while !client.world.closed {
@@ -393,10 +388,11 @@ fn questions_that_are_taken_back_are_not_borne_for_ever() {
         times += 1;
         assert!(times < 1000);
     }
-    assert!(client.world.asked.len() <= 1, "and the program is asked no more while it is at one");
+    assert!(client.world.asked.len() <= 1, "the handler has one request at a time");
 }
 
-/// What somebody asks for: nothing of the program's, a page, or a form whose body comes in so many parts, said to be as long as it is or not.
+/// A request: for a file of the site, for a page of a handler, or a form with a body in this many
+/// parts, with or without an announced length.
 #[derive(Clone, Copy, Debug)]
 enum Wish {
     File,
@@ -404,8 +400,9 @@ enum Wish {
     Form { parts: usize, is_announced: bool },
 }
 
-/// Carries out these wishes, frames of bodies as `picks` mixes them, cut into pieces of these lengths, with a program that admits and replies as soon as it may. What
-/// was answered, by stream; and the bodies.
+/// Runs these requests. `picks` orders the frames of bodies, and the bytes arrive in pieces of
+/// these lengths. The handler admits and replies as soon as it may. Returns the responses by
+/// stream, and the bodies.
 fn carried_out(
     wishes: &[Wish],
     picks: &[usize],
@@ -458,7 +455,7 @@ fn carried_out(
             }
             answered += 1;
             let is_form = client.world.asked[answered - 1].line.starts_with("POST");
-            // With its body it is asked once more.
+            // It is passed on once more with its body.
             let has_body = core::mem::replace(&mut bodies, client.world.bodies.len())
                 < client.world.bodies.len();
             if is_form && !has_body { client.admit(2000) } else { client.reply(text("replied")) }
@@ -484,7 +481,7 @@ fn wish() -> impl Strategy<Value = Wish> {
 
 proptest! {
     #[test]
-    fn however_questions_and_bodies_are_mixed_and_cut_each_has_its_answer(
+    fn interleaved_requests_and_bodies_get_their_own_replies(
         wishes in prop::collection::vec(wish(), 1..8), picks in prop::collection::vec(0usize..8, 0..40),
         lengths in prop::collection::vec(0usize..400, 0..12), room in 3500usize..20_000,
     ) {

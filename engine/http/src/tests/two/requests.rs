@@ -1,4 +1,4 @@
-//! What is asked and answered: the same as in HTTP/1.1.
+//! Requests and responses: the same as over HTTP/1.1.
 
 use std::string::String;
 use std::vec::Vec;
@@ -9,7 +9,7 @@ use super::client::{Answer, Client, END_HEADERS, END_STREAM, block, fields, fram
 use crate::Secrecy;
 use crate::tests::world::Talk;
 
-/// The same question asked in HTTP/1.1.
+/// The same request over HTTP/1.1.
 fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
     let line = std::format!("{method} {path} HTTP/1.1");
     let lines = more.iter().map(|(name, value)| std::format!("{name}: {value}"));
@@ -26,7 +26,7 @@ fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
 }
 
 #[test]
-fn what_is_answered_is_what_http_1_1_answers() {
+fn http2_responses_equal_http1_responses() {
     let tag = in_http1("GET", "/style.css", &[]).field("etag").unwrap().replace('"', "");
     let [tag, modified] = [std::format!("\"{tag}\""), crate::tests::world::MODIFIED.into()];
     let mut stream = 1;
@@ -56,7 +56,7 @@ fn what_is_answered_is_what_http_1_1_answers() {
                 &[("expect", "100-continue")],
                 &[("expect", "more")],
             ] {
-                // In HTTP/1.1 nobody knows whether it is a HEAD when something is wrong with it.
+                // Over HTTP/1.1 a malformed request line does not tell whether the method is HEAD.
                 if path == "*" && method != "OPTIONS"
                     || ["/%zz", "/../x"].contains(&path) && method == "HEAD"
                 {
@@ -75,7 +75,7 @@ fn what_is_answered_is_what_http_1_1_answers() {
 }
 
 #[test]
-fn a_file_is_sent_without_a_copy_over_http_2_too() {
+fn a_file_is_sent_over_http2_without_a_copy() {
     let mut client = Client::new();
     let answer = client.ask(1, "GET", "/hello.txt", &[]);
     assert_eq!((answer.status(), answer.body.as_slice()), ("200", crate::tests::world::HELLO));
@@ -83,7 +83,7 @@ fn a_file_is_sent_without_a_copy_over_http_2_too() {
 }
 
 #[test]
-fn pages_over_tls_alone_are_told_of_over_http_2_too() {
+fn http2_responses_have_strict_transport_security() {
     let mut client = Client::new();
     client.world.secrecy = Secrecy::Here;
     assert_eq!(
@@ -93,7 +93,7 @@ fn pages_over_tls_alone_are_told_of_over_http_2_too() {
 }
 
 #[test]
-fn a_request_that_is_malformed_ends_its_stream_and_nothing_else() {
+fn a_malformed_http2_request_resets_only_its_stream() {
     let method = (":method", "GET");
     let scheme = (":scheme", "https");
     let authority = (":authority", "web.test");
@@ -123,7 +123,7 @@ fn a_request_that_is_malformed_ends_its_stream_and_nothing_else() {
         (with((":unknown", "x")), "an unknown pseudo-field"),
         (
             Vec::from([method, scheme, ("accept", "*/*"), authority, path]),
-            "a pseudo-field behind a field",
+            "a pseudo-field after a field",
         ),
         (with(("Accept", "*/*")), "a name that is not small"),
         (with(("", "x")), "a name that is empty"),
@@ -132,7 +132,7 @@ fn a_request_that_is_malformed_ends_its_stream_and_nothing_else() {
         (with(("accept", "a\r\nb: c")), "a value that would end a line"),
         (with(("accept", "a\0")), "a value with a zero"),
         (with(("accept", " a")), "a value with a space before it"),
-        (with(("accept", "a\t")), "a value with a tab behind it"),
+        (with(("accept", "a\t")), "a value with a tab after it"),
         (with(("connection", "close")), "a field of a connection"),
         (with(("transfer-encoding", "chunked")), "another"),
         (with(("keep-alive", "5")), "another"),
@@ -181,7 +181,7 @@ fn a_request_that_is_malformed_ends_its_stream_and_nothing_else() {
 }
 
 #[test]
-fn a_head_may_come_in_several_frames_padded_and_with_a_priority() {
+fn a_head_may_have_several_frames_padding_and_a_priority() {
     let mut client = Client::new();
     let whole = block(&fields("GET", "/hello.txt"));
     let (first, rest) = whole.split_at(10);
@@ -202,10 +202,10 @@ fn a_head_may_come_in_several_frames_padded_and_with_a_priority() {
 }
 
 #[test]
-fn a_head_that_is_too_large_is_refused_and_one_without_end_ends_the_connection() {
+fn a_too_large_http2_head_is_rejected() {
     let long = "x".repeat(990);
     let mut client = Client::new();
-    // Kept in the table, and said again and again: the head is short, and the list is long.
+    // A field in the dynamic table that is repeated: the block is short, and the list is long.
     let mut small = block(&fields("GET", "/"));
     small.extend([0x40, 1, b'a', 127, 0xe0, 0x06]);
     small.extend([b'v'; 127 + 0x60 + (6 << 7)]);
@@ -234,7 +234,7 @@ fn a_head_that_is_too_large_is_refused_and_one_without_end_ends_the_connection()
 }
 
 #[test]
-fn many_requests_in_one_segment_are_all_answered() {
+fn many_http2_requests_in_one_segment_are_all_answered() {
     let mut client = Client::new();
     let asked: Vec<u8> = (0..90).flat_map(|number| get(2 * number + 1, "/hello.txt")).collect();
     client.arrive(&asked);

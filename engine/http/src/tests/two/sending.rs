@@ -1,4 +1,4 @@
-//! Windows, room, and whose turn it is.
+//! Windows, buffer space, and the order of sending.
 
 use std::collections::BTreeMap;
 use std::string::ToString;
@@ -36,7 +36,7 @@ fn bytes_of(frames: &[super::client::Frame], stream: u32) -> usize {
 }
 
 #[test]
-fn an_answer_and_the_front_of_its_body_are_queued_at_once() {
+fn an_http2_head_is_queued_with_the_start_of_its_body() {
     let mut client = client(&[]);
     client.arrive(&[]);
     let before = client.world.queued;
@@ -48,12 +48,12 @@ fn an_answer_and_the_front_of_its_body_are_queued_at_once() {
     assert_eq!(
         client.world.queued - before,
         frames - 2,
-        "each frame once, but heads with what follows them"
+        "each frame once, but heads together with the next frame"
     );
 }
 
 #[test]
-fn no_more_is_sent_than_the_connections_window_and_the_streams_allow() {
+fn sending_respects_connection_and_stream_windows() {
     let mut client = client(&[]);
     client.arrive(&get(1, "/large"));
     assert_eq!(bytes_of(&client.frames(), 1), 65_535);
@@ -73,11 +73,11 @@ fn no_more_is_sent_than_the_connections_window_and_the_streams_allow() {
 }
 
 #[test]
-fn a_window_of_a_few_bytes_is_filled_and_one_that_the_client_makes_smaller_is_waited_for() {
+fn a_window_may_be_tiny_or_become_negative() {
     let mut client = client(&[(4, 3)]);
     client.arrive(&get(1, "/hello.txt"));
     assert_eq!(bytes_of(&client.frames(), 1), 3);
-    // Ten bytes fewer than before for each stream, so that it owes.
+    // The initial size shrinks by three bytes after three were sent, so the window is negative.
     client.arrive(&settings(&[(4, 0)]));
     client.arrive(&window(1, 3));
     assert_eq!(bytes_of(&client.frames(), 1), 0);
@@ -94,7 +94,7 @@ fn a_window_of_a_few_bytes_is_filled_and_one_that_the_client_makes_smaller_is_wa
 }
 
 #[test]
-fn a_body_of_several_parts_comes_through_windows_and_room_of_any_size() {
+fn a_multipart_body_passes_small_windows_and_space() {
     let mut client = client(&[(4, 2000)]);
     let whole = {
         let mut other = Client::new();
@@ -117,7 +117,7 @@ fn a_body_of_several_parts_comes_through_windows_and_room_of_any_size() {
 }
 
 #[test]
-fn streams_send_in_turn_a_frame_each() {
+fn streams_send_in_turn_one_frame_each() {
     let mut client = client(&[(4, 1 << 20)]);
     client.world.room = 3 * 2500;
     client.arrive(&[get(1, "/large"), get(3, "/large"), get(5, "/large")].concat());
@@ -158,13 +158,13 @@ fn a_stream_keeps_its_turn_when_an_earlier_one_is_reset() {
 }
 
 #[test]
-fn a_long_answer_keeps_nobody_from_being_answered() {
+fn a_long_response_does_not_delay_other_heads() {
     let mut client = client(&[(4, 1 << 20)]);
     client.arrive(&window(0, 1 << 20));
     client.world.room = 10_000;
     client.arrive(&get(1, "/large"));
     assert_eq!(client.session.waits_for(), WaitsFor::SendRoom);
-    assert!(client.world.room > 2048, "room is left for others");
+    assert!(client.world.room > 2048, "space is left for other heads");
     let room = client.world.room;
     client.arrive(&get(3, "/empty"));
     client.world.room = room;
@@ -172,8 +172,8 @@ fn a_long_answer_keeps_nobody_from_being_answered() {
 }
 
 #[test]
-fn a_frame_that_room_cuts_is_ended_before_anything_else_is_said() {
-    // Room that is less than it was said to be.
+fn a_cut_frame_is_completed_before_any_other_frame() {
+    // There is less space than `send_room` said.
     let mut client = client(&[(4, 1 << 20)]);
     client.arrive(&window(0, 1 << 20));
     client.world.static_room = Some(5000);
@@ -185,12 +185,12 @@ fn a_frame_that_room_cuts_is_ended_before_anything_else_is_said() {
     let frames = client.frames();
     let data: Vec<_> =
         frames.iter().filter(|frame| frame.kind == Kind::Data).map(|frame| frame.stream).collect();
-    assert_eq!(data, [1, 3], "the first was begun, and ended whole; then came the other");
+    assert_eq!(data, [1, 3], "the first frame is completed before the second");
     assert_eq!(bytes_of(&frames, 1), 16_384);
 }
 
 #[test]
-fn what_a_client_does_not_want_any_more_is_not_sent() {
+fn a_reset_stream_sends_no_more() {
     let mut client = client(&[]);
     client.arrive(&get(1, "/large"));
     client.arrive(&frame(Kind::ResetStream, 0, 1, &[0, 0, 0, 8]));
@@ -202,7 +202,7 @@ fn what_a_client_does_not_want_any_more_is_not_sent() {
 }
 
 #[test]
-fn a_hundred_streams_may_wait_and_one_more_is_refused() {
+fn a_client_may_have_100_streams_and_not_101() {
     let mut client = client(&[(4, 0)]);
     let asked: Vec<u8> = (0..101).flat_map(|number| get(2 * number + 1, "/hello.txt")).collect();
     client.arrive(&asked);
@@ -222,7 +222,7 @@ fn a_hundred_streams_may_wait_and_one_more_is_refused() {
 }
 
 #[test]
-fn an_idle_connection_of_http_2_takes_little_memory() {
+fn an_idle_http2_connection_takes_little_memory() {
     let mut client = client(&[(4, 0)]);
     let asked: Vec<u8> = (0..100).flat_map(|number| get(2 * number + 1, "/hello.txt")).collect();
     client.arrive(&asked);
@@ -232,7 +232,7 @@ fn an_idle_connection_of_http_2_takes_little_memory() {
 }
 
 #[test]
-fn where_there_is_no_room_requests_wait_and_windows_are_still_opened() {
+fn http2_requests_wait_for_buffer_space() {
     let mut client = client(&[]);
     client.world.room = 2000;
     client.arrive(&get(1, "/hello.txt"));
@@ -243,7 +243,7 @@ fn where_there_is_no_room_requests_wait_and_windows_are_still_opened() {
 }
 
 #[test]
-fn a_client_that_may_send_more_is_told_so_as_soon_as_there_is_room_to() {
+fn the_connection_window_opens_as_soon_as_there_is_space() {
     let mut client = client(&[]);
     client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/hello.txt"))));
     client.world.room = 100;
@@ -260,13 +260,13 @@ fn a_client_that_may_send_more_is_told_so_as_soon_as_there_is_room_to() {
 }
 
 #[test]
-fn a_body_window_is_opened_as_soon_as_there_is_room() {
+fn a_stream_window_opens_as_soon_as_there_is_space() {
     let mut client = Client::new();
     client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))));
     client.admit(1 << 20);
     client.world.room = 0;
     client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
-    // Room for one of the two frames.
+    // Space for one of the two frames.
     let mut told = |room| {
         client.world.room = room;
         client.arrive(&[]);
@@ -282,15 +282,15 @@ fn a_body_window_is_opened_as_soon_as_there_is_room() {
 }
 
 #[test]
-fn after_the_end_nothing_is_said_whatever_was_to_be() {
-    // That more may be sent, and the rest of a file.
+fn nothing_is_sent_after_the_end_of_a_connection() {
+    // First case: a window update and an answer are still due. Second case: the rest of a file.
     let mut client = client(&[]);
     client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/hello.txt"))));
     client.world.room = 100;
     client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
     client.session.peer_closed(&mut client.world);
     client.world.room = 1 << 20;
-    assert_eq!(client.session.bytes_arrived(b"more", &mut client.world), 4, "they are taken");
+    assert_eq!(client.session.bytes_arrived(b"more", &mut client.world), 4, "late bytes are taken");
     assert_eq!((client.session.waits_for(), client.frames()), (WaitsFor::Nothing, Vec::new()));
 
     let mut client = self::client(&[(4, 1 << 20)]);

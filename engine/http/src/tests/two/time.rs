@@ -1,4 +1,4 @@
-//! Time, and the end.
+//! Deadlines, and the end of a connection.
 
 use std::vec::Vec;
 
@@ -17,7 +17,7 @@ const REQUEST: Option<Micros> = Some(Micros::from_secs(30));
 const RESPONSE: Option<Micros> = Some(Micros::from_secs(60));
 
 #[test]
-fn a_connection_has_a_minute_between_requests_and_pings_prolong_nothing() {
+fn pings_do_not_extend_the_idle_deadline() {
     let mut client = Client::silent();
     assert_eq!(deadline(&mut client), IDLE);
     client.arrive(&[PREFACE.as_slice(), &settings(&[])].concat());
@@ -33,7 +33,7 @@ fn a_connection_has_a_minute_between_requests_and_pings_prolong_nothing() {
 }
 
 #[test]
-fn a_head_and_a_body_have_half_a_minute_whatever_trickles() {
+fn slow_bytes_do_not_extend_http2_request_deadlines() {
     let mut client = Client::new();
     let request = get(1, "/hello.txt");
     client.arrive(&request[..20]);
@@ -55,7 +55,7 @@ fn a_head_and_a_body_have_half_a_minute_whatever_trickles() {
 }
 
 #[test]
-fn who_takes_nothing_of_an_answer_has_a_minute_and_who_takes_some_has_another() {
+fn progress_of_a_response_restarts_its_deadline() {
     let mut client = Client::with(&[(4, 3)]);
     client.arrive(&get(1, "/hello.txt"));
     assert_eq!(deadline(&mut client), RESPONSE);
@@ -69,7 +69,7 @@ fn who_takes_nothing_of_an_answer_has_a_minute_and_who_takes_some_has_another() 
 }
 
 #[test]
-fn when_the_server_goes_away_what_was_asked_for_is_still_answered() {
+fn a_stopping_http2_server_answers_open_requests() {
     let mut client = Client::new();
     client.session.stopping(&mut client.world);
     client.assert_ended(ErrorCode::NoError, "nothing was asked for");
@@ -83,7 +83,7 @@ fn when_the_server_goes_away_what_was_asked_for_is_still_answered() {
         (1, Kind::GoAway, &[0, 0, 0, 1, 0, 0, 0, 0][..])
     );
     client.arrive(&get(3, "/hello.txt"));
-    assert_eq!(client.frames(), [], "it may be asked elsewhere");
+    assert_eq!(client.frames(), [], "a late request is ignored");
     client.arrive(&window(1, 100));
     assert_eq!(client.answers()[&1].body.len(), 27);
     assert!(client.world.closed);
@@ -91,7 +91,7 @@ fn when_the_server_goes_away_what_was_asked_for_is_still_answered() {
 }
 
 #[test]
-fn a_client_that_goes_away_gets_what_it_asked_for() {
+fn a_client_after_goaway_still_gets_its_responses() {
     let mut client = Client::with(&[(4, 3)]);
     client.arrive(
         &[get(1, "/hello.txt"), frame(Kind::GoAway, 0, 0, &[&[0; 8][..], b"debug"].concat())]
@@ -105,7 +105,7 @@ fn a_client_that_goes_away_gets_what_it_asked_for() {
 }
 
 #[test]
-fn a_client_that_is_gone_is_not_spoken_to() {
+fn nothing_is_sent_to_a_closed_http2_client() {
     let mut client = Client::with(&[(4, 3)]);
     client.arrive(&get(1, "/hello.txt"));
     client.frames();
@@ -115,7 +115,7 @@ fn a_client_that_is_gone_is_not_spoken_to() {
 }
 
 #[test]
-fn who_comes_to_a_full_house_may_come_again() {
+fn the_http2_busy_response_permits_a_retry() {
     let mut rest = crate::two::BUSY;
     let mut kinds = Vec::new();
     while let Some(head) = http2::FrameHead::parse(rest) {
