@@ -51,7 +51,6 @@ pub(super) const FILE_LINES: Bound = Bound {
         ("engine/store/src/store.rs", 509),
         ("engine/webmail/src/clerk/letters.rs", 508),
         ("engine/webmail/src/clerk/writing.rs", 516),
-        ("machines/simulated/src/room/correspondent.rs", 505),
     ],
 };
 

@@ -1,27 +1,27 @@
-//! How clients come: by which port, and what hides what they say there.
+//! How a client connects: the port, the use of TLS, and the protocols that it offers.
 
 use chance::Dice;
 
-/// What hides what a client says.
+/// When a client uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// Nothing.
+    /// Never.
     Clear,
-    /// TLS, once it has asked for that.
+    /// After STARTTLS or STLS.
     Asks,
-    /// TLS, from the first byte on.
+    /// From the first byte on.
     Tls,
 }
 
-/// What HTTP/2 is called. A machine chooses it where it is offered.
+/// The ALPN name of HTTP/2. A machine prefers it when the client offers it.
 const HTTP2: &str = "h2";
 
-/// How a client comes.
+/// How a client connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Approach {
     pub(super) port: u16,
     pub(super) way: Way,
-    /// What it would speak within TLS, if it says so.
+    /// The ALPN protocols that the client offers. If empty, it sends no ALPN extension.
     pub(super) protocols: &'static [&'static str],
 }
 
@@ -49,24 +49,24 @@ impl Approach {
         Approach::by(443, Way::Tls, &["http/1.1"]),
         Approach::by(443, Way::Tls, &["http/1.1", HTTP2]),
     ];
-    /// The webmail is spoken of over TLS alone.
+    /// The webmail is available over TLS only.
     pub(super) const CORRESPONDENTS: [Approach; 2] = [
         Approach::by(443, Way::Tls, &["http/1.1"]),
         Approach::by(443, Way::Tls, &["http/1.1", HTTP2]),
     ];
 
-    /// One of these: half of all clients come in the first way.
+    /// Draws one of these. Half of all clients use the first one.
     pub(super) fn one_of(ways: &[Approach], dice: &mut Dice) -> Approach {
         let place = if dice.one_in(2) { 0 } else { dice.below(ways.len() as u64) };
         ways[place as usize]
     }
 
-    /// Whether HTTP/2 is spoken.
+    /// Whether the client offers HTTP/2.
     pub(super) fn is_http_2(self) -> bool {
         self.protocols.contains(&HTTP2)
     }
 
-    /// Whether it is for those who have an account.
+    /// Whether this port accepts mail only after a login.
     pub(super) fn is_for_users(self) -> bool {
         matches!(self.port, 465 | 587)
     }

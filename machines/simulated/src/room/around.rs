@@ -1,4 +1,4 @@
-//! What a client of a room is given when it does something, and whether it goes on.
+//! The context of a client's step, and whether the client continues.
 
 use chance::Dice;
 
@@ -6,19 +6,19 @@ use super::chronicle::Chronicle;
 use super::ledger::Ledger;
 use crate::Client;
 
-/// Whether a client goes on.
+/// Whether a client continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Progress {
     GoesOn,
     IsDone,
 }
 
-/// What a client has around it when it does something.
+/// What a client may use during one step.
 pub(super) struct Around<'a> {
     pub(super) host: &'a mut Client,
     pub(super) ledger: &'a mut Ledger,
     pub(super) dice: &'a mut Dice,
     pub(super) story: &'a mut Chronicle,
-    /// A machine whose disk has failed may refuse what is there.
+    /// After a disk failure the machine may refuse requests for messages that exist.
     pub(super) disk_has_failed: bool,
 }

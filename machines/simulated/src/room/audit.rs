@@ -1,6 +1,7 @@
-//! What a disk holds, read by a store of its own that nobody disturbs.
+//! Reads the contents of a disk with a separate store that runs without faults.
 //!
-//! The disk is a copy, so that the machine it came from recovers by itself afterwards, and may be cut again meanwhile.
+//! The audit reads a copy of the disk. The machine itself recovers from the original later, and may
+//! lose power again meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +21,13 @@ use super::ledger::Ledger;
 use super::letter::Found;
 use crate::{MemoryDisk, Mood};
 
-/// Steps after which a store that has not opened is stuck.
+/// A store that has not opened after this many steps is stuck.
 const STEPS_MAX: usize = 200_000;
 
-/// Opens a copy of `disk` and holds what is there against `ledger`. Nothing may be wrong with the disk either. Returns how much space there is.
+/// Opens a copy of `disk` and checks its contents against `ledger`. The store must find no damage.
+/// Returns the free and used space.
 pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) -> Space {
-    // Nobody disturbs it: it says what there is.
+    // No rare events are injected here: the audit reports the true contents.
     sometimes::pause();
     let mut reading = Reading::open(disk, seed);
     let found: Vec<Vec<Found>> = ACCOUNTS.into_iter().map(|name| reading.account(name)).collect();
@@ -34,7 +36,7 @@ pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) -> Space 
     reading.store.space()
 }
 
-/// The summaries of what lies in an account's inbox, read from a copy of `disk`.
+/// The summaries of the messages in an account's inbox, read from a copy of `disk`.
 pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
     let mut reading = Reading::open(disk, 0);
     let account = reading.store.find(account).expect("there is such an account");
@@ -42,7 +44,8 @@ pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
     messages.iter().map(|message| reading.summary(account, INBOX, message)).collect()
 }
 
-/// What lies in an account's mailboxes, each letter with the number of its mailbox, read from a copy of `disk`.
+/// The messages in an account's mailboxes, each with its mailbox number, read from a copy of
+/// `disk`.
 pub fn letters_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
     let found = Reading::open(disk, 0).account(account);
     found.into_iter().map(|found| (found.mailbox, found.message)).collect()
@@ -56,19 +59,19 @@ pub struct Mailbox {
     pub name: String,
     /// Its counters.
     pub info: MailboxInfo,
-    /// Its messages, and their octets.
+    /// Its messages, each with its octets.
     pub messages: Vec<(MessageInfo, Vec<u8>)>,
 }
 
-/// What an account has on a disk.
+/// The contents of an account on a disk.
 pub struct Contents {
     /// Its mailboxes.
     pub mailboxes: Vec<Mailbox>,
-    /// The keys of its notes, and their values.
+    /// The keys and values of its notes.
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What an account has, read from a copy of `disk`.
+/// The contents of an account, read from a copy of `disk`.
 pub fn contents_on(disk: &MemoryDisk, account: &str) -> Contents {
     let mut reading = Reading::open(disk, 0);
     let id = reading.store.find(account).expect("there is such an account");
@@ -93,7 +96,7 @@ pub fn contents_on(disk: &MemoryDisk, account: &str) -> Contents {
     Contents { mailboxes: mailboxes.collect(), notes }
 }
 
-/// A copy of `disk` with a message more in a mailbox of an account, with these flags and keywords.
+/// Returns a copy of `disk` with one more message, which has these flags and keywords.
 pub fn with_message(
     disk: &MemoryDisk,
     (account, mailbox): (&str, MailboxId),
@@ -183,7 +186,7 @@ impl Reading {
         self.store.turn_ended();
     }
 
-    /// The messages of an account, mailbox by mailbox; nothing if there is no such account.
+    /// The messages of an account, mailbox by mailbox. Empty if the account does not exist.
     fn account(&mut self, name: &str) -> Vec<Found> {
         let Some(account) = self.store.find(name) else { return Vec::new() };
         let known = self.store.account(account);
@@ -245,7 +248,7 @@ impl Reading {
         Summary::read(&bytes).expect("a message has a summary")
     }
 
-    /// The bytes that `read` asks for, which are `what`.
+    /// Reads the bytes that `read` requests. `what` describes them in panics.
     fn bytes(
         &mut self,
         what: &str,

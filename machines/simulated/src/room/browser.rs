@@ -1,4 +1,5 @@
-//! A client that looks at pages by HTTP/1.1 or HTTP/2, and holds each response against the site: every byte, ranges, conditions and all.
+//! A client that fetches pages over HTTP/1.1 or HTTP/2. It compares each response with the site
+//! byte by byte, including ranges and conditional requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -12,48 +13,48 @@ use super::reader::Appetite;
 use super::site::{CODINGS, MODIFIED, pages};
 use super::two::{Response, Two};
 
-/// A date before and one after [`MODIFIED`].
+/// A date before [`MODIFIED`] and a date after it.
 const BEFORE: &str = "Sat, 05 Nov 1994 08:49:37 GMT";
 const AFTER: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 
-/// What is asked of a page, beside its path and a coding.
+/// The kind of a request for a page. The path and the content coding are separate.
 #[derive(Clone, Debug)]
 enum Wish {
-    /// All of it.
+    /// The whole page.
     Whole,
-    /// Only what would be said of it.
+    /// Only the head of the response.
     Head,
-    /// A part of it, if the condition holds.
+    /// A range of the page, if the precondition holds.
     Part(Range<usize>, Precondition),
-    /// Its last bytes.
+    /// The last bytes of the page.
     Tail(usize),
-    /// Two parts of it.
+    /// Two ranges of the page.
     Parts(Range<usize>, Range<usize>),
-    /// What lies behind its end.
+    /// A range behind the end of the page.
     Beyond,
-    /// All of it, unless it is what the client has.
+    /// The whole page, unless the client already has this version.
     Unless(Precondition),
-    /// To change it.
+    /// A request that would change the page.
     Change,
 }
 
-/// What a request is conditional on.
+/// The condition of a conditional request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Precondition {
     None,
-    /// The entity tag that the page had, if that is known: what names it.
+    /// The entity tag of the page, if the client knows it.
     Tag,
     OtherTag,
     Before,
     After,
 }
 
-/// A request, and what the response must be.
+/// A request and its expected response.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// Which stream it is on, in HTTP/2.
+    /// The stream of the request, in HTTP/2.
     stream: u32,
-    /// The index of the page; `None` for one that there is not.
+    /// The index of the page; `None` for a page that does not exist.
     page: Option<usize>,
     coding: usize,
     wish: Wish,
@@ -61,13 +62,13 @@ struct Asked {
 }
 
 pub(super) struct Browser {
-    /// Who speaks HTTP/2 has this.
+    /// The client's HTTP/2 state, if it uses HTTP/2.
     two: Option<Two>,
     unasked: VecDeque<(Option<usize>, usize, Wish)>,
     asked: VecDeque<Asked>,
-    /// Requests that may be on their way at a time.
+    /// The most requests that may be outstanding at a time.
     at_once: usize,
-    /// Entity tags of pages in codings.
+    /// Entity tags by page and content coding.
     tags: BTreeMap<(usize, usize), String>,
     says_goodbye: bool,
 }
@@ -96,7 +97,7 @@ impl Browser {
         }
     }
 
-    /// Whether it has got all that it wanted.
+    /// Whether the client has received all its responses.
     pub(super) fn is_done(&self) -> bool {
         self.unasked.is_empty() && self.asked.is_empty()
     }
@@ -114,7 +115,7 @@ impl Browser {
             let status: u16 =
                 head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
             around.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
-            // The house is full, or the request took too long: nobody answers what follows.
+            // The server is full, or the request took too long. It answers no later request either.
             if matches!(status, 503 | 408) {
                 return Progress::IsDone;
             }
@@ -126,7 +127,7 @@ impl Browser {
         if is_over || self.is_done() { Progress::IsDone } else { Progress::GoesOn }
     }
 
-    /// The next response that is there, and what it answers.
+    /// The next complete response, and the request that it answers.
     fn response(&mut self, line: &mut Line) -> Option<(Option<Asked>, String, Vec<u8>)> {
         let Some(two) = &mut self.two else {
             let is_to_head =
@@ -228,7 +229,8 @@ fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
 }
 
 impl Wish {
-    /// Header fields, and the status of the response, for a page of so many bytes of which this tag is known.
+    /// The header fields of the request and the expected status. `length` is the length of the
+    /// page. `tag` is its entity tag, if the client knows it.
     fn words(&self, length: usize, tag: Option<&str>) -> (String, u16) {
         let range = |part: &Range<usize>| format!("{}-{}", part.start, part.end - 1);
         match self {
@@ -268,7 +270,7 @@ impl Wish {
     }
 }
 
-/// A page, a coding and a wish that make sense together.
+/// Draws a page, a content coding and a kind of request that fit together.
 fn draw(dice: &mut Dice) -> (Option<usize>, usize, Wish) {
     let page = dice.below(pages().len() as u64 + 1) as usize;
     let coding = dice.below(CODINGS.len() as u64) as usize;
@@ -285,7 +287,7 @@ fn draw(dice: &mut Dice) -> (Option<usize>, usize, Wish) {
         0 => Wish::Head,
         1 => Wish::Change,
         2 => Wish::Unless(condition),
-        // An empty page has no parts.
+        // An empty page has no ranges.
         3 if length > 0 => Wish::Part(some_part(length, dice), condition),
         4 if length > 0 => Wish::Tail(1 + dice.below(length as u64) as usize),
         5 if length > 100 => Wish::Parts(some_part(length / 2, dice), length / 2 + 10..length),

@@ -1,46 +1,46 @@
-//! What happened in a room: a digest of all of it, counts, and lines for people if they want to read it.
+//! What happened in a room: a digest of all events, counters, and a trace for developers.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use machine::Instant;
 
-/// Whether what happens is printed.
+/// Whether events are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trace {
-    /// Nothing is.
+    /// Print nothing.
     Off,
-    /// Every frame, request, turn of fate and line of a console.
+    /// Print every frame, disk request, random fault and console line.
     On,
 }
 
-/// What rooms went through.
+/// The counters of one or more rooms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Power cuts.
     pub cuts: u64,
     /// Messages that the machines acknowledged.
     pub acknowledged: u64,
-    /// Messages that clients read and found to be what was sent.
+    /// Messages that clients read, and that matched what was sent.
     pub read: u64,
     /// Messages that clients deleted.
     pub deleted: u64,
-    /// Pages that clients fetched and found to be what the site holds.
+    /// Pages that clients fetched, and that matched the site.
     pub pages: u64,
     /// Frames that reached the wire.
     pub frames: u64,
-    /// Turns of engines.
+    /// Turns of the engines.
     pub turns: u64,
     /// Virtual time.
     pub micros: u64,
-    /// Rooms whose machines have several cores.
+    /// Rooms of machines with more than one core.
     pub several_cores: u64,
-    /// Clients that heard something over TLS.
+    /// Clients that received data over TLS.
     pub shielded: u64,
 }
 
 impl Counts {
-    /// The counts as words, for another process.
+    /// The counters as words, for another process.
     pub fn to_words(&self) -> String {
         let Counts {
             cuts,
@@ -59,7 +59,7 @@ impl Counts {
         )
     }
 
-    /// The counts that [`Counts::to_words`] wrote; what is no number is zero.
+    /// The counters that [`Counts::to_words`] wrote. A word that is not a number counts as zero.
     pub fn from_words(words: &[&str]) -> Counts {
         let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
         Counts {
@@ -76,7 +76,7 @@ impl Counts {
         }
     }
 
-    /// Adds the counts of another room.
+    /// Adds the counters of another room.
     pub fn add(&mut self, other: &Counts) {
         self.cuts += other.cuts;
         self.acknowledged += other.acknowledged;
@@ -93,7 +93,7 @@ impl Counts {
 
 pub(super) struct Chronicle {
     pub(super) now: Instant,
-    /// When the faults were over and every machine ran again.
+    /// When the faults ended and every machine ran again.
     pub(super) healed_at: Option<Instant>,
     pub(super) counts: Counts,
     digest: DefaultHasher,
@@ -111,19 +111,19 @@ impl Chronicle {
         }
     }
 
-    /// Something happened that must happen again when the seed is replayed.
+    /// Adds an event to the digest. A replay of the seed must repeat it.
     pub(super) fn fold(&mut self, what: impl Hash) {
         (self.now.0, what).hash(&mut self.digest);
     }
 
-    /// A line for people.
+    /// Prints a line of the trace.
     pub(super) fn tell(&self, what: impl FnOnce() -> String) {
         if self.trace == Trace::On {
             self.print(format_args!("{}", what()));
         }
     }
 
-    #[allow(clippy::print_stdout, reason = "a trace is for who asked for it")]
+    #[allow(clippy::print_stdout, reason = "the caller has asked for a trace")]
     fn print(&self, line: fmt::Arguments<'_>) {
         println!("{} {line}", self.now);
     }

@@ -1,4 +1,4 @@
-//! The clients of a room: who they are, when they do something, and how they leave.
+//! The clients of a room: their kinds, their timing, and how they disconnect.
 
 use chance::Dice;
 use machine::{Instant, Micros};
@@ -16,12 +16,12 @@ use super::shield::Shield;
 use super::station::Station;
 use crate::Client;
 
-/// How long a client may be left without an answer where nothing is wrong (any more): timeouts that have doubled a few times
-/// are a part of it, and no service's own patience is as short.
+/// The longest wait for a response when no fault is active any more. It covers a few doubled
+/// retransmission timeouts. Every service's own timeout is longer.
 const ANSWER_AT_LATEST: Micros = Micros::from_secs(150);
-/// How much longer that may be where the way to the client swallows long segments without a word.
-/// The machine tries shorter ones after three timeouts and after four. After losses each timeout
-/// may be a minute (RFC 6298 sections 2.4 and 5.7).
+/// The additional wait where the path to the client silently drops long segments. The machine tries
+/// shorter segments after three timeouts and after four. After losses each timeout may be a minute
+/// (RFC 6298 sections 2.4 and 5.7).
 const BLACK_HOLE_FOUND_AT_LATEST: Micros = Micros::from_secs(4 * 60);
 
 pub(super) enum Talk {
@@ -32,23 +32,24 @@ pub(super) enum Talk {
     Hoarder(Hoarder),
 }
 
-/// Somebody who speaks with a machine.
+/// A client that is connected to a machine.
 pub(super) struct Visitor {
     pub(super) host: usize,
     pub(super) station: usize,
     pub(super) line: Line,
     pub(super) talk: Talk,
     pub(super) dice: Dice,
-    /// When it does something next.
+    /// When the client acts next.
     pub(super) next: Instant,
-    /// How long it thinks at most.
+    /// The longest pause between two actions.
     pub(super) pace: Micros,
-    /// The life of the machine that it came to, if that served then and has no reason to reset anybody.
+    /// The life of the machine at connect time. `None` if the machine did not serve then, or may
+    /// have a reason to reset connections.
     pub(super) trusts: Option<u64>,
 }
 
 impl Visitor {
-    /// Does something. Who is done has closed, reset or forgotten its connection.
+    /// Lets the client act. A client that is done has closed, reset or forgotten its connection.
     pub(super) fn go_on(
         &mut self,
         host: &mut Client,
@@ -58,7 +59,7 @@ impl Visitor {
         station: &Station,
         way_swallows: bool,
     ) -> Progress {
-        // Whoever has waited for long looks up ever more rarely.
+        // The longer a client has waited, the less often it looks.
         self.next = story.now
             + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
         let is_tired = self.line.is_tired(story.now);
@@ -68,9 +69,9 @@ impl Visitor {
         let search = if way_swallows { BLACK_HOLE_FOUND_AT_LATEST } else { Micros(0) };
         let is_answered =
             !is_well || self.line.waited(story.now) < Micros(ANSWER_AT_LATEST.0 + search.0);
-        assert!(is_answered, "nobody answers a client, and nothing is wrong");
+        assert!(is_answered, "a client gets no response, and no fault is active");
         let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
-        // A hoarder stays as long as the faults.
+        // A hoarder stays until the faults end.
         let has_stayed = hoards && story.healed_at.is_some();
         if is_hasty || self.dice.happens(leaving) || is_tired || has_stayed {
             host.abort(self.line.connection);
@@ -87,7 +88,7 @@ impl Visitor {
         };
         let is_reset = progress == Progress::GoesOn && host.is_closed(self.line.connection);
         let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);
-        assert!(!is_reset || has_reason, "a client was reset, and nobody had a reason to");
+        assert!(!is_reset || has_reason, "a client was reset without a reason");
         if progress == Progress::GoesOn && !self.line.is_dead(host) {
             return Progress::GoesOn;
         }

@@ -1,6 +1,9 @@
-//! A client at the webmail: logs in or comes again, looks at lists, reads, searches, stars, moves, throws away, writes, takes back, keeps drafts, chooses, and logs out.
+//! A webmail client: logs in or resumes a session, lists, reads, searches, stars, moves, deletes,
+//! composes, undoes a send, saves drafts, changes settings, and logs out.
 //!
-//! It asks for one page at a time, as people do, and knows of a deed what the page says that follows. What that says is in the ledger from then on, whatever becomes of the machine.
+//! It requests one page at a time, like a person. It learns the result of an action from the page
+//! that follows. The model records that result, and it must hold whatever happens to the machine
+//! afterwards.
 
 use std::collections::BTreeMap;
 
@@ -10,41 +13,41 @@ use sometimes::sometimes;
 
 use super::approach::Approach;
 use super::around::{Around, Progress};
-use super::deeds::{Deed, Written};
+use super::deeds::Deed;
 use super::doubt::Snapshot;
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, HOSTNAME, INBOX};
 use super::letter::LetterId;
-use super::line::{Line, field, in_one};
+use super::line::{Line, encoded, field, in_one};
 use super::lists::{Extent, Row, View};
 use super::page::Page;
 use super::reader::Appetite;
 use super::two::Two;
 
-/// Rows of a page that is not full.
+/// The most rows of a page that is not full.
 const ROWS_MAX: usize = 49;
-/// What a search finds on a page that is not full.
+/// The most search results of a page that is not full.
 const FOUND_MAX: usize = 40;
-/// Mailboxes that everybody has.
+/// The mailboxes that every account has.
 const MAILBOXES: u32 = 6;
 
-/// What a client waits for.
+/// What the client waits for.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    /// To be let in.
+    /// The response to its login.
     Login,
-    /// To be asked who it is: its session is over.
+    /// A redirect to the login page: its session is over.
     Stranger,
     List(u32, View),
     Found(LetterId, View),
-    /// The page on which a message is read, and the message as it came.
+    /// The page that shows a message, and then the message's octets.
     Opened(Row, View),
     Octets(Row, View),
-    /// What comes of a deed, and the page that says it.
+    /// The response to an action, and then the page that tells the result.
     Done(Deed),
     Told(Deed),
-    /// The page of a draft that was kept.
+    /// The page of a draft that was saved.
     Draft(LetterId),
-    /// Its settings, where the name may be one of these.
+    /// The settings page. The snapshot holds the names that it may show.
     Settings(Snapshot<String>),
     Goodbye,
 }
@@ -52,37 +55,37 @@ pub(super) enum Waiting {
 pub(super) struct Correspondent {
     pub(super) account: usize,
     appetite: Appetite,
-    /// Who speaks HTTP/2 has this.
+    /// The client's HTTP/2 state, if it uses HTTP/2.
     two: Option<Two>,
     pub(super) waiting: Option<Waiting>,
-    /// What it shows to be known, and what its forms carry.
+    /// The session cookie, and the token that its forms contain.
     ticket: Option<String>,
     pub(super) token: String,
-    /// The list that it looked at last, and the mailbox of that.
+    /// The mailbox that it listed last, and the rows of that list.
     pub(super) mailbox: u32,
     pub(super) rows: Vec<Row>,
-    /// What was known when it asked for that.
+    /// The state of the model when it requested that list.
     pub(super) view: Option<View>,
-    /// The draft that it goes on with.
+    /// The draft that it continues to edit.
     pub(super) draft: Option<(String, LetterId)>,
-    /// The letter that it sent last, and what takes that back.
+    /// The message that it sent last, and the key that undoes that.
     pub(super) undo: Option<(String, LetterId)>,
-    /// It does nothing until then, and takes that letter back.
+    /// Until this time the client does nothing. Then it undoes the send of this message.
     pub(super) hesitates: Option<(Instant, String, LetterId)>,
-    /// How much it still does.
+    /// The number of actions that it still takes.
     left: u64,
-    /// Rows of the last list that it has still to read.
+    /// Rows of the last list that it has yet to read.
     unread: Vec<Row>,
     /// Messages that it has read, and has yet to search for.
     sought: Vec<LetterId>,
-    /// Unread messages of each mailbox, as its first list counts them.
+    /// The unread messages of each mailbox, as its first list counts them.
     pub(super) unseen: Option<BTreeMap<u32, u32>>,
-    /// It has got all that it wanted.
+    /// It has received all its pages.
     pub(super) is_done: bool,
 }
 
 impl Correspondent {
-    /// `account`: whose mail it is. Only at the webmail's own more is done than looked.
+    /// `account`: the owner of the mail. Only the account that uses the webmail changes anything.
     pub(super) fn new(
         account: usize,
         approach: Approach,
@@ -134,7 +137,7 @@ impl Correspondent {
             let Some(waiting) = self.waiting.take() else {
                 panic!("an unasked response: {}", page.head)
             };
-            // The house is full, or has too much to do: what was asked for may be done or not.
+            // The server is full or overloaded. The request may have been carried out or not.
             if page.status >= 500
                 || matches!(page.status, 408 | 429)
                 || self.two.as_ref().is_some_and(|two| two.is_over)
@@ -149,7 +152,7 @@ impl Correspondent {
         if is_over { Progress::IsDone } else { Progress::GoesOn }
     }
 
-    /// The next response that is there.
+    /// The next complete response.
     fn page(&mut self, line: &mut Line) -> Option<Page> {
         let (head, body) = match &mut self.two {
             None => line.http_response(false)?,
@@ -160,7 +163,7 @@ impl Correspondent {
         Some(Page::new(head, body))
     }
 
-    /// Comes with the ticket of a session that goes on, or of one that is over, or says who it is.
+    /// Comes with the cookie of a live session or of one that is over, or logs in.
     fn come(&mut self, line: &mut Line, around: &mut Around<'_>) {
         if self.account == AT_WEBMAIL && self.appetite == Appetite::Some {
             let ledger = &mut *around.ledger;
@@ -247,7 +250,8 @@ impl Correspondent {
             self.token = token;
         }
         if page.is_asked_who_it_is() && !matches!(waiting, Waiting::Login | Waiting::Goodbye) {
-            // Its session was one too many, or a power cut came before the store knew of it, or the clock says that it is over.
+            // The account had too many sessions, a power cut came before the store had this one, or
+            // the clock says that it has expired.
             if matches!(waiting, Waiting::Stranger) {
                 sometimes!(StrangerComes);
             }
@@ -264,15 +268,22 @@ impl Correspondent {
                 self.ticket = field(&page.head, "Set-Cookie")
                     .and_then(|value| value.split(';').next())
                     .map(str::to_string);
-                assert!(self.ticket.is_some(), "who is let in gets a ticket: {}", page.head);
+                assert!(
+                    self.ticket.is_some(),
+                    "a successful login sets a session cookie: {}",
+                    page.head
+                );
                 self.list(INBOX, line, around);
             }
             Waiting::Login => {
-                assert!(!page.text().contains("password is wrong"), "the right password is none");
+                assert!(
+                    !page.text().contains("password is wrong"),
+                    "the correct password was rejected"
+                );
                 return Progress::IsDone;
             }
             Waiting::Stranger => {
-                panic!("who has logged out is known: {} {}", page.head, page.text())
+                panic!("a session still works after its logout: {} {}", page.head, page.text())
             }
             Waiting::List(mailbox, view) => self.listed(mailbox, &view, page, line, around),
             Waiting::Found(letter, view) => self.found(letter, &view, page, line, around),
@@ -283,11 +294,7 @@ impl Correspondent {
             Waiting::Draft(letter) => {
                 if page.status == 200 {
                     let subject = page.value_of("subject");
-                    assert_eq!(
-                        subject,
-                        Some(letter.0.to_string()),
-                        "the draft that was kept is another one"
-                    );
+                    assert_eq!(subject, Some(letter.0.to_string()), "another draft was saved");
                     self.draft = page.value_of("draft").map(|key| (key, letter));
                 }
                 self.goes_on(line, around);
@@ -302,7 +309,7 @@ impl Correspondent {
         if is_done { Progress::IsDone } else { Progress::GoesOn }
     }
 
-    /// A page of somebody's is his whose ticket was shown.
+    /// A page shows only the mail of the account that the cookie belongs to.
     fn is_own(&self, page: &Page) {
         let owner = page.owner();
         let is_own = owner
@@ -319,7 +326,7 @@ impl Correspondent {
         line: &mut Line,
         around: &mut Around<'_>,
     ) {
-        assert_eq!(page.status, 200, "a mailbox is there: {}", page.head);
+        assert_eq!(page.status, 200, "the mailbox cannot be listed: {}", page.head);
         self.mailbox = mailbox;
         self.unseen.get_or_insert_with(|| page.unseen());
         self.holds_rows(page, view, Extent::Mailbox(mailbox), around);
@@ -337,7 +344,7 @@ impl Correspondent {
         line: &mut Line,
         around: &mut Around<'_>,
     ) {
-        assert_eq!(page.status, 200, "a search finds or does not: {}", page.head);
+        assert_eq!(page.status, 200, "a search always answers 200: {}", page.head);
         self.holds_rows(page, view, Extent::Letter(letter), around);
         match self.appetite {
             Appetite::All => self.reads_on(line, around),
@@ -351,10 +358,10 @@ impl Correspondent {
         let most = if matches!(extent, Extent::Letter(_)) { FOUND_MAX } else { ROWS_MAX };
         let is_excused = around.disk_has_failed || around.ledger.harmed() > 0;
         let can_be_read = self.rows.iter().all(|row| row.letter.is_some());
-        // Or it was found, and has gone before it was looked at.
+        // Or the server found the row, and the message was gone before its summary was read.
         let may_be_gone = around.ledger.may_have_gone(view);
         assert!(can_be_read || is_excused || may_be_gone, "a row cannot be read: {:?}", self.rows);
-        // A search passes over what it cannot read, and a list says so.
+        // A search omits messages that cannot be read. A list shows them as unreadable.
         let is_sound = if matches!(extent, Extent::Letter(_)) { !is_excused } else { can_be_read };
         let is_whole = self.rows.len() <= most && is_sound;
         around.ledger.listed(view, &self.rows, if is_whole { extent } else { Extent::Some });
@@ -362,7 +369,7 @@ impl Correspondent {
         around.story.counts.pages += 1;
     }
 
-    /// A message has come as it is read. It may have gone meanwhile.
+    /// The page of a message has arrived. The message may be gone meanwhile.
     fn opened(
         &mut self,
         row: Row,
@@ -404,14 +411,14 @@ impl Correspondent {
         let is_excused = may_be_gone || around.disk_has_failed || around.ledger.harmed() > 0;
         assert!(
             page.status == 200 || is_excused,
-            "letter {} cannot be read: {}",
+            "message {} cannot be read: {}",
             letter.0,
             page.head
         );
         page.status == 200
     }
 
-    /// Does something more, or leaves.
+    /// Takes another action, or leaves.
     pub(super) fn goes_on(&mut self, line: &mut Line, around: &mut Around<'_>) {
         if self.appetite == Appetite::All {
             return self.reads_on(line, around);
@@ -431,7 +438,7 @@ impl Correspondent {
         self.does_something(line, around);
     }
 
-    /// Looks at every mailbox and every message, and searches for each.
+    /// Lists every mailbox, reads every message, and searches for each.
     fn reads_on(&mut self, line: &mut Line, around: &mut Around<'_>) {
         if let Some(letter) = self.sought.pop() {
             return self.searches(letter, line, around);
@@ -454,7 +461,7 @@ impl Correspondent {
         );
     }
 
-    /// Reads a message: as a page, if that is not a draft's, and as it came.
+    /// Requests the page of a message and then its octets.
     pub(super) fn reads(&mut self, row: Row, line: &mut Line, around: &Around<'_>) {
         let view = around.ledger.view(self.account);
         let path = format!("/mail/box/{}/{}", row.mailbox, row.uid);
@@ -462,44 +469,10 @@ impl Correspondent {
     }
 
     fn said_goodbye(&mut self, page: &Page, around: &mut Around<'_>) {
-        assert_eq!(page.status, 303, "who wants to leave does: {}", page.head);
-        // A disk that fails does not note it.
+        assert_eq!(page.status, 303, "a logout always succeeds: {}", page.head);
+        // A failed disk does not record the logout.
         if !around.disk_has_failed {
             around.ledger.over.extend(self.ticket.take());
         }
     }
-
-    /// A letter to write, or a draft.
-    pub(super) fn writes(
-        &mut self,
-        written: Written,
-        letter: LetterId,
-        text: &str,
-        line: &mut Line,
-        station: usize,
-    ) {
-        let (token, to) = (self.token.clone(), written.to(station));
-        let key = self.draft.take().map_or(String::new(), |(key, _)| key);
-        let fields = [
-            ("token", token.as_str()),
-            ("draft", &key),
-            ("to", &to),
-            ("subject", &letter.0.to_string()),
-            ("text", text),
-            ("do", written.button()),
-        ];
-        self.post("/mail/compose", &fields, Waiting::Done(Deed::Writes(written, letter)), line);
-    }
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }

@@ -1,8 +1,10 @@
-//! How sectors go bad: chosen so that it can be survived, and noted whom it harms.
+//! How sectors go bad. The choice keeps the damage survivable, and the model records which messages
+//! it harms.
 //!
-//! A sector of a body harms the letter in it, and no other. Of a journal block only one of two sound and equal copies goes
-//! bad, of the superblocks only those in the first half, while those in the second say the same. What is not known to be
-//! one of these is left alone.
+//! A bad sector of a body harms the message in it and no other. Of a journal block, one of two
+//! copies goes bad, if both are sound and equal. Of the superblocks, only those in the first half
+//! of the disk go bad, while their twins in the second half hold the same. All other sectors are
+//! left alone.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,10 +21,10 @@ use crate::disk::{Blemish, SectorBytes};
 /// The longest chunk of a body, in pages.
 const CHUNK_PAGES_MAX: u64 = 8;
 
-/// How often a place is looked for, for each sector that is to go bad.
+/// Places that are tried for each sector that is to go bad.
 const LOOKS: u64 = 20;
 
-/// Makes some sectors bad, as far as it finds any that may be.
+/// Makes up to `count` sectors bad, as far as it finds suitable ones. Returns them.
 pub(super) fn decay(
     disk: &mut MemoryDisk,
     ledger: &mut Ledger,
@@ -56,7 +58,7 @@ fn blemish(disk: &MemoryDisk, sector: u64, how: Decay, dice: &mut Dice) -> Blemi
         }
         Decay::LostWrite => Blemish::ReadsAs(disk.held_before(sector)),
         Decay::Misdirection => {
-            // Another sector of the same place in its page looks most like it.
+            // A sector at the same offset of another page looks most like it.
             let other = dice.below(disk.sectors() / PAGE) * PAGE + sector % PAGE;
             let other = disk.written_from(other).unwrap_or(sector);
             Blemish::ReadsAs(disk.held(other))
@@ -64,7 +66,7 @@ fn blemish(disk: &MemoryDisk, sector: u64, how: Decay, dice: &mut Dice) -> Blemi
     }
 }
 
-/// The letters that may be lost when this sector is; `None` when it must not be.
+/// The messages that the loss of this sector may destroy. `None` if the sector must stay good.
 fn harmed(disk: &MemoryDisk, sector: u64) -> Option<Vec<usize>> {
     let page = sector / PAGE;
     let first = page_bytes(disk, page..page + 1);
@@ -92,7 +94,7 @@ fn harmed(disk: &MemoryDisk, sector: u64) -> Option<Vec<usize>> {
     (!letters.is_empty()).then_some(letters)
 }
 
-/// The pages of the body's chunk that this page belongs to.
+/// The pages of the body chunk that contains this page.
 fn chunk_around(disk: &MemoryDisk, page: u64) -> Option<Range<u64>> {
     (page.saturating_sub(CHUNK_PAGES_MAX - 1)..=page).rev().find_map(|first| {
         let bytes = page_bytes(disk, first..first + 1);
@@ -105,7 +107,7 @@ fn page_bytes(disk: &MemoryDisk, pages: Range<u64>) -> Vec<u8> {
     (pages.start * PAGE..pages.end * PAGE).flat_map(|sector| *disk.held(sector)).collect()
 }
 
-/// The numbers that lines of letters carry.
+/// The message numbers that the lines contain.
 fn letters_in(bytes: &[u8]) -> Vec<usize> {
     let mut letters: Vec<usize> = Vec::new();
     for opening in [b"<".as_slice(), b"Subject: "] {

@@ -1,4 +1,4 @@
-//! What a client does at the webmail, and what it makes of the page that says what came of it.
+//! The actions of a webmail client, and how it reads their results from the following page.
 
 use chance::Dice;
 use machine::Micros;
@@ -14,36 +14,36 @@ use super::lists::{Row, View};
 use super::page::Page;
 use super::remote::Mailbox;
 
-/// Where messages are moved by their buttons, and what those are called.
+/// The mailboxes that have a move button, and the names of the buttons.
 const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk"), (6, "trash")];
 
-/// Something that was asked for and not answered yet.
+/// An action that was requested and not answered yet.
 #[derive(Debug)]
 pub(super) enum Deed {
-    /// These copies are to go into a mailbox.
+    /// Move these copies to a mailbox.
     Moves(Vec<(LetterId, usize, Asked<u32>)>),
-    /// This copy's star is to be there, or not; and what was known when that was asked for.
+    /// Set or clear the star of this copy. The view is the state of the model at the request.
     Stars(LetterId, usize, Asked<bool>, View),
-    /// These copies are to be gone for ever.
+    /// Delete these copies for ever.
     Erases(Vec<(LetterId, usize)>),
-    /// A letter is to be sent or kept.
+    /// Send a message, or save a draft.
     Writes(Written, LetterId),
-    /// A letter that is held is to be a draft again.
+    /// Undo the send of a held message: it becomes a draft again.
     TakesBack(LetterId, Asked<bool>),
-    /// A name was chosen.
+    /// Change the name in the settings.
     Chooses(Asked<String>),
 }
 
-/// What becomes of what is written.
+/// What is done with a composed message.
 #[derive(Clone, Debug)]
 pub(super) enum Written {
-    /// For accounts here, and for mailboxes of the other server.
+    /// Send it to these local accounts and these mailboxes of the other server.
     Sent(Vec<usize>, Vec<Mailbox>),
     Kept,
 }
 
 impl Written {
-    /// The addresses, as a machine's client writes them.
+    /// The addresses for the form's field.
     pub(super) fn to(&self, station: usize) -> String {
         let Written::Sent(recipients, elsewhere) = self else { return String::new() };
         let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
@@ -58,7 +58,7 @@ impl Written {
 }
 
 impl Correspondent {
-    /// One thing out of what people do. Of others' mail it only looks at some.
+    /// Takes one random action. In accounts that are not the webmail's own, the client only reads.
     pub(super) fn does_something(&mut self, line: &mut Line, around: &mut Around<'_>) {
         let is_own = self.account == AT_WEBMAIL;
         match around.dice.below(if is_own { 13 } else { 4 }) {
@@ -120,7 +120,7 @@ impl Correspondent {
         self.rows[dice.below(self.rows.len() as u64) as usize].clone()
     }
 
-    /// Rows of which each stands for one copy, and which of a letter's that is.
+    /// Some rows that each stand for one copy, with the copy that each stands for.
     fn some_rows(&self, around: &mut Around<'_>) -> Vec<(Row, LetterId, usize)> {
         let most = 1 + around.dice.skewed(4) as usize;
         let mut some = Vec::new();
@@ -179,7 +179,8 @@ impl Correspondent {
 
     fn stars(&mut self, line: &mut Line, around: &mut Around<'_>) {
         let rows = self.some_rows(around);
-        // A star is taken away where there is one: who does not know whether there is, or whether the letter is still there, does not know what comes of it.
+        // The button toggles the star. The client must know whether there is one now, and that the
+        // message is still there. Otherwise it cannot know the result.
         let view = self.view.as_ref();
         let known = rows.into_iter().find_map(|(row, letter, copy)| {
             let is_sure = view.is_some_and(|view| around.ledger.is_unchanged(view, letter, copy));
@@ -218,7 +219,29 @@ impl Correspondent {
         self.writes(written, letter, text, line, around.ledger.station);
     }
 
-    /// A letter among the drafts of the last list, and what takes it back.
+    /// Submits a composed message, or saves a draft.
+    fn writes(
+        &mut self,
+        written: Written,
+        letter: LetterId,
+        text: &str,
+        line: &mut Line,
+        station: usize,
+    ) {
+        let (token, to) = (self.token.clone(), written.to(station));
+        let key = self.draft.take().map_or(String::new(), |(key, _)| key);
+        let fields = [
+            ("token", token.as_str()),
+            ("draft", &key),
+            ("to", &to),
+            ("subject", &letter.0.to_string()),
+            ("text", text),
+            ("do", written.button()),
+        ];
+        self.post("/mail/compose", &fields, Waiting::Done(Deed::Writes(written, letter)), line);
+    }
+
+    /// A held message among the drafts of the last list, and the key that undoes its send.
     fn held_row(&self, around: &Around<'_>) -> Option<(String, LetterId)> {
         let drafts = self.rows.iter().filter(|row| row.mailbox == DRAFTS);
         let mut letters =
@@ -239,7 +262,8 @@ impl Correspondent {
         self.post("/mail/undo", &fields, Waiting::Done(Deed::TakesBack(letter, asked)), line);
     }
 
-    /// A letter is held. Its writer takes it back at once, or when it is about to leave, or some time, or never.
+    /// A message is held. The client undoes the send at once, shortly before it leaves, at some
+    /// later time, or never.
     fn is_held(&mut self, letter: LetterId, page: &Page, line: &mut Line, around: &mut Around<'_>) {
         sometimes!(HeldAtWebmail);
         let Some(what) = page.undo() else { return self.list(self.mailbox, line, around) };
@@ -256,7 +280,7 @@ impl Correspondent {
         }
     }
 
-    /// The answer to a deed: where to look what came of it.
+    /// The response to an action: it says where the result is shown.
     pub(super) fn deed_answered(
         &mut self,
         deed: Deed,
@@ -293,7 +317,7 @@ impl Correspondent {
         Progress::IsDone
     }
 
-    /// The page that says what came of a deed.
+    /// The page that shows the result of an action.
     pub(super) fn deed_told(
         &mut self,
         deed: Deed,
@@ -327,7 +351,7 @@ impl Correspondent {
                 erased.iter().for_each(|(letter, copy)| around.ledger.deleted(*letter, *copy));
                 around.story.counts.deleted += erased.len() as u64;
             }
-            // What has gone meanwhile is not starred, and nobody is told.
+            // A message that is gone meanwhile is not starred, and the page does not say so.
             Deed::Stars(letter, copy, asked, view) if page.status == 200 && !is_wrong => {
                 if around.ledger.is_unchanged(view, *letter, *copy) {
                     around.ledger.starred(*letter, *copy, asked);
@@ -341,7 +365,7 @@ impl Correspondent {
                     line,
                 );
             }
-            // A message that goes to another server as well leaves a moment later.
+            // A message that also goes to another server leaves a moment later.
             Deed::Writes(Written::Sent(_, elsewhere), letter)
                 if words == "Your letter was sent." =>
             {
@@ -374,7 +398,7 @@ impl Correspondent {
         self.list(self.mailbox, line, around);
     }
 
-    /// The page of its settings shows a name that was chosen.
+    /// The settings page shows a name that was chosen.
     pub(super) fn saw_settings(
         &mut self,
         then: &Snapshot<String>,
@@ -392,7 +416,7 @@ impl Correspondent {
     }
 }
 
-/// The accounts here, and the mailboxes of the other server, that a message is for.
+/// Draws the local accounts and the mailboxes of the other server that a message is for.
 fn recipients(dice: &mut Dice) -> (Vec<usize>, Vec<Mailbox>) {
     match dice.below(8) {
         0 => (vec![0, 1], vec![]),

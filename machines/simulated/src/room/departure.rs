@@ -1,34 +1,38 @@
-//! How far a letter that is sent from the webmail has come: it leaves, or was taken back and is a draft.
+//! The progress of a message that is sent from the webmail: it leaves, or the client undoes the
+//! send and it is a draft.
 //!
-//! Where a letter is held, nobody is told when it leaves. So the disk is asked, whose marks say how far it has come (`docs/format.md`, section 7).
+//! The server does not tell the client when a held message leaves. The flags on the disk show the
+//! progress (`docs/format.md`, section 7).
 //!
-//! Invariants, of a letter that is on no bad sector:
-//! - What was sent leaves, unless its writer has asked for it back; then it may be a draft, and once he was told so it is one for ever.
-//! - Nobody has what is held or is a draft again. Once everybody is said to have it everybody does, or did before it was deleted.
-//! - Nothing is on its way any more when there was time enough.
+//! Invariants, for a message on no bad sector:
+//! - A message that was sent leaves, unless the client has requested an undo. After that request it
+//!   may be a draft. After the confirmation it is a draft for ever.
+//! - No recipient has a message that is held or is a draft again. Once its flags say that all
+//!   recipients have it, each one has it, or had it and has deleted it.
+//! - No message is still on its way when enough time has passed.
 
 use store::Flags;
 
 use super::doubt::{Asked, Doubt};
 use super::fixture::DRAFTS;
 
-/// How far a letter has come, as its writer's copy says.
+/// The progress of a message, according to the sender's copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Course {
-    /// It is a draft as any other.
+    /// It is an ordinary draft.
     Draft,
-    /// It can be taken back.
+    /// The client can still undo the send.
     Held,
-    /// It cannot. Some have it.
+    /// The send can no longer be undone. Some recipients have the message.
     Leaving,
-    /// All have it, and their copies are not forgotten yet.
+    /// All recipients have the message. Their copies are still recorded.
     Left,
-    /// It lies elsewhere than among drafts.
+    /// It is in a mailbox other than the drafts.
     Sent,
 }
 
 impl Course {
-    /// That of a message with these flags in this mailbox.
+    /// The progress of a message that has these flags and is in this mailbox.
     pub(super) fn of(mailbox: u32, flags: Flags) -> Course {
         match mailbox {
             DRAFTS if flags.contains(Flags::LEFT) => Course::Left,
@@ -40,38 +44,37 @@ impl Course {
     }
 }
 
-/// What is known of a letter's departure.
+/// What is known of a message's departure.
 #[derive(Debug)]
 pub(super) struct Departure {
-    /// Whether it leaves, if it came to be at all.
+    /// Whether it leaves, if the server ever stored it.
     leaves: Doubt<bool>,
-    /// How far it had come when the disk was looked at last; `None`: its writer had no copy.
+    /// The progress at the last audit of the disk. `None`: the sender had no copy.
     course: Option<Course>,
 }
 
 impl Departure {
-    /// Nothing is known but that somebody wants it to leave.
+    /// A client has requested that the message leaves. Nothing else is known.
     pub(super) fn wanted() -> Departure {
         Departure { leaves: Doubt::none(true), course: None }
     }
 
-    /// Whether some may still get it.
+    /// Whether more recipients may still get the message.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self.course, Some(Course::Held | Course::Leaving))
     }
 
-    /// Whether it had not left for good when the disk was looked at last.
+    /// Whether the departure was still unfinished at the last audit of the disk.
     pub(super) fn is_on_its_way(&self) -> bool {
         matches!(self.course, Some(Course::Held | Course::Leaving | Course::Left))
     }
 
-    /// The letter is asked for back.
+    /// The client requests an undo.
     pub(super) fn back_asked(&mut self) -> Asked<bool> {
         self.leaves.asked(false)
     }
 
-    /// Its writer was told that it is a draft again, or that it is too late. Returns whether it is a
-    /// draft from now on.
+    /// The server has answered the undo. Returns whether the message is a draft from now on.
     pub(super) fn back_told(&mut self, asked: &Asked<bool>, is_back: bool) -> bool {
         if !is_back {
             self.leaves.not_done(asked);
@@ -81,12 +84,12 @@ impl Departure {
         self.leaves.is() == Some(&false)
     }
 
-    /// The disk was looked at: so far it has come. `None`: its writer has no copy.
+    /// An audit of the disk found this progress. `None`: the sender has no copy.
     pub(super) fn looked_at(&mut self, course: Option<Course>) {
         self.course = course;
     }
 
-    /// Nobody is asking for it back any more. Returns whether it has come as far as it may have.
+    /// No undo is pending any more. Returns whether the progress is one of the possible ones.
     pub(super) fn settle(&mut self) -> bool {
         match self.course {
             None => {
@@ -97,8 +100,8 @@ impl Departure {
         }
     }
 
-    /// Whether those have it who should. `have`: whether each recipient has it. `is_kept`: its
-    /// writer's copy is there, or was.
+    /// Whether the right recipients have the message. `have`: whether each one has it. `is_kept`:
+    /// the sender's copy exists, or existed.
     pub(super) fn is_fulfilled(&self, have: &[bool], is_kept: bool) -> bool {
         let (some, all) = (have.contains(&true), !have.contains(&false));
         match self.course {
@@ -106,7 +109,7 @@ impl Departure {
             Some(Course::Draft | Course::Held) => !some,
             Some(Course::Leaving) => true,
             Some(Course::Left | Course::Sent) => all,
-            // It never came to be, or was erased since.
+            // The server never stored it, or it has been erased since.
             None if !is_kept => !some,
             None => self.leaves.is().map_or(some == all, |leaves| *leaves == some && some == all),
         }

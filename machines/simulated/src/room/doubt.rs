@@ -1,32 +1,35 @@
-//! What is known of something that clients change, and that nobody may be able to tell for sure: what it may be.
+//! The possible values of something that clients change while the model cannot know the exact
+//! value.
 //!
 //! Invariants:
-//! - What was acknowledged to be so is so, unless another change of the same thing was under way meanwhile.
-//! - A power cut ends what was under way. Then it is as some change says that was ever asked for, and as the last one says that was acknowledged.
+//! - An acknowledged value is the value, unless another change of the same thing was pending at the
+//!   same time.
+//! - A power cut ends all pending changes. Then the value is one of those that were ever requested,
+//!   and matches the last acknowledged change.
 
 use std::fmt::Debug;
 
-/// Something that may be one of some things.
+/// A value that may be one of several.
 #[derive(Clone, Debug)]
 pub(super) struct Doubt<T> {
     may_be: Vec<T>,
     under_way: u32,
-    /// Of those under way several were so at once.
+    /// Two or more of the pending changes overlapped.
     is_disturbed: bool,
-    /// All that it was asked to become, in this order.
+    /// All values that clients have requested, in order.
     wanted: Vec<T>,
-    /// How often it was settled.
+    /// How often the value was settled.
     settled: u64,
 }
 
-/// What it might be at a moment.
+/// The possible values at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot<T> {
     may_be: Vec<T>,
     changes: usize,
 }
 
-/// A change that was asked for.
+/// A change that a client has requested.
 #[derive(Clone, Debug)]
 pub(super) struct Asked<T> {
     to: T,
@@ -36,17 +39,17 @@ pub(super) struct Asked<T> {
 }
 
 impl<T: Clone + PartialEq + Debug> Doubt<T> {
-    /// It is this.
+    /// The value is certain.
     pub(super) fn none(is: T) -> Doubt<T> {
         Doubt::between(vec![is])
     }
 
-    /// It is one of these.
+    /// The value is one of these.
     pub(super) fn between(may_be: Vec<T>) -> Doubt<T> {
         Doubt { may_be, under_way: 0, is_disturbed: false, wanted: Vec::new(), settled: 0 }
     }
 
-    /// What it is, if there is no doubt.
+    /// The value, if it is certain.
     pub(super) fn is(&self) -> Option<&T> {
         if let [is] = self.may_be.as_slice() { Some(is) } else { None }
     }
@@ -55,19 +58,19 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         self.may_be.contains(what)
     }
 
-    /// What it may be now: for the reply to a request that is sent now.
+    /// The values that are possible now. Taken when a request is sent, to check its response.
     pub(super) fn snapshot(&self) -> Snapshot<T> {
         Snapshot { may_be: self.may_be.clone(), changes: self.wanted.len() }
     }
 
-    /// Whether it may have been `what` at any time since `snapshot`: what is changed while a reply
-    /// is on its way may be changed again before the reply arrives.
+    /// Whether the value may have been `what` at any time since `snapshot`. It may change and
+    /// change again while the response is on its way.
     pub(super) fn was_since(&self, snapshot: &Snapshot<T>, what: &T) -> bool {
         snapshot.may_be.contains(what)
             || self.wanted.iter().skip(snapshot.changes).any(|wanted| wanted == what)
     }
 
-    /// It was asked to become this.
+    /// A client requests this value.
     pub(super) fn asked(&mut self, to: T) -> Asked<T> {
         self.is_disturbed |= self.under_way > 0;
         self.under_way += 1;
@@ -79,7 +82,7 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         Asked { to, before, change: self.wanted.len(), settled: self.settled }
     }
 
-    /// That was acknowledged.
+    /// The server has acknowledged the change.
     pub(super) fn done(&mut self, asked: &Asked<T>) {
         if asked.settled == self.settled {
             self.ended(vec![asked.to.clone()]);
@@ -93,7 +96,7 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         }
     }
 
-    /// That was not done, and will not be.
+    /// The server has not made the change, and never will.
     pub(super) fn not_done(&mut self, asked: &Asked<T>) {
         if asked.settled == self.settled {
             self.ended(asked.before.clone());
@@ -108,13 +111,13 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         self.is_disturbed &= self.under_way > 0;
     }
 
-    /// Nothing is under way any more.
+    /// No change is pending any more.
     pub(super) fn settle(&mut self) {
         (self.under_way, self.is_disturbed) = (0, false);
         self.settled += 1;
     }
 
-    /// Nothing is under way any more, and this is what it is. Returns what else it had to be.
+    /// No change is pending any more, and this is the value. Errors: the values that were possible.
     pub(super) fn settle_as(&mut self, is: T) -> Result<(), Vec<T>> {
         self.settle();
         if !self.may_be.contains(&is) {
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_is_so_and_what_was_asked_for_at_once_may_be_either() {
+    fn overlapping_changes_may_end_in_either_value() {
         let mut doubt = Doubt::none(1);
         let one = doubt.asked(2);
         assert!(doubt.is().is_none() && doubt.may_be(&1) && doubt.may_be(&2));
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_became_and_is_no_more_may_be_in_an_answer_that_was_on_its_way() {
+    fn a_late_response_may_show_an_earlier_value() {
         let mut doubt = Doubt::none(1);
         let snapshot = doubt.snapshot();
         for to in [2, 3] {
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "was acknowledged, and a power cut has made it")]
-    fn what_an_acknowledgment_says_that_was_on_its_way_in_a_power_cut_is_so_too() {
+    fn an_acknowledgment_after_a_power_cut_still_holds() {
         let mut doubt = Doubt::none(1);
         let asked = doubt.asked(2);
         assert_eq!(doubt.settle_as(1), Ok(()));

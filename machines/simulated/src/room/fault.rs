@@ -1,30 +1,31 @@
-//! The kinds of trouble that a room may have, each there or not: see `docs/faults.md` for what must come of them.
+//! The kinds of faults that a room may have. Each is enabled or not. `docs/faults.md` says what the
+//! server must do about them.
 
 use std::fmt;
 
-/// A kind of trouble that a room may have.
+/// A kind of fault that a room may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Fault {
     /// Frames get lost.
     Loss,
-    /// Frames come twice.
+    /// Frames arrive twice.
     Duplication,
     /// Frames overtake each other.
     Reordering,
-    /// Frames take long.
+    /// Frames take a long time.
     Delay,
-    /// Bits of frames change, so that a checksum says so.
+    /// Bits of frames flip. A checksum shows it.
     Corruption,
-    /// Frames come whose checksums are right and whose headers are not.
+    /// Frames arrive that have correct checksums and wrong headers.
     Forgery,
     /// Hosts lose their cable for a while.
     Partition,
     /// The card's rings are short, and it sends slowly.
     ShortRings,
-    /// Clients leave without a word.
+    /// Clients disconnect abruptly.
     Leavers,
-    /// Turns take long now and then.
+    /// Some turns take a long time.
     Stalls,
     /// The disk answers late.
     SlowDisk,
@@ -36,13 +37,13 @@ pub enum Fault {
     FailedFlushes,
     /// The disk is gone for a while.
     GoneDisk,
-    /// The disk fails reads now and then.
+    /// Some reads fail.
     ReadErrors,
-    /// Sectors cannot be read any more.
+    /// Sectors become unreadable.
     Unreadable,
-    /// Bits of sectors turn over.
+    /// Bits of sectors flip.
     Rot,
-    /// Writes do not reach their sectors, and are reported done.
+    /// Writes do not reach their sectors, but are reported as done.
     LostWrites,
     /// Reads and writes reach the wrong sectors.
     Misdirection,
@@ -56,33 +57,33 @@ pub enum Fault {
     CutsInARow,
     /// The time of day jumps.
     ClockJumps,
-    /// The machine's clock goes fast or slow.
+    /// The machine's clock is fast or slow.
     Drift,
-    /// A path carries less than before, and a router says so.
+    /// The MTU of a path shrinks, and a router reports it.
     NarrowPaths,
-    /// A path carries less than before, and nobody says so.
+    /// The MTU of a path shrinks, and no router reports it.
     BlackHoles,
     /// Hosts are gone for good.
     Vanishing,
-    /// Rare things happen often: see `buggify!` in `engine/sometimes`.
+    /// Rare events happen often: see `buggify!` in `engine/sometimes`.
     Mishaps,
-    /// Of several cores not each has a queue of the card's.
+    /// Only some of the cores have a queue pair of the card.
     FewQueues,
-    /// Frames come into the wrong core's queue.
+    /// Frames arrive in the wrong core's queue.
     Strays,
-    /// The card spreads flows over its queues in another way from some moment on.
+    /// The card changes how it spreads flows over its queues.
     Spreading,
     /// The cores' clocks disagree.
     CoreClocks,
-    /// Records of TLS change before TCP has them, so that no checksum of its says so.
+    /// TLS records change before TCP gets them, so that no TCP checksum shows it.
     DamagedRecords,
-    /// Clients stop in the middle of a handshake, and stay.
+    /// Clients stop in the middle of a handshake, and stay connected.
     HalfHandshakes,
-    /// Crowds of clients make the machine keep what they can, and stay.
+    /// Crowds of clients make the machine keep as much memory as they can, and stay connected.
     Hoarders,
 }
 
-/// All of them, in the order in which the dice are asked for them: new ones go to the end.
+/// All faults, in the order of their random draws. New ones are added at the end.
 pub const FAULTS: [Fault; 37] = [
     Fault::Loss,
     Fault::Duplication,
@@ -123,12 +124,12 @@ pub const FAULTS: [Fault; 37] = [
     Fault::Hoarders,
 ];
 
-/// Those of machines with several cores.
+/// The faults of machines with several cores.
 pub(super) const FAULTS_OF_CORES: [Fault; 4] =
     [Fault::FewQueues, Fault::Strays, Fault::Spreading, Fault::CoreClocks];
 
 impl Fault {
-    /// The fault of this name, as [`fmt::Display`] writes it.
+    /// The fault with this name, as [`fmt::Display`] writes it.
     pub fn named(name: &str) -> Option<Fault> {
         FAULTS.into_iter().find(|fault| fault.to_string() == name)
     }
@@ -138,11 +139,11 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = format!("{self:?}");
-        for (at, letter) in name.char_indices() {
-            if at > 0 && letter.is_ascii_uppercase() {
+        for (at, character) in name.char_indices() {
+            if at > 0 && character.is_ascii_uppercase() {
                 out.write_str("-")?;
             }
-            write!(out, "{}", letter.to_ascii_lowercase())?;
+            write!(out, "{}", character.to_ascii_lowercase())?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Forged frames: right checksums, and one field of a header that says something else.
+//! Forged frames: the checksums are correct, and one header field is wrong.
 //!
-//! What no honest peer might have meant, and what a correct TCP takes no notice of: see `docs/faults.md`.
+//! No honest peer would send such a frame, and a correct TCP ignores it: see `docs/faults.md`.
 
 use chance::Dice;
 use smoltcp::wire::{
@@ -8,8 +8,8 @@ use smoltcp::wire::{
     TcpSeqNumber,
 };
 
-/// Makes of a good frame one with right checksums and a header that says something else; the good one comes too. `None` if
-/// it is no segment.
+/// Turns a good frame into a forged one. The caller also delivers the good frame. `None` if it is
+/// not a TCP segment.
 pub(super) fn forge(frame: &mut [u8], dice: &mut Dice) -> Option<()> {
     let mut ethernet = EthernetFrame::new_checked(frame).ok()?;
     match ethernet.ethertype() {
@@ -85,7 +85,7 @@ fn forge_tcp(
             tcp.set_seq_number(elsewhere);
         }
     }
-    // A data offset of nonsense makes the payload unreadable, the sum is over all bytes all the same.
+    // A nonsensical data offset makes the payload unreadable. The checksum covers all bytes anyway.
     tcp.fill_checksum(&source, &destination);
     Some(())
 }

@@ -1,9 +1,8 @@
-//! A client that makes the machine keep as much memory as it can, and then sends no more. It sends
-//! half of a message, half of a form with a long head, or HTTP/2 requests without their bodies.
-//! Another one tries wrong passwords.
+//! A client that makes the machine keep as much memory as it can, and then sends no more.
 //!
-//! The client reads what the machine says, and stays until the machine ends the connection. No
-//! login succeeds.
+//! It sends half of a message, half of a form with a long head, or HTTP/2 requests without their
+//! bodies. Another kind tries wrong passwords. The client reads what the machine sends, and stays
+//! until the machine ends the connection. No login succeeds.
 
 use chance::Dice;
 
@@ -13,9 +12,9 @@ use super::fixture::{ACCOUNTS, HOSTNAME};
 use super::line::Line;
 use super::two::Two;
 
-/// Octets of half a message.
+/// The octets of half a message.
 const HALF_A_MESSAGE: usize = 100_000;
-/// Requests over HTTP/2, and fields of each.
+/// The number of HTTP/2 requests, the fields of each, and the octets of a field.
 const REQUESTS: usize = 12;
 const FIELDS: usize = 60;
 const FIELD_OCTETS: usize = 100;
@@ -29,7 +28,7 @@ pub(super) struct Hoarder {
 }
 
 impl Hoarder {
-    /// The ways in which such clients come.
+    /// How such clients connect.
     const WAYS: [Approach; 5] = [
         Approach::by(25, Way::Clear, &[]),
         Approach::by(587, Way::Clear, &[]),
@@ -38,7 +37,7 @@ impl Hoarder {
         Approach::by(443, Way::Tls, &["http/1.1", "h2"]),
     ];
 
-    /// A random way, and the client that comes by it.
+    /// Draws one of the ways to connect, and the client that uses it.
     pub(super) fn any(dice: &mut Dice) -> (Approach, Hoarder) {
         let approach = Hoarder::WAYS[dice.below(Hoarder::WAYS.len() as u64) as usize];
         let hoarder = match approach.port {

@@ -1,4 +1,4 @@
-//! A host: the machine of some clients, with its cable.
+//! A host: the computer of some clients, with its cable.
 
 use machine::{Ethernet, Instant};
 use smoltcp::wire::Ipv4Address;
@@ -7,15 +7,15 @@ use super::scenario::Scenario;
 use super::shield::Keyring;
 use crate::{Cable, Client, Connection};
 
-/// A host, and the connections of it that nobody uses any more and that are not over yet.
+/// A host, and the connections that its clients have left but that are not closed yet.
 pub(super) struct Host {
     pub(super) client: Client,
     pub(super) hardware: Ethernet,
-    /// When its cable is put in again.
+    /// When its cable is plugged in again.
     cable_at: Option<Instant>,
     pub(super) left: Vec<Connection>,
     pub(super) keyring: Keyring,
-    /// Nobody will ever hear of it again.
+    /// It never comes back.
     is_gone: bool,
 }
 
@@ -36,13 +36,13 @@ impl Host {
         }
     }
 
-    /// Takes its cable out, until then.
+    /// Unplugs its cable until this time.
     pub(super) fn pull_cable(&mut self, until: Instant) {
         self.client.cable = Cable::Out;
         self.cable_at = Some(until);
     }
 
-    /// When its cable is put in again.
+    /// When its cable is plugged in again.
     pub(super) fn cable_at(&self) -> Option<Instant> {
         self.cable_at
     }
@@ -65,7 +65,7 @@ impl Host {
         self.is_gone = true;
     }
 
-    /// Forgets connections that are over.
+    /// Forgets connections that are closed.
     pub(super) fn sweep(&mut self) {
         let client = &mut self.client;
         self.left.retain(|connection| {

@@ -1,11 +1,12 @@
-//! What lies on a disk, held against the ledger of its machine: what was uncertain is certain then.
+//! Checks the contents of a disk against the model of its machine. After that, uncertain facts are
+//! certain.
 
 use super::fixture::{AT_WEBMAIL, OUTBOX};
 use super::ledger::Ledger;
 use super::letter::{Fate, Found, LetterId, OWN};
 
 impl Ledger {
-    /// All that is on the disk was looked at, by account.
+    /// Checks all contents of the disk, by account.
     pub(super) fn audit_all(&mut self, mut found: Vec<Vec<Found>>) {
         let is_entry = |found: &mut Found| found.mailbox == OUTBOX;
         let entries: Vec<Found> =
@@ -22,8 +23,8 @@ impl Ledger {
             .for_each(|(number, letter)| letter.has_come_as_it_should(number));
     }
 
-    /// All that is in an account was looked at, and nothing can be on its way but what is held: what was uncertain is certain now.
-    /// `found`: messages, in the order in which the machine lists them.
+    /// Checks the contents of one account. No message is on its way except held ones, so uncertain
+    /// facts become certain. `found`: messages, in the order in which the machine lists them.
     pub(super) fn audit(&mut self, account: usize, found: &[Found]) {
         let listed = self.moment();
         let grows = |one: &Found, next: &Found| {
@@ -37,7 +38,7 @@ impl Ledger {
             self.letters[id.0].copies[copy].lies(id, message);
         }
         once.sort_unstable();
-        assert!(once.is_sorted_by(|one, next| one < next), "a letter is there twice: {once:?}");
+        assert!(once.is_sorted_by(|one, next| one < next), "a message is stored twice: {once:?}");
         let now = self.next_moment();
         for (number, letter) in self.letters.iter_mut().enumerate() {
             let may_still_come = letter.may_still_come();
@@ -46,12 +47,12 @@ impl Ledger {
                 let (copy, name) = (&mut letter.copies[copy], copy);
                 let fate = match copy.fate {
                     _ if is_there => Fate::Present,
-                    // Its loss may be taken back as long as it is not durable itself.
+                    // Its loss may be undone as long as the loss itself is not durable.
                     Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => {
                         Fate::PerhapsDeleted
                     }
                     Fate::PerhapsDelivered if may_still_come => Fate::PerhapsDelivered,
-                    Fate::Present => panic!("letter {number} was there, and is gone from {name}"),
+                    Fate::Present => panic!("message {number} was there, and is gone from {name}"),
                     Fate::PerhapsDeleted => Fate::Deleted(now),
                     Fate::PerhapsDelivered => Fate::Absent,
                     known => known,
@@ -61,7 +62,8 @@ impl Ledger {
         }
     }
 
-    /// The disk was looked at, and nobody is asking for anything: what who is at the webmail has on it.
+    /// Notes the progress of each message that the webmail client sent, according to the disk. No
+    /// request is pending.
     fn courses(&mut self, found: &[Found]) {
         self.letters.iter_mut().for_each(|letter| letter.departure.looked_at(None));
         for message in found {
@@ -74,7 +76,11 @@ impl Ledger {
             self.letters.iter_mut().enumerate().filter(|(_, letter)| letter.is_sent_by_webmail())
         {
             let is_settled = letter.departure.settle();
-            assert!(is_settled, "letter {number} is where it may not be: {:?}", letter.departure);
+            assert!(
+                is_settled,
+                "message {number} has an impossible progress: {:?}",
+                letter.departure
+            );
         }
     }
 }
@@ -86,7 +92,7 @@ mod tests {
     use chance::Dice;
 
     #[test]
-    fn a_letter_on_bad_sectors_may_still_be_refused_by_the_reply_that_is_on_its_way() {
+    fn a_late_refusal_of_a_damaged_message_is_valid() {
         let mut ledger = Ledger::default();
         let (letter, _) = ledger.write(&[0, 1], "ESMTP", &mut Dice::new(1));
         ledger.sent(letter);

@@ -1,6 +1,8 @@
-//! What clients said and heard: which letters there must be, may be and must not be.
+//! The model of a machine's mail: which messages must exist, may exist and must not exist,
+//! according to what clients sent and received.
 //!
-//! The ledger is the oracle: a plain map that knows nothing of how a machine keeps its promises. One for each machine.
+//! The model is the test oracle: a plain map that knows nothing of the implementation. There is one
+//! for each machine.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +16,30 @@ use super::naming::ReportOf;
 use super::posted::{PostedId, PostedMessages, octets_near_an_edge};
 use super::remote::Mailbox;
 
-/// The ledger of one machine.
+/// The model of one machine.
 pub(super) struct Ledger {
     pub(super) letters: Vec<Letter>,
     /// By account, mailbox and unique-id.
     unique_ids: BTreeMap<(usize, u32, String), LetterId>,
     moments: u64,
-    /// The name by which who is at the webmail writes.
+    /// The name in the settings of the webmail account.
     pub(super) name: Doubt<String>,
-    /// What browsers have to show there: of sessions that go on, as far as anybody knows, and of those that are over.
+    /// The session cookies of the webmail client: of sessions that should still be live, and of
+    /// sessions that are over.
     pub(super) tickets: Vec<String>,
     pub(super) over: Vec<String>,
-    /// Messages for another server, and by which station they go there.
+    /// Messages for another server, and the number of the machine that sends them.
     pub(super) posted: PostedMessages,
     pub(super) station: usize,
-    /// Entries of outboxes when they were looked at last.
+    /// The number of outbox entries at the last audit.
     pub(super) entries: usize,
-    /// Messages that a client has heard of since the machine's indexes were last checked.
+    /// Messages about which a client has learned something since the last check of the indexes.
     pub(super) touched: Vec<LetterId>,
     /// Reports by account, mailbox and UID.
     pub(super) reports: BTreeMap<(usize, u32, u32), LetterId>,
 }
 
-/// What the header of a letter may hold before it is sent.
+/// Header fields that a message may have before it is submitted.
 const DATED: &str =
     "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\nMessage-ID: <NUMBER.letter@elsewhere.test>\r\n";
 
@@ -60,12 +63,12 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// The ledger of this machine.
+    /// The model of this machine.
     pub(super) fn of(station: usize) -> Ledger {
         Ledger { station, ..Ledger::default() }
     }
 
-    /// A new letter, to be sent by this protocol. Every line of it names it.
+    /// A new message that this protocol transfers. Each of its lines contains its number.
     pub(super) fn write(
         &mut self,
         recipients: &[usize],
@@ -80,7 +83,7 @@ impl Ledger {
         };
         let is_submitted = protocol.ends_with('A');
         let head = format!("Subject: {id}\r\n");
-        // What is lacking is added, and blind copies are nobody's business.
+        // The server adds the missing fields, and removes Bcc.
         let (dated, blind) = match is_submitted {
             true if dice.one_in(2) => {
                 (DATED.replace("NUMBER", &id.to_string()), "Bcc: mary@barepost.test\r\n")
@@ -103,7 +106,8 @@ impl Ledger {
         (LetterId(id), [head.as_bytes(), blind.as_bytes(), dated.as_bytes(), &body].concat())
     }
 
-    /// A new letter that is written at the webmail, and its text. Every line of it names it, and so does its subject.
+    /// A new message that is composed at the webmail, and its text. Its subject and each line of it
+    /// contain its number.
     pub(super) fn compose(
         &mut self,
         recipients: &[usize],
@@ -122,7 +126,7 @@ impl Ledger {
         }
         let copies: Vec<usize> = recipients.iter().copied().chain([OWN]).collect();
         let mut letter = Letter::new(text.clone().into_bytes(), WRITTEN, &copies);
-        // What is on its way may be a draft until everybody has it.
+        // A message on its way may be a draft until every recipient has it.
         letter.copies[OWN].place = if recipients.is_empty() && elsewhere.is_empty() {
             Doubt::none(DRAFTS)
         } else {
@@ -136,7 +140,7 @@ impl Ledger {
         (LetterId(id), text)
     }
 
-    /// A new message of this account, for these mailboxes. Every line of it names it.
+    /// A new message of this account to these mailboxes. Each of its lines contains its number.
     pub(super) fn write_posted(
         &mut self,
         account: usize,
@@ -157,7 +161,7 @@ impl Ledger {
         (self.post(number, account, content.clone(), mailboxes), content)
     }
 
-    /// Notes a message for the other server, and the reports that may come on it.
+    /// Adds a message for the other server, and the reports about it that may arrive.
     fn post(
         &mut self,
         number: usize,
@@ -178,7 +182,7 @@ impl Ledger {
         letter.recipients.iter().for_each(|copy| letter.copies[*copy].turns_into(fate));
     }
 
-    /// A sector goes bad in which a letter of this number lies.
+    /// A sector goes bad that holds part of the message with this number.
     pub(super) fn harm(&mut self, number: usize) {
         if let Some(letter) = self.letters.get_mut(number) {
             letter.is_harmed = true;
@@ -186,29 +190,31 @@ impl Ledger {
         self.posted.harm(number);
     }
 
-    /// How many letters may be unreadable.
+    /// How many messages may be unreadable.
     pub(super) fn harmed(&self) -> usize {
         self.letters.iter().filter(|letter| letter.is_harmed).count()
     }
 
-    /// It is on its way, whole.
+    /// The client has sent the whole message.
     pub(super) fn sent(&mut self, id: LetterId) {
         self.turns_into(id, Fate::PerhapsDelivered);
     }
 
-    /// Its writer was told that it is on its way, or will be, and has a copy of it.
+    /// The server has told the client that the message is on its way or is held, and that a copy is
+    /// saved.
     pub(super) fn promised(&mut self, id: LetterId) {
         self.touched.push(id);
         let letter = &mut self.letters[id.0];
         assert!(
             letter.copies[OWN].fate != Fate::Absent,
-            "letter {} is on its way, and a power cut has taken it",
+            "message {} is on its way, and a power cut has lost it",
             id.0
         );
         letter.copies[OWN].is_seen();
     }
 
-    /// Acknowledged. A reader may have deleted it before its sender heard so.
+    /// The server has acknowledged the message. A reader may have deleted it before the sender
+    /// learns that.
     pub(super) fn delivered(&mut self, id: LetterId) {
         self.touched.push(id);
         let letter = &mut self.letters[id.0];
@@ -216,25 +222,25 @@ impl Ledger {
             let copy = &mut letter.copies[*copy];
             assert!(
                 copy.fate != Fate::Absent,
-                "letter {} was acknowledged, and a power cut has taken it",
+                "message {} was acknowledged, and a power cut has lost it",
                 id.0
             );
             copy.is_seen();
         }
     }
 
-    /// Refused by a machine whose disk works: it is not there, and will not be.
+    /// A machine with a working disk has refused the message: it is not stored, and never will be.
     pub(super) fn refused(&mut self, id: LetterId) {
         self.touched.push(id);
         let copies = &self.letters[id.0].copies;
         let is_seen =
             copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
-        assert!(!is_seen, "letter {} was refused, and somebody has seen it", id.0);
+        assert!(!is_seen, "message {} was refused, and a client has seen it", id.0);
         self.turns_into(id, Fate::Absent);
         self.posted.letter_answered(id, false);
     }
 
-    /// Its deletion was asked for.
+    /// A client has requested its deletion.
     pub(super) fn perhaps_deleted(&mut self, id: LetterId, copy: usize) {
         let copy = &mut self.letters[id.0].copies[copy];
         if !matches!(copy.fate, Fate::Deleted(_)) {
@@ -242,14 +248,14 @@ impl Ledger {
         }
     }
 
-    /// Its deletion was acknowledged.
+    /// The server has acknowledged its deletion.
     pub(super) fn deleted(&mut self, id: LetterId, copy: usize) {
         self.touched.push(id);
         let now = self.next_moment();
         let (number, copy) = (copy, &mut self.letters[id.0].copies[copy]);
         assert!(
             matches!(copy.fate, Fate::PerhapsDeleted | Fate::Deleted(_)),
-            "letter {} was deleted, acknowledged so, and is {:?} again in {number}",
+            "message {} was deleted with an acknowledgment, and is {:?} again in {number}",
             id.0,
             copy.fate
         );
@@ -262,12 +268,13 @@ impl Ledger {
         Moment(self.moments)
     }
 
-    /// What is known of deletions now.
+    /// The moment of the last known deletion.
     pub(super) fn moment(&self) -> Moment {
         Moment(self.moments)
     }
 
-    /// Somebody who listed the messages after `listed` found one in `account`: which letter it is, and which copy of it.
+    /// A client that listed the messages after `listed` found this one in `account`. Returns the
+    /// message and which copy of it this is.
     pub(super) fn found(
         &mut self,
         account: usize,
@@ -279,15 +286,15 @@ impl Ledger {
         match self.letters[id.0].copies[copy].fate {
             Fate::PerhapsDelivered => self.letters[id.0].copies[copy].is_seen(),
             Fate::Present | Fate::PerhapsDeleted => {}
-            // Who listed it before it was deleted may read it late.
+            // A client that listed the message before its deletion may read it later.
             Fate::Deleted(moment) if moment > listed => {}
-            fate => panic!("letter {} is {fate:?} and was found in {account}", id.0),
+            fate => panic!("message {} is {fate:?} and was found in {account}", id.0),
         }
         self.is_named((account, found.mailbox, found.unique_id.clone()), id);
         (id, copy)
     }
 
-    /// Which copy of a letter it is that lies there.
+    /// Which copy of a message is in this mailbox.
     pub(super) fn copy_in(&self, id: LetterId, account: usize, mailbox: u32) -> usize {
         let has = |copy| self.letters[id.0].recipients.contains(&copy);
         let is_own = account == AT_WEBMAIL
@@ -296,7 +303,8 @@ impl Ledger {
         if is_own { OWN } else { account }
     }
 
-    /// Which letter this is. It must be as it was sent, and say how that was.
+    /// Identifies a message. It must be as it was sent, and its trace fields must name the
+    /// protocol.
     pub(super) fn is_whole(&self, message: &[u8]) -> LetterId {
         if let Some(of) = ReportOf::read(message).unwrap_or_else(|wrong| panic!("{wrong}")) {
             return self.posted.report(of);
@@ -306,35 +314,37 @@ impl Ledger {
         let number = String::from_utf8_lossy(subject)
             .strip_prefix("Subject: ")
             .and_then(|id| id.parse().ok());
-        let id: usize = number
-            .unwrap_or_else(|| panic!("no letter of ours: {:?}", String::from_utf8_lossy(body)));
+        let id: usize = number.unwrap_or_else(|| {
+            panic!("not a message of this room: {:?}", String::from_utf8_lossy(body))
+        });
         let Letter { body: sent, protocol, .. } = &self.letters[id];
         if *protocol == WRITTEN {
-            assert!(text_of(body) == sent, "letter {id} is not what was written");
+            assert!(text_of(body) == sent, "message {id} differs from the composed text");
             return LetterId(id);
         }
         let body =
             if protocol.ends_with('A') { without_additions(body, sent) } else { body.to_vec() };
-        assert!(*sent == body, "letter {id} is not what was sent");
+        assert!(*sent == body, "message {id} differs from what was sent");
         let trace = String::from_utf8_lossy(trace);
         assert!(
             trace.contains(&format!(" with {protocol} id ")),
-            "letter {id} was sent by {protocol}: {trace}"
+            "message {id} was sent by {protocol}: {trace}"
         );
         LetterId(id)
     }
 
-    /// The places of the accepted messages that wait for another try, but for those on bad sectors.
+    /// The places of the accepted messages that wait for another attempt, except those on bad
+    /// sectors.
     pub(super) fn posted_waiting(&self) -> Vec<usize> {
         self.posted.waiting(|report| self.has_come(report))
     }
 
-    /// A letter is asked for back.
+    /// A client requests an undo of the send.
     pub(super) fn back_asked(&mut self, id: LetterId) -> Asked<bool> {
         self.letters[id.0].departure.back_asked()
     }
 
-    /// Its writer was told that it is a draft again, or that it is too late.
+    /// The server has answered the undo: the message is a draft again, or it is too late.
     pub(super) fn back_told(&mut self, id: LetterId, asked: &Asked<bool>, is_back: bool) {
         self.touched.push(id);
         let letter = &mut self.letters[id.0];
@@ -344,35 +354,35 @@ impl Ledger {
         }
     }
 
-    /// Whether a letter is for anybody: it may be taken back, while a draft is none to be.
+    /// Whether a message has recipients. Such a send can be undone. A draft has none.
     pub(super) fn is_for_somebody(&self, id: LetterId) -> bool {
         self.letters[id.0].is_sent_by_webmail()
     }
 
-    /// The letters that had not left when the disk was looked at last.
+    /// The messages that had not left at the last audit of the disk.
     pub(super) fn on_their_way(&self) -> Vec<LetterId> {
         let is_on_its_way = |id: &LetterId| self.letters[id.0].departure.is_on_its_way();
         (0..self.letters.len()).map(LetterId).filter(is_on_its_way).collect()
     }
 
-    /// Whether all had but those on bad sectors.
+    /// Whether all messages have left, except those on bad sectors.
     pub(super) fn all_have_left(&self) -> bool {
         self.on_their_way().iter().all(|id| self.letters[id.0].is_harmed)
     }
 
-    /// Notes that a report may come.
+    /// Notes that a report may arrive.
     fn expect_report(&mut self, of: ReportOf, account: usize) -> LetterId {
         self.letters.push(Letter::report(of, account));
         LetterId(self.letters.len() - 1)
     }
 
-    /// Whether a report has come, whatever has become of it since.
+    /// Whether a report has arrived, whatever happened to it since.
     pub(super) fn has_come(&self, report: LetterId) -> bool {
         let mut copies = self.letters[report.0].copies.iter();
         copies.any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered))
     }
 
-    /// Notes that a report is in the machine's index, and so on its disk.
+    /// Notes that a report is in the machine's index, and therefore on its disk.
     pub(super) fn report_listed(&mut self, of: ReportOf, account: usize, places: &[(u32, u32)]) {
         let id = self.posted.report(of);
         self.posted.reported(of, account);
@@ -390,27 +400,28 @@ impl Ledger {
         self.reports.get(&(account, mailbox, uid)).copied()
     }
 
-    /// Whether it is a report: no search for its number finds it.
+    /// Whether it is a report. A search for its number does not find it.
     pub(super) fn is_report(&self, id: LetterId) -> bool {
         self.letters[id.0].report.is_some()
     }
 
-    /// A unique-id names one letter for ever.
+    /// A unique-id always names the same message.
     fn is_named(&mut self, place: (usize, u32, String), id: LetterId) {
         let known = self.unique_ids.entry(place.clone()).or_insert(id);
-        assert_eq!(*known, id, "the unique-id {place:?} names two letters");
+        assert_eq!(*known, id, "the unique-id {place:?} names two messages");
     }
 }
 
-/// What somebody has written at the webmail, of all below the first line of this.
+/// The composed text: all below the first empty line.
 fn text_of(message: &[u8]) -> &[u8] {
     let at = message.windows(4).position(|window| window == b"\r\n\r\n");
-    &message
-        [at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 4..]
+    &message[at
+        .unwrap_or_else(|| panic!("not a message: {:?}", String::from_utf8_lossy(message)))
+        + 4..]
 }
 
-/// A message as a client that had logged in sent it: without the author, the date and the name that
-/// it lacked.
+/// A submitted message as the client sent it: without the From, Date and Message-ID fields that the
+/// server added.
 fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
     let text = text_of(body);
     let head = String::from_utf8_lossy(&body[..body.len() - text.len()]);
@@ -426,10 +437,10 @@ fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
     [lines.concat().as_bytes(), end.as_bytes(), text].concat()
 }
 
-/// The trace fields of a message, and what is below them.
+/// The trace fields of a message, and the rest.
 fn parts(message: &[u8]) -> (&[u8], &[u8]) {
     let at = message.windows(11).position(|window| window == b"\r\nSubject: ");
     message.split_at(
-        at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 2,
+        at.unwrap_or_else(|| panic!("not a message: {:?}", String::from_utf8_lossy(message))) + 2,
     )
 }

@@ -1,37 +1,39 @@
-//! A letter of the room, and what is known of each copy of it.
+//! A message of the room, and what the model knows of each copy.
 
 use super::departure::{Course, Departure};
 use super::doubt::Doubt;
 use super::fixture::{ACCOUNTS, DRAFTS, INBOX, SENT};
 use super::naming::ReportOf;
 
-/// The copies that there may be of a letter: one in each account that gets it, and the one that its writer keeps at the webmail.
+/// The possible copies of a message: one for each account, and the one that the webmail keeps for
+/// the sender.
 pub(super) const COPIES: usize = ACCOUNTS.len() + 1;
 pub(super) const OWN: usize = ACCOUNTS.len();
 
-/// How letters come from the webmail, and drafts.
+/// The protocol of messages and drafts that are composed at the webmail.
 pub(super) const WRITTEN: &str = "the webmail";
 
-/// A letter, by its number.
+/// The number of a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub(super) struct LetterId(pub(super) usize);
 
-/// A moment in the order of what became known of deletions.
+/// A moment in the order of known deletions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Moment(pub(super) u64);
 
-/// What is known of one copy of a letter.
+/// What the model knows of one copy of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// It was never sent whole, or it was refused, or a restart has shown that it did not come to be.
+    /// The client never sent it whole, the server refused it, or a restart has shown that it was
+    /// not stored.
     Absent,
-    /// It was sent, and nobody said what came of it.
+    /// The client sent it, and has no response yet.
     PerhapsDelivered,
-    /// It is there: a client was told so, or somebody has seen it.
+    /// It is stored: a client was told so, or has seen it.
     Present,
-    /// It was there, and nobody said what came of its deletion.
+    /// It was stored. The response to its deletion is not known.
     PerhapsDeleted,
-    /// It was deleted, and that was known then.
+    /// Its deletion was known at this moment.
     Deleted(Moment),
 }
 
@@ -39,32 +41,32 @@ pub(super) struct Copy {
     pub(super) fate: Fate,
     pub(super) place: Doubt<u32>,
     pub(super) is_starred: Doubt<bool>,
-    /// How often anything of this became another.
+    /// How often any field of this copy has changed.
     pub(super) changes: u64,
 }
 
 pub(super) struct Letter {
     pub(super) body: Vec<u8>,
-    /// What was spoken to send it (RFC 3848).
+    /// The transfer protocol (RFC 3848).
     pub(super) protocol: &'static str,
-    /// Those of its copies that there are to be.
+    /// The copies that are to exist.
     pub(super) recipients: Vec<usize>,
     pub(super) copies: [Copy; COPIES],
-    /// A sector of it went bad: it may be unreadable, and it may be gone.
+    /// A sector of it went bad: it may be unreadable or lost.
     pub(super) is_harmed: bool,
     pub(super) departure: Departure,
-    /// It goes to another server as well.
+    /// It also goes to another server.
     pub(super) is_for_others: bool,
-    /// Its subject, if it is a report. A report may come at any time.
+    /// The subject, if it is a report. A report may arrive at any time.
     pub(super) report: Option<ReportOf>,
 }
 
-/// A message that somebody has found.
+/// A message that a client or an audit has found.
 pub(super) struct Found {
     pub(super) mailbox: u32,
     pub(super) unique_id: String,
     pub(super) is_starred: bool,
-    /// How far it has come, if it is its writer's.
+    /// Its progress, if it is the sender's copy.
     pub(super) course: Course,
     pub(super) message: Vec<u8>,
 }
@@ -90,7 +92,7 @@ impl Letter {
         }
     }
 
-    /// A report that may come to an account.
+    /// A report that may arrive in an account.
     pub(super) fn report(of: ReportOf, account: usize) -> Letter {
         let mut letter = Letter::new(Vec::new(), "a report", &[account]);
         letter.report = Some(of);
@@ -98,12 +100,12 @@ impl Letter {
         letter
     }
 
-    /// Whether it may come after a power cut, though no client sends it.
+    /// Whether it may appear after a power cut although no client sends it.
     pub(super) fn may_still_come(&self) -> bool {
         self.is_harmed || self.departure.is_under_way() || self.report.is_some()
     }
 
-    /// Nobody else gets it, and its writer finds it among his drafts.
+    /// No other recipient gets it, and the sender finds it among the drafts.
     pub(super) fn is_draft_again(&mut self, id: LetterId) {
         for copy in &self.recipients {
             let (name, copy) = (*copy, &mut self.copies[*copy]);
@@ -113,12 +115,12 @@ impl Letter {
                 continue;
             }
             let has_come = !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered);
-            assert!(!has_come, "letter {} was taken back, and {name} has it", id.0);
+            assert!(!has_come, "the send of message {} was undone, and {name} has it", id.0);
             copy.turns_into(Fate::Absent);
         }
     }
 
-    /// All accounts were looked at: those have it who should.
+    /// Checks, after all accounts were audited, that the right recipients have it.
     pub(super) fn has_come_as_it_should(&self, number: usize) {
         if self.is_harmed || !self.is_sent_by_webmail() {
             return;
@@ -130,12 +132,12 @@ impl Letter {
         let is_right = self.departure.is_fulfilled(&have, self.copies[OWN].fate != Fate::Absent);
         assert!(
             is_right,
-            "letter {number} is {:?} at its writer's, and they have it: {have:?}",
+            "the sender's copy of message {number} is {:?}, and these recipients have it: {have:?}",
             self.departure
         );
     }
 
-    /// Whether it is no draft, and was written at the webmail.
+    /// Whether it was sent from the webmail and is not a draft.
     pub(super) fn is_sent_by_webmail(&self) -> bool {
         self.protocol == WRITTEN && (self.recipients != [OWN] || self.is_for_others)
     }
@@ -146,24 +148,27 @@ impl Copy {
         (self.fate, self.changes) = (fate, self.changes + 1);
     }
 
-    /// Somebody has seen it, or was told of it.
+    /// A client has seen it, or was told that it is stored.
     pub(super) fn is_seen(&mut self) {
         if self.fate == Fate::PerhapsDelivered {
             self.turns_into(Fate::Present);
         }
     }
 
-    /// It lies there, and nothing that was asked for of it is under way any more.
+    /// An audit has found it in this mailbox. No change of it is pending any more.
     pub(super) fn lies(&mut self, id: LetterId, found: &Found) {
         let is_leaving = matches!(found.course, Course::Held | Course::Leaving | Course::Left);
         if let Err(places) = self.place.settle_as(found.mailbox) {
-            panic!("letter {} lies in {}, and has to lie in {places:?}", id.0, found.mailbox);
+            panic!("message {} is in {}, and must be in {places:?}", id.0, found.mailbox);
         }
         if is_leaving {
             self.place = Doubt::between(vec![DRAFTS, SENT]);
         }
         if let Err(stars) = self.is_starred.settle_as(found.is_starred) {
-            panic!("letter {} has a star: {}, and has to: {stars:?}", id.0, found.is_starred);
+            panic!(
+                "the star of message {} is {}, and must be one of {stars:?}",
+                id.0, found.is_starred
+            );
         }
     }
 }

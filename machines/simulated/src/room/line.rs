@@ -1,8 +1,9 @@
-//! A client's end of a connection: what is still to be said goes out in pieces, in the clear or over TLS, and what comes back is cut into replies.
+//! The client's end of a connection. It sends its output in pieces, in clear text or over TLS, and
+//! splits its input into replies.
 //!
 //! Invariants:
-//! - Nobody is told that all is well who has not said all of what that answers.
-//! - Between the answer to who asks for TLS and TLS there is no word.
+//! - A client gets a positive reply only after it has sent all of the request.
+//! - Between the reply to STARTTLS or STLS and the TLS handshake there is no other data.
 
 use std::collections::VecDeque;
 
@@ -13,38 +14,38 @@ use super::fixture::HOSTNAME;
 use super::shield::Shield;
 use crate::{Client, Connection};
 
-/// How long a client listens to nothing before it leaves.
+/// How long a client waits without input before it leaves.
 const PATIENCE: Micros = Micros::from_secs(400);
 
 pub(super) struct Line {
     pub(super) connection: Connection,
     heard: Vec<u8>,
-    /// Bytes of what was heard in which no end of a response was found.
+    /// The bytes of the input that contain no end of a response.
     searched: usize,
     unsaid: Vec<u8>,
     cover: Cover,
-    /// Where in all that is said each thing ends that is to be answered.
+    /// The offsets in the output at which each unanswered request ends.
     due: VecDeque<u64>,
-    /// How much there is to be said in all, and how much of it is on its way, in order and as it is.
+    /// The length of all output so far, and how much of it was sent in order and undamaged.
     said: u64,
     passed: u64,
-    /// When anything was heard or could be said last.
+    /// When input last arrived or output could last be sent.
     pub(super) moved: Instant,
 }
 
-/// What hides what is said.
+/// Whether TLS protects the connection.
 enum Cover {
-    /// Nothing ever does.
+    /// It never does.
     Never,
-    /// TLS once both sides have agreed to it.
+    /// After both sides have agreed on it.
     Later(Box<Shield>),
     Now(Box<Shield>),
 }
 
-/// Who speaks first.
+/// Which side sends first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum First {
-    /// The machine greets.
+    /// The machine sends a greeting.
     Machine,
     Client,
 }
@@ -65,16 +66,16 @@ impl Line {
         }
     }
 
-    /// The client may speak TLS, once both agree to.
+    /// The client can use TLS once both sides agree.
     pub(super) fn may_be_covered(&mut self, shield: Shield) {
         self.cover = Cover::Later(Box::new(shield));
     }
 
-    /// TLS is spoken from now on.
+    /// Starts TLS.
     pub(super) fn cover(&mut self, now: Instant) {
         assert!(
             self.heard.is_empty(),
-            "what was said before TLS is no answer to what is said within it"
+            "data that arrived before TLS is not an answer to data sent within TLS"
         );
         let Cover::Later(mut shield) = std::mem::replace(&mut self.cover, Cover::Never) else {
             return;
@@ -83,30 +84,30 @@ impl Line {
         self.cover = Cover::Now(shield);
     }
 
-    /// What hides all that is said.
+    /// The TLS client, if TLS has started.
     pub(super) fn shield(&self) -> Option<&Shield> {
         if let Cover::Now(shield) = &self.cover { Some(shield) } else { None }
     }
 
-    /// Says something that is to be answered.
+    /// Sends a request that gets a response.
     pub(super) fn say(&mut self, bytes: &[u8]) {
         self.unsaid.extend_from_slice(bytes);
         self.said += bytes.len() as u64;
         self.due.push_back(self.said);
     }
 
-    /// Says something that nobody answers.
+    /// Sends data that gets no response.
     pub(super) fn mention(&mut self, bytes: &[u8]) {
         self.unsaid.extend_from_slice(bytes);
         self.said += bytes.len() as u64;
     }
 
-    /// What was heard, for who takes it apart himself.
+    /// The input, for clients that parse it themselves.
     pub(super) fn heard(&mut self) -> &mut Vec<u8> {
         &mut self.heard
     }
 
-    /// Sends some of what is to be said, and listens now and then.
+    /// Sends some of the output, and sometimes reads input.
     pub(super) fn go_on(&mut self, host: &mut Client, now: Instant, dice: &mut Dice) {
         let piece = some_of(&self.unsaid, dice);
         let sent = match &mut self.cover {
@@ -135,7 +136,7 @@ impl Line {
         }
     }
 
-    /// Leaves, with a word about it or without.
+    /// Closes the connection, with or without a TLS close_notify alert.
     pub(super) fn leave(&mut self, host: &mut Client, dice: &mut Dice) {
         if let Cover::Now(shield) = &mut self.cover {
             if dice.one_in(2) {
@@ -146,22 +147,22 @@ impl Line {
         host.close(self.connection);
     }
 
-    /// Something was answered.
+    /// A response has arrived.
     fn answered(&mut self, is_good: bool) {
         let Some(end) = self.due.pop_front() else { return };
         assert!(
             !is_good || end <= self.passed,
-            "{} of {end} bytes were said, and all is well",
+            "{} of {end} bytes were sent, and the reply is positive",
             self.passed
         );
     }
 
-    /// Whether everything to be said is on its way.
+    /// Whether all output was sent.
     pub(super) fn has_said_all(&self) -> bool {
         self.unsaid.is_empty() && self.shield().is_none_or(|shield| shield.sealed.is_empty())
     }
 
-    /// How long nothing was heard, and nothing could be said.
+    /// The time since anything was received or could be sent.
     pub(super) fn waited(&self, now: Instant) -> Micros {
         now.since(self.moved)
     }
@@ -187,7 +188,8 @@ impl Line {
         }
     }
 
-    /// The next POP3 response: its first line, and the lines that follow a good one if `follow`, unstuffed.
+    /// The next POP3 response: its first line, and with `follow` the unstuffed lines after a
+    /// positive one.
     pub(super) fn pop3_response(&mut self, follow: bool) -> Option<(String, Vec<u8>)> {
         let end = position(&self.heard, b"\r\n")? + 2;
         let first = text(&self.heard[..end - 2]);
@@ -214,7 +216,7 @@ impl Line {
         Some((first, lines))
     }
 
-    /// The next HTTP response, its head and its body, which a response to `HEAD` has not.
+    /// The next HTTP response: its head and its body. A response to `HEAD` has no body.
     pub(super) fn http_response(&mut self, is_to_head: bool) -> Option<(String, Vec<u8>)> {
         let end = position(&self.heard, b"\r\n\r\n")? + 4;
         let head = text(&self.heard[..end]);
@@ -230,28 +232,28 @@ impl Line {
         }
         let body = self.heard[end..end + length].to_vec();
         self.heard.drain(..end + length);
-        // Who has to say first who he is may be told so before he has said all.
-        let is_stranger =
+        // A redirect to the login page may arrive before the client has sent the whole request.
+        let asks_for_login =
             field(&head, "Location").is_some_and(|location| location.starts_with("/mail/login"));
         self.answered(
-            head.starts_with("HTTP/1.1 2") || head.starts_with("HTTP/1.1 3") && !is_stranger,
+            head.starts_with("HTTP/1.1 2") || head.starts_with("HTTP/1.1 3") && !asks_for_login,
         );
         Some((head, body))
     }
 
-    /// Whether nothing more will be heard.
+    /// Whether no more input will arrive.
     pub(super) fn is_dead(&self, host: &Client) -> bool {
         let is_over = self.shield().is_some_and(Shield::is_over);
         is_over || !host.is_open(self.connection) && host.has_answered(self.connection)
     }
 
-    /// Whether the machine may have a reason to reset the connection that it has not where nothing hides what is said.
+    /// Whether the machine may have a reason to reset the connection that exists only with TLS.
     pub(super) fn may_be_reset(&self, now: Instant) -> bool {
         self.shield().is_some_and(|shield| shield.may_be_reset(now))
     }
 }
 
-/// What goes out next of what waits.
+/// The part of `waiting` that is sent next.
 fn some_of<'a>(waiting: &'a [u8], dice: &mut Dice) -> &'a [u8] {
     let piece = match dice.below(4) {
         0 => dice.below(4) as usize,
@@ -269,13 +271,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("replies are text")
 }
 
-/// The value of a field of an HTTP response's head.
+/// The value of a field of an HTTP response head.
 pub(super) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = head.split("\r\n").filter_map(|line| line.split_once(": "));
     fields.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// A request as HTTP/1.1 has it.
+/// A complete HTTP/1.1 request.
 pub(super) fn in_one(
     method: &str,
     path: &str,
@@ -291,4 +293,17 @@ pub(super) fn in_one(
     }
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {HOSTNAME}\r\n{fields}\r\n");
     [head.as_bytes(), body].concat()
+}
+
+/// `text` as the value of a form field.
+pub(super) fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }

@@ -1,18 +1,18 @@
 //! Accepted means listed: after every event, each message that a machine has answered with `250` is
 //! in its indexes.
 //!
-//! The stores of a serving machine are read in place, without a client. An index knows a message by
-//! its GUID. The disk beneath says which message of the room that is. When the state of a mailbox
-//! has changed, it is read again, and all messages of its account are checked. A message is checked
-//! at once when a client has heard something new of it.
+//! The room reads the stores of a serving machine in place, without a client. An index identifies a
+//! message by its GUID. The disk beneath shows which message of the room that is. When the state of
+//! a mailbox has changed, the room reads it again, and checks all messages of its account. A
+//! message about which a client has learned something new is checked at once.
 //!
-//! Invariants, of messages on no bad sector:
-//! - A message that a client knows to be there is in a mailbox of its account that it may be in.
+//! Invariants, for messages on no bad sector:
+//! - A message that a client knows to be stored is in a mailbox of its account in which it may be.
 //! - A message that was refused, was never sent whole, or was deleted is in none.
 //! - The queue shows a message that was accepted for another server, until each recipient has it or
 //!   is named in a stored report.
-//! - A mailbox counts what it lists, and an account counts the sum of that. A conversation has each
-//!   message that names it.
+//! - The counters of a mailbox match its list, and those of an account match the sum. A
+//!   conversation contains each message that refers to it.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ use super::naming::{Named, named_in};
 use super::station::Station;
 use crate::{Engines, MemoryDisk};
 
-/// Turns in which a core finds the entries of earlier lives in its outboxes.
+/// The turns that a core needs to find the outbox entries of earlier lives.
 const TURNS_TO_FIND_ENTRIES: u32 = 4;
 
 /// The contents of a machine's indexes.
@@ -42,22 +42,22 @@ pub(super) struct Listing {
 struct Account {
     /// The core that owns it.
     owner: Option<(u8, AccountId)>,
-    /// Turns of that core in this life, since it serves.
+    /// Turns of that core in this life, since the machine serves.
     turns: u32,
     mailboxes: BTreeMap<u32, Mailbox>,
     /// The messages, by the store's number. If the disk has chunks of several lives under one
-    /// number, it may be any of them.
+    /// number, the message may be any of them.
     names: BTreeMap<u64, Vec<Named>>,
-    /// Where each message lies.
+    /// The places of each message.
     places: BTreeMap<Named, Vec<Place>>,
 }
 
-/// Where a message lies.
+/// The place of a message.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     mailbox: u32,
     uid: Uid,
-    /// No other message can lie there.
+    /// No other message can be at this place.
     is_sure: bool,
 }
 
@@ -67,8 +67,8 @@ struct Mailbox {
 }
 
 impl Listing {
-    /// Checks, after an event at a machine, that what clients were told still holds. `core`: where
-    /// it happened; `None`: on no core of this machine.
+    /// Checks, after an event at a machine, that what clients were told still holds. `core`: the
+    /// core of the event; `None`: no core of this machine.
     pub(super) fn check(&mut self, station: &Station, ledger: &mut Ledger, core: Option<u8>) {
         let touched = std::mem::take(&mut ledger.touched);
         if !station.is_on() || station.ended().is_some() {
@@ -98,7 +98,7 @@ impl Listing {
         }
     }
 
-    /// Begins to read a serving machine, once each core has its share of the store. Returns whether
+    /// Begins to read a serving machine, once each core has its part of the store. Returns whether
     /// it has begun.
     fn begin(&mut self, station: &Station) -> bool {
         let mut listing = Listing { life: Some(station.life), ..Listing::default() };
@@ -111,7 +111,7 @@ impl Listing {
             };
             let mut owners = station.cores().filter_map(found);
             account.owner = owners.next();
-            assert!(owners.next().is_none(), "one core has the mail of {name}");
+            assert!(owners.next().is_none(), "only one core has the mail of {name}");
         }
         let has_all = listing.accounts.iter().all(|account| account.owner.is_some());
         if has_all {
@@ -120,17 +120,17 @@ impl Listing {
         has_all
     }
 
-    /// Whether the machine is checked, as each serving machine is.
+    /// Whether the machine is being checked, as each serving machine must be.
     pub(super) fn is_live(&self) -> bool {
         self.life.is_some()
     }
 
-    /// A mailbox of an account, as the index has it.
+    /// A mailbox of an account, according to the index.
     pub(super) fn mailbox(&self, account: usize, mailbox: u32) -> Option<&MailboxInfo> {
         self.accounts[account].mailboxes.get(&mailbox).map(|mailbox| &mailbox.info)
     }
 
-    /// Checks that a message is where it has to be in this account, and nowhere else.
+    /// Checks that a message is where it must be in this account, and nowhere else.
     fn is_listed(&self, id: LetterId, account: usize, ledger: &Ledger) {
         let letter = &ledger.letters[id.0];
         let name = letter.report.map_or(Named::Letter(id.0), Named::Report);
@@ -145,7 +145,7 @@ impl Listing {
                     let is_there = own.any(|place| known.place.may_be(&place.mailbox));
                     assert!(
                         is_there,
-                        "letter {} was accepted for {account}, and is listed in {places:?}",
+                        "message {} was accepted for {account}, and is listed in {places:?}",
                         id.0
                     );
                 }
@@ -153,7 +153,7 @@ impl Listing {
                     let is_there = own.any(|place| place.is_sure);
                     assert!(
                         !is_there,
-                        "letter {} is {:?}, and is listed in {places:?}",
+                        "message {} is {:?}, and is listed in {places:?}",
                         id.0, known.fate
                     );
                 }
@@ -206,7 +206,7 @@ impl Account {
         has_changed
     }
 
-    /// Tells the ledger which reports are in the index.
+    /// Tells the model which reports are in the index.
     fn tell_reports(&self, account: usize, ledger: &mut Ledger) {
         for (name, places) in &self.places {
             if let Named::Report(of) = name {
@@ -217,8 +217,8 @@ impl Account {
         }
     }
 
-    /// Tells the ledger which messages of the webmail have left: what they have for the other
-    /// server is accepted then.
+    /// Tells the model which webmail messages have left. Their part for the other server is then
+    /// accepted.
     fn tell_departures(&self, account: usize, ledger: &mut Ledger) {
         for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0)
         {
@@ -238,7 +238,7 @@ impl Account {
         }
     }
 
-    /// Finds out which messages the listed ones are.
+    /// Finds out which messages of the room the listed ones are.
     fn name(&mut self, id: AccountId, disk: &MemoryDisk) {
         let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
         let mut unknown: Vec<u64> =
@@ -284,7 +284,7 @@ fn number_of(message: &MessageInfo) -> u64 {
     message.guid.0 as u64
 }
 
-/// Finds out from the first chunks which messages have these numbers.
+/// Finds out, from the first chunks on the disk, which messages have these numbers.
 fn read_names(
     disk: &MemoryDisk,
     account: AccountId,

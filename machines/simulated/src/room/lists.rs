@@ -1,13 +1,16 @@
-//! Pages of the webmail held against the ledger: what a list shows may be there, and what is there for sure is shown.
+//! Checks webmail pages against the model: each listed message may be there, and each message that
+//! is certainly there is listed.
 //!
-//! Between a request and what comes of it other clients go on: of what changed meanwhile a page may show either.
+//! Other clients act between a request and its response. A page may show the state before or after
+//! any such change.
 
 use super::doubt::Asked;
 use super::fixture::AT_WEBMAIL;
 use super::ledger::Ledger;
 use super::letter::{COPIES, Copy, Fate, LetterId, OWN};
 
-/// Archive is the last mailbox that is searched unless it is named: what follows is what was thrown away.
+/// Archive is the last mailbox that a search covers by default. The mailboxes behind it hold
+/// discarded messages.
 const SEARCHED_LAST: u32 = 4;
 
 /// A row of a list.
@@ -15,39 +18,39 @@ const SEARCHED_LAST: u32 = 4;
 pub(super) struct Row {
     pub(super) mailbox: u32,
     pub(super) uid: u32,
-    /// None if it cannot be read.
+    /// `None` if it cannot be read.
     pub(super) letter: Option<LetterId>,
     pub(super) is_starred: bool,
 }
 
 impl Row {
-    /// As forms and addresses name it.
+    /// The key of the row in forms and URLs.
     pub(super) fn key(&self) -> String {
         format!("{}.{}", self.mailbox, self.uid)
     }
 }
 
-/// What was known when a page was asked for.
+/// The state of the model when a page was requested.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     account: usize,
-    /// How often each copy had become another.
+    /// How often each copy had changed.
     changes: Vec<[u64; COPIES]>,
 }
 
-/// How much of what there is a page has to show.
+/// What a page must show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Extent {
-    /// Some of it.
+    /// Some of the messages.
     Some,
-    /// All that is in this mailbox.
+    /// All messages in this mailbox.
     Mailbox(u32),
-    /// This letter, if it is in a mailbox of this account that is searched.
+    /// This message, if it is in a mailbox of this account that searches cover.
     Letter(LetterId),
 }
 
 impl Ledger {
-    /// A page of an account is asked for.
+    /// Takes a view when a page of an account is requested.
     pub(super) fn view(&self, account: usize) -> View {
         let changes = self
             .letters
@@ -56,14 +59,14 @@ impl Ledger {
         View { account, changes: changes.collect() }
     }
 
-    /// Whether nothing has become of a copy since.
+    /// Whether a copy is unchanged since the view.
     pub(super) fn is_unchanged(&self, view: &View, id: LetterId, copy: usize) -> bool {
         view.changes
             .get(id.0)
             .is_some_and(|changes| changes[copy] == self.letters[id.0].copies[copy].changes)
     }
 
-    /// Whether any message of the account may have gone elsewhere since.
+    /// Whether any message of the account may have moved or gone since.
     pub(super) fn may_have_gone(&self, view: &View) -> bool {
         (0..self.letters.len()).map(LetterId).any(|id| {
             let copies = self.letters[id.0].recipients.iter();
@@ -79,7 +82,7 @@ impl Ledger {
         })
     }
 
-    /// The page has come, with these rows.
+    /// Checks a page that has arrived with these rows.
     pub(super) fn listed(&self, view: &View, rows: &[Row], extent: Extent) {
         for row in rows {
             let Some(id) = row.letter else { continue };
@@ -92,20 +95,20 @@ impl Ledger {
                 );
                 assert!(
                     is_there,
-                    "letter {} is {:?} and is shown in {}",
+                    "message {} is {:?} and is shown in {}",
                     id.0, copy.fate, row.mailbox
                 );
                 let place = &copy.place;
                 assert!(
                     place.may_be(&row.mailbox),
-                    "letter {} is in {place:?} and is shown in {}",
+                    "message {} is in {place:?} and is shown in {}",
                     id.0,
                     row.mailbox
                 );
                 let star = &copy.is_starred;
                 assert!(
                     star.may_be(&row.is_starred),
-                    "letter {} has a star: {star:?}, and is shown as {row:?}",
+                    "message {} has the star {star:?}, and is shown as {row:?}",
                     id.0
                 );
             }
@@ -126,13 +129,13 @@ impl Ledger {
                 if is_wanted && self.is_unchanged(view, id, name) {
                     let is_shown =
                         rows.iter().any(|row| row.letter == Some(id) && row.mailbox == *mailbox);
-                    assert!(is_shown, "letter {number} is in {mailbox} and is not shown there");
+                    assert!(is_shown, "message {number} is in {mailbox} and is not shown there");
                 }
             }
         }
     }
 
-    /// Rows are of what is durable: nothing of it may be lost any more.
+    /// Rows show only durable messages: none of these may be lost any more.
     pub(super) fn seen(&mut self, view: &View, rows: &[Row]) {
         for row in rows {
             if let Some(id) = row.letter {
@@ -142,31 +145,34 @@ impl Ledger {
         }
     }
 
-    /// The letter of this name, as lists show it. `None` for what says that it cannot be read.
+    /// The message with this subject in a list. `None` for the text that marks an unreadable
+    /// message.
     pub(super) fn named(&self, subject: &str) -> Option<LetterId> {
         let number: usize = subject.parse().ok()?;
-        assert!(number < self.letters.len(), "no letter of ours: {subject}");
+        assert!(number < self.letters.len(), "not a message of this room: {subject}");
         Some(LetterId(number))
     }
 
-    /// Whether all copies of a letter are in accounts of their own: then its rows stand for it alone.
+    /// Whether each account has at most one copy of the message. Then a row stands for exactly one
+    /// copy.
     pub(super) fn has_one_copy_each(&self, id: LetterId) -> bool {
         let copies = &self.letters[id.0].recipients;
         !(copies.contains(&AT_WEBMAIL) && copies.contains(&OWN))
     }
 
-    /// Whether a copy is in this mailbox, and nobody doubts it. Another client may have moved it since a row was shown.
+    /// Whether a copy is certainly in this mailbox. Another client may have moved it since a row
+    /// was shown.
     pub(super) fn is_surely_in(&self, id: LetterId, copy: usize, mailbox: u32) -> bool {
         let copy = &self.letters[id.0].copies[copy];
         copy.fate == Fate::Present && copy.place.is() == Some(&mailbox)
     }
 
-    /// A copy is asked to go into another mailbox.
+    /// A client requests a move of a copy to another mailbox.
     pub(super) fn move_asked(&mut self, id: LetterId, copy: usize, to: u32) -> Asked<u32> {
         self.touch(id, copy).place.asked(to)
     }
 
-    /// It was told to have gone there; or that nothing was moved.
+    /// The server has answered the move: it is done, or nothing was moved.
     pub(super) fn moved(&mut self, id: LetterId, copy: usize, asked: &Asked<u32>, is_moved: bool) {
         self.touched.push(id);
         let copy = self.touch(id, copy);
@@ -178,7 +184,7 @@ impl Ledger {
         }
     }
 
-    /// The star of a copy is asked to be or not to be.
+    /// A client requests to set or clear the star of a copy.
     pub(super) fn star_asked(
         &mut self,
         id: LetterId,
@@ -188,14 +194,14 @@ impl Ledger {
         self.touch(id, copy).is_starred.asked(is_starred)
     }
 
-    /// It was told that this is so.
+    /// The server has confirmed the star.
     pub(super) fn starred(&mut self, id: LetterId, copy: usize, asked: &Asked<bool>) {
         let copy = self.touch(id, copy);
         copy.is_starred.done(asked);
         copy.is_seen();
     }
 
-    /// What is known of the star of a copy.
+    /// Whether a copy has a star, if that is certain.
     pub(super) fn star(&self, id: LetterId, copy: usize) -> Option<bool> {
         self.letters[id.0].copies[copy].is_starred.is().copied()
     }

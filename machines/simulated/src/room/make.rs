@@ -1,4 +1,4 @@
-//! How a station's machine is made: what it is told, how large its engines are, and what its cores are like.
+//! Builds a station's machine: its configuration, the sizes of its engines, and its cores.
 
 use chance::Dice;
 use dkim::SigningKey;
@@ -15,7 +15,7 @@ use super::shield::certificates;
 use super::site;
 use crate::{CoreClock, Engines, MemoryDisk, Mood, SimulatedMachine};
 
-/// What a machine is made from whenever it starts.
+/// The parameters from which a machine is built at each start.
 pub(super) struct Make {
     pub(super) address: Ipv4Address,
     pub(super) hardware: Ethernet,
@@ -26,7 +26,7 @@ pub(super) struct Make {
 /// A machine's cores.
 pub(super) struct Cores {
     pub(super) count: u8,
-    /// The card's pairs of queues.
+    /// The queue pairs of the card.
     queues: u8,
     clocks: Vec<CoreClock>,
 }
@@ -53,7 +53,7 @@ fn clock(dice: &mut Dice, rates: &Rates) -> CoreClock {
 }
 
 impl Make {
-    /// The machine with `disk` in it, and its engines, which have not had a turn.
+    /// Builds the machine with `disk` in it, and its engines before their first turn.
     pub(super) fn start(
         &self,
         mut disk: MemoryDisk,
@@ -87,7 +87,7 @@ impl Make {
     }
 }
 
-/// The IPv6 address that goes with an IPv4 address.
+/// The IPv6 address that belongs to an IPv4 address.
 pub(super) fn ipv6_of(address: Ipv4Address) -> Ipv6Address {
     let [.., last] = address.octets();
     Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last))

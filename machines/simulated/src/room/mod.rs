@@ -1,12 +1,14 @@
 //! The machine room: machines, client hosts, a switch, and one scheduler that a seed drives.
 //!
-//! A room lives through its scenario: clients come, speak, and leave as they like, while the faults of the scenario happen.
-//! After every power cut a copy of the disk is opened and held against a ledger of what clients heard. Then the faults end,
-//! and all must come to rest: every client done, nothing of theirs held by any machine, and no machine awake.
+//! A room runs its scenario: clients connect, talk and disconnect, while the faults of the scenario
+//! happen. After every power cut a copy of the disk is opened and checked against a model of what
+//! clients were told. Then the faults end, and the room must come to rest: every client is done, no
+//! machine holds any of their resources, and every machine sleeps.
 //!
 //! Invariants:
-//! - The same scenario is the same life: every frame, sector and random draw ([`Report::digest`]).
-//! - A broken promise is a panic that says which.
+//! - The same scenario always runs the same way: every frame, sector and random draw
+//!   ([`Report::digest`]).
+//! - A broken promise is a panic that names it.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -63,19 +65,19 @@ pub use fault::{FAULTS, Fault, Faults};
 pub use scenario::Scenario;
 use world::Room;
 
-/// How a room ended that ended well.
+/// The result of a room that ended without a panic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Of everything that happened.
+    /// The digest of all events.
     pub digest: u64,
-    /// How much of it.
+    /// The counters.
     pub counts: Counts,
 }
 
-/// Mishaps happen to one room in a process at a time.
+/// Only one room in a process runs at a time, because the mishaps are global.
 static LIFE: Mutex<()> = Mutex::new(());
 
-/// Lives through `scenario`. Panics when a promise is broken.
+/// Runs `scenario`. Panics when a promise is broken.
 pub fn live(scenario: &Scenario, trace: Trace) -> Report {
     let _alone = LIFE.lock().unwrap_or_else(PoisonError::into_inner);
     match scenario.faults.contain(Fault::Mishaps) {

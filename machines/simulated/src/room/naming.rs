@@ -1,14 +1,15 @@
-//! How a message of the room is recognised on a disk: a letter by its subject, a message for the
-//! other server by its identifier, a report by the message that it is of.
+//! Identifies a message of the room on a disk: by the subject, by the Message-ID if it goes to the
+//! other server, and a report by the message that it is about.
 
 use super::remote::Mailbox;
 
 /// A message of the room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Named {
-    /// For accounts here.
+    /// For local accounts.
     Letter(usize),
-    /// For another server, by its number. A message written at the webmail is a `Letter` instead.
+    /// For another server, by its number. A message that is composed at the webmail is a `Letter`
+    /// instead.
     Posted(usize),
     Report(ReportOf),
 }
@@ -23,7 +24,7 @@ pub(super) struct ReportOf {
 }
 
 impl ReportOf {
-    /// The subject of the report in a message; `None`: it is no report.
+    /// The subject of the report in a message; `None`: it is not a report.
     ///
     /// Errors: it is a report, and something is wrong with it.
     pub(super) fn read(message: &[u8]) -> Result<Option<ReportOf>, String> {
@@ -34,7 +35,8 @@ impl ReportOf {
         let number = number_behind(text.as_bytes(), b"\r\nSubject: ", b"\r\n");
         let number =
             number.or_else(|| number_behind(text.as_bytes(), b"\r\nMessage-ID: <", b".posted@"));
-        let number = number.ok_or("a report has the header of none of our messages")?;
+        let number =
+            number.ok_or("a report does not contain the header of any message of this room")?;
         if text.contains("\r\nAction: delayed\r\n") {
             return Ok(Some(ReportOf { number, mailbox: None }));
         }
@@ -52,7 +54,7 @@ impl ReportOf {
 }
 
 /// The message that begins with these octets. They are not verified: a power cut may have torn them
-/// before any index knew them. A torn report names no message.
+/// before any index knew them. A torn report identifies no message.
 pub(super) fn named_in(octets: &[u8]) -> Option<Named> {
     let report = ReportOf::read(octets).ok()?;
     let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
@@ -60,7 +62,7 @@ pub(super) fn named_in(octets: &[u8]) -> Option<Named> {
     report.map(Named::Report).or(posted).or_else(letter)
 }
 
-/// The number between these words, where they stand first.
+/// The first number between `before` and `after`.
 pub(super) fn number_behind(octets: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
     let at = octets.windows(before.len()).position(|window| window == before)? + before.len();
     let digits = octets[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();

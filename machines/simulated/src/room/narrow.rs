@@ -1,6 +1,6 @@
-//! Narrow ways: what carries shorter packets than its ends, and what a router says of that.
+//! Paths with a reduced MTU, and the ICMP messages of their router.
 //!
-//! Answers to: RFC 1191 §4, RFC 8201 §4, and RFC 2923 §2.1 (black holes).
+//! Implements RFC 1191 §4, RFC 8201 §4, and RFC 2923 §2.1 (black holes).
 
 use machine::Instant;
 use smoltcp::wire::{
@@ -10,35 +10,35 @@ use smoltcp::wire::{
 
 use super::scenario::Word;
 
-/// What any way carries (RFC 8200 §5).
+/// The MTU of every IPv6 path (RFC 8200 §5).
 const IPV6_MTU_MIN: u16 = 1280;
-/// The router, which is there for nothing else.
+/// The router. It does nothing else.
 const ROUTER: EthernetAddress = EthernetAddress([0x02, 0, 0, 0, 2, 0xfe]);
 const ROUTER_IPV4: Ipv4Address = Ipv4Address::new(10, 0, 0, 254);
 const ROUTER_IPV6: Ipv6Address = Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0xfe);
 const ETHERNET_BYTES: usize = 14;
 const ICMP_BYTES: usize = 8;
 
-/// Who is at an end of the wire.
+/// An end of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub(super) enum End {
     Station(usize),
     Host(usize),
 }
 
-/// A way that carries less than a card.
+/// A path with a smaller MTU than the card.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow {
     pub(super) from: End,
     pub(super) to: End,
-    /// The longest packet of IPv4 that passes, in bytes; of IPv6 longer ones may.
+    /// The path's MTU for IPv4, in bytes. For IPv6 it is at least the minimum of that protocol.
     pub(super) mtu: u16,
     pub(super) word: Word,
     pub(super) until: Instant,
 }
 
 impl Narrow {
-    /// Whether `frame` is too long for this way.
+    /// Whether `frame` is too long for this path.
     pub(super) fn stops(&self, now: Instant, from: End, to: End, frame: &[u8]) -> bool {
         let bytes = frame.len().saturating_sub(ETHERNET_BYTES);
         (from, to) == (self.from, self.to)
@@ -52,7 +52,7 @@ impl Narrow {
         if is_ipv6 { self.mtu.max(IPV6_MTU_MIN) } else { self.mtu }
     }
 
-    /// What the router sends back to the sender of a frame that is too long; `None` if it says nothing.
+    /// The router's ICMP message to the sender of a frame that is too long; `None` in a black hole.
     pub(super) fn word_of_router(&self, frame: &[u8]) -> Option<Vec<u8>> {
         if self.word == Word::IsMissing {
             return None;
@@ -66,7 +66,7 @@ impl Narrow {
     }
 }
 
-/// A frame back to the sender of `stopped`, with room for so many bytes.
+/// A frame back to the sender of `stopped`, with space for so many bytes.
 fn frame_back(stopped: &EthernetFrame<&[u8]>, kind: EthernetProtocol, bytes: usize) -> Vec<u8> {
     let mut frame = vec![0; ETHERNET_BYTES + bytes];
     let mut ethernet = EthernetFrame::new_unchecked(&mut frame);
@@ -76,10 +76,11 @@ fn frame_back(stopped: &EthernetFrame<&[u8]>, kind: EthernetProtocol, bytes: usi
     frame
 }
 
-/// RFC 792 with the next hop's MTU of RFC 1191: the header of what was stopped, and eight bytes of what it carries.
+/// RFC 792 with the next-hop MTU of RFC 1191: it quotes the header of the packet and eight bytes of
+/// its payload.
 fn fragmentation_needed(stopped: &EthernetFrame<&[u8]>, mtu: u16) -> Option<Vec<u8>> {
     let packet = Ipv4Packet::new_checked(stopped.payload()).ok()?;
-    assert!(packet.dont_frag(), "a machine leaves it to routers to cut its segments");
+    assert!(packet.dont_frag(), "a machine lets routers fragment its packets");
     let quoted = stopped.payload().get(..usize::from(packet.header_len()) + 8)?;
     let mut frame = frame_back(stopped, EthernetProtocol::Ipv4, 20 + ICMP_BYTES + quoted.len());
     let mut ip = Ipv4Packet::new_unchecked(&mut frame[ETHERNET_BYTES..]);
@@ -99,7 +100,7 @@ fn fragmentation_needed(stopped: &EthernetFrame<&[u8]>, mtu: u16) -> Option<Vec<
     Some(frame)
 }
 
-/// RFC 4443 §3.2: as much of what was stopped as any way carries.
+/// RFC 4443 §3.2: it quotes as much of the packet as fits the minimum MTU.
 fn packet_too_big(stopped: &EthernetFrame<&[u8]>, mtu: u16) -> Option<Vec<u8>> {
     let packet = Ipv6Packet::new_checked(stopped.payload()).ok()?;
     let room = usize::from(IPV6_MTU_MIN) - 40 - ICMP_BYTES;

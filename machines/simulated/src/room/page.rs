@@ -1,4 +1,4 @@
-//! A page of the webmail, as far as a client looks at it.
+//! A page of the webmail, as far as a client parses it.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Page {
         std::str::from_utf8(&self.body).unwrap_or_default()
     }
 
-    /// Whether it leads to where people say who they are.
+    /// Whether it redirects to the login page.
     pub(super) fn is_asked_who_it_is(&self) -> bool {
         self.status == 303 && self.location().starts_with("/mail/login")
     }
@@ -31,7 +31,7 @@ impl Page {
         field(&self.head, "Location").unwrap_or_default()
     }
 
-    /// Whose page it is, by its title. `None` for what is no page.
+    /// The owner of the page, from its title. `None` if it is not a page.
     pub(super) fn owner(&self) -> Option<String> {
         let is_page =
             field(&self.head, "Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
@@ -39,7 +39,7 @@ impl Page {
         title.rsplit_once(" · ").map(|(_, owner)| owner.to_string())
     }
 
-    /// What forms on it carry.
+    /// The token of its forms.
     pub(super) fn token(&self) -> Option<String> {
         self.value_of("token")
     }
@@ -51,7 +51,7 @@ impl Page {
         between(field, "value=\"", "\"").map(str::to_string)
     }
 
-    /// What it tells of the last deed, and whether something went wrong.
+    /// The notice about the last action, and whether it is an error.
     pub(super) fn notice(&self) -> Option<(&str, bool)> {
         let (_, rest) = self.text().split_once("<main")?;
         let (_, rest) = rest.split_once("<div class=\"notice")?;
@@ -59,12 +59,12 @@ impl Page {
         Some((between(rest, "<span>", "</span>")?, class.contains("error")))
     }
 
-    /// What takes that back, as its form says it.
+    /// The key that undoes that action, from the form.
     pub(super) fn undo(&self) -> Option<String> {
         self.value_of("what")
     }
 
-    /// How many unread messages its menu counts in each mailbox.
+    /// The unread messages of each mailbox, as the menu counts them.
     pub(super) fn unseen(&self) -> BTreeMap<u32, u32> {
         let count = |entry: &str| {
             let mailbox = entry.split('"').next()?.parse().ok()?;
@@ -74,7 +74,7 @@ impl Page {
         self.text().split("<li><a href=\"/mail/box/").skip(1).filter_map(count).collect()
     }
 
-    /// What its list shows.
+    /// The rows of its list.
     pub(super) fn rows(&self, account: usize, ledger: &Ledger) -> Vec<Row> {
         let row = |row: &str| {
             let (mailbox, uid) = between(row, "name=\"key\" value=\"", "\"")?.split_once('.')?;
@@ -88,10 +88,8 @@ impl Page {
             })
         };
         let rows = self.text().split("<li class=\"row").skip(1);
-        rows.map(|found| {
-            row(found).unwrap_or_else(|| panic!("no row that anybody understands: {found}"))
-        })
-        .collect()
+        rows.map(|found| row(found).unwrap_or_else(|| panic!("a row cannot be parsed: {found}")))
+            .collect()
     }
 }
 

@@ -1,8 +1,8 @@
-//! The other server of a room: it takes messages that a machine brings, and notes them in that
-//! machine's ledger.
+//! The other mail server of a room: it accepts messages that a machine delivers, and records them
+//! in the model of that machine.
 //!
-//! If an outbox keeps anything for long but what its mailboxes defer, the machine is the cause, or a
-//! fault of the wire.
+//! If a message stays in an outbox for long without a deferred mailbox, the machine is the cause,
+//! or a fault of the wire.
 
 use machine::{Instant, Micros};
 
@@ -11,9 +11,9 @@ use super::remote::Mailbox;
 use crate::{Client, Connection};
 
 const PORT: u16 = 25;
-/// Connections that it takes at a time.
+/// The most connections at a time.
 const LISTENERS: usize = 16;
-/// How long a connection may stand still: a machine may be without power.
+/// How long a connection may be idle: a machine may be without power.
 const PATIENCE: Micros = Micros::from_secs(30);
 
 /// One in so many RCPT commands for a mailbox that takes mail is deferred.
@@ -45,7 +45,7 @@ impl Peer {
         }
     }
 
-    /// Answers what was said. Something has come, or else there is nothing to answer.
+    /// Answers the commands that have arrived.
     pub(super) fn serve(&mut self, client: &mut Client, now: Instant, ledgers: &mut [Ledger]) {
         for talk in &mut self.talks {
             let is_late = talk.is_greeted && now.since(talk.moved) > PATIENCE;
@@ -103,7 +103,7 @@ impl Talk {
         }
     }
 
-    /// Where the next command ends, or the message.
+    /// Where the next command or message ends.
     fn end_of_next(&self) -> Option<usize> {
         let ends = |end: &[u8]| self.heard.windows(end.len()).position(|window| window == end);
         match self.is_message {
@@ -140,7 +140,8 @@ impl Talk {
     }
 
     fn asked_for(&mut self, address: &str, asked: &mut u64) -> &'static [u8] {
-        let (mailbox, station) = Mailbox::named(address).expect("it is for one of ours");
+        let (mailbox, station) =
+            Mailbox::named(address).expect("the recipient is a mailbox of this server");
         if mailbox.takes() {
             *asked += 1;
         }

@@ -1,11 +1,13 @@
-//! The messages of a machine for the other server: accepted, lying in an outbox, taken by that server.
+//! The messages of a machine for the other server: accepted, waiting in an outbox, or taken by that
+//! server.
 //!
-//! Invariants, held after every power cut and at the end:
+//! Invariants, checked after every power cut and at the end:
 //! - A message that was accepted is in its sender's outbox, as it was sent, until each recipient
 //!   has it or is named in a report that its sender has.
 //! - A message that was refused is in no outbox, and the other server never gets it.
-//! - At the end nothing waits: each recipient of an accepted message has it, or was reported.
-//! - A failure is never reported of a recipient that takes mail, unless the message is on bad sectors.
+//! - At the end no message waits: each recipient of an accepted message has it, or was reported.
+//! - A failure of a recipient that takes mail is never reported, unless the message is on bad
+//!   sectors.
 
 use chance::Dice;
 use sometimes::sometimes;
@@ -15,22 +17,22 @@ use super::letter::LetterId;
 use super::naming::{Named, ReportOf, number_behind};
 use super::remote::Mailbox;
 
-/// Numbers of these messages begin here: no letter has as high a number.
+/// The numbers of these messages begin here. No message for a local account has as high a number.
 const NUMBERS_FROM: usize = 1_000_000;
-/// More octets than the fields have that the machine writes above a message.
+/// More octets than the fields that the machine adds above a message.
 const ABOVE_OCTETS: u64 = 1_300;
 
 /// Names a message for another server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PostedId(usize);
 
-/// What is known of such a message.
+/// What the model knows of such a message.
 pub(super) struct Posted {
     /// The number by which reports name it.
     number: usize,
     /// The account that sends it.
     pub(super) sender: usize,
-    /// What the other server gets, below what machines write above it.
+    /// The content that the other server gets, below the fields that machines add.
     content: Vec<u8>,
     answer: Answer,
     recipients: Vec<Receiver>,
@@ -40,7 +42,7 @@ pub(super) struct Posted {
     is_harmed: bool,
 }
 
-/// What is known of one of its recipients.
+/// What the model knows of one of its recipients.
 struct Receiver {
     mailbox: Mailbox,
     /// How often the other server has taken the message for it.
@@ -49,7 +51,7 @@ struct Receiver {
     report: LetterId,
 }
 
-/// What its sender was told.
+/// The response to its sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
     Nothing,
@@ -62,12 +64,12 @@ enum Answer {
 pub(super) struct PostedMessages(Vec<Posted>);
 
 impl PostedMessages {
-    /// The number of the next message that has no number yet.
+    /// The number of the next message.
     pub(super) fn next_number(&self) -> usize {
         NUMBERS_FROM + self.0.len()
     }
 
-    /// Notes a message. `recipients`: each with the report that it does not get the message.
+    /// Adds a message. `recipients`: each with the report that it does not get the message.
     /// `delay`: the report that the message is delayed.
     pub(super) fn add(
         &mut self,
@@ -99,13 +101,13 @@ impl PostedMessages {
         &self.0[place]
     }
 
-    /// It was answered with 250, or refused by a machine whose disk works.
+    /// The server answered it with 250, or refused it while its disk works.
     pub(super) fn answered(&mut self, id: PostedId, is_accepted: bool) {
         self.0[id.0].answered(is_accepted);
     }
 
-    /// What the writer of a webmail message was told, or what the machine's index says, holds for
-    /// the message to the other server too.
+    /// What the server told the webmail client, or what the machine's index says, holds for the
+    /// message to the other server too.
     pub(super) fn letter_answered(&mut self, letter: LetterId, is_accepted: bool) {
         if let Some(posted) = self.0.iter_mut().find(|posted| posted.number == letter.0) {
             posted.answered(is_accepted);
@@ -116,7 +118,10 @@ impl PostedMessages {
     pub(super) fn taken(&mut self, content: &[u8], mailboxes: &[Mailbox]) {
         let place = self.place_of(content);
         let posted = &mut self.0[place];
-        assert!(content.ends_with(&posted.content), "a message has left that is not what was sent");
+        assert!(
+            content.ends_with(&posted.content),
+            "a message has left that differs from what was sent"
+        );
         assert!(posted.answer != Answer::Refused, "a message has left that was refused");
         for mailbox in mailboxes {
             let mut recipients = posted.recipients.iter_mut();
@@ -128,13 +133,13 @@ impl PostedMessages {
         sometimes!(TakenElsewhere);
     }
 
-    /// A sector goes bad in which a message of this number lies.
+    /// A sector goes bad that holds part of a message with this number.
     pub(super) fn harm(&mut self, number: usize) {
         let harmed = self.0.iter_mut().find(|posted| posted.number == number);
         harmed.into_iter().for_each(|posted| posted.is_harmed = true);
     }
 
-    /// All outboxes were looked at: these messages are in them. `has_come`: whether a report has.
+    /// Checks the messages in all outboxes. `has_come`: whether a report has arrived.
     pub(super) fn audit<'a>(
         &self,
         entries: impl Iterator<Item = &'a [u8]>,
@@ -143,7 +148,10 @@ impl PostedMessages {
         let mut lie = vec![0; self.0.len()];
         for entry in entries {
             let number = self.place_of(entry);
-            assert!(entry.ends_with(&self.0[number].content), "an entry is not what was sent");
+            assert!(
+                entry.ends_with(&self.0[number].content),
+                "an entry differs from what was sent"
+            );
             lie[number] += 1;
             sometimes!(WaitsInOutbox);
         }
@@ -163,13 +171,14 @@ impl PostedMessages {
         }
     }
 
-    /// The place of the message with this content, whatever stands above it.
+    /// The place of the message with this content, whatever fields are above it.
     fn place_of(&self, content: &[u8]) -> usize {
         let number = number_behind(content, b"\r\nMessage-ID: <", b".posted@");
         let number = number.or_else(|| number_behind(content, b"\r\nSubject: ", b"\r\n"));
         let place = number.and_then(|number| self.place_numbered(number));
-        place
-            .unwrap_or_else(|| panic!("no message of ours: {:?}", String::from_utf8_lossy(content)))
+        place.unwrap_or_else(|| {
+            panic!("not a message of this room: {:?}", String::from_utf8_lossy(content))
+        })
     }
 
     /// The place of the message that reports name by this number.
@@ -177,7 +186,7 @@ impl PostedMessages {
         self.0.iter().position(|posted| posted.number == number)
     }
 
-    /// The accepted messages that wait for another try, but for those on bad sectors.
+    /// The accepted messages that wait for another attempt, except those on bad sectors.
     pub(super) fn waiting(&self, has_come: impl Fn(LetterId) -> bool) -> Vec<usize> {
         let waits = |posted: &Posted| {
             posted.answer == Answer::Accepted && !posted.is_harmed && !posted.is_settled(&has_come)
@@ -185,7 +194,7 @@ impl PostedMessages {
         (0..self.0.len()).filter(|number| waits(&self.0[*number])).collect()
     }
 
-    /// The ledger's letter for a report.
+    /// The model's message for a report.
     pub(super) fn report(&self, of: ReportOf) -> LetterId {
         let posted = &self.0[self.place_of_report(of)];
         let Some(mailbox) = of.mailbox else { return posted.delay };
@@ -226,7 +235,7 @@ impl Posted {
         self.answer = if is_accepted { Answer::Accepted } else { Answer::Refused };
     }
 
-    /// Whether each recipient has the message, or its sender a report that names the recipient.
+    /// Whether each recipient has the message, or its sender has a report that names the recipient.
     fn is_settled(&self, has_come: impl Fn(LetterId) -> bool) -> bool {
         self.recipients.iter().all(|recipient| recipient.taken > 0 || has_come(recipient.report))
     }
@@ -241,7 +250,7 @@ impl Posted {
     }
 }
 
-/// The length of a body that most often ends where the head above it lies across the edge of a
+/// The length of a body that usually ends where the header above it lies across the edge of a
 /// chunk, or near that.
 pub(super) fn octets_near_an_edge(chunks_max: u64, dice: &mut Dice) -> u64 {
     match dice.below(4) {

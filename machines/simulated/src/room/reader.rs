@@ -1,4 +1,4 @@
-//! A client that reads and deletes mail by POP3, and holds what it gets against the ledger.
+//! A client that reads and deletes mail over POP3, and checks what it gets against the model.
 
 use std::collections::VecDeque;
 
@@ -24,12 +24,12 @@ enum Asked {
     Quit,
 }
 
-/// What a reader reads.
+/// How much a reader reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Appetite {
-    /// Some messages, and it deletes some of them.
+    /// Some messages. It deletes some of them.
     Some,
-    /// All of them, and it deletes none.
+    /// All messages. It deletes none.
     All,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Reader {
     appetite: Appetite,
     way: Way,
     asked: VecDeque<Asked>,
-    /// The unique-id and, once read, the letter of each message.
+    /// The unique-id and, once it is read, the number of each message.
     messages: Vec<(String, Option<LetterId>)>,
     deleted: Vec<LetterId>,
-    /// What was known of deletions when it asked to be let in.
+    /// The moment of its login in the order of deletions.
     came: Option<Moment>,
-    /// What it has read whole.
+    /// The messages that it has read whole.
     pub(super) read: Vec<Found>,
     pub(super) has_quit: bool,
 }
@@ -63,7 +63,7 @@ impl Reader {
         }
     }
 
-    /// How many messages it was shown.
+    /// How many messages the server listed.
     pub(super) fn messages_shown(&self) -> usize {
         self.messages.len()
     }
@@ -73,7 +73,7 @@ impl Reader {
         self.asked.push_back(asked);
     }
 
-    /// Whether it leaves without waiting for what comes of its deletions.
+    /// Whether it disconnects without waiting for the result of its deletions.
     pub(super) fn is_hasty(&self, line: &Line, dice: &mut Dice) -> bool {
         let waits_for_deletions =
             self.asked.front() == Some(&Asked::Quit) && !self.deleted.is_empty();
@@ -108,7 +108,7 @@ impl Reader {
         let is_good = first.starts_with("+OK");
         match asked {
             Asked::Greeting if self.way == Way::Asks => self.ask(line, "STLS", Asked::Tls),
-            // There is no room for another handshake.
+            // The server has no capacity for another handshake.
             Asked::Tls if !is_good => return Progress::IsDone,
             Asked::Greeting | Asked::Tls => {
                 if *asked == Asked::Tls {
@@ -121,7 +121,7 @@ impl Reader {
                 self.ask(line, "PASS lovelace", Asked::Password);
             }
             Asked::Password if first.starts_with("-ERR [AUTH]") => {
-                panic!("the right password is none: {first}")
+                panic!("the correct password was rejected: {first}")
             }
             Asked::Password if is_good => self.ask(line, "UIDL", Asked::UniqueIds),
             Asked::UniqueIds if is_good => self.listed(&lines, line, around.dice),
@@ -142,7 +142,7 @@ impl Reader {
         }
         if self.asked.is_empty() {
             if self.appetite == Appetite::Some && around.dice.one_in(5) {
-                // No QUIT, no deletion.
+                // Without QUIT nothing is deleted.
                 return Progress::IsDone;
             }
             self.deleted
@@ -161,7 +161,7 @@ impl Reader {
         around: &mut Around<'_>,
     ) {
         let (unique_id, found) = &mut self.messages[number - 1];
-        let came = self.came.expect("who reads was let in");
+        let came = self.came.expect("a reader has logged in");
         let read = Found {
             mailbox: INBOX,
             unique_id: unique_id.clone(),
@@ -178,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// Asks for some of the messages, or for all, at once.
+    /// Requests some of the messages, or all, at once.
     fn listed(&mut self, lines: &[u8], line: &mut Line, dice: &mut Dice) {
         for listed in String::from_utf8_lossy(lines).lines() {
             let unique_id = listed.split(' ').nth(1).expect("a number and a unique-id");

@@ -1,22 +1,22 @@
-//! The other server of a room, as machines and clients know it: its address and its mailboxes.
+//! The other mail server of a room, as machines and clients know it: its address and its mailboxes.
 //!
 //! Some mailboxes take each message at the first or a later attempt. One does not exist, and one is
 //! always deferred.
 
 use chance::Dice;
 
-/// Which host it is, by its address: 10.0.0.99.
+/// The host number, from its address: 10.0.0.99.
 pub(super) const HOST: usize = 89;
 pub(super) const SMARTHOST: &str = "10.0.0.99:25";
 
-/// A mailbox of the other server. Each machine has those of its own, so that it is known which
+/// A mailbox of the other server. Each machine has its own set, so that the address shows which
 /// machine a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Mailbox {
-    /// These take what comes.
+    /// These take every message.
     Bob,
     Carol,
-    /// There is none of this name.
+    /// It does not exist.
     Unknown,
     /// It is always deferred.
     Away,
@@ -44,7 +44,7 @@ impl Mailbox {
         Some((mailbox, number.parse().ok()?))
     }
 
-    /// The mailboxes that a message is for: most take it.
+    /// Draws the mailboxes of a message. Most of them take it.
     pub(super) fn some(dice: &mut Dice) -> Vec<Mailbox> {
         match dice.below(12) {
             0 => vec![Mailbox::Unknown],

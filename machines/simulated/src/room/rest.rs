@@ -1,4 +1,4 @@
-//! The end of a room: the faults are over, and all comes to rest.
+//! The end of a room: the faults are over, and everything must come to rest.
 
 use std::collections::BTreeMap;
 
@@ -19,32 +19,33 @@ use super::sender::Sender;
 use super::station::Found;
 use super::world::Room;
 
-/// How long it may take until every client is done and nothing of theirs is left. A client's patience and an idle
-/// session's time are parts of it.
+/// How long it may take until every client is done and holds no resources. A client's patience and
+/// the idle timeout of a session are parts of it.
 const REST_AT_LATEST: Micros = Micros::from_secs(3_600);
-/// How long it may take until every letter that is held has left, by a clock that is slow too: half a minute, or a minute more where a
-/// disk was in the way once.
+/// How long it may take until every held message has left, by a clock that may be slow: half a
+/// minute, or a minute more after a disk failure.
 const LEFT_AT_LATEST: Micros = Micros::from_secs(120);
-/// How long a message for the other server may take: it is tried for five days, by a clock that is
-/// slow too, and rarely once it is old.
+/// How long a message for the other server may take. The server tries for five days, by a clock
+/// that may be slow, and rarely once the message is old.
 const POSTED_AT_LATEST: Micros = Micros::from_secs(6 * 24 * 3_600);
-/// How long a machine may be without power, and take to start. A letter that was held before is due by then, by a clock that is slow too, and where a
-/// mishap made a wake-up late that has come.
+/// How long a machine may be without power and take to start. By then a message that was held
+/// before is due, by a clock that may be slow, even where a mishap delayed its wake-up.
 const START_AT_LATEST: Micros = Micros::from_secs(12);
-/// How long it may take until a disk that works again is used, by a clock that is slow too.
+/// How long it may take until a repaired disk is in use again, by a clock that may be slow.
 const DISK_AGAIN_AT_LATEST: Micros = Micros::from_secs(70);
-/// How long a machine that is asked to stop may take.
+/// How long a machine may take to stop.
 const STOP_AT_LATEST: Micros = Micros::from_millis(7_500);
-/// How long a machine has to tidy up, and how long it is watched in its sleep, and turns that it may take then.
+/// How long a machine has to tidy up, how long it is then watched asleep, and the turns that it may
+/// take meanwhile.
 const SLEEP: Micros = Micros::from_secs(600);
 const TURNS_ASLEEP_MAX: u64 = 20;
-/// The longest message that leaves, with all that stands above it.
+/// The longest message that leaves, with all fields above it.
 const OCTETS_MAX: u64 = 70_000;
-/// Tries besides of a letter that finds no space, one a minute, and turns of each: it is read twice, and to be delivered, by up to three cores, and what comes
-/// of each of that takes a turn or two.
+/// Additional attempts of a message that finds no space, one a minute, and the turns of each. It is
+/// read twice, and delivered by up to three cores. The result of each of these takes a turn or two.
 const TRIES_IN_VAIN_MAX: u64 = 11;
 const TURNS_OF_TRY_MAX: u64 = 12;
-/// Turns of a try of an entry in the queue: a report that finds no space is written anew when the
+/// Turns of one attempt of a queue entry. A report that finds no space is composed anew after the
 /// other server has refused the recipient again.
 const TURNS_OF_ENTRY_MAX: u64 = 40;
 
@@ -55,22 +56,22 @@ impl Room {
         self.pass(START_AT_LATEST);
         self.story.healed_at = Some(self.story.now);
         for visitor in &mut self.visitors {
-            // Whoever is in the middle of something that no restart has ended gets on with it.
+            // A client continues its work, unless a restart has ended it.
             if visitor.trusts == Some(self.stations[visitor.station].life) {
                 visitor.line.moved = self.story.now;
             }
         }
-        self.until("everybody is served", REST_AT_LATEST, Room::is_at_rest);
+        self.until("every client is served", REST_AT_LATEST, Room::is_at_rest);
         self.wake_for_nothing();
         self.pass(LEFT_AT_LATEST);
-        self.until("letters that were held have left", REST_AT_LATEST, Room::is_at_rest);
+        self.until("held messages have left", REST_AT_LATEST, Room::is_at_rest);
         self.wake_for_nothing();
         self.let_messages_leave();
         for station in 0..self.stations.len() {
-            self.look_who_has_left(station);
+            self.check_departures(station);
             self.look_at_everything(station);
         }
-        self.until("everybody has left", REST_AT_LATEST, Room::is_at_rest);
+        self.until("every client has left", REST_AT_LATEST, Room::is_at_rest);
         self.let_messages_leave();
         self.wake_for_nothing();
         self.watch_sleep();
@@ -84,8 +85,8 @@ impl Room {
         sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();
-            // A disk that has failed is tried again every minute. Where that does not help, and now
-            // and then, the machine restarts.
+            // The engine retries a failed disk every minute. Where that does not help, and
+            // sometimes anyway, the machine restarts.
             let station = &self.stations[number];
             let restarts =
                 station.ended().is_some() || station.disk_has_failed && !station.awaits_disk();
@@ -100,7 +101,7 @@ impl Room {
         }
     }
 
-    /// Nothing in a machine waits for a turn that nobody has asked for.
+    /// Checks that no work in a machine waits for a turn that was not requested.
     fn wake_for_nothing(&mut self) {
         for number in 0..self.stations.len() {
             for core in self.stations[number].cores() {
@@ -144,8 +145,8 @@ impl Room {
             })
     }
 
-    /// Waits until the other server has what was accepted for it, and what it does not take was
-    /// reported, or some machine has had time enough in vain.
+    /// Waits until the other server has all messages that were accepted for it and has reports for
+    /// all that it refused, or until a machine has had enough time in vain.
     fn let_messages_leave(&mut self) {
         let end = self.story.now + POSTED_AT_LATEST;
         while self.story.now < end
@@ -153,13 +154,13 @@ impl Room {
         {
             self.step(end);
         }
-        self.until("the other server is left alone", REST_AT_LATEST, Room::is_at_rest);
+        self.until("no delivery is in progress", REST_AT_LATEST, Room::is_at_rest);
     }
 
-    /// What was held has left, and what was accepted for the other server, but for what no sound
-    /// sector holds, and what finds no space. What waits is what the queue shows.
-    fn look_who_has_left(&mut self, station: usize) {
-        assert!(self.listings[station].is_live(), "a machine serves, and not all of its cores do");
+    /// Checks that all held messages and all messages for the other server have left, except those
+    /// on bad sectors and those that find no space. The queue shows exactly the messages that wait.
+    fn check_departures(&mut self, station: usize) {
+        assert!(self.listings[station].is_live(), "a machine serves, but not all of its cores do");
         let ledger = &mut self.ledgers[station];
         let space = audit::audit(&self.stations[station].machine.disk, ledger, 0);
         let engines = &self.stations[station].engines;
@@ -168,7 +169,7 @@ impl Room {
             || !self.stations[station].cores().all(has_room);
         assert!(
             is_full || ledger.all_have_left(),
-            "letters that were held have not left: {:?}",
+            "held messages have not left: {:?}",
             ledger.on_their_way()
         );
         let waiting = ledger.posted_waiting();
@@ -180,7 +181,7 @@ impl Room {
         assert_eq!(shown, ledger.entries, "what waits in outboxes is not what the queue shows");
     }
 
-    /// Clients read all there is, look at all pages, and send one more letter, in every way there is.
+    /// Clients read all messages, fetch all pages, and send one more message in every possible way.
     fn look_at_everything(&mut self, station: usize) {
         for account in 0..BY_POP3 {
             for approach in Approach::READERS {
@@ -210,8 +211,8 @@ impl Room {
         }
     }
 
-    /// A client looks at every list and every message at the webmail, and searches for each. Its
-    /// content is known before, unless a report that was put off arrives meanwhile.
+    /// A client lists and reads every message at the webmail, and searches for each. The expected
+    /// content is known in advance, unless a delayed report arrives meanwhile.
     fn look_at_webmail(&mut self, station: usize) {
         let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut self.dice);
         let correspondent =
@@ -241,8 +242,7 @@ impl Room {
     /// Serves one client alone, to its end.
     fn serve(&mut self, station: usize, approach: Approach, talk: Talk) -> Talk {
         self.welcome(0, station, approach, talk, Dice::new(1));
-        let mut visitor =
-            self.visitors.pop().unwrap_or_else(|| unreachable!("somebody was welcomed"));
+        let mut visitor = self.visitors.pop().unwrap_or_else(|| unreachable!("a client was added"));
         let end = self.story.now + REST_AT_LATEST;
         loop {
             self.step(visitor.next.min(end));
@@ -265,7 +265,7 @@ impl Room {
         visitor.go_on(host, ledger, &mut self.story, 0, station, false) == Progress::IsDone
     }
 
-    /// A machine with nothing to do sleeps, but for letters that it tries in vain to bring to others.
+    /// Checks that an idle machine sleeps, except for delivery attempts that are in vain.
     fn watch_sleep(&mut self) {
         self.pass(SLEEP);
         let turns = self.story.counts.turns;

@@ -1,8 +1,9 @@
-//! What happens in a room: drawn from a seed, and cut down by the shrinker.
+//! What happens in a room: drawn from a seed, and reduced by the shrinker.
 //!
-//! A seed decides everything: how many machines and hosts there are, which faults there are at all (swarm testing: a fault
-//! that is always there hides what happens without it), how often each comes, and the plan of deeds. Each concern has
-//! dice of its own, so that what is left out changes nothing of the rest.
+//! A seed decides everything: the number of machines and hosts, the enabled faults, their rates,
+//! and the plan of events. Each fault is enabled or not at random (swarm testing: a fault that is
+//! always present hides what happens without it). Each concern has its own dice, so that leaving
+//! one event out changes nothing else.
 
 use chance::Dice;
 use machine::{Instant, Micros};
@@ -10,43 +11,43 @@ use machine::{Instant, Micros};
 use super::fault::{FAULTS, FAULTS_OF_CORES, Fault, Faults};
 use crate::Mood;
 
-/// Longer than any room lives.
+/// Longer than any room runs.
 const FOR_GOOD: Micros = Micros::from_secs(1_000_000);
 
 /// Something that happens at a time that was drawn before the room began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Deed {
-    /// A client comes that sends mail.
+    /// A client connects that sends mail.
     Sender { host: usize, station: usize },
-    /// A client comes that reads and deletes mail.
+    /// A client connects that reads and deletes mail.
     Reader { host: usize, station: usize },
-    /// A client comes that looks at pages.
+    /// A client connects that fetches pages.
     Browser { host: usize, station: usize },
-    /// A client comes that is at the webmail.
+    /// A client connects that uses the webmail.
     Correspondent { host: usize, station: usize },
-    /// So many clients come that make the machine keep what they can.
+    /// So many clients connect that make the machine keep as much memory as they can.
     Hoarders { host: usize, station: usize, count: u64 },
-    /// The power is cut once the disk has carried out so many more requests, or a second later.
+    /// The power is cut once the disk has carried out so many more requests, or after a second.
     Cut { station: usize, requests: u64 },
-    /// A host's cable is out for a while.
+    /// A host's cable is unplugged for a while.
     Partition { host: usize, span: Micros },
-    /// The way from a machine to a host carries no longer packets than this for a while.
+    /// The path from a machine to a host has this MTU for a while.
     Narrows { host: usize, station: usize, mtu: u16, word: Word, span: Micros },
     /// A host is gone, and never comes back.
     Vanishes { host: usize },
-    /// The disk fails in this way for a while; after a while more somebody restarts the machine.
+    /// The disk fails in this way for a while. Some time later the machine restarts.
     DiskFails { station: usize, mood: Mood, span: Micros },
     /// The disk does not answer for a while.
     DiskIsDeaf { station: usize, span: Micros },
-    /// Something becomes wrong with some sectors.
+    /// Some sectors go bad.
     Decay { station: usize, how: Decay, count: u64 },
-    /// The time of day becomes another one, in seconds since 1970.
+    /// The clock jumps to another time, in seconds since 1970.
     ClockJump { station: usize, seconds: u64 },
-    /// The card spreads flows over its queues in another way from now on.
+    /// The card changes how it spreads flows over its queues.
     Spreading { station: usize },
 }
 
-/// Whether the sender of a packet that is too long is told.
+/// Whether a router reports a packet that is too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Word {
     Comes,
@@ -63,18 +64,18 @@ pub(super) enum Decay {
     Misdirection,
 }
 
-/// A deed, and when.
+/// An event and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Planned {
     pub(super) at: Instant,
-    /// What its own dice start with.
+    /// The seed of its own dice.
     pub(super) seed: u64,
-    /// It belongs to this fault.
+    /// The fault that it belongs to.
     pub(super) fault: Option<Fault>,
     pub(super) deed: Deed,
 }
 
-/// How the rates of a room's faults were drawn.
+/// The rates of a room's faults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     /// Chances in 10,000 for each frame.
@@ -85,13 +86,13 @@ pub(super) struct Rates {
     pub(super) forgery: u64,
     /// A frame's time on the wire.
     pub(super) delay: Micros,
-    /// How much longer a frame that is overtaken takes.
+    /// The additional time of a frame that is overtaken.
     pub(super) detour: Micros,
-    /// Chances in 10,000 for each thing that a client does.
+    /// Chances in 10,000 for each action of a client.
     pub(super) leaving: u64,
     /// Chances in 10,000 for each turn.
     pub(super) stalls: u64,
-    /// Parts in a million that the machine's clock is fast.
+    /// How fast the machine's clock is, in parts per million.
     pub(super) drift: i64,
     /// Frames that fit in a ring of the card.
     pub(super) ring: usize,
@@ -99,13 +100,13 @@ pub(super) struct Rates {
     pub(super) read_errors: u64,
     /// The longest time that the disk takes for a request.
     pub(super) disk: Micros,
-    /// Bytes of a disk.
+    /// The bytes of a disk.
     pub(super) disk_bytes: u64,
-    /// Chances in 10,000 that a frame comes into any queue of the card.
+    /// Chances in 10,000 that a frame arrives in a random queue of the card.
     pub(super) strays: u64,
-    /// The most that the clock of a core is ahead of the machine's or behind it.
+    /// The largest difference between a core's clock and the machine's.
     pub(super) disagreement: Micros,
-    /// The most that it is fast or slow besides, in parts in a million.
+    /// How fast or slow a core's clock may be in addition, in parts per million.
     pub(super) core_drift: u64,
     /// Chances in 10,000 that a client damages one of its records.
     pub(super) damage: u64,
@@ -116,19 +117,19 @@ pub(super) struct Rates {
 /// What there is in a room and what happens in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
-    /// Where all randomness comes from.
+    /// The source of all randomness.
     pub seed: u64,
     /// Cores of each machine.
     pub cores: u8,
-    /// The faults that there are.
+    /// The enabled faults.
     pub faults: Faults,
-    /// The deeds of the plan that are left out, by their number.
+    /// The numbers of the planned events that are left out.
     pub left_out: Vec<usize>,
-    /// When the faults end and all has to come to rest.
+    /// When the faults end and the room has to come to rest.
     pub until: Instant,
 }
 
-/// Machines, hosts and deeds, drawn.
+/// The drawn machines, hosts and events.
 pub(super) struct Plan {
     pub(super) stations: usize,
     pub(super) hosts: usize,
@@ -141,7 +142,8 @@ impl Scenario {
     pub fn of_seed(seed: u64) -> Scenario {
         let mut dice = Dice::stream(seed, "scenario");
         let mut faults = Faults::default();
-        // One room in ten has no fault at all, one has all; otherwise each is there or not.
+        // One room in ten has no fault at all, and one has all. Otherwise each fault is enabled or
+        // not.
         let mood = dice.below(10);
         for fault in FAULTS.into_iter().filter(|fault| !FAULTS_OF_CORES.contains(fault)) {
             let has = dice.one_in(2);
@@ -150,7 +152,8 @@ impl Scenario {
             }
         }
         let until = Instant::START + Micros::from_secs(4 + dice.below(26));
-        // Of their own dice: so a room of machines with one core is what it was before there were others.
+        // These have their own dice. So a room with one core per machine runs as it did before
+        // these faults existed.
         let mut dice = Dice::stream(seed, "cores");
         for fault in FAULTS_OF_CORES {
             let has = dice.one_in(2);
@@ -159,7 +162,7 @@ impl Scenario {
         Scenario { seed, cores: cores(&mut dice), faults, left_out: Vec::new(), until }
     }
 
-    /// How many deeds its plan has, those included that are left out.
+    /// How many events its plan has, including those that are left out.
     pub fn deeds(&self) -> usize {
         self.plan().deeds.len()
     }
@@ -303,7 +306,8 @@ impl Scenario {
     }
 }
 
-/// How many cores a room's machines have. Most have few: each more makes a room longer to live through, and two show most.
+/// Draws the number of cores of a room's machines. Most have few: each core makes a room slower,
+/// and two show most problems.
 fn cores(dice: &mut Dice) -> u8 {
     match dice.below(16) {
         0..=6 => 1,

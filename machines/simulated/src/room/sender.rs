@@ -1,4 +1,5 @@
-//! A client that sends letters by SMTP, one command at a time or several at once, and notes what it hears.
+//! A client that sends messages over SMTP, one command at a time or several at once, and records
+//! the replies.
 
 use std::collections::VecDeque;
 
@@ -14,33 +15,33 @@ use super::line::Line;
 use super::posted::PostedId;
 use super::remote::Mailbox;
 
-/// What the reply to something said is about.
+/// What a reply answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Said {
-    /// The greeting: nothing may be said before it.
+    /// The greeting: the client sends nothing before it.
     Greeting,
-    /// Nothing that matters.
+    /// A command. Its reply has no consequence.
     Other,
-    /// STARTTLS: what comes next is said within TLS.
+    /// STARTTLS: the next command is sent within TLS.
     Tls,
-    /// Who the sender is.
+    /// The login.
     Login,
-    /// DATA: what comes next must wait for it.
+    /// DATA: the next line must wait for its reply.
     Data,
-    /// A whole letter.
+    /// A whole message for local accounts.
     Letter(LetterId),
     /// A whole message for another server.
     Posted(PostedId),
 }
 
-/// NUL, the name of each account, NUL, its password.
+/// For each account: NUL, its name, NUL, its password.
 const LOGINS: [&str; ACCOUNTS.len()] = [
     "AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl",
     "AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=",
     "AG1hcnlAYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==",
 ];
 
-/// Who sends, and by what.
+/// The sender's login, and the protocol.
 struct Origin {
     user: Option<usize>,
     protocol: &'static str,
@@ -48,9 +49,9 @@ struct Origin {
 
 pub(super) struct Sender {
     script: VecDeque<(Vec<u8>, Said)>,
-    /// What replies are due to.
+    /// The commands that are not answered yet.
     asked: VecDeque<Said>,
-    /// Commands that may be on their way at a time.
+    /// The most commands that may be outstanding at a time.
     at_once: usize,
 }
 
@@ -106,7 +107,7 @@ impl Sender {
                 _ if reply.starts_with("421") => return Progress::IsDone,
                 Some(Said::Tls) if is_good => line.cover(around.story.now),
                 Some(Said::Login) if reply.starts_with("535") => {
-                    panic!("the right password is none: {reply}")
+                    panic!("the correct password was rejected: {reply}")
                 }
                 Some(Said::Letter(letter)) if is_good => {
                     if line.shield().is_some() {
@@ -123,7 +124,7 @@ impl Sender {
                 Some(Said::Posted(posted)) => around.ledger.posted.answered(posted, false),
                 Some(Said::Letter(letter)) => around.ledger.refused(letter),
                 Some(_) if is_good => {}
-                // A full disk, or the like: whatever was said behind it means something else now.
+                // A full disk, for example. The following commands mean something else now.
                 Some(_) => return Progress::IsDone,
                 None => panic!("an unasked reply: {reply}"),
             }
@@ -199,7 +200,7 @@ fn script_message(
     script.push_back(([format!("BDAT {} LAST\r\n", rest.len()).as_bytes(), rest].concat(), said));
 }
 
-/// `body` with its dots doubled where they begin a line.
+/// `body` with a dot doubled at the start of each line that begins with one.
 fn stuffed(body: &[u8]) -> Vec<u8> {
     let mut stuffed = Vec::new();
     for line in body.split_inclusive(|byte| *byte == b'\n') {

@@ -1,11 +1,12 @@
-//! TLS at a client's end of a connection: rustls', whose randomness comes from the room's dice.
+//! TLS at the client's end of a connection: rustls, with randomness from the room's dice.
 //!
-//! A shield stands between what a client says and hears and what travels. It may do mischief: damage one of its own records, so that no checksum of
-//! TCP's says so, or stop in the middle of its handshake.
+//! The TLS client sits between a client and its TCP connection. It may have a fault: it damages one
+//! of its own records, so that no TCP checksum shows it, or it stops in the middle of its
+//! handshake.
 //!
 //! Invariants:
-//! - The machine's TLS never gives a client that did no mischief reason to complain.
-//! - Behind a record that was damaged nothing is said.
+//! - A client without a fault never sees a TLS error from the machine.
+//! - After a damaged record the client sends nothing.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -26,22 +27,23 @@ use tls::Certificate;
 use super::approach::Approach;
 use super::fixture::{HOSTNAME, STARTED_SECONDS};
 
-/// The head of a record.
+/// The bytes of a record header.
 const HEAD_BYTES: usize = 5;
-/// How soon a machine on which handshakes run short sends away who stands still in one.
+/// The earliest time after which a machine that is short of handshakes closes one that makes no
+/// progress.
 const HANDSHAKE_AT_LEAST: Micros = Micros::from_secs(1);
-/// Sessions that a host can go on with.
+/// The sessions that a host can resume.
 const TICKETS: usize = 8;
 
-/// What a client does to its own records.
+/// A fault in a client's own records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mischief {
     None,
-    /// A bit of the record of this number turns over, and nothing follows.
+    /// A bit of the record with this number flips, and nothing follows.
     Damages {
         record: u64,
     },
-    /// Of a flight of the handshake, only so many thousandths are ever sent.
+    /// Of this flight of the handshake, only so many thousandths are ever sent.
     Stops {
         flight: u64,
         thousandths: usize,
@@ -61,20 +63,21 @@ impl Mischief {
     }
 }
 
-/// How new a client is.
+/// The TLS version of a client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Age {
-    /// It knows TLS 1.2 alone.
+    /// Only TLS 1.2.
     Old,
     New,
 }
 
-/// What the clients of a host have for each port: settings, and the tickets that they have got there.
+/// The TLS sessions of a host's clients for each port: configurations with the tickets that they
+/// got there.
 #[derive(Default)]
 pub(super) struct Keyring(BTreeMap<(u16, Age), ClientConfig>);
 
 impl Keyring {
-    /// Settings of a client that would speak one of these protocols within TLS.
+    /// The configuration of a client that offers these ALPN protocols.
     fn settings(&mut self, port: u16, protocols: &[&str], dice: &mut Dice) -> ClientConfig {
         let age = if dice.one_in(3) { Age::Old } else { Age::New };
         let mut settings = self.0.entry((port, age)).or_insert_with(|| settings(age)).clone();
@@ -89,17 +92,17 @@ pub(super) struct Shield {
     mischief: Mischief,
     is_done_with_mischief: bool,
     began: Option<Instant>,
-    /// Records, and flights of the handshake, that were sealed.
+    /// The records and the handshake flights that were encrypted.
     records: u64,
     flights: u64,
-    /// What travels next.
+    /// The records that are sent next.
     pub(super) sealed: Vec<u8>,
     has_heard: bool,
     is_over: bool,
 }
 
 impl Shield {
-    /// For a client that comes like this.
+    /// The TLS of a client that connects like this.
     pub(super) fn new(
         keyring: &mut Keyring,
         approach: Approach,
@@ -122,16 +125,18 @@ impl Shield {
         }
     }
 
-    /// From now on it stands.
+    /// The handshake starts.
     pub(super) fn begin(&mut self, now: Instant) {
         self.began = Some(now);
     }
 
-    /// Seals some of `text`, and says how much of that will arrive as it is, and how much will not.
+    /// Encrypts some of `text`. Returns how much of it will arrive undamaged, and how much will
+    /// not.
     pub(super) fn seal(&mut self, text: &[u8], dice: &mut Dice) -> (usize, usize) {
         chance::seed(dice.roll());
         self.flush(dice);
-        // Where a record comes to harm, each is to hold all of what is sealed at once.
+        // A client with a fault waits for the end of the handshake. So each record holds all data
+        // that is encrypted at once.
         let waits = self.mischief != Mischief::None && self.tls.is_handshaking();
         if waits || self.is_done_with_mischief || self.is_over {
             return (0, 0);
@@ -142,7 +147,7 @@ impl Shield {
         if self.is_done_with_mischief { (0, taken) } else { (taken, 0) }
     }
 
-    /// Bytes have arrived: what they say goes to `heard`.
+    /// Bytes have arrived. Their plaintext goes to `heard`.
     pub(super) fn hear(&mut self, bytes: &[u8], heard: &mut Vec<u8>, dice: &mut Dice) {
         chance::seed(dice.roll());
         let mut rest = bytes;
@@ -164,31 +169,31 @@ impl Shield {
         self.flush(dice);
     }
 
-    /// Says that it says no more.
+    /// Sends a close_notify alert.
     pub(super) fn close(&mut self, dice: &mut Dice) {
         chance::seed(dice.roll());
         self.tls.send_close_notify();
         self.flush(dice);
     }
 
-    /// Whether nothing more comes of it.
+    /// Whether the connection has failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether anything was heard through it.
+    /// Whether any plaintext has arrived.
     pub(super) fn has_heard(&self) -> bool {
         self.has_heard
     }
 
-    /// Whether the machine may have a reason to reset the connection: a full house hears no word of a handshake, and a handshake that
-    /// takes long may have to go.
+    /// Whether the machine may have a reason to reset the connection. A full server drops a
+    /// handshake at its start, and may close one that takes long.
     pub(super) fn may_be_reset(&self, now: Instant) -> bool {
         let is_late = self.began.is_some_and(|began| now.since(began) >= HANDSHAKE_AT_LEAST);
         !self.has_heard && (is_late || self.flights <= 1)
     }
 
-    /// Takes what TLS has to say, and does the mischief to it.
+    /// Takes the records that rustls has to send, and applies the fault to them.
     fn flush(&mut self, dice: &mut Dice) {
         let start = self.sealed.len();
         while self.tls.wants_write() {
@@ -214,7 +219,8 @@ impl Shield {
         self.sealed.append(&mut said);
     }
 
-    /// Turns a bit over of what the record of this number holds. Its head stays as it is: a longer record than there is would be waited for.
+    /// Flips a bit in the body of the record with this number. The header stays intact: otherwise
+    /// the machine would wait for a longer record.
     fn damage(&mut self, said: &mut [u8], wanted: u64, dice: &mut Dice) {
         let mut rest = said;
         while let Some([_, _, _, high, low]) = rest.first_chunk::<HEAD_BYTES>().copied() {
@@ -249,7 +255,7 @@ fn trust() -> &'static (Certificate, CertificateDer<'static>) {
     })
 }
 
-/// What machines show.
+/// The certificates that machines present.
 pub(super) fn certificates() -> Vec<Certificate> {
     vec![trust().0.clone()]
 }
@@ -266,7 +272,8 @@ fn settings(age: Age) -> ClientConfig {
     settings
 }
 
-/// A clock that always shows the same time. The machines' clocks jump, and theirs are the ones that tickets are judged by.
+/// A clock that always shows the same time. Only the machines' clocks jump, and they decide whether
+/// tickets are valid.
 #[derive(Debug)]
 struct Standing;
 

@@ -1,24 +1,25 @@
-//! The site that every machine of a room serves: what browsers hold responses against.
+//! The site that every machine of a room serves, for browsers to compare responses with.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{File, Site};
 
-/// When all pages changed last.
+/// When all pages last changed.
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// The names of codings, as header fields have them. The first is none.
+/// The content codings, as header fields name them. The first is no coding.
 pub(super) const CODINGS: [&str; 3] = ["identity", "gzip", "br"];
 
-/// A page, and its bytes in each of [`CODINGS`]. Nobody decodes them: they are to arrive as they are.
+/// A page, and its bytes in each of [`CODINGS`]. No client decodes them: they must arrive
+/// unchanged.
 pub(super) struct Page {
     pub(super) path: &'static str,
     forms: [Option<Vec<u8>>; CODINGS.len()],
 }
 
 impl Page {
-    /// What a client gets that would like this coding, and which coding that is.
+    /// The bytes for a client that prefers this coding, and the coding that they have.
     pub(super) fn form(&self, coding: usize) -> (usize, &[u8]) {
         let there = if self.forms[coding].is_some() { coding } else { 0 };
         (there, self.forms[there].as_deref().unwrap_or_default())
@@ -28,7 +29,7 @@ impl Page {
 /// All pages.
 pub(super) fn pages() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
-    // The large one is more than a connection may have on the way at a time.
+    // The large page exceeds what a connection may have in flight.
     PAGES.get_or_init(|| {
         let page = |path, plain, gzip: Option<usize>, brotli: Option<usize>| Page {
             path,
@@ -48,7 +49,7 @@ pub(super) fn pages() -> &'static [Page] {
     })
 }
 
-/// The same, packed as a machine wants it.
+/// The same site, packed for a machine.
 pub(super) fn packed() -> Site {
     static SITE: OnceLock<Site> = OnceLock::new();
     *SITE.get_or_init(|| {
@@ -67,7 +68,7 @@ pub(super) fn packed() -> Site {
     })
 }
 
-/// Bytes of which no two stretches are alike.
+/// Bytes without repetitions.
 fn bytes(form: u32, count: usize) -> Vec<u8> {
     (0..count as u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ (at >> 8) as u8 ^ form as u8)

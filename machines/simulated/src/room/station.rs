@@ -1,9 +1,11 @@
-//! A station: one machine with an engine for each of its cores, its power, its clocks and its pace.
+//! A station: one machine with an engine for each of its cores, its power, its clocks and its
+//! timing.
 //!
-//! An engine sleeps here as it does on a machine: after [`Next::At`] its core gets no turn before that time unless a frame, another
-//! core, a disk completion or the wish to stop wakes it. So a wake-up that is lost is a conversation that stands still, and a
-//! turn that is asked for to no purpose is counted. Each core goes on at its own pace: while one is held up the others have their
-//! turns, and what they tell it piles up.
+//! An engine sleeps here as it does on real hardware. After [`Next::At`] its core gets no turn
+//! before that time, unless a frame, another core, a disk completion or a stop request wakes it. So
+//! a lost wake-up shows as a stalled conversation, and a turn that was requested without need is
+//! counted. Each core has its own timing: while one is stalled, the others have their turns, and
+//! their notifications to it pile up.
 
 use std::ops::Range;
 
@@ -17,13 +19,14 @@ use super::make::{self, Cores, Make};
 use super::scenario::{Rates, Scenario};
 use crate::{Engines, MemoryDisk, Mood, SimulatedMachine};
 
-/// Turns in a row that brought nothing, after which the engine is found to spin.
+/// After this many turns in a row without an effect, the engine counts as spinning.
 const IDLE_TURNS_MAX: u32 = 1_000;
-/// After one turn in so many, the memory that the core keeps for its clients is checked.
+/// The accounting of client memory is checked after one turn in so many.
 const TURNS_PER_LOOK: u64 = 8;
-/// How long a core waits that has nothing to do but to ask whether another one listens.
+/// How long a core waits when its only work is to ask whether another core listens.
 const PATIENCE: Micros = Micros(50);
-/// Work that one turn may do at most, in frames taken, frames sent and disk requests. Each phase has a budget.
+/// The most work of one turn, in frames taken, frames sent and disk requests. Each phase has a
+/// budget.
 const WORK_PER_TURN_MAX: usize = 64 + 512 + 4_096;
 
 pub(super) struct Station {
@@ -39,12 +42,12 @@ pub(super) struct Station {
     pub(super) deaf_until: Instant,
     /// A request has failed in this life.
     pub(super) disk_has_failed: bool,
-    /// A request has failed in some life: what clients heard since may be an answer to that.
+    /// A request has failed in some life. Replies to clients since then may result from that.
     pub(super) disk_ever_failed: bool,
-    /// How often it was started.
+    /// How often the machine was started.
     pub(super) life: u64,
     paces: Vec<Pace>,
-    /// When the disk carries out its next request, and the card sends its next frame.
+    /// When the disk carries out its next request, and when the card sends its next frame.
     pub(super) disk_at: Option<Instant>,
     pub(super) card_at: Option<Instant>,
     started: Instant,
@@ -54,28 +57,28 @@ pub(super) struct Station {
     pub(super) dice: Dice,
 }
 
-/// How a core goes on.
+/// The timing of a core.
 #[derive(Clone, Copy, Default)]
 struct Pace {
-    /// When it is done with its last turn.
+    /// When its last turn ends.
     free_at: Instant,
-    /// Turns in a row that brought nothing.
+    /// Turns in a row without an effect.
     idle_turns: u32,
 }
 
-/// What a core had to do in a turn that nobody asked for.
+/// The work that a core found in a turn that was not requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Found {
     frames: usize,
     writes: usize,
-    /// The cores that it had something to tell, a bit each.
+    /// The cores that it notified, one bit each.
     told: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Power {
     On,
-    /// It comes back at this time.
+    /// The power comes back at this time.
     Off {
         until: Instant,
     },
@@ -113,7 +116,7 @@ impl Station {
         }
     }
 
-    /// The power is gone, and the engine with it. What is left of the disk is there at once.
+    /// Cuts the power: the engine is gone, and the disk keeps only what survives a power cut.
     pub(super) fn power_off(&mut self, now: Instant, until: Instant, story: &mut Chronicle) {
         story.counts.cuts += 1;
         self.life += 1;
@@ -130,7 +133,7 @@ impl Station {
         self.paces.fill(Pace { free_at: now, idle_turns: 0 });
     }
 
-    /// From now on the machine and its disk are as good as any.
+    /// From now on the machine and its disk have no faults.
     pub(super) fn heal(&mut self) {
         (self.rates.stalls, self.rates.ring, self.rates.strays) = (0, 256, 0);
         self.machine.strays = 0;
@@ -149,12 +152,12 @@ impl Station {
         self.failing = Some((mood, until));
     }
 
-    /// Whether the engine has found its store, and says so.
+    /// Whether the engine has opened its store and reports that it serves.
     pub(super) fn is_serving(&self) -> bool {
         self.is_on() && self.machine.console.iter().any(|line| line.starts_with("serving"))
     }
 
-    /// Whether the store is read-only since its disk has failed, and tries it again.
+    /// Whether the store is read-only after a disk failure, and the engine retries the disk.
     pub(super) fn awaits_disk(&self) -> bool {
         let lines =
             |end: &str| self.machine.console.iter().filter(|line| line.ends_with(end)).count();
@@ -188,13 +191,13 @@ impl Station {
         self.paces[usize::from(core)]
     }
 
-    /// The room's time as the machine's clock shows it.
+    /// The machine's clock at this time of the room.
     fn local(&self, now: Instant) -> Instant {
         let span = now.since(self.started).0 as i128;
         Instant((span + span * self.rates.drift as i128 / 1_000_000) as u64)
     }
 
-    /// When the machine's clock will show `local`.
+    /// The time of the room at which the machine's clock will show `local`.
     fn global(&self, local: Instant) -> Instant {
         let rate = 1_000_000 + self.rates.drift as i128;
         let span = (i128::from(local.0) * 1_000_000 + rate - 1) / rate + 1;
@@ -236,10 +239,14 @@ impl Station {
         self.plan_devices(now);
     }
 
-    /// What clients make a core keep is charged to them, and is no more than the core has for that.
+    /// Checks that all memory that clients make a core keep is charged to them, and within the
+    /// core's limit.
     fn keeps_what_it_promised(&self, core: u8) {
         let in_use = self.engines.of(core).in_use();
-        assert_eq!(in_use.uncharged, 0, "clients make core {core} keep what nobody is charged for");
+        assert_eq!(
+            in_use.uncharged, 0,
+            "clients make core {core} keep memory that is not charged to them"
+        );
         let most = self.make.sizes.kept_bytes_max();
         assert!(
             in_use.memory <= most,
@@ -248,7 +255,7 @@ impl Station {
         );
     }
 
-    /// Says how long the turn of `core` took.
+    /// Sets how long the turn of `core` took.
     fn rest_after(&mut self, core: u8, now: Instant, work: usize, brought_something: bool) {
         let stall =
             if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
@@ -261,7 +268,8 @@ impl Station {
         } else if are_others_free {
             pace.idle_turns += 1;
         } else {
-            // It may have something to tell a core that is not done with its turn, and asks again and again.
+            // It may have a notification for a core that is still in its turn, and retry again and
+            // again.
             pace.free_at = pace.free_at + PATIENCE;
         }
         assert!(
@@ -271,10 +279,10 @@ impl Station {
         );
     }
 
-    /// A turn of `core` that its engine has not asked for; returns what comes of it. Reads may: compaction goes on whenever
-    /// there is a turn, and waits for none.
+    /// A turn of `core` that its engine has not requested. Returns what it found. Reads are
+    /// allowed: compaction continues in any turn, and waits for none.
     pub(super) fn turn_unasked(&mut self, core: u8, now: Instant, story: &mut Chronicle) -> Found {
-        // Of what is due by the machine's clock the room hears a microsecond late.
+        // The room notices a microsecond late what is due by the machine's clock.
         let shown = self.global(self.local(now));
         let is_due = self.cores().any(|core| {
             self.next_turn(core).is_some_and(|at| at <= shown.max(self.pace(core).free_at))
@@ -293,7 +301,7 @@ impl Station {
         }
     }
 
-    /// Says when the disk and the card go on, if they have something to do.
+    /// Schedules the disk and the card, if they have something to do.
     pub(super) fn plan_devices(&mut self, now: Instant) {
         if self.machine.disk.waiting() == 0 {
             self.disk_at = None;
@@ -309,7 +317,7 @@ impl Station {
         }
     }
 
-    /// The disk carries out one request, any of those that wait.
+    /// The disk carries out one random request of those that wait.
     pub(super) fn disk_goes_on(&mut self, now: Instant, story: &mut Chronicle) {
         self.disk_at = None;
         self.failing = self.failing.filter(|(_, until)| now < *until);
@@ -332,7 +340,7 @@ impl Station {
     /// A frame reaches the card.
     pub(super) fn frame_arrived(&mut self, frame: Vec<u8>, story: &Chronicle) {
         if !self.is_on() || self.machine.frame_arrived(frame, self.rates.ring).is_err() {
-            story.tell(|| format!("nobody takes it at {}", self.address));
+            story.tell(|| format!("dropped at {}", self.address));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! HTTP/2 at a browser's end: requests become frames, and frames responses as HTTP/1.1 would have them.
+//! HTTP/2 at a browser's end: encodes requests as frames, and decodes responses to the form of
+//! HTTP/1.1.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use http2::{Decoder, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
 
 use super::fixture::HOSTNAME;
 
-/// A response with its head as HTTP/1.1 has it.
+/// A response, with its head in the form of HTTP/1.1.
 #[derive(Default)]
 pub(super) struct Response {
     pub(super) head: String,
@@ -14,12 +15,12 @@ pub(super) struct Response {
     is_whole: bool,
 }
 
-/// What the browser's side knows of its connection.
+/// The browser's side of a connection.
 pub(super) struct Two {
     decoder: Decoder,
     next_stream: u32,
     responses: BTreeMap<u32, Response>,
-    /// What is to be said, and no answer is due to.
+    /// Frames to send that get no response.
     pub(super) to_say: Vec<u8>,
     /// The machine takes no more requests.
     pub(super) is_over: bool,
@@ -37,7 +38,7 @@ impl Two {
         }
     }
 
-    /// Asks for something. `fields`: lines, as HTTP/1.1 has them. Returns the number of the stream.
+    /// Sends a request. `fields`: lines in the form of HTTP/1.1. Returns the number of the stream.
     pub(super) fn ask(&mut self, method: &str, path: &str, fields: &str, body: &[u8]) -> u32 {
         let end = if body.is_empty() { flags::END_STREAM } else { 0 };
         let stream = self.open(method, path, fields, end);
@@ -47,7 +48,7 @@ impl Two {
         stream
     }
 
-    /// Asks for something with a body that does not come.
+    /// Sends the head of a request. The body never follows.
     pub(super) fn announce(&mut self, method: &str, path: &str, fields: &str) {
         self.open(method, path, fields, 0);
     }
@@ -60,7 +61,7 @@ impl Two {
             [(":method", method), (":scheme", "https"), (":path", path), (":authority", HOSTNAME)];
         let fields = fields.lines().filter_map(|line| line.split_once(": "));
         for (name, value) in pseudo.into_iter().chain(fields) {
-            // Literally, and kept in no table (RFC 7541 section 6.2.2).
+            // A literal without indexing (RFC 7541 section 6.2.2).
             block.push(0);
             for text in [name.to_ascii_lowercase().as_str(), value] {
                 assert!(text.len() < 127, "a length of one byte");
@@ -72,7 +73,7 @@ impl Two {
         stream
     }
 
-    /// Takes the next response that is whole out of what was heard.
+    /// Takes the next complete response out of the input.
     pub(super) fn response(&mut self, heard: &mut Vec<u8>) -> Option<(u32, Response)> {
         loop {
             let whole = self

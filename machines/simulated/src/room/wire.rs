@@ -1,6 +1,6 @@
-//! The wire: a switch with everybody's frames on their way, and what becomes of them.
+//! The wire: a switch with all frames in flight, and the faults that happen to them.
 //!
-//! What a fault may do is what a correct TCP survives: see `docs/faults.md`.
+//! Each fault is one that a correct TCP survives: see `docs/faults.md`.
 
 use std::collections::BTreeMap;
 
@@ -26,18 +26,19 @@ impl Wire {
         Wire { rates, in_flight: BTreeMap::new(), narrow: Vec::new(), sent: 0, dice }
     }
 
-    /// From now on nothing happens to frames. A way that is narrow for good stays so: one can live with that.
+    /// From now on nothing happens to frames. A path that is narrow for good stays so, because TCP
+    /// copes with that.
     pub(super) fn heal(&mut self) {
         let Rates { loss, duplication, reordering, corruption, forgery, .. } = &mut self.rates;
         [loss, duplication, reordering, corruption, forgery].into_iter().for_each(|rate| *rate = 0);
     }
 
-    /// From now on a way is narrow.
+    /// From now on a path is narrow.
     pub(super) fn narrows(&mut self, narrow: Narrow) {
         self.narrow.push(narrow);
     }
 
-    /// Whether a way swallows what is too long for it, or did so for a while.
+    /// Whether a path is or was a black hole for long packets.
     pub(super) fn swallows(&self, from: End, to: End) -> bool {
         let is_missing = |narrow: &Narrow| narrow.word == Word::IsMissing;
         self.narrow
@@ -53,18 +54,18 @@ impl Wire {
         self.in_flight.pop_first().map(|(_, arrived)| arrived)
     }
 
-    /// Somebody sends a frame to one other, or to all.
+    /// Sends a frame from one end to another one, or to all.
     pub(super) fn send(
         &mut self,
         from: End,
         frame: &[u8],
-        everybody: &[(End, Ethernet)],
+        ends: &[(End, Ethernet)],
         story: &mut Chronicle,
     ) {
         story.fold((from, frame));
         story.counts.frames += 1;
         let is_to_all = frame.first().is_some_and(|first| first & 1 == 1);
-        for (end, hardware) in everybody {
+        for (end, hardware) in ends {
             if *end == from || !(is_to_all || frame.starts_with(&hardware.0)) {
                 continue;
             }
@@ -88,7 +89,8 @@ impl Wire {
         story.tell(|| format!("to {to:?}: {}", describe(frame)));
         let mut frame = frame.to_vec();
         if matches!(to, End::Station(_)) && self.dice.happens(self.rates.forgery) {
-            // Of the sound frame: right checksums over corrupted bytes would be a payload of somebody else's.
+            // Forges the sound frame: correct checksums over corrupted bytes would make a payload
+            // that no peer has sent.
             let mut forged = frame.clone();
             if forge(&mut forged, &mut self.dice).is_some() {
                 story.tell(|| format!("  and forged: {}", describe(&forged)));
@@ -114,7 +116,7 @@ impl Wire {
         self.in_flight.insert((story.now + span, self.sent), (to, frame));
     }
 
-    /// Turns over bits that lie within 15 of each other: no Internet checksum misses that.
+    /// Flips bits that lie within 15 of each other: an Internet checksum always detects that.
     fn corrupt(&mut self, frame: &mut [u8]) {
         let is_ip = |protocol| matches!(protocol, EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6);
         let is_checked =

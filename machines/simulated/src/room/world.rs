@@ -1,4 +1,5 @@
-//! The world of a room: its machines, hosts and clients, and the scheduler that lets each do something when it is due.
+//! The world of a room: its machines, hosts and clients, and the scheduler that lets each act when
+//! it is due.
 
 use chance::Dice;
 use machine::{Ethernet, Instant, Micros};
@@ -31,10 +32,10 @@ use super::shield::{Mischief, Shield};
 use super::station::{Power, Station};
 use super::wire::Wire;
 
-/// Steps after which a room is stuck.
+/// A room that takes more steps is stuck.
 const STEPS_MAX: u64 = 20_000_000;
 
-/// A cut that waits for the disk.
+/// A power cut that waits for the disk.
 struct Threat {
     station: usize,
     requests: u64,
@@ -44,7 +45,7 @@ struct Threat {
 /// A room: everything in it, and what is still to happen.
 pub(super) struct Room {
     pub(super) stations: Vec<Station>,
-    /// The last one is the peer's.
+    /// The last host is the other mail server.
     pub(super) hosts: Vec<Host>,
     peer: Peer,
     pub(super) visitors: Vec<Visitor>,
@@ -52,19 +53,19 @@ pub(super) struct Room {
     pub(super) listings: Vec<Listing>,
     pub(super) wire: Wire,
     ends: Vec<(End, Ethernet)>,
-    /// Deeds to come, the next one last.
+    /// Events to come, the next one last.
     deeds: Vec<Planned>,
     threats: Vec<Threat>,
     cuts_in_a_row: bool,
     rates: Rates,
-    /// There is enough of everything, and nothing keeps a segment for long.
-    nobody_is_reset: bool,
+    /// There are enough resources of each kind, and no fault delays a segment for long.
+    never_resets: bool,
     pub(super) dice: Dice,
     pub(super) story: Chronicle,
     steps: u64,
 }
 
-/// The part of the room that does something next.
+/// The part of the room that acts next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 enum Actor {
     Deed,
@@ -120,21 +121,16 @@ impl Room {
             threats: Vec::new(),
             cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
             rates: plan.rates,
-            nobody_is_reset: ![
-                Fault::TightPools,
-                Fault::Mishaps,
-                Fault::Partition,
-                Fault::Hoarders,
-            ]
-            .into_iter()
-            .any(|fault| scenario.faults.contain(fault)),
+            never_resets: ![Fault::TightPools, Fault::Mishaps, Fault::Partition, Fault::Hoarders]
+                .into_iter()
+                .any(|fault| scenario.faults.contain(fault)),
             dice: scenario.dice("schedule"),
             story: Chronicle::new(trace),
             steps: 0,
         }
     }
 
-    /// Lets whoever is due first do something. Time passes up to then, and no further than `end`.
+    /// Lets the part that is due first act. Time advances to that moment, but not beyond `end`.
     pub(super) fn step(&mut self, end: Instant) {
         self.steps += 1;
         assert!(self.steps < STEPS_MAX, "the room never ends; it is {:?}", self.story.now);
@@ -313,7 +309,7 @@ impl Room {
             }
             Deed::Correspondent { host, station } => {
                 let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut dice);
-                // Half of those who come are at home at the webmail.
+                // Half of these clients use the account that belongs to the webmail.
                 let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
                 let correspondent =
                     Correspondent::new(account, approach, Appetite::Some, &mut dice);
@@ -364,7 +360,7 @@ impl Room {
         }
     }
 
-    /// A client comes from a host to a machine.
+    /// A client connects from a host to a machine.
     pub(super) fn welcome(
         &mut self,
         host: usize,
@@ -395,11 +391,12 @@ impl Room {
             line.cover(now);
         }
         let pace = Micros(500 + dice.skewed(400_000));
-        let trusts = (self.nobody_is_reset && means_well && one.is_serving()).then_some(one.life);
+        let trusts = (self.never_resets && means_well && one.is_serving()).then_some(one.life);
         self.visitors.push(Visitor { host, station, line, talk, dice, next: now, pace, trusts });
     }
 
-    /// A host is gone with all its clients. The first one stays: somebody has to look at what is left.
+    /// A host is gone with all its clients. The first host stays, because its clients do the final
+    /// checks.
     fn vanish(&mut self, number: usize) {
         if number > 0 {
             self.hosts[number].vanish();
@@ -407,7 +404,7 @@ impl Room {
         }
     }
 
-    /// From now on no fault happens, and no client comes by itself. Each host has its cable.
+    /// From now on no fault happens, and no planned client connects. Each host has its cable.
     pub(super) fn nothing_more_happens(&mut self) {
         self.deeds.clear();
         self.threats.clear();
@@ -426,7 +423,7 @@ impl Room {
         });
     }
 
-    /// Cuts the power of a machine, and looks at what is left.
+    /// Cuts the power of a machine, and checks what is left.
     pub(super) fn cut(&mut self, number: usize) {
         let now = self.story.now;
         let station = &mut self.stations[number];
