@@ -1,6 +1,7 @@
-//! Deliveries that arrive once: each has an origin, under which the account's core notes that it
-//! has arrived. The note is forgotten when the mark is durable that makes another such delivery
-//! impossible. So neither the message nor a report comes twice, whenever the power fails.
+//! Deliveries that arrive once. Each has an origin, and the account's core notes under it that the
+//! delivery has arrived. The note is removed when the mark that makes another such delivery
+//! impossible is durable. So neither the message nor a report comes twice, whenever the power
+//! fails.
 //!
 //! Invariant: no two deliveries of an outbox have the same origin.
 
@@ -13,28 +14,29 @@ use super::attempt::AttemptCx;
 use super::entry::{Entry, RECIPIENTS};
 use super::stages::{Deed, bits};
 
-/// The number of a notice in its origin: above all others.
+/// The number of a notice in its origin, above all others.
 const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
 
-/// Bits of a message's number; above them an origin says what a report is of.
+/// Bits of a message's GUID that stay as they are. The bits above them say what is delivered.
 const GUID_BITS: u32 = 48;
 
-/// Notes of deliveries that cannot be repeated any more, and are to be forgotten.
+/// Notes of deliveries that cannot be repeated any more. They are to be removed.
 #[derive(Default)]
 pub(super) struct ArrivalNotes {
     notes: Vec<(AccountId, Origin)>,
-    /// What notes were looked up for: recipients that are done or reported, and the delay.
+    /// The results whose notes were looked up: recipients that are done or reported, and the delay
+    /// report.
     looked_for: u32,
 }
 
 impl ArrivalNotes {
-    /// Whether a note is to be forgotten.
+    /// Whether a note is to be removed.
     pub(super) fn has_some(&self) -> bool {
         !self.notes.is_empty()
     }
 
-    /// Looks up the notes of deliveries that cannot be repeated: the recipient is done, or what was
-    /// reported is marked. `waiting`: recipients that are not done.
+    /// Looks up the notes of deliveries that cannot be repeated: the recipient is done, or its
+    /// report is marked. `waiting`: recipients that are not done.
     pub(super) fn look_up(
         &mut self,
         entry: &Entry,
@@ -56,9 +58,9 @@ impl ArrivalNotes {
             if !entry.is_posted() {
                 self.note(entry.deed_for(bit), own, cx);
             } else if let Some(account) = account_at(entry, bit, cx) {
-                // Two addresses may be one account's, which has the message when either is done.
-                // Its note is kept until both are. An address to which it is forwarded has an
-                // origin of its own.
+                // Two addresses may belong to one account, which has the message when either is
+                // done. Its note stays until both are. A forwarding address has an origin of its
+                // own.
                 if bits(waiting).any(|other| account_at(entry, other, cx) == Some(account)) {
                     self.looked_for &= !(1 << bit);
                 } else {
@@ -73,7 +75,7 @@ impl ArrivalNotes {
         }
     }
 
-    /// The note that an account has this is to be forgotten, if there may be one.
+    /// Queues the account's note of this delivery for removal, if there may be one.
     pub(super) fn note(&mut self, deed: Deed, account: AccountId, cx: &AttemptCx<'_, '_>) {
         let Ok(origin) = deed.origin(cx) else { return };
         if cx.parts.store.may_have_arrived(account, origin) {
@@ -81,7 +83,7 @@ impl ArrivalNotes {
         }
     }
 
-    /// Has the next note forgotten.
+    /// Asks the store to remove the next note.
     pub(super) fn forget(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
         let Some((account, origin)) = self.notes.last().copied() else {
             unreachable!("there is a note to forget")
@@ -90,27 +92,27 @@ impl ArrivalNotes {
         cx.parts.store.forget_arrival(account, origin, continuation)
     }
 
-    /// That note is forgotten, or there was none.
+    /// That note is removed, or there was none.
     pub(super) fn forgotten(&mut self) {
         let note = self.notes.pop();
         assert!(note.is_some(), "a note was forgotten that was not asked for");
     }
 }
 
-/// The account of this machine that gets what is for a recipient.
+/// The account of this machine that gets the message for a recipient.
 fn account_at(entry: &Entry, bit: u8, cx: &AttemptCx<'_, '_>) -> Option<AccountId> {
     cx.parts.directory.recipient_at(cx.parts.store, entry.address(bit))
 }
 
 impl Deed {
-    /// Under which origin it is delivered.
+    /// The origin of the delivery.
     ///
-    /// Errors: `NoSuchMessage`: the entry is gone.
+    /// Errors: `NoSuchMessage` if the entry is gone.
     pub(super) fn origin(self, cx: &AttemptCx<'_, '_>) -> Result<Origin, Refusal> {
         let Guid(guid) = cx.info()?.guid;
         let number = match self {
             Deed::Letter(..) => 0,
-            // Of one recipient one of these is told.
+            // A recipient gets only one of these reports.
             Deed::Report(bit) | Deed::Arrival(bit) => 1 + u128::from(bit),
             Deed::Delay => 1 + RECIPIENTS as u128,
             Deed::SentOn(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),

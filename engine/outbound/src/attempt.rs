@@ -1,4 +1,4 @@
-//! What an attempt works with: its entry, the queue, and the parts of the core.
+//! The context of an attempt: its entry, the queue, and the parts of the core.
 
 use store::{MessageInfo, OUTBOX, OutboxEntry, Refusal};
 use tasks::{Continuation, FrameId};
@@ -10,7 +10,7 @@ use super::{Place, Point};
 /// The queue and the parts of the core, lent to one attempt for one step.
 pub(super) struct AttemptCx<'a, 'c> {
     pub(super) frame: FrameId,
-    /// Where the entry lies.
+    /// The place of the entry.
     pub(super) place: Place,
     pub(super) queue: &'a mut Queue,
     pub(super) parts: &'a mut Context<'c>,
@@ -23,13 +23,13 @@ impl AttemptCx<'_, '_> {
 
     /// The message of the entry.
     ///
-    /// Errors: `NoSuchMessage`: it was deleted.
+    /// Errors: `NoSuchMessage` if it was deleted.
     pub(super) fn info(&self) -> Result<MessageInfo, Refusal> {
         let (account, uid) = self.place;
         self.parts.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
     }
 
-    /// What the outbox says of the entry. `None`: a rebuild has found it.
+    /// The record of the entry. `None`: a rebuild has found the entry.
     pub(super) fn record(&self) -> Option<OutboxEntry> {
         let (account, uid) = self.place;
         self.parts.store.own.store.outbox_entry(account, uid)

@@ -1,7 +1,7 @@
 //! Whether a forwarded message came from the sender that its reverse path names, or from the domain
 //! of its author.
 //!
-//! A report goes to the sender, but anybody can write any reverse path. So a report about mail from
+//! A report goes to the sender, but anyone can write any reverse path. So a report about mail from
 //! outside goes to the sender only if SPF or DMARC passed for the sender's domain. Otherwise an
 //! attacker could choose the addresses that this server sends mail to.
 //!
@@ -62,7 +62,8 @@ fn top(header: &[u8]) -> Option<Field<'_>> {
     Header::new(header).fields().find(|field| !is_above(field.name))
 }
 
-/// The results in an `Authentication-Results:` field of this server; none in one of another.
+/// The results in an `Authentication-Results:` field of this server. The field of another server
+/// gives none.
 fn results<'a>(field: &Field<'a>, hostname: &str) -> impl Iterator<Item = &'a str> + use<'a> {
     let value = core::str::from_utf8(field.value).unwrap_or_default();
     let own = value.trim().split_once(";\r\n\t").filter(|(host, _)| *host == hostname);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn spf_or_dmarc_for_its_domain_make_a_sender_authentic() {
+    fn spf_or_dmarc_pass_makes_the_sender_authentic() {
         for results in [
             "spf=pass smtp.mailfrom=far.test",
             "spf=pass smtp.mailfrom=Far.Test;\r\n\tdmarc=fail header.from=other.test",
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_author_is_unproved_where_its_domain_has_a_policy_and_nothing_satisfies_it() {
+    fn author_that_fails_its_dmarc_policy_is_unproved() {
         let unproved = |results: &str| {
             let header = format!(
                 "Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n"
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_an_authentic_sender() {
+    fn logged_in_user_is_an_authentic_sender() {
         for (protocol, is_user) in
             [("ESMTPSA", true), ("UTF8SMTPA", true), ("ESMTPS", false), ("SMTP", false)]
         {

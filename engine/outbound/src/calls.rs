@@ -1,16 +1,17 @@
 //! The connections of this core to the destinations of its mail.
 //!
 //! The owner of a destination knows how many connections the machine has to it, and whether it is
-//! down. The owner is the core that a keyed hash of its name names (crate `shards`). An attempt asks it for leave before it
-//! looks up the hosts. Here is what this core has to know itself: which destinations its attempts
-//! are at, and which are down as far as their owners have told.
+//! down. A keyed hash of the destination's name selects the core that owns it (crate `shards`). An
+//! attempt asks the owner for leave before it looks up the hosts. This file holds what a core has
+//! to know itself: the destinations of its own attempts, and the destinations that are down as far
+//! as their owners have told.
 //!
 //! Invariants:
-//! - One attempt at a time asks for leave to a destination. So what waits for leave takes few of
-//!   the places for attempts.
+//! - One attempt at a time asks for leave to a destination. So attempts that wait for leave take
+//!   few of the places.
 //! - While one connection tries a destination that has failed, this core makes no other there.
-//! - At most [`LEFT_ALONE_MAX`] destinations are known to be down. What is forgotten costs a
-//!   question.
+//! - At most [`LEFT_ALONE_MAX`] destinations are known to be down. A forgotten one costs a question
+//!   to its owner.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ const LEFT_ALONE_MAX: usize = 4096;
 pub(super) struct Calls {
     called: BTreeMap<Box<str>, Called>,
     left_alone: BTreeMap<Box<str>, Instant>,
-    /// The same by their time.
+    /// The same, by time.
     ends: BTreeSet<(Instant, Box<str>)>,
 }
 
@@ -37,27 +38,28 @@ pub(super) struct Calls {
 struct Called {
     /// The key by which its owner knows it.
     key: u64,
-    /// The attempts, with the one that asks for leave.
+    /// The number of attempts, including the one that asks for leave.
     attempts: u16,
     is_asking: bool,
     is_trial: bool,
-    /// Connections that may be kept for further messages.
+    /// The number of connections that may be kept for further messages.
     keeps: u16,
 }
 
 /// Whether an attempt may ask for leave to make a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Admission {
-    /// It may, and counts: [`Calls::ended`] says that it is over.
+    /// It may, and is counted: [`Calls::ended`] says that it is over.
     Ask,
-    /// Not before this: the destination is down.
+    /// Not before this time: the destination is down.
     WaitUntil(Instant),
-    /// Not before another one ends.
+    /// Not before another attempt ends.
     Busy,
 }
 
 impl Calls {
-    /// Whether one more attempt may be made at a destination, which its owner knows by this key.
+    /// Whether one more attempt may be made at a destination. `key`: the key by which its owner
+    /// knows it.
     pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> Admission {
         if let Some(until) = self.left_alone.get(destination).copied() {
             if now < until {
@@ -84,7 +86,7 @@ impl Calls {
         }
     }
 
-    /// The attempt that has asked for leave has it. Whether another one may ask.
+    /// The attempt that has asked for leave has it. Returns whether another one may ask.
     pub(super) fn granted(&mut self, destination: &str, grant: Grant) -> bool {
         let Some(called) = self.called.get_mut(destination) else {
             unreachable!("leave that was not asked for")
@@ -95,7 +97,7 @@ impl Calls {
         !is_trial
     }
 
-    /// A destination is down until then.
+    /// A destination is down until `until`.
     pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
         self.call_again(destination);
         self.left_alone.insert(destination.into(), until);
@@ -114,7 +116,8 @@ impl Calls {
         }
     }
 
-    /// Messages get through there by a connection that goes on. Whether others may be made.
+    /// Messages get through there, on a connection that goes on. Returns whether others may be
+    /// made.
     pub(super) fn reached(&mut self, destination: &str) -> bool {
         self.called.get_mut(destination).is_some_and(|called| {
             called.is_trial = false;
@@ -122,7 +125,7 @@ impl Calls {
         })
     }
 
-    /// An attempt that was admitted is over. `has_leave`: it does not wait for that any more.
+    /// An admitted attempt is over. `has_leave`: it does not wait for leave any more.
     pub(super) fn ended(&mut self, destination: &str, has_leave: bool) {
         let Some(called) = self.called.get_mut(destination) else {
             unreachable!("an attempt that was not admitted")
@@ -140,8 +143,9 @@ impl Calls {
         }
     }
 
-    /// The owner of a destination says how many connections this core may keep there. Whether it
-    /// has more, and need not wait for a message to end with one: it keeps another.
+    /// The owner of a destination says how many connections this core may keep there. Returns
+    /// whether this core has more than that, and may give up one that it is still making, because
+    /// it keeps another. Otherwise one ends with its message.
     pub(super) fn keeps(&mut self, key: u64, keeps: u16) -> bool {
         let Some(called) = self.called.values_mut().find(|called| called.key == key) else {
             return false;
@@ -150,7 +154,7 @@ impl Calls {
         keeps > 0 && !called.may_keep()
     }
 
-    /// Whether a connection may be kept for another message: no other core waits for it.
+    /// Whether a connection may be kept for another message, because no other core waits for it.
     pub(super) fn may_keep(&self, destination: &str) -> bool {
         self.called.get(destination).is_some_and(Called::may_keep)
     }

@@ -1,28 +1,27 @@
-//! The connection to a host that takes mail: in the clear at first, and over TLS once the host has
-//! offered that. The client speaks the same in both. It may outlive a message: the next message for
-//! the same destination goes by the same connection.
+//! The connection to a host that accepts mail: in the clear at first, and over TLS once the host
+//! has offered that. The SMTP client works the same in both. The connection may outlive a message:
+//! the next message for the same destination uses it too.
 //!
 //! ```text
 //!   STARTTLS ── 220 ──▸ handshake: its turn, the host's word, its turn … ──▸ sealed ── EHLO …
 //!                          └─ it fails: the same host once more, in the clear
 //! ```
-//! Most hosts do not have to prove their name (`host`). So a host of this kind with which no
-//! handshake can be done is spoken with in the clear at once (RFC 7435 section 3). A message that
-//! waited for days would be none the safer: an attacker that can spoil a handshake can also remove
-//! the offer.
+//! Most hosts need not prove their name (`host`). If no handshake succeeds with such a host, it is
+//! called in the clear at once (RFC 7435 section 3). To let the message wait for days would not
+//! make it safer: an attacker that can spoil a handshake can also remove the offer.
 //!
 //! Invariants:
-//! - Of what was said in the clear nothing is left when TLS is spoken. What comes behind the host's
-//!   220 and before its handshake is a fault of the host (`relay::Client`).
-//! - A host is called in the clear only where nothing is demanded, for what happened to its TLS,
-//!   once, and only while it does not have the whole of a message. So no recipient gets one twice.
-//! - While it is kept for another message, the client has none. What came of the one before was
-//!   taken from it.
-//! - It carries [`MESSAGES_MAX`] messages, and none begins on it after [`KEPT_LONGEST`].
-//! - Whatever a peer does, it is waited for no longer than RFC 5321 section 4.5.3.2 requires, and
-//!   no longer than [`CONVERSATION`] in all.
+//! - Nothing of the conversation in the clear is left when TLS begins. Bytes after the host's 220
+//!   and before its handshake are a fault of the host (`relay::Client`).
+//! - A host is called in the clear only where no TLS is demanded, because its TLS failed, once, and
+//!   only while it does not have the whole message. So no recipient gets the message twice.
+//! - While the connection is kept for another message, the client has no message, and the outcomes
+//!   of the earlier one were taken from it.
+//! - It carries at most [`MESSAGES_MAX`] messages, and none begins on it after [`KEPT_LONGEST`].
+//! - Whatever a peer does, the wait for it is no longer than RFC 5321 section 4.5.3.2 requires, and
+//!   no longer than [`CONVERSATION`] in total.
 //!
-//! Answers to: RFC 3207 section 4, RFC 7435.
+//! Implements: RFC 3207 section 4, RFC 7435.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -49,58 +48,59 @@ use super::stages::Reporter;
 /// How long a host may take to accept a connection.
 pub(super) const CALL_PATIENCE: Micros = Micros::from_secs(30);
 
-/// How long a connection may last: a peer that says a word now and then would keep it for ever.
+/// How long a connection may last: otherwise a peer that says something now and then could keep it
+/// forever.
 const CONVERSATION: Micros = Micros::from_secs(2 * 3600);
 
-/// Messages that go by a connection.
+/// The most messages on one connection.
 const MESSAGES_MAX: u32 = 100;
 
-/// No message begins on a connection that is older.
+/// No message begins on a connection that is older than this.
 const KEPT_LONGEST: Micros = Micros::from_secs(300);
 
 /// How long a connection may wait for its next message.
 pub(super) const KEPT_PATIENCE: Micros = Micros::from_secs(30);
 
-/// The closing of RFC 5321 section 3.8.
+/// The reply code that closes a connection (RFC 5321 section 3.8).
 const CLOSING: u16 = 421;
 
-/// What came of a message for a recipient, by the recipient's bit.
+/// The outcomes of a message for its recipients, each with the recipient's bit.
 pub(super) type Outcomes = Vec<(u8, Outcome)>;
 
-/// A connection to a host that takes mail.
+/// A connection to a host that accepts mail.
 pub(super) struct OutboundConnection {
     host: MailHost,
     wire: Wire,
     client: Client,
     usage: ConnectionUse,
-    /// What came of TLS. None: the host was never asked to speak it, or has not said that it does.
+    /// The TLS result. `None`: the host was never asked to speak TLS, or has not offered it.
     secured: Option<Result<(), Shortfall>>,
-    /// When it was called.
+    /// When the host was called.
     since: Instant,
-    /// The messages that were begun on it.
+    /// The number of messages that were begun on it.
     messages: u32,
     body: BodyProgress,
-    /// What came of the message so far.
+    /// The outcomes of the message so far.
     came: Outcomes,
 }
 
 /// How far the conversation has come by a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ConversationStep {
-    /// It waits for the peer, for room, or for a part of the message.
+    /// It waits for the peer, for buffer space, or for a part of the message.
     Waits,
     /// It has computed as much as one attempt may in a turn.
     Computes,
-    /// All outcomes of the message are told.
+    /// The outcomes for all recipients are known.
     MessageOver,
-    /// It is over: the connection is to be ended.
+    /// The conversation is over: the connection must be ended.
     HangUp,
 }
 
 /// What a connection is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ConnectionUse {
-    /// The host is called, and has not accepted it.
+    /// The host is called, and has not accepted the connection.
     Calling,
     /// A message.
     Message,
@@ -108,14 +108,14 @@ enum ConnectionUse {
     Kept,
 }
 
-/// How far the client has come with the octets of the message.
+/// How far the client has come with the body of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyProgress {
-    /// It wants none now.
+    /// It wants no bytes now.
     Idle,
-    /// It wants more.
+    /// It wants more bytes.
     Wanted,
-    /// All of the message was given to it.
+    /// It was given the whole message.
     Over,
 }
 
@@ -127,7 +127,7 @@ enum BodySupply {
 }
 
 impl OutboundConnection {
-    /// Calls a host, for the attempt of this context. `None`: there is no connection to be had.
+    /// Calls a host, for the attempt of `cx`. `None`: no connection can be made.
     pub(super) fn to(host: MailHost, cx: &mut AttemptCx<'_, '_>) -> Option<OutboundConnection> {
         let AttemptCx { frame, queue, parts, .. } = cx;
         let at = (parts.turn, &mut *parts.connections);
@@ -158,7 +158,7 @@ impl OutboundConnection {
         })
     }
 
-    /// The connection's number in the network.
+    /// The connection's identifier in the network stack.
     pub(super) fn connection(&self) -> ConnectionId {
         self.wire.connection()
     }
@@ -168,12 +168,12 @@ impl OutboundConnection {
         self.host.name.as_ref()
     }
 
-    /// The host that tells the sender what becomes of what this one has taken.
+    /// The host that reports success to the sender: this one, or the peer.
     pub(super) fn reporter(&self) -> Reporter {
         if self.client.passes_on_reports() { Reporter::Host } else { Reporter::Us }
     }
 
-    /// The host has accepted the connection. This message is for it.
+    /// The host has accepted the connection, and now gets this message.
     pub(super) fn opened(&mut self, message: Letter, parts: &mut Context<'_>) {
         self.usage = ConnectionUse::Message;
         self.client.deliver(message);
@@ -182,20 +182,20 @@ impl OutboundConnection {
         }
     }
 
-    /// Whether the peer has every byte of the message, and has not said what becomes of it.
+    /// Whether the peer has every byte of the message, and has not answered for it yet.
     pub(super) fn is_said(&self) -> bool {
         self.body == BodyProgress::Over && self.client.output().is_empty()
     }
 
-    /// Until when the host is waited for now.
+    /// The end of the present wait for the host.
     fn deadline(&self, now: Instant) -> Instant {
         let patient = self.wire.handshake_until().unwrap_or_else(|| now + self.client.patience());
         patient.min(self.since + CONVERSATION)
     }
 
-    /// Says what there is to say, and does what the client wants done. The message is `reader`'s.
+    /// Sends what can be sent, and does what the client asks for. The message comes from `reader`.
     ///
-    /// Errors: those of the store, of which a part of the message was asked for.
+    /// Errors: those of the store, when a part of the message is requested.
     pub(super) fn speak(
         &mut self,
         reader: &mut EntryReader,
@@ -230,7 +230,7 @@ impl OutboundConnection {
         Ok(ConversationStep::Waits)
     }
 
-    /// Gives the client of what was read, or reads on.
+    /// Gives the client what was read, or reads on.
     fn give_body(
         &mut self,
         reader: &mut EntryReader,
@@ -250,24 +250,24 @@ impl OutboundConnection {
         Ok(BodySupply::Something)
     }
 
-    /// Says what there is to say, as far as there is room.
+    /// Sends the client's output, as far as there is buffer space.
     fn say(&mut self, parts: &mut Context<'_>) {
         self.wire.say(&mut self.client, parts.turn, parts.connections);
     }
 
-    /// Hears what has arrived.
+    /// Gives the client what has arrived.
     pub(super) fn hear(&mut self, parts: &mut Context<'_>) {
         self.wire.hear(&mut self.client, parts.turn, parts.connections);
     }
 
-    /// TLS may begin.
+    /// Begins the TLS handshake.
     fn begin_handshake(&mut self, parts: &mut Context<'_>) {
-        // Until it is done.
+        // This holds until the handshake is done.
         self.secured = Some(Err(Shortfall::Failed));
         self.wire.begin_handshake(&mut self.client, parts.turn, parts.connections);
     }
 
-    /// It is the turn of its handshake.
+    /// Takes the next step of the handshake.
     pub(super) fn step(&mut self, parts: &mut Context<'_>) {
         self.wire.step(&mut self.client, parts.turn, parts.connections);
         if self.wire.is_sealed() {
@@ -282,12 +282,12 @@ impl OutboundConnection {
         self.usage != ConnectionUse::Calling
     }
 
-    /// Nothing more comes from the host, or the message cannot be read on: what came of it follows.
+    /// Nothing more comes from the host, or the message cannot be read: the outcomes follow.
     pub(super) fn lost(&mut self, lost: Lost) {
         self.client.lost(lost);
     }
 
-    /// Whether another message may go by the connection.
+    /// Whether another message may use the connection.
     pub(super) fn may_be_kept(&self, now: Instant) -> bool {
         self.messages < MESSAGES_MAX && now.since(self.since) < KEPT_LONGEST
     }
@@ -297,7 +297,7 @@ impl OutboundConnection {
         self.messages == 1
     }
 
-    /// All outcomes of its message are told, which are returned. It waits for another message.
+    /// Keeps the connection for another message, and returns the outcomes of the last one.
     pub(super) fn keep(&mut self) -> Outcomes {
         self.usage = ConnectionUse::Kept;
         self.take_outcomes()
@@ -308,18 +308,18 @@ impl OutboundConnection {
         self.usage == ConnectionUse::Kept
     }
 
-    /// This message goes by the connection that was kept.
+    /// Sends this message on the kept connection.
     pub(super) fn reuse(&mut self, message: Letter) {
         assert!(
             self.is_kept() && self.came.is_empty(),
-            "one message goes by a connection after the other"
+            "a connection carries one message at a time"
         );
         (self.usage, self.body) = (ConnectionUse::Message, BodyProgress::Idle);
         self.messages += 1;
         self.client.deliver(message);
     }
 
-    /// Says QUIT, and ends the connection when what was said is sent.
+    /// Sends QUIT, and closes the connection when everything is sent.
     pub(super) fn say_goodbye(&mut self, parts: &mut Context<'_>) {
         self.client.quit();
         self.say(parts);
@@ -331,12 +331,12 @@ impl OutboundConnection {
         self.wire.end(connections);
     }
 
-    /// What the host has said of the message's recipients.
+    /// Takes the outcomes for the message's recipients.
     pub(super) fn take_outcomes(&mut self) -> Outcomes {
         core::mem::take(&mut self.came)
     }
 
-    /// Whether it was over before the host heard of its last message.
+    /// Whether the connection was over before the host saw its last message.
     pub(super) fn was_over(&self) -> bool {
         let is_of_connection = |cause: &Cause| match cause {
             Cause::Lost(lost) => *lost != Lost::GivenUp,
@@ -351,7 +351,7 @@ impl OutboundConnection {
             })
     }
 
-    /// The host, if nothing but its TLS is to blame for that it has not got the message.
+    /// The host, if only its TLS is to blame that it does not have the message.
     pub(super) fn to_be_called_in_the_clear(&self) -> Option<MailHost> {
         let is_to_blame = |(_, outcome): &(u8, Outcome)| match outcome {
             Outcome::Later(Reason { stage, cause: Cause::Lost(Lost::Tls) }) => {
@@ -369,8 +369,8 @@ impl OutboundConnection {
         Some(MailHost { tls: Tls::Never, rule: None, ..self.host.clone() })
     }
 
-    /// What came of TLS with the host, and under what that is counted: once a connection, with its
-    /// first message. None also where it ended before it came to that.
+    /// The TLS result with the host, and the rule under which it is counted: once a connection,
+    /// with its first message. `None` also if the connection ended before that was known.
     pub(super) fn to_be_counted(&self) -> Option<(Rule, Result<(), Shortfall>)> {
         let rule = self.host.rule.filter(|_| self.messages == 1)?;
         let is_past = |(_, outcome): &(u8, Outcome)| match outcome {

@@ -1,4 +1,4 @@
-//! What outgoing mail works with: lower parts for the time of a call, and settings of its own.
+//! What outgoing mail works with: lower parts, lent for the time of a call, and its own settings.
 
 use alloc::string::String;
 
@@ -22,19 +22,19 @@ pub struct Context<'a> {
     pub store: &'a mut Archive,
     /// Addresses and their accounts.
     pub directory: &'a Directory,
-    /// What is asked of name servers.
+    /// The questions to name servers.
     pub names: &'a mut Names,
     /// Password hashes and signatures under way.
     pub compute: &'a mut Compute,
-    /// What signs messages of our domains.
+    /// Signs messages of our domains.
     pub signer: &'a Signer,
-    /// What is known of logins.
+    /// The state of logins.
     pub logins: &'a mut Logins,
     /// Lines for the operator.
     pub console: &'a mut ConsoleLines,
 }
 
-/// What the configuration says of outgoing mail.
+/// The configuration of outgoing mail.
 pub struct Config {
     hostname: String,
     relay: Relay,
@@ -56,7 +56,7 @@ impl Config {
         self.relay.way_to(domain)
     }
 
-    /// What we are, and what we can reach.
+    /// Our own name, and the networks that we can reach.
     pub(super) fn ourselves(&self, net: &Net) -> Ourselves {
         Ourselves::of(&self.hostname, net, &self.relay.private_networks)
     }

@@ -10,20 +10,20 @@
 //!               └────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! Invariants:
-//! - An account here gets the message by a delivery that arrives once, as do the outbox from which
-//!   it is forwarded, and the sender a report. Each has an origin of its own, which is forgotten
-//!   only when the mark is durable that makes another delivery impossible (`arrivals`). So neither
-//!   comes twice, whenever the power fails.
-//! - A mark is asked for until the store makes it. While the store makes none, no host is called:
-//!   what cannot be marked would be sent again and again.
-//! - A recipient at another server gets the message twice in one case: its host has accepted it,
-//!   and the machine ends before the mark is durable. SMTP has no way to ask (RFC 5321 section
+//! - Local deliveries arrive once: the message at an account of this machine, a forwarded message
+//!   in its outbox, and a report at the sender. Each has an origin of its own. The origin is
+//!   forgotten only when the mark that makes another delivery impossible is durable (`arrivals`).
+//!   So no delivery comes twice, whenever the power fails.
+//! - A mark is requested until the store makes it. While the store makes none, no host is called: a
+//!   message that cannot be marked would be sent again and again.
+//! - A recipient at another server gets the message twice in one case: the host has accepted it,
+//!   and the machine stops before the mark is durable. SMTP has no way to ask (RFC 5321 section
 //!   4.5.3.2.6, RFC 1047).
-//! - Of a message no more is in memory than a part as the store reads it, what waits to be sent,
-//!   and its header while it is sealed.
-//! - A message of which a part cannot be read is tried as long as one that no host takes, and then
-//!   reported with its header alone. One with an envelope that cannot be read stays, and its
-//!   account is told (`unreadable`).
+//! - Of a message, memory holds at most one part as the store reads it, the bytes that wait to be
+//!   sent, and its header while the ARC set is made.
+//! - A message with a part that cannot be read is tried as long as one that no host accepts, and is
+//!   then reported with its header alone. A message with an envelope that cannot be read stays, and
+//!   its account is told (`unreadable`).
 //! - A message without a reverse path is never reported.
 
 use alloc::boxed::Box;
@@ -57,32 +57,32 @@ mod bringing;
 mod calling;
 mod sorting;
 
-/// The longest delay before an entry with an unreadable beginning is read again. The delay grows
-/// by a minute each time.
+/// The longest delay before an entry with an unreadable beginning is read again. The delay grows by
+/// a minute each time.
 const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 
-/// A delivery attempt for one entry. Its parts do the work, and know nothing of each other's state;
-/// what one of them comes to decides the next stage.
+/// A delivery attempt for one entry. Its parts do the work, and know nothing of each other's state.
+/// Their results decide the next stage.
 pub(super) struct Courier {
     place: Place,
     stage: Stage,
-    /// What the stage has asked for has not come.
+    /// The answer that the stage has asked for has not come.
     is_waiting: bool,
     reader: EntryReader,
-    /// `None` until the entry is opened, and for one that cannot be read.
+    /// `None` until the entry is opened, and for an entry that cannot be read.
     entry: Option<Entry>,
     round: Round,
-    /// Its head cannot be read, and its account is told.
+    /// The state of the notice to the account, if the head of the entry cannot be read.
     notice: Option<Notice>,
     delivery: LocalDelivery,
     notes: ArrivalNotes,
-    /// What is said of a message that is forwarded.
+    /// The ARC set of a forwarded message.
     seal: ArcSeal,
-    /// There is one from [`Stage::Permitted`] on until all recipients on it are settled; and while
-    /// a connection is kept.
+    /// It exists from [`Stage::Permitted`] on until all its recipients are settled, and while a
+    /// connection is kept.
     road: Option<Road>,
     destination_try: DestinationTry,
-    /// There is one in [`Stage::Inquired`].
+    /// It exists in [`Stage::Inquired`].
     inquiry: Option<Box<Inquiry>>,
     connection: Option<Box<OutboundConnection>>,
 }
@@ -116,7 +116,7 @@ impl Courier {
         self.connection.as_ref().map(|connection| connection.connection())
     }
 
-    /// How it has ended for its entry, which is tried again then.
+    /// How the attempt has ended for its entry. `next`: when the entry is tried again.
     pub(super) fn ended(self, next: Option<Instant>) -> Ended {
         assert!(
             self.road.is_none() && self.connection.is_none(),
@@ -129,7 +129,7 @@ impl Courier {
         let is_unread = self.round.is_damaged() || self.notice.is_some();
         let words =
             if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
-        // A disk may read it later; what its head says stays as it is.
+        // The disk may read it later, but an invalid head stays as it is.
         let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
         Ended { place: self.place, next, destination_try: self.destination_try, is_left, words }
     }
@@ -172,9 +172,8 @@ impl Courier {
         Way::Waits
     }
 
-    /// What it has asked the store for is done, or was refused. Then it goes on. It asks for one
-    /// thing at a time, and gives a delivery up only when the store has refused it. So nothing else
-    /// comes.
+    /// The store has answered. The attempt goes on. It has one request under way at a time, and
+    /// gives a delivery up only when the store has refused it. So no other answer comes.
     pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
@@ -211,10 +210,10 @@ impl Courier {
         self.go_on(cx)
     }
 
-    /// A part of the entry has come that it has asked for, or cannot be read.
+    /// The requested part of the entry has come, or cannot be read.
     pub(super) fn part_arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         let arrival = self.reader.arrived(outcome, cx);
-        // It may wait for something else by now.
+        // The attempt may wait for something else by now.
         self.is_waiting &= arrival == PartArrival::Unwanted;
         match arrival {
             PartArrival::Beginning => self.open(self.reader.extent(cx), cx),
@@ -224,7 +223,7 @@ impl Courier {
         self.go_on(cx)
     }
 
-    /// Opens the entry, if enough of its beginning is there.
+    /// Opens the entry, if enough of its beginning was read.
     fn open(&mut self, extent: EntryExtent, cx: &mut AttemptCx<'_, '_>) {
         let Ok(info) = cx.info() else { return self.stage = Stage::Over(None) };
         match opening::open(self.reader.beginning(), extent, cx) {
@@ -238,13 +237,13 @@ impl Courier {
         }
     }
 
-    /// The head of the entry cannot be read: that is told.
+    /// The head of the entry cannot be read: the operator is told, and then the account.
     fn cannot_be_read(&mut self, cx: &mut AttemptCx<'_, '_>) {
         tell_operator(&self.why_unreadable(), cx);
         (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
     }
 
-    /// The answer to a question that it has asked of name servers.
+    /// The answer to a question that it has asked name servers.
     pub(super) fn name_known(
         &mut self,
         number: QuestionNumber,
@@ -259,7 +258,7 @@ impl Courier {
         self.go_on(cx)
     }
 
-    /// The signature that was asked for was computed.
+    /// The requested signature was computed.
     pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         assert!(
             self.stage == Stage::Sealed,
@@ -270,8 +269,8 @@ impl Courier {
         self.go_on(cx)
     }
 
-    /// Something has happened to its connection. One that is kept is kept no longer, unless it just
-    /// has more room.
+    /// Something has happened to its connection. A kept connection is dropped, unless it only has
+    /// more buffer space.
     pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.keeps_connection() {
             if !matches!(stir, Stir::Made | Stir::Room) {
@@ -287,7 +286,7 @@ impl Courier {
         self.go_on(cx)
     }
 
-    /// A host, or a web server, was waited for too long; or for the next message of a connection.
+    /// A host, a web server, or the next message for a connection took too long.
     pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.keeps_connection() || self.inquiry.is_some() {
             return self.stirred(Stir::Over, cx);
@@ -297,15 +296,15 @@ impl Courier {
         self.go_on(cx)
     }
 
-    /// The machine stops: a message of which a peer has every byte is waited for, and what goes to
-    /// the disk; all else is given up.
+    /// The machine stops. The attempt still waits for the disk, and for the answer to a message of
+    /// which the peer has every byte. Everything else is given up.
     pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         self.drop_kept(cx);
         if self.stage == Stage::Opened { Way::Waits } else { self.called_back(cx) }
     }
 
-    /// Its entry is wanted back: it has done nothing with it, unless a host may have the message,
-    /// or something is on its way to the disk.
+    /// Its entry is wanted back. The attempt ends without an effect, unless a host may have the
+    /// message, or something is on its way to the disk.
     pub(super) fn called_back(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         match self.stage {
             Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
@@ -328,21 +327,21 @@ impl Courier {
         }
     }
 
-    /// Whether it has leave to a destination and no host has accepted a connection.
+    /// Whether it has leave to try a destination, and no host has accepted a connection.
     pub(super) fn is_calling(&self, key: u64) -> bool {
         matches!(self.stage, Stage::Sought | Stage::Inquired | Stage::Called)
             && self.road.as_ref().is_some_and(|road| road.key() == key)
     }
 
-    /// Another core waits for a connection that this one was about to make. The entry waits for the
-    /// next.
+    /// Another core waits for a connection that this attempt was about to make. Its entry waits for
+    /// the next one.
     pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         let Some(road) = &self.road else { unreachable!("the attempt is on no road") };
         self.destination_try = DestinationTry::Behind(road.destination().into());
         self.called_back(cx)
     }
 
-    /// The attempt that goes on with a connection that was kept, when this one is over.
+    /// When this attempt is over: the attempt that goes on with its kept connection.
     pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
         let place = self.next_by_connection(cx)?;
         Some(Courier {
@@ -352,22 +351,22 @@ impl Courier {
         })
     }
 
-    /// Whether it asks for the same again: the store has too much to do; or it cannot write a mark,
-    /// for it has no room, or the disk fails. An attempt that ended without the mark would deliver
-    /// everything once more when the disk takes writes again.
+    /// Whether to repeat the request: the store is busy, or it cannot write a mark because the disk
+    /// is full or fails. An attempt that ended without the mark would deliver everything again when
+    /// the disk accepts writes.
     fn has_to_insist(&self, refusal: Refusal) -> bool {
         let is_mark = self.stage == Stage::Marked;
         refusal == Refusal::Busy
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
-    /// The same of what the store has answered later. A delivery that was refused is over: it is
-    /// begun anew.
+    /// The same for an answer of the store that came later. A delivery that was refused is over: it
+    /// is begun anew.
     fn has_to_insist_on_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
     }
 
-    /// It asks for the same again in the next turn. Administrators see why a mark is not made.
+    /// Repeats the request in the next turn. Administrators see why a mark is not made.
     fn insist(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> Way {
         if refusal != Refusal::Busy {
             cx.queue.standings.said(self.place, Why::Unmarked.words());
@@ -394,7 +393,7 @@ impl Courier {
                 self.stage = Stage::Over(Some(self.after_damage(cx)));
             }
             (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => {
-                // It may go as far as it comes without a seal.
+                // It may go without an ARC set, as far as it can.
                 self.seal.leave_out();
                 self.stage = Stage::Sorted;
             }
@@ -423,7 +422,7 @@ impl Courier {
             (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged | Refusal::Unreadable) => {
                 self.settle_here(bit, Come::Later(Why::Damaged), cx);
             }
-            // The message was to go back with it, and does not.
+            // The message was to be returned with the report, and is left out.
             (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => {
                 self.stage = Stage::Brought(deed)
             }
@@ -434,13 +433,13 @@ impl Courier {
         }
     }
 
-    /// This came of it for a recipient here.
+    /// Takes in the result for a local recipient.
     fn settle_here(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
         self.settle(bit, come, cx);
         self.stage = Stage::Sorted;
     }
 
-    /// That is not done in this round.
+    /// Defers a local delivery to a later round.
     fn put_off(&mut self, deed: Deed) {
         match deed {
             Deed::Letter(bit, _) | Deed::SentOn(bit) | Deed::Report(bit) | Deed::Arrival(bit) => {
@@ -452,15 +451,15 @@ impl Courier {
         self.stage = Stage::Sorted;
     }
 
-    /// When an entry is read again that could not be read. A disk may get over that, and mostly it
-    /// does not.
+    /// When an entry that could not be read is read again. A disk may recover, but mostly it does
+    /// not.
     fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
         cx.queue.standings.tried(self.place);
         let tries = cx.queue.standings.of(self.place).map_or(0, |standing| standing.tries);
         cx.parts.turn.now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)
     }
 
-    /// The entry, which was opened.
+    /// The opened entry.
     fn entry(&self) -> &Entry {
         let Some(entry) = &self.entry else { unreachable!("the entry was not opened") };
         entry

@@ -1,13 +1,16 @@
-//! Which hosts take a domain's mail, and what TLS with them has to prove: by what the host's domain
-//! publishes of certificates (DANE for SMTP), or else by the policy of the mail's domain
+//! Which hosts accept a domain's mail, and what TLS with them has to prove: what the host's domain
+//! publishes about certificates (DANE for SMTP), or else the policy of the mail's domain
 //! (`relay::policies`).
 //!
-//! Where the way to a host is authenticated, its domain may publish which certificate it shows. Then nothing is sent to a host that does not show it: who stands in between cannot take the offer of TLS away, nor answer for the
-//! host. If name servers do not say what is published, the host is not called: whoever keeps that from us may be the same.
+//! Where DNSSEC authenticates the route to a host, its domain may publish which certificate the
+//! host shows. Then nothing is sent to a host that does not show it: an active attacker can neither
+//! remove the offer of TLS nor answer in place of the host. If name servers do not say what is
+//! published, the host is not called: an attacker may have suppressed the answer.
 //!
-//! Looked up is what is published for the name by which the host is called, not for one of which that is an alias; certificates of authorities have to be for that name.
+//! The lookup uses the name by which the host is called, not a name for which that is an alias.
+//! Certificates from authorities have to be valid for that name.
 //!
-//! Answers to: RFC 7672 sections 2.1 and 2.2, RFC 8461 section 2.
+//! Implements: RFC 7672 sections 2.1 and 2.2, RFC 8461 section 2.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -22,22 +25,23 @@ use super::context::Context;
 use super::host::{Barred, Demand, MailHost, MailHosts};
 use super::inquiring::Inquiry;
 
-/// What was found of a way.
+/// The result of looking up a route.
 pub(super) enum Found {
     Hosts(MailHosts),
-    /// Something is to be asked of the domain's web server first.
+    /// The domain's web server must be asked for the policy first.
     Inquiry(Box<Inquiry>),
 }
 
-/// What came of the fetch of a domain's policy in this attempt.
+/// The result of fetching a domain's policy in this attempt.
 pub(super) enum FetchedPolicy {
     NotTried,
     Tried(Option<Arc<Policy>>),
 }
 
-/// The hosts that take a domain's mail, or why one is not to be called; or why there are none.
+/// The hosts that accept a domain's mail; for a host that must not be called, why; or why there is
+/// no host.
 ///
-/// Errors: [`Missing`] says what has to be known first.
+/// Errors: [`Missing`] says what must be looked up first.
 pub(super) fn find(
     domain: &str,
     us: &Us<'_>,
@@ -77,14 +81,14 @@ pub(super) fn find(
 }
 
 impl Demand {
-    /// What is demanded of who goes this way.
+    /// What the domain of this host demands.
     ///
-    /// Errors: [`Missing`] says what has to be known first.
+    /// Errors: [`Missing`] says what must be looked up first.
     pub(super) fn on(hop: &Hop, knowledge: &Knowledge) -> Result<Demand, Missing> {
         let Some(host) = hop.host.as_ref().filter(|_| hop.is_authenticated) else {
             return Ok(Demand::Nothing);
         };
-        // Longer than a name may be: nothing can be published there.
+        // The name is longer than a name may be, so nothing can be published there.
         let Ok(name) = Name::parse(&["_25._tcp.", host.as_str()].concat()) else {
             return Ok(Demand::Nothing);
         };

@@ -1,8 +1,10 @@
-//! Entries: what an outbox holds. How they are made is in `accounts::entries`.
+//! Entries of an outbox. How they are made is in `accounts::entries`.
 //!
-//! An entry's body begins with what signs the letter (`signing`), if that is signed, then come the fields of the envelope (`relay::envelope`), and behind them stands the letter as it leaves. Which of the envelope's recipients an entry stands for, and how far it has
-//! come, says its record ([`store::OutboxEntry`]). A message without a record was found by a
-//! rebuild: it may have left before, so it stays.
+//! An entry's body begins with the message's signatures (`signing`), if it is signed. Then come the
+//! fields of the envelope (`relay::envelope`), and then the message as it leaves. The record of the
+//! entry ([`store::OutboxEntry`]) says for which of the envelope's recipients it is, and how far it
+//! has come. A message without a record was found by a rebuild: it may have left before, so it
+//! stays.
 
 use alloc::vec::Vec;
 
@@ -18,42 +20,42 @@ use super::Place;
 use super::stages::bits;
 use super::standing::State;
 
-/// Recipients that an entry stands for at most.
+/// The most recipients of one entry.
 pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
 
-/// How a letter is in an outbox.
+/// How the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Nature {
     /// In an envelope: it leaves.
     Posted,
-    /// As it came, for an account that forwards its mail with this mark.
+    /// Without an envelope, for an account that forwards its mail with this mark.
     Arrived(Mark),
-    /// The same; and it has been here before.
+    /// Like `Arrived`, but the message has been here before.
     ComesBack,
 }
 
-/// What an entry holds, as its head says. It does not change while an attempt has the entry.
+/// The content of an entry, as its head says. It does not change while an attempt has the entry.
 ///
-/// Invariant: each recipient has a bit, which is its place in the envelope.
+/// Invariant: each recipient has a bit, which is its position in the envelope.
 pub(super) struct Entry {
     account: AccountId,
-    /// With no recipients but those of the entry.
+    /// It has only the recipients of the entry.
     envelope: Envelope,
     nature: Nature,
-    /// The bits of those for which it stands.
+    /// The bits of the recipients that the entry is for.
     wanted: u16,
-    /// What its record says of each of them.
+    /// What the record stores for each of them.
     packing: Packing,
     /// The message's header, or its beginning.
     header: Vec<u8>,
 }
 
-/// Bytes of a message's header that a report shows at most.
+/// The most bytes of a message's header that a report shows.
 const HEADER_BYTES_MAX: usize = 8 * 1024;
 
 impl Entry {
-    /// The entry of this account with this envelope. `message`: how the message begins. `None`: the
-    /// envelope has no recipients like those that its record names.
+    /// The entry of this account with this envelope. `message`: the beginning of the message.
+    /// `None`: the envelope does not have the recipients that the record names.
     pub(super) fn posted(
         account: AccountId,
         envelope: Envelope,
@@ -70,8 +72,8 @@ impl Entry {
         Some(Entry { account, envelope, nature: Nature::Posted, wanted, packing, header })
     }
 
-    /// A message that came for an account which forwards its mail. `wanted`: the bits of the
-    /// recipients in the envelope that get it.
+    /// An entry for a message that came for an account which forwards its mail. `wanted`: the bits
+    /// of the recipients in the envelope that get it.
     pub(super) fn arrived(
         account: AccountId,
         envelope: Envelope,
@@ -96,17 +98,18 @@ impl Entry {
         self.nature
     }
 
-    /// Whether it has an envelope: it did not come for an account that forwards its mail.
+    /// Whether it has an envelope. A message that came for an account which forwards its mail has
+    /// none.
     pub(super) fn is_posted(&self) -> bool {
         self.nature == Nature::Posted
     }
 
-    /// The bits of all recipients for which it stands.
+    /// The bits of all recipients that it is for.
     pub(super) fn all(&self) -> u16 {
         self.wanted
     }
 
-    /// What its record says of each of them.
+    /// What the record stores for each of them.
     pub(super) fn packing(&self) -> Packing {
         self.packing
     }
@@ -121,21 +124,21 @@ impl Entry {
         self.recipient(bit).map_or("", |recipient| &recipient.address)
     }
 
-    /// The message's header, as much of it as a report shows.
+    /// The message's header, as far as a report shows it.
     pub(super) fn header(&self) -> &[u8] {
         &self.header
     }
 
-    /// The message of so many octets as it goes to a host, for the recipients with these bits.
+    /// The message of `octets` bytes as it goes to a host, for the recipients with these bits.
     pub(super) fn for_host(&self, recipients: u16, octets: u32) -> Letter {
-        // The client knows them by their bits.
+        // The SMTP client knows them by their bits.
         let known =
             |bit: u8| Some(Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
         let recipients = bits(recipients).filter_map(known).collect();
         Letter { envelope: Envelope { recipients, ..self.envelope.clone() }, bytes: octets.into() }
     }
 
-    /// What stands above the message when it comes to an account of this machine.
+    /// The field above the message when it is delivered to an account of this machine.
     pub(super) fn return_path(&self) -> Vec<u8> {
         let mut field = [0; message::RETURN_PATH_BYTES_MAX];
         let length = message::return_path(&self.envelope.reverse_path, &mut field).unwrap_or(0);
@@ -147,30 +150,30 @@ impl Entry {
         self.envelope.held_until.map_or(info.internal_date, |until| until.max(info.internal_date))
     }
 
-    /// The delay that its sender is told of.
+    /// The delay report for its sender.
     pub(super) fn delayed(&self, info: MessageInfo) -> Kind {
         Kind::Delayed { until: UnixTime(self.released(info).0.saturating_add(LIFETIME.0)) }
     }
 }
 
-/// Whether a message that begins so shows as much of its header as a report does.
+/// Whether the beginning of a message holds as much of its header as a report shows.
 pub(super) fn has_shown_header(message: &[u8]) -> bool {
     message.len() >= HEADER_BYTES_MAX || memchr::memmem::find(message, b"\r\n\r\n").is_some()
 }
 
-/// As much of a message's header as a report shows: whole lines.
+/// The part of a message's header that a report shows: whole lines.
 fn shown_header(message: &[u8]) -> Vec<u8> {
     let end = memchr::memmem::find(message, b"\r\n\r\n").map_or(message.len(), |at| at + 2);
     let header = message.get(..end.min(HEADER_BYTES_MAX)).unwrap_or_default();
     header.get(..memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)).unwrap_or_default().to_vec()
 }
 
-/// What the beginning of an entry says.
+/// The result of opening an entry by its beginning.
 pub(super) enum OpenedEntry {
-    /// More of it is needed.
+    /// More of the entry must be read.
     Partial,
-    /// All of what is needed. `signatures`: how many octets of it are the message's signatures;
-    /// `message_at`: where the message goes on.
+    /// The entry can be used. `signatures`: the number of bytes at the beginning that are the
+    /// message's signatures. `message_at`: where the rest of the message begins.
     Whole { entry: Entry, signatures: usize, message_at: u32 },
     /// It names no recipients.
     Unreadable,
@@ -178,31 +181,31 @@ pub(super) enum OpenedEntry {
     Gone,
 }
 
-/// Whether it came in for an account that forwards its mail.
+/// Whether the message came for an account that forwards its mail.
 pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {
     record.is_some_and(|record| record.source() == EntrySource::Forwarded)
 }
 
-/// The recipients that an entry stands for. A lost entry may stand for any recipient of its envelope.
+/// The recipients that an entry is for. A lost entry may be for any recipient of its envelope.
 pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> &[Recipient] {
     let Some(record) = record else { return &envelope.recipients };
     entries::recipients_of(&record, envelope).unwrap_or_default()
 }
 
-/// What is to become of an entry.
+/// What must happen to an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// It is to leave.
+    /// It leaves.
     Leaves,
-    /// The same, when an administrator releases it.
+    /// It leaves when an administrator releases it.
     Held,
-    /// Nobody gets it any more, and who sent it is to hear so.
+    /// No further recipient gets it, and its sender is told.
     GivenBack,
     /// A rebuild has found it: how far it had come is not known.
     Lost,
 }
 
-/// What is to be done with an entry that has this record.
+/// What must happen to an entry with this record.
 pub(super) fn fate(record: Option<OutboxEntry>) -> Fate {
     match record.map(|record| record.state()) {
         Some(EntryState::Queued) => Fate::Leaves,
@@ -212,13 +215,14 @@ pub(super) fn fate(record: Option<OutboxEntry>) -> Fate {
     }
 }
 
-/// The same of the message in this place; `None`: there is none.
+/// The same for the message in this place. `None`: there is no message.
 pub(super) fn fate_in(store: &Store, (account, uid): Place) -> Option<Fate> {
     store.message(account, OUTBOX, uid).map(|_| fate(store.outbox_entry(account, uid)))
 }
 
 impl Fate {
-    /// How it stands with such an entry that nobody has, and that is due then if it is not held.
+    /// The state of such an entry while no attempt has it. `due`: when it is due, if it is not
+    /// held.
     pub(super) fn state(self, due: Instant) -> State {
         match self {
             Fate::Leaves | Fate::GivenBack => State::Waits(due),

@@ -1,22 +1,29 @@
-//! Letters that are sent on: what comes for an account that wants its mail elsewhere.
+//! Forwarded messages: mail for an account that wants it at other addresses.
 //!
-//! Such a letter comes into the account's outbox as it would come into its inbox, with its `Return-Path` on top, and without an envelope: by a delivery as any other, so that it is there, or was not
-//! accepted. Its courier brings it to the account's inbox, if that is to have it, and for each address to which it is sent on into the same outbox once more, in an envelope of its own. From there it leaves like any other letter.
+//! Such a message comes into the account's outbox as it would come into its inbox: with its
+//! `Return-Path` on top, without an envelope, and by an ordinary delivery, so that it is either
+//! there or was not accepted. Its delivery attempt puts it into the account's inbox, if the account
+//! keeps a copy. For each forwarding address it puts the message into the same outbox once more, in
+//! an envelope of its own. From there the message leaves like any other.
 //!
 //! | | |
 //! |---|---|
 //! | the account that forwards it | `Delivered-To:` above it names the account, for people and other servers. A mark names it for this server (`relay::loops`). A message with the account's mark was here: it is in a loop, and goes no further |
 //! | its reverse path | an address at the account's domain that stands for the sender (`relay::srs`), if the sender is authenticated (`authentic`). An empty path stays empty, and an address that was made here stays unchanged. The account's own address replaces a sender that is not authenticated, is too long or has quotes |
-//! | what was found out about it | stands above it, and is sealed (`sealing`) |
+//! | its check results | stay above it, and go into the ARC set (`sealing`) |
 //! | the recipient of failure reports | the sender, if it is authenticated, by a report that leaves by the same outbox. Otherwise the account, by a report in its inbox. So no address gets reports of mail that it did not send, and no accepted message is lost silently |
 //!
 //! Invariants:
-//! - Recipients are the account, which has bit 0, and those to whom its mail is sent on, in the order of the configuration, a bit each. Each gets it by a delivery with an origin of its own, and is marked then, as all in `courier` are: so none gets it twice, whenever the power fails.
-//! - What was put into Junk is not here. Whoever gets mail from here trusts this machine to have looked at it, and would hold against it what it sends on of others (`inbound::ending`).
-//! - A message with an author at a domain of this server that fails the domain's DMARC policy stays
-//!   in the account's inbox. Forwarded, it would have a reverse path of that domain and come from its
-//!   host, and so it would pass DMARC elsewhere.
-//! - An account whose mail is not sent on any more has in its inbox what was to be.
+//! - The recipients are the account, with bit 0, and the forwarding addresses in the order of the
+//!   configuration, with a bit each. Each gets the message by a delivery with an origin of its own,
+//!   and is then marked, like every recipient of `courier`. So none gets it twice, whenever the
+//!   power fails.
+//! - A message in Junk is never here. Servers that get mail from here trust this machine to filter
+//!   it, and would blame this machine for forwarded spam (`inbound::ending`).
+//! - A message whose author is at a domain of this server, and that fails the domain's DMARC
+//!   policy, stays in the account's inbox. A forwarded copy would have a reverse path of that
+//!   domain and come from its host, so it would pass DMARC elsewhere.
+//! - If an account does not forward its mail any more, the messages that wait go into its inbox.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -37,14 +44,14 @@ use super::entry::{Entry, Nature, OpenedEntry};
 use super::head::EntryExtent;
 use super::stages::Deed;
 
-/// Bytes of a header that are looked at.
+/// The most bytes of a header that are looked at.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
 
-/// The bit of the account whose mail is sent on.
+/// The bit of the account that forwards its mail.
 pub(super) const OWN: u8 = 0;
 
-/// Opens a message that came so, of which this much was read. When all of its header is there, its
-/// recipients are known.
+/// Opens a message that came for a forwarding account, of which `beginning` was read. Its
+/// recipients are known when all of its header is there.
 pub(super) fn arrival(
     beginning: &[u8],
     extent: EntryExtent,
@@ -93,13 +100,13 @@ pub(super) fn arrival(
 }
 
 impl Entry {
-    /// What is delivered of a message that came so to a recipient.
+    /// The delivery of such a message for a recipient.
     pub(super) fn deed_for(&self, bit: u8) -> Deed {
         if bit == OWN { Deed::Letter(bit, self.account()) } else { Deed::SentOn(bit) }
     }
 
-    /// The entry of the outbox by which it is forwarded to a recipient, and what stands there above
-    /// it. `seal`: the fields of its ARC set.
+    /// The entry of the outbox by which it is forwarded to a recipient, and the octets above the
+    /// message there. `seal`: the fields of its ARC set.
     pub(super) fn sent_on(
         &self,
         bit: u8,
@@ -111,7 +118,7 @@ impl Entry {
         let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
         let reverse_path = self.speaks_for(&came_in.reverse_path, cx);
         let addresses = core::slice::from_ref(&to.address);
-        // Which bytes it has was not counted.
+        // Whether the message has 8-bit bytes was not counted.
         let envelope = Envelope {
             content: Content::EightBit,
             script,
@@ -125,7 +132,7 @@ impl Entry {
         Ok((entry, above))
     }
 
-    /// The reverse path under which a message with this one is forwarded.
+    /// The reverse path with which a message with this reverse path is forwarded.
     fn speaks_for(&self, reverse_path: &str, cx: &AttemptCx<'_, '_>) -> String {
         let is_ours = restored(reverse_path, cx.parts).is_some();
         if reverse_path.is_empty() || is_ours {
@@ -141,8 +148,8 @@ impl Entry {
         rewritten.filter(is_authentic).unwrap_or_else(|| own.to_string())
     }
 
-    /// The sender at another server that gets the reports about a forwarded message. `None`: they
-    /// go into the inbox of the account.
+    /// The sender at another server that gets the reports about a forwarded message. `None`: the
+    /// reports go into the inbox of the account.
     pub(super) fn reports_to(&self, cx: &AttemptCx<'_, '_>) -> Option<String> {
         let path = &self.envelope().reverse_path;
         let sender =
@@ -156,15 +163,15 @@ impl Entry {
         is_authentic(self.header(), sender, hostname, is_local)
     }
 
-    /// Whether this is a message that came for the account and is forwarded. Nothing else has our
-    /// `Delivered-To:` field on top. Below other envelopes there is a `Received:` field, or the
+    /// Whether this is a message that came for the account and is forwarded. No other message has
+    /// our `Delivered-To:` field on top. Below other envelopes there is a `Received:` field, or the
     /// first field of a webmail message or a report.
     pub(super) fn is_sent_on(&self, cx: &AttemptCx<'_, '_>) -> bool {
         let Some(own) = account_address(cx) else { return false };
         !self.is_posted() || self.header().starts_with(delivered_to(own).as_bytes())
     }
 
-    /// Whether the sender is to be told this of a recipient.
+    /// Whether the sender gets this kind of report about a recipient.
     pub(super) fn is_told(&self, bit: u8, kind: Kind, cx: &AttemptCx<'_, '_>) -> bool {
         let (envelope, Some(recipient)) = (self.envelope(), self.recipient(bit)) else {
             return false;
@@ -180,14 +187,14 @@ pub(super) fn account_address<'a>(cx: &'a AttemptCx<'_, '_>) -> Option<&'a str> 
     Some(cx.parts.store.account(cx.place.0)?.address)
 }
 
-/// The entry by which a report leaves for a sender from this account's outbox, and what stands
-/// there above it.
+/// The entry by which a report leaves this account's outbox for a sender, and the octets above the
+/// report.
 pub(super) fn reported_to(
     account: AccountId,
     sender: &str,
 ) -> Result<(Recipient, Vec<u8>), Refusal> {
     let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
-    // It may show a header that has more than ASCII.
+    // The report may show a header that has more than ASCII.
     let envelope =
         Envelope { content: Content::EightBit, script, ..envelope_of("", &[sender.to_string()]) };
     posted(account, &envelope)
@@ -205,7 +212,7 @@ fn delivered_to(own: &str) -> String {
     ["Delivered-To: ", own, "\r\n"].concat()
 }
 
-/// For whom an address of ours stands.
+/// The sender for which an address of ours stands.
 fn restored(path: &str, parts: &Context<'_>) -> Option<String> {
     let (local_part, domain) = path.rsplit_once('@')?;
     let key = srs::Key::new(parts.store.secret_of_paths());
@@ -215,7 +222,7 @@ fn restored(path: &str, parts: &Context<'_>) -> Option<String> {
     }
 }
 
-/// Who sent a letter, as its first line says, and where the letter goes on behind that.
+/// The sender of a message, from its first line, and where the message goes on behind that line.
 pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     let end = memchr::memmem::find(header, b"\r\n").unwrap_or(0);
     let line =

@@ -1,28 +1,28 @@
-//! What stands above the message in an entry: its signatures, then its envelope.
+//! The head of an entry, above the message: its signatures, then its envelope.
 //!
-//! Both are read from the entry's beginning, however that is cut: the signatures were appended last
-//! and may lie across the edge of a chunk, and the envelope begins in a part of its own behind them
+//! Both are read from the entry's beginning, however that is cut. The signatures were appended last
+//! and may lie across the edge of a chunk. The envelope begins in a part of its own behind them
 //! (`store::Beginning`).
 //!
 //! Invariants:
-//! - A head is the same wherever the store cuts what it gives: it is parsed from the front until
-//!   all of it is there.
-//! - A reader gathers [`BYTES_MAX`] octets of an entry at most, and one part.
+//! - A head is the same wherever the store cuts what it gives: it is parsed again from the front
+//!   until all of it is there.
+//! - A reader gathers at most [`BYTES_MAX`] bytes of an entry, and one more part.
 
 use relay::Envelope;
 use relay::envelope::{self, Unreadable};
 use store::{Beginning, Head};
 
-/// A head is no longer than this.
+/// The greatest length of a head.
 const BYTES_MAX: usize = Head::OCTETS_MAX + envelope::BYTES_MAX;
 
-/// What fields begin with that are signatures.
+/// The beginning of a field that is a signature.
 const SIGNATURE: &[u8] = b"DKIM-Signature:";
 
 /// The head of an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct EntryHead {
-    /// Octets of its signatures: there the envelope begins.
+    /// The length of its signatures in bytes. The envelope begins there.
     pub(super) signatures: usize,
     pub(super) envelope: Envelope,
     /// Where the message begins, without its signatures.
@@ -34,20 +34,20 @@ pub(super) struct EntryHead {
 pub(super) enum EntryExtent {
     /// Its beginning: more can be read.
     Beginning,
-    /// All that there is of it, or that can be read.
+    /// All of it, or all that can be read.
     Whole,
 }
 
 impl EntryExtent {
-    /// Of an entry of so many octets.
+    /// The extent that was read of an entry of `octets` bytes.
     pub(super) fn of(beginning: &Beginning, octets: u32) -> EntryExtent {
         if beginning.is_all_of(octets) { EntryExtent::Whole } else { EntryExtent::Beginning }
     }
 }
 
-/// Reads the head of an entry that begins so. `extent`: whether these are all of its octets.
+/// Reads the head of an entry from its first bytes. `extent`: whether these are all of its bytes.
 ///
-/// Errors: `Partial` where the head may go on behind these octets, never of a whole entry.
+/// Errors: `Partial` if the head may go on behind these bytes, but never for a whole entry.
 pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, Unreadable> {
     let read = signatures_length(entry).and_then(|signatures| {
         let (envelope, length) = envelope::read(entry.get(signatures..).unwrap_or_default())?;
@@ -61,7 +61,7 @@ pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, Unrea
     }
 }
 
-/// Octets of the signatures above an envelope, which follows them.
+/// The length in bytes of the signatures above an envelope.
 fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
     let mut length = 0;
     loop {
@@ -70,8 +70,8 @@ fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
             let may_be_one = SIGNATURE.starts_with(rest);
             return if may_be_one { Err(Unreadable::Partial) } else { Ok(length) };
         }
-        // A field ends where the next line is none of its own, which only that line's first octet
-        // says.
+        // A field ends where the next line is not its continuation. Only the first byte of that
+        // line shows it.
         let mut ends = memchr::memmem::find_iter(rest, b"\r\n").map(|end| end + 2);
         let end = ends
             .find(|end| !matches!(rest.get(*end), Some(b' ' | b'\t')))
@@ -98,7 +98,7 @@ mod tests {
         field
     }
 
-    /// An entry, and where its signatures, and its envelope, end.
+    /// An entry, and where its signatures and its envelope end.
     fn entry(signatures: &[usize], recipients: usize) -> (Vec<u8>, usize, usize) {
         let mut entry: Vec<u8> = signatures.iter().flat_map(|length| signature(*length)).collect();
         let signatures = entry.len();
@@ -110,7 +110,7 @@ mod tests {
         (entry, signatures, message_at)
     }
 
-    /// Reads the head of an entry of which parts come that are so long, as a reader does.
+    /// Reads the head of an entry that comes in parts of these lengths, as a reader does.
     fn gathered(entry: &[u8], mut part: impl FnMut() -> usize) -> Result<EntryHead, Unreadable> {
         let mut beginning = Beginning::from(0);
         loop {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_head_is_read_wherever_its_parts_end() {
+    fn entry_head_is_read_wherever_its_parts_end() {
         for (signatures, recipients) in
             [(&[][..], 1), (&[400], 3), (&[600, 480], 9), (&[1000, 1040], 40)]
         {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_head_is_malformed_and_ends() {
+    fn malformed_entry_head_is_reported_and_ends() {
         let (entry, _, message_at) = entry(&[400], 3);
         for end in 0..message_at {
             assert_eq!(gathered(&entry[..end], || 50), Err(Unreadable::Malformed), "ends at {end}");

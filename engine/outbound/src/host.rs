@@ -1,12 +1,12 @@
-//! A host that takes mail: where it is, and what TLS with it has to prove.
+//! A host that accepts mail: its address, and what TLS with it has to prove.
 //!
-//! Most hosts have a certificate that proves nothing, and it is not looked at
-//! (`tls::ClientSettings::for_anybody`). That protects from an eavesdropper, and not from an
-//! attacker in between. Where the domain demands more (`demand`), nothing is sent to a host that
-//! does not show what is published, or that does not offer TLS. The same holds for a smarthost
-//! (`smarthosts`) for which the configuration demands TLS, or has a password.
+//! Most hosts have a certificate that proves nothing, and it is not verified
+//! (`tls::ClientSettings::for_anybody`). That protects from an eavesdropper, but not from an active
+//! attacker. Where the domain demands more (`demand`), nothing is sent to a host that does not show
+//! what is published, or that does not offer TLS. The same holds for a smarthost (`smarthosts`) for
+//! which the configuration demands TLS or has a password.
 //!
-//! Answers to: RFC 7435, RFC 7672.
+//! Implements: RFC 7435, RFC 7672.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -21,43 +21,43 @@ use relay::sts::Policy;
 use relay::tally::{Rule, Shortfall};
 use tls::Published;
 
-/// Where mail comes from other hosts.
+/// The port for mail between servers.
 const PORT: u16 = 25;
 
-/// What is demanded.
+/// What the domain of a host demands of TLS with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Demand {
     /// Nothing.
     Nothing,
-    /// TLS, with one of these certificates. None: with any, since what is published is of no use
-    /// (RFC 7672 section 2.2).
+    /// TLS, with one of these certificates. Empty: TLS with any certificate, since what is
+    /// published is unusable (RFC 7672 section 2.2).
     Tls(Vec<Published>),
-    /// It cannot be known now.
+    /// The demand cannot be found out now.
     Unknown(Unanswered),
 }
 
-/// A host that takes mail.
+/// A host that accepts mail.
 #[derive(Clone, Debug)]
 pub(super) struct MailHost {
-    /// `None`: it is known by its address alone.
+    /// `None`: only its address is known.
     pub(super) name: Option<Name>,
     pub(super) address: SocketAddr,
     pub(super) tls: Tls,
     pub(super) identity: Identity,
     pub(super) login: Option<SmarthostLogin>,
-    /// The rule under which it is counted whether there was TLS. `None`: it is not, or was already.
+    /// The rule under which its TLS result is counted. `None`: it is not counted, or was already.
     pub(super) rule: Option<Rule>,
 }
 
-/// Why a host is not to be called.
+/// Why a host must not be called.
 #[derive(Clone, Debug)]
 pub(super) struct Barred {
     pub(super) why: Unroutable,
-    /// As what that counts, if it is for its TLS.
+    /// How the TLS statistics count this, if TLS is the reason.
     pub(super) counts_as: Option<(Rule, Shortfall)>,
 }
 
-/// Hosts to be called, the first one first, or why one is not.
+/// The hosts in the order in which they are called; for a host that must not be called, why.
 pub(super) type MailHosts = Vec<Result<MailHost, Barred>>;
 
 impl Barred {
@@ -67,10 +67,10 @@ impl Barred {
 }
 
 impl MailHost {
-    /// A host that takes mail for `domain`. `policy`: what that domain wants enforced where nothing
-    /// else is demanded.
+    /// A host that accepts mail for `domain`. `policy`: the policy that the domain wants enforced
+    /// where nothing else is demanded.
     ///
-    /// Errors: the host is not to be called, or what is demanded cannot be known now.
+    /// Errors: the host must not be called, or what is demanded cannot be found out now.
     pub(super) fn of(
         hop: Hop,
         domain: &str,
@@ -100,13 +100,13 @@ impl MailHost {
         Ok(MailHost { name: hop.host, address, tls, identity, login: None, rule: Some(rule) })
     }
 
-    /// Whether TLS with it proves what there is to prove.
+    /// Whether a TLS connection with it proves what must be proven.
     pub(super) fn proven(&self) -> Result<(), Shortfall> {
         let is_of_no_use = self.rule == Some(Rule::Tlsa) && self.identity == Identity::Anybody;
         if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
     }
 
-    /// The name, or address, that its certificate has to be for, and that the handshake says.
+    /// The name or address that its certificate must be valid for. The handshake sends it.
     pub(super) fn called(&self) -> Option<String> {
         match (&self.name, &self.identity) {
             (Some(name), _) => Some(name.as_str().to_string()),

@@ -1,15 +1,16 @@
-//! How an attempt fetches the policy of a domain (`relay::policies`) from its web server, over TLS.
+//! Fetches the policy of a domain (`relay::policies`) from its web server, over TLS, for a delivery
+//! attempt.
 //!
 //! ```text
 //!   sought ── an unknown version is announced ──▸ inquired: each address of the server ──▸ sought
 //! ```
 //!
 //! Invariants:
-//! - One of the server's addresses is called at a time, and each once.
+//! - One address of the server is called at a time, and each once.
 //! - A fetch takes [`PATIENCE`] at most.
-//! - An attempt fetches a policy once, and holds to what came of that, be it kept or not.
+//! - An attempt fetches a policy once, and uses the result, whether the result is stored or not.
 //!
-//! Answers to: RFC 8461 section 3.3.
+//! Implements: RFC 8461 section 3.3.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,10 +29,10 @@ use relay::{Fetch, Lost, Speaker};
 
 use super::attempt::AttemptCx;
 
-/// How long a fetch may take, from all addresses together.
+/// How long a fetch may take, for all addresses together.
 const PATIENCE: Micros = Micros::from_secs(60);
 
-/// Where web servers speak TLS.
+/// The port for HTTPS.
 const PORT: u16 = 443;
 
 /// A fetch of a policy.
@@ -43,7 +44,7 @@ pub(super) struct Inquiry {
     addresses: VecDeque<SocketAddr>,
     connection: Option<ServerConnection>,
     until: Instant,
-    /// Why nothing came from the last of them.
+    /// Why the last address has given no policy.
     shortfall: Shortfall,
 }
 
@@ -58,17 +59,17 @@ struct ServerConnection {
 pub(super) enum Fetching {
     /// It waits for the server.
     Waits,
-    /// Nothing came from this address: the next one can be called.
+    /// This address has given no policy: the next one can be called.
     NextAddress,
-    /// It is over, with a policy or, where no address has given one in time, without. The attempt
-    /// has no connection any more; the network may still be ending the last one.
+    /// The fetch is over, with a policy, or without if no address has given one in time. The
+    /// attempt has no connection any more, but the network may still be ending the last one.
     Over(Box<Fetched>),
 }
 
 impl Inquiry {
-    /// About a version of a domain's policy. `None`: no server can have it.
+    /// A fetch of one version of a domain's policy. `None`: no server can have it.
     ///
-    /// Errors: [`Missing`] says what has to be known first.
+    /// Errors: [`Missing`] says what must be looked up first.
     pub(super) fn about(
         domain: &str,
         id: PolicyId,
@@ -89,7 +90,7 @@ impl Inquiry {
         Ok(Some(Inquiry { domain, id, server, addresses, connection: None, until, shortfall }))
     }
 
-    /// Goes on: says what there is to say, or calls the next address, or is done.
+    /// Sends what can be sent, calls the next address, or ends the fetch.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Fetching {
         let Some(ServerConnection { wire, fetch, .. }) = &mut self.connection else {
             return self.call_next(cx);
@@ -147,12 +148,12 @@ impl Inquiry {
             Stir::Made | Stir::Room => {}
             Stir::Bytes => wire.hear(fetch, parts.turn, parts.connections),
             Stir::Turn => wire.step(fetch, parts.turn, parts.connections),
-            // What has no end of its own over TLS may have been cut off.
+            // A response without an end of its own may have been cut off, even over TLS.
             Stir::Over => fetch.lost(Lost::Silence),
         }
     }
 
-    /// Nothing came from this address, or nothing is wanted from it any more.
+    /// This address has given no policy, or the policy is not wanted any more.
     pub(super) fn hang_up(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if let Some(mut connection) = self.connection.take() {
             connection.wire.end(cx.parts.connections);

@@ -1,10 +1,10 @@
-//! The queue: messages for other servers, and the couriers that deliver them.
+//! The queue: messages for other servers, and the attempts to deliver them.
 //!
-//! A message for another server lies in its sender's outbox, on the core that owns the account,
-//! until each recipient has it or cannot get it. So what is to leave is what the store says, and
-//! this table is made anew from the outboxes when the core begins to serve. An entry is one message
-//! of an outbox, for up to [`entry::RECIPIENTS`] recipients of one domain; its record says which
-//! are done (`entry`).
+//! A message for another server lies in its sender's outbox, on the core that owns the account. It
+//! stays there until each recipient has it or cannot get it. So the store says what is to leave,
+//! and this table is rebuilt from the outboxes when the core begins to serve. An entry is one
+//! message of an outbox, for up to [`entry::RECIPIENTS`] recipients of one domain. Its record says
+//! which of them are done (`entry`).
 //!
 //! | file | what |
 //! |---|---|
@@ -39,14 +39,22 @@
 //! | `waiting` | whose turn it is |
 //!
 //! Invariants:
-//! - An entry is in one place at most: it waits, or a courier has it. At most [`shares::ATTEMPTS_MAX`] couriers of a core are at work; each has one connection at most.
+//! - An entry is in one place at most: it waits, or a delivery attempt has it. A core has at most
+//!   [`shares::ATTEMPTS_MAX`] attempts under way, and each has one connection at most.
 //! - No account has more attempts than places are left for others (`shares`).
-//! - A connection is one courier's. Who goes on with it after him has a frame of his own, so that nothing that was asked for before comes to him.
-//! - A destination that is down is left alone with all that goes there, and at one that is slow there are few at a time; others go on.
-//! - Who waits behind others waits for somebody who is on the road, or is about to try it. Whoever comes to neither lets others try in his place.
-//! - What waits takes a few words an entry, and the store bounds how many there are. However many there are, no turn looks at more than [`state::LOOKED_AT_MAX`] of them, when the core begins to serve and later. Who has come just now goes before those who were tried already.
-//! - Nothing is begun that is not durable before: what a recipient's letter came to is marked before anything else is done for him, and he whose mark is there is never tried again.
-//! - A core that stops begins with none. What is on its way then is given up, but for letters of which the peer has every byte: for its answer we wait as long as for sessions.
+//! - A connection belongs to one attempt. The attempt that goes on with the connection gets a frame
+//!   of its own, so it never receives an answer that the earlier attempt asked for.
+//! - No attempt is made at a destination that is down, and few at a time at one that is slow. Mail
+//!   for other destinations goes on.
+//! - An entry queued behind a destination always waits for an active delivery attempt, or for one
+//!   that is about to start. An attempt that ends without a try there lets others try.
+//! - A waiting entry takes a few words of memory, and the store bounds how many there are. However
+//!   many there are, no turn looks at more than [`state::LOOKED_AT_MAX`] of them, at the start or
+//!   later. A new entry is tried before those that were tried already.
+//! - Nothing is begun before the earlier results are durable: the result for a recipient is marked
+//!   before anything else is done for that recipient. A marked recipient is never tried again.
+//! - A core that stops begins no attempt. The attempts under way are given up, except where the
+//!   peer has every byte of the message. For that answer the core waits as long as for sessions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -113,29 +121,29 @@ pub use questions::{
 };
 
 tasks::points! {
-    /// Where the queue waits for the store.
+    /// The events that the queue waits for.
     pub(crate) enum Point of Subsystem::Outbound;
-    /// A delivery attempt: something was asked for.
+    /// A delivery attempt: the store has answered.
     Attempt,
-    /// The same: a part of the message is read.
+    /// A delivery attempt: a part of the message was read.
     AttemptRead,
-    /// Administration of the queue: something was asked for.
+    /// Administration of the queue: the store has answered.
     Order,
     /// A delivery attempt: a signature is computed.
     Signed,
-    /// A delivery attempt: it is known what was asked about a name.
+    /// A delivery attempt: the answer about a name has come.
     NameKnown,
     /// A delivery attempt: it has leave to make a connection, or the destination is down.
     Leave,
 }
 
-/// When the store is asked again at the latest that has refused something.
+/// The longest delay before a request that the store has refused is repeated.
 const INSISTENCE: Micros = Micros::from_secs(1);
 
 /// The delivery attempts of a core.
 type Attempts = FrameTable<Box<Courier>>;
 
-/// What leaves from the outboxes of a core: what waits, delivery attempts, and administration.
+/// The outgoing mail of a core: waiting entries, delivery attempts, and administration.
 pub struct Outbound {
     attempts: Attempts,
     queue: Queue,
@@ -143,7 +151,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// `queue_ids`: names for reports.
+    /// `queue_ids`: the identifiers that reports use.
     pub fn new(now: Instant, config: Config, queue_ids: QueueIds) -> Outbound {
         Outbound {
             attempts: FrameTable::with_capacity(ATTEMPTS_MAX),
@@ -157,7 +165,7 @@ impl Outbound {
         self.queue.begin();
     }
 
-    /// Attempts and orders under way.
+    /// Attempts and administrative requests under way.
     pub fn under_way(&self) -> usize {
         self.attempts.len() + self.orders.under_way()
     }
@@ -168,7 +176,7 @@ impl Outbound {
         self.queue.has_work(store, now) || self.orders.are_to_go_on()
     }
 
-    /// When there is, whatever happens.
+    /// When there is something to do, whatever happens.
     #[inline]
     pub fn next_deadline(&self) -> Option<Instant> {
         self.queue.next_deadline()
@@ -180,27 +188,28 @@ impl Outbound {
         self.queue.has_to_look() || self.orders.are_to_go_on()
     }
 
-    /// Entries that administrators see: all that wait to leave.
+    /// The number of entries that administrators see: all that wait to leave.
     pub fn entries(&self) -> usize {
         self.queue.standings.count()
     }
 
-    /// Whether administrators see this one.
+    /// Whether administrators see this entry.
     pub fn has(&self, account: AccountId, uid: Uid) -> bool {
         self.queue.standings.of((account, uid)).is_some()
     }
 
-    /// An administrator wants something.
+    /// An administrator asks for something.
     pub fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
         self.orders.asked(asker, asked);
     }
 
-    /// What this core tells next, and where it goes.
+    /// The next reply of this core, and where it goes.
     pub fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
         self.orders.next_told()
     }
 
-    /// Administration goes on, messages leave when they are due, and attempts that can go on do.
+    /// Goes on with administration, begins the attempts that are due, and goes on with the attempts
+    /// that can.
     pub fn work(&mut self, parts: &mut Context<'_>) {
         let Outbound { attempts, queue, orders } = self;
         orders.work(attempts, queue, parts);
@@ -226,7 +235,7 @@ impl Outbound {
         all.into_iter().for_each(|frame| step(frame, attempts, queue, parts, Courier::stopping));
     }
 
-    /// What the frame has asked the store for has come, or is done.
+    /// The store has answered a request of this frame.
     pub fn woken(
         &mut self,
         frame: FrameId,
@@ -256,7 +265,7 @@ impl Outbound {
         }
     }
 
-    /// This came of a question of the attempt of this frame.
+    /// The answer to a question that the attempt of this frame has asked.
     pub fn name_known(
         &mut self,
         frame: FrameId,
@@ -267,7 +276,7 @@ impl Outbound {
         self.step(frame, parts, |courier, cx| courier.name_known(number, known, cx));
     }
 
-    /// Owners of destinations have told this core something.
+    /// Takes in what the owners of destinations have told this core.
     pub fn hear(&mut self, parts: &mut Context<'_>) {
         hear(&mut self.attempts, &mut self.queue, parts);
     }
@@ -292,7 +301,7 @@ impl Outbound {
     }
 }
 
-/// An attempt does something, and so do those that owners of destinations tell something then.
+/// Lets an attempt act, and then the attempts that owners of destinations have told something.
 fn step(
     frame: FrameId,
     attempts: &mut Attempts,
@@ -304,7 +313,8 @@ fn step(
     hear(attempts, queue, parts);
 }
 
-/// What owners of destinations have told this core. Leave that no attempt waits for goes back.
+/// Takes in what owners of destinations have told this core. A permission that no attempt waits for
+/// is returned.
 fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
     while let Some(told) = parts.store.next_called() {
         let (at, destination, leave, policy) = match told {
@@ -329,7 +339,8 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
     }
 }
 
-/// An attempt does something, and if that was all, the one that goes on with its connection does.
+/// Lets an attempt act. If the attempt is over then, the one that takes over its connection acts
+/// too.
 fn step_one(
     mut frame: FrameId,
     attempts: &mut Attempts,
@@ -337,7 +348,7 @@ fn step_one(
     parts: &mut Context<'_>,
     act: impl FnOnce(&mut Courier, &mut AttemptCx<'_, '_>) -> Way,
 ) {
-    // What an attempt has asked for may come when it is over.
+    // An answer may come after the attempt that asked for it is over.
     let Some(courier) = attempts.get_mut(frame) else { return };
     let place = courier.place();
     queue.shares.begin_acting(place.0);
@@ -354,7 +365,7 @@ fn step_one(
         let (place, connection) = (follower.place(), follower.connection());
         queue.take_up(place);
         queue.shares.begin_acting(place.0);
-        // What was asked for in the frame of the one before, and still comes, is for nobody.
+        // An answer that still comes to the frame of the earlier attempt is discarded.
         frame = begin(follower, attempts);
         if let Some(connection) = connection {
             parts.connections.hand_over(connection, Owner::Outbound(frame));
@@ -371,7 +382,7 @@ fn step_one(
     }
 }
 
-/// The frame of an attempt that begins. The place that it has in `Queue::shares` says that there is one.
+/// Gives a new attempt its frame. Its place in `Queue::shares` guarantees that one is free.
 fn begin(courier: Courier, attempts: &mut Attempts) -> FrameId {
     let Ok(frame) = attempts.insert(Box::new(courier)) else {
         unreachable!("there are no more places than frames")

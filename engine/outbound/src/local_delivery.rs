@@ -1,9 +1,9 @@
-//! A delivery to an account of this machine: the message, or a report; or into an outbox, from
-//! where it is forwarded.
+//! A delivery to an account of this machine: the message, a report, or a forwarded message into the
+//! outbox.
 //!
 //! Invariants:
 //! - One delivery is under way at a time.
-//! - What follows the message is handed over when all of the message was.
+//! - The octets behind the message are handed over only after all of the message.
 
 use alloc::vec::Vec;
 
@@ -21,24 +21,24 @@ pub(super) struct LocalDelivery {
     rest: FollowingContent,
 }
 
-/// What is delivered behind the first octets.
+/// The content behind the first bytes of a delivery.
 #[derive(Default)]
 pub(super) enum FollowingContent {
     /// Nothing.
     #[default]
     Nothing,
-    /// The message, and then these octets.
+    /// The message, and then these bytes.
     Message(Vec<u8>),
 }
 
 /// How far the store has come with a delivery by a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HandoverStep {
-    /// It has taken what there was.
+    /// It has taken all bytes so far.
     Taken,
-    /// It wakes the attempt when it takes more, or when more of the message was read.
+    /// It wakes the attempt when it can take more, or when more of the message was read.
     Waits,
-    /// It has all, and wakes the attempt when that is durable.
+    /// It has all bytes, and wakes the attempt when they are durable.
     Complete,
 }
 
@@ -53,7 +53,7 @@ impl LocalDelivery {
         Ok(())
     }
 
-    /// Of the delivery that has begun: the first octets, and what follows them.
+    /// Sets the content of the delivery that has begun: the first bytes, and what follows them.
     pub(super) fn holds(
         &mut self,
         first: Vec<u8>,
@@ -67,7 +67,7 @@ impl LocalDelivery {
         self.rest = rest;
     }
 
-    /// Hands over what was read, or reads on. What is complete is committed.
+    /// Hands over what was read, or reads on. A complete delivery is committed.
     pub(super) fn hand(
         &mut self,
         reader: &mut EntryReader,
@@ -109,7 +109,7 @@ impl LocalDelivery {
         self.under_way = None;
     }
 
-    /// The delivery is given up, if there is one.
+    /// Gives the delivery up, if there is one.
     pub(super) fn abort(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if let Some(letter) = self.under_way.take() {
             cx.parts.store.abort(letter);

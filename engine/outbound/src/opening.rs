@@ -1,4 +1,4 @@
-//! How an entry is opened: from its beginning to the recipients for which it stands.
+//! Opens an entry: from its beginning to the recipients that it is for.
 
 use accounts::entries::domain_of;
 use relay::envelope::Unreadable;
@@ -9,7 +9,7 @@ use super::entry::{self, Entry, OpenedEntry, has_shown_header};
 use super::forwarding::arrival;
 use super::head::{self, EntryExtent, EntryHead};
 
-/// Opens an entry of which this much was read.
+/// Opens an entry of which `beginning` was read.
 pub(super) fn open(
     beginning: &[u8],
     extent: EntryExtent,
@@ -39,7 +39,7 @@ pub(super) fn open(
     OpenedEntry::Whole { entry, signatures, message_at: message_at as u32 }
 }
 
-/// Whether the recipients of an entry that begins so are known, though more of it is wanted.
+/// Whether the head of an entry is known from its beginning, though more of it is wanted.
 pub(super) fn has_head(beginning: &[u8], cx: &AttemptCx<'_, '_>) -> bool {
     !entry::is_arriving(cx.record()) && head::read(beginning, EntryExtent::Beginning).is_ok()
 }

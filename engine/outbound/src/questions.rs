@@ -1,4 +1,4 @@
-//! What an administrator asks a core about the entries of its outboxes, and the replies.
+//! The questions of an administrator to a core about the entries of its outboxes, and the replies.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,16 +8,16 @@ use core::str::FromStr;
 use machine::UnixTime;
 use store::{AccountId, Refusal, Uid};
 
-/// Entries that a page shows.
+/// The number of entries on a page.
 pub const LINES: usize = 20;
 
-/// Names an entry in addresses and forms: the account, in hexadecimal digits, and the UID of the
-/// message in its outbox.
+/// Names an entry in URLs and forms: the account in hexadecimal digits, and the UID of the message
+/// in its outbox.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Posted {
     /// The account that has the outbox.
     pub account: AccountId,
-    /// The message in it.
+    /// The message in that outbox.
     pub uid: Uid,
 }
 
@@ -33,7 +33,7 @@ impl FromStr for Posted {
         let is_plain = account.len() == 16
             && account.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let account = u64::from_str_radix(account, 16).ok().filter(|_| is_plain).ok_or(NoEntry)?;
-        // The form that `Display` gives, and no other.
+        // Only the form that `Display` gives is accepted.
         let is_number = uid.bytes().all(|byte| byte.is_ascii_digit()) && !uid.starts_with('0');
         let uid = uid.parse().ok().filter(|_| is_number).ok_or(NoEntry)?;
         Ok(Posted { account: AccountId::from_bits(account), uid: Uid(uid) })
@@ -46,45 +46,45 @@ impl fmt::Display for Posted {
     }
 }
 
-/// What an administrator does with entries.
+/// An administrator's action on entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handling {
-    /// They do not leave until they are released.
+    /// Hold: the entries do not leave until they are released.
     Hold,
-    /// They leave, and are tried at once.
+    /// Release: the entries leave, and are tried at once.
     Release,
-    /// They are tried at once, also where their destination is left alone.
+    /// Retry: the entries are tried at once, even if their destination is down.
     Retry,
-    /// They never leave, and the sender of each is told.
+    /// Return: the entries never leave, and the sender of each is told.
     Return,
-    /// They never leave, and the senders are not told.
+    /// Delete: the entries never leave, and the senders are not told.
     Delete,
 }
 
-/// With which entries.
+/// The entries of an action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Which {
-    /// This one.
+    /// This entry.
     One(Posted),
     /// All that are for this domain, in lower case.
     Domain(String),
 }
 
-/// What is asked of a core about the entries that it owns.
+/// A question to a core about the entries that it owns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueAsked {
-    /// The first [`LINES`] of them, or those behind this one.
+    /// The first [`LINES`] entries, or those behind this one.
     Look(Option<Posted>),
-    /// That this is done with those.
+    /// To take this action on these entries.
     Handle(Handling, Which),
 }
 
-/// What a core tells.
+/// The reply of a core.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueTold {
-    /// These are there, and what was counted of TLS.
+    /// The entries of a page, and the TLS statistics.
     Lines(Vec<QueueLine>, QueueCounts, Vec<TlsCount>),
-    /// That was done.
+    /// The result of an action.
     Handled(Handled),
     /// Too many questions are under way.
     Busy,
@@ -93,7 +93,7 @@ pub enum QueueTold {
 /// How many entries there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueCounts {
-    /// All of them.
+    /// All entries.
     pub entries: usize,
     /// Of these, held by an administrator.
     pub held: usize,
@@ -101,12 +101,13 @@ pub struct QueueCounts {
     pub under_way: usize,
 }
 
-/// What came of it.
+/// The result of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handled {
-    /// With so many entries it was done.
+    /// The number of entries with which it was done.
     pub done: usize,
-    /// So many may be with their hosts at this moment: nothing was done with them.
+    /// The number of entries that may be with their hosts at this moment: nothing was done with
+    /// them.
     pub under_way: usize,
     /// Why it was not done with others.
     pub refused: Option<Refusal>,
@@ -124,11 +125,11 @@ pub struct QueueLine {
     pub recipients: Option<Vec<String>>,
     /// When it came.
     pub since: UnixTime,
-    /// Octets of it, with its envelope.
+    /// Its size in bytes, with its envelope.
     pub octets: u32,
-    /// How often it was tried since the machine has started.
+    /// The number of attempts since the machine has started.
     pub tries: u16,
-    /// What came of it the last time, in words.
+    /// The result of the last attempt, in words.
     pub said: Option<String>,
     /// Its state.
     pub state: QueueState,
@@ -147,21 +148,21 @@ pub enum QueueState {
     UnderWay,
     /// It does not leave until it is released.
     Held,
-    /// It cannot leave: its recipients are not known, or which of them have it.
+    /// It cannot leave: its recipients, or the recipients that have it, are not known.
     LeftAlone,
 }
 
-/// What a core has counted of TLS with a domain on a day.
+/// TLS statistics: the connections of one day to one domain with one result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsCount {
     /// The day, by its number since 1970.
     pub day: u64,
-    /// The domain; empty for all that are not counted each for itself.
+    /// The domain. Empty: all domains that are not counted separately.
     pub domain: String,
-    /// The kind of policy that its hosts were judged by (RFC 8460 section 4.2).
+    /// The kind of policy that applied to its hosts (RFC 8460 section 4.2).
     pub policy: &'static str,
-    /// Why there was no TLS, or not as it should be (RFC 8460 section 4.3). `None`: there was.
+    /// The failure (RFC 8460 section 4.3). `None`: TLS succeeded.
     pub failure: Option<&'static str>,
-    /// How often.
+    /// The number of connections.
     pub count: u32,
 }

@@ -1,13 +1,13 @@
-//! What an attempt reads of its entry: at first the beginning, where signatures, the envelope and
-//! the message's header are, and then the message, part by part.
+//! Reads the entry of an attempt: first the beginning with the signatures, the envelope and the
+//! message's header, then the message, part by part.
 //!
-//! A message was signed when all of it was there, so its signatures stand above its envelope, which
-//! others do not see. To them they are the beginning of the message.
+//! A message is signed when all of it has come, so its signatures are above its envelope. The
+//! envelope is not sent. To other servers the signatures are the beginning of the message.
 //!
 //! Invariants:
-//! - One part is asked for at a time. One that is not wanted any more comes all the same, and wakes
+//! - One part is requested at a time. A part that is not wanted any more still comes, and wakes
 //!   nothing.
-//! - Until the entry is opened, what comes is its beginning; from then on, it is the next part of
+//! - Until the entry is opened, the parts are its beginning. Afterwards each part is the next of
 //!   the message.
 
 use alloc::vec::Vec;
@@ -18,9 +18,9 @@ use super::Point;
 use super::attempt::AttemptCx;
 use super::head::EntryExtent;
 
-/// What is read of the entry.
+/// The state of reading an entry.
 pub(super) struct EntryReader {
-    /// A part of the entry was asked for and has not come; whether it is still wanted.
+    /// Whether a requested part has not come yet, and whether it is still wanted.
     asked: Option<Wanted>,
     /// The beginning of the entry, until it is opened.
     beginning: Beginning,
@@ -28,40 +28,40 @@ pub(super) struct EntryReader {
     message_at: Option<u32>,
     /// The signatures of the message, above the rest of the entry.
     signatures: Vec<u8>,
-    /// Octets of the entry.
+    /// The size of the entry in bytes.
     entry_octets: u32,
-    /// How much of the entry was read.
+    /// The number of bytes of the entry that were read.
     offset: u32,
-    /// Octets that were read and are not used yet.
+    /// Bytes that were read and are not used yet.
     octets: Vec<u8>,
 }
 
-/// Whether a part of the entry that was asked for is still wanted.
+/// Whether a requested part of the entry is still wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wanted {
     Yes,
     No,
-    /// No, but another part is. It is asked for when this one has come.
+    /// Not this one but another part. It is requested when this one has come.
     Another,
 }
 
-/// What a part of the entry is that has come.
+/// What the arrived part of the entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PartArrival {
     /// More of the beginning.
     Beginning,
     /// More of the message.
     Message,
-    /// It cannot be read.
+    /// The part cannot be read.
     Refused(Refusal),
-    /// Nothing that is wanted. Another part is, which can be asked for now.
+    /// A part that is not wanted. The wanted part can be requested now.
     Another,
-    /// Nothing that is wanted.
+    /// A part that is not wanted.
     Unwanted,
 }
 
 impl EntryReader {
-    /// Nothing was read.
+    /// A reader that has read nothing.
     pub(super) fn new() -> EntryReader {
         EntryReader {
             asked: None,
@@ -74,7 +74,7 @@ impl EntryReader {
         }
     }
 
-    /// The part that was asked for has come, or cannot be read.
+    /// The requested part has come, or cannot be read.
     pub(super) fn arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> PartArrival {
         let arrival = match self.asked.take() {
             Some(Wanted::Yes) => match &outcome {
@@ -100,17 +100,17 @@ impl EntryReader {
         PartArrival::Message
     }
 
-    /// The part that was asked for is not wanted any more.
+    /// The requested part is not wanted any more.
     pub(super) fn want_nothing(&mut self) {
         self.asked = self.asked.map(|_| Wanted::No);
     }
 
-    /// What was read of the beginning of an entry that is not opened.
+    /// The part of the beginning that was read, of an entry that is not opened.
     pub(super) fn beginning(&self) -> &[u8] {
         self.beginning.octets()
     }
 
-    /// How much of the entry that is.
+    /// Whether that is the whole entry.
     pub(super) fn extent(&self, cx: &AttemptCx<'_, '_>) -> EntryExtent {
         EntryExtent::of(&self.beginning, cx.info().map_or(0, |info| info.octets))
     }
@@ -120,8 +120,9 @@ impl EntryReader {
         self.read(self.beginning.next(), cx)
     }
 
-    /// The entry, of so many octets, is opened. `signatures`: how many of them, at its beginning,
-    /// are the message's signatures. `message_at`: where the rest of the message begins.
+    /// The entry, of `entry_octets` bytes, is opened. `signatures`: the number of bytes at its
+    /// beginning that are the message's signatures. `message_at`: where the rest of the message
+    /// begins.
     pub(super) fn opened(&mut self, signatures: usize, message_at: u32, entry_octets: u32) {
         self.signatures = self.beginning.octets().get(..signatures).unwrap_or_default().to_vec();
         self.entry_octets = entry_octets;
@@ -132,7 +133,7 @@ impl EntryReader {
         self.message_at.unwrap_or(0)
     }
 
-    /// Octets of the message.
+    /// The size of the message in bytes.
     pub(super) fn message_octets(&self) -> u32 {
         self.entry_octets.saturating_sub(self.message_at()) + self.signatures.len() as u32
     }
@@ -142,39 +143,39 @@ impl EntryReader {
         &self.signatures
     }
 
-    /// The message is to be read from its beginning.
+    /// Reads the message again from its beginning.
     pub(super) fn rewind(&mut self) {
         self.offset = self.message_at();
         self.octets.clone_from(&self.signatures);
     }
 
-    /// The same, where these octets stand in place of its signatures.
+    /// Reads the message again, with these bytes in place of its signatures.
     pub(super) fn rewind_behind(&mut self, octets: Vec<u8>) {
         self.offset = self.message_at();
         self.octets = octets;
     }
 
-    /// These octets are used next.
+    /// Sets the bytes that are used next.
     pub(super) fn put(&mut self, octets: Vec<u8>) {
         self.octets = octets;
     }
 
-    /// Octets that were read and are not used yet.
+    /// Bytes that were read and are not used yet.
     pub(super) fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// The same, which are used now.
+    /// Takes the bytes that were read and are not used yet.
     pub(super) fn take_octets(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.octets)
     }
 
-    /// So many of them were used.
+    /// Removes `count` bytes that were used.
     pub(super) fn used(&mut self, count: usize) {
         self.octets.drain(..count);
     }
 
-    /// Reads on, if there is more of the message. False: there is none.
+    /// Reads on, if there is more of the message. False: there is no more.
     pub(super) fn read_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<bool, Refusal> {
         let is_more = self.offset < self.entry_octets;
         if is_more {

@@ -1,13 +1,17 @@
-//! Reports for who sent a letter: that somebody does not get it, that somebody has it, or that it takes long.
+//! Reports to the sender of a message: that a recipient does not get it, that a recipient has it,
+//! or that delivery is delayed.
 //!
-//! What became of it a report says of one recipient: it comes once because it has an origin of its own, and so it says one thing. That it takes long one report says of all
-//! whom an entry stands for and who have not got it. Either comes into the inbox of the account that sent the letter, whatever the letter's reverse
-//! path is, which is one of its addresses. A report about a forwarded message goes to the sender,
-//! if the sender is authenticated, and otherwise into the inbox of the account that forwards it.
-//! That account also gets the reports about bounces, which have no sender (`forwarding`).
+//! A failure or success report is about one recipient. It has an origin of its own, so it comes
+//! once, and says one thing. A delay report is about all recipients of an entry that do not have
+//! the message yet. Both come into the inbox of the account that sent the message, whatever the
+//! reverse path is, which is one of the account's addresses. A report about a forwarded message
+//! goes to the sender, if the sender is authenticated, and otherwise into the inbox of the account
+//! that forwards it. That account also gets the reports about bounces, which have no sender
+//! (`forwarding`).
 //!
-//! That somebody has it is told only where the sender asks for that: of who is here that it was delivered, and of who is elsewhere that it went on to a host that will not tell.
-//! A host that knows what the sender wants tells it himself.
+//! Success is reported only if the sender asks for it: for a local recipient, that the message was
+//! delivered; for a remote one, that it went on to a host that sends no reports. A host that knows
+//! what the sender wants sends its own report.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -25,27 +29,27 @@ use super::round::Round;
 use super::stages::bits;
 use super::why::Why;
 
-/// Octets of a letter at most that goes back as a whole.
+/// The size in bytes of the largest message that is returned as a whole.
 const RETURNED_OCTETS_MAX: u32 = 1 << 20;
 
-/// A message went on to a host that does not tell what becomes of it (RFC 3886).
+/// The message went on to a host that sends no report of its own (RFC 3886).
 const RELAYED: Enhanced = Enhanced { class: 2, subject: 1, detail: 9 };
 
-/// It was delivered.
+/// The message was delivered.
 const DELIVERED: Enhanced = Enhanced { class: 2, subject: 0, detail: 0 };
 
-/// What there is to tell of one recipient.
+/// What a report says of one recipient.
 struct Told<'a> {
     bit: u8,
     status: Enhanced,
-    /// Without a full stop.
+    /// The reason, without a full stop.
     words: String,
     host: Option<String>,
     reply: Option<&'a Reply>,
 }
 
 impl<'a> Told<'a> {
-    /// Why the recipient with this bit does not get it.
+    /// Why the recipient with this bit does not get the message.
     fn of(bit: u8, why: &'a Why, class: u8) -> Told<'a> {
         let reply = if let Why::Said(reason, _) = why { reason.reply() } else { None };
         Told { bit, status: why.status(class), words: why.words(), host: why.host(), reply }
@@ -60,7 +64,8 @@ pub(super) struct ReportWriter<'a> {
 }
 
 impl ReportWriter<'_> {
-    /// That somebody does not get it, in words. With what stands behind the letter, if all of that goes back.
+    /// The failure report, in words. The second value is the end of the report behind the message,
+    /// if the whole message is returned.
     pub(super) fn report(
         &self,
         bit: u8,
@@ -84,7 +89,7 @@ impl ReportWriter<'_> {
         Ok((text, script.map(|_| end)))
     }
 
-    /// That somebody has it who is here, or that the host has it of who is not.
+    /// The success report: that a local recipient has the message, or that a remote host has it.
     pub(super) fn arrival_report(
         &self,
         bit: u8,
@@ -105,7 +110,7 @@ impl ReportWriter<'_> {
         Ok(text)
     }
 
-    /// That it takes long, for all who wait and of whom it is to be told.
+    /// The delay report, for all waiting recipients about which the sender wants one.
     pub(super) fn delay_report(&self, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
         let Self { entry, round, .. } = self;
         let kind = entry.delayed(cx.info()?);
@@ -118,7 +123,8 @@ impl ReportWriter<'_> {
         Ok(text)
     }
 
-    /// Writes a report: with the letter's header, or as `returned` says. Returns by what its parts are told apart.
+    /// Writes a report, with the message's header or as `returned` says. Returns the secret in the
+    /// boundary of its parts.
     fn write(
         &self,
         kind: Kind,

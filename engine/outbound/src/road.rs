@@ -1,12 +1,12 @@
-//! A road: from a domain to the hosts that take its mail.
+//! The route of a delivery attempt: from a domain to the hosts that accept its mail.
 //!
 //! The mail of a domain may go by a smarthost instead (`smarthosts`). All domains that use the same
-//! smarthost share one road.
+//! smarthost share one destination.
 //!
 //! Each host is called in turn until one speaks with us. What that host says of the recipients
-//! counts. A host that has no port open, is silent, or refuses before a recipient was named is
-//! followed by the next one (RFC 5321 section 5.1). A host that offers TLS and fails in it is
-//! called once more without TLS.
+//! counts. If a host has no open port, is silent, or refuses before a recipient was named, the next
+//! host is called (RFC 5321 section 5.1). A host that offers TLS and fails in it is called once
+//! more without TLS.
 //!
 //! Invariant: no recipient is given up for what one host says of itself while another host could
 //! not be asked.
@@ -34,60 +34,61 @@ use super::stages::{Come, Reporter, Taken, bits};
 use super::why::Why;
 use super::{Point, smarthosts};
 
-/// The way to the hosts that take the mail of a destination.
+/// The route to the hosts that accept the mail of a destination.
 pub(super) struct Road {
     /// The key of the destination: the domain, or the smarthost.
     destination: String,
     leaving: Leaving,
-    /// The recipients that it is for, as bits.
+    /// The recipients that the attempt is for, as bits.
     together: u16,
     random: u64,
     /// The key by which the owner of the destination knows it.
     key: u64,
-    /// The owner has given leave to make a connection, which counts until it is told otherwise.
+    /// The owner has given leave to make a connection. The leave counts until the owner is told
+    /// that the attempt is over.
     has_leave: bool,
     knowledge: Knowledge,
     /// The question to name servers that is not answered yet.
     asked: Option<(QuestionNumber, Question)>,
-    /// The hosts that were not called yet, or why one is not to be called.
+    /// The hosts that were not called yet; for a host that must not be called, why.
     hosts: VecDeque<Result<MailHost, Barred>>,
     /// The result with the hosts that were called.
     missed: Option<Come>,
     /// What is known of the domain's policy.
     policy: DomainPolicy,
-    /// What came of the fetch of it.
+    /// The result of fetching the policy.
     fetched: FetchedPolicy,
 }
 
 /// How far the lookup of the hosts has come.
 pub(super) enum HostLookup {
-    /// A question was asked of name servers.
+    /// A question to name servers is under way.
     Asked,
-    /// The policy of the domain is to be fetched first.
+    /// The policy of the domain must be fetched first.
     Inquiry(Box<Inquiry>),
-    /// They can be called.
+    /// The hosts can be called.
     Hosts,
-    /// There are none.
+    /// There are no hosts.
     Nowhere(Unroutable),
 }
 
-/// What comes of the call of the next host.
+/// The result of calling the next host.
 pub(super) enum NextHost {
-    /// It is called.
+    /// A connection is being made.
     Connecting(Box<OutboundConnection>),
-    /// It cannot be called, and another one may be.
+    /// The host cannot be called, but another one may be.
     Missed,
-    /// There is no other host. This is what comes of it for all recipients.
+    /// There is no other host. This is the result for all recipients.
     NoneLeft(Come),
 }
 
-/// What comes of a connection to a host.
+/// The result of a connection to a host.
 pub(super) enum HostAnswer {
-    /// The connection was over before it was used: the hosts are to be looked up again.
+    /// The connection was over before it was used: the hosts must be looked up again.
     Anew,
-    /// It was no host for this message: the next one is to be called.
+    /// The host does not count for this message: the next one must be called.
     Next,
-    /// This is what comes of it for the recipients.
+    /// These are the results for the recipients.
     Settled(Vec<(u8, Come)>),
 }
 
@@ -99,7 +100,8 @@ pub(super) enum Readability {
 }
 
 impl Road {
-    /// To a destination, which its owner knows by this key, for these recipients.
+    /// The route to a destination, for these recipients. `key`: the key by which the owner of the
+    /// destination knows it.
     pub(super) fn to(
         destination: String,
         key: u64,
@@ -144,7 +146,7 @@ impl Road {
         self.has_leave
     }
 
-    /// What has nothing to do with another attempt's.
+    /// A number that is independent of other attempts' numbers.
     pub(super) fn random(&self) -> u64 {
         self.random
     }
@@ -154,7 +156,7 @@ impl Road {
         self.together
     }
 
-    /// It is for these recipients now.
+    /// Sets the recipients that it is for.
     pub(super) fn is_for(&mut self, together: u16) {
         self.together = together;
     }
@@ -195,7 +197,7 @@ impl Road {
         is_asked
     }
 
-    /// This came of the fetch of the domain's policy, which is not fetched again.
+    /// Takes the result of fetching the domain's policy, which is not fetched again.
     pub(super) fn policy_fetched(&mut self, fetched: &Fetched) {
         self.policy = KnownPolicy::after(self.policy.as_deref(), fetched).map(Arc::new);
         self.fetched = FetchedPolicy::Tried(fetched.policy.clone());
@@ -223,15 +225,15 @@ impl Road {
         NextHost::Missed
     }
 
-    /// A message by this connection is over: what came of its TLS counts, if it was the first.
+    /// A message on this connection is over. If it was the first, the TLS result is counted.
     pub(super) fn count_tls(&self, connection: &OutboundConnection, cx: &mut AttemptCx<'_, '_>) {
         if let Some((rule, came)) = connection.to_be_counted() {
             cx.queue.count_tls(&self.destination, rule, came, cx.parts.turn.wall);
         }
     }
 
-    /// A connection to a host is over. What was heard counts, unless it was nothing and there is
-    /// another host.
+    /// A connection to a host is over. What the host said counts, unless it said nothing and there
+    /// is another host.
     pub(super) fn heard(
         &mut self,
         connection: &mut OutboundConnection,
@@ -256,13 +258,13 @@ impl Road {
                 .map(|(bit, outcome)| (bit, smarthosts::mendable(outcome)))
                 .collect();
         }
-        // That the message could not be read on says nothing of the host.
+        // A message that could not be read to its end says nothing about the host.
         let is_damaged = |(_, outcome): &(u8, Outcome)| {
             condition == Readability::Damaged && is_given_up(outcome)
         };
         let (damaged, came): (Outcomes, Outcomes) = came.into_iter().partition(is_damaged);
-        // Before a recipient was named, what is said is said of the host, and the next one may be
-        // another.
+        // A reply before a recipient was named is about the host, and the next host may say
+        // something else.
         let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
             Outcome::Later(reason) | Outcome::Never(reason) => reason.stage < Talk::Sender,
             Outcome::Delivered(_) => false,
@@ -277,8 +279,8 @@ impl Road {
         HostAnswer::Settled(damaged.chain(came).collect())
     }
 
-    /// This host was none. As long as one of them may be one later, that is what counts; and of
-    /// those, what came of the first one that spoke with us.
+    /// Takes the result of a host that did not count. While one of the hosts may work later, that
+    /// result counts. Among those, the result of the first host that spoke with us counts.
     fn miss(&mut self, come: Come) {
         let is_kept = match &self.missed {
             Some(Come::Later(
@@ -293,13 +295,13 @@ impl Road {
         }
     }
 
-    /// The same comes of it for all recipients.
+    /// The same result for all recipients.
     pub(super) fn for_all(&self, come: &Come) -> Vec<(u8, Come)> {
         bits(self.together).map(|bit| (bit, come.clone())).collect()
     }
 }
 
-/// No host was there.
+/// The result where no host could be reached.
 pub(super) fn nobody() -> Come {
     Come::Later(Why::Said(
         Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) },
@@ -307,7 +309,7 @@ pub(super) fn nobody() -> Come {
     ))
 }
 
-/// What an outcome comes to that a host has said.
+/// The result for a recipient from the outcome at a host.
 pub(super) fn come_of(outcome: Outcome, host: Option<&Name>, reporter: Reporter) -> Come {
     match outcome {
         Outcome::Delivered(reply) => {

@@ -1,9 +1,9 @@
-//! The results for the recipients of an entry, most of them of one round: from the beginning of an
-//! attempt until the entry is left to wait.
+//! The results for the recipients of an entry in one round: from the beginning of an attempt until
+//! the entry is left to wait.
 //!
 //! Invariants:
-//! - A recipient that was put off, or that does not get the message, is not tried again in this
-//!   round: [`Round::open`] is without it.
+//! - A deferred recipient, or one that does not get the message, is not tried again in this round:
+//!   [`Round::open`] leaves it out.
 //! - A result is in `to_mark` until it is durable, and nothing else is begun before.
 
 use alloc::collections::VecDeque;
@@ -15,30 +15,30 @@ use store::{EntryChange, Refusal};
 use super::stages::{Come, Deed, Reporter, Taken};
 use super::why::Why;
 
-/// The results for the recipients. Each is known by its bit.
+/// The results for the recipients. Each recipient is known by its bit.
 #[derive(Default)]
 pub(super) struct Round {
     /// Recipients that are not tried again in this round.
     put_off: u16,
-    /// What of the entry has changed, and is not durable yet.
+    /// The changes of the entry that are not durable yet.
     to_mark: EntryChange,
-    /// Why recipients that are not tried again in this round did not get it.
+    /// Why recipients that are not tried again in this round did not get the message.
     later: Vec<(u8, Why)>,
-    /// Recipients that do not get it, which is to be reported.
+    /// Recipients that do not get the message, which must be reported.
     failed: VecDeque<(u8, Why)>,
-    /// Remote recipients that have the message, as their hosts have said since the core began to
-    /// serve. To be reported.
+    /// Remote recipients whose hosts have accepted the message since the core began to serve. To be
+    /// reported.
     taken: Vec<(u8, Taken)>,
-    /// The sender cannot be told in this round that it takes long.
+    /// The delay report cannot be delivered in this round.
     is_delay_put_off: bool,
-    /// There is no room for a report, in the mailbox or on the disk.
+    /// The mailbox or the disk has no space for a report.
     has_no_room: bool,
-    /// A part of it could not be read in this round.
+    /// A part of the entry could not be read in this round.
     is_damaged: bool,
 }
 
 impl Round {
-    /// This came of it for a recipient. `next`: when the entry would be tried again.
+    /// Takes in the result for a recipient. `next`: when the entry would be tried again.
     pub(super) fn settle(&mut self, bit: u8, come: Come, next: Next) {
         match come {
             Come::Delivered(taken) if taken.reporter == Reporter::Us => {
@@ -60,7 +60,7 @@ impl Round {
         self.failed.push_back((bit, why));
     }
 
-    /// An account of this machine has what was delivered to it.
+    /// A delivery to an account of this machine is durable.
     pub(super) fn came(&mut self, deed: Deed) {
         match deed {
             Deed::Letter(bit, _) | Deed::SentOn(bit) => {
@@ -77,49 +77,49 @@ impl Round {
         }
     }
 
-    /// Recipients are not tried in this round.
+    /// Defers recipients to a later round.
     pub(super) fn put_off(&mut self, recipients: u16) {
         self.put_off |= recipients;
     }
 
-    /// A recipient is not tried again in this round, nor reported.
+    /// Neither tries nor reports a recipient in this round.
     pub(super) fn put_off_one(&mut self, bit: u8) {
         self.put_off |= 1 << bit;
         self.failed.retain(|(failed, _)| *failed != bit);
     }
 
-    /// The sender is not told in this round that it takes long.
+    /// The sender is not told of the delay in this round.
     pub(super) fn put_off_delay(&mut self) {
         self.is_delay_put_off = true;
     }
 
-    /// Whether the sender cannot be told so in this round.
+    /// Whether the sender cannot be told of the delay in this round.
     pub(super) fn is_delay_put_off(&self) -> bool {
         self.is_delay_put_off
     }
 
-    /// Of recipients, those that are to be tried in this round.
+    /// Of `recipients`, those that are to be tried in this round.
     pub(super) fn open(&self, recipients: u16) -> u16 {
         let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
         recipients & !self.put_off & !failed
     }
 
-    /// Of recipients, those that were not put off.
+    /// Of `recipients`, those that were not deferred.
     pub(super) fn not_put_off(&self, recipients: u16) -> u16 {
         recipients & !self.put_off
     }
 
-    /// What of the entry has changed, and is not durable yet.
+    /// The changes of the entry that are not durable yet.
     pub(super) fn to_mark(&self) -> Option<EntryChange> {
         (!self.to_mark.is_empty()).then_some(self.to_mark)
     }
 
-    /// That is durable.
+    /// Those changes are durable.
     pub(super) fn marked(&mut self) {
         self.to_mark = EntryChange::default();
     }
 
-    /// The first recipient of which it is to be reported that it does not get the message.
+    /// The first recipient whose failure must be reported.
     pub(super) fn first_failed(&self) -> Option<u8> {
         self.failed.front().map(|(bit, _)| *bit)
     }
@@ -129,12 +129,12 @@ impl Round {
         self.failed.iter().find(|(failed, _)| *failed == bit).map(|(_, why)| why)
     }
 
-    /// Why a recipient was put off.
+    /// Why a recipient was deferred.
     pub(super) fn why_later(&self, bit: u8) -> Option<&Why> {
         self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why)
     }
 
-    /// Why the last recipient was put off.
+    /// Why the last recipient was deferred.
     pub(super) fn last_reason(&self) -> Option<&Why> {
         self.later.last().map(|(_, why)| why)
     }
@@ -159,13 +159,13 @@ impl Round {
         self.has_no_room |= is_for_want_of_room(refusal);
     }
 
-    /// Whether there was no room for a delivery.
+    /// Whether there was no space for a delivery.
     pub(super) fn has_no_room(&self) -> bool {
         self.has_no_room
     }
 }
 
-/// Whether a mailbox or the disk has no room. That lasts until messages are deleted.
+/// Whether a mailbox or the disk has no space. That lasts until messages are deleted.
 fn is_for_want_of_room(refusal: Refusal) -> bool {
     matches!(
         refusal,

@@ -1,20 +1,20 @@
 //! The ARC set of a forwarded message: a set of fields, signed by our domain (crate `dkim`), that
 //! says what was found out about the message when it came.
 //!
-//! The recipient sees our address, where the domain of the message does not let us send. The
-//! message may have been changed before it came here. So what proved its author may be gone. Before
-//! such a message is put into the outbox for its first forwarding address, it is read once and
-//! hashed. Then two signatures are computed, as those under messages of our own users are
-//! (`signing`). It is done once for all recipients, and again if the power fails meanwhile.
+//! The recipient sees our address, but the domain of the message does not allow us to send. The
+//! message may have been changed before it came here, so the proof of its author may be gone.
+//! Before such a message is put into the outbox for its first forwarding address, it is read once
+//! and hashed. Then two signatures are computed, as for messages of our own users (`signing`). This
+//! is done once for all recipients, and again if the power fails meanwhile.
 //!
 //! There is no set for:
-//! - a message about which nothing was found out: our own users have written it, it came from a
-//!   network of ours, or no name server could be asked;
-//! - one with a chain that has failed, or could not be looked at: the recipient sees that without
-//!   us;
-//! - one that has our set already, for another account: nothing has changed since.
+//! - a message without check results: our own users have written it, it came from a network of
+//!   ours, or no name server could be asked;
+//! - a message with a chain that has failed or could not be checked: the recipient sees that
+//!   without our set;
+//! - a message that has our set already, for another account: nothing has changed since.
 //!
-//! Invariant: of a message no more is in memory than its header, and a part as the store reads it.
+//! Invariant: of a message, memory holds only its header and one part as the store reads it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -38,13 +38,13 @@ pub(super) struct ArcSeal {
 
 /// How far it has come.
 enum SealState {
-    /// It is not known yet whether one is made.
+    /// Whether a set is made is not known yet.
     Unknown,
-    /// The message is being hashed. With the results that the set will state.
+    /// The message is being hashed. The second value is what the set will state.
     Hashing(Box<Reading>, ArrivalChecks),
-    /// Its signatures are being computed.
+    /// A signature is being computed.
     Signing(Box<Unsealed>),
-    /// The fields; empty: none.
+    /// The fields. Empty: there is no set.
     Made(String),
 }
 
@@ -52,9 +52,9 @@ enum SealState {
 struct Unsealed {
     message: Message,
     sealing: Sealing,
-    /// The domain that seals it.
+    /// The domain that signs the set.
     domain: Name,
-    /// The next field, of which the signature is being computed.
+    /// The next field, whose signature is being computed.
     field: UnsignedField,
     job: JobNumber,
 }
@@ -66,14 +66,14 @@ struct ArrivalChecks {
     chain: ChainVerdict,
 }
 
-/// How far the seal has come by a step.
+/// How far the set has come by a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SealProgress {
     /// More of the message is to be read.
     Reads,
-    /// A signature is computed.
+    /// A signature is being computed.
     Signs,
-    /// It is made, or there is none.
+    /// The set is made, or there is none.
     Over,
 }
 
@@ -83,22 +83,22 @@ impl ArcSeal {
         ArcSeal { state: SealState::Unknown }
     }
 
-    /// Whether the message was not looked at for one.
+    /// Whether it is still undecided if the message gets a set.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, SealState::Unknown)
     }
 
-    /// The fields of the set; empty: none.
+    /// The fields of the set. Empty: there is none.
     pub(super) fn fields(&self) -> &str {
         if let SealState::Made(fields) = &self.state { fields } else { "" }
     }
 
-    /// There is none: the message goes as far as it comes without.
+    /// No set is made: the message goes without one.
     pub(super) fn leave_out(&mut self) {
         self.state = SealState::Made(String::new());
     }
 
-    /// Hashes what was read, or reads on, if the message is to be sealed.
+    /// Hashes what was read, or reads on, if the message gets a set.
     pub(super) fn hash(
         &mut self,
         entry: &Entry,
@@ -140,8 +140,7 @@ impl ArcSeal {
         SealProgress::Over
     }
 
-    /// The signature that was asked for was computed. A message that cannot be signed goes without
-    /// a set.
+    /// The requested signature was computed. A message that cannot be signed goes without a set.
     pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> SealProgress {
         let made = core::mem::replace(&mut self.state, SealState::Made(String::new()));
         let SealState::Signing(unsealed) = made else { unreachable!("no signature was asked for") };
@@ -163,7 +162,7 @@ impl ArcSeal {
     }
 }
 
-/// Asks for the signature of the set's next field. `None`: it cannot be made.
+/// Requests the signature of the set's next field. `None`: it cannot be made.
 fn ask_signature(
     message: &Message,
     sealing: &Sealing,
@@ -177,8 +176,8 @@ fn ask_signature(
     Some((cx.parts.compute.ask_signature(at, field.take_signed(), number), field))
 }
 
-/// What we have found out about a message, as its first field says. A field that names us is
-/// removed from what comes in (`message::Revision`), so it is ours.
+/// The results of the checks when the message arrived, from its first field. A field that names us
+/// is removed from incoming mail (`message::Revision`), so this one is ours.
 fn found_in(header: &[u8], hostname: &str) -> Option<ArrivalChecks> {
     let ends = memchr::memmem::find_iter(header, b"\r\n");
     let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;
@@ -201,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_we_have_found_out_is_known_by_our_name_in_the_first_field_and_nothing_else_counts() {
+    fn arrival_checks_are_read_only_from_our_own_first_field() {
         let found = |header: &str| {
             found_in(header.as_bytes(), "mail.test").map(|found| (found.results, found.chain))
         };

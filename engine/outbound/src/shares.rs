@@ -1,13 +1,13 @@
 //! How the places for delivery attempts are shared among accounts.
 //!
 //! An account has no more attempts under way than places are free. So an account with mail for many
-//! slow hosts is held up by them, and others are not. An account that is alone has half of them.
+//! slow hosts delays only itself. A single account gets half of the places.
 
 use alloc::vec::Vec;
 
 use store::AccountId;
 
-/// Delivery attempts of a core at a time.
+/// The most delivery attempts of a core at a time.
 pub(super) const ATTEMPTS_MAX: usize = 32;
 
 /// The places that are taken.
@@ -15,23 +15,23 @@ pub(super) const ATTEMPTS_MAX: usize = 32;
 pub(super) struct Shares {
     /// The account of each attempt.
     taken: Vec<AccountId>,
-    /// The account of the attempt that does something just now. It may be about to end, so it
-    /// counts as free for its own account.
+    /// The account of the attempt that is acting. The attempt may be about to end, so it counts as
+    /// free for its own account.
     acting: Option<AccountId>,
 }
 
 impl Shares {
-    /// How many are taken.
+    /// The number of taken places.
     pub(super) fn taken(&self) -> usize {
         self.taken.len()
     }
 
-    /// Whether one is free.
+    /// Whether a place is free.
     pub(super) fn is_any_free(&self) -> bool {
         self.taken.len() < ATTEMPTS_MAX
     }
 
-    /// Whether an account may have one more.
+    /// Whether an account may have one more place.
     pub(super) fn has_one_for(&self, account: AccountId) -> bool {
         let acting = usize::from(self.acting == Some(account));
         let own = self.taken.iter().filter(|taken| **taken == account).count() - acting;
@@ -44,18 +44,18 @@ impl Shares {
         self.taken.push(account);
     }
 
-    /// An attempt of this account does something.
+    /// An attempt of this account acts.
     pub(super) fn begin_acting(&mut self, account: AccountId) {
         debug_assert!(self.taken.contains(&account));
         self.acting = Some(account);
     }
 
-    /// It has done that, and goes on later.
+    /// The attempt has acted, and goes on later.
     pub(super) fn end_acting(&mut self) {
         self.acting = None;
     }
 
-    /// The attempt that did something is over.
+    /// The acting attempt is over.
     pub(super) fn give_back(&mut self) {
         let own = self.acting.take();
         let place = self.taken.iter().position(|taken| Some(*taken) == own);
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn account_that_is_alone_has_half_of_the_places() {
+    fn single_account_gets_half_of_the_places() {
         let (mut shares, [busy, other]) = (Shares::default(), [1, 2].map(AccountId::from_bits));
         for _ in 0..ATTEMPTS_MAX / 2 {
             assert!(shares.has_one_for(busy));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn attempt_that_acts_counts_as_free_for_its_account() {
+    fn acting_attempt_counts_as_free_for_its_account() {
         let (mut shares, account) = (Shares::default(), AccountId::from_bits(1));
         (0..ATTEMPTS_MAX / 2).for_each(|_| shares.take(account));
         shares.begin_acting(account);

@@ -1,4 +1,4 @@
-//! How it stands with an entry, as the page for administrators shows it.
+//! The state of an entry, as the page for administrators shows it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,11 +12,11 @@ use super::questions::{Posted, QueueLine, QueueState};
 use super::standing::State;
 use super::state::Queue;
 
-/// What is said of an entry that a rebuild has found.
+/// The text for an entry that a rebuild has found.
 const LOST: &str =
     "it was found again after damage to this server's disk, and may have been delivered before";
 
-/// How it stands with an entry that is for these and comes from there, if it still is one.
+/// The line of an entry with these recipients and this sender, if the entry still exists.
 pub(super) fn line(
     place: Place,
     recipients: Option<Vec<String>>,

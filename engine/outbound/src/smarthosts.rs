@@ -1,13 +1,16 @@
 //! Smarthosts: hosts that send our mail on, as the configuration names them.
 //!
-//! A letter goes by one like by any other host, with four differences. It is the smarthost that is down where it cannot be reached, and not each of the domains behind it. What it says against us before it hears of a letter is never final: whoever
-//! looks after the machine may mend it. We log in where we are to. And of TLS it has to be true what was written: where TLS is written, or a password, nothing is said without; where there is a password,
-//! its certificate has to be valid for its name, or for its address where it has no other.
+//! A message goes by a smarthost like by any other host, with four differences. If the smarthost
+//! cannot be reached, it is down, and not each of the domains behind it. What it refuses before it
+//! sees a message is never final: the operator may correct that. We log in where the configuration
+//! says so. The configured TLS is mandatory: where TLS or a password is configured, nothing is sent
+//! without TLS. With a password, the certificate has to be valid for the smarthost's name, or for
+//! its address where it has no name.
 //!
-//! | written | without a password | with one |
+//! | `tls` | without a password | with a password |
 //! |---|---|---|
-//! | nothing | TLS if it is offered, with anybody | TLS, certificate valid |
-//! | `starttls`, `implicit` | TLS, with anybody | TLS, certificate valid |
+//! | absent | TLS if it is offered, any certificate | TLS, valid certificate |
+//! | `starttls`, `implicit` | TLS, any certificate | TLS, valid certificate |
 //! | `none` | in the clear | in the clear |
 
 use alloc::string::{String, ToString};
@@ -22,7 +25,8 @@ use resolver::route_to;
 
 use super::host::{MailHost, MailHosts};
 
-/// By what a destination is known: a domain, or a smarthost by its place, which no domain is called.
+/// The key of a destination: the domain, or the smarthost by its host and port, which is no
+/// domain's name.
 pub(super) fn destination(domain: &str, way: &Way) -> String {
     match way {
         Way::Direct => domain.to_string(),
@@ -32,7 +36,7 @@ pub(super) fn destination(domain: &str, way: &Way) -> String {
 
 /// The addresses of a smarthost.
 ///
-/// Errors: [`Missing`] says what has to be known first.
+/// Errors: [`Missing`] says what must be looked up first.
 pub(super) fn hosts(
     smarthost: &Smarthost,
     us: &Us<'_>,
@@ -40,7 +44,7 @@ pub(super) fn hosts(
     knowledge: &Knowledge,
 ) -> Result<Result<MailHosts, Unroutable>, Missing> {
     Ok(match route_to(&smarthost.place.host, us, random, knowledge)? {
-        // Of another family there may be addresses that nobody knows now: those that are known will do.
+        // Addresses of the other family may be unknown now. The known addresses are enough.
         Route::By { hops, .. } => {
             Ok(hops.into_iter().map(|hop| Ok(host(smarthost, hop))).collect())
         }
@@ -61,7 +65,7 @@ fn host(smarthost: &Smarthost, hop: Hop) -> MailHost {
     MailHost { name: hop.host, address, tls, identity, login: login.clone(), rule: None }
 }
 
-/// What came of a letter that went by a smarthost: nothing is final that it says before it hears of the letter.
+/// Makes an outcome at a smarthost temporary, if the smarthost refused before it saw the message.
 pub(super) fn mendable(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Never(reason) if reason.stage <= Talk::Login => Outcome::Later(reason),

@@ -1,4 +1,4 @@
-//! What an attempt does next, and what comes of it.
+//! The stages of an attempt, and the results of its steps.
 
 use dns::Name;
 use machine::{Instant, Micros};
@@ -10,8 +10,8 @@ use super::why::Why;
 /// The delay before an entry is tried again after the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
 
-/// The same where the sender's mailbox has no room for a report, and the time for attempts is over:
-/// the recipient is tried again with the report.
+/// The same where the sender's mailbox has no space for a report, and the time for attempts is
+/// over. The recipient is tried again together with the report.
 pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
 
 /// The step that an attempt takes next, or waits for.
@@ -23,13 +23,13 @@ pub(super) enum Stage {
     Sorted,
     /// A delivery to an account of this machine is to begin.
     Brought(Deed),
-    /// The store is given the octets of that delivery.
+    /// The store is being given the bytes of that delivery.
     Handed(Deed),
     /// The delivery is complete, and on its way to the disk.
     Delivered(Deed),
     /// The message that is forwarded is to be read and hashed.
     Hashed,
-    /// It is to be sealed (ARC).
+    /// A signature of its ARC set is being computed.
     Sealed,
     /// The results are to be written to the entry's record.
     Marked,
@@ -47,7 +47,7 @@ pub(super) enum Stage {
     Spoken,
     /// All recipients are done: the entry is to be removed.
     Removed,
-    /// The attempt is over. The time at which the entry is tried again, if it is.
+    /// The attempt is over. `Some`: the time at which the entry is tried again.
     Over(Option<Instant>),
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Stage {
 pub(super) enum Deed {
     /// The message, for this account.
     Letter(u8, AccountId),
-    /// The message, into an outbox, for an address to which it is forwarded.
+    /// The message, into the outbox, for an address to which it is forwarded.
     SentOn(u8),
     /// The report that a recipient does not get it.
     Report(u8),
@@ -75,27 +75,27 @@ pub(super) enum StepResult {
     GoesOn,
     /// It waits for what it has asked for.
     Waits,
-    /// It has computed as much as one may in a turn, and goes on in the next.
+    /// It has computed as much as an attempt may in a turn, and goes on in the next.
     Computes,
 }
 
-/// What a step of an attempt leads to.
+/// The result of a step of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     /// The attempt waits for what it has asked for.
     Waits,
     /// The store was busy: the attempt asks again in the next turn.
     Turn,
-    /// The attempt has computed as much as one may in a turn, and goes on in the next.
+    /// The attempt has computed as much as it may in a turn, and goes on in the next.
     Computes,
-    /// The attempt is over. The time at which the entry is tried again, if it is.
+    /// The attempt is over. `Some`: the time at which the entry is tried again.
     Over(Option<Instant>),
 }
 
 /// The result for a recipient.
 #[derive(Clone, Debug)]
 pub(super) enum Come {
-    /// A host has the message.
+    /// A host has accepted the message.
     Delivered(Taken),
     /// The recipient is tried again.
     Later(Why),
@@ -117,11 +117,11 @@ pub(super) struct Taken {
 pub(super) enum Reporter {
     /// The next host: it was told what the sender wants.
     Host,
-    /// This one, which knows only that the next host has the message.
+    /// This machine, which knows only that the next host has the message.
     Us,
 }
 
-/// The bits that are set, the lowest first.
+/// The positions of the set bits, lowest first.
 pub(super) fn bits(set: u16) -> impl Iterator<Item = u8> {
     (0..16).filter(move |bit| set >> bit & 1 == 1)
 }

@@ -1,9 +1,13 @@
-//! How it stands with each entry of a core's outboxes: whether it waits and until when, whether a courier has it, whether an administrator holds it; and what is remembered of how it was tried.
+//! The state of each entry of a core's outboxes, and how its attempts went: whether it waits and
+//! until when, whether an attempt has it, whether an administrator holds it.
 //!
 //! Invariants:
-//! - An entry has one state. Those that wait are in `waiting` as well, by when they are due; nothing else is.
-//! - What a page shows, and what comes behind an entry, is found without looking at the others.
-//! - Words are remembered of at most [`WORDS_MAX`] entries; a domain is known by a keyed hash of its name.
+//! - An entry has one state. An entry that waits is also in `waiting`, by when it is due; no other
+//!   entry is.
+//! - The entries of a page, and the entries behind an entry, are found without a look at the
+//!   others.
+//! - The last result is remembered of at most [`WORDS_MAX`] entries. A domain is known by a keyed
+//!   hash of its name.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -21,53 +25,53 @@ use super::waiting::{Place, Waiting};
 #[cfg(test)]
 mod tests;
 
-/// Entries of which it is remembered what came of them the last time, and bytes of that.
+/// The number of entries whose last result is remembered, and the bytes of one result.
 const WORDS_MAX: usize = 4096;
 const WORDS_BYTES_MAX: usize = 400;
-/// However old an entry of an earlier life is by its date, it is tried so long.
+/// An entry of an earlier life is tried at least for this time, however old it is by its date.
 const DAY: Micros = Micros::from_secs(24 * 3600);
 
 /// A domain, by a keyed hash of its name in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct DomainMark(pub(super) NonZeroU64);
 
-/// Where an entry is.
+/// The state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// It waits for this time. Who has come just now waits since ever.
+    /// It waits for this time. A new entry waits since the beginning of time.
     Waits(Instant),
-    /// It waits until somebody leaves the road to its domain.
+    /// It waits until an attempt at its destination ends.
     Behind,
-    /// A courier has it.
+    /// A delivery attempt has it.
     UnderWay,
     /// An administrator holds it.
     Held,
-    /// What an administrator wants done with it is on its way to the disk.
+    /// A change that an administrator has asked for is on its way to the disk.
     Ordered,
-    /// Its head cannot be read, or a rebuild has found it. Only an administrator can delete it.
+    /// Its head cannot be read, or a rebuild has found it. An administrator can only delete it.
     LeftAlone,
 }
 
-/// How it stands with an entry.
+/// What is known of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub(super) state: State,
-    /// Where it is for, once somebody has read it.
+    /// The domain of its recipients, once the entry was read.
     pub(super) domain: Option<DomainMark>,
-    /// How often somebody has set out with it.
+    /// The number of attempts.
     pub(super) tries: u16,
-    /// When it came, in this life.
+    /// When it came, if it came in this life.
     arrived: Option<Instant>,
-    /// The end of the time for which it was held in this life, as far as is known.
+    /// The end of the time for which it was held in this life, as far as known.
     held_until: Option<Instant>,
-    /// The operator was told, in this life, that it cannot be sent.
+    /// Whether the operator was told in this life that it cannot be sent.
     is_operator_told: bool,
 }
 
 impl Standing {
-    /// The age that the entry can have at most, whatever the dates say: the time that the machine
-    /// has run with it. Before the start it is unknown how much of the time that was, so that there
-    /// is always a day left for it.
+    /// The greatest age that the entry can have, whatever the dates say: the time that the machine
+    /// has run with it. For an entry from an earlier life that time is unknown. It counts as old,
+    /// but always has a day left.
     fn age_max(&self, now: Instant) -> Micros {
         match self.arrived {
             Some(arrived) => now.since(arrived),
@@ -75,8 +79,8 @@ impl Standing {
         }
     }
 
-    /// The age that the entry has at least: the time that the machine has run with it in this life
-    /// and did not hold it.
+    /// The smallest age that the entry can have: the time in this life for which the machine has
+    /// run with it and did not hold it.
     fn age_min(&self, now: Instant) -> Micros {
         let began = self.held_until.or(self.arrived).unwrap_or(Instant::START);
         now.since(began.min(now))
@@ -93,7 +97,7 @@ pub(super) struct Standings {
 }
 
 impl Standings {
-    /// An entry is there, if it was not before.
+    /// Adds an entry, if it is not there yet.
     pub(super) fn found(&mut self, place: Place, state: State) {
         if let Entry::Vacant(new) = self.entries.entry(place) {
             new.insert(Standing {
@@ -108,7 +112,7 @@ impl Standings {
         }
     }
 
-    /// An entry has come in this life.
+    /// Adds an entry that has come in this life.
     pub(super) fn arrived(&mut self, place: Place, now: Instant) {
         self.found(place, State::Waits(Instant::START));
         if let Some(standing) = self.entries.get_mut(&place) {
@@ -116,7 +120,7 @@ impl Standings {
         }
     }
 
-    /// An entry is held until then at least.
+    /// Notes that an entry is held at least until `until`.
     pub(super) fn hold(&mut self, place: Place, until: Instant) {
         if let Some(standing) = self.entries.get_mut(&place) {
             standing.held_until = Some(until);
@@ -124,13 +128,14 @@ impl Standings {
     }
 
     /// The age of an entry. `dated`: its age by the dates. The clock may be wrong now, or may have
-    /// been when the entry came, so the time that the machine has run with the entry bounds the age.
+    /// been wrong when the entry came. So the time that the machine has run with the entry bounds
+    /// the age.
     pub(super) fn age(&self, place: Place, dated: Micros, now: Instant) -> Micros {
         let Some(standing) = self.entries.get(&place) else { return Micros::default() };
         dated.max(standing.age_min(now)).min(standing.age_max(now))
     }
 
-    /// It stands so with an entry from now on, if there is one.
+    /// Sets the state of an entry, if there is one.
     pub(super) fn set(&mut self, place: Place, state: State) {
         let Some(standing) = self.entries.get_mut(&place) else { return };
         let before = core::mem::replace(&mut standing.state, state);
@@ -142,7 +147,7 @@ impl Standings {
         }
     }
 
-    /// There is no such entry any more.
+    /// Removes an entry.
     pub(super) fn gone(&mut self, place: Place) {
         if let Some(standing) = self.entries.remove(&place) {
             self.left(place, standing.state);
@@ -158,27 +163,27 @@ impl Standings {
         }
     }
 
-    /// It is for this domain.
+    /// Notes that an entry is for this domain.
     pub(super) fn is_for(&mut self, place: Place, domain: DomainMark) {
         if let Some(standing) = self.entries.get_mut(&place) {
             standing.domain = Some(domain);
         }
     }
 
-    /// Somebody sets out with it.
+    /// Counts an attempt.
     pub(super) fn tried(&mut self, place: Place) {
         if let Some(standing) = self.entries.get_mut(&place) {
             standing.tries = standing.tries.saturating_add(1);
         }
     }
 
-    /// Whether the operator is to be told that it cannot be sent: once in this life.
+    /// Whether the operator is to be told that it cannot be sent. True once in this life.
     pub(super) fn is_operator_to_be_told(&mut self, place: Place) -> bool {
         let standing = self.entries.get_mut(&place);
         standing.is_some_and(|standing| !core::mem::replace(&mut standing.is_operator_told, true))
     }
 
-    /// This came of it.
+    /// Remembers the result of the last attempt.
     pub(super) fn said(&mut self, place: Place, mut words: String) {
         words.truncate(words.floor_char_boundary(WORDS_BYTES_MAX));
         if self.words.len() >= WORDS_MAX && !self.words.contains_key(&place) {
@@ -187,7 +192,7 @@ impl Standings {
         self.words.insert(place, words.into());
     }
 
-    /// What came of it the last time, if that is remembered.
+    /// The result of the last attempt, if it is remembered.
     pub(super) fn words(&self, place: Place) -> Option<&str> {
         self.words.get(&place).map(|words| &**words)
     }
@@ -206,7 +211,7 @@ impl Standings {
         self.entries.range((from, Bound::Unbounded)).map(|(place, standing)| (*place, *standing))
     }
 
-    /// The first that waits of those whose turn it may be.
+    /// The first waiting entry of an account for which `may_be` holds.
     pub(super) fn next(&self, may_be: impl Fn(AccountId) -> bool) -> Option<(Instant, Place)> {
         self.waiting.next(may_be)
     }
@@ -216,12 +221,12 @@ impl Standings {
         !self.waiting.is_empty()
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(super) fn count(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many are held.
+    /// The number of held entries.
     pub(super) fn held(&self) -> usize {
         self.held
     }

@@ -1,6 +1,7 @@
-//! What is to leave from the outboxes of a core: which entry waits for what, and which is next.
+//! The state of a core's queue: which entry waits for what, and which is next.
 //!
-//! It knows no delivery attempt: an attempt works with it, and in the end tells the entry's state.
+//! It knows no delivery attempt: an attempt works with it, and reports the entry's state at its
+//! end.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -25,29 +26,30 @@ use super::{entry, smarthosts};
 #[cfg(test)]
 mod tests;
 
-/// Messages of outboxes that a core looks at in a turn when it begins to serve.
+/// The most messages of outboxes that a core looks at in a turn when it begins to serve.
 pub(super) const LOOKED_AT_MAX: usize = 1024;
 
-/// What is to leave from the outboxes of a core.
+/// The entries that are to leave from the outboxes of a core.
 pub(super) struct Queue {
     pub(super) config: Config,
-    /// Names for reports, none of which a message that comes in has.
+    /// Identifiers for reports. No message that comes in has one of them.
     pub(super) queue_ids: QueueIds,
     pub(super) standings: Standings,
     pub(super) shares: Shares,
     pub(super) deadlines: DelayQueue,
-    /// The attempts that go on in the next turn, and at this time at the latest: those that the
-    /// store has refused something that they ask for again, and those with more to compute.
+    /// The attempts that go on in the next turn, which comes at `again_at` at the latest: those
+    /// that repeat a request that the store has refused, and those with more to compute.
     again: Vec<FrameId>,
     again_at: Instant,
     pub(super) calls: Calls,
     pub(super) tally: Tally,
-    /// What waits until somebody leaves the road to this destination.
+    /// The entries that wait until an attempt at this destination ends.
     pub(super) behind: BTreeMap<String, Turns>,
-    /// What waited so at destinations that are left alone, and is to be looked at for that.
+    /// Entries that waited behind a destination that is down now. They are still to be looked at.
     released: Vec<Turns>,
     is_to_look: bool,
-    /// The outboxes that were not looked through since the core serves, from these messages on.
+    /// The outboxes that were not looked through since the core began to serve, each from this
+    /// message on.
     unlooked: Vec<Place>,
     pub(super) is_serving: bool,
 }
@@ -55,25 +57,26 @@ pub(super) struct Queue {
 /// How an attempt has ended for its entry.
 pub(super) struct Ended {
     pub(super) place: Place,
-    /// When the entry is tried again. None: it is gone.
+    /// When the entry is tried again. `None`: the entry is gone.
     pub(super) next: Option<Instant>,
     pub(super) destination_try: DestinationTry,
-    /// It stays until an administrator does something with it.
+    /// The entry stays until an administrator acts on it.
     pub(super) is_left: bool,
-    /// What is to be remembered of it.
+    /// The reason that the queue page shows.
     pub(super) words: Option<String>,
 }
 
-/// What an attempt came to with the destination of its recipients at other servers.
+/// What an attempt has done at the destination of its remote recipients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DestinationTry {
-    /// It tried none.
+    /// It has not tried the destination.
     NotTried,
-    /// It had a road there. When it ends, the next entry for that destination may start.
+    /// It had leave to try the destination. When it ends, the next entry for that destination may
+    /// start.
     OnRoad,
     /// The destination is not tried before this time.
     NotBefore(Instant),
-    /// There are as many attempts at this destination as may be, and the entry waits behind them.
+    /// The destination has as many attempts as it may have, and the entry waits behind them.
     Behind(String),
 }
 
@@ -110,10 +113,10 @@ impl Queue {
             || self.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// When there is, whatever happens.
+    /// When there is something to do, whatever happens.
     #[inline]
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        // It is asked for in each turn, and in most there is none.
+        // This is asked in each turn, and in most turns nothing waits.
         let is_any = self.shares.taken() > 0 || self.standings.do_some_wait();
         if is_any { self.first_deadline() } else { None }
     }
@@ -124,23 +127,24 @@ impl Queue {
         [begins, again, self.deadlines.next_deadline()].into_iter().flatten().min()
     }
 
-    /// Whether the outboxes are to be looked through, which no event announces.
+    /// Whether the outboxes must be looked through, which no event announces.
     #[inline]
     pub(super) fn has_to_look(&self) -> bool {
         self.is_serving
             && (self.is_to_look || !self.unlooked.is_empty() || !self.released.is_empty())
     }
 
-    /// The first entry that waits and has an account that may have another attempt.
+    /// The first waiting entry of an account that may have another attempt.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
-        // While a place is free all may have it but accounts that have some: so few are looked at.
+        // While a place is free, every account may have it, except accounts that have attempts
+        // already. So few entries are looked at.
         let is_any_free = self.is_serving && self.shares.is_any_free();
         is_any_free
             .then(|| self.standings.next(|account| self.shares.has_one_for(account)))
             .flatten()
     }
 
-    /// What has come into the outboxes waits from now on.
+    /// Lets messages that have come into the outboxes wait from now on.
     pub(super) fn take_in(&mut self, store: &mut Store, now: Instant) {
         if !self.is_serving {
             return;
@@ -160,7 +164,7 @@ impl Queue {
         }
     }
 
-    /// Looks through more of the outboxes, at so many entries at most.
+    /// Looks through more of the outboxes, at `left` entries at most.
     fn look_through(&mut self, store: &Store, now: Instant, left: &mut usize) {
         while let Some((account, from)) = self.unlooked.pop() {
             for info in store.messages_from(account, OUTBOX, from) {
@@ -176,7 +180,7 @@ impl Queue {
         }
     }
 
-    /// The next entry that is due. It is under way, and an attempt has a place for it.
+    /// The next entry that is due. It becomes under way, and an attempt has a place for it.
     pub(super) fn next_due(&mut self, now: Instant) -> Option<Place> {
         let (_, place) = self.next_waiting().filter(|(at, _)| *at <= now)?;
         self.take_up(place);
@@ -194,20 +198,20 @@ impl Queue {
         core::mem::take(&mut self.again)
     }
 
-    /// A destination is left alone. What waits for others to leave the road there is looked at,
-    /// and waits for the same time if it is not too old for that.
+    /// A destination is down. The entries that waited behind it are looked at again. They wait for
+    /// the same time, unless they are too old for that.
     pub(super) fn leave_alone(&mut self, destination: &str) {
         self.released.extend(self.behind.remove(destination));
     }
 
-    /// The destination of what is for this domain is left alone no longer.
+    /// The destination for this domain is to be tried again.
     pub(super) fn call_again(&mut self, domain: &str, store: &mut Archive) {
         let destination = smarthosts::destination(domain, self.config.way_to(domain));
         self.calls.call_again(&destination);
         store.tell_of_call(store.own.facts.destination(&destination), CallEvent::ToBeTried);
     }
 
-    /// What waited at such a destination is due, so many entries at most.
+    /// Makes entries due that waited at a destination that went down, `left` entries at most.
     fn let_go(&mut self, left: &mut usize) {
         while *left > 0
             && let Some(turns) = self.released.last_mut()
@@ -216,7 +220,7 @@ impl Queue {
                 Some(place) if self.standings.is(place, State::Behind) => {
                     self.standings.set(place, State::Waits(Instant::START));
                 }
-                // Some are held meanwhile.
+                // Some are held by now.
                 Some(_) => {}
                 None => {
                     self.released.pop();
@@ -226,44 +230,45 @@ impl Queue {
         }
     }
 
-    /// An entry is for this domain.
+    /// Notes that an entry is for this domain.
     pub(super) fn is_for(&mut self, place: Place, domain: &str, store: &Store) {
         self.standings.is_for(place, Queue::mark_of(domain, store));
     }
 
-    /// By what a domain is known.
+    /// The mark that stands for a domain.
     pub(super) fn mark_of(domain: &str, store: &Store) -> DomainMark {
         let hash = u128::from_le_bytes(store.secret(domain.as_bytes())) as u64;
         DomainMark(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// An attempt at a destination is over. The entry that waits for that is next.
+    /// An attempt at a destination is over. The next entry that waits for that may start.
     pub(super) fn road_left(&mut self, destination: &str, has_leave: bool) {
         self.calls.ended(destination, has_leave);
         self.let_next_try(destination);
     }
 
-    /// The attempt that has asked for leave to a destination has it. The next one may ask.
+    /// The attempt that has asked for leave to a destination has it. The next attempt may ask.
     pub(super) fn leave_granted(&mut self, destination: &str, grant: Grant) {
         if self.calls.granted(destination, grant) {
             self.let_next_try(destination);
         }
     }
 
-    /// The attempt that has asked for leave to a destination is over: that is down until then.
+    /// The attempt that has asked for leave to a destination is over: the destination is down until
+    /// `until`.
     pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
         self.calls.ended(destination, false);
         self.calls.is_down(destination, until);
         self.leave_alone(destination);
     }
 
-    /// A courier goes on in the next turn, which is to come by then.
+    /// An attempt goes on in the next turn, which comes at `at` at the latest.
     pub(super) fn go_on_later(&mut self, frame: FrameId, at: Instant) {
         self.again_at = if self.again.is_empty() { at } else { self.again_at.min(at) };
         self.again.push(frame);
     }
 
-    /// The attempt that acts is over. What becomes of its entry.
+    /// The acting attempt is over. Sets the state of its entry.
     pub(super) fn ended(&mut self, ended: Ended) {
         let Ended { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
@@ -277,7 +282,7 @@ impl Queue {
             (Some(_), DestinationTry::Behind(destination)) => {
                 self.standings.set(place, State::Behind);
                 self.behind.entry(destination.clone()).or_default().push(place);
-                // The attempts that it is to wait for may have ended meanwhile.
+                // The attempts that it waits for may have ended by now.
                 self.let_try_where_nobody_is(&destination);
             }
             (Some(_), _) if is_left => self.standings.set(place, State::LeftAlone),
@@ -294,8 +299,8 @@ impl Queue {
         }
     }
 
-    /// An attempt has ended without a try at a destination, and it is not known which that was. At
-    /// each destination without an attempt the next entry may try: else it would wait for none.
+    /// An attempt has ended without a try, and its destination is not known. So at each destination
+    /// without an attempt, the next entry may try. Otherwise that entry would wait for no attempt.
     fn let_others_try(&mut self) {
         let Queue { behind, calls, .. } = self;
         let free: Vec<String> =
@@ -303,11 +308,11 @@ impl Queue {
         free.iter().for_each(|destination| self.let_next_try(destination));
     }
 
-    /// The entry that goes on with a road to this destination.
+    /// The entry that takes over the connection to this destination.
     pub(super) fn next_behind(&mut self, destination: &str) -> Option<Place> {
         let Queue { behind, standings, .. } = self;
         let turns = behind.get_mut(destination)?;
-        // Some are held meanwhile.
+        // Some are held by now.
         let next = core::iter::from_fn(|| turns.next(|_| true))
             .find(|place| standings.is(*place, State::Behind));
         if turns.is_empty() {
@@ -316,16 +321,17 @@ impl Queue {
         next
     }
 
-    /// Messages get through there. Another entry that waits may try by a road of its own.
+    /// Messages get through to this destination. Another waiting entry may try over a connection of
+    /// its own.
     pub(super) fn road_is_good(&mut self, destination: &str) {
         if self.calls.reached(destination) {
             self.let_next_try(destination);
         }
     }
 
-    /// The next entry that waits for a road to this destination may try, if its account may have an
-    /// attempt. Where no account may have one now, one entry of each account may: the first that
-    /// has an attempt goes first.
+    /// The next entry that waits for this destination may try, if its account may have an attempt.
+    /// If no account may have one now, one entry of each account may try: the first that gets an
+    /// attempt goes first.
     fn let_next_try(&mut self, destination: &str) {
         let Queue { behind, standings, shares, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };

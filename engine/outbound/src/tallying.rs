@@ -1,9 +1,13 @@
-//! How often TLS was had with the hosts that take mail, and why not: counted as it comes, and told to administrators with the queue.
+//! TLS statistics: how often TLS succeeded with the hosts that accept mail, and why it did not.
+//! Administrators see them with the queue.
 //!
-//! A connection counts once, when its first letter is over, if it came so far that there would be TLS; one that goes on in the clear since its TLS has failed is the same. A host whose turn has come and that
-//! may not be called for what its domain demands counts as one with which it failed; and so does a policy that could not be had. Smarthosts are not counted: whoever runs the machine has said what they speak.
+//! A connection counts once, when its first message is over, if it came so far that there would be
+//! TLS. A connection that goes on in the clear after its TLS has failed is the same connection. A
+//! host that may not be called because of its domain's policy counts as a failure when its turn
+//! comes, and so does a policy that could not be fetched. Smarthosts are not counted: the operator
+//! has configured what they speak.
 //!
-//! Invariant: what was counted is in memory alone.
+//! Invariant: the statistics are only in memory.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -15,7 +19,7 @@ use super::questions::TlsCount;
 use super::state::Queue;
 
 impl Queue {
-    /// This came of TLS with a host of this domain's.
+    /// Counts a TLS result with a host of this domain.
     pub(super) fn count_tls(
         &mut self,
         domain: &str,
@@ -26,7 +30,7 @@ impl Queue {
         self.tally.count(domain, rule, came, day(wall));
     }
 
-    /// What this core has counted today and yesterday.
+    /// The statistics of this core for today and yesterday.
     pub(super) fn tls_counts(&self, wall: UnixTime) -> Vec<TlsCount> {
         let told = |counted: Counted<'_>| TlsCount {
             day: counted.day,

@@ -2,8 +2,8 @@
 //!
 //! Such an entry comes from a fault of this server or of its disk, never from a sender. It was
 //! accepted, so it is not lost silently: a line on the console names it, the queue page shows it,
-//! and the account in whose outbox it lies gets a notice. It stays until an administrator deletes
-//! it, and is read again in the machine's next life.
+//! and the account whose outbox holds it gets a notice. It stays until an administrator deletes it,
+//! and is read again in the machine's next life.
 //!
 //! Invariants:
 //! - The notice comes once, whenever the power fails: it has an origin of its own, and a mark once
@@ -33,21 +33,21 @@ pub(super) enum Notice {
     LookedFor,
 }
 
-/// What comes next of such an entry, when all that was done is durable.
+/// The next step for such an entry, when all earlier results are durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoticeStep {
     /// The notice is delivered.
     Deliver,
-    /// The note of its arrival is to be forgotten, if there is one.
+    /// The note of the notice's arrival is removed, if there is one.
     ForgetNote,
-    /// The notice is delivered when there is room for it.
+    /// The notice is delivered when there is space for it.
     WaitForRoom,
-    /// It is read again later.
+    /// The entry is read again later.
     ReadAgain,
 }
 
 impl Notice {
-    /// What comes next of the entry with this record.
+    /// The next step for the entry with this record.
     pub(super) fn next(&mut self, record: OutboxEntry) -> NoticeStep {
         match self {
             Notice::Wanted if !record.is_damage_reported() => NoticeStep::Deliver,
@@ -60,13 +60,13 @@ impl Notice {
         }
     }
 
-    /// Whether the account was told, and that is durable.
+    /// Whether the account was told, and the mark is durable.
     pub(super) fn is_told(self) -> bool {
         self == Notice::LookedFor
     }
 }
 
-/// Tells the operator that the entry cannot be sent, for this reason: once in this life.
+/// Tells the operator that the entry cannot be sent, and why: once in this life.
 pub(super) fn tell_operator(why: &Why, cx: &mut AttemptCx<'_, '_>) {
     let (account, uid) = cx.place;
     let Context { console, store, .. } = &mut *cx.parts;
@@ -80,7 +80,7 @@ pub(super) fn tell_operator(why: &Why, cx: &mut AttemptCx<'_, '_>) {
     }
 }
 
-/// What the account is told, as a message.
+/// The notice to the account, as a message.
 pub(super) fn notice_text(why: &Why, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
     let (info, why) = (cx.info()?, why.words());
     let to = cx.parts.store.own.store.account(cx.place.0).ok_or(Refusal::NoSuchAccount)?.address();

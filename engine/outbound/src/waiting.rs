@@ -1,7 +1,8 @@
-//! Whose turn it is among letters that wait: by when they are due, and, where several people's wait for the same, one of each after the other.
+//! The order of waiting entries: by when they are due. Where entries of several accounts wait for
+//! the same event, the accounts take turns.
 //!
 //! Invariants:
-//! - However much one has, others have their turn as soon as he has had one of his.
+//! - However many entries an account has, the next account has its turn after one of them.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -9,15 +10,15 @@ use alloc::vec::Vec;
 use machine::Instant;
 use store::{AccountId, Uid};
 
-/// The account, and which message of its outbox.
+/// The account, and the message in its outbox.
 pub(super) type Place = (AccountId, Uid);
 
-/// What waits until it is due.
+/// Entries that wait for a time.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// By whose it is, and when it is due.
+    /// By account, then by time.
     entries: BTreeMap<AccountId, BTreeSet<(Instant, Uid)>>,
-    /// The first of each.
+    /// The first entry of each account.
     first: BTreeSet<(Instant, AccountId)>,
 }
 
@@ -30,7 +31,7 @@ impl Waiting {
         self.change(account, |entries| entries.remove(&(at, uid)));
     }
 
-    /// The first of those whose turn it may be.
+    /// The first entry of an account for which `may_be` holds.
     pub(super) fn next(&self, may_be: impl Fn(AccountId) -> bool) -> Option<(Instant, Place)> {
         let (at, account) = self.first.iter().copied().find(|(_, account)| may_be(*account))?;
         let (_, uid) = self.entries.get(&account)?.first()?;
@@ -62,7 +63,8 @@ impl Waiting {
     }
 }
 
-/// Letters that wait for the same: those whose they are take turns, and of each the one goes first that came first.
+/// Entries that wait for the same event. The accounts take turns; within an account, the oldest
+/// goes first.
 #[derive(Default)]
 pub(super) struct Turns(VecDeque<(AccountId, VecDeque<Uid>)>);
 
@@ -74,7 +76,7 @@ impl Turns {
         }
     }
 
-    /// The next one of those whose turn it may be.
+    /// The next entry of an account for which `may_be` holds.
     pub(super) fn next(&mut self, may_be: impl Fn(AccountId) -> bool) -> Option<Place> {
         let next = self.0.iter().position(|(account, _)| may_be(*account))?;
         let (account, mut uids) = self.0.remove(next)?;
@@ -85,7 +87,7 @@ impl Turns {
         Some((account, uid))
     }
 
-    /// One of each account's.
+    /// One entry of each account.
     pub(super) fn one_of_each(&mut self) -> Vec<Place> {
         let firsts =
             self.0.iter_mut().filter_map(|(account, uids)| Some((*account, uids.pop_front()?)));

@@ -9,17 +9,17 @@ use relay::{Enhanced, Reason};
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
 pub(super) enum Why {
-    /// The recipient's host said so, or did not speak with us. With the name of the host, if known.
+    /// The recipient's host said so, or did not speak with us. The name of the host, if known.
     Said(Reason, Option<Name>),
     /// There is no route to the recipient's host.
     Nowhere(Unroutable),
-    /// The address is in a domain of this machine, and has no account.
+    /// The address is in a domain of this machine, but no account has it.
     Nobody,
-    /// The recipient's mailbox, on this machine, has no room for it.
+    /// The recipient's mailbox on this machine has no space for it.
     Full,
-    /// The message is larger than all that the mailbox may hold.
+    /// The message is larger than the mailbox's quota.
     NeverFits,
-    /// The message was here before: it is forwarded in a circle.
+    /// The message was here before: it is in a forwarding loop.
     Circle,
     /// This machine had no time for an attempt.
     Busy,
@@ -51,12 +51,12 @@ impl Why {
         }
     }
 
-    /// Which host that is.
+    /// The name of the host.
     pub(super) fn host(&self) -> Option<String> {
         if let Why::Said(_, host) = self { host.as_ref().map(Name::to_string) } else { None }
     }
 
-    /// In words, without a full stop.
+    /// The reason in words, without a full stop.
     pub(super) fn words(&self) -> String {
         match self {
             Why::Said(reason, _) => reason.to_string(),

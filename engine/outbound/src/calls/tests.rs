@@ -1,4 +1,5 @@
-//! What a core knows of its own attempts at destinations.
+//! A core's own attempts at destinations: leave, trials, kept connections, and destinations that
+//! are down.
 
 use alloc::format;
 
@@ -23,13 +24,13 @@ fn one_attempt_at_a_time_asks_for_leave() {
         assert_eq!([admit(&mut calls), admit(&mut calls)], [Admission::Ask, Admission::Busy]);
         assert!(calls.granted(A, grant(false, number)));
     }
-    assert_eq!(admit(&mut calls), Admission::Busy, "there are as many as may be");
+    assert_eq!(admit(&mut calls), Admission::Busy, "all connections are in use");
     (0..CONNECTIONS_MAX).for_each(|_| calls.ended(A, true));
     assert!(!calls.is_called(A));
 }
 
 #[test]
-fn an_attempt_that_waits_for_leave_ends_and_another_may_ask() {
+fn attempt_that_ends_without_leave_lets_another_ask() {
     let mut calls = Calls::default();
     assert_eq!(admit(&mut calls), Admission::Ask);
     calls.granted(A, grant(false, 1));
@@ -39,7 +40,7 @@ fn an_attempt_that_waits_for_leave_ends_and_another_may_ask() {
 }
 
 #[test]
-fn a_trial_is_alone_until_it_comes_through() {
+fn trial_is_alone_until_it_reaches_the_host() {
     let mut calls = Calls::default();
     assert_eq!(admit(&mut calls), Admission::Ask);
     assert!(!calls.granted(A, grant(true, 1)));
@@ -49,7 +50,7 @@ fn a_trial_is_alone_until_it_comes_through() {
 }
 
 #[test]
-fn a_core_keeps_as_many_connections_as_its_owner_says() {
+fn core_keeps_as_many_connections_as_the_owner_allows() {
     let mut calls = Calls::default();
     for number in 1..=2 {
         assert_eq!(admit(&mut calls), Admission::Ask);
@@ -65,7 +66,7 @@ fn a_core_keeps_as_many_connections_as_its_owner_says() {
 }
 
 #[test]
-fn so_many_destinations_are_known_to_be_down() {
+fn down_destinations_are_bounded() {
     let mut calls = Calls::default();
     let until = |number: usize| Instant::START + Micros::from_secs(60 + number as u64);
     for number in 0..=LEFT_ALONE_MAX {

@@ -1,5 +1,5 @@
-//! Deliveries to accounts of this machine: the message, or a report; or into the outbox, from where
-//! it goes on to another server. Each arrives once, however often it is begun (`arrivals`).
+//! Deliveries to accounts of this machine: the message, a report, or a forwarded message into the
+//! outbox. Each arrives once, however often it is begun (`arrivals`).
 
 use alloc::vec::Vec;
 
@@ -37,7 +37,7 @@ impl Courier {
         Ok(StepResult::GoesOn)
     }
 
-    /// Where something is delivered, and what stands above it there.
+    /// Where something is delivered, and the fields above it.
     fn destination(
         &self,
         deed: Deed,
@@ -57,7 +57,7 @@ impl Courier {
         }
     }
 
-    /// The text of a report, and what of the message is delivered behind it.
+    /// The text of a report, and the part of the message that is delivered behind it.
     fn content(
         &self,
         deed: Deed,
@@ -85,8 +85,8 @@ impl Courier {
         ReportWriter { entry: self.entry(), round: &self.round, reader: &self.reader }
     }
 
-    /// Where the message comes in for an account of this machine; one that came for the account
-    /// itself, in its inbox.
+    /// The mailbox into which the message comes for an account of this machine. A message that came
+    /// for the account itself goes into its inbox.
     fn entrance(&self, account: AccountId, cx: &AttemptCx<'_, '_>) -> Recipient {
         let Context { directory, store, .. } = &*cx.parts;
         if self.entry().is_posted() {
@@ -105,7 +105,7 @@ impl Courier {
         }
     }
 
-    /// Hands on what was read, or reads on; what is complete is delivered.
+    /// Hands the store what was read, or reads on. A complete delivery is committed.
     pub(super) fn hand(
         &mut self,
         deed: Deed,
@@ -121,13 +121,13 @@ impl Courier {
         })
     }
 
-    /// An account of this machine has what was delivered to it.
+    /// The delivery to an account of this machine is durable.
     pub(super) fn came(&mut self, deed: Deed) {
         self.round.came(deed);
         self.stage = Stage::Sorted;
     }
 
-    /// Hashes a message that is to be forwarded, for its seal.
+    /// Hashes a message that is forwarded, for its ARC set.
     pub(super) fn hash(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let Courier { entry: Some(entry), reader, seal, .. } = self else {
             unreachable!("the entry was not opened")
@@ -145,7 +145,7 @@ impl Courier {
         })
     }
 
-    /// A signature of the seal was computed.
+    /// A signature of the ARC set was computed.
     pub(super) fn sealed(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if self.seal.signature_made(cx) == SealProgress::Over {
             self.stage = Stage::Sorted;

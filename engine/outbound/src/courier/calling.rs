@@ -1,13 +1,13 @@
-//! How an attempt finds the hosts on its road, and what it says to one of them. A connection may be
-//! kept for the next message to the same destination.
+//! How an attempt finds the hosts of its destination, and its conversation with one of them. A
+//! connection may be kept for the next message to the same destination.
 //!
 //! Invariants:
 //! - A connection is kept only while an entry waits for one to this destination, and no other core
-//!   does that has fewer (`calls`).
-//! - While the marks of one message are on their way to the disk, nothing is said on the
-//!   connection. If the peer has something to say then, the connection is ended.
-//! - A message for which the connection turns out to be over goes by another at once, if no host
-//!   has heard of it.
+//!   with fewer connections waits (`calls`).
+//! - While the marks of a message are on their way to the disk, nothing is sent on the connection.
+//!   If the peer sends something meanwhile, the connection is ended.
+//! - If a kept connection turns out to be over, its message goes by another connection at once,
+//!   provided that no host has seen it.
 
 use connections::Stir;
 use relay::destinations::{Ended, Leave};
@@ -46,8 +46,8 @@ impl Courier {
         }
     }
 
-    /// The owner of a destination has replied, at last. What this attempt does not wait for stays
-    /// with the caller.
+    /// The owner of a destination has replied. If this attempt does not wait for the reply, the
+    /// caller keeps `leave`.
     pub(crate) fn leave_told(
         &mut self,
         key: u64,
@@ -86,7 +86,7 @@ impl Courier {
         }
     }
 
-    /// Finds out which hosts take the mail.
+    /// Finds the hosts that accept the mail.
     pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         match self.road().seek(cx) {
             HostLookup::Asked => return StepResult::Waits,
@@ -102,7 +102,7 @@ impl Courier {
         StepResult::GoesOn
     }
 
-    /// Fetches the policy of the domain.
+    /// Goes on with fetching the domain's policy.
     pub(super) fn inquire(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         let Some(inquiry) = &mut self.inquiry else { unreachable!("no policy is fetched") };
         match inquiry.go_on(cx) {
@@ -130,7 +130,7 @@ impl Courier {
         StepResult::GoesOn
     }
 
-    /// Says what there is to say.
+    /// Goes on with the SMTP conversation.
     pub(super) fn speak(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let Courier { connection: Some(connection), reader, .. } = self else {
             unreachable!("nothing is said without a connection")
@@ -155,7 +155,7 @@ impl Courier {
         }
     }
 
-    /// The connection to a host, of which something is known only where there is one.
+    /// The connection to a host, where there must be one.
     fn connected(&mut self) -> &mut OutboundConnection {
         let Some(connection) = &mut self.connection else {
             unreachable!("the attempt has no connection")
@@ -163,13 +163,13 @@ impl Courier {
         connection
     }
 
-    /// The message, for the recipients on this road.
+    /// The message, for the recipients of this route.
     fn message_for_host(&mut self) -> Letter {
         let together = self.road().together();
         self.entry().for_host(together, self.reader.message_octets())
     }
 
-    /// The host has accepted the connection: the message is for it.
+    /// The host has accepted the connection, and now gets the message.
     fn open_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let message = self.message_for_host();
         self.connected().opened(message, cx.parts);
@@ -182,18 +182,18 @@ impl Courier {
         if self.connected().is_open() { self.connected().lost(lost) } else { self.hang_up(cx) }
     }
 
-    /// The message cannot be read on.
+    /// The rest of the message cannot be read.
     pub(super) fn body_lost(&mut self) {
         self.connected().lost(Lost::GivenUp);
     }
 
-    /// The connection is ended at once.
+    /// Ends the connection at once.
     pub(super) fn hang_up(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.connected().end(cx.parts.connections);
         self.connection_is_over(cx);
     }
 
-    /// What was heard counts, unless it was nothing and there is another host.
+    /// What the host said counts, unless it said nothing and there is another host.
     fn connection_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.reader.want_nothing();
         self.is_waiting = false;
@@ -217,13 +217,13 @@ impl Courier {
         }
     }
 
-    /// The same came of it for all recipients on this road.
+    /// Settles all recipients of this route with the same result.
     fn settle_all(&mut self, come: &Come, how: Ended, cx: &mut AttemptCx<'_, '_>) {
         self.road().for_all(come).into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
         self.arrive(how, cx);
     }
 
-    /// The road ends here, whatever came of it. An entry that waits for it is next.
+    /// The attempt at the destination ends. An entry that waits for that is next.
     pub(super) fn leave_road(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
         if let Some(road) = self.road.take() {
             if road.has_leave() {
@@ -239,7 +239,8 @@ impl Courier {
         self.connection.as_ref().is_some_and(|connection| connection.is_kept())
     }
 
-    /// All is told of the message: the connection waits for another, or is ended in good order.
+    /// The host has answered for all recipients: the connection is kept for another message, or
+    /// closed.
     fn message_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if self.may_keep_connection(cx) {
             self.keep_connection(cx);
@@ -256,7 +257,7 @@ impl Courier {
             && cx.queue.calls.may_keep(self.road().destination())
     }
 
-    /// What came of the message counts, and the connection waits.
+    /// Takes in the results of the message, and keeps the connection.
     fn keep_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let Courier { connection: Some(connection), road: Some(road), .. } = self else {
             unreachable!("a connection is kept where there is none")
@@ -276,7 +277,7 @@ impl Courier {
         cx.queue.road_is_good(self.road().destination());
     }
 
-    /// The message goes by the connection that was kept, if there is one.
+    /// Sends the message on the kept connection. False: there is none.
     pub(super) fn resume(&mut self, together: u16) -> bool {
         if !self.keeps_connection() {
             return false;
@@ -288,7 +289,7 @@ impl Courier {
         true
     }
 
-    /// A connection that was kept is ended at once.
+    /// Ends a kept connection at once.
     pub(super) fn drop_kept(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if self.keeps_connection() {
             self.connected().end(cx.parts.connections);
@@ -302,8 +303,7 @@ impl Courier {
         self.leave_road(Ended::Reached, cx);
     }
 
-    /// The next entry that goes by a connection that was kept. Where there is none, the connection
-    /// is ended.
+    /// The next entry for the kept connection. If there is none, the connection is ended.
     pub(super) fn next_by_connection(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Place> {
         if !self.keeps_connection() {
             return None;

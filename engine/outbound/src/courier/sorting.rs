@@ -1,14 +1,13 @@
-//! The next stage of an attempt: what is to be done for which recipients, and what of it is
+//! The next stage of an attempt: what must be done for which recipients, and which results are
 //! durable.
 //!
 //! Invariants:
-//! - What was done is marked before anything else is begun.
-//! - Recipients on this machine come first, then reports, then recipients at other servers.
-//! - Nothing is begun for a message before the time until which it is held. From then on it is as a
-//!   message that has just come: its age, which says when it is tried and given up, counts from
-//!   there.
-//! - That a recipient has the message is durable before it is reported. An entry is removed only
-//!   when all reports are delivered.
+//! - The results so far are marked before anything else is begun.
+//! - Local recipients come first, then reports, then recipients at other servers.
+//! - Nothing is begun for a held message before the end of the hold. From then on it counts as a
+//!   new message: its age, which decides when it is tried and given up, starts there.
+//! - The mark that a recipient has the message is durable before it is reported. An entry is
+//!   removed only when all reports are delivered.
 
 use accounts::entries;
 use machine::{Instant, Micros, Turn};
@@ -28,7 +27,7 @@ use crate::{Point, smarthosts};
 
 use super::Courier;
 
-/// A message that is held is looked at as often as this: the time of day may jump.
+/// How often a held message is looked at: the time of day may jump.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
 
 impl Courier {
@@ -36,7 +35,7 @@ impl Courier {
     pub(super) fn sort(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let info = cx.info()?;
         self.stage = match (cx.record(), self.notice) {
-            // A rebuild has found it: it stays.
+            // A rebuild has found it, so it stays.
             (None, _) => Stage::Over(None),
             (Some(record), Some(_)) => self.next_of_unreadable(record, cx),
             (Some(record), None) => self.next_stage(info, record, cx),
@@ -96,7 +95,8 @@ impl Courier {
         }
         let after = match self.next_attempt(cx) {
             Next::After(after) => after,
-            // A recipient that is given up was failed; one that the store has refused is not.
+            // A recipient that is given up is in `failed`, but not one whose delivery the store has
+            // refused.
             Next::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
             Next::GiveUp => AGAIN,
         };
@@ -108,7 +108,7 @@ impl Courier {
         }))
     }
 
-    /// What comes next of an entry that cannot be read.
+    /// The next stage for an entry that cannot be read.
     fn next_of_unreadable(&mut self, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) -> Stage {
         if self.round.to_mark().is_some() {
             return Stage::Marked;
@@ -128,7 +128,7 @@ impl Courier {
         }
     }
 
-    /// What is to be done for a recipient with an address of ours, if there is one. An address that
+    /// The next stage for a recipient with an address of ours, if there is one. An address that
     /// does not exist is reported.
     fn next_here(&mut self, open: u16, cx: &mut AttemptCx<'_, '_>) -> Option<Stage> {
         if !self.entry().is_posted() {
@@ -145,7 +145,7 @@ impl Courier {
         }
     }
 
-    /// The same of a message that came for an account which forwards its mail.
+    /// The same for a message that came for an account which forwards its mail.
     fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
         let bit = bits(open).next()?;
         if self.entry().nature() == Nature::ComesBack {
@@ -157,13 +157,13 @@ impl Courier {
         Some(if is_unsealed { Stage::Hashed } else { Stage::Brought(deed) })
     }
 
-    /// What the entry's record says of each recipient; of one that cannot be read, nothing is
-    /// written of them.
+    /// What the entry's record stores for each recipient. For an entry that cannot be read, the
+    /// marks contain no recipients.
     fn packing(&self) -> Packing {
         self.entry.as_ref().map_or(Packing::Done, Entry::packing)
     }
 
-    /// Has what was done marked.
+    /// Writes the results to the entry's record.
     pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let Some(change) = self.round.to_mark() else { unreachable!("there is nothing to mark") };
         let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
@@ -176,14 +176,14 @@ impl Courier {
         Ok(StepResult::Waits)
     }
 
-    /// Has the entry removed.
+    /// Removes the entry.
     pub(super) fn remove(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
         cx.parts.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
         Ok(StepResult::Waits)
     }
 
-    /// These recipients are to get it, if their destination is to be tried now.
+    /// Starts delivery to these recipients, if their destination may be tried now.
     fn set_out(&mut self, together: u16, info: MessageInfo, cx: &mut AttemptCx<'_, '_>) -> Stage {
         if self.resume(together) {
             self.destination_try = DestinationTry::OnRoad;
@@ -211,7 +211,7 @@ impl Courier {
         }
     }
 
-    /// The destination of these recipients is not tried before this time.
+    /// The destination of these recipients is not tried before `until`.
     pub(super) fn not_before(
         &mut self,
         until: Instant,
@@ -238,7 +238,7 @@ impl Courier {
         schedule::next_attempt(self.age(info, cx), random(info, cx))
     }
 
-    /// Whether the sender is to be told that it takes long, for recipients that still wait.
+    /// Whether the sender is to be told of the delay, for recipients that still wait.
     fn is_delay_to_be_told(
         &self,
         open: u16,
@@ -252,19 +252,19 @@ impl Courier {
             && bits(open).any(|bit| self.entry().is_told(bit, self.entry().delayed(info), cx))
     }
 
-    /// This came of it for a recipient.
+    /// Takes in the result for a recipient.
     pub(super) fn settle(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
         self.round.settle(bit, come, self.next_attempt(cx));
     }
 
-    /// All on the road are settled, and it has ended so.
+    /// All recipients of the route are settled, and the attempt at the destination ends.
     pub(super) fn arrive(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
         self.leave_road(how, cx);
         self.stage = Stage::Sorted;
     }
 }
 
-/// A number for this message and this moment that says nothing of another message's.
+/// A number for this message and this moment, independent of other messages' numbers.
 fn random(info: MessageInfo, cx: &AttemptCx<'_, '_>) -> u64 {
     let number = info.guid.0 ^ u128::from(cx.parts.turn.now.0) << u64::BITS;
     u128::from_le_bytes(cx.parts.store.own.store.secret(&number.to_le_bytes())) as u64

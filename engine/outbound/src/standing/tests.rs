@@ -1,4 +1,4 @@
-//! How it stands with entries, whatever becomes of them in whatever order.
+//! The queue index stays consistent, whatever happens to the entries in whatever order.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ fn place(number: u64) -> Place {
 }
 
 #[test]
-fn what_waits_and_what_is_held_is_what_its_entry_says_whatever_becomes_of_it() {
+fn waiting_and_held_entries_agree_with_entry_states() {
     let (mut standings, mut random) = (Standings::default(), 7u64);
     for _ in 0..20_000 {
         random =
@@ -39,17 +39,20 @@ fn what_waits_and_what_is_held_is_what_its_entry_says_whatever_becomes_of_it() {
         );
         assert_eq!(standings.count(), all.len());
         for own in 0..3 {
-            let of_his = waiting
+            let first_of_account = waiting
                 .iter()
                 .find(|(_, (account, _))| *account == AccountId::from_bits(own))
                 .copied();
-            assert_eq!(standings.next(|account| account == AccountId::from_bits(own)), of_his);
+            assert_eq!(
+                standings.next(|account| account == AccountId::from_bits(own)),
+                first_of_account
+            );
         }
     }
 }
 
 #[test]
-fn words_are_cut_and_forgotten_where_there_are_too_many_and_with_their_entry() {
+fn last_results_are_truncated_and_evicted() {
     let mut standings = Standings::default();
     for number in 0..WORDS_MAX as u64 + 10 {
         standings.found(place(number), State::Behind);

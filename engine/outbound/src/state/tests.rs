@@ -12,7 +12,7 @@ fn queue() -> Queue {
 }
 
 #[test]
-fn however_many_wait_at_a_destination_that_is_left_alone_few_are_looked_at_in_a_turn() {
+fn entries_behind_a_down_destination_are_released_in_batches() {
     let mut queue = queue();
     queue.is_serving = true;
     let places = (1..=3 * LOOKED_AT_MAX as u32)
@@ -39,7 +39,7 @@ fn however_many_wait_at_a_destination_that_is_left_alone_few_are_looked_at_in_a_
 }
 
 #[test]
-fn what_is_held_meanwhile_is_not_due_when_its_destination_is_left_alone() {
+fn held_entry_is_not_released_when_its_destination_goes_down() {
     let (mut queue, place) = (queue(), (AccountId::from_bits(1), Uid(1)));
     queue.standings.found(place, State::Behind);
     queue.behind.entry(DOWN.into()).or_default().push(place);
