@@ -34,7 +34,8 @@
 //! | `shares` | how many attempts an account may have |
 //! | `context` | what all of this works with |
 //! | `standing` | how it stands with each entry |
-//! | `orders` | what administrators want to know of the entries, and want done with them |
+//! | `administration` | what administrators ask of the queue |
+//! | `administration/change` | a change of entries: hold, release, retry, return, delete |
 //! | `showing` | how they see it |
 //! | `waiting` | whose turn it is |
 //!
@@ -60,6 +61,7 @@
 
 extern crate alloc;
 
+mod administration;
 mod arrivals;
 mod attempt;
 mod authentic;
@@ -75,7 +77,6 @@ mod host;
 mod inquiring;
 mod local_delivery;
 mod opening;
-mod orders;
 mod questions;
 mod reader;
 mod reports;
@@ -106,9 +107,9 @@ use shards::{CallEvent, CallTold};
 use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
 
+use administration::{OrderCx, Orders};
 use attempt::AttemptCx;
 use courier::Courier;
-use orders::{OrderCx, Orders};
 use shares::ATTEMPTS_MAX;
 use stages::Way;
 use state::Queue;

@@ -1,0 +1,378 @@
+//! Administration of the queue, on each core for the entries that it owns.
+//!
+//! An administrator's request is one frame in a table, a zero-wait thread like a delivery attempt.
+//! It reads the recipients of entries that were not read yet, has up to [`change::BATCH`] entries marked or
+//! removed at a time, and replies when all of that is durable. Then the store says what state each
+//! entry has.
+//!
+//! Invariants:
+//! - An entry that is held, returned or deleted has no delivery attempt: the attempt is called back
+//!   first. If the host may have the message already, the entry is left alone, and the reply says
+//!   so.
+//! - After the reply, an entry that was held, returned or deleted does not leave, also after a
+//!   power cut.
+//! - A request looks at [`LOOKED_AT_MAX`] entries a turn at most. A core has [`ORDERS_MAX`]
+//!   requests at most.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use accounts::entries;
+use channel::Ticket;
+use relay::Envelope;
+use relay::envelope::Unreadable;
+use store::{Beginning, OUTBOX, Outcome, Packing, Refusal};
+use tasks::{Continuation, FrameId, FrameTable};
+
+use super::context::Context;
+use super::entry;
+use super::forwarding::reverse_path;
+use super::head::EntryExtent;
+use super::questions::{LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold};
+use super::showing::line;
+use super::standing::State;
+use super::state::Queue;
+use super::{Attempts, Place, Point, head};
+
+use change::QueueChange;
+
+mod change;
+
+/// The most requests of a core at a time.
+const ORDERS_MAX: usize = 16;
+/// The most entries that a request looks at in a turn.
+const LOOKED_AT_MAX: usize = 1024;
+
+/// The administrative requests of a core.
+pub(super) struct Orders {
+    /// The requests that have not begun, and where each reply goes.
+    asked: VecDeque<(Ticket, QueueAsked)>,
+    at_work: FrameTable<Box<Order>>,
+    /// The requests that go on in the next turn.
+    again: Vec<FrameId>,
+    /// The replies, and where each goes.
+    told: VecDeque<(Ticket, QueueTold)>,
+}
+
+/// What a request works with.
+pub(super) struct OrderCx<'a, 'c> {
+    pub(super) frame: FrameId,
+    pub(super) attempts: &'a mut Attempts,
+    pub(super) queue: &'a mut Queue,
+    pub(super) parts: &'a mut Context<'c>,
+}
+
+pub(super) struct Order {
+    asker: Ticket,
+    /// The entry behind which it goes on.
+    cursor: Option<Place>,
+    /// The entry that is read, and its beginning.
+    beginning: Option<(Place, Beginning)>,
+    /// The entry whose next part is being read.
+    reading: Option<Place>,
+    work: Work,
+}
+
+enum Work {
+    Look(Vec<QueueLine>),
+    Change(QueueChange),
+}
+
+/// What happens next.
+enum Then {
+    /// The request waits for an answer.
+    Waits,
+    /// It goes on in the next turn.
+    Turn,
+    Over(QueueTold),
+}
+
+impl Orders {
+    pub(super) fn new() -> Orders {
+        Orders {
+            asked: VecDeque::new(),
+            at_work: FrameTable::with_capacity(ORDERS_MAX),
+            again: Vec::new(),
+            told: VecDeque::new(),
+        }
+    }
+
+    /// An administrator asks for something.
+    pub(super) fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
+        self.asked.push_back((asker, asked));
+    }
+
+    /// The next reply of this core, and where it goes.
+    pub(super) fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
+        self.told.pop_front()
+    }
+
+    /// Goes on with the requests that can, and begins new ones.
+    pub(super) fn work(
+        &mut self,
+        attempts: &mut Attempts,
+        queue: &mut Queue,
+        parts: &mut Context<'_>,
+    ) {
+        for frame in core::mem::take(&mut self.again) {
+            self.step(OrderCx { frame, attempts, queue, parts }, |_, _| {});
+        }
+        while let Some((asker, asked)) = self.asked.pop_front() {
+            match self.at_work.insert(Box::new(Order::new(asker, asked))) {
+                Ok(frame) => self.step(OrderCx { frame, attempts, queue, parts }, |_, _| {}),
+                Err(_) => self.tell(asker, QueueTold::Busy),
+            }
+        }
+    }
+
+    /// Lets the request of the frame act, and goes on with it.
+    pub(super) fn step(
+        &mut self,
+        mut cx: OrderCx<'_, '_>,
+        act: impl FnOnce(&mut Order, &mut OrderCx<'_, '_>),
+    ) {
+        let frame = cx.frame;
+        // A request that found the store busy is in `again`. It may be over before its turn: its
+        // answers have come, and the rest was refused at once.
+        let Some(order) = self.at_work.get_mut(frame) else { return };
+        act(order, &mut cx);
+        let asker = order.asker;
+        match order.go_on(&mut cx) {
+            Then::Over(told) => {
+                self.at_work.remove(frame);
+                self.tell(asker, told);
+            }
+            Then::Turn => self.again.push(frame),
+            Then::Waits => {}
+        }
+    }
+
+    fn tell(&mut self, asker: Ticket, told: QueueTold) {
+        self.told.push_back((asker, told));
+    }
+
+    pub(super) fn are_to_go_on(&self) -> bool {
+        !self.asked.is_empty() || !self.again.is_empty() || !self.told.is_empty()
+    }
+
+    /// Requests that are not answered.
+    pub(super) fn under_way(&self) -> usize {
+        self.asked.len() + self.at_work.len() + self.told.len()
+    }
+}
+
+impl Order {
+    fn new(asker: Ticket, asked: QueueAsked) -> Order {
+        let (cursor, work) = match asked {
+            QueueAsked::Look(after) => (after.map(place_of), Work::Look(Vec::new())),
+            QueueAsked::Handle(action, which) => {
+                (None, Work::Change(QueueChange::new(action, which)))
+            }
+        };
+        Order { asker, cursor, beginning: None, reading: None, work }
+    }
+
+    fn go_on(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
+        if self.reading.is_some() {
+            return Then::Waits;
+        }
+        match &self.work {
+            Work::Look(_) => self.look(cx),
+            Work::Change(_) => self.change(cx),
+        }
+    }
+
+    /// Reads the next entry of a page, or finishes the page.
+    fn look(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
+        loop {
+            let Work::Look(lines) = &mut self.work else {
+                unreachable!("a request that lists nothing")
+            };
+            let next = cx.queue.standings.behind(self.cursor).next();
+            // One line more than a page shows that there are more.
+            let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
+                let lines = core::mem::take(lines);
+                return Then::Over(QueueTold::Lines(
+                    lines,
+                    counts(cx),
+                    cx.queue.tls_counts(cx.parts.turn.wall),
+                ));
+            };
+            match self.read(place, cx) {
+                Ok(()) => return Then::Waits,
+                Err(Refusal::Busy) => return Then::Turn,
+                Err(refusal) => {
+                    // The owner of the account has deleted it.
+                    if refusal == Refusal::NoSuchMessage
+                        && cx.queue.standings.is(place, State::LeftAlone)
+                    {
+                        cx.queue.standings.gone(place);
+                    }
+                    self.cursor = Some(place);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
+        let ((account, uid), continuation) = (place, continuation(cx.frame));
+        let beginning = self.beginning.as_ref().filter(|(own, _)| *own == place);
+        let offset = beginning.map_or(0, |(_, beginning)| beginning.next());
+        cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
+        self.reading = Some(place);
+        Ok(())
+    }
+
+    /// A part of an entry has come, or cannot be read.
+    fn part_arrived(&mut self, bytes: Option<&[u8]>, cx: &mut OrderCx<'_, '_>) {
+        let Some(place) = self.reading.take() else { return };
+        let Some(bytes) = bytes else { return self.cannot_read(place, cx) };
+        let known = self.beginning.take().filter(|(own, _)| *own == place);
+        let (_, mut beginning) = known.unwrap_or((place, Beginning::from(0)));
+        beginning.arrived(bytes);
+        let store = &cx.parts.store.own.store;
+        let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0))
+        else {
+            self.cursor = Some(place);
+            return;
+        };
+        let record = store.outbox_entry(place.0, place.1);
+        let is_arriving = entry::is_arriving(record);
+        let extent = EntryExtent::of(&beginning, info.octets);
+        let envelope =
+            match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), extent) {
+                Ok(envelope) => envelope,
+                Err(Unreadable::Partial) => {
+                    self.beginning = Some((place, beginning));
+                    return;
+                }
+                Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
+            };
+        self.cursor = Some(place);
+        let all = entry::recipients(&envelope, record);
+        let domain =
+            all.first().map_or_else(String::new, |first| entries::domain_of(&first.address));
+        if record.is_some() {
+            cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
+        }
+        match &mut self.work {
+            Work::Look(lines) => {
+                let packing = all.first().map_or(Packing::Done, entries::packing_of);
+                let done = record.filter(|_| !is_arriving).map_or(0, |record| record.done(packing));
+                let waits = |number: usize| number >= entry::RECIPIENTS || done >> number & 1 == 0;
+                let waiting = all.iter().enumerate().filter(|(number, _)| waits(*number));
+                let recipients = waiting.map(|(_, recipient)| recipient.address.clone()).collect();
+                lines.extend(line(
+                    place,
+                    Some(recipients),
+                    envelope.reverse_path,
+                    cx.queue,
+                    cx.parts,
+                ));
+            }
+            Work::Change(change) => {
+                if change.is_retry() {
+                    cx.queue.call_again(&domain, cx.parts.store);
+                }
+                change.take_up(place, cx);
+            }
+        }
+    }
+
+    /// The recipients of an entry cannot be found out.
+    fn cannot_read(&mut self, place: Place, cx: &OrderCx<'_, '_>) {
+        (self.beginning, self.cursor) = (None, Some(place));
+        match &mut self.work {
+            Work::Look(lines) => {
+                let own = cx.parts.store.own.store.account(place.0).map_or("", |own| own.address());
+                lines.extend(line(place, None, own.into(), cx.queue, cx.parts));
+            }
+            Work::Change(change) => change.refused(Refusal::Damaged),
+        }
+    }
+
+    /// Gathers entries and has them changed, until there are no more.
+    fn change(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
+        let mut budget = LOOKED_AT_MAX;
+        loop {
+            let Work::Change(change) = &mut self.work else {
+                unreachable!("a request that changes nothing")
+            };
+            if change.has_unasked() {
+                match change.ask(cx) {
+                    Ok(()) => continue,
+                    Err(Refusal::Busy) => return Then::Turn,
+                    Err(refusal) => change.refused(refusal),
+                }
+                continue;
+            }
+            if change.is_under_way() {
+                return Then::Waits;
+            }
+            change.settle(cx);
+            if let Some(result) = change.result() {
+                return Then::Over(QueueTold::Handled(result));
+            }
+            if budget == 0 {
+                return Then::Turn;
+            }
+            if let Some(place) = change.gather(&mut self.cursor, &mut budget, cx)
+                && let Err(refusal) = self.read(place, cx)
+            {
+                if refusal == Refusal::Busy {
+                    return Then::Turn;
+                }
+                self.cursor = Some(place);
+            }
+            if self.reading.is_some() {
+                return Then::Waits;
+            }
+        }
+    }
+
+    pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut OrderCx<'_, '_>) {
+        match outcome {
+            Outcome::Body(body) => {
+                self.part_arrived(Some(body.bytes()), cx);
+                cx.parts.store.own.store.give_back(body);
+            }
+            Outcome::Refused(_) if self.reading.is_some() => self.part_arrived(None, cx),
+            outcome => {
+                if let Work::Change(change) = &mut self.work {
+                    change.answered(outcome);
+                }
+            }
+        }
+    }
+}
+
+/// The envelope of an entry that begins with `entry`. For a message that came for `own`: its
+/// reverse path, and that address.
+fn envelope_of(
+    entry: &[u8],
+    own: Option<&str>,
+    extent: EntryExtent,
+) -> Result<Envelope, Unreadable> {
+    let Some(own) = own else { return head::read(entry, extent).map(|head| head.envelope) };
+    let is_line = entry.len() >= message::RETURN_PATH_BYTES_MAX
+        || memchr::memmem::find(entry, b"\r\n").is_some();
+    if !is_line && extent == EntryExtent::Beginning {
+        return Err(Unreadable::Partial);
+    }
+    Ok(entries::envelope_of(reverse_path(entry).0, &[String::from(own)]))
+}
+
+fn place_of(posted: Posted) -> Place {
+    (posted.account, posted.uid)
+}
+
+fn continuation(frame: FrameId) -> Continuation {
+    Continuation { frame, entry: Point::Order.entry() }
+}
+
+fn counts(cx: &OrderCx<'_, '_>) -> QueueCounts {
+    let standings = &cx.queue.standings;
+    QueueCounts { entries: standings.count(), held: standings.held(), under_way: cx.attempts.len() }
+}

@@ -1,0 +1,233 @@
+//! An administrator's change of queue entries: held, released, retried, returned or deleted.
+//!
+//! Invariants:
+//!
+//! - An entry is in the batch only while its state is [`State::Ordered`], so no attempt has it.
+//! - The next batch begins only when all changes of the last one are durable or refused.
+
+use alloc::vec::Vec;
+
+use machine::Instant;
+use store::{EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
+
+use crate::courier::Courier;
+use crate::entry::{self, Fate};
+use crate::questions::{Handled, Handling, Which};
+use crate::standing::State;
+use crate::state::Queue;
+use crate::{Place, step};
+
+use super::{OrderCx, continuation, place_of};
+
+/// The most entries that are changed together.
+pub(super) const BATCH: usize = 64;
+
+/// A change of one entry, or of all entries of a domain.
+pub(super) struct QueueChange {
+    action: Handling,
+    which: Which,
+    /// The entries that are changed together.
+    batch: Vec<Place>,
+    /// For how many entries of the batch the store was asked.
+    asked: usize,
+    /// How many of these have no answer.
+    under_way: usize,
+    is_gathered: bool,
+    result: Handled,
+}
+
+impl QueueChange {
+    pub(super) fn new(action: Handling, which: Which) -> QueueChange {
+        QueueChange {
+            action,
+            which,
+            batch: Vec::new(),
+            asked: 0,
+            under_way: 0,
+            is_gathered: false,
+            result: Handled::default(),
+        }
+    }
+
+    /// Whether entries are to be tried at once.
+    pub(super) fn is_retry(&self) -> bool {
+        self.action == Handling::Retry
+    }
+
+    /// Whether the store was not asked yet for a change of the batch.
+    pub(super) fn has_unasked(&self) -> bool {
+        self.asked < self.batch.len()
+    }
+
+    /// Whether a change of the batch has no answer.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way > 0
+    }
+
+    /// The result, when all entries were gathered and changed.
+    pub(super) fn result(&self) -> Option<Handled> {
+        self.is_gathered.then_some(self.result)
+    }
+
+    /// An entry could not be changed.
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.result.refused = Some(refusal);
+    }
+
+    /// The store has answered for a change.
+    pub(super) fn answered(&mut self, outcome: Outcome) {
+        self.under_way = self.under_way.saturating_sub(1);
+        if let Outcome::Refused(refusal) = outcome {
+            self.refused(refusal);
+        }
+    }
+
+    /// Fills a batch from the cursor on. Returns an entry if its recipients must be read first.
+    pub(super) fn gather(
+        &mut self,
+        cursor: &mut Option<Place>,
+        budget: &mut usize,
+        cx: &mut OrderCx<'_, '_>,
+    ) -> Option<Place> {
+        let domain = match &self.which {
+            Which::One(posted) => {
+                let place = place_of(*posted);
+                if *cursor == Some(place) || cx.queue.standings.of(place).is_none() {
+                    self.is_gathered = true;
+                    return None;
+                }
+                if self.is_retry() {
+                    return Some(place);
+                }
+                *cursor = Some(place);
+                self.take_up(place, cx);
+                return None;
+            }
+            Which::Domain(domain) => {
+                if self.is_retry() {
+                    cx.queue.call_again(domain, cx.parts.store);
+                }
+                Queue::mark_of(domain, &cx.parts.store.own.store)
+            }
+        };
+        while *budget > 0 && self.batch.len() < BATCH {
+            *budget -= 1;
+            let Some((place, standing)) = cx.queue.standings.behind(*cursor).next() else {
+                self.is_gathered = true;
+                return None;
+            };
+            match standing.domain {
+                // Its domain cannot be known.
+                None if standing.state == State::LeftAlone => {}
+                None => return Some(place),
+                Some(own) if own == domain => self.take_up(place, cx),
+                Some(_) => {}
+            }
+            *cursor = Some(place);
+        }
+        None
+    }
+
+    /// Takes an entry into the batch, if it is for the domain.
+    pub(super) fn take_up(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) {
+        let Some(standing) = cx.queue.standings.of(place) else { return };
+        if let Which::Domain(domain) = &self.which
+            && standing.domain != Some(Queue::mark_of(domain, &cx.parts.store.own.store))
+        {
+            return;
+        }
+        let is_arriving =
+            entry::is_arriving(cx.parts.store.own.store.outbox_entry(place.0, place.1));
+        // It was tried in vain, for what it says or because of the disk.
+        let is_left = matches!(
+            (self.action, standing.state),
+            (Handling::Delete | Handling::Retry, State::Waits(_))
+        );
+        match (self.action, standing.state) {
+            (_, State::Ordered) => self.result.under_way += 1,
+            // It is not in an envelope yet.
+            _ if is_arriving && !is_left => self.result.under_way += 1,
+            (Handling::Retry, State::Waits(_)) => {
+                cx.queue.standings.set(place, State::Waits(Instant::START));
+                self.result.done += 1;
+            }
+            (Handling::Retry, State::Behind) => self.result.done += 1,
+            (Handling::Release, State::Held) => self.take_over(place, cx),
+            (Handling::Retry | Handling::Release, _) | (Handling::Hold, State::Held) => {}
+            (Handling::Hold | Handling::Return, State::LeftAlone) => {}
+            (Handling::Hold | Handling::Return | Handling::Delete, State::UnderWay) => {
+                call_back(place, cx);
+                if cx.queue.standings.is(place, State::UnderWay) {
+                    self.result.under_way += 1;
+                } else {
+                    self.take_over(place, cx);
+                }
+            }
+            (Handling::Hold | Handling::Return | Handling::Delete, _) => self.take_over(place, cx),
+        }
+    }
+
+    fn take_over(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) {
+        cx.queue.standings.set(place, State::Ordered);
+        self.batch.push(place);
+    }
+
+    /// Asks the store for the next change.
+    pub(super) fn ask(&mut self, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
+        let Some((account, uid)) = self.batch.get(self.asked).copied() else {
+            unreachable!("all changes were asked for")
+        };
+        let (store, continuation) = (&mut cx.parts.store.own.store, continuation(cx.frame));
+        let mut change = |state| {
+            store.change_entry(
+                account,
+                uid,
+                (EntryChange::to(state), Packing::default()),
+                continuation,
+            )
+        };
+        let asked = match self.action {
+            Handling::Hold => change(EntryState::Held),
+            Handling::Release => change(EntryState::Queued),
+            Handling::Return => change(EntryState::Returned),
+            Handling::Delete => store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation),
+            Handling::Retry => unreachable!("a retry changes no entry"),
+        };
+        if asked != Err(Refusal::Busy) {
+            self.asked += 1;
+            self.under_way += usize::from(asked.is_ok());
+        }
+        asked
+    }
+
+    /// All changes of a batch are durable or refused: each entry gets the state that the store
+    /// says.
+    pub(super) fn settle(&mut self, cx: &mut OrderCx<'_, '_>) {
+        self.asked = 0;
+        for place in self.batch.drain(..) {
+            let fate = entry::fate_in(&cx.parts.store.own.store, place);
+            let standings = &mut cx.queue.standings;
+            self.result.done += usize::from(match self.action {
+                Handling::Hold => fate == Some(Fate::Held),
+                Handling::Return => fate == Some(Fate::GivenBack),
+                Handling::Release => fate == Some(Fate::Leaves),
+                Handling::Delete => fate.is_none(),
+                Handling::Retry => false,
+            });
+            match fate {
+                None => standings.gone(place),
+                Some(fate) => standings.set(place, fate.state(Instant::START)),
+            }
+        }
+    }
+}
+
+/// Calls back the attempt that has this entry, unless a host may have the message already.
+fn call_back(place: Place, cx: &mut OrderCx<'_, '_>) {
+    let OrderCx { attempts, queue, parts, .. } = cx;
+    let frame =
+        attempts.iter().find(|(_, courier)| courier.place() == place).map(|(frame, _)| frame);
+    if let Some(frame) = frame {
+        step(frame, attempts, queue, parts, Courier::called_back);
+    }
+}
