@@ -1,4 +1,5 @@
-//! Writes each page, filled with made-up mail, into a folder: to look at them without a server. `cargo run -p webmail --example pages -- FOLDER`
+//! Writes each page with sample mail into a folder, to look at them without a server. `cargo run -p
+//! webmail --example pages -- FOLDER`
 
 use std::path::Path;
 use webmail::{

@@ -1,6 +1,7 @@
-//! What addresses are made of: numbers, keys of messages, the keys of a query, which notice a page is to tell, and where somebody is sent.
+//! Parts of addresses: numbers, keys of messages, keys of a query, the number of a flash message,
+//! and the destination of a redirect.
 //!
-//! Answers to: RFC 9051 section 2.3.1.1 (a UID is never 0); the URL Standard section 5.
+//! Implements: RFC 9051 section 2.3.1.1 (a UID is never 0); the URL Standard section 5.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -22,7 +23,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// As the store speaks of it.
+    /// The same as types of the store.
     pub(crate) fn in_store(self) -> (MailboxId, Uid) {
         (MailboxId(self.mailbox), Uid(self.uid))
     }
@@ -43,16 +44,17 @@ impl fmt::Display for Key {
     }
 }
 
-/// A page of ours that somebody is sent to because of what a form or an address said.
+/// A page of ours that a form or an address redirects to.
 ///
-/// Whatever was said, this is an address that was written here: of a page that there is, and not of the login.
+/// Whatever the client sends, the value is an address that this program wrote: of an existing page
+/// that is not the login page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination(String);
 
 impl Destination {
-    /// Where `said` leads, if that is a page of ours, and else where a reader begins.
+    /// The destination that the client asks for, if it is a page of ours, and else the start page.
     pub fn of(said: &str) -> Destination {
-        // Before it is parsed: who comes from a login to a login may have said so many times over.
+        // This is checked before the target is parsed: an attacker can nest login addresses deeply.
         let is_login = said.split('?').next() == Some("/mail/login");
         let page = if is_login { Page::Home } else { Page::of(said).unwrap_or(Page::Home) };
         Destination(page.to_string())
@@ -64,23 +66,24 @@ impl Destination {
     }
 }
 
-/// Where a reader begins.
+/// The start page.
 impl Default for Destination {
     fn default() -> Destination {
         Destination(Page::Home.to_string())
     }
 }
 
-/// What the address of a page ends with that has something to tell: the number of a notice of the session. It names no other page.
+/// The last key in the address of a page that shows a flash message: its number in the session. It
+/// does not change which page the address names.
 const TOLD: &str = "told=";
 
-/// The address of a page that tells the notice of this number.
+/// The address of a page that shows the flash message of this number.
 pub(crate) fn telling(address: &str, notice: u64) -> String {
     let sign = if address.contains('?') { '&' } else { '?' };
     format!("{address}{sign}{TOLD}{notice}")
 }
 
-/// The address of a page, and which notice that is to tell, if it says one.
+/// The address of a page without the flash message, and the number of that message if there is one.
 pub(crate) fn told(target: &str) -> (&str, Option<u64>) {
     let split = target.rsplit_once(['?', '&']);
     let told =
@@ -88,7 +91,7 @@ pub(crate) fn told(target: &str) -> (&str, Option<u64>) {
     told.map_or((target, None), |(address, notice)| (address, Some(notice)))
 }
 
-/// A number that is never 0, as `Display` writes it.
+/// A number other than 0, as `Display` writes it.
 pub(crate) fn number(text: &str) -> Result<u32, NotFound> {
     let is_plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain).ok_or(NotFound)
@@ -99,9 +102,9 @@ pub(crate) fn part(text: &str) -> Result<u16, NotFound> {
     if text == "0" { Ok(0) } else { number(text)?.try_into().map_err(|_| NotFound) }
 }
 
-/// What a query says under each of `names`.
+/// The values of a query for each of `names`.
 ///
-/// Errors: it says something else, or something twice.
+/// Errors: another key, or a key twice.
 pub(crate) fn keys<'a, const N: usize>(
     query: &'a str,
     names: [&str; N],
@@ -120,7 +123,7 @@ pub(crate) fn keys<'a, const N: usize>(
     Ok(said)
 }
 
-/// Writes `text` as it stands behind a key.
+/// Writes `text` percent-encoded, as the value of a key.
 pub(crate) fn encoded(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     form_urlencoded::byte_serialize(text.as_bytes()).try_for_each(|piece| out.write_str(piece))
 }

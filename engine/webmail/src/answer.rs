@@ -1,15 +1,16 @@
-//! What is answered to a browser: a page, a document, or where else to go; and the fields that keep all of it harmless.
+//! Replies to a browser: a page, a document or a redirect, and the header fields that keep them
+//! safe.
 //!
 //! Invariants:
-//! - Our own pages may run nothing that is written in them, load nothing from elsewhere, and lie in nobody's frame.
-//! - What comes from a message is never of our pages' origin: it is a download, or a document in a sandbox.
-//! - Nothing that is somebody's mail is kept by a cache.
-//! - No page of another site holds a window of ours, or has anything of ours as an image or a
-//!   script. A document in a sandbox says nothing of windows: browsers would refuse to show it.
-//! - No page and no message lets a browser look up the names in its links before the reader follows
+//! - Our own pages run no inline code, load nothing from other sites, and cannot be framed.
+//! - A part of a message never has our pages' origin: it is a download, or a document in a sandbox.
+//! - No cache keeps anything of an account's mail.
+//! - No page of another site gets a handle of our windows, or loads anything of ours as an image or
+//!   a script. A document in a sandbox sets no window policy: browsers would refuse to show it.
+//! - No page and no message lets a browser resolve the names in its links before the reader follows
 //!   one.
 //!
-//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads);
+//! Implements: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads);
 //! Clear Site Data section 3; HTML section 7.1.3 (Cross-Origin-Opener-Policy); Fetch section 3.7
 //! (Cross-Origin-Resource-Policy). `X-DNS-Prefetch-Control` has no standard; Chromium and Firefox
 //! know it.
@@ -28,37 +29,39 @@ use crate::refused::RefusedPage;
 use crate::ticket::clear_cookie;
 use crate::{Destination, Page};
 
-/// What stands around the rows of a list, with some mailboxes of one's own.
+/// The size of a list page without its rows, for a user with a few mailboxes.
 const AROUND_ROWS_BYTES: usize = 6_144;
 
-/// What our own pages may do.
+/// The policy of our own pages.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; \
                            base-uri 'none'; frame-ancestors 'none'";
 
-/// What HTML of a message may do: be looked at, in a frame of ours. Its links open elsewhere; pictures are those that came with it, and lie within it.
+/// The policy of a message's HTML in our frame. Its links open a new window, and its images are
+/// attachments that are inlined as `data:`.
 const LETTER_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                              form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// The same, when the reader has asked for what it wants from elsewhere: pictures, fonts and styles, and nothing else.
+/// The same, when the reader has asked for remote content: it may load images, fonts and styles,
+/// and nothing else.
 const LETTER_POLICY_LOADED: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
                                     img-src https: http: data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// What neither may do.
+/// The policy of all other replies.
 const NOTHING_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
-/// What is known of a document before it is read.
+/// Facts about a document that are known before it is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Title {
-    /// A file, to be kept.
+    /// A file to download.
     File {
         name: String,
         media_type: &'static str,
-        /// How long it is, if that is known.
+        /// Its length, if that is known.
         length: Option<u64>,
     },
-    /// HTML of a letter, to be looked at in a sandbox.
+    /// HTML of a message, shown in a sandbox.
     Letter {
-        /// Whether it may load pictures from elsewhere.
+        /// Whether it may load remote content.
         is_loaded: bool,
     },
 }
@@ -77,22 +80,22 @@ pub(crate) fn page(page: &impl Template) -> Reply {
     page_of(Status::Ok, page)
 }
 
-/// The same, of which so many bytes are in its rows: it finds room for them at once.
+/// A page with rows of so many bytes in total. It reserves memory for them at once.
 pub(crate) fn page_with_rows(page: &impl Template, bytes: usize) -> Reply {
     written(Status::Ok, page, AROUND_ROWS_BYTES + bytes)
 }
 
-/// A page of ours that says what went wrong.
+/// A page with an error message.
 pub(crate) fn page_of<T: Template>(status: Status, page: &T) -> Reply {
     written(status, page, T::SIZE_HINT)
 }
 
-/// `bytes`: about as many as it will have.
+/// `bytes`: the expected size.
 fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
     let mut text = String::with_capacity(bytes);
-    // Nothing that fills a page can fail.
+    // No value of a template can fail to render.
     let _ = page.render_into(&mut text);
-    // Without any referrer a browser would not say of its forms either that they are ours.
+    // With `no-referrer` a browser would send no `Origin` with our own forms either.
     private(status, "text/html; charset=utf-8", text.into_bytes())
         .with(Field::ReferrerPolicy, "same-origin")
         .with(Field::XDnsPrefetchControl, "off")
@@ -100,25 +103,25 @@ fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
         .with(Field::CrossOriginOpenerPolicy, "same-origin")
 }
 
-/// It is not there.
+/// The page does not exist.
 pub(crate) fn not_found() -> Reply {
     told(Status::NotFound, "There is no such page, or what it shows is not there any more.")
 }
 
-/// The store refuses something. `why`: in words.
+/// The store has refused a request. `why`: the text for the reader.
 pub(crate) fn refused(refusal: Refusal, why: &str) -> Reply {
     let is_gone =
         matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount);
     told(if is_gone { Status::NotFound } else { Status::ServiceUnavailable }, why)
 }
 
-/// Why there is no page, in words.
+/// An error page with this text.
 pub(crate) fn told(status: Status, words: &str) -> Reply {
     let title = if status == Status::NotFound { "Not found" } else { "Not done" };
     page_of(status, &RefusedPage { title, words })
 }
 
-/// A form is none of a page of the session by which it comes.
+/// The form does not come from a page of its session.
 pub(crate) fn not_of_session() -> Reply {
     told(
         Status::Forbidden,
@@ -126,14 +129,14 @@ pub(crate) fn not_of_session() -> Reply {
     )
 }
 
-/// Look there now. `path`: one of ours.
+/// A redirect. `path`: one of ours.
 pub(crate) fn elsewhere(path: &str) -> Reply {
     private(Status::SeeOther, "text/plain; charset=utf-8", Vec::new())
         .with(Field::ContentSecurityPolicy, NOTHING_POLICY)
         .with(Field::Location, path)
 }
 
-/// Look there now, where this notice is told, if it is remembered.
+/// A redirect to a page that shows this flash message, if it was stored.
 pub(crate) fn elsewhere_told(path: &str, notice: Option<u64>) -> Reply {
     match notice {
         Some(notice) => elsewhere(&telling(path, notice)),
@@ -141,17 +144,18 @@ pub(crate) fn elsewhere_told(path: &str, notice: Option<u64>) -> Reply {
     }
 }
 
-/// Who asks has to log in first. `wanted`: where he goes then.
+/// A redirect to the login page. `wanted`: the destination after the login.
 pub(crate) fn login(wanted: Destination) -> Reply {
     elsewhere(&Page::Login(wanted).to_string())
 }
 
-/// Whoever asked is logged out: his browser is to forget the ticket, and what it keeps of the pages, however far back they were.
+/// The client is logged out: its browser is to forget the ticket and all cached pages.
 pub(crate) fn logged_out() -> Reply {
     to_be_forgotten(login(Destination::default()))
 }
 
-/// The same where the end of the session could not be noted: it is over as long as the machine lives.
+/// The same when the disk failed to store the end of the session: it is over only until the machine
+/// restarts.
 pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
     let error = "You are logged out here, but the disk failed to note it: when this server starts anew, whoever has this session's cookie is let in again. \
                  Log in then, and end the session in the settings.";
@@ -166,12 +170,12 @@ fn to_be_forgotten(reply: Reply) -> Reply {
         .with(Field::ClearSiteData, "\"cache\"")
 }
 
-/// A document of somebody's mail, whatever it is: a file to be kept, or HTML to be looked at.
+/// A document from an account's mail: a file to download, or HTML to show.
 pub(crate) fn document(title: &Title, body: Vec<u8>) -> Reply {
     titled(title, Reply::new(Status::Ok, title.media_type(), body))
 }
 
-/// The same, of which this is the beginning.
+/// The same, when this is only its beginning.
 pub(crate) fn document_begins(title: &Title, first: Vec<u8>, open: Open) -> Reply {
     titled(title, Reply::open(title.media_type(), first, open))
 }
@@ -203,7 +207,8 @@ fn nobody_elses(reply: Reply) -> Reply {
         .with(Field::CrossOriginResourcePolicy, "same-origin")
 }
 
-/// RFC 6266 section 5, appendix D: a name in ASCII for everybody, and the true one for those who understand it.
+/// RFC 6266 section 5, appendix D: a name in ASCII for all browsers, and the true name for those
+/// that know `filename*`.
 fn disposition(name: &str) -> String {
     let is_plain =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | ' ');

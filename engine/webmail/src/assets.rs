@@ -1,6 +1,7 @@
-//! What all pages share: their style, and the one script, without which all of them work too.
+//! The style sheet and the script that all pages share. All pages also work without the script.
 //!
-//! Invariant: the address of each follows from what is in it. So a browser keeps it for as long as it likes, and a page is never shown with another program's style.
+//! Invariant: the address of each contains a digest of its contents. So a browser may cache it for
+//! any time, and a page is never shown with the style of another release.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +12,7 @@ use http::{Field, Reply, Status};
 /// The style of all pages.
 pub const STYLE: &str = include_str!("../static/style.css");
 
-/// The script of all pages: one file for browsers, and one story each for those who read it.
+/// The script of all pages: one file for browsers, in separate source files.
 pub const SCRIPT: &str = concat!(
     include_str!("../static/pages.js"),
     include_str!("../static/keys.js"),
@@ -20,17 +21,17 @@ pub const SCRIPT: &str = concat!(
     include_str!("../static/news.js")
 );
 
-/// Something that all pages share.
+/// A file that all pages share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asset {
-    /// How pages look.
+    /// The style sheet.
     Style,
-    /// What makes them quicker to use.
+    /// The script.
     Script,
 }
 
 impl Asset {
-    /// All there are.
+    /// All assets.
     pub const ALL: [Asset; 2] = [Asset::Style, Asset::Script];
 
     /// Its name under `/mail/`.
@@ -48,7 +49,7 @@ impl Asset {
         }
     }
 
-    /// By what its address tells it from that of another program.
+    /// The version in its address.
     fn version(self) -> String {
         const STYLE_DIGEST: u64 = digest(STYLE.as_bytes());
         const SCRIPT_DIGEST: u64 = digest(SCRIPT.as_bytes());
@@ -59,12 +60,12 @@ impl Asset {
         format!("{digest:016x}")
     }
 
-    /// The one with that name, if its address ends with this.
+    /// The asset with that name, if the address has its present version.
     pub(crate) fn named(name: &str, version: &str) -> Option<Asset> {
         Asset::ALL.into_iter().find(|asset| asset.name() == name && asset.version() == version)
     }
 
-    /// It, to be kept for a year.
+    /// The reply. A browser may cache it for a year.
     pub(crate) fn reply(self) -> Reply {
         let media_type = match self {
             Asset::Style => "text/css; charset=utf-8",
@@ -83,7 +84,7 @@ impl fmt::Display for Asset {
     }
 }
 
-/// FNV-1a, while this is compiled: nobody chooses what it is taken of.
+/// FNV-1a at compile time. The input is ours, so it needs no resistance to collisions.
 pub(crate) const fn digest(bytes: &[u8]) -> u64 {
     let (mut digest, mut rest) = (0xcbf2_9ce4_8422_2325_u64, bytes);
     while let [first, others @ ..] = rest {

@@ -1,4 +1,5 @@
-//! What somebody has chosen: the name and the signature of his letters, how long they can be taken back, and how his pages look. It is a note of his account, written as forms are.
+//! A user's preferences: the name and signature of the user's messages, how long sending can be
+//! undone, and the look of pages. They are a note of the account in the format of a form.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -11,22 +12,22 @@ use crate::frame::{Density, Theme};
 /// The key of the note.
 const KEY: &[u8] = b"settings";
 
-/// Bytes of a name.
+/// The longest name, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 128;
-/// Bytes of a signature.
+/// The longest signature, in bytes.
 pub(crate) const SIGNATURE_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(
     3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX) + 80 <= NOTE_BYTES_MAX,
-    "in a form a byte is three letters"
+    "a byte takes up to three characters in a form"
 );
 
-/// How long his letters can be taken back.
+/// How long sending can be undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hold {
-    /// Not at all: they leave at once.
+    /// Not at all: messages leave at once.
     Off,
-    /// For ten seconds: who has chosen nothing has this.
+    /// For ten seconds: the default.
     #[default]
     Short,
     /// For half a minute.
@@ -34,15 +35,15 @@ pub enum Hold {
 }
 
 impl Hold {
-    /// All there are, in the order in which they are offered.
+    /// All values, in the order in which the page offers them.
     pub const ALL: [Hold; 3] = [Hold::Off, Hold::Short, Hold::Long];
 
-    /// The one that forms call so.
+    /// The value with this name in forms.
     pub fn named(name: &str) -> Option<Hold> {
         Hold::ALL.into_iter().find(|hold| hold.name() == name)
     }
 
-    /// What forms call it.
+    /// Its name in forms.
     pub fn name(self) -> &'static str {
         match self {
             Hold::Off => "0",
@@ -51,7 +52,7 @@ impl Hold {
         }
     }
 
-    /// What people call it.
+    /// Its name on the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Hold::Off => "Not at all",
@@ -69,23 +70,23 @@ impl Hold {
     }
 }
 
-/// What somebody has chosen.
+/// The preferences of an account.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chosen {
-    /// The name that stands before his address.
+    /// The name before the user's address.
     pub name: String,
-    /// What stands below his letters.
+    /// The text below the user's messages.
     pub signature: String,
-    /// How long his letters can be taken back.
+    /// How long sending can be undone.
     pub hold: Hold,
     /// The colours.
     pub theme: Theme,
-    /// How close lines stand.
+    /// The density of lines.
     pub density: Density,
 }
 
 impl Chosen {
-    /// As the account's note has it.
+    /// The preferences in the account's note.
     pub(crate) fn by(account: &AccountInfo<'_>) -> Chosen {
         let form = account
             .note(KEY)
@@ -93,7 +94,7 @@ impl Chosen {
         form.map_or_else(Chosen::default, |form| Chosen::of(&form))
     }
 
-    /// As a form has it. White space in a name counts once.
+    /// The preferences in a form. White space in a name is collapsed.
     pub(crate) fn of(form: &Form<'_>) -> Chosen {
         let text = |name| form.text(name).unwrap_or_default();
         let seen = text("name").split(|letter: char| letter.is_whitespace() || letter.is_control());
@@ -111,7 +112,7 @@ impl Chosen {
         }
     }
 
-    /// What is to be noted. Errors: what of it is too long.
+    /// The change of the note. Errors: which field is too long.
     pub(crate) fn noted(&self) -> Result<NoteChange, &'static str> {
         if self.name.len() > NAME_BYTES_MAX {
             return Err("The name is too long. Nothing was saved.");

@@ -1,15 +1,20 @@
-//! Clerks: who does what a page is asked for, each a zero-wait thread over the store of the core that owns the account.
+//! The jobs of request handlers. Each is a zero-wait thread over the store of the core that owns
+//! the account.
 //!
-//! A clerk is given one [`Task`] of somebody who is logged in. He asks the store for what he needs, a few things at a time, is woken as they come, and in the end has
-//! one [`Reply`]. He never waits: between two of his steps he is a record in a table.
+//! A handler runs one [`Job`] for a client with a session. The job asks the store for a few things
+//! at a time, is woken as they arrive, and ends with one [`Reply`]. It never blocks: between two
+//! steps it is a record in a table.
 //!
 //! Invariants:
-//! - A clerk knows one account, and asks for nothing of another.
-//! - What he asks the store for he counts, and he is done only when all of it has come back: so every buffer goes home.
-//! - A message that leaves has no clerk: the server's submission brings it to its recipients.
-//! - He asks for at most [`READS_MAX`] parts of messages at a time. Who opens a mailbox leaves the disk to others as well.
-//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, little more than [`crate::PIECE_BYTES`] of a document, or of the beginning of one what
-//!   `showing` says; of a conversation what `conversing` says.
+//! - A job knows one account and reads or changes nothing of another.
+//! - A job counts its requests to the store and ends only when all are answered. So every buffer
+//!   returns to the store.
+//! - A message that was sent has no handler: submission brings it to its recipients.
+//! - A job has at most [`READS_MAX`] reads in progress. So one open mailbox leaves disk time to
+//!   others.
+//! - The memory of a job is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, and little
+//!   more than [`crate::PIECE_BYTES`] of a document. `showing` and `conversing` have limits of
+//!   their own.
 
 mod answering;
 mod arriving;
@@ -87,10 +92,10 @@ pub use written::WrittenRows;
 
 pub(crate) use settings::session_key;
 
-/// What a request handler does: a variant for each kind of page, with how far it has come.
+/// A job: a variant for each kind of page, with its progress.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// A page that is told of changes. It has no handler of its own: see `listeners`.
+    /// A page that is notified of changes. It has no handler of its own: see `listeners`.
     Listen,
     List(Listing),
     Search(Box<Searching>),
@@ -117,7 +122,8 @@ impl Job {
         Job::List(Listing::new(mailbox, stretch))
     }
 
-    /// Messages with these words, in this mailbox alone, behind this message.
+    /// Messages that match these words. `only`: the one mailbox to search. `before`: the search
+    /// goes on behind this message.
     pub(crate) fn search(words: String, only: Option<MailboxId>, before: Option<Key>) -> Job {
         Job::Search(Box::new(Searching::new(words, only, before)))
     }
@@ -127,12 +133,12 @@ impl Job {
         Job::Read(Box::new(Conversing::new(key, loaded)))
     }
 
-    /// A message, or a part of it, as it is.
+    /// A message, or a part of it, unchanged.
     pub(crate) fn send(key: Key, document: Document) -> Job {
         Job::Send(Box::new(Reading::new(key, document)))
     }
 
-    /// HTML of a message, the part of that index, as a document of its own.
+    /// The HTML part of that index, as a document of its own.
     pub(crate) fn show(key: Key, part: u16, elsewhere: Elsewhere, extent: Extent) -> Job {
         Job::Show(Box::new(Showing::new(key, part, elsewhere, extent)))
     }
@@ -142,12 +148,12 @@ impl Job {
         Job::Export(Box::new(Exporting::new(mailbox)))
     }
 
-    /// A change of messages. `then`: the path under `/mail/` that comes next.
+    /// A change of messages. `then`: the path under `/mail/` that the browser is redirected to.
     pub(crate) fn change(change: Change, whom: Whom, then: String) -> Job {
         Job::Change(Changes::new(change, whom, then))
     }
 
-    /// The mailboxes, or a change of one.
+    /// The list of mailboxes, or a change of one.
     pub(crate) fn mailboxes(change: Option<BoxChange>) -> Job {
         Job::Mailboxes(Boxes::new(change))
     }
@@ -157,12 +163,12 @@ impl Job {
         Job::Queue(Queueing::new(asked, then))
     }
 
-    /// Whether messages of a sender load remote content. `then`: as for [`Job::change`].
+    /// Turns the loading of a sender's remote content on or off. `then`: as for [`Job::change`].
     pub(crate) fn trust(trust: Trust, then: String) -> Job {
         Job::Trust(Trusting::new(trust, then))
     }
 
-    /// A message as it goes on paper.
+    /// A message for printing.
     pub(crate) fn print(key: Key) -> Job {
         Job::Print(Box::new(Opening::new(key)))
     }
@@ -172,42 +178,42 @@ impl Job {
         Job::Compose(Box::new(Composing::new(start)))
     }
 
-    /// A message that is held becomes a draft again.
+    /// A held message becomes a draft again.
     pub(crate) fn take_back(key: Key) -> Job {
         Job::TakeBack(TakingBack::new(key))
     }
 
-    /// The password changes, and these notes of sessions with it.
+    /// Changes the password, and the account's persisted sessions with it.
     pub(crate) fn set_password(secrets: Secrets, notes: Vec<NoteChange>) -> Job {
         Job::SetPassword(Box::new(Changing::new(secrets, notes)))
     }
 
-    /// Notes of the account change.
+    /// Changes notes of the account.
     pub(crate) fn note(changes: Vec<NoteChange>, noted: Noted) -> Job {
         Job::Note(Noting::new(changes, noted))
     }
 
-    /// A message that is written. Its form comes in pieces. `token`: what forms of the session
-    /// carry; none of a client without a session.
+    /// A message that a client writes. Its form comes in pieces. `token`: the token of the
+    /// session's forms; absent for a client without a session.
     pub(crate) fn write(token: Option<FormToken>, form: Reader) -> Job {
         Job::Write(Box::new(Writing::new(token, form)))
     }
 
-    /// A piece of the form has come, and those before it were taken.
+    /// A piece of the form has come. All earlier pieces were processed.
     pub(crate) fn piece_arrived(&mut self, piece: &Piece) {
         if let Job::Write(writing) = self {
             writing.piece_arrived(piece);
         }
     }
 
-    /// The session is over by which a form comes.
+    /// The session of the form has ended.
     pub(crate) fn session_ended(&mut self) {
         if let Job::Write(writing) = self {
             writing.session_ended();
         }
     }
 
-    /// Whether it changes a password.
+    /// Whether the job changes a password.
     pub(crate) fn changes_password(&self) -> bool {
         matches!(self, Job::SetPassword(_))
     }
@@ -246,7 +252,7 @@ impl Job {
         }
     }
 
-    /// Something that he asked for has come. Then he goes on.
+    /// The store has answered a request of the job. Then the job goes on.
     pub(crate) fn woken(
         &mut self,
         outcome: Outcome,

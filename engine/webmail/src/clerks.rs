@@ -1,14 +1,13 @@
 //! The request handlers of a core, which work on the mail of the accounts that the core owns.
 //!
-//! A client of the webmail may be connected to any core. Its requests go to the core that owns the
-//! account; there a request handler does the job, with the store of that core alone, and the reply
-//! goes back by the ticket. So work goes to where the mail is, and nothing of it needs a lock.
+//! A client may be connected to any core. Its requests go to the core that owns the account. There
+//! a request handler does the job with the store of that core alone. The reply goes back by the
+//! ticket. So work goes to where the mail is, and needs no locks.
 //!
 //! Invariants:
-//! - A request gets one answer, also while the machine stops, and where too many wait.
-//! - There are at most [`CLERKS_MAX`] request handlers, beside those that go on by a number
-//!   (`numbered.rs`). Requests that find all of them at work wait, and accounts take turns
-//!   (`waiting.rs`).
+//! - A request gets one answer, also while the machine stops, and when too many requests wait.
+//! - There are at most [`CLERKS_MAX`] request handlers, beside those with a number (`numbered.rs`).
+//!   Requests wait while all handlers are busy, and accounts take turns (`waiting.rs`).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -35,32 +34,32 @@ use crate::told::{Replied, Told};
 use crate::visit::{self, Request};
 use crate::waiting::Waiting;
 
-/// Request handlers of a core.
+/// The most request handlers of a core.
 const CLERKS_MAX: usize = 64;
 
-/// Sessions of which a core remembers what the store does not know: some two hundred bytes each.
+/// Sessions of which a core has state that the store does not have: about two hundred bytes each.
 const SESSIONS_MAX: usize = 4096;
 
-/// The frame of a handler that there never is.
+/// The frame of a handler that never exists.
 const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
 
 /// The request handlers of a core.
 pub struct Clerks {
     sessions: Sessions,
     at_work: FrameTable<Handler>,
-    /// Those that found the store busy.
+    /// Handlers that found the store busy.
     again: Vec<FrameId>,
     waiting: Waiting,
     replies: VecDeque<Replied>,
-    /// Pages that are told of changes.
+    /// Pages that are notified of changes.
     listeners: Listeners,
-    /// Handlers of replies that have begun.
+    /// Handlers of replies that are sent in pieces.
     streams: Numbered<Wanted>,
-    /// Handlers to which messages come.
+    /// Handlers of messages that come in pieces.
     messages: Numbered<Piece>,
-    /// Replies that stayed open, and messages that came, so far.
+    /// How many numbers were assigned so far.
     numbered: u64,
-    /// What is asked about the queue.
+    /// Questions about the queue, for other cores.
     questions: VecDeque<QueueQuestion>,
 }
 
@@ -72,18 +71,18 @@ struct Handler {
     /// The client's account and session.
     visitor: Visitor,
     job: Job,
-    /// What the job has asked for and not got.
+    /// Requests to the store without an answer.
     under_way: usize,
-    /// The message that it has on its way.
+    /// The delivery that it has begun.
     letter: Option<LetterId>,
-    /// What signs it, if that is wanted: then all of its form is there, and the handler goes on
-    /// although the client leaves.
+    /// The signing of that delivery, if it is to be signed. By then all of the form has come, and
+    /// the handler goes on although the client leaves.
     signing: Option<Box<Signing>>,
-    /// Cores that have not heard what it told them, or not answered what it asked.
+    /// Other cores with no acknowledgement or answer yet.
     unheard: u8,
-    /// What they have told of the queue.
+    /// Answers of other cores about the queue.
     told: Vec<QueueTold>,
-    /// The number of its reply, once that has begun, or of the message that comes to it.
+    /// The number of its reply, once that has begun, or of the message that it receives.
     number: Option<u64>,
 }
 
@@ -105,8 +104,8 @@ impl Default for Clerks {
 }
 
 impl Clerks {
-    /// The core of a connection asks this. A message that was begun and does not come is to be
-    /// given up.
+    /// Takes a request from the core of a connection. Returns the delivery to abort, if the client
+    /// has left in the middle of one.
     pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<LetterId> {
         match *request {
             Request::Piece(number, piece) => self.messages.arrived(number, piece),
@@ -121,7 +120,7 @@ impl Clerks {
         None
     }
 
-    /// Those that can go on do.
+    /// Runs all handlers that can go on.
     pub fn work(&mut self, cx: &mut Context<'_>) {
         for frame in core::mem::take(&mut self.again) {
             self.go_on(frame, cx);
@@ -141,7 +140,7 @@ impl Clerks {
         self.tell_listeners(cx);
     }
 
-    /// A request is taken up: it is answered at once, or gets a handler.
+    /// Begins a request: it is answered at once, or gets a handler.
     fn begin(&mut self, ticket: Ticket, request: Request, cx: &mut Context<'_>) {
         let mut secret = [0; 32];
         cx.entropy.random(&mut secret);
@@ -176,11 +175,11 @@ impl Clerks {
         }
     }
 
-    /// Gives a request that was taken up its handler.
+    /// Gives a request its handler.
     fn insert(&mut self, handler: Handler) -> FrameId {
         let Ok(frame) = self.at_work.insert(handler) else {
             unreachable!(
-                "a request is taken up while there is room, and numbered handlers have their own"
+                "a request begins while there is room, and numbered handlers have their own"
             )
         };
         frame
@@ -190,7 +189,7 @@ impl Clerks {
         self.step(frame, cx, Job::go_on);
     }
 
-    /// Listeners are told what has changed; after the end of their session, that this was all.
+    /// Notifies listeners of changes. If its session has ended, the listener's stream ends.
     fn tell_listeners(&mut self, cx: &mut Context<'_>) {
         let (sessions, replies, now) = (&self.sessions, &mut self.replies, cx.turn.wall);
         let is_known =
@@ -199,7 +198,7 @@ impl Clerks {
         self.listeners.look(&mut cx.archive.own.store, is_known, tell);
     }
 
-    /// A message is to come to this job, if one more may.
+    /// Begins to receive a message for this job, if the account may send one more at a time.
     fn letter_comes(&mut self, ticket: Ticket, visitor: Visitor, job: Job, core: CoreId) {
         if !self.messages.may_begin(visitor.account) {
             return self.answer(ticket, Told::Reply(too_many_messages()), 0);
@@ -211,7 +210,7 @@ impl Clerks {
         self.answer(ticket, Told::Awaited(number), 0);
     }
 
-    /// A piece of the message has come. The session by which the form comes may have ended.
+    /// A piece of the message has come. The session of the form may have ended meanwhile.
     fn go_on_with_message(&mut self, frame: FrameId, piece: &Piece, cx: &mut Context<'_>) {
         let has_session_ended = piece.is_last && !self.is_known(frame, cx);
         self.step(frame, cx, |job, visitor, under_way, cx| {
@@ -223,16 +222,15 @@ impl Clerks {
         });
     }
 
-    /// Nothing listens any more to the open reply with this number, or nothing more comes of the
-    /// message. What its handler has asked for comes back to nothing, and a message that was begun
-    /// is to be given up.
+    /// The client has left the open reply with this number, or sends no more of its message.
+    /// Answers of the store to its handler are dropped. Returns the delivery to abort.
     fn left(&mut self, number: u64) -> Option<LetterId> {
         self.listeners.left(number);
         let frame = self.streams.end(number).or_else(|| self.messages.end(number))?;
         self.remove(frame).letter
     }
 
-    /// Whether the session still stands that has asked for what this handler does.
+    /// Whether the session of this handler is still valid.
     fn is_known(&self, frame: FrameId, cx: &Context<'_>) -> bool {
         let Some(handler) = self.at_work.get(frame) else { return false };
         let account = cx.archive.own.store.account(handler.visitor.account);
@@ -241,24 +239,24 @@ impl Clerks {
         })
     }
 
-    /// What the handler of this frame has asked the store for has come, or is done.
+    /// The store has answered a request of the handler in this frame.
     pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
         self.step(frame, cx, |job, visitor, under_way, cx| {
             job.woken(outcome, visitor, under_way, cx)
         });
     }
 
-    /// Whether a handler works in this frame.
+    /// Whether there is a handler in this frame.
     pub fn has(&self, frame: FrameId) -> bool {
         self.at_work.get(frame).is_some()
     }
 
-    /// Pages that are told of changes.
+    /// How many pages are notified of changes.
     pub fn listeners(&self) -> usize {
         self.listeners.count()
     }
 
-    /// The next reply, or what follows one.
+    /// The next reply, or the next piece of one.
     pub fn next_reply(&mut self) -> Option<Replied> {
         self.replies.pop_front()
     }
@@ -268,7 +266,7 @@ impl Clerks {
         self.questions.pop_front()
     }
 
-    /// The signature that a request handler waits for was computed.
+    /// The signature that a request handler waits for is computed.
     pub fn sign(&mut self, frame: FrameId, cx: &mut Context<'_>) {
         let Some(signing) =
             self.at_work.get_mut(frame).and_then(|handler| handler.signing.as_mut())
@@ -313,10 +311,10 @@ impl Clerks {
     fn done(&mut self, frame: FrameId, reply: Reply) {
         let Handler { ticket, form_bytes, number, .. } = self.remove(frame);
         match number {
-            // The request was answered when the message was let in.
+            // The request was answered when the upload was admitted.
             Some(number) => {
                 let ended = self.messages.end(number);
-                assert!(ended.is_some(), "a reply that has begun goes on by pieces");
+                assert!(ended.is_some(), "a handler with a number that replies is an upload");
                 self.tell(ticket, Told::Reply(reply));
             }
             None => self.answer(ticket, Told::Reply(reply), form_bytes),
@@ -325,7 +323,7 @@ impl Clerks {
 
     fn remove(&mut self, frame: FrameId) -> Handler {
         let Some(handler) = self.at_work.remove(frame) else {
-            unreachable!("a handler is there until its end")
+            unreachable!("a handler stays in the table until its end")
         };
         handler
     }
@@ -334,9 +332,9 @@ impl Clerks {
     fn reply_begins(&mut self, frame: FrameId, stream: Stream, core: CoreId) {
         let number = self.next_number(core);
         let Some(handler) = self.at_work.get_mut(frame) else {
-            unreachable!("a handler that makes a step is there")
+            unreachable!("a running handler is in the table")
         };
-        assert!(handler.number.is_none(), "a reply begins once, and not that to a message");
+        assert!(handler.number.is_none(), "a reply begins once, and never for an upload");
         let (ticket, form_bytes) = (handler.ticket, core::mem::take(&mut handler.form_bytes));
         if !self.streams.may_begin(handler.visitor.account) {
             self.remove(frame);
@@ -347,7 +345,7 @@ impl Clerks {
         self.answer(ticket, Told::Reply(stream.reply(number)), form_bytes);
     }
 
-    /// More of this reply is wanted. It goes on as long as its session.
+    /// The connection wants more of this reply. The reply is cut when its session has ended.
     fn go_on_with_reply(&mut self, frame: FrameId, cx: &mut Context<'_>) {
         if self.is_known(frame, cx) {
             self.go_on(frame, cx);
@@ -356,12 +354,12 @@ impl Clerks {
         }
     }
 
-    /// There is no more of this reply.
+    /// This reply ends.
     fn end_reply(&mut self, frame: FrameId, end: End) {
         let Handler { ticket, number, .. } = self.remove(frame);
         let number = numbered(number);
         let ended = self.streams.end(number);
-        assert!(ended.is_some(), "what ends in pieces has begun so");
+        assert!(ended.is_some(), "a reply that ends in pieces is open");
         self.tell(ticket, Told::NoMore(number, end));
     }
 
@@ -370,17 +368,18 @@ impl Clerks {
         number_of(self.numbered, core)
     }
 
-    /// Answers a request. `form_bytes`: of its form.
+    /// Answers a request. `form_bytes`: the bytes of its form.
     fn answer(&mut self, ticket: Ticket, told: Told, form_bytes: usize) {
         self.replies.push_back(Replied { ticket, told, answers: Some(form_bytes) });
     }
 
-    /// Tells what follows an answer.
+    /// Sends something that follows the answer.
     fn tell(&mut self, ticket: Ticket, told: Told) {
         self.replies.push_back(Replied { ticket, told, answers: None });
     }
 
-    /// Another core has heard what the handler of this frame told it. Whether all have.
+    /// Another core has acknowledged a message of the handler in this frame. Returns whether all
+    /// have.
     pub fn heard(&mut self, frame: FrameId) -> bool {
         self.at_work.get_mut(frame).is_some_and(|handler| {
             assert!(handler.unheard > 0, "each core answers once");
@@ -389,7 +388,7 @@ impl Clerks {
         })
     }
 
-    /// A core has told what the handler of this frame asks about the queue. Whether all have.
+    /// Another core has answered the question about the queue. Returns whether all have.
     pub fn told(&mut self, frame: FrameId, told: QueueTold) -> bool {
         if let Some(handler) = self.at_work.get_mut(frame) {
             handler.told.push(told);
@@ -397,7 +396,7 @@ impl Clerks {
         self.heard(frame)
     }
 
-    /// Whether a handler can go on at once, or a listener is to be told of a change.
+    /// Whether a handler can go on at once, or a listener must be notified of a change.
     #[inline]
     pub fn has_work(&self, store: &Store) -> bool {
         !self.again.is_empty()
@@ -406,9 +405,9 @@ impl Clerks {
             || self.listeners.has_changes(store)
     }
 
-    /// Whether a request or a piece can be taken up at once, a reply go on, or a listener be told
-    /// more. A handler that found the store busy waits for a turn that something else brings: the
-    /// store is busy with something.
+    /// Whether a request or a piece can be processed at once, a reply can go on, or a listener can
+    /// be notified. A handler that found the store busy does not count: the store is busy, so its
+    /// next completion brings a turn.
     #[inline]
     pub fn can_go_on(&self) -> bool {
         self.waiting.count() > 0 && self.has_next_visit()
@@ -422,32 +421,32 @@ impl Clerks {
         self.has_room() && self.waiting.has_next(|account| of_account(&self.at_work, account))
     }
 
-    /// Whether one more handler may be at work, beside those that go on by a number.
+    /// Whether there may be one more handler, beside those with a number.
     fn has_room(&self) -> bool {
         self.at_work.len() - self.streams.count() - self.messages.count() < CLERKS_MAX
     }
 
-    /// Requests that have no answer.
+    /// Requests that have no answer yet.
     pub fn under_way(&self) -> usize {
         let answers = self.replies.iter().filter(|replied| replied.answers.is_some()).count();
         self.at_work.len() + self.waiting.count() + answers
     }
 }
 
-/// Request handlers of this account, as far as they count for [`CLERKS_MAX`].
+/// Request handlers of this account that count for [`CLERKS_MAX`].
 fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
     at_work.iter().filter(|(_, one)| one.number.is_none() && one.visitor.account == account).count()
 }
 
-/// The reply to one request too many for the core that has its account.
+/// The reply when too many requests wait on the core that owns the account.
 pub fn too_many_requests() -> Reply {
     let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
     Reply::text(Status::ServiceUnavailable, words.into())
 }
 
-/// The number of a reply that goes on, or of a message that comes.
+/// The number of a reply or message that is transferred in pieces.
 fn numbered(number: Option<u64>) -> u64 {
-    let Some(number) = number else { unreachable!("what comes or goes in pieces has a number") };
+    let Some(number) = number else { unreachable!("a transfer in pieces has a number") };
     number
 }
 

@@ -1,32 +1,32 @@
-//! The page on which a letter is written.
+//! The page for writing a message.
 
 use askama::Template;
 
 use crate::frame::Frame;
 
-/// The page on which a letter is written. All of it comes back when sending fails.
+/// The page for writing a message. It keeps all fields when sending fails.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "compose.html")]
 pub struct ComposePage<'a> {
-    /// What surrounds it.
+    /// The page layout.
     pub frame: Frame<'a>,
     /// `New message`, `Reply`, …
     pub title: &'a str,
-    /// The draft that it is kept as; empty for none.
+    /// The key of the saved draft; empty for none.
     pub draft: &'a str,
-    /// The message that it answers; empty for none.
+    /// The key of the message that it replies to; empty for none.
     pub answers: &'a str,
-    /// To whom.
+    /// Recipients.
     pub to: &'a str,
-    /// To whom else.
+    /// Recipients of copies.
     pub cc: &'a str,
-    /// To whom, unseen by others.
+    /// Recipients of blind copies.
     pub bcc: &'a str,
-    /// What it is about.
+    /// The subject.
     pub subject: &'a str,
-    /// What it says.
+    /// The text.
     pub text: &'a str,
-    /// What is attached to the draft and goes along: its part and its name.
+    /// The attached files of the draft: part and name.
     pub attachments: &'a [(u16, &'a str)],
     /// Why it was not sent.
     pub error: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What request handlers work with: the parts of their core, and what a job has on its way.
+//! The context of request handlers: the parts of their core, and the work in progress of a job.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,9 +19,9 @@ use tasks::{Continuation, FrameId, Subsystem};
 use crate::clerk::written::WrittenRows;
 
 tasks::points! {
-    /// Where a request handler of the webmail waits for the store.
+    /// Events of the store and of the compute cores that a request handler waits for.
     pub enum Point of Subsystem::Webmail;
-    /// Something was asked for.
+    /// The store completes a request.
     Asked,
     /// A signature is computed.
     Signed,
@@ -55,7 +55,7 @@ pub struct Context<'a> {
     pub hostname: &'a str,
     /// What the console is told.
     pub console: &'a mut ConsoleLines,
-    /// How long a message may be, in octets.
+    /// The largest message, in octets.
     pub letter_octets_max: u64,
     /// The clocks of this turn.
     pub turn: Turn,
@@ -63,7 +63,7 @@ pub struct Context<'a> {
     pub entropy: &'a mut dyn Entropy,
 }
 
-/// The same for one job, with what it has on its way.
+/// The context of one job, with the state that the job owns.
 pub(crate) struct JobContext<'a, 'b> {
     pub(crate) cx: &'a mut Context<'b>,
     pub(crate) continuation: Continuation,
@@ -74,26 +74,27 @@ pub(crate) struct JobContext<'a, 'b> {
     pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
 }
 
-/// All messages that are written here share what one client's may have.
+/// The signer's budget counts messages by client address. All messages that are written in the
+/// webmail count for this one address.
 const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 impl JobContext<'_, '_> {
-    /// The store.
+    /// The store of this core.
     pub(crate) fn store(&self) -> &Store {
         &self.cx.archive.own.store
     }
 
-    /// The store, to be asked.
+    /// The store of this core, for requests to it.
     pub(crate) fn store_mut(&mut self) -> &mut Store {
         &mut self.cx.archive.own.store
     }
 
-    /// Rows of lists that this core has written.
+    /// The cache of rendered list rows.
     pub(crate) fn rows(&mut self) -> &mut WrittenRows {
         self.cx.rows
     }
 
-    /// What wakes the handler.
+    /// The continuation that wakes the handler.
     pub(crate) fn continuation(&self) -> Continuation {
         self.continuation
     }
@@ -110,24 +111,24 @@ impl JobContext<'_, '_> {
         bytes
     }
 
-    /// The machine's name.
+    /// The machine's host name.
     pub(crate) fn host(&self) -> &str {
         self.cx.hostname
     }
 
-    /// The account of this machine that gets what is sent to an address. `None`: there is none.
+    /// The local account that receives mail for an address. `None`: there is no such account.
     pub(crate) fn recipient(&self, address: &str) -> Option<AccountId> {
         submission::recipient(address, self.cx.directory, self.cx.archive)
     }
 
-    /// Whether a message can be sent to this address, which is of no account here, or of one with
-    /// forwarding.
+    /// Whether mail for this address may leave by an outbox: it belongs to no local account, or to
+    /// one with forwarding.
     pub(crate) fn may_post(&self, address: &str) -> bool {
         submission::may_post(address, self.cx.directory, self.cx.archive)
     }
 
-    /// Whether an account may send one more message today, to these recipients elsewhere. If so, it
-    /// counts.
+    /// Counts one more message of the account for today, with these remote recipients. Errors: the
+    /// limit that it would exceed; then it does not count.
     pub(crate) fn may_send(
         &mut self,
         account: AccountId,
@@ -143,14 +144,14 @@ impl JobContext<'_, '_> {
         Ok(())
     }
 
-    /// What is appended from now on is to be signed by the domain of its author.
+    /// Octets that are appended from now on are to be signed by the author's domain.
     pub(crate) fn begin_signing(&mut self) {
         let signer = &self.cx.signer;
         *self.signing = signer.has_keys().then(|| signer.begin(WEBMAIL));
     }
 
-    /// Appends to it, as [`Store::append`] does. Errors: so, too; and [`Refusal::TooMany`] where
-    /// too much is kept of messages until they are signed.
+    /// Appends to the message. Errors: those of [`Store::append`]; [`Refusal::TooMany`] when the
+    /// signer has no memory for this message.
     pub(crate) fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
         let taken = self.cx.archive.append(letter, octets, self.continuation)?;
@@ -161,8 +162,8 @@ impl JobContext<'_, '_> {
         Ok(taken)
     }
 
-    /// All of the message was appended. What signs it: its head, to be appended last. `None`: it is
-    /// being computed, and the handler is woken when it is there.
+    /// The message is complete: returns its signatures, to be appended as its head. `None`: they
+    /// are being computed, and the handler is woken when they are ready.
     pub(crate) fn signatures(&mut self) -> Option<Vec<u8>> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         let directory = self.cx.directory;
@@ -176,25 +177,25 @@ impl JobContext<'_, '_> {
         Some(head)
     }
 
-    /// What its first recipient's message will be called, where that is one of this core's.
+    /// The GUID of the message in the first recipient's mailbox, if this core owns that account.
     pub(crate) fn guid(&self) -> Option<Guid> {
         self.cx.archive.guid((*self.letter)?)
     }
 
-    /// Has it delivered. The handler is woken when it is. Errors: as [`Store::commit`]; there is no
-    /// message then.
+    /// Commits the message. The handler is woken when it is delivered. Errors: those of
+    /// [`Store::commit`]; then nothing is delivered.
     pub(crate) fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
         let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
         self.cx.archive.commit(letter, closing, self.continuation)
     }
 
-    /// Whether one more message may be held.
+    /// Whether submission can hold one more message.
     pub(crate) fn may_hold(&self) -> bool {
         self.cx.submission.has_room()
     }
 
-    /// This draft of an account of this core is held: it leaves at that time, unless it is taken
-    /// back. `answers`: the message of the account that it answers.
+    /// Holds a draft of an account of this core. It leaves at `until` unless it is taken back.
+    /// `answers`: the account's message that it replies to.
     pub(crate) fn hold(
         &mut self,
         account: AccountId,
@@ -206,8 +207,8 @@ impl JobContext<'_, '_> {
         self.cx.submission.hold((account, uid), answers, self.cx.turn.now, after);
     }
 
-    /// This draft does not leave. Returns what it answers, if that is known; `None`: it is leaving,
-    /// or was never held.
+    /// Stops a draft from leaving. Returns the message that it replies to, if that is known.
+    /// `None`: it is leaving already, or was never held.
     pub(crate) fn take_back(
         &mut self,
         account: AccountId,
@@ -216,19 +217,19 @@ impl JobContext<'_, '_> {
         self.cx.submission.take_back((account, uid))
     }
 
-    /// How long a message may be, in octets.
+    /// The largest message, in octets.
     pub(crate) fn letter_octets_max(&self) -> u64 {
         self.cx.letter_octets_max
     }
 
-    /// Tells all cores the password that the account has now. Whether they are to be waited for:
-    /// then the handler is woken when all know it.
+    /// Tells all cores the account's present password. Returns whether other cores must
+    /// acknowledge: then the handler is woken when all have done so.
     pub(crate) fn tell_password(&mut self, account: AccountId) -> bool {
         *self.unheard = self.cx.archive.tell_password(account, self.continuation.frame);
         *self.unheard > 0
     }
 
-    /// Asks this of all cores that own something of it. The handler is woken when all have told.
+    /// Asks all cores that own entries in question. The handler is woken when all have answered.
     pub(crate) fn ask_queue(&mut self, asked: &QueueAsked) {
         let archive = &self.cx.archive;
         let owners: Vec<CoreId> = match asked {
@@ -246,12 +247,12 @@ impl JobContext<'_, '_> {
         }));
     }
 
-    /// What they have told.
+    /// Takes the answers of the cores.
     pub(crate) fn queue_told(&mut self) -> Vec<QueueTold> {
         core::mem::take(self.told)
     }
 
-    /// Gives it up.
+    /// Aborts the delivery and the signing that the job has begun.
     pub(crate) fn abort(&mut self) {
         self.stop_signing();
         if let Some(letter) = self.letter.take() {

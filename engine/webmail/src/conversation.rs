@@ -1,4 +1,4 @@
-//! The messages of a conversation, own answers among them.
+//! The page with the messages of a conversation.
 
 use alloc::string::String;
 
@@ -7,45 +7,45 @@ use askama::Template;
 use crate::frame::Frame;
 use crate::prose::Prose;
 
-/// What is read of a message.
+/// The contents of a message.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// Text.
     Text(Prose<'a>),
-    /// A page of its own, in a frame that may do nothing.
+    /// HTML as a document of its own, in a sandboxed frame.
     Html {
-        /// Where it is.
+        /// Its address.
         source: &'a str,
-        /// Whether it loads what it wants from elsewhere.
+        /// Whether it loads remote content.
         loads: Loads,
-        /// Where all of it is, if it is longer than what is shown.
+        /// The address of all of it, if it is longer than the frame shows.
         whole: Option<&'a str>,
     },
-    /// Not read yet by the page: shown when it is opened.
+    /// The page has only a line of it, with a link.
     Folded,
 }
 
-/// Whether a page within a message loads what it wants from elsewhere.
+/// Whether a message loads remote content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loads {
-    /// It wants nothing.
+    /// It has none.
     Own,
-    /// It is kept from it.
+    /// It is blocked.
     Nothing,
-    /// Its reader has asked for it this once.
+    /// The reader has asked for it once.
     Once,
-    /// Its sender is trusted.
+    /// The sender is trusted.
     Always,
 }
 
-/// Something attached.
+/// An attachment.
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment<'a> {
-    /// Its file's name.
+    /// Its file name.
     pub name: &'a str,
-    /// Its size, for people.
+    /// Its size, as text.
     pub size: &'a str,
-    /// Where it is.
+    /// Its address.
     pub href: &'a str,
 }
 
@@ -54,41 +54,41 @@ pub struct Attachment<'a> {
 pub struct Letter<'a> {
     /// Names it in forms.
     pub key: &'a str,
-    /// Where it is shown opened, if it is folded.
+    /// The address of its own page, if it is folded.
     pub href: &'a str,
-    /// Who wrote it: a name, or the address where there is none.
+    /// The author's name, or the address if there is no name.
     pub from: &'a str,
-    /// Under which address.
+    /// The author's address.
     pub address: &'a str,
-    /// To whom, for people.
+    /// The recipients, as text.
     pub to: &'a str,
-    /// When, in few words.
+    /// The date, in few words.
     pub date: &'a str,
-    /// When, exactly (RFC 3339).
+    /// The time, exactly (RFC 3339).
     pub moment: &'a str,
-    /// How it begins.
+    /// The beginning of its text.
     pub snippet: &'a str,
     /// Whether it has a star.
     pub is_starred: bool,
-    /// Whether it is the one that was asked for: the others fold.
+    /// Whether it is the requested message: the others are folded.
     pub is_asked_for: bool,
-    /// Whether it was not read before: it is not folded.
+    /// Whether it was unread: then it is not folded.
     pub is_unread: bool,
-    /// What a reader should know of it: that its sender or its links are not what they seem, that it is not shown whole.
+    /// Warnings: the sender or a link is not what it seems, or the message is not shown in full.
     pub warnings: &'a [String],
-    /// What is read.
+    /// Its contents.
     pub body: Body<'a>,
-    /// What is attached.
+    /// Its attachments.
     pub attachments: &'a [Attachment<'a>],
 }
 
 impl Letter<'_> {
-    /// The letter in the round mark beside the name.
+    /// The character in the round mark beside the name.
     fn initial(&self) -> char {
         self.from.chars().find(|letter| letter.is_alphanumeric()).unwrap_or('?')
     }
 
-    /// Whether it is elsewhere that it is read.
+    /// Whether the page has only a line of it.
     fn is_line(&self) -> bool {
         matches!(self.body, Body::Folded)
     }
@@ -98,17 +98,17 @@ impl Letter<'_> {
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "conversation.html")]
 pub struct ConversationPage<'a> {
-    /// What surrounds it.
+    /// The page layout.
     pub frame: Frame<'a>,
-    /// What it is about.
+    /// The subject.
     pub subject: &'a str,
-    /// The list that it was opened from.
+    /// The list that it belongs to.
     pub back: &'a str,
     /// The address of this page.
     pub here: &'a str,
-    /// Names all of it in forms.
+    /// Names the conversation in forms.
     pub key: &'a str,
-    /// Whether it has older messages that are not shown.
+    /// Whether there are older messages that are not shown.
     pub is_cut: bool,
     /// Its messages.
     pub letters: &'a [Letter<'a>],

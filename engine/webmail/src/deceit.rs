@@ -1,13 +1,16 @@
-//! What in a letter is made to be taken for something else: links that name one host and lead to another, hosts whose letters come from several alphabets, and senders whose
-//! names look like addresses of others.
+//! Phishing warnings: links that name one host and lead to another, host names that mix
+//! scripts, and sender names that look like other addresses.
 //!
-//! HTML of a letter lies in a frame that runs nothing, so nobody can be shown there where a link goes: what is to be doubted stands beside it, in words.
+//! HTML of a message is in a frame without scripts, so the page cannot show link targets there. The
+//! warnings stand beside the message, as text.
 //!
 //! Invariants:
-//! - What is said names hosts and addresses alone, of letters, digits, dots and hyphens: no text of the letter finds its way around them.
-//! - At most [`DOUBTS_MAX`] things are said of a letter; the work is linear in its text.
+//! - A warning quotes only hosts and addresses, made of letters, digits, dots and hyphens. No other
+//!   text of the message can get into it.
+//! - A message has at most [`DOUBTS_MAX`] warnings, and the work is linear in its text.
 //!
-//! Answers to: UTS 39 sections 4 (Latin letters alone) and 5, RFC 3492, RFC 3986 section 3.2, RFC 5890.
+//! Implements: UTS 39 sections 4 (Latin characters alone) and 5, RFC 3492, RFC 3986 section 3.2,
+//! RFC 5890.
 
 mod hosts;
 mod links;
@@ -20,10 +23,10 @@ use message::header::Mailbox;
 
 use hosts::Host;
 
-/// Doubts that a reader is told of one letter.
+/// The most warnings of one message.
 pub(crate) const DOUBTS_MAX: usize = 10;
 
-/// What is to be doubted about who sent a letter.
+/// Warnings about the sender of a message.
 pub(crate) fn of_sender(sender: &Mailbox) -> Vec<String> {
     let mut doubts = Vec::new();
     let named = sender
@@ -41,12 +44,12 @@ pub(crate) fn of_sender(sender: &Mailbox) -> Vec<String> {
     doubts
 }
 
-/// What is to be doubted about the links of a page.
+/// Warnings about the links of an HTML part.
 pub(crate) fn of_html(html: &str) -> Vec<String> {
     doubts(links::in_html(html).filter_map(|link| link.doubt()))
 }
 
-/// What is to be doubted about the addresses in a text. They are shown whole.
+/// Warnings about the addresses in a text, which shows them in full.
 pub(crate) fn of_text(text: &str) -> Vec<String> {
     doubts(
         links::in_text(text)
@@ -54,7 +57,7 @@ pub(crate) fn of_text(text: &str) -> Vec<String> {
     )
 }
 
-/// Each is said once.
+/// Each warning once, up to the limit.
 fn doubts(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for doubt in all {
@@ -68,7 +71,7 @@ fn doubts(all: impl Iterator<Item = String>) -> Vec<String> {
     told
 }
 
-/// What looks like an address of mail: as it may be told.
+/// A text that looks like a mail address, in the form in which a warning quotes it.
 fn address(text: &str) -> Option<String> {
     let (local, host) = text.trim_matches('.').rsplit_once('@')?;
     let is_plain = |letter: char| letter.is_alphanumeric() || ".-_+".contains(letter);

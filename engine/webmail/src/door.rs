@@ -1,12 +1,13 @@
-//! The door: what a request for the webmail comes to, on whatever core its connection is.
+//! Admission: the first look at a webmail request, on the core of its connection.
 //!
-//! A request with a ticket goes on to the core that owns the account, as a [`Request`]. What has
-//! none yet, and what is the same for all clients, is answered here.
+//! A request with a ticket goes on to the core that owns the account, as a [`Request`]. Requests
+//! without a ticket, and replies that are the same for all clients, are answered here.
 //!
 //! Invariants:
-//! - Nothing of the webmail is spoken of in the clear: who asks there is sent to the same address over TLS.
-//! - What changes something comes from a page of ours, as far as the browser says where it comes from.
-//! - A body is let in only of who shows the ticket of a session; and a small one of who says who he is. Of a letter whose writer is not known any more only the words are kept.
+//! - Nothing is served over plain HTTP: the client is redirected to the same address over TLS.
+//! - A form must come from a page of ours, as far as the browser says where it comes from.
+//! - A body is admitted only with the ticket of a session, or if it is a small login form. A
+//!   message upload without a valid session keeps only its text.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -22,7 +23,7 @@ use crate::login::{KEPT_BYTES_MAX, login_page};
 use crate::visit::{self, NewPassword, Request};
 use crate::{Deed, Destination, Page, Ticket, Wish, answer, program};
 
-/// How much may come.
+/// Limits of what a client may send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Most {
     /// Bytes of a form that there may ever be memory for.
@@ -31,67 +32,68 @@ pub struct Most {
     pub message_octets: u64,
 }
 
-/// What may be done with the webmail's addresses.
+/// The methods of the webmail.
 pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
 
-/// The longest form of who is not logged in yet.
+/// The longest form of a client without a session, in bytes.
 const LOGIN_BYTES_MAX: usize = 4096 + 4 * KEPT_BYTES_MAX;
 
-/// Bytes of a name that is said at a login, of which more is not kept.
+/// Bytes of a name in a login form. More is cut off.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// The longest form of who is, but for letters, in bytes.
+/// The longest form of a client with a session, except for messages, in bytes.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of memory that a letter may take while its form comes: its texts, a piece that came, and one that is on its way.
+/// Memory for a message while its form comes, in bytes: its texts, one piece that has come, and one
+/// that is on its way.
 pub const LETTER_MEMORY_BYTES_MAX: usize = LETTER_TEXT_BYTES_MAX + 2 * PIECE_BYTES_MAX;
 
-/// A form of which nobody says how long it is may be so long.
+/// The limit of a form without a `Content-Length`.
 const FORM_BYTES_USUAL: usize = 256 * 1024;
 
-/// What comes before a request goes to the core that owns the account, or instead of that.
+/// The step before a request goes to the core that owns the account, or instead of that.
 #[derive(Debug)]
 pub enum Door {
-    /// That is the answer.
+    /// This is the reply.
     Reply(Reply),
     /// A form of so many bytes may come.
     Admit(usize),
-    /// Whose mail it is has to be asked whether a form may come.
+    /// The core of the account must say whether a form may come.
     Knock {
-        /// What its core is asked.
+        /// The question to that core.
         request: Box<Request>,
         /// Bytes of the form.
         bytes: usize,
     },
-    /// The same of a letter, which comes in pieces.
+    /// The same for a message, which comes in pieces.
     Letter {
-        /// What the core of the account is asked.
+        /// The question to the core of the account.
         request: Box<Request>,
-        /// How long its form may be, in bytes.
+        /// The longest form, in bytes.
         bytes: u64,
-        /// How much memory that takes meanwhile, in bytes.
+        /// The memory that it takes meanwhile, in bytes.
         memory: usize,
     },
-    /// Somebody says who he is, and where he wants to go.
+    /// The client logs in.
     LogIn {
-        /// His name.
+        /// The name.
         name: String,
-        /// What he says is his password.
+        /// The password, not checked yet.
         password: Vec<u8>,
-        /// Where he goes then.
+        /// Where the client goes after the login.
         next: Destination,
-        /// The program that says so.
+        /// A short description of the client's program.
         program: String,
-        /// The letter that he was writing when he was not known any more.
+        /// The message that the client was writing when its session ended.
         kept: Option<Box<Draft>>,
     },
-    /// Somebody wants another password.
+    /// The client wants to change the password.
     SetPassword {
-        /// Whose account it is, as he says.
+        /// The account, as the ticket says.
         account: AccountId,
-        /// What he says is the password.
+        /// The old password, not checked yet.
         old: Vec<u8>,
-        /// What he wants.
+        /// The new password.
         new: Box<NewPassword>,
     },
 }
@@ -101,7 +103,8 @@ pub fn is_path(path: &[u8]) -> bool {
     path == b"/mail" || path.starts_with(b"/mail/")
 }
 
-/// What a request comes to, whose body, if it has one, is still to come. `host`: how we are found over TLS; `is_over_tls`: whether it came so; `most`: how much may come.
+/// The first look at a request before its body. `host`: our name over TLS; `is_over_tls`: whether
+/// the request came over TLS; `most`: limits of the body.
 pub fn asked(
     question: &Question<'_>,
     host: &str,
@@ -129,7 +132,8 @@ pub fn asked(
     })
 }
 
-/// A letter is to come. Its form may be as long as files are that make a message as large as messages may be.
+/// Admission of a message upload. Its form may be as long as the files of the largest message: 57
+/// octets become a line of 78 in base64.
 fn letter_announced(ticket: Option<Ticket>, question: &Question<'_>, message_octets: u64) -> Door {
     let bytes = message_octets / 78 * 57;
     let announced = match question.body {
@@ -166,7 +170,7 @@ fn form_announced(
     }
 }
 
-/// What is answered to whose form has more than so many bytes.
+/// The reply to a form of more than `most` bytes.
 pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
     let words = match Wish::of(question.method.name(), &target(question)) {
         Ok(Wish::Do(Deed::Write)) => format!(
@@ -181,7 +185,7 @@ pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
     answer::told(Status::ContentTooLarge, &words)
 }
 
-/// What a request comes to whose body has come. `host`: as for [`asked`].
+/// The request once its body has come. `host`: as for [`asked`].
 pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Result<Request, Door> {
     let target = target(question);
     if let Ok(Wish::Do(Deed::LogIn)) = Wish::of(question.method.name(), &target) {
@@ -212,12 +216,12 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Resul
     }
 }
 
-/// The start of a name that was said: no address is longer.
+/// The start of a name. No address is longer.
 fn start_of(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }
 
-/// A form that asks for a password which may be one.
+/// A form with an acceptable new password.
 fn new_password(question: &Question<'_>, body: &[u8]) -> Option<Door> {
     let ticket = ticket_of(question)?;
     let form = Form::of(question.content_type.unwrap_or_default(), body).ok()?;
@@ -234,7 +238,7 @@ fn request(question: &Question<'_>, ticket: Ticket, target: String, body: Vec<u8
     Request::Ask { ticket, method: question.method.name().into(), target, media_type, body }
 }
 
-/// What its browser shows to be somebody.
+/// The session ticket in the request's cookies.
 fn ticket_of(question: &Question<'_>) -> Option<Ticket> {
     Ticket::of_cookies(question.cookie.map(str::as_bytes))
 }
@@ -246,7 +250,7 @@ fn target(question: &Question<'_>) -> String {
     }
 }
 
-/// A browser that says where a request comes from says that it comes from us (Fetch Metadata; RFC 6454).
+/// If the browser tells a request's origin, it must be ours (Fetch Metadata; RFC 6454).
 fn is_from_our_page(question: &Question<'_>) -> bool {
     let is_same_site = question.sec_fetch_site.is_none_or(|site| site == "same-origin");
     let is_same_origin =
@@ -254,7 +258,7 @@ fn is_from_our_page(question: &Question<'_>) -> bool {
     is_same_site && is_same_origin
 }
 
-/// Who asks has to log in first.
+/// The reply that asks for a login.
 pub fn login() -> Reply {
     answer::login(Destination::default())
 }

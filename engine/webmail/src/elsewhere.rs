@@ -1,13 +1,14 @@
-//! Whether a page within a letter wants anything from elsewhere: pictures, styles, fonts. Nothing of it is loaded unless the reader asks for it; only where
-//! something is wanted is he asked.
+//! Whether HTML of a message refers to remote content: images, styles or fonts. Remote content is
+//! loaded only at the reader's request, and the page offers that only where there is any.
 //!
-//! No browser's parser is imitated: what might be an address elsewhere is taken for one. Whoever is told too much is told nothing wrong that matters; what is overlooked is kept from loading all the same.
+//! The scan is no full HTML parser: a text that might be a remote address counts as one. A false
+//! positive does no harm. Content that the scan misses is blocked all the same.
 //!
-//! Invariant: the work is linear in the page's length.
+//! Invariant: the work is linear in the length of the HTML.
 
 use crate::inert::is_inert;
 
-/// Whether a page wants anything from elsewhere.
+/// Whether HTML refers to remote content.
 pub(crate) fn is_wanted(html: &str) -> bool {
     let mut rest = html;
     while let Some((_, behind)) = rest.split_once('<') {
@@ -19,13 +20,13 @@ pub(crate) fn is_wanted(html: &str) -> bool {
         let (name, attributes) = tag.split_at(
             tag.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(tag.len()),
         );
-        // What becomes a comment asks for nothing, and ends at the first `>`.
+        // `inert` turns this tag into a comment, which loads nothing and ends at the first `>`.
         if is_inert(name) {
             rest = behind.split_once('>').map_or("", |(_, behind)| behind);
             continue;
         }
         let is = |known: &str| name.eq_ignore_ascii_case(known);
-        // Where a link leads is nothing that a page loads.
+        // The target of a link is not loaded with the page.
         let is_link = is("a") || is("area");
         let loads = |name: &str| is_loaded(name) && !(is_link && name.eq_ignore_ascii_case("href"));
         if attribute_values(attributes).any(|(name, value)| loads(name) && leads_elsewhere(value)) {
@@ -43,7 +44,7 @@ pub(crate) fn is_wanted(html: &str) -> bool {
     false
 }
 
-/// Where a tag ends: at the first `>` that stands in no quotes.
+/// The length of a tag: up to the first `>` outside of quotes.
 fn end_of_tag(tag: &str) -> usize {
     let mut quote = None;
     let mut before = ' ';
@@ -62,7 +63,7 @@ fn end_of_tag(tag: &str) -> usize {
     tag.len()
 }
 
-/// Names and values of attributes, values with what follows up to the next one where they are not quoted.
+/// Names and values of attributes. A value without quotes ends at white space.
 fn attribute_values(attributes: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = attributes;
     core::iter::from_fn(move || {
@@ -84,13 +85,14 @@ fn attribute_values(attributes: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether what an attribute says is loaded, or says what is.
+/// Whether the value of the attribute is an address to load, or may contain one.
 fn is_loaded(name: &str) -> bool {
     let all = ["src", "srcset", "background", "poster", "data", "href", "xlink:href", "style"];
     all.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether something within may be an address elsewhere: it has two slashes or a scheme, as browsers read them, or could have them in letters that are written otherwise.
+/// Whether a value may contain a remote address: it has two slashes or a scheme, as browsers read
+/// them, or could have them in character references.
 fn leads_elsewhere(value: &str) -> bool {
     let begins = |own: &str| {
         value.trim_start().get(..own.len()).is_some_and(|start| start.eq_ignore_ascii_case(own))

@@ -1,12 +1,13 @@
-//! What a browser says in a form: fields by name; and of a letter, which comes as it is sent, its files too.
+//! HTML forms: fields by name. A message's form is parsed as it comes and may have files.
 //!
 //! Invariants:
 //! - The work is linear in the body's length.
-//! - What is kept of a form is bounded by its body, and of one that comes in pieces by [`LETTER_TEXT_BYTES_MAX`]; and by [`FIELDS_MAX`].
-//! - A body that could be read in two ways is refused: whoever cuts it elsewhere would read other fields.
-//! - Text is UTF-8, as our pages ask for; what is not is replaced by U+FFFD.
+//! - The memory of a form is bounded by its body, for a form in pieces by
+//!   [`LETTER_TEXT_BYTES_MAX`], and by [`FIELDS_MAX`].
+//! - An ambiguous body is refused: another parser might read other fields in it.
+//! - Text is UTF-8, as our pages declare. Invalid bytes are replaced by U+FFFD.
 //!
-//! Answers to: the HTML Standard section 4.10.21.8; the URL Standard section 5; RFC 7578.
+//! Implements: the HTML Standard section 4.10.21.8; the URL Standard section 5; RFC 7578.
 
 mod multipart;
 mod parameters;
@@ -24,39 +25,39 @@ pub const FIELDS_MAX: usize = 1000;
 /// The type of a form without files.
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 
-/// Why a body is no form.
+/// Why a body is no valid form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormError {
-    /// Its media type is none that forms have: 415.
+    /// Its media type is no form type: 415.
     OtherType,
-    /// It is not written as its type says: 400.
+    /// It violates the syntax of its type: 400.
     Malformed,
     /// It has more than [`FIELDS_MAX`] fields, or more than [`LETTER_TEXT_BYTES_MAX`] of text: 413.
     TooLarge,
 }
 
-/// What was said in a form, but for files.
+/// The fields of a form, without files.
 #[derive(Debug, Default)]
 pub struct Form<'a> {
     /// Names and texts.
     fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-/// A file that comes along.
+/// An uploaded file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct File {
     /// The field that it came in.
     pub field: String,
-    /// Its name, without folders, as it was said: with any characters; empty where none was chosen.
+    /// Its name without folders, with any characters; empty if the user chose no file.
     pub name: String,
-    /// Its media type, as the browser has it; empty if it says none.
+    /// Its media type according to the browser; empty if there is none.
     pub media_type: String,
 }
 
 impl<'a> Form<'a> {
-    /// Reads the body of a request, of a form without files; `content_type` is the field of its head.
+    /// Parses the body of a form without files. `content_type`: the header field of the request.
     ///
-    /// Errors: what is wrong with it.
+    /// Errors: why it is no valid form.
     pub fn of(content_type: &str, body: &'a [u8]) -> Result<Form<'a>, FormError> {
         if !media_type(content_type).0.eq_ignore_ascii_case(URLENCODED) {
             return Err(FormError::OtherType);
@@ -87,7 +88,7 @@ impl<'a> Form<'a> {
     }
 }
 
-/// What a content type says before its parameters, and these.
+/// The media type in a content type, and its parameters.
 fn media_type(content_type: &str) -> (&str, &str) {
     let (media_type, said) =
         content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));

@@ -1,9 +1,9 @@
-//! What surrounds each page of somebody who is logged in: search, mailboxes, what just happened.
+//! The data of the layout around each page of a session: search, mailboxes and the flash message.
 
-/// How a page is coloured.
+/// The color scheme of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Theme {
-    /// As the reader's system is.
+    /// The scheme of the reader's system.
     #[default]
     Auto,
     /// Dark on light.
@@ -13,15 +13,15 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// All there are, in the order in which they are offered.
+    /// All values, in the order in which the page offers them.
     pub const ALL: [Theme; 3] = [Theme::Auto, Theme::Light, Theme::Dark];
 
-    /// The one that forms and the style call so.
+    /// The value with this name in forms and in the style sheet.
     pub fn named(name: &str) -> Option<Theme> {
         Theme::ALL.into_iter().find(|theme| theme.name() == name)
     }
 
-    /// What people call it.
+    /// Its name on the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Theme::Auto => "As the system's",
@@ -30,7 +30,7 @@ impl Theme {
         }
     }
 
-    /// The name by which the style knows it.
+    /// Its name in forms and in the style sheet.
     pub fn name(self) -> &'static str {
         match self {
             Theme::Auto => "auto",
@@ -40,10 +40,10 @@ impl Theme {
     }
 }
 
-/// How close the lines of a list stand.
+/// The density of lines in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Density {
-    /// With room between them.
+    /// With space between them.
     #[default]
     Comfortable,
     /// As many as fit.
@@ -51,15 +51,15 @@ pub enum Density {
 }
 
 impl Density {
-    /// All there are, in the order in which they are offered.
+    /// All values, in the order in which the page offers them.
     pub const ALL: [Density; 2] = [Density::Comfortable, Density::Compact];
 
-    /// The one that forms and the style call so.
+    /// The value with this name in forms and in the style sheet.
     pub fn named(name: &str) -> Option<Density> {
         Density::ALL.into_iter().find(|density| density.name() == name)
     }
 
-    /// What people call it.
+    /// Its name on the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Density::Comfortable => "Comfortable",
@@ -67,7 +67,7 @@ impl Density {
         }
     }
 
-    /// The name by which the style knows it.
+    /// Its name in forms and in the style sheet.
     pub fn name(self) -> &'static str {
         match self {
             Density::Comfortable => "comfortable",
@@ -76,32 +76,32 @@ impl Density {
     }
 }
 
-/// A mailbox beside the page.
+/// A mailbox in the side bar.
 #[derive(Clone, Copy, Debug)]
 pub struct MailboxLink<'a> {
     /// Its number.
     pub id: u32,
-    /// Its name, in the reader's language.
+    /// Its name for readers.
     pub name: &'a str,
-    /// Messages in it that were not read.
+    /// Unread messages in it.
     pub unseen: u32,
     /// Whether the page shows it.
     pub is_open: bool,
 }
 
-/// How much somebody has, of what he may have.
+/// How much of its quota an account uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter<'a> {
-    /// What he has, in words.
+    /// Its use, as text.
     pub taken: &'a str,
-    /// What he may have, in words.
+    /// Its quota, as text.
     pub allowed: &'a str,
-    /// How many hundredths of that he has, 100 at most.
+    /// The use in percent, 100 at most.
     pub percent: u8,
 }
 
 impl Meter<'_> {
-    /// From so many hundredths on little room is left.
+    /// From this percentage on the page warns.
     pub const SCARCE: u8 = 90;
 
     pub(crate) fn is_scarce(&self) -> bool {
@@ -109,38 +109,38 @@ impl Meter<'_> {
     }
 }
 
-/// What came of the action before.
+/// The flash message: the result of the last action.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice<'a> {
-    /// In words.
+    /// Its text.
     pub text: &'a str,
-    /// Whether something went wrong.
+    /// Whether the action has failed.
     pub is_error: bool,
-    /// What takes it back, if anything does: to be posted to `/mail/undo`.
+    /// The value to post to `/mail/undo`, if the action can be undone.
     pub undo: Option<&'a str>,
-    /// For how many seconds that can be, if not for long.
+    /// For how many seconds it can be undone, if that time is short.
     pub seconds: Option<u64>,
 }
 
-/// What surrounds each page.
+/// The data of the layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Whose mail it is.
+    /// The account's address.
     pub address: &'a str,
     /// The session's token, for forms.
     pub token: &'a str,
-    /// How it is coloured.
+    /// The color scheme.
     pub theme: Theme,
-    /// How close the lines of lists stand.
+    /// The density of lists.
     pub density: Density,
-    /// What was searched for, empty if nothing was.
+    /// The search words; empty if the page shows no search.
     pub search: &'a str,
     /// All mailboxes, in the order in which they are shown.
     pub mailboxes: &'a [MailboxLink<'a>],
-    /// How much its reader has, where he may not have all that there is room for.
+    /// The use of the quota, if the account has one.
     pub meter: Option<Meter<'a>>,
-    /// What came of the action before.
+    /// The flash message.
     pub notice: Option<Notice<'a>>,
-    /// Whether its reader sees what is for administrators.
+    /// Whether the reader is an administrator.
     pub is_administrator: bool,
 }

@@ -1,30 +1,29 @@
-//! Elements of a message's HTML that make a browser contact hosts, although the document's policy
-//! lets it load nothing.
+//! Removes elements from a message's HTML that make a browser contact hosts even though the
+//! document's policy lets it load nothing.
 //!
-//! A Content Security Policy has no say in `<link rel=preconnect>` and `<link rel=dns-prefetch>`,
-//! and Chromium connects for a nested frame before the policy blocks it. So the document that goes
-//! out has no such elements at all, whether or not its reader asked for remote content: none of
-//! them shows anything of use.
+//! A Content Security Policy does not govern `<link rel=preconnect>` and `<link rel=dns-prefetch>`,
+//! and Chromium connects for a nested frame before the policy blocks it. So a document is sent
+//! without such elements, whether or not the reader asked for remote content. None of them shows
+//! anything of use.
 //!
-//! A parser makes an element only of `<` and its name, so these characters are looked for wherever
-//! they stand: in text, comments, attributes, raw text and foreign content alike. Each tag of
-//! [`NAMES`] gets a `!` behind its `<`, which makes it a comment up to the next `>` (HTML, "bogus
-//! comment state"); where `<` begins no tag the `!` does nothing. That needs no knowledge of the
-//! state in which a browser's parser is, so there is no disagreement with it that an attacker could
-//! use. A document stays in order, since a comment may stand anywhere, also in its head.
+//! An HTML parser creates an element only from `<` followed by its name. So the scan looks for
+//! these characters everywhere: in text, comments, attributes, raw text and foreign content. Each
+//! tag in [`NAMES`] gets a `!` behind its `<`. That makes it a comment up to the next `>` (HTML,
+//! "bogus comment state"); where `<` begins no tag the `!` does nothing. The scan needs no parser
+//! state, so an attacker cannot use a difference between it and a browser. The document stays
+//! valid, since a comment may stand anywhere, also in its head.
 //!
 //! Invariants:
-//! - What comes out has no `<` or `</` with one of [`NAMES`] behind it that is a whole name, in
-//!   capital or small letters.
-//! - It does not depend on how the document is cut into pieces, of which at most [`HELD_BYTES_MAX`]
+//! - The output has no `<` or `</` in front of a whole name in [`NAMES`], in upper or lower case.
+//! - The output does not depend on how the document is cut into pieces. At most [`HELD_BYTES_MAX`]
 //!   are held back.
 //!
-//! Answers to: HTML sections 13.2.5.6 to 13.2.5.8 (tags), 13.2.5.41 and 13.2.5.42 (comments);
+//! Implements: HTML sections 13.2.5.6 to 13.2.5.8 (tags), 13.2.5.41 and 13.2.5.42 (comments);
 //! w3c/webappsec-csp issue 282.
 
 use alloc::string::String;
 
-/// The elements that connect, look names up, or change where addresses lead.
+/// Elements that connect, resolve names, or change the target of addresses.
 pub(crate) const NAMES: [&str; 11] = [
     "applet",
     "base",
@@ -39,10 +38,10 @@ pub(crate) const NAMES: [&str; 11] = [
     "portal",
 ];
 
-/// The longest of them.
+/// The longest of the names.
 const NAME_BYTES_MAX: usize = "fencedframe".len();
 
-/// With what stands before it, a name is known to end within so many bytes, or to be none of them.
+/// So many bytes, from the `<` on, decide whether a tag has one of the names.
 pub(crate) const HELD_BYTES_MAX: usize = "</".len() + NAME_BYTES_MAX + 1;
 
 /// Whether an element of that name becomes a comment.
@@ -50,15 +49,15 @@ pub(crate) fn is_inert(name: &str) -> bool {
     NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// A document that goes by.
+/// The filter of one document.
 #[derive(Debug, Default)]
 pub(crate) struct Inert {
-    /// The beginning of a tag whose name may not have come whole.
+    /// The beginning of a tag with a name that may go on in the next piece.
     held: String,
 }
 
 impl Inert {
-    /// Adds to `out` what is known of the document with this piece.
+    /// Filters a piece and appends the decided output to `out`.
     pub(crate) fn text_arrived(&mut self, text: &str, out: &mut String) {
         let mut rest = text;
         while !self.held.is_empty() {
@@ -85,15 +84,14 @@ impl Inert {
         out.push_str(rest);
     }
 
-    /// The document has ended: a name that may have gone on does not.
+    /// The document has ended, and so has a name that was held back.
     pub(crate) fn text_ended(&mut self, out: &mut String) {
         push(&self.held, out);
         self.held.clear();
     }
 }
 
-/// How many bytes of this, which begins with `<`, are the beginning of a tag, up to the end of its
-/// name.
+/// The length of a tag up to the end of its name. `html` begins with `<`.
 fn tag_length(html: &str) -> usize {
     let mut length = "<".len();
     for letter in html.chars().skip(1) {
@@ -105,14 +103,14 @@ fn tag_length(html: &str) -> usize {
     length
 }
 
-/// Whether the beginning of a tag goes on with that.
+/// Whether `letter` continues the beginning of a tag.
 fn goes_on(tag: &str, letter: char) -> bool {
     letter.is_ascii_alphanumeric()
         || matches!(letter, '-' | '_') && tag != "<"
         || letter == '/' && tag == "<"
 }
 
-/// Adds the beginning of a tag, as a comment's where it is to be one.
+/// Appends the beginning of a tag, as a comment if it has one of the names.
 fn push(tag: &str, out: &mut String) {
     match tag.strip_prefix('<') {
         Some(inside) if is_inert(inside.strip_prefix('/').unwrap_or(inside)) => {

@@ -1,6 +1,7 @@
-//! What is kept of a session in the store, for as long as it lasts.
+//! A session as the store persists it.
 //!
-//! Invariant: nothing of it helps to become anybody. The ticket is not in it, nor the password; of the hash of the password, which lies on the same disk, there is the end.
+//! Invariant: the stored data does not help an attacker to log in. It has neither the ticket nor
+//! the password. It has the end of the password's hash, and that hash is on the same disk anyway.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -9,26 +10,27 @@ use core::net::{IpAddr, Ipv6Addr};
 use machine::UnixTime;
 use mail::PasswordMark;
 
-/// Bytes of a program's name.
+/// The longest description of a program, in bytes.
 const PROGRAM_BYTES_MAX: usize = 64;
 
-/// A session.
+/// A persisted session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
-    /// When it was begun.
+    /// The time of the login.
     pub since: UnixTime,
-    /// When it was seen last; what is noted of that may be a day old.
+    /// The last request. The persisted time may be a day old.
     pub seen: UnixTime,
-    /// The password with which it was begun.
+    /// A mark of the password at the login.
     pub password: PasswordMark,
-    /// The address from which it was begun.
+    /// The client's address at the login.
     pub from: IpAddr,
-    /// The program with which it was begun, in a few words.
+    /// A short description of the client's program at the login.
     pub program: String,
 }
 
 impl Kept {
-    /// As a note has it: two times in seconds, u64 each, 16 bytes of a password, 16 of an address, and the program.
+    /// The format of the note: two times in seconds, u64 each, 16 bytes of a password mark, 16 of
+    /// an address, and the program.
     pub(crate) fn to_bytes(&self) -> Box<[u8]> {
         let address = match self.from {
             IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -42,7 +44,7 @@ impl Kept {
             .into()
     }
 
-    /// From a note. `None`: it is none of a session.
+    /// Parses a note. `None`: it is no session.
     pub(crate) fn of(note: &[u8]) -> Option<Kept> {
         let (since, rest) = note.split_first_chunk::<8>()?;
         let (seen, rest) = rest.split_first_chunk::<8>()?;

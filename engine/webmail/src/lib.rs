@@ -1,16 +1,19 @@
-//! The webmail's words: from what is to be shown to HTML, and from what a browser says to what is wanted.
+//! The webmail: HTML pages, forms and the request handlers that work on an account's mail.
 //!
-//! A page is a template that the compiler has cut into constant pieces and holes (the papers' pre-parsed, indexed pages); what fills the holes is lent by
-//! the caller. Every page works without JavaScript: actions are forms, state is in addresses. Style and script are files of their own, so that
-//! the policy of the pages needs no exception for what is written inline. What a browser asks for is a [`Wish`], what it says a [`Form`], who it is a [`Ticket`], what it searches for a [`Query`].
+//! A template is compiled into constant pieces and holes (the papers' pre-parsed, indexed pages).
+//! The caller lends the values that fill the holes. Every page works without JavaScript: actions
+//! are forms, and state is in addresses. Style and script are separate files, so the pages' policy
+//! needs no exception for inline code. The browser's request is a [`Wish`], its body a [`Form`],
+//! its session cookie a [`Ticket`], and its search a [`Query`].
 //!
 //! Invariants:
-//! - What comes from a message goes into a page only through the template's escaping, or through [`Prose`], which escapes all that it does not make
-//!   itself.
+//! - Text of a message enters a page only through the template's escaping or through [`Prose`].
+//!   `Prose` escapes everything that it does not generate itself.
 //! - Every form that changes something carries the session's token.
-//! - No HTML of a message is ever part of a page: a page only names where it is.
+//! - No HTML of a message is ever part of a page. A page only refers to its address.
 //!
-//! Answers to: WCAG 2.2 AA; the papers *A Performance Study of Conventional and Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server* for what the pages are.
+//! Implements: WCAG 2.2 AA. The pages follow the papers *A Performance Study of Conventional and
+//! Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server*.
 //!
 //! A request goes to the core that owns the account. There a request handler ([`Clerks`]) works on
 //! it with the store of that core alone, and the reply goes back.
@@ -19,9 +22,9 @@
 //! |---|---|
 //! | `door`, `visit` | requests on the core of the connection, and on the core of the account |
 //! | `clerks`, `waiting` | the request handlers of a core, and the requests that wait for them |
-//! | `context`, `clerk`, `step` | what a request handler works with, does, and gets to |
-//! | `listeners` | pages that are told of changes |
-//! | `numbered`, `stream` | replies that go out, and messages that come, in pieces |
+//! | `context`, `clerk`, `step` | a handler's context, its jobs, and the result of a step |
+//! | `listeners` | pages that are notified of changes |
+//! | `numbered`, `stream` | replies and uploads that are transferred in pieces |
 #![no_std]
 #![forbid(unsafe_code)]
 

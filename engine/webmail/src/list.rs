@@ -1,6 +1,6 @@
-//! The messages of a mailbox, or those that a search has found.
+//! The page with the messages of a mailbox, or with the results of a search.
 //!
-//! Invariant: what stands in a list's page as a row was written by the template of rows, which escapes all that it is told.
+//! Invariant: each row on the page was rendered by the row template, which escapes all its values.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -11,45 +11,45 @@ use askama::Template;
 use crate::Escaped;
 use crate::frame::Frame;
 
-/// A conversation or message in a list.
+/// A conversation or a message in a list.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "row.html")]
 pub struct Row<'a> {
     /// Names it in forms.
     pub key: Escaped<'a>,
-    /// Where it is read.
+    /// The address of its page.
     pub href: Escaped<'a>,
-    /// Who took part, for people.
+    /// The participants, as text.
     pub people: Escaped<'a>,
     /// Messages in the conversation.
     pub messages: u32,
-    /// What it is about; may be empty.
+    /// The subject; may be empty.
     pub subject: Escaped<'a>,
-    /// How it begins.
+    /// The beginning of the text.
     pub snippet: Escaped<'a>,
-    /// When, in few words.
+    /// The date, in few words.
     pub date: Escaped<'a>,
-    /// When, exactly (RFC 3339).
+    /// The time, exactly (RFC 3339).
     pub moment: Escaped<'a>,
-    /// Whether something in it was not read.
+    /// Whether a message in it is unread.
     pub is_unread: bool,
     /// Whether it has a star.
     pub is_starred: bool,
-    /// Whether something in it was answered.
+    /// Whether a message in it was answered.
     pub is_answered: bool,
-    /// Whether something is attached.
+    /// Whether it has an attachment.
     pub has_attachment: bool,
 }
 
-/// A row as HTML.
+/// A rendered row.
 #[derive(Clone, Debug)]
 pub struct WrittenRow(Arc<str>);
 
 impl Row<'_> {
-    /// As it stands in a page.
+    /// Renders the row.
     pub fn written(&self) -> WrittenRow {
         let mut text = String::with_capacity(ROW_BYTES_USUAL);
-        // Nothing that fills a row can fail.
+        // No value of the template can fail to render.
         let _ = self.render_into(&mut text);
         WrittenRow(text.into())
     }
@@ -75,33 +75,33 @@ impl askama::FastWritable for WrittenRow {
     }
 }
 
-/// Most rows have no more.
+/// The usual size of a row, in bytes. Most rows are no larger.
 const ROW_BYTES_USUAL: usize = 1_500;
 
-/// The messages of a mailbox, or those that a search has found.
+/// The messages of a mailbox, or the results of a search.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "list.html")]
 pub struct ListPage<'a> {
-    /// What surrounds it.
+    /// The page layout.
     pub frame: Frame<'a>,
-    /// The mailbox's name, or what the search is for.
+    /// The mailbox's name, or the search.
     pub title: &'a str,
-    /// The address of this page, to come back to.
+    /// The address of this page, for redirects.
     pub here: &'a str,
-    /// What is shown, in its order.
+    /// The rows, in their order.
     pub rows: &'a [WrittenRow],
-    /// Which of how many, for people: `1–50 of 2,104`.
+    /// The range and the total, as text: `1–50 of 2,104`.
     pub extent: &'a str,
-    /// How far a search has come, in words, if it has not looked at all messages yet: the page with older ones goes on.
+    /// How far a search has come, as text. The page with older results continues it.
     pub progress: Option<&'a str>,
-    /// The page with newer ones: [`crate::Stretch::After`] the first row.
+    /// The page with newer rows: [`crate::Stretch::After`] the first row.
     pub newer: Option<&'a str>,
-    /// The page with older ones: [`crate::Stretch::Before`] the last row.
+    /// The page with older rows: [`crate::Stretch::Before`] the last row.
     pub older: Option<&'a str>,
-    /// Whether it is the mailbox of what is to be removed.
+    /// Whether the mailbox is Trash.
     pub is_trash: bool,
-    /// Whether it is the mailbox of what nobody asked for.
+    /// Whether the mailbox is Junk.
     pub is_junk: bool,
-    /// Whether a row stands for all messages of its conversation.
+    /// Whether a row stands for all messages of a conversation.
     pub is_grouped: bool,
 }

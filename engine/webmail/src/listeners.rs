@@ -1,16 +1,15 @@
-//! Listeners: pages of the webmail that are open, and are told when something of their mail has
-//! changed.
+//! Listeners: open pages that are notified when something in their account has changed.
 //!
-//! A page listens by a reply that stays open (`http::Reply::open`), on whatever core its connection
-//! is. Here, where its mail is, stands under which number. What it is told goes to the core of its
+//! A page listens by a reply that stays open (`http::Reply::open`), on the core of its connection.
+//! The core that owns the account keeps the numbers of these replies. Events go to the core of the
 //! connection, as replies to requests do.
 //!
 //! Invariants:
-//! - A core has at most [`LISTENERS_MAX`] of them, an account [`LISTENERS_OF_ACCOUNT_MAX`]. One
-//!   more takes the place of the first one.
-//! - A listener is told nothing of mail once the session has ended that has asked for it.
-//! - A listener to which nothing is new costs nothing. Those are looked at that have an account of
-//!   which the store may have changed something, mail or sessions, and so many in a turn.
+//! - A core has at most [`LISTENERS_MAX`] listeners, and an account [`LISTENERS_OF_ACCOUNT_MAX`]. A
+//!   further one replaces the oldest.
+//! - A listener gets no more events when its session has ended.
+//! - A listener without news costs nothing. Only listeners of accounts with possible changes are
+//!   examined, and only a few in a turn.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -23,23 +22,23 @@ use crate::news::News;
 use crate::sessions::Digest;
 use crate::told::Told;
 
-/// Listeners to the mail of a core's accounts.
+/// The most listeners of a core.
 const LISTENERS_MAX: usize = 1024;
 
-/// Listeners to that of one account: so many windows may be open.
+/// The most listeners of an account: so many windows may be open.
 const LISTENERS_OF_ACCOUNT_MAX: usize = 32;
 
-/// Listeners that are looked at in one turn.
+/// How many listeners are examined in one turn.
 const LOOKED_AT_PER_TURN: usize = 16;
 
-/// The bits of a number that say which core gave it.
+/// The bits of a number that name the core that assigned it.
 const CORE_BITS: u32 = 8;
 
-/// The listeners to the mail of a core's accounts, by their numbers. The first one has the lowest.
+/// The listeners of a core, by their numbers. The oldest has the lowest number.
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: BTreeMap<u64, Listener>,
-    /// The numbers of those that are to be looked at.
+    /// The numbers of listeners that must be examined.
     concerned: BTreeSet<u64>,
 }
 
@@ -47,13 +46,13 @@ struct Listener {
     visitor: Ticket,
     account: AccountId,
     session: Digest,
-    /// What it was told last.
+    /// The digest of the last event.
     told: u64,
 }
 
 impl Listeners {
     /// A page begins to listen, to a reply with a number higher than all before. Returns the reply,
-    /// and the listener that has to go for it.
+    /// and the end of the listener that it replaces.
     pub(crate) fn begin(
         &mut self,
         visitor: Ticket,
@@ -81,7 +80,7 @@ impl Listeners {
             .map(|listener| (listener.visitor, Told::NoMore(number, End::Whole)))
     }
 
-    /// No page listens under this number any more.
+    /// The page with this number has stopped listening.
     pub(crate) fn left(&mut self, number: u64) {
         self.all.remove(&number);
     }
@@ -91,18 +90,17 @@ impl Listeners {
         self.all.len()
     }
 
-    /// Whether a listener is to be looked at.
+    /// Whether a listener must be examined.
     pub(crate) fn has_concerned(&self) -> bool {
         !self.concerned.is_empty()
     }
 
-    /// Whether there are listeners to what the store has changed.
+    /// Whether the store has changes and there are listeners.
     pub(crate) fn has_changes(&self, store: &Store) -> bool {
         !self.all.is_empty() && store.has_changes()
     }
 
-    /// Listeners are told what has changed in their mail; after the end of their session, that this
-    /// was all.
+    /// Sends events to listeners with news. The stream of a listener ends if its session has ended.
     pub(crate) fn look(
         &mut self,
         store: &mut Store,
@@ -133,12 +131,12 @@ impl Listeners {
     }
 }
 
-/// The number of a reply that stays open, of which this core has so many.
+/// The number of an open reply. `count`: how many numbers this core has assigned.
 pub(crate) fn number_of(count: u64, core: CoreId) -> u64 {
     count << CORE_BITS | u64::from(core.0)
 }
 
-/// The core that gave a reply its number.
+/// The core that assigned a number.
 pub fn giver_of(number: u64) -> CoreId {
     CoreId(number as u8)
 }

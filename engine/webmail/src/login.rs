@@ -1,30 +1,31 @@
-//! The page on which somebody says who he is.
+//! The login page.
 
 use askama::Template;
 use http::{Reply, Status};
 
 use crate::{Destination, answer};
 
-/// The longest letter that waits for its writer to log in again.
+/// The largest message that the login page carries until its writer has logged in again.
 pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// The page on which somebody says who he is.
+/// The login page.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "login.html")]
 pub struct LoginPage<'a> {
-    /// The machine's name.
+    /// The machine's host name.
     pub host: &'a str,
-    /// What he said the last time.
+    /// The name of the last attempt.
     pub name: &'a str,
-    /// Where he wanted to go: a path under `/mail/`.
+    /// The destination after the login: a path under `/mail/`.
     pub next: &'a str,
-    /// Why he is asked again.
+    /// Why the last attempt has failed.
     pub error: Option<&'a str>,
-    /// A letter whose sending was refused since he was no longer logged in: it is kept in the form.
+    /// A message that was refused because its session had ended: the form carries it.
     pub kept: &'a str,
 }
 
-/// The page on which somebody says who he is. `name`: what he said the last time; `error`: why that did not do; `kept`: the letter that he was writing.
+/// The login page. `name`: the name of the last attempt; `error`: why that failed; `kept`: the
+/// message that the client was writing.
 pub fn login_page(
     host: &str,
     name: &str,

@@ -1,10 +1,10 @@
-//! The page on which mailboxes are made, renamed and removed.
+//! The page that creates, renames and removes mailboxes.
 
 use askama::Template;
 
 use crate::frame::Frame;
 
-/// A mailbox of somebody's own.
+/// One of the user's own mailboxes.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnMailbox<'a> {
     /// Its number.
@@ -15,16 +15,17 @@ pub struct OwnMailbox<'a> {
     pub messages: u32,
 }
 
-/// The page on which mailboxes are made, renamed and removed.
+/// The page that creates, renames and removes mailboxes.
 ///
-/// Posted to `/mail/boxes`: `do=make` with `name`; `do=rename` with `box`, its number, and `name`; `do=remove` with `box`.
+/// Its forms post to `/mail/boxes`: `do=make` with `name`; `do=rename` with `box`, its number, and
+/// `name`; `do=remove` with `box`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "mailboxes.html")]
 pub struct MailboxesPage<'a> {
-    /// What surrounds it.
+    /// The page layout.
     pub frame: Frame<'a>,
-    /// Those that may be renamed and removed, in the order in which they are shown.
+    /// The user's own mailboxes, in the order in which the page lists them.
     pub own: &'a [OwnMailbox<'a>],
-    /// The name that was refused the last time, for which the notice says why.
+    /// The name that was refused last. The flash message says why.
     pub refused: &'a str,
 }

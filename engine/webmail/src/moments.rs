@@ -1,4 +1,4 @@
-//! Moments and sizes, for people and for machines. All times are UTC.
+//! Times and sizes, for readers and for programs. All times are UTC.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,7 +7,7 @@ use core::ops::Range;
 use machine::UnixTime;
 use message::date_time;
 
-/// The month by its name, and by its number.
+/// Months, by name and number.
 const MONTHS: [(&str, &str); 12] = [
     ("Jan", "01"),
     ("Feb", "02"),
@@ -23,12 +23,12 @@ const MONTHS: [(&str, &str); 12] = [
     ("Dec", "12"),
 ];
 
-/// The number of a day.
+/// The number of the day since 1970.
 pub(crate) fn day(time: UnixTime) -> u64 {
     time.seconds() / 86_400
 }
 
-/// A moment, as the date in a message's header has it (RFC 5322 section 3.3).
+/// A time, in the format of a message's `Date` (RFC 5322 section 3.3).
 pub(crate) struct Moment(String);
 
 impl Moment {
@@ -36,7 +36,7 @@ impl Moment {
         Moment(String::from_utf8_lossy(&date_time(time)).into_owned())
     }
 
-    /// In as few words as tell it from now: `14:05`, `3 Nov`, `3 Nov 2025`.
+    /// In as few words as possible: `14:05`, `3 Nov`, `3 Nov 2025`.
     pub(crate) fn in_few_words(&self, now: &Moment) -> String {
         if self.part(DATE) == now.part(DATE) {
             self.hour_minute().into()
@@ -47,17 +47,17 @@ impl Moment {
         }
     }
 
-    /// The same to the minute: `14:05`, `4 Nov 2026, 00:20`.
+    /// To the minute: `14:05`, `4 Nov 2026, 00:20`.
     pub(crate) fn to_the_minute(&self, now: &Moment) -> String {
         if self.part(DATE) == now.part(DATE) { self.hour_minute().into() } else { self.in_words() }
     }
 
-    /// For people who read the message: `3 Nov 2026, 14:05`.
+    /// For a message's header on the page: `3 Nov 2026, 14:05`.
     pub(crate) fn in_words(&self) -> String {
         format!("{} {} {}, {}", self.day(), self.month(), self.year(), self.hour_minute())
     }
 
-    /// Exactly, as RFC 3339 has it: `2026-11-03T14:05:06Z`.
+    /// Exactly, in the format of RFC 3339: `2026-11-03T14:05:06Z`.
     pub(crate) fn exact(&self) -> String {
         let month = MONTHS
             .iter()

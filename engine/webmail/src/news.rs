@@ -1,8 +1,9 @@
-//! News: what a page that is open is told while it is, as server-sent events.
+//! News: the state of the mailboxes as a server-sent event.
 //!
-//! An event says how all mailboxes are, and not what has happened: so whoever has missed one has missed nothing when the next one is there.
+//! An event has the whole state, not a change. So a client that misses an event loses nothing once
+//! the next one arrives.
 //!
-//! Answers to: the HTML Standard section 9.2 (server-sent events).
+//! Implements: the HTML Standard section 9.2 (server-sent events).
 
 use alloc::string::String;
 use core::fmt::Write;
@@ -13,21 +14,23 @@ use store::{AccountId, OUTBOX, Store};
 
 use crate::assets::digest;
 
-/// Mailboxes that an event speaks of.
+/// The most mailboxes in an event.
 const MAILBOXES_MAX: usize = 64;
 
-/// How long nothing is said. Whoever stands between a browser and us may take a minute of silence for the end.
+/// After so much silence a comment is sent: proxies may close a connection that is silent for a
+/// minute.
 const SILENCE: Micros = Micros::from_secs(25);
 
 /// A comment.
 const SIGN_OF_LIFE: &[u8] = b":\n\n";
 
-/// How the mailboxes of an account are.
+/// The state of an account's mailboxes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct News(String);
 
 impl News {
-    /// As they are now: of each how many messages were not read, and a number that grows with every change. The outbox is left out while nothing is in it, as beside pages.
+    /// The present state: for each mailbox the number of unread messages and the highest
+    /// modification sequence. An empty outbox is left out, as in the side bar.
     pub fn of(store: &Store, account: AccountId) -> News {
         let mut text = String::from("data: {");
         let known = store.account(account);
@@ -36,7 +39,7 @@ impl News {
             if let Some(info) =
                 store.mailbox(account, id).filter(|info| id != OUTBOX || info.messages > 0)
             {
-                // Writing into a string cannot fail.
+                // Writing to a string cannot fail.
                 let _ =
                     write!(text, "{comma}\"{}\":[{},{}]", id.0, info.unseen, info.highest_modseq.0);
             }
@@ -45,17 +48,17 @@ impl News {
         News(text)
     }
 
-    /// By which it is told from other news.
+    /// Distinguishes different states.
     pub fn digest(&self) -> u64 {
         digest(self.0.as_bytes())
     }
 
-    /// As it is sent.
+    /// The event as it is sent.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// The reply that begins with them, and stays open under this number.
+    /// The reply that begins with this event and stays open under this number.
     pub fn reply(self, number: u64) -> Reply {
         let open =
             Open { number, pace: Pace::Program { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };

@@ -1,12 +1,13 @@
-//! What a browser says of itself, in as few words as tell it from another.
+//! A short description of a browser, from its `User-Agent`.
 
 use alloc::format;
 use alloc::string::String;
 
-/// Bytes of a program of which nothing is known.
+/// The longest description of an unknown program, in bytes.
 const UNKNOWN_BYTES_MAX: usize = 40;
 
-/// What programs call themselves, and what people call them; many say first what they want to be taken for.
+/// Programs: the token in `User-Agent`, and the usual name. The order matters, since many browsers
+/// also send the tokens of others.
 const PROGRAMS: [(&str, &str); 8] = [
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),
@@ -18,7 +19,7 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("Version/", "Safari"),
 ];
 
-/// The same for systems.
+/// The same for operating systems.
 const SYSTEMS: [(&str, &str); 7] = [
     ("Android", "Android"),
     ("iPhone", "iPhone"),

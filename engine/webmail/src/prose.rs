@@ -1,20 +1,22 @@
-//! Text of a message as HTML: what is quoted is folded, addresses of pages become links, all else stays what it was but for empty lines before and behind what is quoted, where a gap is anyway.
+//! Plain text of a message as HTML: quotes are folded, addresses become links, and empty lines
+//! around quotes are dropped, since quotes have a margin. All other text is unchanged.
 //!
-//! Invariant: of the text only what lies between tags made here is written, each character escaped; an address becomes the value of `href` only if it begins with
-//! `https://` or `http://` and has no character that an address cannot have (RFC 3986).
+//! Invariant: text is written only between tags made here, with each character escaped. An address
+//! becomes a value of `href` only if it begins with `https://` or `http://` and has only characters
+//! of addresses (RFC 3986).
 
 use core::fmt::{self, Write};
 
 use memchr::{memchr, memchr_iter};
 
-/// Text of a message, to be shown.
+/// Text of a message as HTML.
 #[derive(Clone, Copy, Debug)]
 pub struct Prose<'a>(pub &'a str);
 
-/// Quoted lines in a row that are shown without being folded.
+/// Consecutive quoted lines up to this number are not folded.
 const QUOTED_OPEN_MAX: usize = 3;
 
-/// The same for paper, on which nothing can be unfolded.
+/// The same for printing, where nothing can be unfolded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfolded<'a>(pub(crate) &'a str);
 
@@ -33,7 +35,7 @@ impl fmt::Display for Unfolded<'_> {
 impl askama::filters::HtmlSafe for Prose<'_> {}
 impl askama::filters::HtmlSafe for Unfolded<'_> {}
 
-/// `open_max`: quoted lines in a row that are shown without being folded.
+/// `open_max`: consecutive quoted lines up to this number are not folded.
 fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rest = without_empty_lines(text.trim_end());
     while !rest.is_empty() {
@@ -51,7 +53,7 @@ fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt:
     Ok(())
 }
 
-/// Without those at its beginning.
+/// The text without empty lines at its beginning.
 fn without_empty_lines(mut part: &str) -> &str {
     while let Some((_, rest)) = part.split_once('\n').filter(|(line, _)| line.trim().is_empty()) {
         part = rest;
@@ -59,14 +61,14 @@ fn without_empty_lines(mut part: &str) -> &str {
     part
 }
 
-/// Cuts before the first line that is quoted where the first one is not, or the other way round.
+/// Splits before the first line that differs from the first one in being quoted or not.
 fn split_where(text: &str, is_quoted: bool) -> (&str, &str) {
     let bytes = text.as_bytes();
     let is_quoted_at = |at: &usize| bytes.get(*at) == Some(&b'>');
     let ends = if is_quoted {
         memchr_iter(b'\n', bytes).map(|end| end + 1).find(|at| !is_quoted_at(at))
     } else {
-        // There are fewer of these than of lines.
+        // A text has fewer of these than lines.
         memchr_iter(b'>', bytes)
             .find(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\n'))
     };
@@ -96,7 +98,7 @@ fn lines(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     linked(rest, out)
 }
 
-/// A line, with the addresses of pages in it as links.
+/// A line, with addresses as links.
 fn linked(line: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rest = line;
     while let Some((before, address, after)) = next_address(rest) {
@@ -111,11 +113,11 @@ fn linked(line: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     escaped(rest, out)
 }
 
-/// What stands before the next address of a page, it, and what follows.
+/// The text before the next address, the address, and the rest.
 pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
-        // Few texts have many colons.
+        // Colons are rare in text.
         let colon = from + memchr(b':', text.as_bytes().get(from..)?)?;
         from = colon + 1;
         let (before, tail) = text.split_at_checked(colon)?;
@@ -138,7 +140,8 @@ fn is_of_address(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(letter)
 }
 
-/// An address at the end of a sentence, or in parentheses of the sentence's, does not end with their signs.
+/// An address without punctuation of its sentence at the end, and without closing brackets that it
+/// does not open itself.
 fn without_punctuation(mut address: &str) -> &str {
     let surplus = |close: char, open: char| {
         address.matches(close).count().saturating_sub(address.matches(open).count())
@@ -159,9 +162,10 @@ fn without_punctuation(mut address: &str) -> &str {
     }
 }
 
-/// Text that is shown as it is.
+/// Text with HTML escapes.
 ///
-/// What templates escape by themselves is looked at byte by byte; of this several bytes at once, and most text has nothing to be escaped.
+/// The template engine escapes byte by byte. This escaper checks several bytes at once, since most
+/// text needs no escapes.
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a>(pub &'a str);
 
@@ -181,7 +185,7 @@ impl askama::FastWritable for Escaped<'_> {
 
 fn escaped(text: &str, out: &mut impl Write) -> fmt::Result {
     let mut rest = text;
-    // Each is one byte of UTF-8, which no other letter has in it.
+    // Each special character is one byte in UTF-8, and that byte is part of no other character.
     while let Some(at) = next_special(rest.as_bytes()) {
         let (before, tail) = rest.split_at(at);
         out.write_str(before)?;
@@ -199,12 +203,12 @@ fn escaped(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_str(rest)
 }
 
-/// Where the next letter is that HTML has another use for.
+/// The position of the next character with a special meaning in HTML.
 fn next_special(text: &[u8]) -> Option<usize> {
     let is_special = |byte: &u8| {
         (*byte == b'&') | (*byte == b'<') | (*byte == b'>') | (*byte == b'"') | (*byte == b'\'')
     };
-    // Several at once, as the processor can.
+    // The compiler turns this into vector instructions.
     let (chunks, _) = text.as_chunks::<16>();
     let is_plain =
         |chunk: &&[u8; 16]| !chunk.iter().fold(false, |any, byte| any | is_special(byte));

@@ -1,10 +1,10 @@
-//! The queue, for administrators: the page of what waits to leave from the outboxes of all cores.
+//! The queue page for administrators: the entries in the outboxes of all cores.
 //!
-//! An entry is a message of an outbox, for up to eight recipients of one domain. A page shows
-//! [`outbound::LINES`] of them, by outbox and within that by age, from behind one that is named: so
-//! a page costs the same however much there is.
+//! An entry is a message in an outbox, for up to eight recipients of one domain. A page shows
+//! [`outbound::LINES`] entries, by outbox and within that by age, from behind a given one. So the
+//! cost of a page does not depend on the length of the queue.
 //!
-//! Answers to: WCAG 2.2 AA.
+//! Implements: WCAG 2.2 AA.
 
 use alloc::string::String;
 
@@ -14,7 +14,7 @@ use outbound::Handling;
 use crate::frame::Frame;
 use crate::tls_counts::TlsRow;
 
-/// The one that forms call so.
+/// The action with this name in forms.
 pub(crate) fn handling_named(name: &str) -> Option<Handling> {
     Some(match name {
         "hold" => Handling::Hold,
@@ -26,7 +26,7 @@ pub(crate) fn handling_named(name: &str) -> Option<Handling> {
     })
 }
 
-/// What has become of so many that it was done with.
+/// The participle of an action on `count` entries, for the flash message.
 pub(crate) fn past(handling: Handling, count: usize) -> &'static str {
     match handling {
         Handling::Hold => "held",
@@ -38,26 +38,26 @@ pub(crate) fn past(handling: Handling, count: usize) -> &'static str {
     }
 }
 
-/// An entry, in the words of the page.
+/// An entry, as text.
 #[derive(Clone, Debug)]
 pub struct QueueRow {
-    /// Its name.
+    /// Its key.
     pub key: String,
-    /// Who sent it.
+    /// The sender.
     pub sender: String,
-    /// Who has not got it.
+    /// The remaining recipients.
     pub recipients: String,
-    /// How it stands.
+    /// Its state.
     pub state: String,
-    /// Since when it is there, how large it is and how often it was tried.
+    /// Its age, its size and the number of attempts.
     pub facts: String,
-    /// What came of it the last time.
+    /// The result of the last attempt.
     pub said: String,
     /// Whether it is held.
     pub is_held: bool,
-    /// Whether it is under way.
+    /// Whether an attempt is in progress.
     pub is_under_way: bool,
-    /// Whether it is known whom it is for.
+    /// Whether its recipients could be read.
     pub is_readable: bool,
     /// Whether it can only be deleted.
     pub is_left_alone: bool,
@@ -65,22 +65,23 @@ pub struct QueueRow {
 
 /// The page.
 ///
-/// Posted to `/mail/queue`: `do` (`hold`, `release`, `retry`, `return`, `delete`) with `key`, the name of an entry, or with `domain`.
+/// Its forms post to `/mail/queue`: `do` (`hold`, `release`, `retry`, `return`, `delete`) with
+/// `key`, the key of an entry, or with `domain`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "queue.html")]
 pub struct QueuePage<'a> {
-    /// What surrounds it.
+    /// The page layout.
     pub frame: Frame<'a>,
-    /// How many there are, in words.
+    /// The totals, as text.
     pub counts: &'a str,
     /// Its address.
     pub here: &'a str,
     /// The entries.
     pub rows: &'a [QueueRow],
-    /// Whether it begins behind others.
+    /// Whether there are entries before it.
     pub is_later: bool,
-    /// Where it goes on.
+    /// The address of the next page.
     pub next: Option<&'a str>,
-    /// How often TLS was had with other servers.
+    /// TLS statistics of other servers.
     pub tls: &'a [TlsRow],
 }

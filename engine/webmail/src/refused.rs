@@ -1,13 +1,13 @@
-//! The page that says, in words, why there is no other.
+//! The error page.
 
 use askama::Template;
 
-/// The page that says why there is no other.
+/// The error page.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "refused.html")]
 pub struct RefusedPage<'a> {
-    /// What it comes to.
+    /// A short title.
     pub title: &'a str,
-    /// Why.
+    /// The reason.
     pub words: &'a str,
 }

@@ -1,12 +1,15 @@
-//! What a browser asks for: from method and target of a request to a [`Wish`], and from there back to an address.
+//! Routes: method and target of a request parsed to a [`Wish`], and the address of each page.
 //!
 //! Invariants:
-//! - One thing has one address: what [`Wish::of`] takes is what `Display` writes, but for keys in another order or letters in another encoding, and for a notice that the page is to
-//!   tell beside.
-//!   Unknown keys, keys given twice, numbers with a sign or leading zeros, and encoded letters in a path are nobody's address.
-//! - Whoever is sent somewhere because of what a form or an address says is sent to a page of ours ([`Destination`]).
+//! - Each page has one address: [`Wish::of`] accepts what `Display` writes. It tolerates only
+//!   another order of keys, another encoding of characters in values, and a flash message number.
+//! - Unknown keys, duplicate keys, numbers with a sign or leading zeros, and percent-encoded
+//!   characters in a path are not found.
+//! - A redirect to an address from a form or a query always leads to a page of ours
+//!   ([`Destination`]).
 //!
-//! Answers to: RFC 9110 section 9.3; RFC 3986 sections 3.3 and 3.4; the URL Standard section 5, application/x-www-form-urlencoded.
+//! Implements: RFC 9110 section 9.3; RFC 3986 sections 3.3 and 3.4; the URL Standard section 5,
+//! application/x-www-form-urlencoded.
 
 use alloc::borrow::Cow;
 use core::fmt;
@@ -19,65 +22,67 @@ use crate::{Asset, Destination, Key};
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
 
-/// Nobody has this address, or not for this method: 404.
+/// The address does not exist, or not for this method: 404.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotFound;
 
-/// What a request wants.
+/// The route of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wish<'a> {
-    /// To see something (GET, HEAD).
+    /// A page (GET, HEAD).
     See(Page<'a>),
-    /// To have something done, as its body says (POST).
+    /// A form (POST).
     Do(Deed),
 }
 
-/// Something to be seen. None of it changes anything.
+/// A page. No page changes anything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Page<'a> {
-    /// `/mail/`: where a reader begins.
+    /// `/mail/`: the start page.
     Home,
     /// `/mail/box/{id}`: the messages of a mailbox.
     List {
-        /// Which.
+        /// The mailbox.
         mailbox: u32,
         /// Which of its messages.
         stretch: Stretch,
     },
     /// `/mail/box/{id}/{uid}`: a message, with its conversation.
     Read(Key),
-    /// `/mail/compose`: a letter to be written.
+    /// `/mail/compose`: a new message.
     Compose(Start),
-    /// `/mail/search?q={words}&in={id}&before={key}`: what a search finds.
+    /// `/mail/search?q={words}&in={id}&before={key}`: the results of a search.
     Search {
-        /// What is searched for, as it was typed.
+        /// The search, as it was typed.
         words: Cow<'a, str>,
-        /// The only mailbox that is looked into.
+        /// The only mailbox to search.
         mailbox: Option<u32>,
-        /// The message behind which the search goes on.
+        /// The search goes on behind this message.
         before: Option<Key>,
     },
     /// `/mail/settings`
     Settings,
-    /// `/mail/boxes`: the mailboxes, to be made, renamed and removed.
+    /// `/mail/boxes`: creates, renames and removes mailboxes.
     Mailboxes,
-    /// `/mail/queue`, `/mail/queue?after={entry}`: what waits to leave, behind this entry; for administrators.
+    /// `/mail/queue`, `/mail/queue?after={entry}`: the queue behind this entry, for administrators.
     Queue(Option<Posted>),
-    /// `/mail/events`: how the mailboxes are, now and whenever that changes.
+    /// `/mail/events`: an event stream with the state of the mailboxes, now and after each change.
     Events,
     /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`
     Asset(Asset),
-    /// `/mail/source/{key}`: the octets of a message, to be looked at.
+    /// `/mail/source/{key}`: the octets of a message, as a text page.
     Source(Key),
-    /// `/mail/download/{key}`: the same as a file.
+    /// `/mail/download/{key}`: the octets of a message, as a file.
     Download(Key),
     /// `/mail/export/{id}`: a mailbox as one file.
     Export(u32),
-    /// `/mail/print/{key}`: a message as it goes on paper.
+    /// `/mail/print/{key}`: a message for printing.
     Print(Key),
-    /// `/mail/part/{key}/{part}`: a part of a message as a file; parts are counted in their order, the whole is 0.
+    /// `/mail/part/{key}/{part}`: a part of a message as a file. Parts are counted in their order;
+    /// the whole message is 0.
     Part(Key, u16),
-    /// `/mail/html/{key}/{part}`: a page within a message, as a response of its own; of a long one the beginning.
+    /// `/mail/html/{key}/{part}`: an HTML part as a document of its own. A long one is shown only
+    /// to a limit.
     Html(Key, u16),
     /// `/mail/whole/{key}/{part}`: the same, however long it is.
     Whole(Key, u16),
@@ -85,26 +90,26 @@ pub enum Page<'a> {
     Login(Destination),
 }
 
-/// Something to be done.
+/// A form that changes something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
     /// `/mail/login`
     LogIn,
     /// `/mail/logout`
     LogOut,
-    /// `/mail/act`: something with messages.
+    /// `/mail/act`: an action on messages.
     Act,
-    /// `/mail/show`: to load what a message has elsewhere.
+    /// `/mail/show`: loads the remote content of a message.
     Show,
-    /// `/mail/undo`: to take back what was done.
+    /// `/mail/undo`: takes the last action back.
     Undo,
-    /// `/mail/compose`: to send a letter, keep it or drop it.
+    /// `/mail/compose`: sends, saves or discards a message.
     Write,
     /// `/mail/settings`
     Set,
-    /// `/mail/boxes`: to make, rename or remove a mailbox.
+    /// `/mail/boxes`: creates, renames or removes a mailbox.
     Mailboxes,
-    /// `/mail/queue`: something with what waits to leave.
+    /// `/mail/queue`: an action on queue entries.
     Queue,
 }
 
@@ -119,27 +124,28 @@ pub enum Stretch {
     After(u32),
 }
 
-/// What a letter begins with.
+/// What a new message begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
     /// Nothing.
     New,
-    /// `?reply={key}`: an answer to who wrote this.
+    /// `?reply={key}`: a reply to the author of this message.
     Reply(Key),
-    /// `?all={key}`: an answer to all who have this.
+    /// `?all={key}`: a reply to the author and to all recipients of this message.
     ReplyToAll(Key),
     /// `?forward={key}`
     Forward(Key),
-    /// `?draft={key}`, `?draft={key}&answers={key}`: what was kept of it, and what it answers if that is known.
+    /// `?draft={key}`, `?draft={key}&answers={key}`: a saved draft, and the message that it replies
+    /// to if that is known.
     Draft {
         /// The draft.
         draft: Key,
-        /// What it answers.
+        /// The message that it replies to.
         answers: Option<Key>,
     },
 }
 
-/// Deeds and their addresses.
+/// The addresses of forms.
 const DEEDS: [(Deed, &str); 9] = [
     (Deed::LogIn, "/mail/login"),
     (Deed::LogOut, "/mail/logout"),
@@ -153,9 +159,9 @@ const DEEDS: [(Deed, &str); 9] = [
 ];
 
 impl<'a> Wish<'a> {
-    /// What a request for `target` (a path with its query) wants.
+    /// The route of a request for `target` (a path with its query).
     ///
-    /// Errors: nobody has that address, or another method belongs to it.
+    /// Errors: there is no such address, or it has another method.
     pub fn of(method: &str, target: &'a str) -> Result<Wish<'a>, NotFound> {
         match method {
             "GET" | "HEAD" => Page::of(target).map(Wish::See),
@@ -164,7 +170,7 @@ impl<'a> Wish<'a> {
         }
     }
 
-    /// The method that belongs to it.
+    /// The method of the route.
     pub fn method(&self) -> &'static str {
         match self {
             Wish::See(_) => "GET",
@@ -201,7 +207,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A page whose path has one name.
+    /// A page with one path segment.
     fn named(name: &str, query: &'a str) -> Result<Page<'a>, NotFound> {
         match name {
             "compose" => return compose(query),
@@ -237,7 +243,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A page whose path goes on with what it is about.
+/// A page with several path segments.
 fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<Page<'a>, NotFound> {
     match (name, second) {
         ("box", Some(uid)) => Ok(Page::Read(Key { mailbox: number(first)?, uid: number(uid)? })),
@@ -277,7 +283,7 @@ fn compose<'a>(query: &str) -> Result<Page<'a>, NotFound> {
     Ok(Page::Compose(start))
 }
 
-/// An empty `in` is what a form says of all mailboxes.
+/// The form sends an empty `in` for a search of all mailboxes.
 fn search(query: &str) -> Result<Page<'_>, NotFound> {
     let [words, mailbox, before] = keys(query, ["q", "in", "before"])?;
     Ok(Page::Search {

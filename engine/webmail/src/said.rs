@@ -1,4 +1,4 @@
-//! What a page tells of what was done, and what takes that back.
+//! Flash messages: the result of an action, shown by the next page, and how to undo the action.
 
 use alloc::string::String;
 use core::fmt;
@@ -9,46 +9,46 @@ use store::{MailboxId, Uid, UidRange};
 use crate::address::number;
 use crate::{Key, NotFound};
 
-/// What a page is to tell.
+/// A flash message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Said {
-    /// In words.
+    /// Its text.
     pub text: String,
-    /// Whether something went wrong.
+    /// Whether the action has failed.
     pub is_error: bool,
-    /// What takes it back.
+    /// How to undo the action.
     pub undo: Option<Undo>,
-    /// For how many seconds from now on that can be, if it is known.
+    /// For how many seconds it can be undone, if there is a limit.
     pub seconds: Option<u64>,
 }
 
-/// What takes something back.
+/// How to undo an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Undo {
-    /// Messages were filed: they go where they came from.
+    /// Messages were moved: move them back.
     Filing {
-        /// Where they are now.
+        /// The messages, where they are now.
         messages: Messages,
         /// Where they were.
         to: MailboxId,
     },
-    /// A letter is held: it becomes a draft again.
+    /// A message is held: it becomes a draft again.
     Sending(Key),
 }
 
 impl Said {
-    /// Something was not done.
+    /// An action has failed.
     pub(crate) fn wrong(text: &str) -> Said {
         Said { is_error: true, ..Said::done(text) }
     }
 
-    /// Something was done, and nothing takes it back.
+    /// An action has succeeded and cannot be undone.
     pub(crate) fn done(text: &str) -> Said {
         Said { text: text.into(), is_error: false, undo: None, seconds: None }
     }
 }
 
-/// As forms carry it: `{mailbox}.{first}-{last}.{to}`, or `sending.{key}`.
+/// The format in forms: `{mailbox}.{first}-{last}.{to}`, or `sending.{key}`.
 impl fmt::Display for Undo {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -81,8 +81,8 @@ impl FromStr for Undo {
 /// Messages of one mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Messages {
-    /// Where they are.
+    /// The mailbox.
     pub mailbox: MailboxId,
-    /// Which, of those that are there.
+    /// The range. Messages in it may be missing.
     pub uids: UidRange,
 }

@@ -1,20 +1,22 @@
-//! What is searched for, and whether a message is it.
+//! Search queries, and whether a message matches one.
 //!
 //! ```text
 //! query  = *( term SP )
-//! term   = [ "-" ] ( field ":" text / "has:attachment" / "is:unread" / "is:starred" / ( "before:" / "after:" ) day / text )
+//! term   = [ "-" ] ( field ":" text / "has:attachment" / "is:unread" / "is:starred"
+//!          / ( "before:" / "after:" ) day / text )
 //! field  = "from" / "to" / "subject" / "in"
 //! text   = word / DQUOTE words DQUOTE        ; the second quote may be missing
 //! day    = year "-" month "-" day            ; or with "/"
 //! ```
-//! All terms have to hold; `-` turns one round. A text is found anywhere, within words too, since not all languages have spaces between theirs.
-//! Days are those of UTC, and a message of the day itself is after it and not before it.
+//! All terms must match; `-` negates a term. A text matches anywhere, also within words, since not
+//! all languages have spaces between words. Days are UTC. A message of the day itself is after it
+//! and not before it.
 //!
 //! Invariants:
-//! - Whatever is typed is a query: what is no term of another kind is a text. A query has [`TERMS_MAX`] terms of [`TERM_LETTERS_MAX`] letters at
-//!   most, what is more is left out.
+//! - Any input is a query: input that is no other term is a text. A query has at most [`TERMS_MAX`]
+//!   terms of [`TERM_LETTERS_MAX`] characters. The rest is ignored.
 //! - A query that is written and parsed again is the same.
-//! - A match allocates nothing and is linear in what the message lends.
+//! - A match allocates nothing and is linear in the texts of the message.
 
 mod day;
 mod phrase;
@@ -30,37 +32,37 @@ use phrase::Phrase;
 /// The most terms of a query.
 pub const TERMS_MAX: usize = 32;
 
-/// The most letters of a term's text.
+/// The most characters of a term's text.
 pub const TERM_LETTERS_MAX: usize = 128;
 
-/// What is searched for.
+/// A search query.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query {
     terms: Vec<Term>,
 }
 
-/// What a search is told of a message.
+/// The texts and facts of a message that a search uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// Name and address of who wrote it.
+    /// Name and address of the author.
     pub from: &'a str,
-    /// Names and addresses of those who got it.
+    /// Names and addresses of the recipients.
     pub to: &'a str,
-    /// What it is about.
+    /// The subject.
     pub subject: &'a str,
-    /// How it begins.
+    /// The beginning of the text.
     pub snippet: &'a str,
-    /// What it says, if that is at hand.
+    /// The text, if it is available.
     pub text: Option<&'a str>,
     /// The name of its mailbox.
     pub mailbox: &'a str,
-    /// When it was sent.
+    /// When it arrived.
     pub date: UnixTime,
-    /// Whether it was not read.
+    /// Whether it is unread.
     pub is_unread: bool,
     /// Whether it has a star.
     pub is_starred: bool,
-    /// Whether something is attached.
+    /// Whether it has an attachment.
     pub has_attachment: bool,
 }
 
@@ -86,17 +88,17 @@ enum What {
 }
 
 impl Query {
-    /// What somebody has typed.
+    /// Parses user input.
     pub fn parse(typed: &str) -> Query {
         Query { terms: terms::Terms(typed).take(TERMS_MAX).collect() }
     }
 
-    /// Whether it asks for nothing, so that all messages are what it asks for.
+    /// Whether it has no terms, so that all messages match.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether a message is what it asks for.
+    /// Whether a message matches.
     pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
         self.terms.iter().all(|term| term.what.holds(candidate) != term.is_turned_round)
     }
@@ -122,7 +124,7 @@ impl What {
     }
 }
 
-/// As it may be typed again.
+/// The query as a user could type it.
 impl fmt::Display for Query {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, term) in self.terms.iter().enumerate() {

@@ -1,15 +1,22 @@
-//! Who is logged in: sessions of the accounts of one core.
+//! The sessions of the accounts of one core.
 //!
-//! A session is a note of its account (crate `store`), under the digest of its ticket: so it outlives the machine. Here is what only its next pages need to know, and what
-//! the store does not know yet.
+//! A session is a note of its account (crate `store`), under the digest of its ticket. So it
+//! survives a restart. This module keeps state that only the next pages need, and changes that the
+//! store does not have yet.
 //!
 //! Invariants:
-//! - Of what a browser shows to be known, only a digest is kept, and in memory what its forms carry, which nobody is known by: who reads the memory or the disk cannot pose as anybody.
-//! - An account has at most [`SESSIONS_MAX`] sessions; who comes then takes the place of who was not seen for longest. Of a core's so many are remembered as it was made for.
-//! - A session that was not seen for [`IDLE_SECONDS`] is over, and so is one that was begun with a password that is not the account's any more.
-//! - What one window did is told to that window: a notice has a number, and only a page whose address says it takes it. At most [`SAID_MAX`] of a session wait.
-//! - Being seen is noted once a day: requests cost the disk nothing.
-//! - A session that has ended does not come back while the machine lives, whatever the disk does.
+//! - Only a digest of a ticket is stored, and in memory also the form token, which does not
+//!   authenticate. So access to the memory or the disk does not let an attacker take over a
+//!   session.
+//! - An account has at most [`SESSIONS_MAX`] sessions. A new one replaces the one that was idle
+//!   longest. The table of a core has a fixed capacity.
+//! - A session ends after [`IDLE_SECONDS`] without a request, and when the account's password
+//!   changes.
+//! - The result of an action in one window is shown in that window. A flash message has a number,
+//!   and only a page with that number in its address takes it. At most [`SAID_MAX`] of a session
+//!   are pending.
+//! - The time of the last request is persisted once a day, so requests cause no disk writes.
+//! - A session that has ended stays ended until the next restart, even if the disk fails.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
@@ -24,25 +31,25 @@ use crate::kept::Kept;
 use crate::said::Said;
 use crate::{Key, Ticket};
 
-/// Sessions of one account.
+/// The most sessions of one account.
 pub(crate) const SESSIONS_MAX: usize = 16;
 
-/// How long a session lasts that nobody uses: 14 days.
+/// A session ends after this time without a request: 14 days.
 pub const IDLE_SECONDS: u64 = 14 * 86_400;
 
-/// How long it is not noted again that a session is seen.
+/// The time of the last request is persisted at most once in this time.
 const NOTED_SECONDS: u64 = 86_400;
 
-/// Notices of one session that no page has told yet: those of so many windows.
+/// The most pending flash messages of a session: one for each of so many windows.
 const SAID_MAX: usize = 8;
 
-/// Before everything.
+/// Earlier than any other time.
 const NEVER: UnixTime = UnixTime::from_seconds(0);
 
-/// What of a browser's ticket is kept.
+/// The digest of a ticket.
 pub(crate) type Digest = [u8; 32];
 
-/// What is remembered of the sessions of a core's accounts.
+/// The known sessions of a core.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     known: BTreeMap<Digest, Session>,
@@ -53,37 +60,39 @@ pub(crate) struct Sessions {
 struct Session {
     account: AccountId,
     seen: UnixTime,
-    /// When the store was last asked to note that.
+    /// When the store was last asked to persist that.
     noted: UnixTime,
-    /// What the store may not know yet of a session that was begun in this life of the machine.
+    /// The session, if it was begun since the last restart: the store may not have it yet.
     begun: Option<Kept>,
     is_over: bool,
-    /// By their numbers, which grow.
+    /// Pending flash messages by their numbers, which ascend.
     said: VecDeque<(u64, Said)>,
-    /// How many it had; after a restart more than before it.
+    /// The number of the last flash message. It begins with the time, so numbers ascend across
+    /// restarts.
     noticed: u64,
-    /// What its forms carry, once one was made.
+    /// The form token, once it was computed.
     token: Option<Arc<str>>,
-    /// The message that may load what it wants from elsewhere.
+    /// The message that may load remote content.
     loaded: Option<Key>,
 }
 
-/// What a ticket is worth.
+/// The result of a look-up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Standing {
-    /// It is of no session.
+    /// There is no such session.
     Stranger,
-    /// It is of a session. What is to be noted of it.
+    /// The session is valid. The change, if any, must be persisted.
     Known(Option<NoteChange>),
 }
 
 impl Sessions {
-    /// So many sessions are remembered.
+    /// An empty table with room for `most` sessions.
     pub(crate) fn new(most: usize) -> Sessions {
         Sessions { known: BTreeMap::new(), most }
     }
 
-    /// Somebody has logged in: what is to be noted of that. Sessions that are over go, and the one that was not seen for longest if there are too many.
+    /// A client has logged in. Returns the changes to persist. Sessions that have ended are
+    /// removed, and if there are too many, those that were idle longest.
     pub(crate) fn begin(
         &mut self,
         account: &AccountInfo<'_>,
@@ -107,7 +116,7 @@ impl Sessions {
         changes
     }
 
-    /// Whether this is a session of the account. It is seen now.
+    /// Looks a session of the account up, and records that it is in use now.
     pub(crate) fn is_of(
         &mut self,
         account: &AccountInfo<'_>,
@@ -132,7 +141,7 @@ impl Sessions {
         }))
     }
 
-    /// Whether a session is not over, without its being seen.
+    /// Whether a session is valid. This does not count as a use.
     pub(crate) fn is_known(
         &self,
         account: &AccountInfo<'_>,
@@ -142,14 +151,14 @@ impl Sessions {
         self.kept(account, digest, now).is_some()
     }
 
-    /// The store did not note what it was asked to: it will be asked again.
+    /// The store has refused a change: the next look-up asks again.
     pub(crate) fn not_noted(&mut self, digest: &Digest) {
         if let Some(session) = self.known.get_mut(digest) {
             session.noted = NEVER;
         }
     }
 
-    /// The sessions of an account that are not over, the one that was seen last first.
+    /// The valid sessions of an account, the most recently used first.
     pub(crate) fn all_of(&self, account: &AccountInfo<'_>, now: UnixTime) -> Vec<(Digest, Kept)> {
         let begun = self
             .known
@@ -167,7 +176,7 @@ impl Sessions {
         all
     }
 
-    /// A session is over: what is to be noted of that.
+    /// Ends a session. Returns the change to persist.
     pub(crate) fn end(
         &mut self,
         account: &AccountInfo<'_>,
@@ -178,7 +187,7 @@ impl Sessions {
         NoteChange::Remove(digest[..].into())
     }
 
-    /// What is kept of a session that is not over.
+    /// A valid session.
     fn kept(&self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> Option<Kept> {
         let here = self.known.get(digest).filter(|session| session.account == account.id());
         let begun = here.and_then(|session| session.begun.as_ref());
@@ -211,7 +220,8 @@ impl Sessions {
         })
     }
 
-    /// A page of a session is to tell this. The number by which its address says so; `None`: nobody remembers the session.
+    /// Queues a flash message for a page of the session. Returns its number for the address; `None`
+    /// if the session is not in the table.
     pub(crate) fn say(&mut self, digest: &Digest, said: Said) -> Option<u64> {
         let session = self.known.get_mut(digest)?;
         if session.said.len() >= SAID_MAX {
@@ -222,14 +232,14 @@ impl Sessions {
         Some(session.noticed)
     }
 
-    /// What the page is to tell whose address says this number: once.
+    /// Takes the flash message with this number, once.
     pub(crate) fn take_said(&mut self, digest: &Digest, number: u64) -> Option<Said> {
         let said = &mut self.known.get_mut(digest)?.said;
         let at = said.iter().position(|(of, _)| *of == number)?;
         said.remove(at).map(|(_, said)| said)
     }
 
-    /// What the forms of a session carry, whose ticket this is: worked out once.
+    /// The form token of a session, computed once. `ticket`: the session's ticket.
     pub(crate) fn form_token(&mut self, digest: &Digest, ticket: &Ticket) -> Arc<str> {
         let make = || ticket.form_token().to_string().into();
         match self.known.get_mut(digest) {
@@ -238,20 +248,20 @@ impl Sessions {
         }
     }
 
-    /// The reader wants this message to load what it wants from elsewhere.
+    /// The reader wants this message to load its remote content.
     pub(crate) fn load(&mut self, digest: &Digest, key: Key) {
         if let Some(session) = self.known.get_mut(digest) {
             session.loaded = Some(key);
         }
     }
 
-    /// The message of which he wanted that last.
+    /// The last message with that wish.
     pub(crate) fn loaded(&self, digest: &Digest) -> Option<Key> {
         self.known.get(digest)?.loaded
     }
 }
 
-/// What is noted of an account's sessions.
+/// The persisted sessions of an account.
 fn sessions_of<'a>(account: &AccountInfo<'a>) -> impl Iterator<Item = (Digest, &'a [u8])> {
     account.notes().filter_map(|(key, value)| Some((Digest::try_from(key).ok()?, value)))
 }

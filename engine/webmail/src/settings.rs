@@ -1,38 +1,39 @@
-//! The page of what somebody may choose, and of where he is logged in.
+//! The settings page: preferences and sessions.
 
 use askama::Template;
 
 use crate::chosen::Hold;
 use crate::frame::{Density, Frame, Theme};
 
-/// Somewhere where somebody is logged in.
+/// A session of the account.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLine<'a> {
     /// Names it in the form.
     pub key: &'a str,
-    /// With what, for people: what the browser says of itself.
+    /// The client's program, as text.
     pub program: &'a str,
-    /// Since when and from where, for people.
+    /// Since when and from where, as text.
     pub since: &'a str,
-    /// Whether it is the one that looks at the page.
+    /// Whether it is the session of the page.
     pub is_this: bool,
 }
 
-/// The page of what somebody may choose.
+/// The settings page.
 ///
-/// Three forms are posted to `/mail/settings`: `do=save` with `name`, `signature`, `hold`, `theme` and `density`; `do=password` with `old`, `new` and `again`;
-/// and either `end` with the key of a session or `do=end-others`.
+/// Three forms post to `/mail/settings`: `do=save` with `name`, `signature`, `hold`, `theme` and
+/// `density`; `do=password` with `old`, `new` and `again`; and either `end` with the key of a
+/// session or `do=end-others`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "settings.html")]
 pub struct SettingsPage<'a> {
-    /// What surrounds it; its theme and density are the chosen ones.
+    /// The page layout; its theme and density are the preferences.
     pub frame: Frame<'a>,
-    /// The name that stands before the address in what he sends.
+    /// The name before the user's address.
     pub name: &'a str,
-    /// What stands below what he writes.
+    /// The text below the user's messages.
     pub signature: &'a str,
-    /// How long his letters can be taken back.
+    /// How long sending can be undone.
     pub hold: Hold,
-    /// Where he is logged in.
+    /// The user's sessions.
     pub sessions: &'a [SessionLine<'a>],
 }

@@ -1,44 +1,44 @@
-//! A message as it arrived, and as it goes on paper.
+//! The page with a message's source, and the page for printing.
 
 use askama::Template;
 
 use crate::frame::Frame;
 use crate::prose::Unfolded;
 
-/// A message as it arrived.
+/// The page with a message's source.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "source.html")]
 pub struct SourcePage<'a> {
-    /// What surrounds it.
+    /// The page layout.
     pub frame: Frame<'a>,
-    /// What it is about.
+    /// The subject.
     pub subject: &'a str,
-    /// The page that it is read on.
+    /// The page of the message.
     pub back: &'a str,
-    /// Where all of it is, as a file.
+    /// The address of the message as a file.
     pub download: &'a str,
-    /// Its octets, as far as they are shown; those that are no UTF-8 replaced.
+    /// The shown octets, with invalid UTF-8 replaced.
     pub octets: &'a str,
-    /// Whether there is more of it than is shown.
+    /// Whether the message is longer than what is shown.
     pub is_cut: bool,
 }
 
-/// A message as it goes on paper.
+/// A message for printing.
 #[derive(Clone, Copy, Debug)]
 pub struct Printed<'a> {
-    /// Who wrote it: a name, or the address where there is none.
+    /// The author's name, or the address if there is no name.
     pub from: &'a str,
-    /// Under which address.
+    /// The author's address.
     pub address: &'a str,
-    /// To whom, for people.
+    /// The recipients, as text.
     pub to: &'a str,
-    /// When, for people.
+    /// The date, as text.
     pub date: &'a str,
-    /// When, exactly (RFC 3339).
+    /// The time, exactly (RFC 3339).
     pub moment: &'a str,
-    /// What it says; of a page its text.
+    /// The text.
     pub text: &'a str,
-    /// The names of the files that came along.
+    /// The names of attachments.
     pub attachments: &'a [&'a str],
 }
 
@@ -48,16 +48,16 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// Messages as they go on paper, with nothing around them.
+/// The page for printing, without a layout.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "print.html")]
 pub struct PrintPage<'a> {
-    /// Whose mail it is.
+    /// The account's address.
     pub address: &'a str,
-    /// What they are about.
+    /// The subject.
     pub subject: &'a str,
-    /// The page that they are read on.
+    /// The page of the messages.
     pub back: &'a str,
-    /// Those that are printed, the oldest first.
+    /// The messages, the oldest first.
     pub letters: &'a [Printed<'a>],
 }

@@ -1,4 +1,4 @@
-//! What comes of a step of a job.
+//! The result of a step of a job.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,37 +11,37 @@ use crate::said::Said;
 use crate::sessions::{Digest, Sessions};
 use crate::stream::Stream;
 
-/// Parts of messages that a clerk asks for at a time.
+/// Reads of messages that a request handler has in progress at a time.
 pub const READS_MAX: usize = 8;
 
-/// What comes of a step.
+/// The result of a step.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// What was asked for is awaited; or, of a part of a job, there was nothing to ask for.
+    /// The job waits for the store; or a part of a job had nothing to ask for.
     Waiting,
-    /// The store has too much to do: the next turn brings another try.
+    /// The store is busy: the job tries again in the next turn.
     Yield,
-    /// What has come of a form was taken, and more of it may come.
+    /// The piece of the form was processed, and more may come.
     Taken,
     /// The job is done: this is the reply.
     Reply(Reply),
-    /// The job is done: the browser goes to that path. The page there tells this, and how to undo
-    /// it.
+    /// The job is done: the browser is redirected to this path. The page there shows the flash
+    /// message, with its undo button.
     Redirect(String, Said),
-    /// The reply begins with this. The job goes on when more of it is wanted.
+    /// The reply begins with this. The job goes on when the connection asks for more.
     Begin(Stream),
-    /// There is so much more of the reply.
+    /// The next piece of the reply.
     Piece(Vec<u8>),
-    /// There is no more of the reply.
+    /// The reply ends.
     End(End),
 }
 
-/// The reply that sends the browser of a session to `path`. The page there tells this.
+/// A redirect to `path`, where the page shows this flash message.
 pub(crate) fn redirect(path: &str, said: Said, session: &Digest, sessions: &mut Sessions) -> Reply {
     answer::elsewhere_told(path, sessions.say(session, said))
 }
 
-/// What a refusal of the store means for people.
+/// The text that tells a reader about a refusal of the store.
 pub(crate) fn why(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::DiskFull | Refusal::IndexFull => {

@@ -1,6 +1,8 @@
-//! A document that is sent while it is read, a piece at a time: what is larger than a piece is never held whole.
+//! A document that is sent while it is read, a piece at a time. A large document is never in memory
+//! as a whole.
 //!
-//! What fits into one piece is answered whole, and its length is known. Of all else the first piece begins the reply.
+//! A document that fits into one piece is one reply with a known length. For all others, the first
+//! piece begins the reply.
 
 use alloc::vec::Vec;
 
@@ -10,10 +12,10 @@ use crate::answer;
 use crate::answer::Title;
 use crate::step::Progress;
 
-/// Bytes of a document after which no more of it is read before its reader has taken them.
+/// The size of a piece in bytes. No more is read until the client has taken it.
 pub const PIECE_BYTES: usize = 16 * 1024;
 
-/// The beginning of a document.
+/// The first piece of a document.
 #[derive(Debug)]
 pub(crate) struct Stream {
     title: Title,
@@ -25,14 +27,14 @@ pub(crate) struct Stream {
 pub(crate) enum Sent {
     #[default]
     Nothing,
-    /// Its beginning.
+    /// Its first piece.
     Begun,
     /// All of it.
     All,
 }
 
 impl Stream {
-    /// The reply that begins with it, and stays open under this number.
+    /// The reply that begins with it and stays open under this number.
     pub(crate) fn reply(self, number: u64) -> Reply {
         let length = if let Title::File { length, .. } = self.title { length } else { None };
         answer::document_begins(
@@ -44,7 +46,8 @@ impl Stream {
 }
 
 impl Sent {
-    /// What comes next of a document of which so much was read since. `end`: how it ended, if it did; what is cut before it has begun, has an answer of its own.
+    /// The next step of a document. `bytes`: the octets since the last piece; `end`: how it ended,
+    /// if it did. A document that is cut before its first piece has another reply.
     pub(crate) fn next(
         &mut self,
         bytes: Vec<u8>,

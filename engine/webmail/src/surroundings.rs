@@ -1,4 +1,4 @@
-//! What stands around every page of somebody who is logged in, as the store has it.
+//! The page layout of a session, with data from the store.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,22 +12,22 @@ use crate::frame::{Frame, MailboxLink, Meter, Notice};
 use crate::said::Said;
 use crate::sessions::Digest;
 
-/// Somebody who is logged in, with a request.
+/// The authenticated client of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Visitor {
-    /// Whose mail it is.
+    /// The account.
     pub account: AccountId,
-    /// His session.
+    /// The session.
     pub session: Digest,
-    /// What his forms carry.
+    /// The token of its forms.
     pub token: Arc<str>,
-    /// What his page is to tell him.
+    /// The flash message for its page.
     pub said: Option<Said>,
-    /// Whether he sees what is for administrators.
+    /// Whether it is an administrator.
     pub is_administrator: bool,
 }
 
-/// What fills a [`Frame`].
+/// The data of a [`Frame`].
 pub(crate) struct Surroundings {
     address: String,
     mailboxes: Vec<Beside>,
@@ -36,7 +36,7 @@ pub(crate) struct Surroundings {
     chosen: Chosen,
 }
 
-/// What its reader has, of what he may have.
+/// The use of a quota.
 struct Quota {
     taken: String,
     allowed: String,
@@ -51,7 +51,7 @@ impl Quota {
     }
 }
 
-/// A mailbox beside the page.
+/// A mailbox in the side bar.
 struct Beside {
     id: MailboxId,
     name: String,
@@ -60,13 +60,13 @@ struct Beside {
 }
 
 impl Surroundings {
-    /// `open`: which mailbox the page is of.
+    /// `open`: the mailbox of the page.
     pub(crate) fn of(visitor: &Visitor, store: &Store, open: Option<MailboxId>) -> Surroundings {
         let known = store.account(visitor.account);
         let all = known.iter().flat_map(|known| known.mailboxes());
         let all =
             all.filter_map(|(id, name)| Some((id, name, store.mailbox(visitor.account, id)?)));
-        // The outbox is there for people while something is in it.
+        // The outbox is shown only while it has messages.
         let shown =
             all.filter(|(id, _, info)| *id != OUTBOX || info.messages > 0 || Some(*id) == open);
         let mailboxes = shown.map(|(id, name, info)| Beside {
@@ -84,7 +84,7 @@ impl Surroundings {
         }
     }
 
-    /// What a mailbox is called.
+    /// The name of a mailbox.
     pub(crate) fn name_of(&self, mailbox: MailboxId) -> String {
         self.mailboxes
             .iter()
@@ -92,7 +92,7 @@ impl Surroundings {
             .map_or_else(String::new, |beside| beside.name.clone())
     }
 
-    /// What the reader has chosen.
+    /// The user's preferences.
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
     }
@@ -109,7 +109,7 @@ impl Surroundings {
         .collect()
     }
 
-    /// The frame of a page.
+    /// The layout data of a page.
     pub(crate) fn frame<'a>(
         &'a self,
         visitor: &'a Visitor,
@@ -139,12 +139,13 @@ impl Surroundings {
     }
 }
 
-/// What a mailbox is called on pages: only the name of the first one is the protocols'.
+/// The name of a mailbox on pages. Only the inbox has another name in the protocols.
 pub(crate) fn name_for_people(name: &str) -> &str {
     if name == "INBOX" { "Inbox" } else { name }
 }
 
-/// Octets in the largest unit of which there is one, with a decimal below ten: as the configuration counts them.
+/// Octets in the largest unit of which there is one, with a decimal below ten. The units are those
+/// of the configuration.
 pub(crate) fn size_for_people(octets: u64) -> String {
     let units = [(40, "TB"), (30, "GB"), (20, "MB")];
     let (bits, unit) = units.into_iter().find(|(bits, _)| octets >> bits > 0).unwrap_or((10, "KB"));

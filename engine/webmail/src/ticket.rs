@@ -1,12 +1,14 @@
-//! Who a browser is: the cookie that it was given when somebody logged in, and the token in its forms.
+//! Tickets: the cookie of a session, and the token in its forms.
 //!
 //! Invariants:
-//! - What is kept of a session is a digest: whoever reads the disk has nobody's cookie.
-//! - Secrets are compared in a time that does not depend on them, and never printed by `Debug`.
-//! - The token of a session's forms follows from its secret and does not tell it.
-//! - Two cookies of our name are none: browsers give one back, as they were given one for this host alone (`__Host-`).
+//! - The server stores a digest: access to the disk yields no cookie.
+//! - Secrets are compared in constant time and never printed by `Debug`.
+//! - The form token is derived from the secret and does not reveal it.
+//! - Two cookies of our name are rejected: a browser returns one, since it was set for this host
+//!   alone (`__Host-`).
 //!
-//! Answers to: RFC 6265 sections 4.1 and 5.4; RFC 6265bis section 4.1.3.2 (`__Host-`); RFC 9113 section 8.2.3; RFC 4648 section 5.
+//! Implements: RFC 6265 sections 4.1 and 5.4; RFC 6265bis section 4.1.3.2 (`__Host-`); RFC 9113
+//! section 8.2.3; RFC 4648 section 5.
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use core::fmt;
@@ -17,38 +19,38 @@ use subtle::ConstantTimeEq;
 /// The name of the cookie.
 const NAME: &str = "__Host-barepost";
 
-/// What is said of the cookie to the browser: for this host and all its paths, over TLS alone, not for scripts, and from other sites only where
-/// a link is followed.
+/// The attributes of the cookie: for this host and all its paths, over TLS only, hidden from
+/// scripts, and sent from other sites only when the user follows a link.
 const ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Lax";
 
 /// Bytes of a secret, of a digest and of a token.
 pub const SECRET_BYTES: usize = 32;
 
-/// The same in base64url.
+/// The length of such a value in base64url.
 const ENCODED_BYTES: usize = 43;
 
-/// What a token is made of, beside the secret: what stands before it, so that no digest is a token.
+/// The prefix of the hashed secret of a token, so that no digest equals a token.
 const TOKEN_PURPOSE: &[u8] = b"barepost form";
 
 /// Text that is no [`Ticket`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoTicket;
 
-/// What a browser shows to be somebody: `{account, 16 hexadecimal digits}.{secret, base64url}`.
+/// The value of the session cookie: `{account, 16 hexadecimal digits}.{secret, base64url}`.
 #[derive(Clone)]
 pub struct Ticket {
-    /// Whose it is, as it says.
+    /// The account, as the cookie says.
     pub account: u64,
     secret: [u8; SECRET_BYTES],
 }
 
 impl Ticket {
-    /// A ticket for an account; nobody else has ever seen the `secret`, nor will guess it.
+    /// A new ticket for an account. `secret`: new bytes that no attacker can know or guess.
     pub fn new(account: u64, secret: [u8; SECRET_BYTES]) -> Ticket {
         Ticket { account, secret }
     }
 
-    /// The ticket among the `Cookie` fields of a request, of which HTTP/2 may send several.
+    /// The ticket in the `Cookie` fields of a request. HTTP/2 may send several fields.
     pub fn of_cookies<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Option<Ticket> {
         let pairs = fields.into_iter().flat_map(|field| field.split(|byte| *byte == b';'));
         let mut ours = pairs.filter_map(|pair| {
@@ -62,25 +64,26 @@ impl Ticket {
         }
     }
 
-    /// What is kept of it, and all that the disk ever has.
+    /// The digest of the secret. Only this reaches the disk.
     pub fn digest(&self) -> [u8; SECRET_BYTES] {
         Sha256::digest(self.secret).into()
     }
 
-    /// What the forms of its pages carry.
+    /// The token for the forms of its pages.
     pub fn form_token(&self) -> FormToken {
         FormToken(
             Sha256::new().chain_update(TOKEN_PURPOSE).chain_update(self.secret).finalize().into(),
         )
     }
 
-    /// The value of the `Set-Cookie` field that gives it to a browser, which forgets it when it is closed.
+    /// The value of `Set-Cookie` that gives it to a browser. The browser forgets it when it is
+    /// closed.
     pub fn set_cookie(&self) -> impl fmt::Display {
         fmt::from_fn(move |out| write!(out, "{NAME}={self}; {ATTRIBUTES}"))
     }
 }
 
-/// The value of the `Set-Cookie` field that takes a browser's ticket away.
+/// The value of `Set-Cookie` that removes a browser's ticket.
 pub fn clear_cookie() -> impl fmt::Display {
     fmt::from_fn(|out| write!(out, "{NAME}=; Max-Age=0; {ATTRIBUTES}"))
 }
@@ -113,12 +116,12 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// What a form carries to show that a page of ours made it.
+/// The token in a form, which shows that it comes from a page of ours.
 #[derive(Clone)]
 pub struct FormToken([u8; SECRET_BYTES]);
 
 impl FormToken {
-    /// Whether a form carries it.
+    /// Whether a form's value is the token.
     pub fn is(&self, said: &str) -> bool {
         decoded(said).is_some_and(|said| self.0.ct_eq(&said).into())
     }
@@ -137,7 +140,7 @@ impl fmt::Debug for FormToken {
     }
 }
 
-/// Only of what [`encoded`] writes: one secret has one text.
+/// Decodes only what [`encoded`] writes: one secret has one text.
 fn decoded(text: &str) -> Option<[u8; SECRET_BYTES]> {
     let mut bytes = [0; SECRET_BYTES];
     let length = Base64UrlUnpadded::decode(text, &mut bytes).ok()?.len();

@@ -1,6 +1,7 @@
-//! How often TLS was had with other servers, and why not: what each core tells, and the rows of the queue's page. A row is a domain on a day (UTC), by what was judged there.
+//! TLS statistics with other servers: merges the counts of all cores into rows of the queue page. A
+//! row is a domain on a day (UTC) under one policy.
 //!
-//! Answers to: RFC 8460 sections 4.2 and 4.3, whose words the rows speak.
+//! Implements: RFC 8460 sections 4.2 and 4.3, for the words in the rows.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -12,25 +13,25 @@ use outbound::TlsCount;
 
 use crate::moments::day;
 
-/// Rows that a page shows.
+/// The most rows on a page.
 const ROWS: usize = 20;
 
-/// A row, in words.
+/// A row, as text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsRow {
-    /// Whose hosts they are.
+    /// The domain of the hosts.
     pub domain: String,
     /// Today or yesterday.
     pub day: &'static str,
-    /// By what they were judged.
+    /// The policy that applied.
     pub policy: &'static str,
-    /// How often TLS was had.
+    /// Sessions with TLS.
     pub sessions: u64,
-    /// How often not, and why.
+    /// Failures, with their reasons.
     pub failures: String,
 }
 
-/// What all cores have counted of a row.
+/// The sums of all cores for a row.
 #[derive(Default)]
 struct Sum {
     sessions: u64,
@@ -39,7 +40,7 @@ struct Sum {
 }
 
 impl TlsRow {
-    /// Of what all cores have counted: those that failed most often first.
+    /// The rows of the sums, those with the most failures first.
     pub(crate) fn all(told: Vec<TlsCount>, now: UnixTime) -> Vec<TlsRow> {
         let mut sums: BTreeMap<(String, u64, &str), Sum> = BTreeMap::new();
         for TlsCount { day, domain, policy, failure, count } in told {

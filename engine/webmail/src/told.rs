@@ -1,23 +1,23 @@
-//! What request handlers tell the core of a connection.
+//! Messages from request handlers to the core of a connection.
 
 use alloc::vec::Vec;
 
 use channel::Ticket;
 use http::{End, Reply};
 
-/// The answer to a request, or what follows it.
+/// The answer to a request, or something that follows it.
 pub struct Replied {
-    /// What has asked.
+    /// The request.
     pub ticket: Ticket,
-    /// What it is told.
+    /// The message.
     pub told: Told,
-    /// Of the answer: bytes of the request's form. `None`: the request was answered before.
+    /// In an answer: bytes of the request's form. `None`: the request was answered before.
     pub answers: Option<usize>,
 }
 
-/// What is told.
+/// A message to the core of the connection.
 pub enum Told {
-    /// This reply.
+    /// The reply to the client.
     Reply(Reply),
     /// The form may come.
     Admitted,
@@ -25,16 +25,16 @@ pub enum Told {
     Stranger,
     /// The message may come, under this number.
     Awaited(u64),
-    /// The piece of it was taken that came.
+    /// The piece of the message was processed.
     Taken(u64),
     /// More of the reply with this number, which stays open.
     More(u64, Vec<u8>),
-    /// There is no more of it, and why.
+    /// The reply with this number has ended, and how.
     NoMore(u64, End),
 }
 
 impl Told {
-    /// The number of what it names, if that is lost when nobody hears it.
+    /// The number of the reply or message that must be given up when the connection is gone.
     pub fn number(&self) -> Option<u64> {
         match self {
             Told::Reply(reply) => reply.number(),

@@ -1,9 +1,9 @@
-//! What the core of a connection asks of the core that owns the account: answered there at once, or
-//! made a job of a request handler.
+//! Requests from the core of a connection to the core that owns the account. Each is answered there
+//! at once, or becomes a job of a request handler.
 //!
 //! Invariants:
-//! - Whoever shows a ticket of no session that there is, is asked to log in, whatever he wants.
-//! - What changes something is a form of a page of ours: it carries the session's token.
+//! - A client with a ticket of no existing session is asked to log in, whatever it requests.
+//! - Every change comes from a form of our pages: it carries the session's token.
 
 mod passwords;
 mod settings;
@@ -40,13 +40,13 @@ pub use passwords::{NewPassword, NotProved};
 
 pub(crate) use passwords::wanted;
 
-/// What the core of a connection asks of the core that owns the account.
+/// A request from the core of a connection to the core that owns the account.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The client has logged in, and gets a ticket. Where it goes then, or the message that was
-    /// being written.
+    /// The client has logged in and gets a ticket. Then it is redirected to the destination, or
+    /// sees the page with the message that it was writing.
     Begin(AccountId, Arrival, Destination, Option<Box<Draft>>),
-    /// A client with a ticket asks for something.
+    /// A request of a client with a ticket.
     Ask {
         /// The ticket.
         ticket: Ticket,
@@ -54,41 +54,41 @@ pub enum Request {
         method: String,
         /// Path and query.
         target: String,
-        /// What the body is; empty if that is not said.
+        /// The media type of the body; empty if the client sends none.
         media_type: String,
         /// The body.
         body: Vec<u8>,
     },
     /// A client with a ticket wants to send a form.
     Knock(Ticket),
-    /// A message is to come in pieces, in a form of this type; with a ticket, if the client is not
-    /// logged out.
+    /// A message is to come in pieces, in a form of this type. The ticket is absent if the client
+    /// has no session.
     Write(Option<Ticket>, String),
-    /// A client with a ticket wants another password: what its form carries, and what is kept of
-    /// the new one, if the old one was proved.
+    /// A client with a ticket wants to change the password. It has the form's token, and the new
+    /// password's hash if the old password was right.
     SetPassword(Ticket, String, Result<Secrets, NotProved>),
     /// A piece of the message with this number has come.
     Piece(u64, Piece),
     /// The client wants more of the reply with this number.
     Wanted(u64),
-    /// Nothing listens any more to the reply with this number, or its message does not come.
+    /// The client of the reply with this number has left, or the rest of its message does not come.
     Left(u64),
 }
 
-/// With what somebody has come.
+/// Facts about a login.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// The password that was right.
+    /// A mark of the password that was right.
     pub password: PasswordMark,
-    /// His address.
+    /// The client's address.
     pub from: IpAddr,
-    /// His program, in a few words.
+    /// A short description of the client's program.
     pub program: String,
 }
 
 impl Request {
-    /// The account that it is for, as the client says. A message of a client without a session is
-    /// for no account.
+    /// The account that the request is for, as the client's ticket says. A message of a client
+    /// without a session is for account 0, which does not exist.
     pub fn account(&self) -> AccountId {
         match self {
             Request::Begin(account, ..) => *account,
@@ -102,8 +102,8 @@ impl Request {
         }
     }
 
-    /// The number of the reply or message that it belongs to. The core that has given the number
-    /// gets it.
+    /// The number of the reply or message that the request belongs to. The request goes to the core
+    /// that has assigned the number.
     pub fn number(&self) -> Option<u64> {
         match self {
             Request::Piece(number, _) | Request::Wanted(number) | Request::Left(number) => {
@@ -113,16 +113,16 @@ impl Request {
         }
     }
 
-    /// Bytes of the form that comes with it.
+    /// Bytes of the form in the request.
     pub fn form_bytes(&self) -> usize {
         if let Request::Ask { body, .. } = self { body.len() } else { 0 }
     }
 }
 
-/// The reply to a client without a session: it has to log in first.
+/// The reply to a client without a session: it must log in first.
 pub(crate) fn reply_to_stranger(method: &str, target: &str, host: &str) -> Reply {
     match Wish::of(method, target) {
-        // A browser still shows the ticket of a session that is over.
+        // The browser still sends the ticket of an expired session.
         Ok(Wish::See(Page::Login(next))) => login_page(host, "", &next, None, ""),
         Ok(Wish::See(_)) => answer::login(Destination::of(target)),
         _ => answer::login(Destination::default()),
@@ -132,17 +132,16 @@ pub(crate) fn reply_to_stranger(method: &str, target: &str, host: &str) -> Reply
 /// The sessions of a core, and its parts.
 pub(crate) struct SessionContext<'a, 'c> {
     pub(crate) sessions: &'a mut Sessions,
-    /// The continuation of what nothing waits for.
+    /// The continuation of store requests that no handler waits for.
     pub(crate) nobody: Continuation,
-    /// Whether a job is about to change the password of an account, so that no two change it at
-    /// once.
+    /// Whether a job is changing the account's password. Two jobs never change it at once.
     pub(crate) is_changing: &'a dyn Fn(AccountId) -> bool,
     pub(crate) cx: &'a mut Context<'c>,
 }
 
-/// The job that a request makes on the core that owns the account, and the client for which it is
-/// done. `secret`: 32 bytes from a cryptographic generator, used once. Errors: what is answered at
-/// once.
+/// The job of a request on the core that owns the account, and the client that it serves. `secret`:
+/// 32 bytes from a cryptographic generator, used once. Errors: the reply, if the request is
+/// answered at once.
 pub(crate) fn job_for(
     request: Request,
     secret: [u8; 32],
@@ -195,7 +194,7 @@ pub(crate) fn job_for(
             None => Err(Told::Reply(reply_to_stranger(&method, &target, cx.cx.hostname))),
         },
         Request::Piece(..) | Request::Wanted(_) | Request::Left(_) => {
-            unreachable!("what belongs to a number never waits for a handler")
+            unreachable!("a request with a number goes to its handler at once")
         }
     }
 }
@@ -205,7 +204,8 @@ impl SessionContext<'_, '_> {
         &self.cx.archive.own.store
     }
 
-    /// Somebody has logged in. His session is known at once; the store may know it a moment later.
+    /// A client has logged in. Its session is valid at once; the store may persist it a moment
+    /// later.
     fn begin(&mut self, account: AccountId, session: Digest, arrival: Arrival) {
         let Arrival { password, from, program } = arrival;
         let kept =
@@ -216,7 +216,7 @@ impl SessionContext<'_, '_> {
         }
     }
 
-    /// Whose ticket it is, if it is one of a session.
+    /// The account and session of a ticket, if the session is valid.
     fn known(&mut self, ticket: &Ticket) -> Option<(AccountId, Digest)> {
         let (account, session) = (AccountId::from_bits(ticket.account), ticket.digest());
         let Standing::Known(seen) = self.sessions.is_of(
@@ -232,8 +232,8 @@ impl SessionContext<'_, '_> {
         Some((account, session))
     }
 
-    /// The job that takes a message; also for a client without a session, of which the words are
-    /// not to be lost.
+    /// The job that receives a message. A client without a session gets one too, so that its text
+    /// is not lost.
     fn job_of_message(&mut self, ticket: Option<Ticket>, form: Reader) -> (Visitor, Job) {
         let known = ticket.and_then(|ticket| Some((self.known(&ticket)?, ticket)));
         let Some(((account, session), ticket)) = known else {
@@ -267,7 +267,7 @@ struct Asking<'a, 'c> {
     ticket: Ticket,
     session: Digest,
     cx: SessionContext<'a, 'c>,
-    /// What the page is to tell.
+    /// The flash message for the page.
     said: Option<Said>,
 }
 
@@ -305,7 +305,7 @@ impl Asking<'_, '_> {
         }
     }
 
-    /// What is to be seen; or what is answered at once.
+    /// The job of a page. Errors: the reply, if the request is answered at once.
     fn page(&self, page: &Page<'_>) -> Result<Job, Reply> {
         let elsewhere = |key| {
             if self.cx.sessions.loaded(&self.session) == Some(key) {
@@ -342,7 +342,7 @@ impl Asking<'_, '_> {
         })
     }
 
-    /// What is to be done; or what is answered at once.
+    /// The job of a form. Errors: the reply, if the request is answered at once.
     fn deed(&mut self, deed: Deed, media_type: &str, body: &[u8]) -> Result<Job, Reply> {
         let form = Form::of(media_type, body)
             .map_err(|_| answer::told(Status::BadRequest, "This form is not understood."))?;
@@ -402,7 +402,8 @@ impl Asking<'_, '_> {
         }
     }
 
-    /// Something with messages: a star is one message's, all else that of those that are marked.
+    /// An action on messages. A star button names one message; all other actions apply to the
+    /// selected messages.
     fn act(&mut self, form: &Form<'_>, then: &Destination) -> Result<Job, Reply> {
         if let Some(key) = form.text("star").and_then(|key| key.parse().ok()) {
             return Ok(Job::change(
@@ -433,7 +434,7 @@ impl Asking<'_, '_> {
     }
 }
 
-/// What is done with a mailbox.
+/// The mailbox change that a form asks for.
 fn mailbox(form: &Form<'_>) -> Option<BoxChange> {
     let id = || form.text("box").and_then(|id| number(id).ok()).map(MailboxId);
     let name = || form.text("name").unwrap_or_default().to_string();
@@ -445,7 +446,7 @@ fn mailbox(form: &Form<'_>) -> Option<BoxChange> {
     }
 }
 
-/// What is done with entries of the queue.
+/// The change of queue entries that a form asks for.
 fn handling(form: &Form<'_>) -> Option<QueueAsked> {
     let handling = handling_named(form.text("do")?)?;
     let which = match form.text("key") {
@@ -455,7 +456,7 @@ fn handling(form: &Form<'_>) -> Option<QueueAsked> {
     Some(QueueAsked::Handle(handling, which))
 }
 
-/// Whom these keys of a form mean.
+/// The messages that the keys of a form name.
 fn whom(form: &Form<'_>, keys: impl Iterator<Item = Key>) -> Whom {
     match form.text("whole") {
         Some("conversation") => Whom::Conversations(keys.collect()),

@@ -1,14 +1,14 @@
 //! Requests that wait for a request handler.
 //!
-//! The accounts of a core take turns, so that one account with many requests does not make the
-//! others wait for all of them.
+//! The accounts of a core take turns, so that one account with many requests does not delay the
+//! others.
 //!
 //! Invariants:
-//! - Requests of one account are taken up in the order in which they came.
+//! - Requests of one account are handled in the order of their arrival.
 //! - An account has at most [`HANDLERS_OF_ACCOUNT_MAX`] request handlers. Its further requests
-//!   wait, and those of other accounts go past them.
+//!   wait, and those of other accounts overtake them.
 //! - At most [`REQUESTS_MAX`] wait, and [`REQUESTS_OF_ACCOUNT_MAX`] of an account. A client that
-//!   leaves does not take its request back, so connections alone are no bound.
+//!   disconnects does not cancel its request, so the number of connections is no bound.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -18,26 +18,26 @@ use store::AccountId;
 
 use crate::visit::Request;
 
-/// Request handlers of one account: a quarter of all.
+/// The most request handlers of one account: a quarter of all.
 pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;
 
-/// Requests that wait: eight for each request handler that there may be.
+/// The most waiting requests: eight for each request handler.
 const REQUESTS_MAX: usize = 512;
 
-/// Requests of one account that wait: a quarter of all.
+/// The most waiting requests of one account: a quarter of all.
 const REQUESTS_OF_ACCOUNT_MAX: usize = 128;
 
-/// The requests that wait, by their accounts.
+/// The waiting requests, by their accounts.
 #[derive(Default)]
 pub(crate) struct Waiting {
     of_accounts: BTreeMap<AccountId, VecDeque<(Ticket, Box<Request>)>>,
-    /// The accounts that have some, in the order of their turns.
+    /// The accounts with requests, in the order of their turns.
     turns: VecDeque<AccountId>,
     count: usize,
 }
 
 impl Waiting {
-    /// A request has come. Errors: the request, if too many wait.
+    /// Adds a request. Errors: the request, if too many wait.
     pub(crate) fn push(
         &mut self,
         ticket: Ticket,
@@ -66,7 +66,7 @@ impl Waiting {
         let of_account = self.of_accounts.get_mut(&account);
         let Some((request, of_account)) = of_account.and_then(|all| Some((all.pop_front()?, all)))
         else {
-            unreachable!("an account that has a turn has a request");
+            unreachable!("an account with a turn has a request");
         };
         if of_account.is_empty() {
             self.of_accounts.remove(&account);
@@ -77,12 +77,13 @@ impl Waiting {
         Some(request)
     }
 
-    /// Whether a request can be taken up, as for [`Waiting::pop`].
+    /// Whether there is such a request.
     pub(crate) fn has_next(&self, handlers: impl Fn(AccountId) -> usize) -> bool {
         self.next_turn(handlers).is_some()
     }
 
-    /// At most so many accounts are passed over as can have all their request handlers at work.
+    /// The first turn of an account with a free handler. Accounts without one are passed over. They
+    /// are few, since each has many handlers.
     fn next_turn(&self, handlers: impl Fn(AccountId) -> usize) -> Option<usize> {
         self.turns.iter().position(|account| handlers(*account) < HANDLERS_OF_ACCOUNT_MAX)
     }

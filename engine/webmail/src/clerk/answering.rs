@@ -1,7 +1,7 @@
-//! What a message answers, by the identifiers of that: RFC 5322 section 3.6.4.
+//! The identifiers for `References` of a reply: RFC 5322 section 3.6.4.
 //!
-//! They are read of the message that is answered. If it is gone, they are read of the draft, which
-//! answers what it answered when it was saved.
+//! They are read from the message that is answered. If that is gone, they are read from the draft,
+//! which has the references of its last save.
 
 use alloc::vec::Vec;
 
@@ -13,16 +13,16 @@ use crate::context::JobContext;
 
 use super::draft::Draft;
 
-/// The identifiers of what a message answers.
+/// The references of a reply.
 #[derive(Debug, Default)]
 pub(super) struct Answering {
-    /// The message of which they are read.
+    /// The message that they are read from.
     read: Option<Read>,
     /// The latest last.
     references: Vec<Vec<u8>>,
 }
 
-/// A message, as far as it was read.
+/// The part of a message that was read so far.
 #[derive(Debug)]
 struct Read {
     key: Key,
@@ -31,21 +31,21 @@ struct Read {
 }
 
 impl Answering {
-    /// Asks for a part of the message of which they are read. Returns how much was asked for: of
-    /// what is gone, nothing. Errors: [`Refusal::Busy`].
+    /// Asks for the next part of the message with the references. Returns the number of requests: 0
+    /// if the message is gone. Errors: [`Refusal::Busy`].
     pub(super) fn ask(
         &mut self,
         draft: &Draft,
         account: AccountId,
         cx: &mut JobContext<'_, '_>,
     ) -> Result<usize, Refusal> {
-        // What is sent on is not answered.
+        // A draft outside of Drafts is a message to forward, which is not answered.
         let own = draft.draft.filter(|key| key.mailbox == DRAFTS.0);
         for key in [draft.answers, own].into_iter().flatten() {
             let (continuation, (mailbox, uid)) = (cx.continuation(), key.in_store());
             let Some(info) = cx.store().message(account, mailbox, uid) else { continue };
             let known = self.read.take().filter(|known| known.key == key);
-            // What was found out about its sender stands above all that it says.
+            // Trace and result fields of our own stand above the message's header.
             let first = || Read { key, octets: info.octets, beginning: Beginning::from(info.head) };
             let read = known.unwrap_or_else(first);
             let from = read.beginning.next();
@@ -53,15 +53,15 @@ impl Answering {
             match cx.store_mut().read(account, mailbox, uid, from, continuation) {
                 Ok(()) => return Ok(1),
                 Err(Refusal::Busy) => return Err(Refusal::Busy),
-                // It may be gone, and a draft still knows what it answered.
+                // It may be gone, and a draft still has its references.
                 Err(_) => {}
             }
         }
         Ok(0)
     }
 
-    /// A part of the message has come. `answers`: as the draft says. Returns whether that was
-    /// enough.
+    /// A part of the message has come. `answers`: the draft's field. Returns whether no more is
+    /// needed.
     pub(super) fn body_arrived(&mut self, body: &Body, answers: Option<Key>) -> bool {
         let Some(read) = &mut self.read else { unreachable!("no part was asked for") };
         read.beginning.arrived(body.bytes());

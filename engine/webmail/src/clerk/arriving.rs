@@ -1,12 +1,15 @@
-//! A letter whose form comes a piece at a time: its words are kept, and its files are written as they come.
+//! A message form that comes in pieces: the text is kept in memory, and files are written to the
+//! store as they come.
 //!
-//! A letter is begun when its first file does, with the words that stood before that in the form, as a draft that nobody sees before it is complete. What the form says behind
-//! its files counts no less: then the draft is written once more, with its files copied, as it is when it is sent.
+//! The draft is begun with the first file and with the text that stood before it in the form.
+//! Nothing shows the draft before it is complete. If fields behind the files change the text, or
+//! the message is to be sent, the draft is written once more with its files copied.
 //!
 //! Invariants:
-//! - Nothing of a form is kept that does not come to its end, or turns out not to be of a page of the session that it came to.
-//! - What cannot be kept is read to its end all the same: so its sender sees why, and gets his words back.
-//! - Of a file there is a piece here at a time.
+//! - Nothing is kept of a form that breaks off, or that does not come from a page of its session.
+//! - A form that cannot be kept is still read to its end. So its sender sees the reason and gets
+//!   the text back.
+//! - At most one piece of a file is in memory at a time.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,36 +30,36 @@ use super::attaching::Copying;
 use super::draft::Draft;
 use super::writing::{Stage, Then, Writing};
 
-/// The field of the files that go along.
+/// The field of attached files.
 const FILES: &str = "files";
 
-/// Part of a form that comes in pieces.
+/// A piece of a form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// What it says.
+    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Whether nothing follows.
+    /// Whether it is the last piece.
     pub is_last: bool,
 }
 
-/// A form that comes.
+/// A form that is being received.
 #[derive(Debug)]
 pub(super) struct Arriving {
     reader: Reader,
-    /// What a form of its session carries. `None`: it comes from a stranger.
+    /// The token of the session's forms. `None`: the client has no session.
     token: Option<FormToken>,
-    /// What was heard of files and is not written.
+    /// Parser events that are not written yet.
     heard: VecDeque<Heard>,
     is_whole: bool,
-    /// Why it is no form.
+    /// Why the form is invalid.
     error: Option<FormError>,
-    /// Why its files are not kept.
+    /// Why its files cannot be kept.
     trouble: Option<String>,
-    /// With what words the letter was begun, and what writes its files.
+    /// The text with which the draft was begun, and the writer of its files.
     begun: Option<(Draft, Composer)>,
-    /// What the files are called.
+    /// The names of the files.
     names: Vec<String>,
-    /// Whether what is heard is of one of these.
+    /// Whether the parser is within a file.
     is_within_file: bool,
 }
 
@@ -84,23 +87,23 @@ impl Arriving {
         }
     }
 
-    /// The session is over to which it comes.
+    /// The session of the form has ended.
     pub(super) fn session_ended(&mut self) {
         self.token = None;
     }
 
-    /// Its files are not kept.
+    /// Its files cannot be kept.
     pub(super) fn fail(&mut self, why: String) {
         self.trouble = Some(why);
         self.begun = None;
     }
 
-    /// Whether all that came was read, and there is more.
+    /// Whether all pieces were processed and more may come.
     pub(super) fn wants_more(&self) -> bool {
         self.heard.is_empty() && !self.is_whole
     }
 
-    /// Whether a file begins, before which the letter has to. What else was heard is passed over.
+    /// Whether a file begins, so that the draft must be begun first. Other events are dropped.
     pub(super) fn file_begins(&mut self) -> bool {
         while let Some(heard) = self.heard.pop_front() {
             if let Heard::Began(file) = &heard
@@ -121,17 +124,17 @@ impl Arriving {
         self.token.is_some() && self.trouble.is_none() && self.error.is_none()
     }
 
-    /// What was said so far.
+    /// The text so far.
     pub(super) fn draft(&self) -> Draft {
         Draft::of(self.reader.form())
     }
 
-    /// The letter has begun with these words.
+    /// The draft was begun with this text.
     pub(super) fn begin(&mut self, draft: Draft, composer: Composer) {
         self.begun = Some((draft, composer));
     }
 
-    /// Writes what was heard. False: there was nothing.
+    /// Writes the pending events. False: there were none.
     pub(super) fn write(&mut self, out: &mut Vec<u8>) -> bool {
         let has_heard = !self.heard.is_empty();
         for heard in core::mem::take(&mut self.heard) {
@@ -155,9 +158,9 @@ impl Arriving {
         has_heard
     }
 
-    /// What is to be done with it, now that all of it is here.
+    /// What the complete form asks for.
     ///
-    /// Errors: what is answered if nothing is.
+    /// Errors: the reply, if nothing is to be done.
     fn wish(&self, host: &str) -> Result<(Draft, Then), Reply> {
         let form = self.reader.form();
         let draft = Draft { has_lost_files: !self.names.is_empty(), ..self.draft() };
@@ -186,7 +189,8 @@ impl Arriving {
     }
 }
 
-/// He has to log in first. The letter that he was writing waits for him there.
+/// The login page for a client without a session. It carries the client's message until after the
+/// login.
 fn answer_to_stranger(draft: &Draft, host: &str) -> Reply {
     let kept = draft.kept();
     let why = match draft.has_lost_files {
@@ -207,7 +211,7 @@ fn answer_to_stranger(draft: &Draft, host: &str) -> Reply {
 }
 
 impl Writing {
-    /// All of its form has come: it is done what that says.
+    /// All of the form has come: does what it asks for.
     pub(super) fn form_ended(&mut self, mut arriving: Box<Arriving>, cx: &mut JobContext<'_, '_>) {
         let (draft, then) = match arriving.wish(cx.host()) {
             Ok(wish) => wish,
@@ -247,7 +251,7 @@ impl Writing {
         self.draft = draft;
     }
 
-    /// The draft is kept with its files, under this key, and what was wanted of it can be done.
+    /// The draft is saved with its files under this key. Does the rest of what the form asks for.
     pub(super) fn go_on_with_draft(&mut self, cx: &mut JobContext<'_, '_>) {
         let Some((draft, then)) = self.next.take() else { return };
         match self.kept.take() {
@@ -261,5 +265,6 @@ impl Writing {
     }
 }
 
-/// The first file of a letter, among its parts: before it come the letter itself and its text.
+/// The index of the first file among the parts of a message. Part 0 is the message, and part 1 is
+/// its text.
 const FIRST_FILE: u16 = 2;

@@ -1,4 +1,5 @@
-//! The files of a draft that go along with what is written next: copied while the draft is read, so that none of them is ever here as a whole.
+//! Copies files of a draft into the next message while the draft is read. So no file is ever in
+//! memory as a whole.
 
 use alloc::vec::Vec;
 
@@ -16,7 +17,7 @@ use super::letters::name_of;
 #[derive(Debug)]
 pub(super) struct Copying {
     draft: Key,
-    /// Which of its parts are wanted.
+    /// The parts to copy.
     wanted: Vec<usize>,
     offset: u32,
     reader: Reader,
@@ -24,7 +25,7 @@ pub(super) struct Copying {
     decoder: Option<BodyDecoder>,
 }
 
-/// Who writes down what goes by.
+/// Writes the wanted parts while the draft is parsed.
 struct Copier<'a> {
     wanted: &'a [usize],
     composer: &'a mut Composer,
@@ -33,12 +34,12 @@ struct Copier<'a> {
 }
 
 impl Copying {
-    /// `composer`: of the letter that they go along with, behind its own files.
+    /// `composer`: the writer of the new message, behind the message's own files.
     pub(super) fn new(draft: Key, wanted: Vec<usize>, composer: Composer) -> Copying {
         Copying { draft, wanted, offset: 0, reader: Reader::new(), composer, decoder: None }
     }
 
-    /// Asks for more of the draft. False: there is no more.
+    /// Asks for more of the draft. False: it was read to its end.
     pub(super) fn ask(
         &self,
         account: AccountId,
@@ -54,14 +55,14 @@ impl Copying {
         Ok(true)
     }
 
-    /// More of the draft; what of it goes along is put into `out`.
+    /// More of the draft has come. Its wanted parts are appended to `out`.
     pub(super) fn body_arrived(&mut self, body: &Body, out: &mut Vec<u8>) {
         let Copying { wanted, offset, reader, composer, decoder, .. } = self;
         *offset = offset.saturating_add(body.bytes().len() as u32);
         reader.bytes_arrived(body.bytes(), &mut Copier { wanted, composer, decoder, out });
     }
 
-    /// All was read: the letter ends behind its files.
+    /// The draft was read to its end: ends the new message.
     pub(super) fn ended(self, out: &mut Vec<u8>) {
         let Copying { wanted, reader, mut composer, mut decoder, .. } = self;
         let mut copier =

@@ -1,6 +1,6 @@
-//! Mailboxes of somebody's own: made, renamed and removed.
+//! A user's own mailboxes: creates, renames and removes them.
 //!
-//! Invariant: with a mailbox no message is removed: those that are in it go to Trash first.
+//! Invariant: no message is lost with its mailbox. Its messages are moved to Trash first.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -17,18 +17,18 @@ use crate::said::Said;
 use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
 
-/// What is done with a mailbox.
+/// A change of a mailbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BoxChange {
-    /// One of this name is made.
+    /// Create one with this name.
     Make(String),
-    /// It gets this name.
+    /// Rename it.
     Rename(MailboxId, String),
-    /// It is removed.
+    /// Remove it.
     Remove(MailboxId),
 }
 
-/// A change of mailboxes under way, or a look at them.
+/// A change in progress, or the list of mailboxes.
 #[derive(Debug)]
 pub(crate) struct Boxes {
     change: Option<BoxChange>,
@@ -87,13 +87,14 @@ impl Boxes {
         Progress::Waiting
     }
 
-    /// It is as it was wished.
+    /// The change is done.
     pub(super) fn changed(&mut self) {
         self.is_done = true;
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // A message may have come between the last look and the removal, or the last one have gone: it is looked at again.
+        // A message may have arrived after the move to Trash, or the last one may be gone: the next
+        // step looks again.
         let is_looked_at_again = matches!(refusal, Refusal::NotEmpty | Refusal::NoSuchMessage);
         if !(is_looked_at_again && matches!(self.change, Some(BoxChange::Remove(_)))) {
             self.refused = Some(refusal);
@@ -120,7 +121,7 @@ impl Boxes {
 }
 
 impl BoxChange {
-    /// White space in a name counts once, and not at its ends; what cannot be seen does not count.
+    /// Collapses white space in a name, removes it at the ends, and drops control characters.
     fn in_one_form(self) -> BoxChange {
         let form = |name: String| {
             let seen: String =
@@ -135,7 +136,7 @@ impl BoxChange {
     }
 }
 
-/// Nobody could tell the two apart.
+/// Whether a name differs from a built-in one at most by case. Users could not tell the two apart.
 fn is_built_in(name: &str) -> bool {
     BUILT_IN.iter().any(|(_, built_in)| built_in.eq_ignore_ascii_case(name))
 }

@@ -1,9 +1,8 @@
-//! Things done with messages: filed elsewhere, marked, erased.
+//! Changes of messages: moves them, changes their flags, and deletes them.
 //!
 //! Invariants:
-//! - Nothing is erased that was not thrown away before. Who erases what is not in Trash or Junk throws it away.
-//! - A message that is on its way is left alone: `holding` and the server's submission say what
-//!   becomes of it.
+//! - A message is deleted only from Trash or Junk. A deletion elsewhere moves the message to Trash.
+//! - A message that is on its way is left alone: `holding` and submission decide about it.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -25,23 +24,24 @@ use crate::surroundings::name_for_people;
 
 use super::holding::Transit;
 
-/// Whom something is done with.
+/// The messages to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Whom {
     /// These messages.
     These(Vec<Messages>),
-    /// The conversations of these messages, as far as they are in the mailboxes of these and have come before them: what came later was not seen.
+    /// The conversations of these messages. Of each, only messages in the same mailbox that came no
+    /// later: the user has not seen later ones.
     Conversations(Vec<Key>),
 }
 
-/// Messages of a conversation that something is done with at a time, and those that are looked at.
+/// The most messages of a conversation that are changed at a time, and the most that are examined.
 const CONVERSATION_MAX: usize = 1000;
 const LOOKED_AT_MAX: usize = 5000;
 
-/// Ranges that are filed at a time.
+/// The most ranges that one store request moves.
 const RANGES_MAX: usize = 256;
 
-/// The messages of these keys, with neighbours in one range.
+/// The messages of these keys. Consecutive UIDs become one range.
 pub(crate) fn together(mut keys: Vec<Key>) -> Vec<Messages> {
     keys.sort_unstable();
     keys.dedup();
@@ -60,31 +60,31 @@ pub(crate) fn together(mut keys: Vec<Key>) -> Vec<Messages> {
     all
 }
 
-/// What is done with messages.
+/// A change of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
-    /// They go into this mailbox.
+    /// Move them into this mailbox.
     File(MailboxId),
-    /// They are gone for ever.
+    /// Delete them for good.
     Erase,
-    /// They get these flags.
+    /// Set these flags.
     Flag(Flags),
-    /// They lose these flags.
+    /// Clear these flags.
     Unflag(Flags),
-    /// Those with a star lose it, the others get one.
+    /// Toggle the star of each.
     Star,
 }
 
-/// Messages that something is done with.
+/// A change in progress.
 #[derive(Debug)]
 pub(crate) struct Changes {
     change: Change,
-    /// The messages that are to be looked for, before they were.
+    /// Messages with conversations that must still be looked up.
     conversations: Vec<Key>,
     left: VecDeque<Messages>,
-    /// Whether none of them is on its way.
+    /// Whether messages on their way were left out already.
     is_looked_through: bool,
-    /// Of what is left, those that are being filed.
+    /// How many ranges at the front of `left` are being moved.
     filing: usize,
     then: String,
     count: u32,
@@ -122,7 +122,8 @@ impl Changes {
         while self.refused.is_none()
             && let Some(messages) = self.left.front().copied()
         {
-            // What was filed is heard of in the order in which it was asked for only if it is asked for one by one.
+            // Completions of moves are matched to ranges by order, so one move is in progress at a
+            // time.
             let most = if self.changes_flags() { READS_MAX } else { 1 };
             if *under_way >= most {
                 return Progress::Waiting;
@@ -137,7 +138,9 @@ impl Changes {
         Progress::Waiting
     }
 
-    /// What is done with a conversation is done with each of its messages; but it is unread when its newest message is, and it has a star when any of them has one.
+    /// Resolves conversations. A change applies to each message of the conversation, with two
+    /// exceptions. "Unread" applies to the newest message. The star is cleared from all starred
+    /// messages, and set on the newest if there are none.
     fn look_for_conversations(&mut self, account: AccountId, store: &Store) {
         let keys = core::mem::take(&mut self.conversations);
         if keys.is_empty() {
@@ -163,7 +166,7 @@ impl Changes {
         self.left = together(all).into();
     }
 
-    /// Once: of drafts, and of what is in the outbox, those that are on their way are not meant.
+    /// Leaves out, once, the drafts and outbox messages that are on their way.
     fn leave_alone_what_leaves(&mut self, account: AccountId, store: &Store) {
         if core::mem::replace(&mut self.is_looked_through, true) {
             return;
@@ -193,7 +196,8 @@ impl Changes {
         matches!(self.change, Change::Flag(_) | Change::Unflag(_) | Change::Star)
     }
 
-    /// Asks for the next thing to be done with the first of what is left. False: there was nothing to be done.
+    /// Asks the store for the next change of the first range in `left`. False: there was nothing to
+    /// change.
     fn ask_for(
         &mut self,
         account: AccountId,
@@ -208,7 +212,8 @@ impl Changes {
                 return Ok(false);
             }
             Some(to) => {
-                // All of them that are of one mailbox at once: then they can be taken back at once.
+                // All ranges of one mailbox are moved by one request. So one undo takes all of them
+                // back.
                 let of_mailbox =
                     self.left.iter().take_while(|messages| messages.mailbox == mailbox);
                 let ranges: Vec<UidRange> =
@@ -257,7 +262,7 @@ impl Changes {
         Ok(is_change)
     }
 
-    /// Where messages of a mailbox are to go.
+    /// The mailbox to move messages of mailbox `from` to.
     fn target(&self, from: MailboxId) -> Option<MailboxId> {
         match self.change {
             Change::File(to) => Some(to),
@@ -266,7 +271,7 @@ impl Changes {
         }
     }
 
-    /// Some of the first messages of what is left have gone to their new mailbox.
+    /// The store has moved some of the first messages in `left`.
     pub(super) fn filed(&mut self, filed: Filed) {
         let Some(from) = self.left.front().map(|messages| messages.mailbox) else { return };
         self.count += filed.count;
@@ -280,7 +285,7 @@ impl Changes {
             self.left.pop_front();
             self.filing -= 1;
         }
-        // What went in several goes cannot be taken back in one.
+        // A move that took several requests cannot be undone by one.
         let is_first = self.count == filed.count;
         if let Some(to) = self.target(from) {
             self.undo = is_first.then_some(Undo::Filing {
@@ -291,7 +296,7 @@ impl Changes {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // The last of them may have gone before: then there is nothing more to be done with them.
+        // The last of them may be gone already: then nothing is left to do with them.
         if refusal == Refusal::NoSuchMessage {
             self.left.drain(..self.filing.max(1).min(self.left.len()));
             self.filing = 0;
@@ -313,7 +318,7 @@ impl Changes {
         }
     }
 
-    /// What was done, for people.
+    /// The flash message about the change.
     fn told(&self, account: AccountId, store: &Store) -> String {
         let (what, verb) = match self.count {
             1 => (String::from("The message"), "was"),
@@ -340,7 +345,7 @@ impl Changes {
     }
 }
 
-/// The messages of a conversation in the mailbox of this one, up to this one.
+/// The messages of a conversation in the mailbox of `key`, up to `key`.
 fn conversation(store: &Store, account: AccountId, key: Key) -> Vec<Key> {
     let (mailbox, uid) = key.in_store();
     let Some(info) = store.message(account, mailbox, uid) else { return Vec::new() };
@@ -349,7 +354,7 @@ fn conversation(store: &Store, account: AccountId, key: Key) -> Vec<Key> {
     seen.map(|Uid(uid)| Key { uid, ..key }).collect()
 }
 
-/// The messages that are there, their flags and keywords.
+/// The existing messages in a range, with flags and keywords.
 fn in_range(
     store: &Store,
     account: AccountId,

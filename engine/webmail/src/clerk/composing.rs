@@ -1,4 +1,4 @@
-//! The page on which a letter is written, and what stands on it from the beginning.
+//! The page for writing a message, and its initial contents.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,18 +19,18 @@ use crate::{Key, Page, Start, Stretch};
 use super::holding::about_to_leave;
 use super::letters::{Heard, Opening};
 
-/// A page for a letter, in the making.
+/// A compose page that is being prepared.
 #[derive(Debug)]
 pub(crate) struct Composing {
     start: Start,
-    /// What it answers, sends on, or goes on with.
+    /// The message to reply to, to forward, or to continue.
     opening: Option<Opening>,
 }
 
-/// What is said where not all recipients stand on the page.
+/// The error text when the page does not list all recipients.
 const MORE_PEOPLE: &str = "This message has more recipients than fit here: only the first 1,000 of each field are listed.";
 
-/// What stands on the page.
+/// The initial contents of the page.
 #[derive(Default)]
 struct Beginning {
     to: String,
@@ -38,9 +38,9 @@ struct Beginning {
     bcc: String,
     subject: String,
     text: String,
-    /// What the writer should know of it.
+    /// A warning for the writer.
     error: Option<&'static str>,
-    /// The files that go along, by their parts of the draft, or of what is sent on.
+    /// The attached files, by their parts of the draft or of the forwarded message.
     files: Vec<(u16, String)>,
 }
 
@@ -73,7 +73,8 @@ impl Composing {
         }
     }
 
-    /// The page. Of a letter that is about to leave there is none: what takes it back is told instead.
+    /// The page. For a message that is about to leave, the reply is a redirect with an undo button
+    /// instead.
     pub(super) fn done(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
         if let Start::Draft { draft, .. } = self.start
             && let Some(said) = about_to_leave(draft, visitor.account, cx)
@@ -115,7 +116,7 @@ impl Composing {
                 [draft.to_string(), answers.map_or_else(String::new, |key| key.to_string())]
             }
             Start::Reply(key) | Start::ReplyToAll(key) => [String::new(), key.to_string()],
-            // Its files come from there until they are kept in a draft.
+            // Until the draft is saved, its files are parts of the forwarded message.
             Start::Forward(key) if key.mailbox != DRAFTS.0 => [key.to_string(), String::new()],
             Start::New | Start::Forward(_) => [const { String::new() }; 2],
         };
@@ -149,12 +150,12 @@ impl Composing {
     }
 }
 
-/// Files as their page names them: by their parts of the draft.
+/// Files as the page names them: the part of the draft and the name.
 pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
     files.iter().map(|(part, name)| (*part, name.as_str())).collect()
 }
 
-/// The message that a letter begins with.
+/// The message that the page starts from.
 fn source(start: Start) -> Option<Key> {
     match start {
         Start::New => None,
@@ -192,7 +193,7 @@ impl Beginning {
             },
             Start::Reply(_) | Start::ReplyToAll(_) => {
                 let is_own = |mailbox: &&Mailbox| mailbox.address.eq_ignore_ascii_case(own);
-                // Who answers a letter of his own goes on speaking to those whom he spoke to.
+                // A reply to one's own message goes to that message's recipients.
                 let wrote_it = heard.from.as_ref().is_some_and(|from| is_own(&from));
                 let to = match (wrote_it, heard.reply_to.is_empty()) {
                     (true, _) => listed(heard.to.iter()),
@@ -231,7 +232,7 @@ fn quoted(heard: &Heard, date: &str) -> String {
     text
 }
 
-/// A subject with its prefix, once.
+/// A subject with the prefix, once.
 fn prefixed(prefix: &str, subject: &str) -> String {
     let has_it = subject
         .get(..prefix.len() - 1)
@@ -239,7 +240,7 @@ fn prefixed(prefix: &str, subject: &str) -> String {
     if has_it { subject.into() } else { format!("{prefix}{subject}") }
 }
 
-/// People, as they are typed.
+/// Mailboxes as a user types them.
 fn listed<'a>(mailboxes: impl Iterator<Item = &'a Mailbox>) -> String {
     let mut list = String::new();
     for mailbox in mailboxes.filter(|mailbox| !mailbox.address.is_empty()) {

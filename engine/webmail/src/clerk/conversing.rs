@@ -1,12 +1,15 @@
-//! A message with the conversation that it belongs to: what others wrote and what was answered, wherever it is filed, in the order of time.
+//! A message with its conversation: all messages of it in all mailboxes, in the order of time.
 //!
-//! The message that was asked for is open, and so is what was not read yet; the others are folded, and unfold without being asked for again. Whoever opens a
-//! conversation has read it: what it shows is marked so.
+//! The requested message and unread messages are expanded. The others are folded, and the page has
+//! their contents already. Opening a conversation marks its messages as read.
 //!
 //! Invariants:
-//! - What a page takes is bounded: [`SHOWN_MAX`] messages, of which [`WHOLE_MAX`] and [`WHOLE_OCTETS_MAX`] are read whole. Of others there is a line, and a page of their own.
-//! - What was thrown away is shown only to who opens it where it lies.
-//! - Who writes to himself has his letter twice, as it came and in Sent, and sees it once. Not by its identifier alone, which anybody may give to a letter of his: what they say is the same.
+//! - The cost of a page is bounded: [`SHOWN_MAX`] messages, of which [`WHOLE_MAX`] messages and
+//!   [`WHOLE_OCTETS_MAX`] octets are read in full. Each other message has a line and a link.
+//! - Messages in Trash and Junk are shown only when opened from there.
+//! - A message that users send to themselves exists twice, in Sent and where it arrived. It is
+//!   shown once. Equal identifiers are not enough, since a sender can forge them: the contents must
+//!   be equal too.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -29,28 +32,28 @@ use super::letters::{Opening, Shown};
 use super::rows::{self, Found, RowText};
 use super::together::is_thrown_away;
 
-/// Messages of a conversation on a page: the newest.
+/// The most messages of a conversation on a page: the newest.
 pub const SHOWN_MAX: usize = 100;
 
-/// Those that are read whole beside the one that was asked for, and their octets.
+/// The most messages that are read in full beside the requested one, and their octets.
 const WHOLE_MAX: usize = 16;
 const WHOLE_OCTETS_MAX: u32 = 512 * 1024;
 
-/// Messages of a conversation that are looked at in the index.
+/// The most messages of a conversation that are examined in the index.
 const LOOKED_AT_MAX: usize = 1000;
 
-/// A conversation that is being opened.
+/// A conversation that is being read.
 #[derive(Debug)]
 pub(crate) struct Conversing {
-    /// The message that may load what it wants from elsewhere.
+    /// The message that may load its remote content.
     loaded: Option<Key>,
     opened: Opening,
-    /// Whether the index was looked at.
+    /// Whether the index was read.
     is_gathered: bool,
-    /// The others that are read whole, and those of which there is a line.
+    /// The other messages that are read in full, and those that get a line.
     whole: Vec<Opening>,
     lines: Vec<Found>,
-    /// Whether there are older ones that are not shown.
+    /// Whether there are older messages that are not shown.
     is_cut: bool,
 }
 
@@ -61,10 +64,10 @@ struct Place<'a> {
     key: Key,
 }
 
-/// A message that is read elsewhere.
+/// A message with a line and a link to its own page.
 struct Line<'a> {
     text: RowText<'a>,
-    /// What is known of it.
+    /// Its summary, if that was read.
     summary: Option<&'a Summary>,
 }
 
@@ -91,7 +94,7 @@ impl Conversing {
             self.is_gathered = true;
             self.gather(account, cx.store());
         }
-        // One after the other: what comes is of the first that is not finished.
+        // One at a time: a body belongs to the first message that is not finished.
         while let Some(opening) = self.reading() {
             match opening.ask(account, under_way, cx) {
                 Progress::Waiting if *under_way == 0 => {}
@@ -120,13 +123,13 @@ impl Conversing {
         }
     }
 
-    /// Finds the other messages, and decides what is read of each.
+    /// Finds the other messages and decides how much of each is read.
     fn gather(&mut self, account: AccountId, store: &Store) {
         let key = self.opened.key();
         let (mailbox, uid) = key.in_store();
         let Some(opened) = store.message(account, mailbox, uid) else { return };
         let mut others = others(store, account, (mailbox, opened));
-        // The newest first: those are read.
+        // The newest come first: they are read in full.
         others.sort_unstable_by_key(|found| core::cmp::Reverse(moment(&found.info)));
         self.is_cut = others.len() >= SHOWN_MAX;
         others.truncate(SHOWN_MAX - 1);
@@ -165,7 +168,7 @@ impl Conversing {
             places.iter().zip(words).map(|(place, words)| place.letter(key, words)).collect();
         let (mailbox, _) = key.in_store();
         let surroundings = Surroundings::of(visitor, cx.store(), Some(mailbox));
-        // What is done with all of it is done with what is here in this mailbox.
+        // Actions on the conversation apply to its messages in this mailbox.
         let newest = cx.store().conversation_in(visitor.account, mailbox, conversation).next_back();
         answer::page(&ConversationPage {
             frame: surroundings.frame(visitor, &surroundings.links()),
@@ -188,7 +191,7 @@ impl Conversing {
             let (mailbox, uid) = key.in_store();
             match opening.shown(loaded, known.as_ref()) {
                 Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
-                // Who has removed it meanwhile does not miss it.
+                // A message that was removed meanwhile is left out.
                 Err(_) if let Some(info) = cx.store().message(account, mailbox, uid) => {
                     let found = Found::of(cx.store(), account, mailbox, info);
                     let line = Line { text: RowText::lost(&found, &now), summary: None };
@@ -207,7 +210,8 @@ impl Conversing {
     }
 }
 
-/// Of what lies in Sent and came back, only one is shown: the one that was opened, or else the one that came.
+/// Removes one of two copies of a message in Sent and elsewhere. The requested one stays, or else
+/// the received one.
 fn leave_out_copies(places: &mut Vec<Place<'_>>, opened: Key) {
     let is_copy = |place: &Place<'_>| {
         place.key != opened
@@ -230,7 +234,7 @@ impl Place<'_> {
         self.key.in_store().0 == SENT
     }
 
-    /// Whether it is the same letter, as far as it was read.
+    /// Whether both are copies of one message, as far as they were read.
     fn is_same_as(&self, other: &Place<'_>) -> bool {
         rows::are_one_letter(self.summary(), other.summary())
             && match (&self.shown, &other.shown) {
@@ -250,13 +254,13 @@ impl Place<'_> {
         self.shown.as_ref().map_or_else(|_| Vec::new(), Shown::attachments)
     }
 
-    /// In words, and exactly.
+    /// The time in words, and exactly.
     fn times(&self) -> [String; 2] {
         let moment = Moment::of(self.info.internal_date);
         [moment.in_words(), moment.exact()]
     }
 
-    /// `opened`: the message that was asked for.
+    /// `opened`: the requested message.
     fn letter<'a>(
         &'a self,
         opened: Key,
@@ -303,12 +307,12 @@ impl Place<'_> {
     }
 }
 
-/// When it came; of two that came in one second, the one that came first.
+/// The time of arrival. Messages of the same second are ordered by GUID, which ascends.
 fn moment(info: &MessageInfo) -> (machine::UnixTime, u128) {
     (info.internal_date, info.guid.0)
 }
 
-/// The other messages of the conversation that this one of that mailbox belongs to, the newest of each mailbox.
+/// The other messages of the opened message's conversation: the newest of each mailbox.
 fn others(
     store: &Store,
     account: AccountId,
@@ -316,7 +320,7 @@ fn others(
 ) -> Vec<Found> {
     let known = store.account(account);
     let all = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id);
-    // What is in the outbox is in Sent too.
+    // Messages in the outbox are in Sent too.
     let mailboxes = all.filter(|id| *id == mailbox || !is_thrown_away(*id) && *id != OUTBOX);
     let places = mailboxes.flat_map(|id| {
         let uids = store.conversation_in(account, id, opened.conversation).rev();

@@ -1,9 +1,11 @@
-//! Letters to oneself: each is there twice, as it came and in Sent, and counts once in the row of its conversation.
+//! Finds messages that users sent to themselves. Each exists twice, in Sent and where it arrived,
+//! and counts once in the row of its conversation.
 //!
-//! Which two may be one letter the index tells, by their sizes and times; whether they are, what both say of themselves. Only for that they are read, so lists without such letters
-//! cost nothing more.
+//! Sizes and times in the index tell which two messages may be copies. Only those are read and
+//! compared, so lists without such messages cost no reads.
 //!
-//! Invariant: at most [`PAIRS_MAX`] pairs are read for a page. What lies beyond, or came late, counts twice.
+//! Invariant: at most [`PAIRS_MAX`] pairs are read for a page. Further pairs, and copies that
+//! arrived late, count twice.
 
 use alloc::vec::Vec;
 
@@ -15,29 +17,29 @@ use crate::step::Progress;
 use super::rows::{self, Found};
 use super::together::counted;
 
-/// Pairs that are read for a page.
+/// The most pairs that are read for a page.
 const PAIRS_MAX: usize = 50;
 
-/// Messages of a conversation among which copies are looked for: the newest of each mailbox come last.
+/// The most messages of a conversation that are examined. The newest of each mailbox come last.
 const LOOKED_AT_MAX: usize = 50;
 
-/// By so much what came is shorter at most: the names of those who get blind copies are only in Sent.
+/// The most octets by which a received copy is shorter: only the copy in Sent has `Bcc`.
 const BLIND_OCTETS_MAX: u32 = 1024;
 
-/// So much later it came at most.
+/// The most seconds between sending and arrival.
 const LATER_SECONDS_MAX: u64 = 600;
 
-/// What may be copies of one letter, for the rows of a page.
+/// Possible copies among the rows of a page.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// By pairs: what is in Sent, and what came.
+    /// In pairs: the message in Sent, and the received one.
     halves: Vec<Found>,
-    /// Which row each pair is of.
+    /// The row of each pair.
     rows: Vec<usize>,
 }
 
 impl Copies {
-    /// What may be copies among the messages that these rows stand for.
+    /// The possible copies among the messages of these rows.
     pub(super) fn among(rows: &[Found], account: AccountId, store: &Store) -> Copies {
         let mut copies = Copies::default();
         for (row, found) in rows.iter().enumerate().filter(|(_, found)| found.together.messages > 1)
@@ -69,7 +71,7 @@ impl Copies {
         }
     }
 
-    /// Asks for what they say of themselves.
+    /// Reads the summaries of the pairs.
     pub(super) fn ask(
         &mut self,
         account: AccountId,
@@ -83,7 +85,7 @@ impl Copies {
         rows::body_arrived(&mut self.halves, body);
     }
 
-    /// All is known: what is one letter counts once.
+    /// All summaries are known: copies count once.
     pub(super) fn count_once(&self, rows: &mut [Found]) {
         let (pairs, _) = self.halves.as_chunks::<2>();
         for (at, [sent, came]) in self.rows.iter().zip(pairs) {
@@ -96,7 +98,8 @@ impl Copies {
     }
 }
 
-/// Whether what came may be what was sent: both are signed by the same, and the rest is as long but for who got blind copies.
+/// Whether a received message may be the copy of a sent one: both have heads of the same size, and
+/// the rest differs at most by a `Bcc` field.
 fn may_be_one(sent: &MessageInfo, came: &MessageInfo) -> bool {
     let is_shorter_by = sent.octets.checked_sub(came.octets);
     let is_later_by = came.internal_date.seconds().checked_sub(sent.internal_date.seconds());

@@ -1,6 +1,7 @@
-//! What is sent as what it is: a message as it came, or one of its parts, decoded.
+//! Raw documents: a message as it arrived, or one of its parts, decoded.
 //!
-//! What is a file goes out while it is read ([`crate::Stream`]), and is as large as messages are. Of a source so much is read as a page shows, before anything goes out.
+//! A file is sent while it is read ([`crate::Stream`]), so its size does not matter. The source
+//! page is read up to its limit before the reply begins.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -24,13 +25,13 @@ use crate::{Key, Page};
 use super::letters::name_of;
 use super::pieces::Pieces;
 
-/// Bytes of a message's source that a page shows, and what else was read with them.
+/// Bytes of a message's source that a page shows. The rest of the last chunk is shown too.
 const SOURCE_BYTES_MAX: usize = 256 * 1024;
 
-/// What of a message is sent.
+/// What is sent of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Document {
-    /// All of it, to be looked at.
+    /// All of it, as a page with its source.
     Source,
     /// All of it, as a file.
     Message,
@@ -46,22 +47,23 @@ pub(crate) struct Reading {
     offset: u32,
     reader: Reader,
     heard: Heard,
-    /// Whether the reader was told that there is no more.
+    /// Whether the parser knows that there is no more.
     has_ended: bool,
     sent: Sent,
 }
 
-/// Bytes of a message within a message that are held back until it shows that they are none of the delimiter behind it, which is not longer.
+/// How many bytes of an attached message are held back until it is known that they do not belong to
+/// the delimiter behind it. A delimiter is no longer than this.
 const DELIMITER_BYTES_MAX: usize = 512;
 
-/// What is kept of the message while it goes by.
+/// The data that is extracted while the message is parsed.
 #[derive(Debug, Default)]
 struct Heard {
     wanted: Option<usize>,
     decoder: Option<BodyDecoder>,
     part: Option<Part>,
     bytes: Vec<u8>,
-    /// How many were there before them.
+    /// How many bytes were sent before them.
     bytes_sent: u64,
 }
 
@@ -114,7 +116,7 @@ impl Reading {
         self.pieces.refused = Some(refusal);
     }
 
-    /// Whether there is enough to be sent, or too much.
+    /// Whether there is enough for a piece.
     fn has_enough(&self) -> bool {
         match self.document {
             Document::Message | Document::Part(_) => {
@@ -124,14 +126,14 @@ impl Reading {
         }
     }
 
-    /// Bytes at the end that are not to be sent yet.
+    /// Bytes at the end that must not be sent yet.
     fn held_back(&self) -> usize {
         let may_be_delimiter =
             !self.has_ended && self.heard.message_within(self.reader.parts()).is_some();
         if may_be_delimiter { DELIMITER_BYTES_MAX } else { 0 }
     }
 
-    /// What comes next: all that there is was read, or enough of it.
+    /// The next piece of the reply.
     pub(super) fn next(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
         let is_over = self.pieces.refused.is_some()
             || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
@@ -171,7 +173,7 @@ impl Reading {
         })
     }
 
-    /// What is answered that is no file.
+    /// The reply when it is no file.
     fn answer(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         if let Some(refusal) = self.pieces.refused {
             return answer::refused(refusal, why(refusal));
@@ -184,7 +186,7 @@ impl Reading {
 }
 
 impl Reading {
-    /// The page that shows a message as it arrived.
+    /// The page with a message's source.
     fn source(&self, octets: &[u8], visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         let (mailbox, _) = self.pieces.key.in_store();
         let surroundings = Surroundings::of(visitor, cx.store(), Some(mailbox));
@@ -202,13 +204,15 @@ impl Reading {
 }
 
 impl Heard {
-    /// The part that is wanted, if it is a message whose header has ended: then its first part has begun. It is taken apart like all else, so that nobody tells its octets.
+    /// The wanted part, if it is an attached message and its header has ended: then its first part
+    /// has begun. The parser takes such a message apart and reports no octets of it.
     fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
         let index = self.wanted?;
         parts.get(index + 1).and_then(|_| parts.get(index)).filter(|part| part.holds_message())
     }
 
-    /// Octets of the whole message from `begin` on were told to its reader, who knows of these parts by now.
+    /// The parser has processed these octets of the whole message, from offset `begin`, and knows
+    /// these parts. Extracts the octets of the wanted attached message.
     fn octets_went_by(&mut self, begin: u64, octets: &[u8], parts: &[Part]) {
         let Some(part) = self.message_within(parts) else { return };
         let has_ended = part.body.end > part.body.start;
@@ -222,7 +226,7 @@ impl Heard {
         }
     }
 
-    /// All parts are known, and so is where the message ends that was wanted.
+    /// All parts are known, and with them the end of the wanted attached message.
     fn message_within_ended(&mut self, parts: &[Part]) {
         if let Some(part) = self.message_within(parts) {
             let left = (part.body.end - part.body.start).saturating_sub(self.bytes_sent);

@@ -1,4 +1,5 @@
-//! What somebody has written: as it stands on the page and in its form, and kept as a text while its writer logs in again.
+//! A draft: the fields of the compose page and its form. The login page carries it as text while
+//! the writer logs in again.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,31 +17,31 @@ use crate::compose::ComposePage;
 use crate::form::Form;
 use crate::surroundings::{Surroundings, Visitor};
 
-/// What somebody has written, as it stands on the page.
+/// The fields of the compose page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Draft {
-    /// To whom.
+    /// Recipients.
     pub to: String,
-    /// To whom else.
+    /// Recipients of copies.
     pub cc: String,
-    /// To whom, unseen by others.
+    /// Recipients of blind copies.
     pub bcc: String,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// What it is kept as; or, until it is, what it sends on.
+    /// The saved draft. Before the first save: the message to forward.
     pub draft: Option<Key>,
-    /// The files of that draft which go along still: the part and the name of each.
+    /// The files of that draft that stay attached: the part and the name of each.
     pub carried: Vec<(u16, String)>,
-    /// What it answers.
+    /// The message that it replies to.
     pub answers: Option<Key>,
-    /// Whether files came along that are not kept.
+    /// Whether files came with the form that were not saved.
     pub has_lost_files: bool,
 }
 
 impl Draft {
-    /// What somebody says in the form on which he writes.
+    /// The draft in a form of the compose page.
     pub(crate) fn of(form: &Form<'_>) -> Draft {
         let text = |name| form.text(name).unwrap_or_default().to_string();
         let key = |name| form.text(name).and_then(|key| key.parse().ok());
@@ -73,7 +74,7 @@ impl Draft {
         size_of::<Draft>() + words + carried
     }
 
-    /// All of it but files that came along just now, in one text.
+    /// The draft as text in the format of a form, without newly uploaded files.
     pub fn kept(&self) -> String {
         let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
         let (draft, answers) = (key(self.draft), key(self.answers));
@@ -91,25 +92,25 @@ impl Draft {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
     }
 
-    /// What was kept; `None` for nothing.
+    /// The draft in such a text. `None`: the text is empty.
     pub(crate) fn of_kept(kept: &str) -> Option<Box<Draft>> {
         let form = Form::of("application/x-www-form-urlencoded", kept.as_bytes()).ok()?;
         (!kept.is_empty()).then(|| Box::new(Draft::of(&form)))
     }
 
-    /// Whether files of what it is kept as go along.
+    /// Whether files of the saved draft stay attached.
     pub(super) fn carries(&self) -> bool {
         self.draft.is_some() && !self.carried.is_empty()
     }
 
-    /// Whether a letter that was begun with it is one of `other`, whatever files go along.
+    /// Whether both are equal apart from attached files.
     pub(super) fn says_the_same(&self, other: &Draft) -> bool {
         let words =
             |draft: &Draft| Draft { carried: Vec::new(), has_lost_files: false, ..draft.clone() };
         words(self) == words(other)
     }
 
-    /// The page again, with all that was written. `error`: why it is not sent.
+    /// The compose page with these fields. `error`: why the message is not sent.
     pub(crate) fn page(&self, error: &str, visitor: &Visitor, store: &Store) -> Reply {
         let surroundings = Surroundings::of(visitor, store, None);
         let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());

@@ -1,7 +1,9 @@
-//! A mailbox as one file, to be taken elsewhere: an mbox ([`MboxWriter`]), which goes out while it is read.
+//! Exports a mailbox as one mbox file ([`MboxWriter`]), which is sent while it is read.
 //!
-//! In it are the messages that the mailbox holds when the file begins, in the order in which they came: what comes meanwhile is not, and what is moved or erased before its turn is
-//! not any more. A message of which something cannot be had is there all the same, with what there is of it and a line that says so: nobody loses the others for it.
+//! It has the messages that are in the mailbox when the file begins, in the order of their arrival.
+//! Later messages are left out, and so are messages that are moved or deleted before their turn. A
+//! message that cannot be read in full is included as far as possible, with a line that says so. So
+//! one bad message does not cost the others.
 
 use alloc::format;
 use alloc::string::String;
@@ -19,15 +21,15 @@ use crate::step::{Progress, why};
 use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::name_for_people;
 
-/// A file of messages in the making.
+/// An export in progress.
 #[derive(Debug)]
 pub(crate) struct Exporting {
     mailbox: MailboxId,
-    /// The last message of those that are in it, once that was looked at.
+    /// The last message to export, once that is known.
     last: Option<Uid>,
-    /// The next one is this, or one behind it.
+    /// The next message has this UID or a higher one.
     next: Uid,
-    /// The one that is read.
+    /// The message that is being read.
     message: Option<Message>,
     writer: MboxWriter,
     written: Vec<u8>,
@@ -36,13 +38,13 @@ pub(crate) struct Exporting {
     refused: Option<Refusal>,
 }
 
-/// A message that is read.
+/// A message that is being read.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     uid: Uid,
     arrived: UnixTime,
     octets: u32,
-    /// How many of them were read.
+    /// Octets that were read.
     offset: u32,
     has_begun: bool,
 }
@@ -139,13 +141,13 @@ impl Exporting {
     }
 
     fn message_ended(&mut self) {
-        // Of one that is empty nothing has arrived.
+        // An empty message has no body event.
         self.octets_arrived(&[]);
         self.writer.message_ended(&mut self.written);
         self.message = None;
     }
 
-    /// Something of a message cannot be had.
+    /// A read of the message was refused.
     pub(super) fn refused(&mut self, refusal: Refusal) {
         let Some(message) = self.message else { return };
         let is_gone = matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox);
@@ -166,7 +168,7 @@ impl Exporting {
         self.message_ended();
     }
 
-    /// What comes next: all was read, or enough of it.
+    /// The next piece of the reply.
     pub(super) fn next(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Progress {
         if let Some(refusal) = self.refused {
             return Progress::Reply(answer::refused(refusal, why(refusal)));
@@ -183,7 +185,7 @@ impl Exporting {
     }
 }
 
-/// A file's name, in which nothing leads to another folder.
+/// The file's name, without path separators.
 fn file_name(mailbox: &str) -> String {
     let name: String = mailbox
         .chars()

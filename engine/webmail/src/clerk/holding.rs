@@ -1,10 +1,11 @@
-//! Whether a message is on its way. One that is held is taken back: it is a draft again.
+//! Takes back a held message, so that it is a draft again, and tells whether a message is on its
+//! way.
 //!
 //! Invariants:
-//! - Who takes it back has it out of the hands of whoever lets it leave before anything is written;
-//!   so it never does both.
-//! - Only a message that is held comes back. One that leaves may be with a recipient already, also
-//!   while it waits to be tried again: it stays on its way, and undo says so.
+//! - Taking a message back removes it from submission before anything is written. So a message is
+//!   never both taken back and sent.
+//! - Only a held message comes back. A recipient may already have one that is leaving, also while
+//!   it waits for a retry: it stays on its way, and undo says so.
 
 use alloc::string::ToString;
 
@@ -17,26 +18,26 @@ use crate::said::{Said, Undo};
 use crate::step::{Progress, why};
 use crate::{Key, Page, Start, Stretch};
 
-/// A letter that somebody wants back.
+/// A message to take back.
 #[derive(Debug)]
 pub(crate) struct TakingBack {
     key: Key,
-    /// What it answers, if that is known.
+    /// The message that it replies to, if that is known.
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Whether it is still there is to be looked at.
+    /// The next step looks whether it is still held.
     Wanted,
-    /// That it is a draft is on its way to the disk.
+    /// The store is clearing its flag.
     Taken,
     /// It is a draft.
     Back,
-    /// It leaves, or has left.
+    /// It is leaving, or was sent.
     TooLate,
-    /// The store does not do it: it is still held.
+    /// The store has refused the change: it is still held.
     Refused(Refusal),
 }
 
@@ -137,7 +138,7 @@ pub(super) enum Transit {
 }
 
 impl Transit {
-    /// Of the message of a mailbox that has this UID and these flags.
+    /// Of the message in this mailbox with this UID and these flags.
     pub(super) fn of(
         store: &Store,
         account: AccountId,
@@ -154,7 +155,7 @@ impl Transit {
     }
 }
 
-/// What is told of a message that is on its way when its draft is to be shown; `None`: it is not.
+/// The flash message for a draft that is on its way. `None`: it is not.
 pub(super) fn about_to_leave(
     key: Key,
     account: AccountId,

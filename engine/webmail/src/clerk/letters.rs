@@ -1,4 +1,4 @@
-//! A message that is opened: read from its first octet to its last, to be shown with its conversation, put on paper, or answered.
+//! Opens a message: reads it to its end, to show it in a conversation, print it, or reply to it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -26,31 +26,32 @@ use crate::{deceit, elsewhere};
 
 use super::trusting::{Verified, is_trusted};
 
-/// Bytes of text that a page shows of a message. Who wants more downloads it.
+/// Bytes of text that a page shows of a message. Readers can download the rest.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of HTML that are shown: as many as others show, since a browser may take minutes to lay out much more.
+/// Bytes of HTML that a page shows. Other webmails have the same limit: a browser may take minutes
+/// to lay out much more.
 pub(super) const HTML_BYTES_MAX: usize = 102 * 1024;
 
-/// People that a page names as recipients.
+/// Recipients that a page names.
 const RECIPIENTS_MAX: usize = 20;
 
-/// People of one kind that are read of a message, in however many fields it names them.
+/// Mailboxes of one kind that are read of a message, in however many fields.
 const MAILBOXES_MAX: usize = ADDRESSES_MAX;
 
-/// The fields that are read.
+/// The header fields that are read.
 const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 
 /// A message that is being opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
     key: Key,
-    /// None before the index was looked at.
+    /// `None` before the index was read.
     info: Option<MessageInfo>,
-    /// How many octets have come.
+    /// Octets that were read.
     offset: u32,
     is_marked: bool,
-    /// What a list shows of it, and the beginning from which that is made.
+    /// The summary for lists, and the beginning of the message that it is made from.
     summary: Summary,
     beginning: Option<Beginning>,
     verified: Verified,
@@ -62,23 +63,23 @@ pub(crate) struct Opening {
 /// Files of a message: the part and the name of each.
 pub(super) type AttachedFiles = Vec<(u16, String)>;
 
-/// What is kept of a message while it goes by.
+/// The data that is extracted while the message is parsed.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) from: Option<Mailbox>,
-    /// Where he wants answers to go, if not to himself.
+    /// Where the author wants replies, if `From` is not the place.
     pub(super) reply_to: Vec<Mailbox>,
     pub(super) to: Vec<Mailbox>,
     pub(super) cc: Vec<Mailbox>,
     pub(super) bcc: Vec<Mailbox>,
-    /// Whether it may name more of a kind than are kept here.
+    /// Whether the message may name more mailboxes of a kind than are kept here.
     pub(super) has_more_people: bool,
     pub(super) subject: Option<String>,
     pub(super) text: String,
     is_cut: bool,
     is_page_cut: bool,
     decoder: Option<TextDecoder>,
-    /// The index of the first part that is HTML to be looked at, and its beginning, in which links are looked for.
+    /// The index of the first HTML part to show, and its beginning, which is searched for links.
     html: Option<usize>,
     page: String,
     is_page: bool,
@@ -100,7 +101,7 @@ impl Opening {
         }
     }
 
-    /// A message that is opened to be answered: it is not marked as read.
+    /// A message that is opened for a reply: it is not marked as read.
     pub(super) fn to_answer(key: Key) -> Opening {
         Opening { is_marked: true, ..Opening::new(key) }
     }
@@ -109,7 +110,7 @@ impl Opening {
         self.key
     }
 
-    /// Whether there is nothing more to be asked for.
+    /// Whether there is nothing left to ask for.
     pub(super) fn is_finished(&self) -> bool {
         let is_read = self.info.is_some_and(|info| self.offset >= info.octets);
         self.refused.is_some() || is_read && self.is_marked
@@ -151,7 +152,7 @@ impl Opening {
         Progress::Waiting
     }
 
-    /// It is read now. If that cannot be noted the message is shown all the same.
+    /// Marks the message as read. If that fails the message is shown all the same.
     fn mark(
         &mut self,
         account: AccountId,
@@ -169,8 +170,7 @@ impl Opening {
         *under_way += usize::from(marked.is_ok());
     }
 
-    /// Gathers what the store has made a summary of, and makes it again: the first chunk without
-    /// the head.
+    /// Computes the summary as the store does: from the first chunk without the head.
     fn summarize(&mut self, octets: &[u8]) {
         let Some(info) = self.info else { return };
         if self.offset == 0 {
@@ -201,8 +201,9 @@ impl Opening {
         }
     }
 
-    /// What was read, with the names of the files in it by their parts; or why it was not. HTML is one of them where there is no text; messages within it, whose files
-    /// are there, are none.
+    /// The extracted data, and the names of files by their parts; or why the message could not be
+    /// read. Without plain text, the HTML part counts as a file. Attached messages do not: their
+    /// files are listed instead.
     pub(super) fn heard(&mut self) -> Result<(&Heard, MessageInfo, AttachedFiles), Refusal> {
         if let Some(refusal) = self.refused {
             return Err(refusal);
@@ -219,7 +220,8 @@ impl Opening {
         Ok((&self.heard, self.info.ok_or(Refusal::NoSuchMessage)?, files.collect()))
     }
 
-    /// The same for paper. Of a message that is a page there is no text: its reader prints it as he reads it.
+    /// The page for printing. For HTML messages the reply is a redirect: the reader prints the
+    /// usual page.
     pub(super) fn on_paper(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Reply {
         if self.heard.html.is_some() && self.heard.text.is_empty() {
             return answer::elsewhere(&Page::Read(self.key).to_string());
@@ -255,7 +257,7 @@ impl Opening {
         })
     }
 
-    /// What a conversation shows of it, or why it cannot.
+    /// The data for the conversation page, or why the message could not be read.
     pub(super) fn shown(
         &mut self,
         loaded: Option<Key>,
@@ -298,7 +300,7 @@ impl Opening {
     }
 }
 
-/// What a conversation shows of a message.
+/// The data of a message for the conversation page.
 pub(super) struct Shown {
     pub(super) key: String,
     pub(super) href: String,
@@ -311,9 +313,9 @@ pub(super) struct Shown {
     text: String,
     /// Its HTML, as far as it was read.
     page: String,
-    /// Where its HTML is, if that is what is shown.
+    /// The address of its HTML, if that is shown.
     source: Option<String>,
-    /// Where all of that is, if the page does not show it whole.
+    /// The address of all its HTML, if the page shows only a part.
     whole: Option<String>,
     pub(super) warnings: Vec<String>,
     loads: Loads,
@@ -325,7 +327,7 @@ impl Shown {
         self.attached.iter().map(Attached::link).collect()
     }
 
-    /// Whether it says the same, as far as it was read.
+    /// Whether both have equal contents, as far as they were read.
     pub(super) fn says_what(&self, other: &Shown) -> bool {
         let others = other.attached.iter().map(Attached::in_words);
         let has_same_files = self.attached.iter().map(Attached::in_words).eq(others);
@@ -341,7 +343,7 @@ impl Shown {
 }
 
 impl Heard {
-    /// What its reader should know of it.
+    /// Warnings for the reader.
     fn warnings(&self, from: &Mailbox, has_more_parts: bool) -> Vec<String> {
         let mut warnings = deceit::of_sender(from);
         warnings.extend(if self.html.is_some() {
@@ -361,7 +363,7 @@ impl Heard {
         warnings
     }
 
-    /// Keeps the people that a field names, after those of the same kind that came before.
+    /// Adds the mailboxes of a field to those of earlier fields of the same kind.
     fn people_arrived(
         &mut self,
         field: &Field<'_>,
@@ -413,7 +415,7 @@ impl Listener for Heard {
 
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
-        // What others wrote, and was attached, is not what this message says.
+        // Text of attached messages is not this message's text.
         let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
         if !is_own || part.disposition == Disposition::Attachment || part.file_name.is_some() {
             return false;
@@ -458,7 +460,7 @@ impl Listener for Heard {
     }
 }
 
-/// The people that a field names.
+/// The mailboxes of a field.
 pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
     field.addresses().into_iter().flat_map(|address| match address {
         Address::Mailbox(mailbox) => alloc::vec![mailbox],
@@ -466,7 +468,7 @@ pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
     })
 }
 
-/// What a file with a part is called where nobody said so.
+/// The file name of a part, or a default.
 pub(super) fn name_of(part: &Part) -> String {
     let usual = || {
         if part.holds_message() { "message.eml".into() } else { part.media_type.replace('/', ".") }
@@ -474,7 +476,7 @@ pub(super) fn name_of(part: &Part) -> String {
     part.file_name.clone().unwrap_or_else(usual)
 }
 
-/// Something attached, in words.
+/// An attachment, as text.
 struct Attached {
     name: String,
     size: String,
@@ -482,7 +484,7 @@ struct Attached {
 }
 
 impl Attached {
-    /// All that is attached. `shown`: the part that the page shows.
+    /// All attachments. `shown`: the part that the page shows.
     fn of(structure: &Structure, key: Key, shown: Option<usize>) -> Vec<Attached> {
         let attached = structure
             .parts

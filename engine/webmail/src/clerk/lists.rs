@@ -1,6 +1,9 @@
-//! A page of a mailbox: an index walk, and of what it finds rows that were written before, or the summaries to write them by.
+//! A page of a mailbox: walks the index, and takes rows from the cache or renders them from
+//! summaries.
 //!
-//! A row is a conversation. It stands where its newest message in this mailbox stands, so the walk knows a row when it comes to it: whatever follows of the conversation is older, and is passed over. A letter to oneself, which is there twice, counts once in it (`copies`).
+//! A row is a conversation, at the place of its newest message in this mailbox. So the walk finds
+//! each row at its first message and skips the conversation's older messages. A message that users
+//! sent to themselves counts once (`copies`).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,20 +23,20 @@ use super::copies::Copies;
 use super::rows::{self, Found};
 use super::together::Together;
 
-/// Messages on a page.
+/// Rows of a page.
 pub const ROWS_MAX: usize = 50;
 
-/// Messages that are looked at for one page, and before others have their turn.
+/// Messages that are examined for one page, and in one turn.
 pub const WALKED_MAX: u32 = 5_000;
 const WALKED_IN_A_TURN: usize = 500;
 
-/// A page of a mailbox in the making.
+/// A page that is being prepared.
 #[derive(Debug)]
 pub(crate) struct Listing {
     mailbox: MailboxId,
     stretch: Stretch,
     rows: Vec<Found>,
-    /// The message that was looked at last.
+    /// The last message that was examined.
     at: Option<Uid>,
     walked: u32,
     stage: Stage,
@@ -41,11 +44,11 @@ pub(crate) struct Listing {
 
 #[derive(Debug)]
 enum Stage {
-    /// The index is looked at.
+    /// The index is being read.
     Walking,
-    /// Of what may be one letter it is asked whether it is.
+    /// Possible copies are being read.
     Counting(Copies),
-    /// What each row stands for is known, and its words are asked for.
+    /// The messages of each row are known, and summaries are being read.
     Counted,
 }
 
@@ -77,7 +80,7 @@ impl Listing {
         rows::ask(&mut self.rows, account, under_way, cx)
     }
 
-    /// Looks at some messages more. True: there is nothing more to be looked at for this page.
+    /// Examines more messages. True: the walk for this page is over.
     fn walk(&mut self, account: AccountId, store: &Store) -> bool {
         let mailbox = self.mailbox;
         let looked_at = match self.stretch {
@@ -96,7 +99,7 @@ impl Listing {
         let is_end = looked_at < WALKED_IN_A_TURN;
         let is_upwards = matches!(self.stretch, Stretch::After(_));
         if is_upwards && is_end && self.rows.len() < ROWS_MAX {
-            // There are not enough newer ones for a page.
+            // There are not enough newer messages for a page.
             *self = Listing::new(mailbox, Stretch::Newest);
             return false;
         }
@@ -108,7 +111,8 @@ impl Listing {
         is_over
     }
 
-    /// Takes the next messages up to a full page: of each conversation the newest that is in this mailbox. How many it has looked at; fewer than it may for those that were the last.
+    /// Takes the next messages until the page is full: of each conversation the newest in this
+    /// mailbox. Returns how many were examined. Fewer than [`WALKED_IN_A_TURN`] means the end.
     fn take(
         &mut self,
         account: AccountId,
@@ -139,7 +143,7 @@ impl Listing {
         !self.is_grouped() || newest() == Some(info.uid)
     }
 
-    /// Letters that are not sent yet are gone on with one by one.
+    /// Drafts are not grouped: a user continues each by itself.
     fn is_grouped(&self) -> bool {
         self.mailbox != DRAFTS
     }
@@ -169,7 +173,7 @@ impl Listing {
             ..=ROWS_MAX => path(Stretch::Newest),
             _ => path(Stretch::After(row.info.uid.0)),
         });
-        // Counted are messages, not rows: so far this page goes.
+        // The page counts messages, not rows. This is its last message.
         let extent = match found.len() {
             0 => String::new(),
             _ => format!(

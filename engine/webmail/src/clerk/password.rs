@@ -1,6 +1,6 @@
-//! A password takes the place of another: in the store, and then on every core.
+//! Replaces an account's password: in the store, and then on every core.
 //!
-//! Invariant: who has changed it hears of that when nobody is let in by the old one any more, on whatever core.
+//! Invariant: when the user reads that the password has changed, no core accepts the old one.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,15 +14,14 @@ use crate::said::Said;
 use crate::step::{Progress, why};
 use mail::PasswordMark;
 
-/// What is kept of a new password: what it is checked against, and what proofs of knowing it are.
-/// Never printed.
+/// The stored form of a new password: its hash and its SCRAM verifier. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secrets {
-    /// The password that was proved to have it changed: no other is replaced.
+    /// The old password that was proved. No other password is replaced.
     pub replaced: PasswordMark,
     /// A PHC string.
     pub hash: String,
-    /// Of SCRAM-SHA-256.
+    /// The verifier of SCRAM-SHA-256.
     pub verifier: String,
 }
 
@@ -32,11 +31,11 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// A change under way.
+/// A change in progress.
 #[derive(Debug)]
 pub(crate) struct Changing {
     secrets: Secrets,
-    /// The sessions: of the one that goes on, and of those that are over.
+    /// Changes of persisted sessions: one stays, the others are removed.
     notes: Vec<NoteChange>,
     stage: Stage,
     refused: Option<Refusal>,
@@ -44,11 +43,11 @@ pub(crate) struct Changing {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// The store is to be asked.
+    /// The next step asks the store.
     Wanted,
-    /// It has it: other cores are to be told.
+    /// The store has the password. The next step tells the other cores.
     Stored,
-    /// They know.
+    /// All cores know it.
     Over,
 }
 
@@ -84,7 +83,7 @@ impl Changing {
         Progress::Waiting
     }
 
-    /// The password and the sessions, in one group as a rule. How much was asked for.
+    /// Stores the password and the sessions, usually in one group. Returns the number of requests.
     fn store(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
         let continuation = cx.continuation();
         let known = cx.store().account(account).ok_or(Refusal::NoSuchAccount)?;
@@ -103,7 +102,7 @@ impl Changing {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // Without its note a session is over, which is no harm.
+        // A session without its note has ended, which does no harm.
         if !matches!(refusal, Refusal::NoSuchNote | Refusal::TooMany) {
             self.refused = Some(refusal);
         }

@@ -1,15 +1,19 @@
-//! Pictures that come along with HTML of a message and are meant to be seen within it: `cid:`.
+//! Embedded images: images of a message that its HTML refers to by `cid:`.
 //!
-//! They are written into the document, as `data:`. An address of ours would not do: the document lies in a sandbox and has no origin, so with what it asks for a
-//! browser sends no cookie that is `SameSite=Strict`; and whoever gave it addresses that need no cookie would give mail to everybody who learns one. So the
-//! policy of the document names no host, ours included, and nothing is loaded because of it.
+//! They are written into the document as `data:`. Addresses of ours would not work: the sandboxed
+//! document has no origin, so a browser sends no `SameSite=Strict` cookie with its requests.
+//! Addresses that need no cookie would give mail to anyone with the address. So the document's
+//! policy names no host, not even ours, and the document loads nothing.
 //!
 //! Invariants:
-//! - What is written is base64 of a picture, behind a type of [`TYPES`]: nothing that the message says of it stands in the document.
-//! - Of a picture nothing is kept but where it lies: it is read where the document shows it. Of the document so much is held back as an address may be long.
-//! - What is written of pictures has at most [`PICTURES_BYTES_MAX`] bytes, however often the document shows them: those that do not fit are missing.
+//! - Only base64 of an image is written, behind a type in [`TYPES`]. No other part of the message's
+//!   description of it enters the document.
+//! - Of an image only its place is kept: it is read where the document shows it. The held-back end
+//!   of the document is as long as the longest reference.
+//! - All images of a document together have at most [`PICTURES_BYTES_MAX`] bytes, however often it
+//!   shows them. Images beyond that are missing.
 //!
-//! Answers to: RFC 2392, RFC 2397.
+//! Implements: RFC 2392, RFC 2397.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -20,36 +24,36 @@ use base64ct::{Base64, Encoding as _};
 use message::BodyDecoder;
 use message::structure::{Encoding, Part, TEXT_BYTES_MAX};
 
-/// Bytes of all pictures in a document, as they stand there.
+/// Bytes of all images in a document, in base64.
 pub(crate) const PICTURES_BYTES_MAX: usize = 8 << 20;
 
-/// Pictures of a message.
+/// Images of a message.
 const PICTURES_MAX: usize = 100;
 
-/// The longest address of a part: each byte of it may be written as three.
+/// The longest content identifier in an address: each byte may be percent-encoded as three.
 const ID_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 
-/// An address and what ends it are not longer.
+/// The longest reference with its delimiter.
 const REFERENCE_BYTES_MAX: usize = "cid:".len() + ID_BYTES_MAX + "\"".len();
 
-/// What is shown as a picture. What programs there are in an SVG would not run, but nobody needs one here.
+/// The types that count as images. Scripts in an SVG would not run, but mail rarely embeds any.
 const TYPES: [&str; 6] =
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];
 
-/// A document on its way out, and the pictures that belong into it.
+/// A document while it is sent, and its images.
 #[derive(Debug)]
 pub(crate) struct Illustrated {
     known: Vec<Picture>,
-    /// What has come of the document and is not written yet.
+    /// The part of the document that has come and is not written yet.
     text: String,
     has_ended: bool,
-    /// The one that is being written.
+    /// The image that is being written.
     writing: Option<Writing>,
-    /// How many bytes may still be written of pictures.
+    /// How many bytes of images may still be written.
     left: usize,
 }
 
-/// A picture, and where it lies.
+/// An image, and its place in the message.
 #[derive(Clone, Debug)]
 struct Picture {
     id: String,
@@ -58,16 +62,17 @@ struct Picture {
     place: Range<u64>,
 }
 
-/// A picture that is written while it is read.
+/// An image that is written while it is read.
 #[derive(Debug)]
 struct Writing {
     decoder: BodyDecoder,
-    /// What was decoded and is not written: after each piece fewer bytes than base64 takes together.
+    /// Decoded bytes that are not written yet: after each piece fewer than the three of a base64
+    /// group.
     bytes: Vec<u8>,
 }
 
 impl Illustrated {
-    /// A document that begins, of a message that is made of these parts.
+    /// The document of a message with these parts.
     pub(crate) fn of(parts: &[Part]) -> Illustrated {
         let known = parts.iter().filter_map(Picture::of).take(PICTURES_MAX).collect();
         Illustrated {
@@ -84,12 +89,13 @@ impl Illustrated {
         self.text.push_str(text);
     }
 
-    /// That was all of it.
+    /// The document has ended.
     pub(crate) fn text_ended(&mut self) {
         self.has_ended = true;
     }
 
-    /// Writes what can be written. Returns where a picture lies that belongs there; before it has been told, nothing more is written.
+    /// Writes as much as it can. Returns the place of the next image. The caller must deliver the
+    /// image before anything more is written.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>) -> Option<Range<u64>> {
         let text = core::mem::take(&mut self.text);
         let mut rest = text.as_str();
@@ -112,7 +118,8 @@ impl Illustrated {
                 self.text.push_str(after);
                 return Some(picture.place.clone());
             }
-            // As it was: it leads to nothing. What ends it may begin the next one.
+            // The reference has no image and stays as it is. Its delimiter may begin the next
+            // reference.
             let (passed, behind) =
                 rest.split_at_checked(rest.len() - after.len()).unwrap_or((rest, ""));
             out.extend_from_slice(passed.as_bytes());
@@ -126,7 +133,7 @@ impl Illustrated {
         None
     }
 
-    /// More of the picture that belongs there, as it travels.
+    /// More of the image, in its transfer encoding.
     pub(crate) fn picture_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
         if let Some(writing) = &mut self.writing {
             writing.decoder.bytes_arrived(octets, &mut writing.bytes);
@@ -136,7 +143,7 @@ impl Illustrated {
         }
     }
 
-    /// That was all of it.
+    /// The image has ended.
     pub(crate) fn picture_ended(&mut self, out: &mut Vec<u8>) {
         if let Some(mut writing) = self.writing.take() {
             writing.decoder.body_ended(&mut writing.bytes);
@@ -152,7 +159,7 @@ impl Picture {
         Some(Picture { id, media_type, encoding, place })
     }
 
-    /// As many as it takes in a document, or more.
+    /// An upper bound of its bytes in the document.
     fn bytes(&self) -> usize {
         let octets =
             usize::try_from(self.place.end.saturating_sub(self.place.start)).unwrap_or(usize::MAX);
@@ -160,7 +167,7 @@ impl Picture {
     }
 }
 
-/// In base64, some at a time: but for the last, as many as go together.
+/// Encodes bytes in base64, in groups of three except for the last.
 fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     let mut room = [0; 4096];
     for bytes in bytes.chunks(3 * 1024) {
@@ -168,7 +175,7 @@ fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What stands before the next address of a part, which part it means, and what follows.
+/// The text before the next reference to a part, the part's identifier, and the rest.
 fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
     for (colon, _) in html.match_indices(':') {
         let Some(start) = colon.checked_sub(3) else { continue };
@@ -192,7 +199,8 @@ fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
     None
 }
 
-/// An identifier in an address, as it stands in the part's own header (RFC 2392 section 2).
+/// A content identifier in an address, decoded to its form in the part's header (RFC 2392 section
+/// 2).
 fn decoded(id: &str) -> Cow<'_, str> {
     if !id.contains(['%', '&']) {
         return Cow::Borrowed(id);

@@ -1,4 +1,5 @@
-//! A message that goes by in pieces, of which nothing is kept here: one is asked for at a time, so that what is sent goes out while the message is read.
+//! Reads a message one piece at a time and keeps none of it. So a document is sent while it is
+//! read.
 
 use store::{AccountId, Refusal};
 
@@ -10,9 +11,9 @@ use crate::step::Progress;
 #[derive(Debug)]
 pub(super) struct Pieces {
     pub(super) key: Key,
-    /// The message's octets, once the index was looked at.
+    /// The message's octets, once the index was read.
     pub(super) octets: Option<u32>,
-    /// Why there is no more of it.
+    /// Why no more can be read.
     pub(super) refused: Option<Refusal>,
 }
 
@@ -21,7 +22,7 @@ impl Pieces {
         Pieces { key, octets: None, refused: None }
     }
 
-    /// The message's octets, if a piece of it may be asked for now.
+    /// The message's octets, if a piece may be asked for now.
     pub(super) fn octets(
         &mut self,
         account: AccountId,
@@ -41,7 +42,7 @@ impl Pieces {
         self.octets
     }
 
-    /// Asks for the piece that begins at `offset`.
+    /// Asks for the piece at `offset`.
     pub(super) fn ask(
         &mut self,
         offset: u32,

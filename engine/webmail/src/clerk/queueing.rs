@@ -1,4 +1,5 @@
-//! The queue of all cores, for an administrator: looked at, or changed. Each core does what is asked with the entries that it owns; here is put together what they tell.
+//! The queue of all cores, for an administrator: shows it, or changes entries. Each core answers
+//! for the entries that it owns, and this job merges the answers.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,11 +21,11 @@ use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor, size_for_people};
 use crate::tls_counts::TlsRow;
 
-/// Something that is asked of the cores.
+/// A question to the cores.
 #[derive(Debug)]
 pub(crate) struct Queueing {
     asked: QueueAsked,
-    /// Where to go when it is done.
+    /// The redirect after a change.
     then: String,
     is_asked: bool,
 }
@@ -34,7 +35,7 @@ impl Queueing {
         Queueing { asked, then, is_asked: false }
     }
 
-    /// The clerk is woken once, when all have told.
+    /// The handler is woken once, when all cores have answered.
     pub(super) fn ask(&mut self, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
         if !core::mem::replace(&mut self.is_asked, true) {
             cx.ask_queue(&self.asked);
@@ -92,7 +93,7 @@ impl Queueing {
     }
 }
 
-/// What the next page says of what was done.
+/// The flash message about a change.
 fn said_of(handling: Handling, which: &Which, told: Vec<QueueTold>) -> Said {
     let mut all = Handled::default();
     for told in told {
@@ -131,7 +132,7 @@ fn said_of(handling: Handling, which: &Which, told: Vec<QueueTold>) -> Said {
     if all.done > 0 { Said::done(&text) } else { Said::wrong(&text) }
 }
 
-/// How many entries wait.
+/// How many entries wait, as text.
 fn in_words(counts: QueueCounts) -> String {
     let QueueCounts { entries, held, under_way } = counts;
     let letters = if entries == 1 { "letter waits" } else { "letters wait" };

@@ -1,4 +1,4 @@
-//! Messages as lists show them: what the index knows, and the summary that the store is asked for.
+//! Messages in lists: their state in the index, and the summaries that are read for them.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -23,12 +23,12 @@ use super::written::Facts;
 /// A message, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Where it is.
+    /// Its mailbox.
     pub(super) mailbox: MailboxId,
     pub(super) info: MessageInfo,
     /// Whether it is on its way.
     transit: Transit,
-    /// What it stands for in a list.
+    /// Totals of the messages that its row stands for.
     pub(super) together: Together,
     pub(super) known: Known,
 }
@@ -36,17 +36,17 @@ pub(super) struct Found {
 /// What is known of a message beside the index.
 #[derive(Debug)]
 pub(super) enum Known {
-    /// Nothing: it is to be asked for.
+    /// Nothing: its summary must be read.
     Nothing,
-    /// Its summary was asked for.
+    /// Its summary is being read.
     Asked,
-    /// It has none: more of its beginning is to be read.
+    /// It has no summary: more of its beginning must be read.
     NoSummary(Beginning),
-    /// More of its beginning was asked for.
+    /// More of its beginning is being read.
     BeginningAsked(Beginning),
-    /// What a list shows.
+    /// Its summary.
     Summary(Summary),
-    /// The row that it has in a list.
+    /// Its rendered row from the cache.
     Row(WrittenRow),
     /// It cannot be read.
     Lost,
@@ -74,7 +74,7 @@ impl Found {
         Key { mailbox: self.mailbox.0, uid: self.info.uid.0 }
     }
 
-    /// What its row depends on.
+    /// The facts that determine its row.
     fn facts(&self, account: AccountId, now: UnixTime) -> Facts {
         Facts::of(account, self.mailbox, self.info, self.together, now)
     }
@@ -85,7 +85,7 @@ impl Found {
     }
 }
 
-/// Asks for what is not known of these messages.
+/// Reads the missing summaries of these messages.
 pub(super) fn ask(
     rows: &mut [Found],
     account: AccountId,
@@ -120,7 +120,7 @@ pub(super) fn ask(
     Progress::Waiting
 }
 
-/// Some of it has come.
+/// A body has come for one of these messages.
 pub(super) fn body_arrived(rows: &mut [Found], body: &Body) {
     let is_of = |row: &&mut Found| row.info.uid == body.uid() && row.mailbox == body.mailbox();
     let Some(row) = rows.iter_mut().find(is_of) else { return };
@@ -142,7 +142,7 @@ pub(super) fn body_arrived(rows: &mut [Found], body: &Body) {
     };
 }
 
-/// A row's words: what a summary says is borrowed from it.
+/// The texts of a row. Those from a summary are borrowed.
 pub(super) struct RowText<'a> {
     key: String,
     href: String,
@@ -155,12 +155,12 @@ pub(super) struct RowText<'a> {
     has_attachment: bool,
 }
 
-/// Whether two messages are one letter, as far as their summaries say.
+/// Whether two messages are copies of one, as far as their summaries tell.
 pub(super) fn are_one_letter(one: Option<&Summary>, other: Option<&Summary>) -> bool {
     one.is_some_and(|one| one.message_id != 0 && Some(one) == other)
 }
 
-/// Of these messages those rows that were written before are known.
+/// Takes rows of these messages from the cache.
 pub(super) fn recall(rows: &mut [Found], account: AccountId, cx: &mut JobContext<'_, '_>) {
     let now = cx.now();
     let written = cx.rows();
@@ -171,7 +171,7 @@ pub(super) fn recall(rows: &mut [Found], account: AccountId, cx: &mut JobContext
     }
 }
 
-/// The rows of a list.
+/// Renders the rows of a list.
 pub(super) fn write(
     rows: &[Found],
     account: AccountId,
@@ -193,7 +193,7 @@ pub(super) fn write(
 }
 
 impl<'a> RowText<'a> {
-    /// The row of a message, or of the conversation whose newest message this is.
+    /// The row of a message, or of the conversation that it is the newest message of.
     fn of(found: &'a Found, now: &Moment) -> RowText<'a> {
         let mut text = RowText::with(
             found,
@@ -202,18 +202,18 @@ impl<'a> RowText<'a> {
             now,
         );
         if found.together.messages > 1 {
-            // Past what is folded, to what is opened.
+            // Scrolls past the folded messages to the opened one.
             text.href.push_str("#opened");
         }
         text
     }
 
-    /// The line of a message among others of its conversation: who wrote it counts, wherever it is.
+    /// The line of a message within its conversation. It always names the sender.
     pub(super) fn among_others(found: &'a Found, now: &Moment) -> RowText<'a> {
         RowText::with(found, found.summary(), false, now)
     }
 
-    /// The same of a message that cannot be read.
+    /// The same for a message that cannot be read.
     pub(super) fn lost(found: &Found, now: &Moment) -> RowText<'static> {
         RowText::with(found, None, false, now)
     }

@@ -1,7 +1,8 @@
-//! A search: a walk through the summaries of the newest messages, as far as one page goes.
+//! A search: walks the summaries of the newest messages, as far as one page goes.
 //!
-//! Who searches looks for what a list shows: people, subjects, beginnings, dates and marks. The walk ends when a page is full or [`LOOKED_AT_MAX`] messages were looked at, says how far it came, and
-//! goes on from there when it is asked to: so no search takes longer than another.
+//! A search covers what a list shows: people, subjects, snippets, dates and flags. The walk ends
+//! when a page is full or [`LOOKED_AT_MAX`] messages were examined. The page tells how far it came,
+//! and its link continues the walk. So every search has the same bound of time.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -22,21 +23,22 @@ use crate::{Key, Page};
 use super::lists::ROWS_MAX;
 use super::rows::{self, Found};
 
-/// Messages that are looked at for one page.
+/// Messages that are examined for one page.
 pub const LOOKED_AT_MAX: u32 = 2000;
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug)]
 pub(crate) struct Searching {
     words: String,
     query: Query,
     only: Option<MailboxId>,
     before: Option<Key>,
-    /// Mailboxes that are not looked through yet, with their names; the first one up to where the walk is. None before it has begun.
+    /// The mailboxes that remain, with their names. The walk is in the first one. `None` before the
+    /// walk has begun.
     left: Option<VecDeque<(MailboxId, String)>>,
-    /// The message that was looked at last.
+    /// The last message that was examined.
     at: Option<Key>,
-    /// Messages that are being looked at, of one mailbox.
+    /// Messages of one mailbox that are being examined.
     looked_at: Vec<Found>,
     found: Vec<Found>,
     count: u32,
@@ -84,7 +86,7 @@ impl Searching {
         self.found.len() + READS_MAX > ROWS_MAX || self.count >= LOOKED_AT_MAX
     }
 
-    /// Keeps what is asked for of what was looked at.
+    /// Keeps the matches among the messages that were read.
     fn judge(&mut self) {
         let name = self.left.as_ref().and_then(|left| left.front()).map_or("", |(_, name)| name);
         for found in self.looked_at.drain(..) {
@@ -108,13 +110,14 @@ impl Searching {
         }
     }
 
-    /// Looks at the next messages. False: there are none.
+    /// Takes the next messages. False: there are none.
     fn look_on(&mut self, account: AccountId, store: &Store) -> bool {
         let (only, before) = (self.only, self.before);
         let left = self.left.get_or_insert_with(|| {
             let known = store.account(account);
             let all = known.iter().flat_map(|known| known.mailboxes());
-            // What was thrown away, and what is in Sent too, is looked through only by name.
+            // Trash, Junk and the outbox are searched only by name. Messages in the outbox are in
+            // Sent too.
             let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
             let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
             let all: VecDeque<(MailboxId, String)> =

@@ -1,4 +1,4 @@
-//! What somebody has chosen, and where he is logged in: shown, and changed by notes of his account.
+//! The settings page: preferences and sessions. Both are notes of the account.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,25 +19,25 @@ use crate::settings::{SessionLine, SettingsPage};
 use crate::step::{Progress, why};
 use crate::surroundings::{Surroundings, Visitor};
 
-/// The page of it.
+/// The page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Overview {
-    /// The sessions that there are.
+    /// The valid sessions.
     pub sessions: Vec<(Digest, Kept)>,
-    /// What was typed and is not taken.
+    /// Preferences from the form that were rejected.
     pub typed: Option<Chosen>,
 }
 
-/// What is told when notes are as they are to be.
+/// The reply after notes were changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Noted {
-    /// This, on the page of settings.
+    /// The settings page with this flash message.
     Said(String),
-    /// That whoever asked is logged out.
+    /// The login page: the client is logged out.
     LoggedOut,
 }
 
-/// Notes that are being changed.
+/// A change of notes in progress.
 #[derive(Debug)]
 pub(crate) struct Noting {
     changes: Option<Vec<NoteChange>>,
@@ -68,7 +68,7 @@ impl Noting {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // What is to go and is not there is gone.
+        // A note that is to be removed and does not exist is no failure.
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 

@@ -1,9 +1,11 @@
-//! HTML of a letter as a document of its own, to be looked at in a sandbox: the beginning, as a page shows it in its frame, or all of it.
+//! HTML of a message as a document of its own in a sandbox: its beginning, for the frame on a page,
+//! or all of it.
 //!
-//! The message is read once to know what it is made of, and then again where the HTML lies, and the pictures that this shows: so it goes out while it is read ([`crate::Stream`]), and nobody
-//! holds it, however long it is.
+//! The message is read once for its structure. Then only its HTML and embedded images are read. So
+//! the document is sent while it is read ([`crate::Stream`]), and its size does not matter.
 //!
-//! Invariant: what is held of a message is little more than a piece; of a beginning [`BEGINNING_BYTES_MAX`], so that frames are whole replies as a rule, of which a page has many.
+//! Invariant: little more than a piece of a message is in memory. For a beginning the limit is
+//! [`BEGINNING_BYTES_MAX`]: a page may have many frames, and each is usually one whole reply.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -29,25 +31,25 @@ use super::pictures::Illustrated;
 use super::pieces::Pieces;
 use super::trusting::{Verified, is_trusted};
 
-/// Bytes of a beginning that are answered whole, with their pictures.
+/// A beginning of up to so many bytes, with its images, is one whole reply.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
 
-/// What ends a document: its links open in windows of their own. In its frame they could not open
-/// at all, since the page around it permits no other site there. It stands at the end, since only a
-/// document that begins with its type is laid out by today's rules.
+/// The end of each document: its links open in windows of their own. They could not open in the
+/// frame at all, since the surrounding page permits no other site there. It stands at the end,
+/// because a document must begin with its doctype for browsers to use standards mode.
 const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
-/// Whether what a message wants from elsewhere is loaded.
+/// Whether remote content is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Elsewhere {
-    /// It is not: who sent the message would see that it is read.
+    /// It is not: the sender would see that the message is read.
     #[default]
     Kept,
     /// The reader has asked for it.
     Loaded,
 }
 
-/// How much of HTML is sent.
+/// How much of the HTML is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
     /// As much as a page shows in its frame.
@@ -57,7 +59,7 @@ pub(crate) enum Extent {
 }
 
 impl Extent {
-    /// Bytes of HTML.
+    /// The limit in bytes of HTML.
     fn html_bytes(self) -> usize {
         match self {
             Extent::Beginning => HTML_BYTES_MAX,
@@ -65,7 +67,7 @@ impl Extent {
         }
     }
 
-    /// Bytes after which what there is goes out.
+    /// The size of a piece in bytes.
     fn piece_bytes(self) -> usize {
         match self {
             Extent::Beginning => BEGINNING_BYTES_MAX,
@@ -82,7 +84,7 @@ pub(crate) struct Showing {
     elsewhere: Elsewhere,
     extent: Extent,
     stage: Stage,
-    /// Who says that he wrote it.
+    /// The author, as the message says.
     author: Author,
     verified: Verified,
     written: Vec<u8>,
@@ -91,11 +93,11 @@ pub(crate) struct Showing {
 
 #[derive(Debug)]
 enum Stage {
-    /// What the message is made of is looked for, from that octet on.
+    /// The structure of the message is being read, from that octet on.
     Parts(Reader, u32),
-    /// The document is written.
+    /// The document is being written.
     Document(Box<Document>),
-    /// That was all of it.
+    /// The document was written.
     Over,
     /// There is no such document.
     Nothing,
@@ -104,22 +106,22 @@ enum Stage {
 /// A document that is being written.
 #[derive(Debug)]
 struct Document {
-    /// What of its HTML is to be read.
+    /// The part of its HTML that is still to be read.
     html: Range<u32>,
     decoder: TextDecoder,
     text: String,
-    /// How many bytes of it are still wanted.
+    /// How many bytes of HTML are still wanted.
     left: usize,
     is_read: bool,
     inert: Inert,
-    /// What of the text has passed `inert`.
+    /// The output of `inert`.
     harmless: String,
     illustrated: Illustrated,
-    /// What is to be read of the picture that belongs where the document has come to.
+    /// The part of the current image that is still to be read.
     picture: Option<Range<u32>>,
 }
 
-/// Hears who says that he wrote a message.
+/// Extracts the author of a message.
 #[derive(Debug, Default)]
 struct Author(Option<String>);
 
@@ -153,7 +155,8 @@ impl Showing {
         }
     }
 
-    /// From where on there is to be read, after all is done for which there is enough. `None`: nowhere, for now or at all.
+    /// Does what it can with the octets that have come. Returns the offset of the next read.
+    /// `None`: no read is needed now, or at all.
     fn next_octet(&mut self, octets: u32) -> Option<u32> {
         loop {
             match &mut self.stage {
@@ -192,7 +195,7 @@ impl Showing {
         self.pieces.refused = Some(refusal);
     }
 
-    /// What comes next: all was read, or enough of it.
+    /// The next piece of the reply.
     pub(super) fn next(&mut self, visitor: &Visitor, cx: &JobContext<'_, '_>) -> Progress {
         let end = match (self.pieces.refused, &self.stage) {
             (Some(refusal), _) if self.sent == Sent::Nothing => {
@@ -217,7 +220,7 @@ impl Showing {
 }
 
 impl Document {
-    /// The part of that index, if it is HTML.
+    /// The document for the part of that index, if it is HTML.
     fn of(parts: &[Part], part: usize, extent: Extent) -> Stage {
         let Some(part) = parts.get(part).filter(|part| part.media_type == "text/html") else {
             return Stage::Nothing;
@@ -235,7 +238,7 @@ impl Document {
         }))
     }
 
-    /// From where on there is to be read. `None`: all is written.
+    /// The offset of the next read. `None`: all is written.
     fn next_octet(&mut self, out: &mut Vec<u8>) -> Option<u32> {
         loop {
             match &self.picture {
@@ -262,7 +265,7 @@ impl Document {
         }
     }
 
-    /// Octets from there on have come: those of them that are asked for, and perhaps what lies behind.
+    /// Octets from that offset have come. They may be more than asked for.
     fn octets_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
         let place = self.picture.as_mut().unwrap_or(&mut self.html);
         let octets = octets.get(..place.len()).unwrap_or(octets);
@@ -289,13 +292,13 @@ impl Document {
         self.harmless.clear();
     }
 
-    /// Up to the next picture.
+    /// Writes up to the next image.
     fn write(&mut self, out: &mut Vec<u8>) {
         self.picture = self.illustrated.write(out).map(|place| in_store(&place));
     }
 }
 
-/// As the store counts octets, of which no message has more.
+/// The range with offsets of the store's type. No message has more octets.
 fn in_store(place: &Range<u64>) -> Range<u32> {
     let [start, end] = [place.start, place.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
     start..end

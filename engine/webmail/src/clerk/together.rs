@@ -1,12 +1,13 @@
-//! What a row of a list tells of all messages that it stands for.
+//! Totals of the messages that a row of a list stands for.
 
 use store::{AccountId, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid};
 
-/// Messages of a conversation that are counted for its row, and those whose marks are looked at.
+/// The most messages of a conversation that are counted for its row, and the most with flags that
+/// are read.
 const COUNTED_MAX: usize = 200;
 const MARKS_MAX: usize = 50;
 
-/// What a row tells of all messages that it stands for.
+/// Totals of the messages that a row stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Together {
     pub(super) messages: u32,
@@ -16,10 +17,10 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// One message.
+    /// The totals of one message.
     pub(super) fn alone(mailbox: MailboxId, info: &MessageInfo) -> Together {
         if mailbox == OUTBOX {
-            // It is in Sent as well, where its flags are shown.
+            // It is in Sent as well, and its flags are shown there.
             return Together {
                 messages: 1,
                 is_unread: false,
@@ -32,7 +33,8 @@ impl Together {
         Together { messages: 1, is_unread: !is_seen, is_starred, is_answered }
     }
 
-    /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
+    /// The totals of its conversation: the number of messages in all mailboxes, and the flags of
+    /// those in the row's mailbox.
     pub(super) fn of(
         store: &Store,
         account: AccountId,
@@ -70,7 +72,7 @@ pub(super) fn counted(
     store.conversation(account, conversation).take(COUNTED_MAX).filter(move |(id, _)| counts(*id))
 }
 
-/// Whether a mailbox shows what was thrown away.
+/// Whether the mailbox is Trash or Junk.
 pub(super) fn is_thrown_away(mailbox: MailboxId) -> bool {
     mailbox == TRASH || mailbox == JUNK
 }

@@ -1,12 +1,12 @@
-//! Senders whose letters load what they want from elsewhere without their reader being asked each time.
+//! Trusted senders: their messages load remote content without a question to the reader.
 //!
-//! They are a note of the account: their addresses, a line each, the latest last.
+//! They are a note of the account: one address a line, the latest last.
 //!
 //! Invariants:
-//! - The note is never longer than a note may be: who is trusted longest makes room.
-//! - A message says itself who its author is. It counts as that author's only where DMARC has
-//!   passed for the author's domain, as this server has written on top of it, or where an account
-//!   that had logged in sent it from that address.
+//! - The note never exceeds the limit of a note: the oldest entries make room.
+//! - A message's `From` may be forged. A message counts as its author's only in two cases. DMARC
+//!   has passed for the author's domain, as this server recorded on top of the message; or an
+//!   account with a login sent it from that address.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -24,19 +24,19 @@ use crate::step::{Progress, why};
 /// The note's key.
 const KEY: &[u8] = b"pictures";
 
-/// The longest address of mail (RFC 5321 section 4.5.3.1.3).
+/// The longest mail address (RFC 5321 section 4.5.3.1.3).
 const ADDRESS_BYTES_MAX: usize = 254;
 
-/// Whether a sender is trusted from now on.
+/// A change of a sender's trust.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Trust {
-    /// He is.
+    /// Trust this sender.
     Begin(String),
-    /// He is not.
+    /// Do not trust this sender any more.
     End(String),
 }
 
-/// A change of it under way.
+/// A change in progress.
 #[derive(Debug)]
 pub(crate) struct Trusting {
     trust: Trust,
@@ -45,25 +45,25 @@ pub(crate) struct Trusting {
     refused: Option<Refusal>,
 }
 
-/// What this server has found out about the author of a message when it came.
+/// What this server verified about the author when the message arrived.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Verified {
-    /// The author may be anybody.
+    /// Nothing: `From` may be forged.
     #[default]
     Nobody,
-    /// The author is of that domain: DMARC has passed.
+    /// DMARC has passed for this domain of the author.
     Domain(String),
-    /// The message was written in the webmail, which names the author itself.
+    /// The message was written in the webmail, which sets `From` itself.
     Written,
-    /// An account that had logged in submitted the message with this reverse path. The author may
-    /// be another: an account may resend a message (`Resent-From:`).
+    /// An account with a login submitted the message with this reverse path. The author may be
+    /// another: an account may resend a message (`Resent-From:`).
     Submitted(String),
 }
 
 impl Verified {
-    /// `beginning`: of the message. This server writes a `Received:` field on top of all that it
-    /// gets by SMTP, and what it has found out above that; so nothing above the first such field
-    /// came with the message.
+    /// `beginning`: the first octets of the message. This server adds a `Received:` field on top of
+    /// all messages that arrive by SMTP, and its results above that. So no field above the first
+    /// `Received:` came with the message.
     pub(crate) fn of(beginning: &[u8]) -> Verified {
         let mut path = None;
         let mut fields = Header::new(beginning).fields().inspect(|field| {
@@ -86,7 +86,7 @@ impl Verified {
                 }
                 Some(results) => results,
             };
-        // Each result has a line of its own, which nothing that is quoted in one can end.
+        // Each result has a line of its own. A quoted string in a result cannot end a line.
         let lines = results.value.split(|byte| *byte == b'\n');
         let passed =
             lines.filter_map(|line| line.strip_prefix(b"\tdmarc=pass header.from=")).next();
@@ -114,7 +114,7 @@ impl Verified {
     }
 }
 
-/// Whether a message of this author loads what it wants.
+/// Whether a message of this author loads remote content.
 pub(crate) fn is_trusted(
     known: Option<&AccountInfo<'_>>,
     address: &str,
@@ -163,7 +163,7 @@ impl Trusting {
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.is_asked = true;
-        // What is not there any more is not to be taken away.
+        // A note that is to be removed and does not exist is no failure.
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
@@ -176,7 +176,7 @@ impl Trusting {
 }
 
 impl Trust {
-    /// What becomes of the note. `None`: it stays.
+    /// The change of the note. `None`: it stays as it is.
     pub(crate) fn change(&self, note: &[u8]) -> Option<NoteChange> {
         let (Trust::Begin(address) | Trust::End(address)) = self;
         let is_address =

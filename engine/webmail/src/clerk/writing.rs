@@ -1,14 +1,19 @@
-//! A message that was written: sent to people on this machine, kept as a draft, or dropped.
+//! A message that a user writes: sent, saved as a draft, or discarded.
 //!
-//! A message that is sent is held first, as a marked draft, which the server's submission delivers.
-//! Where its writer wants no hold, all get it in one delivery, with a copy for Sent, or none does.
+//! A message that is sent is held first, as a flagged draft that submission delivers later. If the
+//! user wants no hold, and all recipients are local, one delivery brings it to all of them and to
+//! Sent, or to none.
 //!
 //! Invariants:
-//! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
-//! - The files of a letter are written to a draft as they come, and go along from there ([`Arriving`]).
-//! - A draft keeps its files: each that its page names goes along with what is written next, copied from the draft that this replaces ([`Copying`]).
-//! - What is sent is signed once, when it is written, by its writer's domain: copies are of what was signed, and so is a letter that is held.
-//! - Nothing is held that could not be brought to all at once: who is neither on this server nor elsewhere is refused before.
+//! - The text is never lost. When something is refused, the page comes back with all fields and the
+//!   reason.
+//! - Uploaded files are written to a draft as they come, and are copied from there ([`Arriving`]).
+//! - A draft keeps its files: those that the page names are copied from the draft that is replaced
+//!   ([`Copying`]).
+//! - A message is signed once, when it is written, with its author's domain. All copies have these
+//!   signatures, held ones too.
+//! - Only a message that can be delivered to all recipients is held. A recipient that is neither
+//!   local nor a possible remote address is refused before.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -38,69 +43,69 @@ use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
 use super::draft::Draft;
 
-/// People whom one letter goes to.
+/// The most recipients of a message, with the copy in Sent.
 const RECIPIENTS_MAX: usize = 100;
 
-/// What is done with it.
+/// What is done with the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Then {
     /// It is sent.
     Send,
-    /// It is kept.
+    /// It is saved as a draft.
     Keep,
-    /// It is dropped.
+    /// It is discarded.
     Drop,
 }
 
-/// A letter on its way.
+/// A message that is being written.
 #[derive(Debug)]
 pub(crate) struct Writing {
     pub(super) draft: Draft,
     pub(super) then: Then,
     pub(super) stage: Stage,
-    /// Its form, as long as that comes.
+    /// Its form, until all of that has come.
     arriving: Option<Box<Arriving>>,
     pub(super) message: Vec<u8>,
-    /// How much of it the store has, and of all that came before it.
+    /// Octets of `message` that the store has, and octets of all that was appended.
     taken: usize,
     octets: u64,
     answering: Answering,
-    /// The files that come from the draft.
+    /// Files that are copied from the draft.
     pub(super) copying: Option<Box<Copying>>,
-    /// What is done with the draft when that is kept.
+    /// The next job for the draft, once that is saved.
     pub(super) next: Option<(Draft, Then)>,
-    /// How long it is held, and until when.
+    /// The seconds for which it is held, and the time when it leaves.
     hold: Option<(u64, UnixTime)>,
-    /// What it is called as a draft, and where it is one then.
+    /// The GUID of the draft.
     guid: Option<Guid>,
-    /// What signs it, once that is known.
+    /// The size of its signatures, once they are known.
     head: Option<Head>,
     pub(super) kept: Option<Key>,
     error: Option<String>,
-    /// What is answered, if no more can be said than that.
+    /// The reply, if the form is not processed any further.
     pub(super) reply: Option<Reply>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Its form comes.
+    /// The form is being received.
     Arriving,
-    /// What it answers is to be looked at.
+    /// The next step reads the message that it replies to.
     Answered,
-    /// It is to be put together, and begun.
+    /// The next step composes the message and begins the delivery.
     Ready,
-    /// The store takes it.
+    /// The message is being appended.
     Appended,
-    /// It is on its way to the disk.
+    /// The delivery is being committed.
     Committed,
-    /// It is delivered: the draft is not needed any more.
+    /// The message is delivered. The next step removes the replaced draft.
     Delivered,
-    /// All is done, or nothing can be.
+    /// The job is done or has failed.
     Over,
 }
 
 impl Writing {
-    /// `token`: what the form of its session carries; none for a stranger.
+    /// `token`: the token of the session's forms; absent for a client without a session.
     pub(super) fn new(token: Option<FormToken>, reader: Reader) -> Writing {
         Writing {
             draft: Draft::default(),
@@ -122,7 +127,7 @@ impl Writing {
         }
     }
 
-    /// This is to be done with it.
+    /// Begins to do `then` with the draft.
     pub(super) fn begin_with(&mut self, draft: Draft, then: Then) {
         self.draft = draft;
         self.then = then;
@@ -131,17 +136,17 @@ impl Writing {
         self.stage = if then == Then::Drop { Stage::Delivered } else { Stage::Answered };
     }
 
-    /// The next piece of its form.
+    /// The next piece of the form.
     pub(super) fn piece_arrived(&mut self, piece: &Piece) {
         self.arriving.iter_mut().for_each(|arriving| arriving.piece_arrived(piece));
     }
 
-    /// The session is over to which its form comes.
+    /// The session of the form has ended.
     pub(super) fn session_ended(&mut self) {
         self.arriving.iter_mut().for_each(|arriving| arriving.session_ended());
     }
 
-    /// Whether all that came of the form was taken, and there is more.
+    /// Whether all that has come of the form was processed, and more may come.
     fn wants_more(&self) -> bool {
         let is_taken = self.taken == self.message.len();
         matches!(self.stage, Stage::Arriving | Stage::Appended)
@@ -179,7 +184,7 @@ impl Writing {
         Progress::Waiting
     }
 
-    /// It cannot be done. What of its form is still to come is read, and not kept.
+    /// The job fails. The rest of the form is read and dropped.
     pub(super) fn fail(&mut self, error: String, cx: &mut JobContext<'_, '_>) {
         cx.abort();
         self.failed(error);
@@ -199,7 +204,7 @@ impl Writing {
         }
     }
 
-    /// Something of the form has come: with its first file the letter begins.
+    /// More of the form has come. Its first file begins a delivery to Drafts.
     fn form_comes(&mut self, cx: &mut JobContext<'_, '_>) -> usize {
         let Some(mut arriving) = self.arriving.take() else { return 0 };
         if arriving.file_begins() {
@@ -213,7 +218,7 @@ impl Writing {
         0
     }
 
-    /// A part has come of what it answers, or of the draft from which files are copied.
+    /// A body of the message that it replies to, or of the draft with the files.
     pub(super) fn body_arrived(&mut self, body: &Body) {
         if let Some(copying) = &mut self.copying {
             return copying.body_arrived(body, &mut self.message);
@@ -256,7 +261,8 @@ impl Writing {
         Ok(0)
     }
 
-    /// Who here gets it, the writer's own copy included, and those elsewhere whom it is for, too; or why it cannot be sent.
+    /// The local recipients, with the copy for Sent, and the remote addresses. Errors: why it
+    /// cannot be sent.
     fn recipients(
         &self,
         account: AccountId,
@@ -294,7 +300,8 @@ impl Writing {
         }
     }
 
-    /// The accounts that get it now: only the writer's if it is held, as is all mail for elsewhere.
+    /// The recipients of the delivery: only the writer's Drafts if the message is held. A message
+    /// with remote recipients always is.
     fn held_or(
         &mut self,
         (recipients, is_for_others): (Vec<Recipient>, bool),
@@ -307,7 +314,7 @@ impl Writing {
         if !cx.may_hold() {
             return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());
         }
-        // In whole seconds, as the store keeps it, and not a moment earlier.
+        // In whole seconds, as the store keeps it, rounded up.
         self.hold = Some((seconds, UnixTime::from_seconds(cx.now().seconds() + seconds + 1)));
         let flags = Flags::DRAFT.with(Flags::SEEN).with(Flags::HELD);
         Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
@@ -331,7 +338,7 @@ impl Writing {
             from: &from,
             to: &to,
             cc: &cc,
-            // Others do not see it; a draft keeps it, and who carries it to others leaves it out.
+            // Drafts keep `Bcc`. Submission removes it from copies.
             bcc: if self.then == Then::Send && self.hold.is_none() { &[] } else { &bcc },
             subject: &draft.subject,
             date: cx.now(),
@@ -382,7 +389,7 @@ impl Writing {
             let taken = cx.append(rest).map_err(Refusal::of_begun_delivery)?;
             (self.taken, self.octets) = (self.taken + taken, self.octets + taken as u64);
             if taken < rest.len() {
-                // The store wakes us when it takes more.
+                // The store wakes the handler when it takes more.
                 return Ok(1);
             }
             self.message.clear();
@@ -425,7 +432,7 @@ impl Writing {
     pub(super) fn refused(&mut self, refusal: Refusal) {
         match self.stage {
             Stage::Appended | Stage::Committed => self.failed(self.why_not_written(refusal).into()),
-            // What it answers may be gone, and so may the draft.
+            // The message that it replies to may be gone, and so may the draft.
             Stage::Arriving | Stage::Answered | Stage::Ready | Stage::Delivered | Stage::Over => {}
         }
     }
@@ -443,7 +450,8 @@ impl Writing {
         }
     }
 
-    /// The draft goes, and what was answered is marked so: when the letter leaves, if it is held. Neither matters as much as the letter.
+    /// Removes the replaced draft and flags the answered message; submission does the latter for a
+    /// held message. Failures are ignored: the message itself is safe.
     fn tidy_up(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> usize {
         self.stage = Stage::Over;
         let continuation = cx.continuation();
@@ -505,7 +513,7 @@ impl Writing {
     }
 }
 
-/// The people of a field that was typed.
+/// The mailboxes in a typed field.
 fn mailboxes(list: &str) -> Vec<Mailbox> {
     let field = Field { name: b"To", value: list.as_bytes() };
     let people = field.addresses().into_iter().flat_map(|address| match address {

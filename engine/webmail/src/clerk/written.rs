@@ -1,9 +1,12 @@
-//! Rows of lists as they were written last: who looks at a list again gets copies, and nothing of it is read.
+//! A cache of rendered list rows. A list that is opened again is copied from it, and nothing is
+//! read.
 //!
 //! Invariants:
-//! - A row follows from its [`Facts`] and from what its letter says of itself, and a letter never changes: where the facts are the same the row is.
-//! - There are at most [`WRITTEN_MAX`] rows of at most [`ROW_BYTES_MAX`] bytes. Each has one place, which the next one takes that comes there.
-//! - A row that could not be read is not kept.
+//! - A row is determined by its [`Facts`] and its message's summary, and a message never changes.
+//!   So equal facts mean an equal row.
+//! - There are at most [`WRITTEN_MAX`] rows of at most [`ROW_BYTES_MAX`] bytes. Each row has one
+//!   possible place and replaces the row there.
+//! - A row of a message that could not be read is not cached.
 
 #[cfg(test)]
 mod tests;
@@ -18,25 +21,25 @@ use crate::moments::day;
 
 use super::together::Together;
 
-/// Rows that a core keeps: those of some hundred inboxes.
+/// Rows in a core's cache: enough for about a hundred inboxes.
 const WRITTEN_MAX: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 11;
 
-/// A longer one is written each time.
+/// A longer row is not cached.
 const ROW_BYTES_MAX: usize = 2_048;
 
-/// What a row depends on, beside what its letter says of itself.
+/// The facts that determine a row, beside its message's summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
     account: AccountId,
     mailbox: MailboxId,
     info: MessageInfo,
     together: Together,
-    /// Of today a list tells the hour.
+    /// The present day: lists show the time of today's messages.
     today: u64,
 }
 
-/// The rows that a core has written last.
+/// The cached rows of a core.
 #[derive(Debug)]
 pub struct WrittenRows(Vec<Option<(Facts, WrittenRow)>>);
 
@@ -51,7 +54,8 @@ impl Facts {
         Facts { account, mailbox, info, together, today: day(now) }
     }
 
-    /// Letters that came one after the other lie far from each other (Knuth, The Art of Computer Programming, section 6.4).
+    /// Multiplicative hashing spreads consecutive GUIDs widely (Knuth, The Art of Computer
+    /// Programming, section 6.4).
     fn place(&self) -> usize {
         const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
         ((self.info.guid.0 as u64).wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - PLACE_BITS)) as usize
@@ -59,7 +63,7 @@ impl Facts {
 }
 
 impl WrittenRows {
-    /// None yet.
+    /// An empty cache.
     pub fn new() -> WrittenRows {
         let mut places = Vec::new();
         places.resize_with(WRITTEN_MAX, || None);

@@ -1,6 +1,7 @@
-//! The links of a page or a text: what they say, and where they lead.
+//! The links in HTML or text: what they say, and where they lead.
 //!
-//! A page is looked at as far as links go, and no browser's parser is imitated beyond that: what is overlooked here leads where it leads all the same.
+//! HTML is scanned only as far as links need it, without a browser's full parser. A link that the
+//! scan misses gets no warning, and is not changed.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,20 +9,20 @@ use alloc::string::String;
 use super::hosts::Host;
 use crate::prose::next_address;
 
-/// Bytes of what a link says that are looked at.
+/// Bytes of a link's text that are examined.
 const TEXT_BYTES_MAX: usize = 1000;
 
 /// A link to a host.
 pub(super) struct Link {
     target: Host,
-    /// The host that what is clicked on names.
+    /// The host that the link's text names.
     named: Option<Host>,
-    /// What stands before an `@` in the address, and looks like a host.
+    /// A host name in the user part of the address, before the `@`.
     pretended: Option<Host>,
 }
 
 impl Link {
-    /// Why it may lead elsewhere than it seems to.
+    /// The warning, if it may lead elsewhere than it seems.
     pub(super) fn doubt(&self) -> Option<String> {
         let Link { target, named, pretended } = self;
         if let Some(doubt) = target.doubt() {
@@ -32,7 +33,7 @@ impl Link {
     }
 }
 
-/// The links of a page.
+/// The links in HTML.
 pub(super) fn in_html(html: &str) -> impl Iterator<Item = Link> {
     let mut rest = html;
     core::iter::from_fn(move || {
@@ -47,7 +48,7 @@ pub(super) fn in_html(html: &str) -> impl Iterator<Item = Link> {
     })
 }
 
-/// The hosts that a text leads to.
+/// The hosts of the links in a text.
 pub(super) fn in_text(text: &str) -> impl Iterator<Item = Host> {
     let mut rest = text;
     core::iter::from_fn(move || {
@@ -60,7 +61,7 @@ pub(super) fn in_text(text: &str) -> impl Iterator<Item = Host> {
     })
 }
 
-/// What stands in the next tag `a`, and what follows it.
+/// The attributes of the next `a` tag, and the text behind the tag.
 fn next_anchor(html: &str) -> Option<(&str, &str)> {
     let mut rest = html;
     loop {
@@ -98,7 +99,7 @@ fn href(attributes: &str) -> Option<&str> {
     }
 }
 
-/// A link to `address`, of which `inside` is the beginning of what is clicked on.
+/// A link to `address`. `inside`: the HTML behind its tag.
 fn link(address: &str, inside: &str) -> Option<Link> {
     let (pretended, target) = authority(address)?;
     let text = inside.get(..inside.floor_char_boundary(TEXT_BYTES_MAX))?;
@@ -107,9 +108,9 @@ fn link(address: &str, inside: &str) -> Option<Link> {
     Some(Link { target, named, pretended })
 }
 
-/// What stands before the `@` of an address, if it looks like a host, and the host that it leads to.
+/// The user part of an address, if it looks like a host, and the host that the address leads to.
 fn authority(address: &str) -> Option<(Option<Host>, Host)> {
-    // Browsers leave out what is not seen, and take one slash for the other.
+    // Browsers drop control characters and treat a backslash as a slash.
     let kept = address.trim().chars().filter(|letter| !letter.is_control());
     let address: String = kept.map(|letter| if letter == '\\' { '/' } else { letter }).collect();
     let scheme = ["https://", "http://", "//"].into_iter().find(|scheme| {
@@ -121,7 +122,7 @@ fn authority(address: &str) -> Option<(Option<Host>, Host)> {
     Some((user.split(':').next().and_then(Host::of).filter(Host::is_name), host))
 }
 
-/// The host that a text names: a word of it that is an address, or all of it if that looks like a host.
+/// The host that a text names: in an address among its words, or all of it if it looks like a host.
 fn named(text: &str) -> Option<Host> {
     let is_alone = text.split_whitespace().nth(1).is_none();
     text.split_whitespace().take(50).find_map(|word| {
@@ -147,7 +148,7 @@ fn without_tags(html: &str) -> String {
     out
 }
 
-/// Text without references to characters (HTML section 13.2.5.72), as far as addresses need them.
+/// Text without character references (HTML section 13.2.5.72), as far as addresses need them.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,13 +1,15 @@
-//! `multipart/form-data`, read as it comes: where parts begin and end, and what their heads say.
+//! A push parser of `multipart/form-data`: the parts and their heads.
 //!
-//! Where a part ends is never guessed: a line that begins as a delimiter is one, so that it must go on as one; the last delimiter has to be there,
-//! whoever hangs up before it has said nothing; and of what heads may say twice or in two ways nothing is taken.
+//! The parser never guesses where a part ends. A line that begins like a delimiter must be a valid
+//! one. The last delimiter must be there: a form that breaks off is refused. A head with a
+//! duplicate or ambiguous field is refused.
 //!
 //! Invariants:
-//! - What is read does not depend on where it was cut on its way.
-//! - Between two calls no more is kept than a head.
+//! - The result does not depend on how the body is cut into pieces.
+//! - Between two calls no more than one head is buffered.
 //!
-//! Answers to: RFC 2046 section 5.1.1; RFC 7578 sections 4.1 to 4.8; the HTML Standard section 4.10.21.8 (how browsers write names).
+//! Implements: RFC 2046 section 5.1.1; RFC 7578 sections 4.1 to 4.8; the HTML Standard section
+//! 4.10.21.8 (how browsers write names).
 
 use alloc::format;
 use alloc::string::String;
@@ -23,28 +25,28 @@ const HEAD_BYTES_MAX: usize = 8192;
 /// The longest boundary (RFC 2046 section 5.1.1).
 const BOUNDARY_BYTES_MAX: usize = 70;
 
-/// The end of a head: that of its last line, and an empty one.
+/// The end of a head: the line end of its last line, and an empty line.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// What is said in a part.
+/// An event of the parser.
 pub(super) enum Said<'a> {
-    /// The text of this field begins.
+    /// A text field with this name begins.
     Text(String),
     /// A file begins.
     File(File),
-    /// More of what has begun.
+    /// More of the present part.
     Bytes(&'a [u8]),
-    /// It has ended.
+    /// The part has ended.
     End,
 }
 
-/// Reads parts.
+/// The parser.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// Finds a delimiter, with the end of the line before it.
+    /// Finds a delimiter, with the line end before it.
     finder: Finder<'static>,
     expect: Expect,
-    /// What came and could not be read yet.
+    /// Bytes that came and could not be parsed yet.
     rest: Vec<u8>,
 }
 
@@ -53,20 +55,21 @@ pub(super) struct Parts {
 enum Expect {
     /// The first delimiter.
     Begin,
-    /// The rest of the line of a delimiter.
+    /// The rest of a delimiter's line.
     Line,
     /// The head of a part.
     Head,
-    /// The body of a part, behind the end of an empty line, with which a delimiter may not begin.
+    /// The body of a part, behind the line end of an empty line. A delimiter may not overlap that
+    /// line end.
     Body,
-    /// More of it.
+    /// More of the body.
     MoreBody,
-    /// Nothing that is looked at.
+    /// Bytes behind the last delimiter, which are ignored.
     End,
 }
 
 impl Parts {
-    /// Errors: the boundary is none.
+    /// Errors: the boundary is invalid.
     pub(super) fn new(boundary: &str) -> Result<Parts, FormError> {
         if !is_boundary(boundary) {
             return Err(FormError::Malformed);
@@ -77,7 +80,7 @@ impl Parts {
 
     /// More of the body.
     ///
-    /// Errors: it could be read in two ways, or `say` has had enough.
+    /// Errors: it is ambiguous or invalid, or `say` refuses it.
     pub(super) fn bytes_arrived(
         &mut self,
         bytes: &[u8],
@@ -95,9 +98,9 @@ impl Parts {
         Ok(())
     }
 
-    /// That was all.
+    /// The body has ended.
     ///
-    /// Errors: it is not.
+    /// Errors: it is incomplete.
     pub(super) fn ended(&self) -> Result<(), FormError> {
         let is_last_line =
             || self.rest.strip_prefix(b"--").is_some_and(|padding| padding.iter().all(is_padding));
@@ -113,7 +116,7 @@ impl Parts {
         self.rest.capacity()
     }
 
-    /// Reads what `rest` begins with, and gives what follows; nothing if there is not enough of it.
+    /// Parses the beginning of `rest`. Returns the remainder; `None` if more bytes are needed.
     fn step<'b>(
         &mut self,
         rest: &'b [u8],
@@ -129,7 +132,8 @@ impl Parts {
         }
     }
 
-    /// What RFC 2046 lets stand before the first delimiter no browser sends, and where it ends not all see alike.
+    /// The first delimiter must come first. RFC 2046 permits a preamble, but browsers send none,
+    /// and parsers disagree about its end.
     fn form_begins<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
         let line = line(&self.finder);
         if rest.len() < line.len() && line.starts_with(rest) {
@@ -139,7 +143,7 @@ impl Parts {
         rest.strip_prefix(line).map(Some).ok_or(FormError::Malformed)
     }
 
-    /// Behind a delimiter. What stands behind the last one is passed over.
+    /// The rest of a delimiter's line. Bytes behind the last delimiter are ignored.
     fn line_goes_on<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
         let (is_last, behind) =
             rest.strip_prefix(b"--").map_or((false, rest), |behind| (true, behind));
@@ -171,7 +175,7 @@ impl Parts {
             return if near.len() < HEAD_BYTES_MAX { Ok(None) } else { Err(FormError::Malformed) };
         };
         let bytes = near.get(..end).unwrap_or_default();
-        // Two delimiters in a row share the end of a line: a part that has not even an empty head.
+        // Two delimiters in a row share a line end: such a part has not even an empty head.
         if bytes.starts_with(line(&self.finder)) || self.finder.find(bytes).is_some() {
             return Err(FormError::Malformed);
         }
@@ -186,7 +190,7 @@ impl Parts {
         Ok(rest.get(end + 2..))
     }
 
-    /// `before`: bytes that are not of the body.
+    /// `before`: bytes at the front that do not belong to the body.
     fn body_comes<'b>(
         &mut self,
         rest: &'b [u8],
@@ -202,7 +206,7 @@ impl Parts {
                 self.expect = Expect::Line;
                 Ok(rest.get(at + length..))
             }
-            // Its end may be the beginning of a delimiter.
+            // The end of `rest` may be the beginning of a delimiter.
             None if rest.len() < before + length => Ok(None),
             None => {
                 let at = rest.len() + 1 - length;
@@ -214,7 +218,7 @@ impl Parts {
     }
 }
 
-/// A delimiter, from the beginning of its line on.
+/// A delimiter without the line end before it.
 fn line<'f>(finder: &'f Finder<'_>) -> &'f [u8] {
     finder.needle().strip_prefix(b"\r\n").unwrap_or_default()
 }
@@ -232,14 +236,14 @@ fn is_boundary(text: &str) -> bool {
         && text.bytes().all(is_of_boundary)
 }
 
-/// What the head of a part says.
+/// The fields of a part's head.
 struct Head {
     name: String,
     file_name: Option<String>,
     media_type: String,
 }
 
-/// What is read of a head.
+/// The fields that are parsed.
 const HEAD_NAMES: [&str; 3] = ["content-disposition", "content-type", "content-transfer-encoding"];
 
 fn head(bytes: &[u8]) -> Option<Head> {
@@ -256,7 +260,7 @@ fn head(bytes: &[u8]) -> Option<Head> {
         }
     }
     let [disposition, media_type, encoding] = said;
-    // Bodies are not encoded (RFC 7578 section 4.7).
+    // Bodies have no transfer encoding (RFC 7578 section 4.7).
     let is_plain = |name: &str| {
         ["7bit", "8bit", "binary"].iter().any(|plain| name.eq_ignore_ascii_case(plain))
     };
@@ -274,12 +278,12 @@ fn head(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// Browsers write these three so, and nothing else.
+/// Browsers escape exactly these three characters.
 fn unescaped(text: &str) -> String {
     text.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n")
 }
 
-/// Some browsers say in which folder a file was (RFC 7578 section 4.2).
+/// Some browsers send the path of a file (RFC 7578 section 4.2).
 fn without_folders(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().unwrap_or_default()
 }

@@ -1,14 +1,16 @@
 //! Parameters behind a media type or a disposition: `; name=value; name="value"`.
 //!
-//! In a quoted value a backslash is a backslash: browsers escape nothing by it, and file names may end in one.
+//! In a quoted value a backslash is a plain character: browsers do not escape with it, and file
+//! names may end in one.
 //!
-//! Answers to: RFC 9110 section 5.6.6, but for quoted pairs; the HTML Standard section 4.10.21.8.
+//! Implements: RFC 9110 section 5.6.6, except for quoted pairs; the HTML Standard section
+//! 4.10.21.8.
 
 use super::FormError;
 
-/// What is said of each of `names`. `said` begins at the first semicolon.
+/// The values of `names`. `said` begins at the first semicolon.
 ///
-/// Errors: it is not written like this, or something is said twice.
+/// Errors: the syntax is invalid, or a parameter occurs twice.
 pub(super) fn values<'a, const N: usize>(
     said: &'a str,
     names: [&str; N],
@@ -30,7 +32,7 @@ pub(super) fn values<'a, const N: usize>(
     Ok(found)
 }
 
-/// Name and value of the first parameter, and what follows.
+/// Name and value of the first parameter, and the rest.
 fn parse(text: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = text.split_once('=').filter(|(name, _)| is_token(name))?;
     match rest.strip_prefix('"') {

@@ -1,4 +1,4 @@
-//! A letter's form, read as it comes: its texts are kept, its files go by.
+//! The push parser of a message's form: it keeps the texts and passes the files on.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use super::multipart::{Parts, Said};
 use super::{FIELDS_MAX, File, Form, FormError, URLENCODED, media_type, parameters};
 
-/// Bytes of all texts of a letter's form, their names counted in, and what is said of its files.
+/// Bytes of all texts of a message's form, with the fields' names and the files' headers.
 pub const LETTER_TEXT_BYTES_MAX: usize = 320 * 1024;
 
-/// What was heard of a file, in this order.
+/// Events of a file, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Heard {
     /// It begins.
@@ -23,7 +23,7 @@ pub enum Heard {
     Ended,
 }
 
-/// Reads a form in pieces.
+/// Parses a form in pieces.
 #[derive(Debug)]
 pub struct Reader {
     body: Body,
@@ -32,26 +32,26 @@ pub struct Reader {
 
 #[derive(Debug)]
 enum Body {
-    /// Kept until all of it is there: there are no files in it.
+    /// Such a form has no files. It is buffered until all of it has come.
     Urlencoded(Vec<u8>),
     Multipart(Box<Parts>),
 }
 
-/// What was said so far, and what is being said.
+/// The fields so far, and the one in progress.
 #[derive(Debug, Default)]
 struct Texts {
     form: Form<'static>,
-    /// The field that comes, if it is none of a file.
+    /// The text field in progress.
     field: Option<(String, Vec<u8>)>,
-    /// Bytes of all fields, but for what is in files, and how many there are.
+    /// Bytes of all fields without the contents of files, and the number of fields.
     bytes: usize,
     fields: usize,
 }
 
 impl Reader {
-    /// `content_type`: the field of the request's head.
+    /// `content_type`: the header field of the request.
     ///
-    /// Errors: it is none of a form.
+    /// Errors: it is no type of a form.
     pub fn of(content_type: &str) -> Result<Reader, FormError> {
         let (media_type, said) = media_type(content_type);
         let body = if media_type.eq_ignore_ascii_case(URLENCODED) {
@@ -65,9 +65,9 @@ impl Reader {
         Ok(Reader { body, texts: Texts::default() })
     }
 
-    /// More of the body; what of files is in it is put behind `heard`.
+    /// More of the body. Events of files are appended to `heard`.
     ///
-    /// Errors: it is none of a form, and nothing more is to be read of it.
+    /// Errors: it is no valid form, and no more of it may be passed.
     pub fn bytes_arrived(
         &mut self,
         bytes: &[u8],
@@ -86,9 +86,9 @@ impl Reader {
         }
     }
 
-    /// That was all.
+    /// The body has ended.
     ///
-    /// Errors: it is not, or is none of a form.
+    /// Errors: it is incomplete or invalid.
     pub fn ended(&mut self) -> Result<(), FormError> {
         let Reader { body, texts } = self;
         match body {
@@ -101,19 +101,19 @@ impl Reader {
         }
     }
 
-    /// What was said, when it has ended.
+    /// The fields of the complete form.
     #[cfg(test)]
     pub(crate) fn into_form(self) -> Form<'static> {
         self.texts.form
     }
 
-    /// Bytes that it keeps, but for texts.
+    /// Bytes that it buffers, without texts.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
         if let Body::Multipart(parts) = &self.body { parts.kept_bytes() } else { 0 }
     }
 
-    /// What was said so far.
+    /// The fields so far.
     pub fn form(&self) -> &Form<'static> {
         &self.texts.form
     }

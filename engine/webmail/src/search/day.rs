@@ -1,6 +1,6 @@
-//! A day, as people type it.
+//! A day, as users type it.
 //!
-//! Answers to: RFC 3339 section 5.6 and appendix C (leap years).
+//! Implements: RFC 3339 section 5.6 and appendix C (leap years).
 
 use core::fmt;
 use machine::UnixTime;
@@ -14,7 +14,7 @@ pub(super) struct Day {
 }
 
 impl Day {
-    /// `2026-11-22` or `2026/11/22`; month and day may do with one digit.
+    /// `2026-11-22` or `2026/11/22`; month and day may have one digit.
     pub(super) fn parse(text: &str) -> Option<Day> {
         let mut numbers = text.split(if text.contains('/') { '/' } else { '-' });
         let mut next = |digits: &[usize]| {
@@ -32,7 +32,7 @@ impl Day {
     /// When it begins, in UTC.
     pub(super) fn begins(self) -> UnixTime {
         let years = u64::from(self.year.saturating_sub(1));
-        // Counted from 0001-01-01: 719,162 days before 1970.
+        // Counted from 0001-01-01, which is 719,162 days before 1970.
         let before_year = years * 365 + years / 4 - years / 100 + years / 400 - 719_162;
         let months = (1..self.month).map(|month| u64::from(Day { month, ..self }.days_of_month()));
         let days = before_year + months.sum::<u64>() + u64::from(self.day) - 1;

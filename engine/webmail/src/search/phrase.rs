@@ -1,9 +1,11 @@
-//! Words that stand one behind the other, to be found in a text.
+//! A phrase: consecutive words to find in a text.
 //!
-//! Upper and lower case are one, and so is what their change makes equal: letters are made lower, upper and lower again, by which `ß` and `ss`, `ς` and `σ` meet. Any
-//! space between words, a line's end among it, is one space.
+//! Case does not matter. Characters are converted to lower, upper and again lower case, by which
+//! `ß` equals `ss`, and `ς` equals `σ`. Any white space between words equals one space, also a line
+//! end.
 //!
-//! A text is looked at once, letter by letter, after Knuth, Morris and Pratt: however a text and a phrase are made, the work is linear.
+//! A text is scanned once, by the algorithm of Knuth, Morris and Pratt. So the work is linear for
+//! any text and any phrase.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,16 +16,17 @@ use super::TERM_LETTERS_MAX;
 /// At least one word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Phrase {
-    /// As it was typed, with one space between words.
+    /// The words as typed, with one space between them.
     text: String,
     /// The same, folded.
     letters: Vec<char>,
-    /// For each letter: if it is the first that does not fit, how many letters before it are still as the phrase begins.
+    /// For each position: if that character does not match, how many characters before it still
+    /// match the phrase's beginning.
     fallbacks: Vec<usize>,
 }
 
 impl Phrase {
-    /// The words of a text, if there are any.
+    /// The phrase of a text, if that has any words.
     pub(super) fn of(text: &str) -> Option<Phrase> {
         let mut kept: String = spaced(text).take(TERM_LETTERS_MAX).collect();
         kept.truncate(kept.trim_end().len());
@@ -35,12 +38,12 @@ impl Phrase {
         (!kept.is_empty()).then(|| Phrase { text: kept, fallbacks: fallbacks(&letters), letters })
     }
 
-    /// As it was typed.
+    /// The words as typed.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it stands in a text.
+    /// Whether it occurs in a text.
     pub(super) fn is_in(&self, text: &str) -> bool {
         let mut fitting = 0;
         any_folded(text, |letter| {
@@ -49,14 +52,14 @@ impl Phrase {
         })
     }
 
-    /// Whether a text is this and nothing else.
+    /// Whether a text consists of the phrase alone.
     pub(super) fn is(&self, text: &str) -> bool {
         let mut letters = self.letters.iter();
         !any_folded(text.trim_end(), |letter| letters.next() != Some(&letter))
             && letters.next().is_none()
     }
 
-    /// How many letters fit behind `letter`, if `fitting` did before it.
+    /// How many characters match after `letter`, if `fitting` matched before it.
     fn after(&self, mut fitting: usize, letter: char) -> usize {
         loop {
             if self.letters.get(fitting) == Some(&letter) {
@@ -85,7 +88,7 @@ fn fallbacks(letters: &[char]) -> Vec<usize> {
     phrase.fallbacks
 }
 
-/// The letters of a text, with one space for each row of them, and none in front.
+/// The characters of a text, with white space collapsed and none at the front.
 fn spaced(text: &str) -> impl Iterator<Item = char> {
     let mut is_behind_space = true;
     text.chars().filter_map(move |letter| {
@@ -96,13 +99,14 @@ fn spaced(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Whether one of the letters of a text, folded, is what is looked for: told one by one, since a search has many of them to go through, and nearly all are of ASCII.
+/// Whether `is_it` accepts one of the case-folded characters of a text. Nearly all characters of a
+/// search are ASCII, so those take a short path.
 fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
     spaced(text).any(|letter| {
         if letter.is_ascii() {
             return is_it(letter.to_ascii_lowercase());
         }
-        // Lower first, since there is a great `ẞ` whose upper case it is already.
+        // First to lower case: the capital `ẞ` is its own upper case.
         letter
             .to_lowercase()
             .flat_map(char::to_uppercase)
@@ -111,7 +115,7 @@ fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
     })
 }
 
-/// As it is typed behind the name of a field.
+/// The phrase as a user types it behind a field's name.
 impl fmt::Display for Phrase {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quote = if self.text.contains(' ') { "\"" } else { "" };

@@ -1,4 +1,4 @@
-//! From what was typed to terms.
+//! Parses the terms of a query.
 
 use super::day::Day;
 use super::phrase::Phrase;
@@ -31,14 +31,15 @@ impl Iterator for Terms<'_> {
     }
 }
 
-/// Whether a text, typed without quotes, is a term that asks for it anywhere.
+/// Whether a text without quotes parses as one term that matches it anywhere.
 pub(super) fn is_text(text: &str) -> bool {
     Terms(text)
         .next()
         .is_some_and(|term| matches!(&term.what, What::Anywhere(phrase) if phrase.text() == text))
 }
 
-/// The first term of a text that does not begin with a space, if there is anything in it, and what follows.
+/// The first term of a text that does not begin with a space, if the term is not empty, and the
+/// rest.
 fn first(text: &str) -> (Option<What>, &str) {
     if let Some((words, rest)) = quoted(text) {
         return (Phrase::of(words).map(What::Anywhere), rest);
@@ -63,7 +64,7 @@ fn anywhere(word: &str) -> Option<What> {
     Phrase::of(word).map(What::Anywhere)
 }
 
-/// What stands in quotes at the beginning of a text, and what follows.
+/// The quoted text at the beginning, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let words = text.strip_prefix('"')?;
     Some(words.split_once('"').unwrap_or((words, "")))

@@ -1,6 +1,7 @@
-//! A new password: asked for in a form, made of it where the connection is, and put in the place of the old one where the mail is.
+//! A password change: the form's request, the check on the core of the connection, and the change
+//! on the core of the account.
 //!
-//! The old one is proved as in any login, with what that costs who guesses.
+//! The old password is checked as in any login, with the same cost for a guess.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -20,18 +21,18 @@ use crate::{Ticket, answer};
 
 use super::Asking;
 
-/// Bytes of a password: so many at least, and no more than programs can send.
+/// Limits of a password, in bytes. All mail programs can send one of the largest size.
 const PASSWORD_BYTES_MIN: usize = 8;
 const PASSWORD_BYTES_MAX: usize = 200;
 
-/// Somebody wants another password.
+/// A request for a password change.
 #[derive(Clone)]
 pub struct NewPassword {
-    /// Who he is, as he says.
+    /// The ticket of the client's session.
     pub ticket: Ticket,
-    /// What his form carries.
+    /// The token in the form.
     pub token: String,
-    /// The password that he wants. Never printed.
+    /// The wanted password. It is never printed.
     pub wanted: Vec<u8>,
 }
 
@@ -48,16 +49,16 @@ impl fmt::Debug for NewPassword {
     }
 }
 
-/// Why nothing came of it.
+/// Why the old password was not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotProved {
-    /// The old password is another.
+    /// It is wrong.
     Wrong,
-    /// Too many try from there.
+    /// There were too many attempts from the client's network.
     TooMany,
 }
 
-/// The password that a form asks for. Errors: why that is none.
+/// The new password that a form asks for. Errors: why it is not acceptable.
 pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
     let [wanted, again] = ["new", "again"].map(|name| form.text(name).unwrap_or_default());
     if wanted != again {
@@ -75,7 +76,8 @@ pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
 }
 
 impl Asking<'_, '_> {
-    /// What is kept of a new password is made of it, or the old one was not proved. The session goes on, and no other of the account does.
+    /// Changes the password to the computed hash, if the old password was right. The present
+    /// session stays valid; all other sessions of the account end.
     pub(super) fn set_password(
         mut self,
         token: &str,
@@ -119,13 +121,13 @@ impl Asking<'_, '_> {
         Ok((self.visitor(), job))
     }
 
-    /// The page of settings, with what is wrong.
+    /// The settings page with an error message.
     pub(super) fn complaint(&mut self, why: &str) -> Job {
         self.said = Some(Said::wrong(why));
         Job::Settings(Overview { sessions: self.sessions(), typed: None })
     }
 
-    /// A form that asks for a password and got here without one being made: it asks for none.
+    /// A password form that got here without a computed hash. It has no acceptable password.
     pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
         Ok(self.complaint(wanted(form).err().unwrap_or("It was not changed. Try again.")))
     }

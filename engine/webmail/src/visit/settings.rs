@@ -1,4 +1,4 @@
-//! What is done on the page of settings.
+//! The forms of the settings page.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::{Page, answer};
 use super::{Asking, SessionContext};
 
 impl Asking<'_, '_> {
-    /// One of the forms of that page.
+    /// The job of one of the forms.
     pub(super) fn set(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
         let session = self.session;
         if let Some(key) = form.text("end") {
@@ -46,13 +46,13 @@ impl Asking<'_, '_> {
         }
     }
 
-    /// His sessions.
+    /// The valid sessions of the account.
     pub(super) fn sessions(&self) -> Vec<(Digest, Kept)> {
         let known = self.cx.store().account(self.account);
         known.map_or_else(Vec::new, |known| self.cx.sessions.all_of(&known, self.cx.cx.turn.wall))
     }
 
-    /// Those of them that are chosen are over: what is to be noted of that.
+    /// Ends the chosen sessions. Returns the changes for the store.
     pub(super) fn end(&mut self, is_chosen: impl Fn(&Digest) -> bool) -> Vec<NoteChange> {
         let chosen: Vec<Digest> = self
             .sessions()
