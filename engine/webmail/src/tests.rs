@@ -1,4 +1,4 @@
-//! Tests of the pages, each named for the promise it keeps. A browser's parser reads them. Beside it, tests of what is read of browsers.
+//! Tests of the pages with an HTML parser, and tests of request parsing.
 
 mod assets;
 mod deceit;
@@ -47,7 +47,7 @@ const HOSTILE: [&str; 5] = [
 ];
 
 #[test]
-fn every_page_is_html_without_an_error() {
+fn every_page_is_valid_html() {
     for words in [Words::MILD, Words::all(""), Words::all(HOSTILE[0])] {
         for (name, page) in all(words) {
             assert_eq!(parsed(&page).errors, [""; 0], "{name}");
@@ -56,7 +56,7 @@ fn every_page_is_html_without_an_error() {
 }
 
 #[test]
-fn nothing_that_a_message_says_becomes_markup() {
+fn text_of_a_message_never_becomes_markup() {
     let elements = |page: &str| -> Vec<String> {
         parsed(page)
             .select(&selector("*"))
@@ -81,7 +81,7 @@ fn nothing_that_a_message_says_becomes_markup() {
 }
 
 #[test]
-fn every_form_that_changes_something_carries_the_token_of_the_session() {
+fn every_post_form_carries_the_session_token() {
     for (name, page) in all(Words::MILD).into_iter().filter(|(name, _)| *name != "login") {
         let html = parsed(&page);
         let forms: Vec<_> = html.select(&selector("form[method=post]")).collect();
@@ -96,7 +96,7 @@ fn every_form_that_changes_something_carries_the_token_of_the_session() {
 
 /// WCAG 2.2, 1.3.1 and 4.1.2.
 #[test]
-fn every_field_has_a_name_for_those_who_do_not_see_it() {
+fn every_form_field_has_an_accessible_name() {
     for (name, page) in all(Words::MILD) {
         let html = parsed(&page);
         for field in html.select(&selector("input:not([type=hidden]), select, textarea")) {
@@ -121,9 +121,9 @@ fn every_field_has_a_name_for_those_who_do_not_see_it() {
     }
 }
 
-/// The policy of our pages allows nothing else.
+/// The policy of our pages blocks everything else.
 #[test]
-fn a_page_has_no_script_or_style_of_its_own_and_loads_nothing_from_elsewhere() {
+fn pages_have_no_inline_code_and_no_remote_resources() {
     for (name, page) in all(Words::MILD) {
         let html = parsed(&page);
         assert_eq!(
@@ -145,7 +145,7 @@ fn a_page_has_no_script_or_style_of_its_own_and_loads_nothing_from_elsewhere() {
 }
 
 #[test]
-fn what_a_page_leads_to_is_there() {
+fn links_of_pages_are_valid_routes() {
     for (name, page) in all(Words::MILD) {
         let html = parsed(&page);
         for element in html
@@ -162,7 +162,7 @@ fn what_a_page_leads_to_is_there() {
 }
 
 #[test]
-fn html_of_a_message_is_in_a_frame_that_may_do_nothing() {
+fn html_of_a_message_is_in_a_sandboxed_frame() {
     let pages = all(Words::MILD);
     let (_, page) = pages.iter().find(|(name, _)| *name == "conversation").expect("the page");
     let html = parsed(page);
@@ -175,7 +175,7 @@ fn html_of_a_message_is_in_a_frame_that_may_do_nothing() {
 }
 
 #[test]
-fn a_letter_that_was_not_sent_is_in_the_page_that_says_so() {
+fn compose_page_keeps_the_fields_of_an_unsent_message() {
     let pages = all(Words::all("kept <&> kept"));
     let (_, page) = pages.iter().find(|(name, _)| *name == "compose").expect("the page");
     let html = parsed(page);
@@ -196,7 +196,7 @@ fn page_named(named: &str, words: Words) -> Html {
     parsed(&page.expect("the page"))
 }
 
-/// The names of the fields of the first form with such a button.
+/// The names of the fields in the first form with such a button.
 fn fields_of(page: &Html, button: &str) -> Vec<String> {
     let is_ours = |form: &scraper::ElementRef<'_>| form.select(&selector(button)).next().is_some();
     let form = page.select(&selector("form")).find(is_ours).expect("the form");
@@ -205,7 +205,7 @@ fn fields_of(page: &Html, button: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_chosen_is_shown_and_sent_under_the_names_that_it_has() {
+fn settings_forms_have_the_expected_fields_and_values() {
     let settings = page_named("settings", Words::all("kept <&> kept"));
     for (button, fields) in [
         (
@@ -234,7 +234,7 @@ fn what_is_chosen_is_shown_and_sent_under_the_names_that_it_has() {
             && Theme::named("").is_none()
     );
     assert!(Density::ALL.iter().all(|density| Density::named(density.name()) == Some(*density)));
-    // Nobody logs himself out of the page that he looks at by its list.
+    // The list has no button for the session of the page itself.
     assert_eq!(count(&settings, "button[name=end]"), 1);
 
     let mailboxes = page_named("mailboxes", Words::MILD);
@@ -245,7 +245,7 @@ fn what_is_chosen_is_shown_and_sent_under_the_names_that_it_has() {
     ] {
         assert_eq!(fields_of(&mailboxes, button), fields, "{button}");
     }
-    // What removes a mailbox has to be opened first.
+    // The remove button is hidden until the user opens it.
     assert_eq!(
         count(&mailboxes, "button[value=remove]"),
         count(&mailboxes, "details:not([open]) button[value=remove]")
@@ -253,7 +253,7 @@ fn what_is_chosen_is_shown_and_sent_under_the_names_that_it_has() {
 }
 
 #[test]
-fn a_search_says_how_far_it_has_come_and_goes_on() {
+fn search_page_shows_its_progress_and_a_link_to_continue() {
     let list = page_named("list", Words::MILD);
     let on = list.select(&selector("p[role=status] a")).next().and_then(|link| link.attr("href"));
     assert_eq!(on, Some("/mail/box/1?before=7"));
@@ -261,7 +261,7 @@ fn a_search_says_how_far_it_has_come_and_goes_on() {
 }
 
 #[test]
-fn the_source_of_a_message_is_shown_as_it_is() {
+fn source_page_shows_the_octets_of_a_message() {
     let hostile = "\r\nX: <b>&amp;\u{fffd}</pre>";
     let source = page_named("source", Words::all(hostile));
     let shown: String = source.select(&selector("pre.source")).flat_map(|pre| pre.text()).collect();
@@ -269,7 +269,7 @@ fn the_source_of_a_message_is_shown_as_it_is() {
 }
 
 #[test]
-fn on_paper_nothing_is_folded() {
+fn print_page_folds_nothing() {
     let quoted = "well\n> 1\n> 2\n> 3\n> 4\n<b>";
     let print = page_named("print", Words::all(quoted));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Hosts, and whether their letters are what they look like.
+//! Host names, and whether they imitate others by look-alike characters.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,15 +8,15 @@ use core::fmt;
 use unicode_security::MixedScript;
 use unicode_security::mixed_script::AugmentedScriptSet;
 
-/// The longest name of a host (RFC 1035 section 2.3.4).
+/// The longest host name (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 253;
 
-/// What ends names of files, and no names of hosts that anybody writes.
+/// Last labels that are file extensions rather than top-level domains.
 const FILES: [&str; 13] =
     ["doc", "docx", "gif", "htm", "html", "jpeg", "jpg", "js", "pdf", "png", "txt", "xls", "xlsx"];
 
-/// Letters of other alphabets that nobody tells from these. A test compares them with the table of
-/// UTS 39.
+/// Characters of other scripts that look like these Latin ones. A test compares them with the table
+/// of UTS 39.
 const LOOKALIKES: [(char, char); 30] = [
     ('а', 'a'),
     ('ԁ', 'd'),
@@ -50,12 +50,12 @@ const LOOKALIKES: [(char, char); 30] = [
     ('υ', 'u'),
 ];
 
-/// The name of a host in small letters, as it is written: letters, digits, dots and hyphens.
+/// A host name in lower case: letters, digits, dots and hyphens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Host(String);
 
 impl Host {
-    /// `None`: it is none.
+    /// `None`: the text is no host name.
     pub(super) fn of(text: &str) -> Option<Host> {
         let name = text.trim_end_matches('.');
         let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '.';
@@ -63,7 +63,7 @@ impl Host {
         is_host.then(|| Host(name.to_lowercase()))
     }
 
-    /// Whether people would take it for the name of a host: `example.org`, and not `x` or `notes.pdf`.
+    /// Whether a reader would take it for a host name: `example.org`, and not `x` or `notes.pdf`.
     pub(super) fn is_name(&self) -> bool {
         let labels = self.0.rsplit_once('.');
         labels.is_some_and(|(rest, last)| {
@@ -73,7 +73,7 @@ impl Host {
         })
     }
 
-    /// Whether the two belong together: they are one, or one is below the other.
+    /// Whether the two hosts belong together: they are equal, or one is a subdomain of the other.
     pub(super) fn is_kin(&self, other: &Host) -> bool {
         let [own, other] =
             [&self.0, &other.0].map(|name| name.strip_prefix("www.").unwrap_or(name));
@@ -82,7 +82,7 @@ impl Host {
         own == other || is_below(own, other) || is_below(other, own)
     }
 
-    /// Why it may be taken for another one.
+    /// Why it may be taken for another host.
     pub(super) fn doubt(&self) -> Option<String> {
         let is_latin = self
             .0
@@ -98,7 +98,7 @@ impl Host {
             if let Some(scripts) = mixed_scripts(&label) {
                 return Some(format!("whose name mixes {scripts}"));
             }
-            // Below an end that is Latin nobody writes a whole name in letters that look like others.
+            // Below a Latin top-level domain, no honest name consists of look-alikes alone.
             let looks_like = skeleton(&label).filter(|_| is_latin)?;
             Some(format!("whose name is not {looks_like} but looks like it"))
         })
@@ -111,8 +111,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// The scripts of a label's letters, if one name may not be written in all of them together (UTS 39
-/// section 5.2, highly restrictive): Latin goes together with Chinese, Japanese or Korean writing.
+/// The scripts of a label, if they may not be mixed in one name (UTS 39 section 5.2, highly
+/// restrictive). Latin may be mixed with Chinese, Japanese or Korean writing.
 fn mixed_scripts(label: &str) -> Option<String> {
     let letters: String = label.chars().filter(|letter| letter.is_alphabetic()).collect();
     let mut others = AugmentedScriptSet::default();
@@ -128,20 +128,21 @@ fn mixed_scripts(label: &str) -> Option<String> {
         }
     }
     match names[..] {
-        // The others are letters of several scripts each.
+        // The other characters belong to several scripts each.
         [] | [_] => Some("letters of several scripts".to_string()),
         _ => Some(format!("{} letters", names.join(" and "))),
     }
 }
 
-/// The name of a letter's script; `None` for a letter of several scripts.
+/// The name of a character's script; `None` for a character of several scripts.
 fn script(letter: char) -> Option<&'static str> {
     let set = AugmentedScriptSet::for_char(letter);
     let is_of_one = !set.is_all() && set.base.len() == 1;
     set.base.iter().next().filter(|_| is_of_one).map(|script| script.full_name())
 }
 
-/// The Latin letters that it looks like, if it has none and each of its letters looks like one.
+/// The Latin text that a label looks like, if it has no Latin characters and each of its characters
+/// has a look-alike.
 fn skeleton(label: &str) -> Option<String> {
     let latin = |letter: char| match LOOKALIKES.iter().find(|(other, _)| *other == letter) {
         Some((_, latin)) => Some(*latin),
@@ -150,7 +151,7 @@ fn skeleton(label: &str) -> Option<String> {
     label.chars().map(latin).collect()
 }
 
-/// What a label stands for behind `xn--` (RFC 3492 section 6.2). `None`: for nothing.
+/// Decodes a label behind `xn--` (RFC 3492 section 6.2). `None`: it is invalid.
 fn decoded(label: &str) -> Option<String> {
     let (basic, rest) = label.rsplit_once('-').unwrap_or(("", label));
     let mut out: Vec<char> = basic.chars().collect();
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_lookalikes_but_two_are_those_of_uts_39() {
+    fn lookalikes_are_those_of_uts_39_except_for_two() {
         let skeleton =
             |letter: char| unicode_security::skeleton(&letter.to_string()).collect::<String>();
         let differ: Vec<(char, char)> = LOOKALIKES

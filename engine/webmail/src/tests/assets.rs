@@ -1,4 +1,4 @@
-//! What all pages share.
+//! Tests of the assets.
 
 use alloc::string::ToString;
 
@@ -6,14 +6,14 @@ use crate::tests::pages::{Words, all};
 use crate::tests::{count, parsed};
 use crate::{Asset, Page, SCRIPT, STYLE, Wish};
 
-/// As it is sent: nothing has to be unpacked to be counted.
+/// It is sent uncompressed, so this is its size on the wire.
 #[test]
 fn the_script_is_under_40_kilobytes() {
     assert!(SCRIPT.len() < 40_000, "{}", SCRIPT.len());
 }
 
 #[test]
-fn what_all_pages_share_has_an_address_of_its_own_for_each_content_and_may_be_kept() {
+fn address_of_an_asset_names_its_contents() {
     for asset in Asset::ALL {
         let address = asset.to_string();
         assert_eq!(Wish::of("GET", &address), Ok(Wish::See(Page::Asset(asset))));
@@ -30,11 +30,11 @@ fn what_all_pages_share_has_an_address_of_its_own_for_each_content_and_may_be_ke
         assert!(Wish::of("GET", path).is_err());
     }
     assert_ne!(crate::assets::digest(STYLE.as_bytes()), crate::assets::digest(SCRIPT.as_bytes()));
-    assert_eq!(crate::assets::digest(b"foobar"), 0x85944171f73967e8, "as its authors have it");
+    assert_eq!(crate::assets::digest(b"foobar"), 0x85944171f73967e8, "the published test vector");
 }
 
 #[test]
-fn every_page_of_somebody_who_is_logged_in_has_the_script_and_no_other_has() {
+fn only_pages_of_a_session_load_the_script() {
     for (name, page) in all(Words::MILD) {
         let own = alloc::format!("script[type=module][src='{}']", Asset::Script);
         let expected = usize::from(!["login", "print", "refused"].contains(&name));
@@ -44,7 +44,7 @@ fn every_page_of_somebody_who_is_logged_in_has_the_script_and_no_other_has() {
 }
 
 #[test]
-fn the_script_knows_the_outbox_and_what_it_stands_behind_by_the_numbers_of_the_store() {
+fn script_has_the_mailbox_numbers_of_the_store() {
     let news = include_str!("../../static/news.js");
     let numbers = alloc::format!(
         "const [OUTBOX, TRASH] = [\"{}\", \"{}\"];",

@@ -1,4 +1,4 @@
-//! Links and senders that are not what they seem.
+//! Tests of phishing warnings.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,7 +14,7 @@ fn sender(name: &str, address: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_link_that_says_one_host_and_leads_to_another_is_doubted() {
+fn link_with_text_of_another_host_gets_a_warning() {
     for (html, said) in [
         ("<a href=\"https://evil.test/x\">bank.example</a>", "bank.example leads to evil.test"),
         (
@@ -52,7 +52,7 @@ fn a_link_that_says_one_host_and_leads_to_another_is_doubted() {
 }
 
 #[test]
-fn a_link_that_leads_to_where_it_says_is_not_doubted() {
+fn honest_link_gets_no_warning() {
     for html in [
         "<a href=\"https://bank.example/login\">bank.example</a>",
         "<a href=\"https://www.bank.example/\">Bank.Example</a>",
@@ -74,8 +74,8 @@ fn a_link_that_leads_to_where_it_says_is_not_doubted() {
 }
 
 #[test]
-fn a_host_whose_letters_are_not_what_they_look_like_is_doubted() {
-    // The second is раураl in Cyrillic letters, the third the same as browsers send it.
+fn homograph_host_gets_a_warning() {
+    // The second is раураl in Cyrillic. The third is apple in Cyrillic, as browsers send it.
     for (host, said) in [
         ("pаypal.example", "whose name mixes Latin and Cyrillic letters"),
         ("раураӏ.example", "whose name is not paypal but looks like it"),
@@ -98,7 +98,7 @@ fn a_host_whose_letters_are_not_what_they_look_like_is_doubted() {
 }
 
 #[test]
-fn scripts_of_one_label_go_together_as_in_uts_39() {
+fn mixed_scripts_are_judged_as_in_uts_39() {
     for label in [
         "münchen",
         "straße",
@@ -139,7 +139,7 @@ fn scripts_of_one_label_go_together_as_in_uts_39() {
             "{label}"
         );
     }
-    // Letters that several scripts share, none of which goes together with the others.
+    // Characters that several scripts share, though no script set includes all of them.
     for label in ["payـpal", "ーـ", "рayー"] {
         let [said] = &sender("", &format!("x@{label}.example"))[..] else { panic!("{label}") };
         assert!(said.contains(" whose name mixes "), "{said}");
@@ -147,7 +147,7 @@ fn scripts_of_one_label_go_together_as_in_uts_39() {
 }
 
 #[test]
-fn a_sender_whose_name_is_the_address_of_another_is_doubted() {
+fn sender_name_with_another_address_gets_a_warning() {
     let doubt =
         "The sender's name says service@bank.example, but the letter comes from x@evil.test.";
     for name in
@@ -169,7 +169,7 @@ fn a_sender_whose_name_is_the_address_of_another_is_doubted() {
 
 proptest! {
     #[test]
-    fn whatever_a_letter_says_doubts_are_few_and_of_letters_that_names_have(
+    fn warnings_are_few_and_have_only_characters_of_names(
         links in proptest::collection::vec(("[a-zа-я.@:%<&]{1,6}", "[a-z\u{202e}<>\"]{1,4}"), 0..40),
         html in "(<a href=\"?|https://|xn--|</a>|[a-zа-я.@:/&;#%\"'<> \u{202e}\u{1}-]){0,60}",
     ) {

@@ -1,11 +1,11 @@
-//! What a page wants from elsewhere.
+//! Tests of the search for remote content.
 
 use proptest::prelude::*;
 
 use crate::elsewhere::is_wanted;
 
 #[test]
-fn a_page_that_wants_something_from_elsewhere_is_known() {
+fn remote_content_is_found() {
     for html in [
         "<img src=\"https://spy.test/x\">",
         "<IMG alt='a > b' SRC = http://spy.test/x>",
@@ -29,7 +29,7 @@ fn a_page_that_wants_something_from_elsewhere_is_known() {
 }
 
 #[test]
-fn a_page_that_wants_nothing_from_elsewhere_is_known_too() {
+fn html_without_remote_content_is_recognised() {
     for html in [
         "",
         "<p>See https://example.org/x.</p>",
@@ -47,7 +47,7 @@ fn a_page_that_wants_nothing_from_elsewhere_is_known_too() {
 
 proptest! {
     #[test]
-    fn whatever_a_page_holds_it_is_looked_at(html in "([<>=\"' /a-z]|<img |src=|//|style|</|:){0,60}") {
+    fn remote_content_is_found_in_front_of_any_html(html in "([<>=\"' /a-z]|<img |src=|//|style|</|:){0,60}") {
         let with = alloc::format!("<img src=\"https://spy.test\">{html}");
         prop_assert!(is_wanted(&with));
     }

@@ -1,4 +1,4 @@
-//! What a browser says in a form.
+//! Tests of form parsers.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -17,19 +17,19 @@ use crate::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Rea
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data; boundary=B";
 
-/// A field of a body that is to be written: name, name of the file, content.
+/// A field to write: its name, the file's name, and the content.
 type Said = (String, Option<String>, Vec<u8>);
 
-/// What was read of a letter's form.
+/// The parsed form of a message.
 #[derive(Debug)]
 struct Letter {
     form: Form<'static>,
-    /// Files with what is in them.
+    /// Files with their contents.
     files: Vec<(File, Vec<u8>)>,
 }
 
 impl Letter {
-    /// Reads a body that comes in these pieces.
+    /// Parses a body that comes in these pieces.
     fn of<'a>(
         content_type: &str,
         pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -61,7 +61,7 @@ impl Letter {
         self.form.text(name)
     }
 
-    /// The files that were chosen in this field.
+    /// The files in this field, without those that have neither name nor content.
     fn files(&self, name: &str) -> impl Iterator<Item = &(File, Vec<u8>)> {
         self.files.iter().filter(move |(file, bytes)| {
             file.field == name && !(file.name.is_empty() && bytes.is_empty())
@@ -72,11 +72,15 @@ impl Letter {
 fn multipart(body: &[u8]) -> Result<Letter, FormError> {
     let whole = Letter::of(MULTIPART, [body]);
     let split = Letter::of(MULTIPART, body.chunks(1));
-    assert_eq!(format!("{whole:?}"), format!("{split:?}"), "it does not depend on where it is cut");
+    assert_eq!(
+        format!("{whole:?}"),
+        format!("{split:?}"),
+        "the result does not depend on the pieces"
+    );
     whole
 }
 
-/// A body of one part, with what its head says.
+/// A body of one part with this head.
 fn one(head: &str) -> Vec<u8> {
     format!("--B\r\n{head}\r\n\r\nx\r\n--B--\r\n").into_bytes()
 }
@@ -84,7 +88,7 @@ fn one(head: &str) -> Vec<u8> {
 const DISPOSITION: &str = "Content-Disposition: form-data; name=\"a\"";
 
 #[test]
-fn a_form_without_files_is_read_as_browsers_write_it() {
+fn urlencoded_form_is_parsed_as_browsers_write_it() {
     let body = b"key=1.7&key=1.8&do=archive&to=&text=caf%C3%A9+%26+cr%C3%A8me%0D%0A%2B1&bad=%FF%zz";
     for content_type in [URLENCODED, "APPLICATION/x-www-form-urlencoded ; charset=UTF-8"] {
         let form = Form::of(content_type, body).expect("a form");
@@ -116,13 +120,13 @@ fn a_form_without_files_is_read_as_browsers_write_it() {
     assert_eq!(
         Form::of(MULTIPART, b"--B--").err(),
         Some(FormError::OtherType),
-        "only a letter has files"
+        "only a message form has files"
     );
 }
 
-/// As Chromium and Firefox send it, and curl, which ends a line less.
+/// The bodies of Chromium, Firefox, and curl, which omits the last line end.
 #[test]
-fn a_form_with_files_is_read_as_browsers_write_it() {
+fn multipart_form_is_parsed_as_browsers_write_it() {
     const BODY: &[u8] = b"------WebKitFormBoundary7MA4\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nGrace <g@example.org>\r\n\
         ------WebKitFormBoundary7MA4\r\nContent-Disposition: form-data; name=\"text\"\r\n\r\nh\xc3\xa4\r\n--\r\n\xff\r\n\r\n\
         ------WebKitFormBoundary7MA4\r\nContent-Disposition: form-data; name=\"files\"; filename=\"C:\\pics\\a%22b%22;\xc3\xbc.png\"\r\nContent-Type: image/png\r\n\r\n\r\n--\x00\r\n\
@@ -168,7 +172,7 @@ fn a_form_with_files_is_read_as_browsers_write_it() {
 }
 
 #[test]
-fn a_form_that_could_be_read_in_two_ways_is_refused() {
+fn ambiguous_form_is_refused() {
     let long = format!("{DISPOSITION}\r\nX: {}", "x".repeat(8192));
     for head in [
         "",
@@ -257,7 +261,7 @@ fn a_form_that_could_be_read_in_two_ways_is_refused() {
 }
 
 #[test]
-fn a_form_that_was_cut_off_anywhere_is_refused() {
+fn truncated_form_is_refused() {
     let head = format!("{DISPOSITION}; filename=\"f\"\r\nContent-Type: text/plain");
     let body =
         format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n--B\r\n{head}\r\n\r\nx\r\n--B--").into_bytes();
@@ -268,7 +272,7 @@ fn a_form_that_was_cut_off_anywhere_is_refused() {
 }
 
 #[test]
-fn a_form_has_a_thousand_fields_at_most() {
+fn form_has_at_most_a_thousand_fields() {
     let plain = |count: usize| "a=b&".repeat(count).into_bytes();
     let parts = |count: usize| {
         [format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n").repeat(count).into_bytes(), b"--B--".to_vec()]
@@ -290,7 +294,7 @@ fn a_form_has_a_thousand_fields_at_most() {
 }
 
 #[test]
-fn of_a_letter_only_so_much_text_is_kept_and_files_go_by() {
+fn text_of_a_form_is_limited_and_files_are_not_buffered() {
     let with = |head: &str, length: usize| {
         let head = format!("--B\r\n{head}\r\n\r\n");
         [head.as_bytes(), &vec![b'x'; length], b"\r\n--B--"].concat()
@@ -320,7 +324,7 @@ fn of_a_letter_only_so_much_text_is_kept_and_files_go_by() {
     assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 2), None);
     assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
 
-    // Whatever a reader was given, it keeps no more than a head of it, or what may be the beginning of a delimiter.
+    // The parser buffers no more than a head, or the possible beginning of a delimiter.
     let mut reader = Reader::of(MULTIPART).expect("a form");
     let mut heard = VecDeque::new();
     let most = with(&format!("{DISPOSITION}; filename=\"f\""), 1 << 20);
@@ -346,7 +350,7 @@ fn written(said: &[Said], boundary: &str) -> Vec<u8> {
     body
 }
 
-/// What multer reads in a body.
+/// The fields that multer reads in a body.
 fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<Said>> {
     let chunks = stream::iter([Ok::<_, multer::Error>(body.to_vec())]);
     let mut parts = Multipart::with_constraints(chunks, boundary, Constraints::new());
@@ -358,7 +362,7 @@ fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<Said>> {
     }
 }
 
-/// Whether `said` is what the form has under each of its names, in the same order.
+/// Whether the form has these fields, in the same order for each name.
 fn is_read_as(letter: &Letter, said: &[Said]) -> bool {
     said.iter().all(|(name, ..)| {
         let of_name = || said.iter().filter(|(own, ..)| own == name);
@@ -383,7 +387,7 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read_again_here_and_by_multer(said in said(), boundary in "[A-Za-z0-9'()+_,./:=?-]{10,70}") {
+    fn written_forms_are_parsed_the_same_as_by_multer(said in said(), boundary in "[A-Za-z0-9'()+_,./:=?-]{10,70}") {
         let body = written(&said, &boundary);
         let content_type = format!("multipart/form-data; boundary=\"{boundary}\"");
         for size in [1, 2, 7, 64, body.len()] {
@@ -395,12 +399,12 @@ proptest! {
     }
 
     #[test]
-    fn whatever_arrives_what_is_taken_is_what_multer_reads(
+    fn accepted_damaged_forms_are_parsed_the_same_as_by_multer(
         said in said(),
         edits in collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"\r\n-B:; =\"ax\0".to_vec()), any::<bool>()), 0..4),
         noise in collection::vec(any::<u8>(), 0..60),
     ) {
-        // What is no UTF-8 in a head multer does not see at all.
+        // multer drops heads that are not UTF-8.
         let said: Vec<Said> = said
             .into_iter()
             .map(|(name, file, content)| (name, file.map(|file| file.replace(|letter: char| !letter.is_ascii(), "")), content))

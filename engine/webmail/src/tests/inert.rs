@@ -1,5 +1,4 @@
-//! Elements of a message's HTML that become comments. A browser's parser says which elements there
-//! are.
+//! Tests of the filter for elements. An HTML parser tells which elements its output has.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +9,7 @@ use proptest::prelude::*;
 use crate::inert::{HELD_BYTES_MAX, Inert, NAMES};
 use crate::tests::{parsed, selector};
 
-/// The document as it comes out when it arrives in pieces of so many letters.
+/// The output for a document that arrives in pieces of so many characters.
 fn inert(html: &str, letters: usize) -> String {
     let (mut document, mut out) = (Inert::default(), String::new());
     let all: Vec<char> = html.chars().collect();
@@ -21,7 +20,7 @@ fn inert(html: &str, letters: usize) -> String {
     out
 }
 
-/// The same, of which nothing depends on the pieces.
+/// The output, after a check that it does not depend on the pieces.
 fn cut(html: &str) -> String {
     let whole = inert(html, usize::MAX);
     for letters in [1, 2, 3, 5, HELD_BYTES_MAX] {
@@ -30,7 +29,7 @@ fn cut(html: &str) -> String {
     whole
 }
 
-/// How many elements a browser makes of [`NAMES`], in whatever namespace.
+/// How many elements in [`NAMES`] an HTML parser creates, in any namespace.
 fn living(html: &str) -> usize {
     let page = parsed(html);
     page.select(&selector("*")).filter(|element| NAMES.contains(&element.value().name())).count()
@@ -69,7 +68,7 @@ fn other_elements_stay_as_they_are() {
 }
 
 #[test]
-fn a_parser_makes_no_element_of_them_in_any_state() {
+fn no_parser_state_creates_a_filtered_element() {
     let holders = [
         "",
         "<head>",
@@ -124,12 +123,12 @@ fn a_parser_makes_no_element_of_them_in_any_state() {
             }
         }
     }
-    assert!(before > 1_000, "the parser makes elements of what comes in: {before}");
+    assert!(before > 1_000, "the unfiltered input has such elements: {before}");
 }
 
 proptest! {
     #[test]
-    fn whatever_html_goes_out_has_no_such_element(
+    fn filtered_html_never_has_such_an_element(
         html in "(<|</|<!|<!--|-->|>|/|\"|'|=| |\u{0}|\n|-|link|META|ba|se|i|frame|set|object|embed|svg|style|title|script|table|math|template|CDATA\\[|\\]\\]|x){0,40}",
     ) {
         prop_assert_eq!(living(&cut(&html)), 0, "{}", html);

@@ -1,4 +1,4 @@
-//! Moments, in words and exactly.
+//! Tests of times as text.
 
 use alloc::format;
 
@@ -11,7 +11,7 @@ const MOMENT: UnixTime = UnixTime::from_seconds(1_793_714_706);
 const DAY_SECONDS: u64 = 86_400;
 
 #[test]
-fn a_moment_is_told_in_as_few_words_as_tell_it_from_now() {
+fn time_is_written_in_few_words() {
     let ago = |days: u64| UnixTime::from_seconds(MOMENT.seconds() - days * DAY_SECONDS);
     let told = |time| Moment::of(time).in_few_words(&Moment::of(MOMENT));
     assert_eq!(told(MOMENT), "14:05");
@@ -24,10 +24,10 @@ fn a_moment_is_told_in_as_few_words_as_tell_it_from_now() {
 }
 
 #[test]
-fn a_moment_is_told_exactly_in_every_month() {
+fn time_is_written_exactly_in_every_month() {
     assert_eq!(Moment::of(MOMENT).exact(), "2026-11-03T14:05:06Z");
     for month in 0..12_u64 {
-        // 15 January 2026, and 30 days and a half later again and again: each time in the middle of a month.
+        // From 15 January 2026 in steps of 30.5 days: each time is in the middle of a month.
         let time = UnixTime::from_seconds(1_768_435_200 + month * 2_635_200);
         assert_eq!(Moment::of(time).exact()[5..7], format!("{:02}", month + 1));
     }

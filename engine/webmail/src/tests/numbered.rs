@@ -1,11 +1,11 @@
-//! Request handlers that go on by a number.
+//! Tests of request handlers with a number.
 
 use store::AccountId;
 use tasks::FrameId;
 
 use crate::numbered::{Numbered, Wanted};
 
-/// One more reply of an account begins, if it may.
+/// Begins a reply of an account, if it may.
 fn begin(replies: &mut Numbered<Wanted>, number: u64, account: u64) -> bool {
     let account = AccountId::from_bits(account);
     let may_begin = replies.may_begin(account);
@@ -16,7 +16,7 @@ fn begin(replies: &mut Numbered<Wanted>, number: u64, account: u64) -> bool {
 }
 
 #[test]
-fn an_account_has_a_share_of_replies() {
+fn account_has_a_share_of_open_replies() {
     let mut replies = Numbered::replies();
     let begun = (0..100).filter(|number| begin(&mut replies, *number, 1));
     assert_eq!(begun.count(), 8);
@@ -26,7 +26,7 @@ fn an_account_has_a_share_of_replies() {
 }
 
 #[test]
-fn few_replies_of_all_accounts_are_under_way() {
+fn open_replies_of_all_accounts_are_limited() {
     let mut replies = Numbered::replies();
     let begun = (0..100).filter(|number| begin(&mut replies, *number, *number));
     assert_eq!(begun.count(), 32);
@@ -34,7 +34,7 @@ fn few_replies_of_all_accounts_are_under_way() {
 }
 
 #[test]
-fn what_comes_for_a_number_that_has_ended_is_dropped() {
+fn event_for_an_ended_number_is_dropped() {
     let mut replies = Numbered::replies();
     for number in [1, 2] {
         assert!(begin(&mut replies, number, 1));

@@ -1,4 +1,4 @@
-//! Every page, filled with words that a test chooses.
+//! All pages, filled with the words of a test.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,10 +11,10 @@ use crate::{
     Template, Theme, TlsRow,
 };
 
-/// What stands in the holes.
+/// The values for the templates.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
-    /// Wherever a message or a user has the word.
+    /// The text of messages and users.
     pub(super) said: &'static str,
     /// The session's token.
     pub(super) token: &'static str,
@@ -33,7 +33,7 @@ impl Words {
     }
 }
 
-/// Name and text of every page.
+/// Name and HTML of each page.
 pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     let Words { said, token, key, here } = words;
     let mailboxes = [

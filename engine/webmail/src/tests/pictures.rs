@@ -1,4 +1,4 @@
-//! Pictures that come along with HTML.
+//! Tests of embedded images.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,7 +17,7 @@ fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The document with the pictures of this message, as it comes out when it arrives in pieces of so many letters.
+/// The document with the images of this message, when it arrives in pieces of so many characters.
 fn illustrated(message: &[u8], html: &str, letters: usize) -> String {
     let mut reader = Reader::new();
     reader.bytes_arrived(message, &mut ());
@@ -55,7 +55,7 @@ fn within(html: &str) -> String {
 }
 
 #[test]
-fn a_picture_that_came_along_is_written_into_the_document_that_shows_it() {
+fn embedded_image_is_written_into_the_document() {
     for (html, expected) in [
         ("<img src=\"cid:one@x\">", "<img src=\"data:image/png;base64,AQID\">"),
         ("<img src='CID:one%40x'>", "<img src='data:image/png;base64,AQID'>"),
@@ -71,7 +71,7 @@ fn a_picture_that_came_along_is_written_into_the_document_that_shows_it() {
 }
 
 #[test]
-fn what_is_no_picture_that_came_along_stays_as_it_was() {
+fn other_references_stay_as_they_are() {
     for html in [
         "<img src=\"cid:two@x\">",
         "<img src=\"cid:page\">",
@@ -88,9 +88,9 @@ fn what_is_no_picture_that_came_along_stays_as_it_was() {
     }
 }
 
-/// Wherever in a long document, and however long its address is.
+/// At each position in a long document, and with the longest identifier.
 #[test]
-fn a_picture_is_found_wherever_a_piece_ends() {
+fn embedded_image_is_found_at_any_piece_boundary() {
     let id = "o".repeat(255);
     let message = message(&[(&id, "image/png", "AQID")]);
     for before in 0..1_000 {
@@ -105,7 +105,7 @@ fn a_picture_is_found_wherever_a_piece_ends() {
 }
 
 #[test]
-fn a_document_with_pictures_is_bounded_however_often_it_shows_them_and_however_large_they_are() {
+fn images_in_a_document_have_a_total_limit() {
     let large = "QUJD".repeat(PICTURES_BYTES_MAX / 12);
     let message = message(&[
         ("a", "image/png", &large),

@@ -1,4 +1,4 @@
-//! Text of a message as HTML.
+//! Tests of plain text as HTML.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,7 +9,7 @@ fn prose(text: &str) -> String {
     Prose(text).to_string()
 }
 
-/// The addresses in `href`, in a row.
+/// The addresses in `href`, with spaces between them.
 fn links(text: &str) -> String {
     prose(text)
         .split("href=\"")
@@ -20,7 +20,7 @@ fn links(text: &str) -> String {
 }
 
 #[test]
-fn all_that_is_not_made_here_is_escaped() {
+fn plain_text_is_escaped() {
     assert_eq!(
         prose("a < b & \"c\" 'd' > e"),
         "<p>a &lt; b &amp; &quot;c&quot; &#39;d&#39; &gt; e</p>"
@@ -33,7 +33,7 @@ fn lines_stay_lines() {
 }
 
 #[test]
-fn addresses_of_pages_become_links_and_nothing_else_does() {
+fn only_http_addresses_become_links() {
     assert_eq!(
         links("see https://a.example/x?y=1&z=2#f, or http://b.example."),
         "https://a.example/x?y=1&amp;z=2#f http://b.example"
@@ -56,14 +56,14 @@ fn addresses_of_pages_become_links_and_nothing_else_does() {
 }
 
 #[test]
-fn an_address_ends_where_an_address_cannot_go_on() {
+fn address_ends_at_a_character_not_allowed_in_addresses() {
     assert_eq!(links("https://a.example/\"onmouseover=\"alert(1)"), "https://a.example/");
     assert_eq!(links("https://a.example/<script>"), "https://a.example/");
     assert_eq!(links("https://a.example/ä"), "https://a.example/");
 }
 
 #[test]
-fn what_is_quoted_is_told_apart_and_folded_when_it_is_long() {
+fn quotes_are_marked_and_long_ones_folded() {
     assert_eq!(
         prose("yes\n> no?\nwell"),
         "<p>yes</p><blockquote dir=\"auto\">&gt; no?</blockquote><p>well</p>"
@@ -78,7 +78,7 @@ fn what_is_quoted_is_told_apart_and_folded_when_it_is_long() {
 }
 
 #[test]
-fn what_stands_behind_a_quotation_begins_where_its_words_do() {
+fn empty_lines_around_quotes_are_dropped() {
     assert_eq!(
         prose("> no?\r\n\r\n \r\n  well\n\nyes"),
         "<blockquote dir=\"auto\">&gt; no?</blockquote><p>  well\n\nyes</p>"
@@ -94,13 +94,13 @@ fn what_stands_behind_a_quotation_begins_where_its_words_do() {
 }
 
 #[test]
-fn nothing_is_nothing() {
+fn empty_text_yields_no_html() {
     assert_eq!(prose(""), "");
     assert_eq!(prose("\n\n"), "");
 }
 
 #[test]
-fn text_is_escaped_wherever_it_stands() {
+fn special_characters_are_escaped_at_any_position() {
     for (letter, written) in
         [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")]
     {

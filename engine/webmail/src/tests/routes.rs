@@ -1,4 +1,4 @@
-//! What a browser asks for, and the addresses of what there is.
+//! Tests of routes and addresses.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -23,7 +23,7 @@ fn see(target: &str) -> Option<Page<'_>> {
 }
 
 #[test]
-fn every_address_of_the_pages_leads_to_what_it_names() {
+fn every_page_and_form_has_its_address() {
     let list = |stretch| Page::List { mailbox: 1, stretch };
     let search = |words: &'static str, mailbox, before| Page::Search {
         words: words.into(),
@@ -84,7 +84,7 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
 }
 
 #[test]
-fn what_a_form_says_of_a_search_is_taken_in_any_order_and_of_all_mailboxes_too() {
+fn search_address_accepts_any_order_and_an_empty_mailbox() {
     let search = Page::Search { words: "a b".into(), mailbox: None, before: Some(KEY) };
     assert_eq!(see("/mail/search?before=1.7&in=&q=a%20b"), Some(search));
     assert_eq!(
@@ -94,7 +94,7 @@ fn what_a_form_says_of_a_search_is_taken_in_any_order_and_of_all_mailboxes_too()
 }
 
 #[test]
-fn nothing_else_has_an_address() {
+fn other_addresses_are_not_found() {
     for target in [
         "",
         "/",
@@ -180,7 +180,7 @@ fn nothing_else_has_an_address() {
 }
 
 #[test]
-fn nobody_is_sent_to_where_we_are_not() {
+fn redirects_never_leave_our_pages() {
     let home = Destination::default();
     assert_eq!(home.as_str(), "/mail/");
     for evil in [
@@ -279,7 +279,7 @@ fn plain_page() -> impl Strategy<Value = Page<'static>> {
 
 proptest! {
     #[test]
-    fn an_address_leads_back_to_what_it_was_made_of(page in plain_page(), is_behind_login: bool) {
+    fn page_survives_writing_and_parsing_its_address(page in plain_page(), is_behind_login: bool) {
         let page = if is_behind_login { Page::Login(Destination::of(&page.to_string())) } else { page };
         let target = page.to_string();
         prop_assert!(target.starts_with("/mail/") && target.bytes().all(|byte| byte.is_ascii_graphic()), "{}", target);
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_said_somebody_is_sent_to_a_page_of_ours(said in r"(/mail/(box/1/?|search\?q=)?)?[ -~\r\n\t\\/%.]{0,30}") {
+    fn any_destination_is_a_page_of_ours(said in r"(/mail/(box/1/?|search\?q=)?)?[ -~\r\n\t\\/%.]{0,30}") {
         let destination = Destination::of(&said);
         let page = see(destination.as_str()).map(|page| page.to_string());
         prop_assert_eq!(page.as_deref(), Some(destination.as_str()));

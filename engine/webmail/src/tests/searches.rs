@@ -1,4 +1,4 @@
-//! What is searched for.
+//! Tests of search queries.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -30,7 +30,7 @@ fn finds(typed: &str) -> bool {
 }
 
 #[test]
-fn what_is_searched_for_is_found_and_nothing_else_is() {
+fn queries_match_exactly_the_messages_they_describe() {
     for typed in [
         "",
         "  ",
@@ -112,7 +112,7 @@ fn what_is_searched_for_is_found_and_nothing_else_is() {
 }
 
 #[test]
-fn what_is_no_term_of_another_kind_is_a_text() {
+fn input_that_is_no_other_term_is_a_text() {
     let subject = |subject: &'static str| Candidate { subject, ..LETTER };
     for (typed, text) in [
         ("label:x", "label:x"),
@@ -145,7 +145,7 @@ fn what_is_no_term_of_another_kind_is_a_text() {
 }
 
 #[test]
-fn a_query_comes_back_as_it_may_be_typed_again() {
+fn query_is_written_as_a_user_could_type_it() {
     for (typed, written) in [
         ("  from:Grace   is:UNREAD ", "from:Grace is:unread"),
         ("FROM:\"Grace  Hopper\"", "from:\"Grace Hopper\""),
@@ -165,7 +165,7 @@ fn a_query_comes_back_as_it_may_be_typed_again() {
 }
 
 #[test]
-fn a_query_is_bounded() {
+fn query_has_a_limit_of_terms_and_characters() {
     let many: String = (0..TERMS_MAX * 2).map(|number| format!("w{number} ")).collect();
     let kept: String = (0..TERMS_MAX).map(|number| format!("w{number} ")).collect();
     assert_eq!(Query::parse(&many).to_string(), kept.trim_end());
@@ -177,7 +177,7 @@ fn a_query_is_bounded() {
 
 /// Each day from 1970 to 2100, counted one by one.
 #[test]
-fn a_day_begins_when_the_calendar_says() {
+fn day_begins_at_its_calendar_date() {
     let mut days = 0;
     for year in 1970..=2100_u32 {
         let is_leap = year % 4 == 0 && year != 2100;
@@ -230,7 +230,7 @@ fn typed() -> impl Strategy<Value = String> {
     prop_oneof![pieces, ".{0,60}"]
 }
 
-/// What [`Query`] says of a bare text, said slowly.
+/// A slow implementation of the search for a bare text.
 fn is_found(words: &str, text: &str) -> bool {
     let fold = |text: &str| {
         let spaced = text.split_whitespace().collect::<alloc::vec::Vec<_>>().join(" ");
@@ -239,7 +239,8 @@ fn is_found(words: &str, text: &str) -> bool {
     fold(text).contains(&fold(words))
 }
 
-/// A text and how it ends, of few letters, so that the end often begins within itself; or of letters that change with their case.
+/// A text and its end. The alphabet is small, so that the end often overlaps itself, or has
+/// characters that change with their case.
 fn words_and_text() -> impl Strategy<Value = (String, String)> {
     prop_oneof![
         ("[ab]{4,24}", any::<prop::sample::Index>())
@@ -250,7 +251,7 @@ fn words_and_text() -> impl Strategy<Value = (String, String)> {
 
 proptest! {
     #[test]
-    fn a_query_that_is_written_and_parsed_again_is_the_same(typed in typed()) {
+    fn query_survives_writing_and_parsing(typed in typed()) {
         let query = Query::parse(&typed);
         let again = Query::parse(&query.to_string());
         prop_assert_eq!(&again, &query);
@@ -259,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn a_phrase_is_found_where_it_stands((words, text) in words_and_text()) {
+    fn phrase_is_found_at_any_position((words, text) in words_and_text()) {
         let candidate = Candidate { from: "", to: "", snippet: "", text: None, subject: &text, ..LETTER };
         prop_assert_eq!(Query::parse(&format!("\"{words}\"")).matches(&candidate), is_found(&words, &text));
         let middle = text.trim();

@@ -1,4 +1,4 @@
-//! What is kept of sessions and of choices, and what a browser is called.
+//! Tests of persisted sessions, of preferences, and of the descriptions of browsers.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ fn value(change: NoteChange) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn what_is_kept_of_a_session_comes_back_and_is_small(since in any::<u32>(), seen in any::<u32>(), from in any::<core::net::IpAddr>(), program in "\\PC{0,80}", hash in "\\PC{0,100}") {
+    fn persisted_session_survives_encoding_and_is_small(since in any::<u32>(), seen in any::<u32>(), from in any::<core::net::IpAddr>(), program in "\\PC{0,80}", hash in "\\PC{0,100}") {
         let [since, seen] = [since, seen].map(|seconds| UnixTime::from_seconds(seconds.into()));
         let kept = Kept { since, seen, password: PasswordMark::of(&hash), from: from.to_canonical(), program };
         let bytes = kept.to_bytes();
@@ -31,14 +31,14 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_note_says_nothing_panics(note in prop::collection::vec(any::<u8>(), 0..120)) {
+    fn any_session_note_is_parsed_without_a_panic(note in prop::collection::vec(any::<u8>(), 0..120)) {
         if let Some(kept) = Kept::of(&note) {
             prop_assert_eq!(Kept::of(&kept.to_bytes()), Some(kept));
         }
     }
 
     #[test]
-    fn what_is_chosen_comes_back_and_fits_into_a_note(name in "\\PC{0,60}", signature in "[\\PC\n]{0,400}") {
+    fn preferences_survive_encoding_and_fit_a_note(name in "\\PC{0,60}", signature in "[\\PC\n]{0,400}") {
         let said = form_urlencoded::Serializer::new(String::new())
             .extend_pairs([("name", &*name), ("signature", &*signature), ("hold", "30"), ("theme", "dark"), ("density", "compact")])
             .finish();
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn a_password_that_was_changed_has_another_mark() {
+fn changed_password_has_another_mark() {
     let hashes = [
         "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjA",
         "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjB",
@@ -63,7 +63,7 @@ fn a_password_that_was_changed_has_another_mark() {
 }
 
 #[test]
-fn a_program_is_called_as_people_call_it() {
+fn user_agents_are_described_by_their_usual_names() {
     for (said, name) in [
         (
             "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/115.0.0.0 Safari/537.36",

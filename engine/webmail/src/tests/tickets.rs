@@ -1,4 +1,4 @@
-//! Who a browser is.
+//! Tests of tickets.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -17,9 +17,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The figures are of Python's hashlib.
+/// The expected values come from Python's hashlib.
 #[test]
-fn of_a_ticket_a_digest_is_kept_and_its_forms_carry_what_follows_from_its_secret() {
+fn digest_and_form_token_are_derived_from_the_secret() {
     let ticket = ticket();
     assert_eq!(
         hex(&ticket.digest()),
@@ -43,7 +43,7 @@ fn of_a_ticket_a_digest_is_kept_and_its_forms_carry_what_follows_from_its_secret
 }
 
 #[test]
-fn a_browser_is_told_to_give_the_ticket_to_nobody_else() {
+fn cookie_is_restricted_to_this_host_and_tls() {
     let attributes = "Path=/; Secure; HttpOnly; SameSite=Lax";
     assert_eq!(ticket().set_cookie().to_string(), format!("__Host-barepost={ZERO}; {attributes}"));
     assert_eq!(clear_cookie().to_string(), format!("__Host-barepost=; Max-Age=0; {attributes}"));
@@ -54,7 +54,7 @@ fn account(fields: &[&str]) -> Option<u64> {
 }
 
 #[test]
-fn a_ticket_is_found_among_other_cookies() {
+fn ticket_is_found_among_other_cookies() {
     let ours = format!("__Host-barepost={ZERO}");
     for fields in [
         &[&*ours][..],
@@ -70,7 +70,7 @@ fn a_ticket_is_found_among_other_cookies() {
 }
 
 #[test]
-fn what_is_not_exactly_one_ticket_is_none() {
+fn cookies_without_exactly_one_ticket_are_rejected() {
     let ours = format!("__Host-barepost={ZERO}");
     for fields in [
         &[][..],
@@ -105,7 +105,7 @@ fn what_is_not_exactly_one_ticket_is_none() {
         &format!("000000000000002a..{}", &secret[1..]),
         &ZERO.replace("AAA", "A+A"),
         &ZERO.replace("AAA", "A A"),
-        // Bits that belong to no byte.
+        // The last bits belong to no byte.
         &format!("{}B", &ZERO[..ZERO.len() - 1]),
     ] {
         assert!(said.parse::<Ticket>().is_err(), "{said}");
@@ -113,14 +113,14 @@ fn what_is_not_exactly_one_ticket_is_none() {
 }
 
 #[test]
-fn a_secret_is_not_printed() {
+fn debug_output_has_no_secret() {
     let printed = format!("{:?} {:?}", ticket(), ticket().form_token());
     assert_eq!(printed, "Ticket(000000000000002a) FormToken");
 }
 
 proptest! {
     #[test]
-    fn a_ticket_comes_back_as_it_was_given(account: u64, secret: [u8; SECRET_BYTES]) {
+    fn ticket_survives_writing_and_parsing(account: u64, secret: [u8; SECRET_BYTES]) {
         let ticket = Ticket::new(account, secret);
         let given = ticket.set_cookie().to_string();
         let cookie = given.split(';').next().unwrap_or_default();
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_browser_says_a_ticket_has_one_text(fields in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4), text in "[0-9a-f]{16}[.][A-Za-z0-9_-]{43}") {
+    fn ticket_has_exactly_one_text(fields in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4), text in "[0-9a-f]{16}[.][A-Za-z0-9_-]{43}") {
         prop_assert!(Ticket::of_cookies(fields.iter().map(Vec::as_slice)).is_none());
         if let Ok(ticket) = text.parse::<Ticket>() {
             prop_assert_eq!(ticket.to_string(), text);

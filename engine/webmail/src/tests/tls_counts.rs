@@ -1,4 +1,4 @@
-//! What cores have counted of TLS with other servers, put together for a page.
+//! Tests of TLS statistics.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,7 +32,7 @@ fn rows(told: Vec<TlsCount>) -> Vec<String> {
 }
 
 #[test]
-fn what_cores_have_counted_is_put_together_and_who_failed_most_often_is_first() {
+fn counts_of_cores_are_summed_and_sorted_by_failures() {
     let (one, other) = ("certificate-expired", "starttls-not-supported");
     let rows = rows(
         [
@@ -41,7 +41,7 @@ fn what_cores_have_counted_is_put_together_and_who_failed_most_often_is_first() 
             told(8, "b.test", "sts", Some(one), 3),
             told(7, "c.test", "tlsa", Some(other), 4),
             told(8, "", "no-policy-found", None, 1),
-            // Another core's.
+            // The counts of another core.
             told(8, "a.test", "no-policy-found", None, 10),
             told(8, "b.test", "sts", Some(one), 1),
             told(8, "b.test", "sts", Some(other), 1),
@@ -62,7 +62,7 @@ fn what_cores_have_counted_is_put_together_and_who_failed_most_often_is_first() 
 }
 
 #[test]
-fn a_page_has_room_for_the_worst_and_no_more() {
+fn page_shows_only_the_rows_with_most_failures() {
     let rows = rows(
         (0..100)
             .map(|number| told(8, &format!("{number}.test"), "sts", Some("x"), number))

@@ -1,4 +1,4 @@
-//! Senders whose letters load what they want.
+//! Tests of trusted senders.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use store::{NOTE_BYTES_MAX, NoteChange};
 use crate::clerk::Trust;
 use crate::clerk::trusting::Verified;
 
-/// The note as it is then.
+/// The note after the change.
 fn after(note: &[u8], trust: Trust) -> Vec<u8> {
     match trust.change(note) {
         Some(NoteChange::Put(_, value)) => value.into_vec(),
@@ -23,7 +23,7 @@ fn begin(note: &[u8], address: &str) -> Vec<u8> {
 }
 
 #[test]
-fn senders_are_trusted_one_by_one_and_not_any_more() {
+fn trusted_senders_are_added_and_removed() {
     let note = begin(&begin(b"", "a@x.test"), "b@x.test");
     assert_eq!(note, b"a@x.test\nb@x.test");
     assert_eq!(begin(&note, "A@X.test"), b"b@x.test\nA@X.test", "each once");
@@ -39,7 +39,7 @@ fn senders_are_trusted_one_by_one_and_not_any_more() {
 }
 
 #[test]
-fn who_was_trusted_longest_makes_room() {
+fn oldest_trusted_senders_make_room() {
     let mut note = Vec::new();
     for number in 0..500 {
         note = begin(&note, &format!("sender-{number}@example.org"));
@@ -59,11 +59,11 @@ fn who_was_trusted_longest_makes_room() {
     );
 }
 
-/// What stands below what this server has found out, and results that came with the message.
+/// The fields below this server's results. They include forged results that came with the message.
 const RECEIVED: &str = "Received: from x\r\n\tby mail.barepost.test\r\nAuthentication-Results: mail.barepost.test;\r\n\tdmarc=pass header.from=x.test\r\n\r\n";
 
 #[test]
-fn an_author_is_verified_by_what_this_server_found_out() {
+fn author_is_verified_by_results_of_this_server_only() {
     let results = |lines: &str| {
         format!(
             "Return-Path: <a@x.test>\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf=pass smtp.mailfrom=x.test{lines}\r\n{RECEIVED}"

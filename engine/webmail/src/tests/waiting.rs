@@ -1,4 +1,4 @@
-//! Requests that wait for a request handler.
+//! Tests of waiting requests.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,14 +10,14 @@ use tasks::FrameId;
 use crate::waiting::Waiting;
 use crate::{Request, SECRET_BYTES};
 
-/// A request of this session for this account, if one more may wait.
+/// Adds a request of this session and account. Returns whether it may wait.
 fn push(waiting: &mut Waiting, session: u32, account: u64) -> bool {
     let ticket = Ticket { core: CoreId::FIRST, frame: FrameId::new(session, 0) };
     let request = Request::Knock(crate::Ticket::new(account, [0; SECRET_BYTES]));
     waiting.push(ticket, Box::new(request)).is_ok()
 }
 
-/// The sessions of the requests that are taken up, one after the other.
+/// The sessions of the requests, in the order in which they are handled.
 fn taken_up(waiting: &mut Waiting, handlers: impl Fn(AccountId) -> usize) -> Vec<usize> {
     let next = || waiting.pop(&handlers).map(|(ticket, _)| ticket.frame.index());
     core::iter::from_fn(next).collect()
@@ -46,7 +46,7 @@ fn account_with_all_its_handlers_is_passed_over() {
 }
 
 #[test]
-fn few_requests_of_one_account_wait() {
+fn waiting_requests_of_an_account_are_limited() {
     let mut waiting = Waiting::default();
     let pushed = (0..1000).filter(|session| push(&mut waiting, *session, 1));
     assert_eq!(pushed.count(), 128);
@@ -56,7 +56,7 @@ fn few_requests_of_one_account_wait() {
 }
 
 #[test]
-fn few_requests_of_all_accounts_wait() {
+fn waiting_requests_of_all_accounts_are_limited() {
     let mut waiting = Waiting::default();
     let pushed = (0..1000).filter(|session| push(&mut waiting, *session, u64::from(*session)));
     assert_eq!(pushed.count(), 512);

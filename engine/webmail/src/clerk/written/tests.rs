@@ -1,4 +1,4 @@
-//! Which rows are kept, and for whom.
+//! Tests of the row cache.
 
 use store::{Flags, Guid, INBOX, Modseq, TRASH, Uid};
 
@@ -49,7 +49,7 @@ fn row(snippet: &str) -> WrittenRow {
 }
 
 #[test]
-fn a_row_is_found_by_all_that_it_depends_on_and_by_nothing_less() {
+fn cached_row_is_found_only_by_equal_facts() {
     let own = facts(info(1));
     let mut rows = WrittenRows::new();
     rows.keep(own, &row("Engine"));
@@ -67,7 +67,7 @@ fn a_row_is_found_by_all_that_it_depends_on_and_by_nothing_less() {
 }
 
 #[test]
-fn rows_have_so_many_places_and_a_long_one_has_none() {
+fn row_cache_is_bounded_and_skips_long_rows() {
     let mut rows = WrittenRows::new();
     let all: Vec<Facts> = (0..3 * WRITTEN_MAX as u128).map(|guid| facts(info(guid))).collect();
     let short = row("Engine");
@@ -78,7 +78,7 @@ fn rows_have_so_many_places_and_a_long_one_has_none() {
     assert_eq!(
         newest.filter(|facts| rows.find(facts).is_some()).count(),
         50,
-        "letters that came together have places beside each other"
+        "rows of consecutive messages do not replace each other"
     );
 
     let long = facts(info(u128::from(u32::MAX)));
