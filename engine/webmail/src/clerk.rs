@@ -18,6 +18,7 @@
 
 mod answering;
 mod arriving;
+mod attached;
 mod attaching;
 mod boxes;
 mod changes;
@@ -34,6 +35,7 @@ mod password;
 pub(crate) mod pictures;
 mod pieces;
 mod queueing;
+mod recipients;
 mod rows;
 mod searches;
 mod settings;

@@ -48,8 +48,6 @@ pub(super) const FILE_LINES: Bound = Bound {
         ("engine/store/src/delivery.rs", 520),
         ("engine/store/src/replay.rs", 537),
         ("engine/store/src/store.rs", 509),
-        ("engine/webmail/src/clerk/letters.rs", 508),
-        ("engine/webmail/src/clerk/writing.rs", 516),
     ],
 };
 

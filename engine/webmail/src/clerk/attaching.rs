@@ -11,7 +11,7 @@ use store::{AccountId, Body, Refusal};
 use crate::Key;
 use crate::context::JobContext;
 
-use super::letters::name_of;
+use super::attached::name_of;
 
 /// Files that are being copied.
 #[derive(Debug)]

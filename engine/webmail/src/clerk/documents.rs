@@ -22,7 +22,7 @@ use crate::stream::{PIECE_BYTES, Sent};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page};
 
-use super::letters::name_of;
+use super::attached::name_of;
 use super::pieces::Pieces;
 
 /// Bytes of a message's source that a page shows. The rest of the last chunk is shown too.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use message::header::{ADDRESSES_MAX, Address, Field, Mailbox};
-use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, Reader, Structure};
+use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, Reader};
 use message::{Summary, TextDecoder};
 use store::{
     AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange,
@@ -16,7 +16,7 @@ use store::{
 use crate::answer;
 use crate::context::JobContext;
 use crate::conversation::{Attachment, Body, Loads};
-use crate::moments::{Moment, size};
+use crate::moments::Moment;
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
 use crate::step::{Progress, why};
@@ -24,6 +24,7 @@ use crate::surroundings::Visitor;
 use crate::{Key, Page};
 use crate::{deceit, elsewhere};
 
+use super::attached::{Attached, name_of};
 use super::trusting::{Verified, is_trusted};
 
 /// Bytes of text that a page shows of a message. Readers can download the rest.
@@ -466,45 +467,4 @@ pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
         Address::Mailbox(mailbox) => alloc::vec![mailbox],
         Address::Group { mailboxes, .. } => mailboxes,
     })
-}
-
-/// The file name of a part, or a default.
-pub(super) fn name_of(part: &Part) -> String {
-    let usual = || {
-        if part.holds_message() { "message.eml".into() } else { part.media_type.replace('/', ".") }
-    };
-    part.file_name.clone().unwrap_or_else(usual)
-}
-
-/// An attachment, as text.
-struct Attached {
-    name: String,
-    size: String,
-    href: String,
-}
-
-impl Attached {
-    /// All attachments. `shown`: the part that the page shows.
-    fn of(structure: &Structure, key: Key, shown: Option<usize>) -> Vec<Attached> {
-        let attached = structure
-            .parts
-            .iter()
-            .enumerate()
-            .filter(|(index, part)| part.is_attachment() && Some(*index) != shown);
-        attached
-            .map(|(index, part)| Attached {
-                name: name_of(part),
-                size: size(part.body.end.saturating_sub(part.body.start)),
-                href: Page::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
-            })
-            .collect()
-    }
-
-    fn in_words(&self) -> (&str, &str) {
-        (&self.name, &self.size)
-    }
-
-    fn link(&self) -> Attachment<'_> {
-        Attachment { name: &self.name, size: &self.size, href: &self.href }
-    }
 }

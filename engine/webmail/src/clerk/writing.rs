@@ -23,10 +23,10 @@ use alloc::vec::Vec;
 use http::Reply;
 use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
-use message::header::{Address, Field, Mailbox};
+use message::header::Mailbox;
 use store::{
     AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId,
-    MarkChange, Recipient, Refusal, SENT, Uid, UidRange,
+    MarkChange, Recipient, Refusal, Uid, UidRange,
 };
 
 use crate::chosen::Chosen;
@@ -42,9 +42,7 @@ use super::answering::Answering;
 use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
 use super::draft::Draft;
-
-/// The most recipients of a message, with the copy in Sent.
-const RECIPIENTS_MAX: usize = 100;
+use super::recipients::{mailboxes, recipients};
 
 /// What is done with the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -231,7 +229,7 @@ impl Writing {
     fn begin(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
         let mut elsewhere = Vec::new();
         let begun = match self.then {
-            Then::Send => self.recipients(account, cx).and_then(|(recipients, others)| {
+            Then::Send => recipients(&self.draft, account, cx).and_then(|(recipients, others)| {
                 elsewhere = others;
                 let is_for_others = !elsewhere.is_empty();
                 self.held_or((recipients, is_for_others), account, cx)
@@ -259,45 +257,6 @@ impl Writing {
             Err(error) => self.fail(error, cx),
         }
         Ok(0)
-    }
-
-    /// The local recipients, with the copy for Sent, and the remote addresses. Errors: why it
-    /// cannot be sent.
-    fn recipients(
-        &self,
-        account: AccountId,
-        cx: &JobContext<'_, '_>,
-    ) -> Result<(Vec<Recipient>, Vec<String>), String> {
-        let mut elsewhere = Vec::new();
-        let mut recipients = alloc::vec![Recipient {
-            mailbox: SENT,
-            flags: Flags::SEEN,
-            ..Recipient::inbox(account)
-        }];
-        let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc]
-            .into_iter()
-            .flat_map(|list| mailboxes(list));
-        for mailbox in all {
-            match cx.recipient(&mailbox.address).map(Recipient::inbox) {
-                Some(recipient) if recipients.contains(&recipient) => {}
-                Some(recipient) => recipients.push(recipient),
-                None if cx.may_post(&mailbox.address) => elsewhere.push(mailbox.address.clone()),
-                None => {
-                    return Err(format!(
-                        "“{}” is nobody on this server, and no address elsewhere. Your letter was not sent: it is kept on this page.",
-                        if mailbox.address.is_empty() { &mailbox.name } else { &mailbox.address }
-                    ));
-                }
-            }
-        }
-        match recipients.len() + elsewhere.len() {
-            1 => Err("Whom is it for? Your letter was not sent: it is kept on this page.".into()),
-            2..=RECIPIENTS_MAX => Ok((recipients, elsewhere)),
-            _ => Err(format!(
-                "A letter goes to at most {} people. It was not sent: it is kept on this page.",
-                RECIPIENTS_MAX - 1
-            )),
-        }
     }
 
     /// The recipients of the delivery: only the writer's Drafts if the message is held. A message
@@ -511,14 +470,4 @@ impl Writing {
         let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
         Progress::Redirect(then, Said { seconds, ..said })
     }
-}
-
-/// The mailboxes in a typed field.
-fn mailboxes(list: &str) -> Vec<Mailbox> {
-    let field = Field { name: b"To", value: list.as_bytes() };
-    let people = field.addresses().into_iter().flat_map(|address| match address {
-        Address::Mailbox(mailbox) => alloc::vec![mailbox],
-        Address::Group { mailboxes, .. } => mailboxes,
-    });
-    people.collect()
 }
