@@ -1,6 +1,7 @@
-//! A client host on the wire, with a TCP that is not ours: smoltcp's.
+//! A client host on the wire. Its TCP is smoltcp, an independent implementation.
 //!
-//! It is a peer to talk to, not a judge: what it accepts, a second implementation of the RFCs accepts.
+//! It serves as a peer and not as an oracle: if it accepts something, a second implementation of
+//! the RFCs accepts it.
 
 use std::collections::VecDeque;
 
@@ -14,34 +15,34 @@ use smoltcp::wire::{
     Ipv6Address,
 };
 
-/// Bytes that a connection's host buffers in each direction, unless it is told otherwise.
+/// The default buffer size of a connection in each direction.
 const BUFFER_BYTES: usize = 65_535;
-/// The first port that a host connects from (RFC 6335 section 6).
+/// The first local port of outgoing connections (RFC 6335 section 6).
 const FIRST_PORT: u16 = 49_152;
 
-/// How the hardware addresses of IPv6's groups begin (RFC 2464 §7).
+/// The first bytes of the hardware addresses of IPv6 multicast groups (RFC 2464 §7).
 const GROUP: [u8; 2] = [0x33, 0x33];
 
-/// One connection of the client's.
+/// One connection of the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connection(SocketHandle);
 
-/// A port of the client's that takes datagrams.
+/// A UDP port of the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Port(SocketHandle);
 
-/// Whether a host's cable is in.
+/// Whether a host's cable is plugged in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cable {
     /// Frames pass.
     In,
-    /// Nothing passes, in either direction, and nobody is told.
+    /// Nothing passes, in either direction, and neither side is told.
     Out,
 }
 
 /// The host: an interface and its connections.
 pub struct Client {
-    /// Bytes that new connections buffer in each direction.
+    /// The bytes that new connections buffer in each direction.
     pub buffer_bytes: usize,
     /// Its cable.
     pub cable: Cable,
@@ -50,14 +51,15 @@ pub struct Client {
     sockets: SocketSet<'static>,
     device: WireEnd,
     next_port: u16,
-    /// The address that its connections come from; the one it was made with, if none.
+    /// The source address of its connections; `None`: the address that it was created with.
     source: Option<IpAddress>,
-    /// When the sockets want to be looked at, as far as nobody has touched them since.
+    /// When the sockets are due for a poll, unless they are used before.
     next_look: Option<Instant>,
 }
 
 impl Client {
-    /// A host with `address`, in a /24, and an IPv6 address in 2001:db8::/64 that ends like it.
+    /// A host with `address` in a /24, and an IPv6 address in 2001:db8::/64 with the same last
+    /// byte.
     pub fn new(address: Ipv4Address, seed: u64) -> Client {
         let mut device = WireEnd::default();
         let [.., last] = address.octets();
@@ -96,7 +98,8 @@ impl Client {
         Connection(self.sockets.add(socket))
     }
 
-    /// Has an address far from here, in place of that of IPv6, from which its connections come from now on: it is the router to itself.
+    /// Replaces the IPv6 address with an address in another network. Later connections come from
+    /// there, and the host is its own router.
     pub fn move_to(&mut self, address: Ipv4Address) {
         self.source = Some(address.into());
         self.interface.update_ip_addrs(|addresses| {
@@ -108,7 +111,7 @@ impl Client {
         });
     }
 
-    /// Waits for one connection to `port`.
+    /// Listens for one connection to `port`.
     pub fn listen(&mut self, port: u16) -> Connection {
         let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
@@ -116,7 +119,7 @@ impl Client {
         Connection(self.sockets.add(socket))
     }
 
-    /// Takes datagrams for `port`.
+    /// Receives datagrams for `port`.
     pub fn bind(&mut self, port: u16) -> Port {
         let buffer = || {
             udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], vec![0; self.buffer_bytes])
@@ -126,7 +129,7 @@ impl Client {
         Port(self.sockets.add(socket))
     }
 
-    /// The next datagram that has come, and who sent it.
+    /// The next datagram that has arrived, and its sender.
     pub fn datagram(&mut self, port: Port) -> Option<(IpEndpoint, Vec<u8>)> {
         let socket: &mut udp::Socket<'_> = self.sockets.get_mut(port.0);
         socket.recv().ok().map(|(bytes, from)| (from.endpoint, bytes.to_vec()))
@@ -139,12 +142,12 @@ impl Client {
         assert!(socket.send_slice(bytes, to).is_ok(), "there is room for few datagrams");
     }
 
-    /// Queues what fits of `bytes` and says how many that were.
+    /// Queues the part of `bytes` that fits. Returns its length.
     pub fn send(&mut self, connection: Connection, bytes: &[u8]) -> usize {
         self.socket(connection).send_slice(bytes).unwrap_or(0)
     }
 
-    /// What has arrived since the last call.
+    /// The bytes that have arrived since the last call.
     pub fn received(&mut self, connection: Connection) -> Vec<u8> {
         let mut all = Vec::new();
         let socket = self.socket(connection);
@@ -165,40 +168,40 @@ impl Client {
         self.sockets.get::<tcp::Socket<'_>>(connection.0).may_recv()
     }
 
-    /// Whether the server has taken the connection, whatever came of it since.
+    /// Whether the server has ever accepted the connection.
     pub fn has_answered(&self, connection: Connection) -> bool {
         let socket: &tcp::Socket<'_> = self.sockets.get(connection.0);
         socket.state() != tcp::State::SynSent
     }
 
-    /// Ends our half of the connection.
+    /// Closes the client's direction of the connection.
     pub fn close(&mut self, connection: Connection) {
         self.socket(connection).close();
     }
 
-    /// Ends the connection with a reset.
+    /// Resets the connection.
     pub fn abort(&mut self, connection: Connection) {
         self.socket(connection).abort();
     }
 
-    /// Forgets a connection. If the server does not, it is told by a reset when it speaks again.
+    /// Forgets a connection. If the server still sends on it, the host answers with a reset.
     pub fn forget(&mut self, connection: Connection) {
         drop(self.sockets.remove(connection.0));
     }
 
-    /// Whether nothing more will come of the connection, in either direction.
+    /// Whether both directions of the connection are closed.
     pub fn is_over(&self, connection: Connection) -> bool {
         let socket: &tcp::Socket<'_> = self.sockets.get(connection.0);
         matches!(socket.state(), tcp::State::Closed | tcp::State::TimeWait)
     }
 
-    /// Whether nothing of the connection is left, not even the time that its end is remembered.
+    /// Whether the connection is closed and no longer in TIME-WAIT.
     pub(crate) fn is_closed(&self, connection: Connection) -> bool {
         let socket: &tcp::Socket<'_> = self.sockets.get(connection.0);
         socket.state() == tcp::State::Closed
     }
 
-    /// A frame is on the wire: takes it if it is for this host.
+    /// A frame is on the wire. Takes it if it is for this host.
     pub fn hear(&mut self, frame: &[u8]) {
         let is_for_us = frame
             .get(..6)
@@ -208,7 +211,7 @@ impl Client {
         }
     }
 
-    /// Lets the sockets work if there is anything to do, and hands over what they send.
+    /// Polls the sockets if there is anything to do, and hands over the frames that they send.
     pub fn work(&mut self, now: Instant, to_server: &mut VecDeque<Vec<u8>>) {
         if self.device.arrived.is_empty() && self.next_look.is_none_or(|at| at > now) {
             return;
@@ -219,7 +222,7 @@ impl Client {
         let next = self.interface.poll_at(at, &self.sockets);
         self.next_look = next.map(|next| Instant(u64::try_from(next.total_micros()).unwrap_or(0)));
         if has_heard && self.has_datagram() {
-            // No time passes before somebody could have read it.
+            // The caller must be able to read it before time passes.
             self.next_look = Some(Instant::START);
         }
         match self.cable {
@@ -234,12 +237,12 @@ impl Client {
             .any(|(_, socket)| matches!(socket, Socket::Udp(socket) if socket.can_recv()))
     }
 
-    /// Whether something has come that the sockets have not seen.
+    /// Whether frames have arrived that the sockets have not seen.
     pub(crate) fn has_heard(&self) -> bool {
         !self.device.arrived.is_empty()
     }
 
-    /// When the sockets want to be looked at again.
+    /// When the sockets are due for the next poll.
     pub fn next_deadline(&self) -> Option<Instant> {
         if self.device.arrived.is_empty() { self.next_look } else { Some(Instant::START) }
     }

@@ -1,33 +1,34 @@
-//! The clock of one core, which may disagree with the others'.
+//! The clock of one core, which may differ from the clocks of the other cores.
 //!
-//! Each processor counts its own ticks. Firmware may have set the counters to different values, a processor that starts late may have
-//! begun later, and processors in different sockets may have crystals of their own. So a core's clock may be ahead of the
-//! machine's or behind it by a constant, and gain or lose a little all the time. It never goes backwards, and shows no time before
-//! the machine's start: who is behind shows the start until its time has come.
+//! Each processor counts its own ticks. Firmware may have set the counters to different values. A
+//! processor that starts late may begin later, and processors in different sockets may have their
+//! own crystals. So a core's clock may be ahead of the machine's or behind it by a constant, and it
+//! may drift. It never goes backwards, and never shows a time before the machine's start. A clock
+//! that is behind shows the start until that time has passed.
 
 use machine::{Instant, Micros};
 
-/// Parts of a drift.
+/// The unit of a drift.
 const MILLION: i128 = 1_000_000;
 
-/// How one core's clock differs from the machine's.
+/// The difference between one core's clock and the machine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CoreClock {
-    /// Microseconds that it is ahead; behind if negative.
+    /// Microseconds by which it is ahead; negative: behind.
     pub ahead: i64,
-    /// Parts in a million that it is fast; slow if negative.
+    /// Parts per million by which it is fast; negative: slow.
     pub drift: i64,
 }
 
 impl CoreClock {
-    /// What it shows at `now` of the machine's time.
+    /// The time that it shows at `now` of the machine's clock.
     pub fn shows(self, now: Instant) -> Instant {
         let span = i128::from(now.0);
         let shown = span + span * i128::from(self.drift) / MILLION + i128::from(self.ahead);
         Instant(u64::try_from(shown.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// The first of the machine's times at which it shows `at` or more.
+    /// The first time of the machine's clock at which it shows `at` or more.
     pub fn when(self, at: Instant) -> Instant {
         if at == Instant::START || at == Instant::NEVER || self == CoreClock::default() {
             return at;
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_of_a_core_goes_on_and_says_when_it_will_show_a_time() {
+    fn a_core_clock_is_monotonic_and_predicts_its_times() {
         for (ahead, drift) in [
             (0, 0),
             (70_000, 0),

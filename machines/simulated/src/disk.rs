@@ -1,12 +1,13 @@
 //! A disk in memory with a volatile write cache.
 //!
 //! Invariants:
-//! - A completed flush makes every write that completed before it was requested durable, and nothing else does.
-//! - Requests that are under way at the same time are carried out in any order.
-//! - What was written is kept as it was written, and what is wrong with a sector lies over it until the sector is written
-//!   again: so the truth is always known.
-//! - After a power cut each sector that had been written and not flushed is, independently, the durable one, any of the
-//!   unflushed ones, or garbage.
+//! - A completed flush makes every write durable that completed before the flush was requested, and
+//!   no other write.
+//! - Outstanding requests are carried out in any order.
+//! - The disk keeps the written contents. A fault of a sector only hides them until the sector is
+//!   written again, so the true contents are always known.
+//! - After a power cut each written and unflushed sector holds, independently of others, its
+//!   durable version, one of the unflushed versions, or garbage.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,16 +18,16 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTO
 
 pub(crate) type SectorBytes = [u8; SECTOR_BYTES];
 
-/// Requests that the disk takes before it says no.
+/// The requests that the disk queues before it refuses one.
 const QUEUE: usize = 128;
 
-/// What the disk does with requests.
+/// How the disk handles requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mood {
     /// It carries them out at once.
     #[default]
     Works,
-    /// It carries them out when the test says so: [`MemoryDisk::carry_out_next`].
+    /// It carries them out on command of the test: [`MemoryDisk::carry_out_next`].
     Waits,
     /// It reports an error for each write, and writes nothing.
     FailsWrites,
@@ -34,44 +35,45 @@ pub enum Mood {
     FailsFlushes,
     /// It reports an error for each read.
     FailsReads,
-    /// It reports an error for everything.
+    /// It reports an error for each request.
     FailsAll,
-    /// It says that it is gone.
+    /// It reports that it is gone.
     IsGone,
 }
 
-/// What is wrong with a sector.
+/// A fault of a sector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Blemish {
-    /// Reading it is an error.
+    /// A read of it fails.
     Unreadable,
-    /// It reads as something else.
+    /// A read of it returns other bytes.
     ReadsAs(Arc<SectorBytes>),
 }
 
-/// The disk: durable sectors, written ones that are not durable yet, and requests under way.
+/// The disk: durable sectors, written sectors that are not durable yet, and outstanding requests.
 #[derive(Default)]
 pub struct MemoryDisk {
-    /// What it does with requests from now on.
+    /// How it handles requests from now on.
     pub mood: Mood,
     durable: BTreeMap<u64, Arc<SectorBytes>>,
     unflushed: BTreeMap<u64, Vec<Written>>,
-    /// What sectors held before they were written last.
+    /// The contents of sectors before their last write.
     before: BTreeMap<u64, Arc<SectorBytes>>,
     blemishes: BTreeMap<u64, Blemish>,
     sectors: u64,
     requested: VecDeque<Requested>,
-    /// Writes that completed so far.
+    /// The writes that have completed so far.
     writes: u64,
     completed: VecDeque<DiskCompletion>,
-    /// Of all requests carried out, how many they are, and the last one of them for people.
+    /// All requests that were carried out: their digest, their number, the failures, and the last
+    /// one for the trace.
     digest: DefaultHasher,
     carried_out: u64,
     failed: u64,
     last: Option<(DiskOperation, Sector, usize)>,
 }
 
-/// One sector's bytes, and which write they came with.
+/// The bytes of one sector, and the number of the write that they came with.
 struct Written {
     number: u64,
     bytes: Arc<SectorBytes>,
@@ -89,13 +91,13 @@ impl MemoryDisk {
         MemoryDisk { sectors: bytes / SECTOR_BYTES as u64, ..MemoryDisk::default() }
     }
 
-    /// What is left when the power is cut now: requests under way have or have not been carried out.
+    /// The disk after a power cut. Each outstanding request may or may not have been carried out.
     pub fn power_cut(mut self, dice: &mut Dice) -> MemoryDisk {
         while !self.requested.is_empty() && !dice.one_in(3) {
             self.carry_out_any(dice);
         }
         for (sector, versions) in std::mem::take(&mut self.unflushed) {
-            // Whether this sector is good is decided anew.
+            // The write has ended an earlier fault of this sector.
             self.blemishes.remove(&sector);
             match dice.below(versions.len() as u64 + 2) as usize {
                 0 => {}
@@ -122,13 +124,14 @@ impl MemoryDisk {
         }
     }
 
-    /// A disk that holds durably what this one does, and forgets the rest.
+    /// A disk with the durable contents of this one, and nothing else.
     pub(crate) fn truth(&self) -> MemoryDisk {
         MemoryDisk { durable: self.durable.clone(), sectors: self.sectors, ..MemoryDisk::default() }
     }
 
-    /// The durable contents, as [`MemoryDisk::of_image`] reads them: the number of sectors, as u64;
-    /// then for each sector that is not zero its number, as u64, and its 512 bytes. Little-endian.
+    /// The durable contents, in the format that [`MemoryDisk::of_image`] reads: the number of
+    /// sectors as u64, then for each nonzero sector its number as u64 and its 512 bytes.
+    /// Little-endian.
     pub fn image(&self) -> Vec<u8> {
         let mut image = self.sectors.to_le_bytes().to_vec();
         for (sector, bytes) in
@@ -140,7 +143,7 @@ impl MemoryDisk {
         image
     }
 
-    /// The disk of an image. `None`: it is no image.
+    /// The disk of an image. `None` if the image is malformed.
     pub fn of_image(image: &[u8]) -> Option<MemoryDisk> {
         let (sectors, rest) = image.split_first_chunk()?;
         let (records, rest) = rest.as_chunks::<{ 8 + SECTOR_BYTES }>();
@@ -163,7 +166,7 @@ impl MemoryDisk {
         self.failed
     }
 
-    /// The request that was carried out last, for people.
+    /// The last request that was carried out, for the trace.
     pub(crate) fn last(&self) -> String {
         match self.last {
             None => "nothing yet".to_string(),
@@ -173,19 +176,19 @@ impl MemoryDisk {
         }
     }
 
-    /// Of everything that was ever read and written.
+    /// A digest of everything that was ever read and written.
     pub(crate) fn digest(&self) -> u64 {
         self.digest.finish()
     }
 
-    /// Makes what a sector holds something else, durably.
+    /// Corrupts the durable contents of a sector.
     pub fn spoil(&mut self, sector: Sector) {
         let bytes = self.durable.entry(sector.0).or_insert_with(|| Arc::new([0; SECTOR_BYTES]));
         Arc::make_mut(bytes).iter_mut().for_each(|byte| *byte ^= 0x5a);
         self.unflushed.remove(&sector.0);
     }
 
-    /// Sectors are zero from now on.
+    /// Sets sectors to zero.
     pub fn erase(&mut self, sectors: core::ops::Range<u64>) {
         for sector in sectors {
             self.durable.remove(&sector);
@@ -193,7 +196,7 @@ impl MemoryDisk {
         }
     }
 
-    /// Spoils all sectors that hold this. Returns how many.
+    /// Corrupts all sectors that contain `text`. Returns how many.
     pub fn spoil_what_holds(&mut self, text: &[u8]) -> usize {
         let holds = |bytes: &SectorBytes| bytes.windows(text.len()).any(|window| window == text);
         let durable =
@@ -215,12 +218,12 @@ impl MemoryDisk {
         self.writes
     }
 
-    /// Requests that were not carried out yet.
+    /// Outstanding requests.
     pub fn waiting(&self) -> usize {
         self.requested.len()
     }
 
-    /// The same without reads.
+    /// Outstanding requests other than reads.
     pub(crate) fn changes_waiting(&self) -> usize {
         self.requested.iter().filter(|one| one.request.operation != DiskOperation::Read).count()
     }
@@ -246,7 +249,7 @@ impl MemoryDisk {
         self.completed.pop_front()
     }
 
-    /// Carries out everything requested, unless it waits.
+    /// Carries out all outstanding requests, unless the disk waits for commands.
     pub(crate) fn work(&mut self) {
         while self.mood != Mood::Waits && !self.requested.is_empty() {
             self.carry_out_next();
@@ -260,7 +263,7 @@ impl MemoryDisk {
         }
     }
 
-    /// Carries out any request, if there is one.
+    /// Carries out a random request, if there is one.
     pub fn carry_out_any(&mut self, dice: &mut Dice) {
         let any = dice.below(self.requested.len().max(1) as u64) as usize;
         if let Some(next) = self.requested.remove(any) {
@@ -306,7 +309,7 @@ impl MemoryDisk {
             && sector.0.checked_add(sectors).is_some_and(|end| end <= self.sectors)
     }
 
-    /// Makes durable what the first `writes` writes have written.
+    /// Makes the results of the first `writes` writes durable.
     fn flush(&mut self, writes: u64) {
         for (sector, versions) in &mut self.unflushed {
             let flushed = versions.partition_point(|written| written.number < writes);
@@ -317,7 +320,7 @@ impl MemoryDisk {
         self.unflushed.retain(|_, versions| !versions.is_empty());
     }
 
-    /// What a request that fails does all the same: nobody knows.
+    /// Carries out a random part of a request that fails.
     fn half_do(&mut self, request: &DiskRequest, dice: &mut Dice) {
         match request.operation {
             DiskOperation::Read => {}
@@ -358,7 +361,7 @@ impl MemoryDisk {
         }
     }
 
-    /// What was written to a sector last.
+    /// The last contents that were written to a sector.
     pub(crate) fn held(&self, sector: u64) -> Arc<SectorBytes> {
         let newest = self
             .unflushed
@@ -371,7 +374,7 @@ impl MemoryDisk {
             .unwrap_or_else(|| Arc::new([0; SECTOR_BYTES]))
     }
 
-    /// What a sector held before it was written last.
+    /// The contents of a sector before its last write.
     pub(crate) fn held_before(&self, sector: u64) -> Arc<SectorBytes> {
         self.before.get(&sector).cloned().unwrap_or_else(|| Arc::new([0; SECTOR_BYTES]))
     }
@@ -382,22 +385,22 @@ impl MemoryDisk {
         next.map(|(sector, _)| *sector)
     }
 
-    /// Lays something over a sector that is wrong with it.
+    /// Gives a sector a fault.
     pub(crate) fn blemish(&mut self, sector: u64, blemish: Blemish) {
         self.blemishes.insert(sector, blemish);
     }
 
-    /// Whether anything is wrong with one of these sectors.
+    /// Whether one of these sectors has a fault.
     pub(crate) fn is_blemished(&self, sectors: std::ops::Range<u64>) -> bool {
         self.blemishes.range(sectors).next().is_some()
     }
 
-    /// From now on nothing is wrong with any sector.
+    /// Removes the faults of all sectors.
     pub(crate) fn heal(&mut self) {
         self.blemishes.clear();
     }
 
-    /// Sectors of the disk.
+    /// The sectors of the disk.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }

@@ -1,9 +1,10 @@
 //! The engines of one machine, one for each core.
 //!
-//! A core sleeps here as it does on a machine: after [`Next::At`] it gets no turn before that time unless a frame in its queue, room in a card that it
-//! found full, or another core wakes it, or, if it is the first, a disk completion or the wish to stop. So a wake-up that is lost is a
-//! conversation that stands still. Cores that are due get their turns in an order that the machine's dice say, and each finds
-//! what those before it have sent: over time every order of steps between cores is met that turns allow.
+//! A core sleeps here as it does on real hardware. After [`Next::At`] it gets no turn before that
+//! time, unless an event wakes it: a frame in its queue, space in a card that it found full, or
+//! another core. A disk completion and a stop request wake the first core. So a lost wake-up shows
+//! as a stalled conversation. The machine's dice decide the order of the cores that are due, and
+//! each core sees what earlier ones have sent. Over time this covers every order of turns.
 
 use http::Site;
 use machine::{CoreId, Entropy, Instant};
@@ -26,7 +27,7 @@ struct Core {
 }
 
 impl Engines {
-    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet.
+    /// Engines for `cores` cores of `machine`, 1 to 16. None has had a turn yet.
     pub fn new(
         configuration: Configuration,
         site: Site,
@@ -47,12 +48,12 @@ impl Engines {
         Engines { first, others, knows_of_stop: false, held: None }
     }
 
-    /// This core gets no turn from now on, whatever happens; or each gets its turns.
+    /// From now on this core gets no turn, whatever happens. `None`: each core gets its turns.
     pub fn hold(&mut self, core: Option<u8>) {
         self.held = core;
     }
 
-    /// Entries of outboxes that the queue shows.
+    /// The outbox entries that the queue shows.
     pub fn queue_entries(&self) -> usize {
         std::iter::once(&self.first)
             .chain(&self.others)
@@ -70,7 +71,8 @@ impl Engines {
         &self.first.engine
     }
 
-    /// When the next core wants its turn, unless something wakes one before; `Stopped` once the first core has.
+    /// When the next core is due, unless an event wakes one before; `Stopped` once the first core
+    /// has stopped.
     pub fn next(&self) -> Next {
         if let ended @ Next::Stopped(_) = self.first.next {
             return ended;
@@ -86,17 +88,17 @@ impl Engines {
         Next::At(soonest)
     }
 
-    /// Whether anything has happened that ends a core's sleep.
+    /// Whether an event has ended a core's sleep.
     pub fn is_woken(&self, machine: &SimulatedMachine) -> bool {
         self.not_held().any(|(number, core)| !is_over(core) && self.wakes(number, machine))
     }
 
-    /// When core `core` wants its turn, unless something wakes it before.
+    /// When core `core` is due, unless an event wakes it before.
     pub(crate) fn next_of(&self, core: u8) -> Next {
         self.core(core).next
     }
 
-    /// Whether anything has happened that ends the sleep of core `core`.
+    /// Whether an event has ended the sleep of core `core`.
     pub(crate) fn is_core_woken(&self, core: u8, machine: &SimulatedMachine) -> bool {
         !is_over(self.core(core)) && self.wakes(core, machine)
     }
@@ -149,7 +151,7 @@ impl Engines {
         );
     }
 
-    /// What is in use on each core.
+    /// The resources in use on each core.
     pub fn in_use_on_each(&self) -> Vec<InUse> {
         self.numbered().map(|(_, core)| core.engine.in_use()).collect()
     }
@@ -159,12 +161,12 @@ impl Engines {
         self.numbered().all(|(_, core)| is_over(core))
     }
 
-    /// What is in use on all cores together.
+    /// The resources in use on all cores together.
     pub fn in_use(&self) -> InUse {
         self.numbered().map(|(_, core)| core.engine.in_use()).sum()
     }
 
-    /// How handshakes of TLS have ended on all cores together.
+    /// The results of TLS handshakes on all cores together.
     pub fn handshakes(&self) -> Handshakes {
         self.numbered().map(|(_, core)| core.engine.handshakes()).sum()
     }

@@ -1,7 +1,8 @@
-//! A machine in memory: its wire, its disk, its clocks and its randomness belong to the test that drives it.
+//! A machine in memory. The test that drives it controls its wire, disk, clocks and randomness.
 //!
-//! The same seed and the same inputs give the same life, frame for frame and sector for sector. A power cut leaves of
-//! the disk what a real one might: what was flushed, and of the rest each sector as the dice say.
+//! The same seed and the same inputs give the same run, frame for frame and sector for sector. A
+//! power cut leaves what a real disk might hold: all flushed sectors, and for each other sector a
+//! version that the dice select.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -32,61 +33,62 @@ pub use packetdrill::{Outcome, Verdict, play};
 
 /// The hardware address of a simulated machine's card.
 pub const ADDRESS: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 1]);
-/// Frames that the card takes before somebody fetches them from the wire, unless the test says otherwise.
+/// The frames that the card holds until the test takes them, by default.
 pub const TRANSMIT_RING: usize = 256;
-/// What one received frame can carry.
+/// The most bytes of one received frame.
 pub const FRAME_BYTES_MAX: usize = 65_550;
 
-/// The machine. Its fields are the world: the test reads and writes them between two turns.
+/// The machine. Its fields are its environment: the test reads and writes them between two turns.
 pub struct SimulatedMachine {
     /// Time since the machine started.
     pub now: Instant,
     /// The time of day at which the machine started.
     pub started: UnixTime,
-    /// When its program was made.
+    /// The build date of its program.
     pub program_date: UnixTime,
-    /// The core whose turn it is.
+    /// The core that has its turn.
     pub core: CoreId,
-    /// The card's pairs of queues.
+    /// The queue pairs of the card.
     pub queues: u8,
-    /// How many of 10,000 frames come into any queue, whichever is their flow's.
+    /// How many of 10,000 frames arrive in a random queue.
     pub strays: u64,
     /// Frames on their way to the engine, oldest first.
     pub to_engine: VecDeque<Vec<u8>>,
     /// Frames that the engine has sent, oldest first.
     pub from_engine: VecDeque<Vec<u8>>,
-    /// The disk; what is left of it after a power cut goes into the next machine.
+    /// The disk. After a power cut, the remaining disk goes into the next machine.
     pub disk: MemoryDisk,
-    /// The largest IP packet that the card's link carries, in bytes.
+    /// The MTU of the card's link, in bytes.
     pub mtu: u16,
-    /// Lines that the engine printed.
+    /// The lines that the engine has printed.
     pub console: Vec<String>,
     /// Whether the machine is asked to stop.
     pub stop: bool,
-    /// Whether the machine's reserve of memory is touched.
+    /// Whether the machine is using its memory reserve.
     pub low_on_memory: bool,
     /// The card's address.
     pub hardware: Ethernet,
-    /// Frames that the card takes before somebody fetches them from the wire.
+    /// The frames that the card holds until the test takes them.
     pub transmit_ring: usize,
-    /// What each core's clock shows; a core for which nothing stands here shows [`SimulatedMachine::now`].
+    /// The clocks of the cores. A core without an entry shows [`SimulatedMachine::now`].
     pub clocks: Vec<CoreClock>,
-    /// How long what a turn computes takes: the clock is so much later each time that a turn reads it
-    /// after the first.
+    /// The computing time of a turn: the clock advances by this at each reading in a turn after the
+    /// first.
     pub computing: Micros,
-    /// How often turns have read it after the first time.
+    /// How often turns have read the clock after the first time.
     pub readings: u64,
     is_first_reading: bool,
-    /// What lies in the queues of a card that has several.
+    /// The frames in the queues of a card with several.
     queued: Vec<VecDeque<Vec<u8>>>,
-    /// By what the card spreads flows over its queues.
+    /// The seed of the hash that assigns flows to queues.
     spread: u64,
-    /// The cores that were woken since their last turn, a bit each.
+    /// The cores that were woken since their last turn, one bit each.
     woken: u16,
-    /// The cores that found the card full in their last turn, a bit each.
+    /// The cores that found the card full in their last turn, one bit each.
     refused: u16,
     dice: Dice,
-    /// For what asks for randomness by itself, as ring does: what it gets in a turn follows from a number of these dice.
+    /// For code that draws randomness by itself, as ring does: its seed in each turn comes from
+    /// these dice.
     seeds: Dice,
 }
 
@@ -122,7 +124,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// What the machine drew and its disk did, for the digest of a room.
+    /// All draws of the machine and all operations of its disk, for the digest of a room.
     pub(crate) fn history(&self) -> impl Hash + '_ {
         (&self.dice, self.disk.digest())
     }
@@ -132,12 +134,12 @@ impl SimulatedMachine {
         self.woken >> core.0 & 1 == 1
     }
 
-    /// Whether `core` found the card full in its last turn, and there is room now.
+    /// Whether `core` found the card full in its last turn, and there is space now.
     pub(crate) fn has_room_for(&self, core: CoreId) -> bool {
         self.refused >> core.0 & 1 == 1 && self.from_engine.len() < self.transmit_ring
     }
 
-    /// The cores that were woken and had no turn since, a bit each.
+    /// The cores that were woken and had no turn since, one bit each.
     pub(crate) fn woken(&self) -> u16 {
         self.woken
     }

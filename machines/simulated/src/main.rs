@@ -1,6 +1,7 @@
-//! `simulated`: lives through machine rooms, many of them or one, for `./barepost test sim`.
+//! `simulated`: runs machine rooms, many of them or one, for `./barepost test sim`.
 //!
-//! One process for each part of the seeds: what a room does then depends on nothing but its scenario.
+//! Each share of the seeds runs in its own process. So the events in a room depend only on its
+//! scenario.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "this program's output is for people")]
 
@@ -15,27 +16,27 @@ use simulated::room::{Counts, Fault, Scenario, Trace};
 use sometimes::{Mishap, Place};
 use trial::{Outcome, shrink, try_out};
 
-/// One room in so many is lived through twice, and both lives must be the same.
+/// One room in so many runs twice, and both runs must be equal.
 const TWICE_EVERY: u64 = 20;
 
-/// Rooms that must have reached every place of the engine that is marked with `sometimes!`, and seen every mishap of
-/// `buggify!`.
+/// From so many rooms on, each place that is marked with `sometimes!` and each mishap of `buggify!`
+/// must have been reached.
 const ROOMS_FOR_PLACES: u64 = 200;
 
-/// What is asked for.
+/// The command-line options.
 #[derive(Default)]
 struct Wishes {
     from: u64,
     seeds: u64,
-    /// One seed alone, with what is left out of its scenario.
+    /// A single seed, and the parts of its scenario that are left out.
     seed: Option<u64>,
     off: Vec<Fault>,
     without: Vec<usize>,
     until: Option<u64>,
-    /// Cores of each machine, instead of as many as the seed says.
+    /// The cores of each machine, instead of the number that the seed selects.
     cores: Option<u8>,
     trace: bool,
-    /// This process does each `.1`th seed from the `.0`th on.
+    /// This process runs each `.1`th seed from the `.0`th on.
     share: Option<(u64, u64)>,
 }
 
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Ends this process when the one that started it does: our standard input is a pipe from it.
+/// Ends this process when its parent ends: standard input is a pipe from the parent.
 fn die_with_parent() {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -66,7 +67,7 @@ fn die_with_parent() {
     });
 }
 
-/// Lives through one room, twice, and says what came of it.
+/// Runs one room twice, and prints the result.
 fn replay(scenario: &Scenario, trace: bool) -> bool {
     let outcome = try_out(scenario, if trace { Trace::On } else { Trace::Off });
     match &outcome {
@@ -78,14 +79,15 @@ fn replay(scenario: &Scenario, trace: bool) -> bool {
     }
     let is_same = outcome == try_out(scenario, Trace::Off);
     if !is_same {
-        println!("the second life of seed {} is another one", scenario.seed);
+        println!("the second run of seed {} differs", scenario.seed);
     }
     let is_good = matches!(outcome, Outcome::Good(_)) && is_same;
     print_verdict(u64::from(is_good), u64::from(!is_good));
     is_good
 }
 
-/// One process's share of the rooms. Prints a line for each failure, and one for all that was good.
+/// Runs one process's share of the rooms. Prints a line for each failure, and the totals of the
+/// good ones.
 fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
     let (mut counts, mut rooms) = (Counts::default(), 0);
     let mut is_good = true;
@@ -95,7 +97,7 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
         let is_other =
             seed.is_multiple_of(TWICE_EVERY) && outcome != try_out(&scenario, Trace::Off);
         match outcome {
-            _ if is_other => println!("failed {seed} the second life is another one"),
+            _ if is_other => println!("failed {seed} the second run differs"),
             Outcome::Good(report) => {
                 counts.add(&report.counts);
                 rooms += 1;
@@ -115,7 +117,7 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
     is_good
 }
 
-/// Gives each core a share of the rooms, and sums up.
+/// Gives each core a share of the rooms, and sums up the results.
 fn share_out(wishes: &Wishes) -> bool {
     let cores = std::thread::available_parallelism()
         .map_or(1, |cores| cores.get() as u64)
@@ -157,7 +159,7 @@ fn share_out(wishes: &Wishes) -> bool {
     lost + missed == 0
 }
 
-/// Prints how often each place of the engine was reached, and counts those that never were.
+/// Prints how often each marked place was reached. Returns how many never were.
 fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
     for (place, count) in reached {
         println!("{place}: {count} times");
@@ -169,7 +171,8 @@ fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
 fn worker(wishes: &Wishes, first: u64, step: u64) -> Option<Child> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["--from", &wishes.from.to_string(), "--seeds", &wishes.seeds.to_string()]);
-    // Machines come and go: what one leaves is the next one's, without a detour through the system.
+    // Rooms allocate and free many machines. malloc shall keep the memory instead of returning it
+    // to the system.
     command
         .envs([("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
     if let Some(cores) = wishes.cores {
@@ -182,7 +185,7 @@ fn worker(wishes: &Wishes, first: u64, step: u64) -> Option<Child> {
     command.spawn().ok()
 }
 
-/// The shortest scenario that fails like this seed's, and how to see it.
+/// Prints the shortest scenario that fails like this seed, and the command that replays it.
 fn explain(whole: &Scenario) {
     let Some((scenario, failure)) = shrink(whole) else {
         return println!("seed {} does not fail again", whole.seed);
@@ -270,7 +273,8 @@ impl Wishes {
     }
 }
 
-/// The engine runs on up to 16 cores; what could go wrong among more than eight goes wrong among eight.
+/// The engine runs on up to 16 cores. A problem that needs more than eight cores also shows with
+/// eight.
 fn cores(text: &str) -> Result<u8, String> {
     text.parse()
         .ok()

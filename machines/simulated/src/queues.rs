@@ -1,7 +1,8 @@
-//! The receive queues of a card that has several: a flow's frames come into one of them, but for strays.
+//! The receive queues of a card with several queues. All frames of a flow arrive in one queue,
+//! except strays.
 //!
-//! By which one, the card decides: by a hash of what names the flow, until it changes its mind. Then all that was on its way comes
-//! elsewhere than what came before it.
+//! The card selects the queue with a hash of the flow, until it changes the hash. Then the frames
+//! in flight arrive in another queue than those before.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,7 @@ use machine::CoreId;
 use crate::SimulatedMachine;
 
 impl SimulatedMachine {
-    /// Puts what has arrived into the queues, if there are several.
+    /// Moves arrived frames into the queues, if there is more than one.
     pub(crate) fn sort_frames(&mut self) {
         while self.queues > 1
             && let Some(frame) = self.to_engine.pop_front()
@@ -21,7 +22,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// A frame arrives at a card whose queues have so many places.
+    /// A frame arrives at a card with so many places per queue.
     ///
     /// Errors: the frame, if its queue is full.
     pub(crate) fn frame_arrived(&mut self, frame: Vec<u8>, places: usize) -> Result<(), Vec<u8>> {
@@ -34,7 +35,7 @@ impl SimulatedMachine {
         Ok(())
     }
 
-    /// How many frames wait in all queues.
+    /// The number of frames in all queues.
     pub(crate) fn frames_waiting(&self) -> usize {
         self.to_engine.len() + self.queued.iter().map(VecDeque::len).sum::<usize>()
     }
@@ -42,11 +43,11 @@ impl SimulatedMachine {
     /// Whether the next turn of `core` finds a frame.
     pub(crate) fn has_frames_for(&self, core: CoreId) -> bool {
         let is_queued = self.queued.get(core.index()).is_some_and(|queue| !queue.is_empty());
-        // What is not sorted yet may be anybody's.
+        // A frame that is not sorted yet may be for any core.
         is_queued || !self.to_engine.is_empty() && (self.queues > 1 || core == CoreId::FIRST)
     }
 
-    /// From now on each flow's frames come into another queue, perhaps.
+    /// Changes the hash, so that each flow may arrive in another queue.
     pub(crate) fn spread_anew(&mut self) {
         self.spread = self.dice.roll();
     }
@@ -61,7 +62,8 @@ impl SimulatedMachine {
     }
 }
 
-/// What names a frame's flow to a card: addresses and ports, if it is TCP without extension headers; nothing else does.
+/// The hash of a frame's flow: addresses and ports of TCP without extension headers. Zero for all
+/// other frames.
 fn flow_of(frame: &[u8], spread: u64) -> u64 {
     let names = match (frame.get(12..14), frame.get(23), frame.get(20)) {
         (Some([0x08, 0x00]), Some(6), _) => frame.get(26..38),

@@ -1,4 +1,4 @@
-//! The disk forgets what a real one may forget, and nothing else.
+//! Tests of the simulated disk: it loses what a real disk may lose, and nothing else.
 
 use chance::Dice;
 use machine::{DiskOperation, DiskRequest, DiskToken, Machine, SECTOR_BYTES, Sector};
@@ -26,7 +26,7 @@ fn carry_out(
 }
 
 #[test]
-fn a_power_cut_keeps_what_was_flushed_and_makes_a_lottery_of_the_rest() {
+fn a_power_cut_keeps_flushed_sectors_and_randomizes_the_rest() {
     let mut outcomes = [0; 3];
     for seed in 0..300 {
         let mut machine = SimulatedMachine::new(seed, MemoryDisk::blank(1 << 20));
@@ -52,7 +52,7 @@ fn a_power_cut_keeps_what_was_flushed_and_makes_a_lottery_of_the_rest() {
 }
 
 #[test]
-fn a_flush_covers_what_completed_before_it_was_requested_and_nothing_else() {
+fn a_flush_covers_only_writes_completed_before_it() {
     let request = |machine: &mut SimulatedMachine, operation, sector, byte: u8| {
         let buffer =
             if operation == DiskOperation::Flush { vec![] } else { vec![byte; SECTOR_BYTES] };
@@ -84,7 +84,7 @@ fn a_flush_covers_what_completed_before_it_was_requested_and_nothing_else() {
 }
 
 #[test]
-fn what_is_wrong_with_a_sector_lies_over_it_until_it_is_written() {
+fn a_sector_fault_lasts_until_the_sector_is_rewritten() {
     let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(1 << 20));
     carry_out(&mut machine, DiskOperation::Write, 3, vec![1; SECTOR_BYTES]);
     carry_out(&mut machine, DiskOperation::Write, 3, vec![2; SECTOR_BYTES]);

@@ -1,4 +1,5 @@
-//! Tries out scenarios: a broken promise is a panic, which is caught and told; the shrinker makes its scenario short.
+//! Tries out scenarios. A broken promise is a panic, which is caught and reported. The shrinker
+//! shortens the scenario.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once};
@@ -6,20 +7,20 @@ use std::sync::{Mutex, Once};
 use machine::Instant;
 use simulated::room::{FAULTS, Report, Scenario, Trace, live};
 
-/// Lives that the shrinker may spend.
+/// The most runs that the shrinker may use.
 const LIVES_MAX: u32 = 400;
 
-/// What came of a room.
+/// The result of a room.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Good(Report),
-    /// Which promise was broken, and where that was found.
+    /// The promise that was broken, and the source line that found it.
     Failed(String),
 }
 
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Lives through a room.
+/// Runs a room.
 pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> Outcome {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -35,7 +36,8 @@ pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> Outcome {
     }
 }
 
-/// A scenario with less in it that fails at the same place, and how; `None` if it does not fail.
+/// A smaller scenario that fails at the same place, and its failure; `None` if the scenario does
+/// not fail.
 pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
     let Outcome::Failed(first) = try_out(scenario, Trace::Off) else { return None };
     let mut shrinker = Shrinker { best: scenario.clone(), failure: first, lives: 0 };
@@ -43,7 +45,7 @@ pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
     Some((shrinker.best, shrinker.failure))
 }
 
-/// What is left of a scenario, as options of `./barepost test sim`.
+/// A reduced scenario, as options of `./barepost test sim`.
 pub(crate) fn words(scenario: &Scenario) -> String {
     let whole = Scenario::of_seed(scenario.seed);
     let mut words = format!("--seed {}", scenario.seed);
@@ -96,7 +98,7 @@ impl Shrinker {
         }
     }
 
-    /// Whether the candidate fails at the same place; if so it is the best one.
+    /// Whether the candidate fails at the same place. If so, it becomes the best one.
     fn takes(&mut self, candidate: Scenario) -> bool {
         if self.lives >= LIVES_MAX || candidate == self.best {
             return false;
@@ -140,7 +142,7 @@ impl Shrinker {
         }
     }
 
-    /// Leaves out deeds, by halves of what is left, then quarters, and so on to single ones.
+    /// Leaves out events: first halves of those that remain, then quarters, down to single ones.
     fn leave_out(&mut self) {
         let is_in = |scenario: &Scenario, deed: &usize| !scenario.left_out.contains(deed);
         let mut size = self.best.deeds().div_ceil(2);

@@ -1,8 +1,10 @@
-//! `packetdrill [--quiet] [--strict] [--] FILE…`: plays packetdrill scripts against the engine's TCP, in virtual time, for `./barepost pkt`.
+//! `packetdrill [--quiet] [--strict] [--] FILE…`: plays packetdrill scripts against the engine's
+//! TCP, in virtual time, for `./barepost pkt`.
 //!
-//! One line a script, `FILE: passed`, `FILE: failed: …` or `FILE: not applicable: …`; what was left to us on the way is said
-//! below it, and the last line is `N passed, N failed, N skipped`. Exit status 0 only if nothing failed, 2 if a file cannot be
-//! read. With `--strict` a script that is not applicable fails too, and the last line is one of cargo's.
+//! It prints one line for each script: `FILE: passed`, `FILE: failed: …` or `FILE: not applicable:
+//! …`. Below it follow the liberties that the engine took. The last line is `N passed, N failed, N
+//! skipped`. The exit status is 0 if no script failed, and 2 if a file cannot be read. With
+//! `--strict` a script that is not applicable fails too, and the last line has cargo's format.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -16,16 +18,16 @@ use std::process::ExitCode;
 
 use simulated::{Outcome, Verdict, play};
 
-/// What is asked for.
+/// The command-line options.
 #[derive(Default)]
 struct Arguments {
     files: Vec<PathBuf>,
-    /// Nothing of what the RFCs leave to us and a script has otherwise.
+    /// Do not print liberties: differences from the script that an RFC allows.
     is_quiet: bool,
     is_strict: bool,
 }
 
-/// How many scripts came to which verdict.
+/// The number of scripts for each verdict.
 #[derive(Default)]
 struct Counts {
     passed: usize,
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
     ExitCode::from(run(&arguments, |line| println!("{line}")))
 }
 
-/// Plays the scripts and tells how they went. Returns the exit status.
+/// Plays the scripts and prints the results. Returns the exit status.
 fn run(arguments: &Arguments, mut print: impl FnMut(String)) -> u8 {
     let mut counts = Counts::default();
     for path in &arguments.files {
@@ -60,7 +62,7 @@ fn run(arguments: &Arguments, mut print: impl FnMut(String)) -> u8 {
     u8::from(failed > 0)
 }
 
-/// Plays a script; prints a line for it and, unless `is_quiet`, for each liberty.
+/// Plays a script. Prints a line for it and, unless `is_quiet`, for each liberty.
 fn play_one(path: &Path, text: &[u8], is_quiet: bool, print: &mut impl FnMut(String)) -> Verdict {
     let Outcome { verdict, liberties } = play(&String::from_utf8_lossy(text));
     print(format!("{}: {verdict}", path.display()));
@@ -71,7 +73,7 @@ fn play_one(path: &Path, text: &[u8], is_quiet: bool, print: &mut impl FnMut(Str
 }
 
 impl Arguments {
-    /// Behind `--` nothing is an option.
+    /// After `--` no word is an option.
     fn parse(mut words: impl Iterator<Item = OsString>) -> Arguments {
         let mut arguments = Arguments::default();
         while let Some(word) = words.next() {
@@ -101,7 +103,7 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// What is said of these scripts, and the exit status.
+    /// The output for these scripts, and the exit status.
     fn said_of(folder: &Path, names: &[&str], options: &[&str]) -> (Vec<String>, u8) {
         let files = names.iter().map(|name| folder.join(name).into_os_string());
         let words = options.iter().map(OsString::from).chain(files);
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_counted_by_their_verdicts_and_the_liberties_said() {
+    fn scripts_are_counted_by_verdict_and_liberties_are_printed() {
         let place = tempfile::tempdir().unwrap();
         let listen = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n";
         let scripts = [
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strict_run_fails_on_a_script_that_does_not_apply() {
+    fn a_strict_run_fails_on_a_script_that_is_not_applicable() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("c.pkt"), "0 socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3\n")
             .unwrap();

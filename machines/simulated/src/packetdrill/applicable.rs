@@ -1,13 +1,14 @@
-//! What makes a script not applicable before it begins: it needs what the engine does not have, by design or not yet.
+//! Checks, before a script begins, whether it needs anything that the engine lacks, by design or
+//! not yet.
 //!
-//! Nothing here looks at what a script is about; only at the words that it uses.
+//! The check looks only at the words that the script uses, not at its subject.
 
 use super::compare::{Offers, Terms};
 use super::script::{Action, Body, Call, Ecn, Event, Flags, Packet, Script, TcpOption};
 use super::verdict::Stop;
 use super::{socket_options, transfers};
 
-/// Looks through the events of a script.
+/// Checks the events of a script.
 pub(super) fn check(script: &Script, terms: Terms) -> Result<(), Stop> {
     for event in &script.events {
         if let Some(reason) = reason_of(event, terms) {
@@ -17,7 +18,8 @@ pub(super) fn check(script: &Script, terms: Terms) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the engine offers and the script meets: a SYN of the script offers it too, or the script lets us send one.
+/// The features that the engine offers and the script agrees to: a SYN of the script offers them
+/// too, or the script lets us send one.
 pub(super) fn met(script: &Script, offers: Offers) -> Offers {
     let mut met = Offers::default();
     for event in &script.events {

@@ -4,12 +4,12 @@ use machine::Instant;
 
 use super::script::Call;
 
-/// What became of a call.
+/// The result of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Attempt {
     Value(i64),
     Error(&'static str),
-    /// It waits.
+    /// The call waits.
     Blocks,
 }
 
@@ -18,6 +18,6 @@ pub(super) enum Attempt {
 pub(super) struct Pending {
     pub(super) line: usize,
     pub(super) call: Call,
-    /// When the script says that it returns.
+    /// When the call returns, according to the script.
     pub(super) returns: Option<Instant>,
 }

@@ -1,4 +1,4 @@
-//! Attempts at calls to the socket interface: which function a call is for, and those that make sockets and end them.
+//! Attempts at socket calls: the dispatch by function, and the calls that create and close sockets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -60,7 +60,7 @@ impl Player {
         Ok(self.insert(call, Socket::new(Kind::Fresh, nonblocking, self.host.now)))
     }
 
-    /// A new socket has the number that the script says.
+    /// Adds a socket. It gets the number that the script expects.
     fn insert(&mut self, call: &Call, socket: Socket) -> Attempt {
         let lowest = (3..).find(|number| !self.sockets.contains_key(number)).unwrap_or(3);
         let number = value(&call.result).filter(|number| *number >= 0).unwrap_or(lowest);
@@ -68,7 +68,7 @@ impl Player {
         Attempt::Value(number)
     }
 
-    /// The number of the socket that a call is about.
+    /// The socket number in the arguments of a call.
     pub(super) fn number(line: usize, arguments: &[Expression]) -> Result<i64, Stop> {
         let number = arguments.first().and_then(value);
         number.ok_or_else(|| {
@@ -120,7 +120,7 @@ impl Player {
         Ok(Attempt::Value(0))
     }
 
-    /// The port of the listener that was made last.
+    /// The port of the newest listener.
     pub(super) fn listening_port(&self) -> Option<u16> {
         let listens =
             self.sockets.values().filter(|socket| matches!(socket.kind, Kind::Listens { .. }));
@@ -177,7 +177,7 @@ impl Player {
     fn open_line(&mut self, number: i64, to: Option<SocketAddr>) -> Result<Attempt, Stop> {
         let to =
             SocketAddr::new(self.config.peer, to.map_or(self.config.connect_port, |to| to.port()));
-        // The flow is there before the SYN is.
+        // The flow must exist before the SYN is sent.
         let flow = self.flows.len();
         self.flows.push(Flow::between(to.port(), 0, None));
         let Ok(connection) = self.host.connect(to) else {
@@ -246,7 +246,7 @@ impl Player {
         Ok(Attempt::Value(0))
     }
 
-    /// `fcntl`: whether calls return at once is the only flag.
+    /// `fcntl`: the only flag is whether calls return at once.
     fn file_control(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
         let number = Self::number(line, arguments)?;
         let Some(socket) = self.sockets.get_mut(&number) else {

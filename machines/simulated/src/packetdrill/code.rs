@@ -1,5 +1,5 @@
-//! Code in scripts: Python's `assert` about a kernel's `tcp_info`. What a kernel keeps in its books is not there to be asserted,
-//! so a script that looks into them is not applicable; one that only prints is.
+//! Code in scripts: Python's `assert` about a kernel's `tcp_info`. The kernel's internal counters
+//! do not exist here, so a script that reads them is not applicable. A script that only prints is.
 
 use super::verdict::Stop;
 
@@ -23,7 +23,7 @@ fn is_idle(statement: &str) -> bool {
     ["print", "import ", "#", "pass", "from "].iter().any(|start| statement.starts_with(start))
 }
 
-/// Checks code, all of whose statements were found to assert nothing.
+/// Checks code. All of its statements must assert nothing.
 pub(super) fn check(line: usize, code: &str) -> Result<(), Stop> {
     beyond(code).map_or(Ok(()), |reason| Err(Stop::not_applicable(line, reason)))
 }

@@ -1,26 +1,28 @@
-//! Whether a packet of ours is the one that a script expects, and what a script may leave to us.
+//! Compares a packet of ours with the one that a script expects, and knows which differences are
+//! allowed.
 //!
-//! Everything that an RFC fixes is compared exactly. What it leaves to the host is a *liberty*: where ours differs, the script
-//! goes on and the difference is remarked upon. docs/packetdrill.md lists the liberties and why each is one; the script's
-//! own subject decides nothing.
+//! Everything that an RFC requires is compared exactly. What it leaves to the host is a *liberty*:
+//! the script continues, and the difference is noted. docs/packetdrill.md lists the liberties with
+//! the reason for each. The script's subject decides nothing.
 
 use std::fmt;
 
 use super::script::{Body, Ecn, Flags, IpInfo, Packet, TcpOption, TcpPacket};
 use super::wire::{IpPacket, Segment};
 
-/// What the script and the machine say of themselves.
+/// What is known of the script and the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Terms {
-    /// The script sets variables of another kernel, so its windows are those of that kernel's buffers.
+    /// The script sets variables of another kernel, so its windows are those of that kernel's
+    /// buffers.
     pub(super) foreign: bool,
-    /// What the engine offers when it is offered everything.
+    /// The features that the engine offers to a peer that offers everything.
     pub(super) offers: Offers,
-    /// What of it the script meets: its SYNs offer it, or it lets us begin.
+    /// Those that the script agrees to: its SYNs offer them, or it lets us send one.
     pub(super) met: Offers,
 }
 
-/// Which options the engine speaks.
+/// The options that the engine implements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Offers {
     pub(super) window_scale: bool,
@@ -34,11 +36,11 @@ pub(super) struct Offers {
 pub(super) enum Against {
     /// This field differs.
     Differs(&'static str),
-    /// The script needs what the engine does not speak.
+    /// The script needs something that the engine does not implement.
     Beyond(String),
 }
 
-/// Compares a segment of ours, with the script's numbers, to what the script expects.
+/// Compares a segment of ours, in the script's numbers, with the expectation.
 ///
 /// Returns the liberties taken.
 pub(super) fn segment(
@@ -110,7 +112,7 @@ fn window(
     Err(Against::Differs("window"))
 }
 
-/// Options are compared as a set: their order and what fills the gaps mean nothing.
+/// Options are compared as a set: order and padding are ignored.
 fn compare_options(
     expected: &[TcpOption],
     seen: &Segment,
@@ -152,7 +154,8 @@ fn compare_options(
     Ok(())
 }
 
-/// RFC 2018 section 4: the first block is the one that triggered the acknowledgment; the order of the rest is free.
+/// RFC 2018 section 4: the first block is the one that triggered the acknowledgment. The order of
+/// the others is free.
 fn same_blocks(theirs: &[(u32, u32)], ours: &[(u32, u32)]) -> bool {
     theirs.first() == ours.first()
         && theirs.len() == ours.len()
@@ -186,7 +189,7 @@ fn kind_of(option: &TcpOption) -> u8 {
     }
 }
 
-/// Compares what a script says of the IP header.
+/// Compares the IP header.
 pub(super) fn ip(expected: IpInfo, seen: &IpPacket, terms: Terms) -> Result<(), Against> {
     let ecn = seen.tos & 3;
     let is_ecn = match expected.ecn {

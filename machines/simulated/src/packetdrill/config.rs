@@ -1,4 +1,5 @@
-//! The header lines of a script: what they set here, what they do not touch, and what cannot be had.
+//! The header lines of a script: their settings, those without effect, and those that cannot be
+//! provided.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,24 +8,25 @@ use machine::Micros;
 use super::script::{HeaderLine, Script};
 use super::verdict::{Stop, Verdict};
 
-/// What the header lines set, with packetdrill's own values where they say nothing.
+/// The settings of the header lines, with packetdrill's defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Config {
     pub(super) own: IpAddr,
     pub(super) peer: IpAddr,
-    /// IP packets of so many bytes.
+    /// The MTU in bytes.
     pub(super) mtu: u16,
-    /// The port that `bind` without an address means, and the one that `connect` without one goes to.
+    /// The port of a `bind` without an address, and of a `connect` without one.
     pub(super) bind_port: u16,
     pub(super) connect_port: u16,
     pub(super) tolerance: Micros,
-    /// Hundredths of a percent of the time since the event before, if that is more.
+    /// The tolerance as hundredths of a percent of the time since the previous event, if that is
+    /// more.
     pub(super) tolerance_share: u64,
     /// Failed calls do not end the script.
     pub(super) calls_may_fail: bool,
     /// Packets that differ do not end the script.
     pub(super) packets_may_differ: bool,
-    /// A segment of the script is one of ours, never several.
+    /// Each segment of the script is one of ours, never several.
     pub(super) strict_segments: bool,
 }
 
@@ -45,7 +47,7 @@ impl Default for Config {
     }
 }
 
-/// Header lines that concern packetdrill's own way of working on a real kernel.
+/// Header lines that concern how packetdrill itself works on a real kernel.
 const WITHOUT_MEANING: [&str; 24] = [
     "verbose",
     "debug",
@@ -74,7 +76,7 @@ const WITHOUT_MEANING: [&str; 24] = [
 ];
 
 impl Config {
-    /// Reads the header lines of a script.
+    /// Parses the header lines of a script.
     pub(super) fn of(script: &Script) -> Result<Config, Stop> {
         let mut config = Config::default();
         let ipv6 = script.options.iter().find(|line| line.value.as_deref() == Some("ipv6"));
@@ -131,7 +133,7 @@ impl Config {
 
     fn learn_version(&mut self, line: &HeaderLine, value: &str) -> Result<(), Stop> {
         match value {
-            // With mapped addresses the packets are IPv4's.
+            // With mapped addresses the packets are IPv4.
             "ipv4" | "ipv4-mapped-ipv6" | "ipv4_mapped_ipv6" | "ipv6" => Ok(()),
             _ => Err(Stop(Verdict::failed(line.line, "ipv4, ipv6 or ipv4-mapped-ipv6", value))),
         }

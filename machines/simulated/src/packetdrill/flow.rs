@@ -1,8 +1,9 @@
-//! One connection as a script sees it: its ports, and how the script's numbers go with those on the wire.
+//! One connection as a script sees it: its ports, and the mapping between the script's sequence
+//! numbers and those on the wire.
 //!
-//! A script gives a SYN a number of its own, mostly 0, and counts everything else from there: the first byte has the number 1.
-//! On the wire our numbers begin where nobody can guess, the other side's where the script's SYN says. Values of our
-//! timestamps are the script's in the same way.
+//! A script gives a SYN a number of its own, usually 0, and counts everything else from there: the
+//! first byte has the number 1. On the wire our initial number is unpredictable, and the peer's is
+//! the script's. The values of our timestamps map in the same way.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,8 @@ struct Initial {
 }
 
 impl Initial {
-    /// The number on the wire. Of a SYN the script's numbers are its own; of everything else they count from the SYN.
+    /// The number on the wire. A SYN has the script's own number. All other numbers count from the
+    /// SYN.
     fn to_wire(self, number: u32, is_syn: bool) -> u32 {
         let from = if is_syn { self.script } else { 0 };
         number.wrapping_sub(from).wrapping_add(self.wire)
@@ -29,33 +31,33 @@ impl Initial {
     }
 }
 
-/// A connection, or what would be one if it came to exist.
+/// A connection, or one that may come to exist.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    /// Ports on the wire. Ours is zero until a SYN of ours has shown it.
+    /// The ports on the wire. Ours is zero until our SYN has shown it.
     pub(super) peer_port: u16,
     pub(super) local_port: u16,
-    /// The same in the script, if it names them.
+    /// The ports in the script, if it names them.
     pub(super) script_ports: Option<(u16, u16)>,
     ours: Option<Initial>,
     theirs: Option<Initial>,
-    /// How far our windows are shifted, once both sides have said that theirs are.
+    /// The scale of our windows, once both sides have sent the option.
     shift: u8,
     peer_scales: bool,
-    /// Whether our SYN, and theirs, carried timestamps.
+    /// Whether our SYN, and the peer's, carried timestamps.
     timestamps: (bool, bool),
     /// The first value of our timestamps on the wire and in the script.
     first_value: Option<(u32, u32)>,
-    /// Values of our timestamps, by what the script calls them.
+    /// The values of our timestamps on the wire, by the script's values.
     values: HashMap<u32, u32>,
-    /// What our last segment acknowledged, and the window that it named; in the script's numbers.
+    /// The acknowledgment and the window of our last segment, in the script's numbers.
     pub(super) told: Option<(u32, u16)>,
     /// The number after the highest that the script has seen, in the script's numbers.
     pub(super) sent_to: Option<u32>,
 }
 
 impl Flow {
-    /// A flow between these ports; ours is zero when it is not known yet.
+    /// A flow between these ports. Ours is zero if it is not known yet.
     pub(super) fn between(
         peer_port: u16,
         local_port: u16,
@@ -64,7 +66,7 @@ impl Flow {
         Flow { peer_port, local_port, script_ports, ..Flow::default() }
     }
 
-    /// A segment of ours is on the wire: if it is a SYN its number is where the script's begin.
+    /// We have sent a segment. If it is a SYN, its number is the initial one.
     pub(super) fn noticed(&mut self, segment: &Segment) {
         if !segment.flags.has(Flags::SYN) {
             return;
@@ -93,7 +95,7 @@ impl Flow {
         }
     }
 
-    /// The other side sends a SYN. What comes later in the same connection changes nothing.
+    /// The peer sends a SYN. A later SYN in the same connection changes nothing.
     pub(super) fn peer_begins(&mut self, number: u32, options: &[TcpOption]) {
         if self.theirs.is_none() {
             self.theirs = Some(Initial { wire: number, script: number });
@@ -108,35 +110,36 @@ impl Flow {
         self.ours.unwrap_or_default().to_wire(number, is_syn)
     }
 
-    /// The other side's number on the wire for one of the script's.
+    /// The peer's number on the wire for one of the script's.
     pub(super) fn theirs_to_wire(&self, number: u32, is_syn: bool) -> u32 {
         self.theirs.unwrap_or_default().to_wire(number, is_syn)
     }
 
-    /// How many bytes of ours lie before this number of the wire's. `None` before the stream begins.
+    /// How many of our bytes lie before this number on the wire. `None` before the stream begins.
     pub(super) fn place_in_stream(&self, wire: u32) -> Option<u32> {
         Some(wire.wrapping_sub(self.ours?.wire).wrapping_sub(1)).filter(|place| *place < 1 << 31)
     }
 
-    /// The first number of the other side's, in the script's numbers, that lies beyond the window which we named last.
+    /// The first of the peer's numbers beyond the window that we sent last, in the script's
+    /// numbers.
     pub(super) fn edge(&self) -> Option<u32> {
         let (acknowledgment, window) = self.told?;
         let shift = if self.peer_scales { self.shift } else { 0 };
         Some(acknowledgment.wrapping_add(u32::from(window) << shift))
     }
 
-    /// Whether every segment has to carry timestamps.
+    /// Whether every segment must carry timestamps.
     pub(super) fn agreed_on_timestamps(&self) -> bool {
         self.timestamps == (true, true)
     }
 
-    /// A timestamp of ours is on the wire where the script expects the value `script`.
+    /// We have sent a timestamp where the script expects the value `script`.
     pub(super) fn learn_value(&mut self, script: u32, wire: u32) {
         self.values.insert(script, wire);
         self.first_value.get_or_insert((wire, script));
     }
 
-    /// What the script echoes, as it must stand on the wire.
+    /// The value on the wire for a timestamp that the script echoes.
     pub(super) fn echo_to_wire(&self, echo: u32) -> u32 {
         let by_first = |(wire, script): (u32, u32)| echo.wrapping_sub(script).wrapping_add(wire);
         match self.values.get(&echo) {
@@ -145,12 +148,12 @@ impl Flow {
         }
     }
 
-    /// A segment of ours with the script's numbers.
+    /// A segment of ours in the script's numbers.
     pub(super) fn in_script(&self, segment: &Segment) -> Segment {
         let mut segment = segment.clone();
         let is_syn = segment.flags.has(Flags::SYN);
         let (ours, theirs) = (self.ours.unwrap_or_default(), self.theirs.unwrap_or_default());
-        // A reset without an acknowledgment to take a number from has the number zero everywhere.
+        // A reset that answers a segment without an acknowledgment always has the number zero.
         let is_zero = segment.flags.has(Flags::RST | Flags::ACK) && segment.sequence == 0;
         if !is_zero {
             segment.sequence = ours.to_script(segment.sequence, is_syn);
@@ -175,7 +178,7 @@ impl Flow {
         segment
     }
 
-    /// Whether a packet of ours with these ports belongs here.
+    /// Whether a packet of ours with these ports belongs to this flow.
     pub(super) fn owns(&self, segment: &Segment) -> bool {
         let same_port = self.local_port == segment.source_port || self.local_port == 0;
         self.peer_port == segment.destination_port && same_port

@@ -1,10 +1,12 @@
-//! The machine under test: the engine's network on a simulated card, in virtual time. What happens on the wire takes no time,
-//! and whoever the machine asks for is there and says so at once.
+//! The machine under test: the engine's network on a simulated card, in virtual time. Transmission
+//! takes no time, and every address that the machine resolves exists and answers at once.
 //!
 //! Invariants:
-//! - What a connection receives stays with it until a script reads it, so the window is what unread bytes leave of it. Only what
-//!   is unread when it ends is taken from it: it would be gone.
-//! - After every event the machine has said all that it has to say: no packet waits for a later turn.
+//! - Received bytes stay with the connection until the script reads them, so the window shrinks by
+//!   the unread bytes. When the connection ends, the unread bytes are saved first, because it would
+//!   discard them.
+//! - After every event the machine has sent all that it has to send: no packet waits for a later
+//!   turn.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,19 +22,19 @@ use tasks::Budget;
 use super::wire::{self, Heard, IpPacket, Segment};
 use crate::{ADDRESS, MemoryDisk, SimulatedMachine};
 
-/// When scripts begin. Not the start of the machine: no clock in it then stands at zero.
+/// When scripts begin. It is not the start of the machine, so that no clock in it is zero.
 pub(super) const BASE: Instant = Instant(100_000_000);
 
-/// Handshakes that the machine remembers, unless a script wants all of them to stand in cookies.
+/// The handshakes that the machine remembers, unless a script requests cookies for all of them.
 pub(super) const HALF_OPEN: usize = 64;
 
-/// More than a connection can have unread.
+/// More than the unread bytes of any connection.
 const LEFT_MAX: usize = 1 << 20;
 
-/// What the network told of a connection.
+/// An event that the network reported for a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Happened {
-    /// Somebody connected to what listens under this number.
+    /// A peer connected to the listener with this number.
     Accepted {
         connection: ConnectionId,
         service: u8,
@@ -42,17 +44,17 @@ pub(super) enum Happened {
     Received(ConnectionId),
     SendRoom(ConnectionId),
     PeerClosed(ConnectionId),
-    /// These were still unread when it ended in order.
+    /// These bytes were unread when the connection ended normally.
     Left(ConnectionId, Vec<u8>),
     Closed(ConnectionId, CloseReason),
 }
 
-/// A packet of the machine's, and when it was sent.
+/// A packet of the machine, and the time when it was sent.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) ip: IpPacket,
-    /// `None` when it is not TCP.
+    /// `None` if it is not TCP.
     pub(super) segment: Option<Segment>,
 }
 
@@ -60,18 +62,19 @@ pub(super) struct Sent {
 pub(super) struct Host {
     pub(super) net: Net,
     pub(super) now: Instant,
-    /// What it has sent and no script has asked for yet, oldest first.
+    /// The packets that no script line has matched yet, oldest first.
     pub(super) sent: VecDeque<Sent>,
-    /// What it told and nobody has acted upon yet.
+    /// The events that were not handled yet.
     pub(super) happened: VecDeque<Happened>,
-    /// What it must never send and has sent.
+    /// Set when it has sent something that is never allowed.
     pub(super) malformed: Option<&'static str>,
     machine: SimulatedMachine,
 }
 
 impl Host {
-    /// A machine with this address behind a link that carries IP packets of `mtu` bytes. Everybody is a neighbour or behind
-    /// the gateway, and both are there. It remembers up to `half_open` handshakes; further ones stand in cookies.
+    /// A machine with this address on a link with this MTU. Every peer is a neighbour or behind the
+    /// gateway, and both exist. It remembers up to `half_open` handshakes. Further ones use
+    /// cookies.
     pub(super) fn new(own: IpAddr, mtu: u16, half_open: usize) -> Host {
         let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(0));
         machine.mtu = mtu;
@@ -90,7 +93,7 @@ impl Host {
             machine,
         };
         host.speak();
-        // An address is announced, or asked after, before it is used.
+        // Before the machine uses an address, it announces it or checks for duplicates.
         while let Some(deadline) = host.next_deadline().filter(|deadline| *deadline <= BASE) {
             host.now = deadline;
             host.expire();
@@ -107,12 +110,12 @@ impl Host {
         self.speak();
     }
 
-    /// When the machine wants to be looked at without a packet.
+    /// When the machine is due without a packet.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.net.next_deadline().map(|deadline| deadline.max(self.now))
     }
 
-    /// Does what is due now.
+    /// Handles the deadlines that are due now.
     pub(super) fn expire(&mut self) {
         let mut events = Events::new();
         self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
@@ -126,7 +129,8 @@ impl Host {
         Ok(connection)
     }
 
-    /// Lets the machine send what it has to send. To be called after everything that is done to a connection.
+    /// Lets the machine send what it has to send. Must be called after every operation on a
+    /// connection.
     pub(super) fn speak(&mut self) {
         loop {
             let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(10_000));
@@ -190,7 +194,7 @@ impl Host {
         }
     }
 
-    /// All that waits to be read, from the first byte on, up to `most` bytes.
+    /// The unread bytes, from the first one on, up to `most` bytes.
     pub(super) fn waiting(&self, connection: ConnectionId, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let count = self.net.copy_waiting(connection, &mut bytes);
@@ -199,7 +203,7 @@ impl Host {
     }
 }
 
-/// The machine's one address, and the router behind which everybody else is.
+/// The address of the machine, and the router to all other networks.
 fn addressing(own: IpAddr) -> (Addressing, Ipv6Addressing) {
     match own {
         IpAddr::V4(own) => {

@@ -1,4 +1,5 @@
-//! Packets that the script sends: given the addresses, ports and numbers of the wire, and put on it.
+//! Packets that the script sends: translates addresses, ports and numbers, and puts the packets on
+//! the wire.
 
 use super::flow::Flow;
 use super::player::Player;
@@ -36,7 +37,7 @@ impl Player {
         Ok(())
     }
 
-    /// The flow that a packet of the script belongs to; a new one for a caller.
+    /// The flow that a packet of the script belongs to. A new client gets a new flow.
     fn flow_of_inbound(&mut self, packet: &Packet, tcp: &TcpPacket) -> usize {
         let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
         let found = match packet.ports {
@@ -71,7 +72,7 @@ impl Player {
         if is_syn {
             flow.peer_begins(number, tcp.options.as_deref().unwrap_or_default());
         }
-        // Ends of windows differ only by what kernels put aside for a connection: far less than this.
+        // The window edges of two kernels differ by their buffer sizes: far less than this.
         let near = |edge: u32| number.wrapping_sub(edge) < 1 << 20;
         if !is_syn_of_new(flow, tcp) && self.terms.foreign && flow.edge().is_some_and(near) {
             let excuse =
@@ -87,7 +88,7 @@ impl Player {
             let excuse = "it leaves out the timestamps that were agreed on, and such a segment is dropped (RFC 7323 section 3.2)";
             self.excuse.get_or_insert((line, excuse));
         }
-        // The first byte of the stream has the number 1, also when it rides on the SYN.
+        // The first byte of the stream has the number 1, even if the SYN carries it.
         let place = if is_syn { 0 } else { number.wrapping_sub(1) };
         Ok(Segment {
             source_port: flow.peer_port,
@@ -126,7 +127,7 @@ impl Player {
         bytes
     }
 
-    /// An ICMP message; an error quotes the headers of a segment of ours.
+    /// An ICMP message. An error quotes the headers of a segment of ours.
     fn icmp(&self, line: usize, icmp: &Icmp) -> Result<Vec<u8>, Stop> {
         let own = self.config.own;
         let Some((kind, code)) = kind_and_code(icmp, own.is_ipv4()) else {
@@ -192,12 +193,12 @@ impl Player {
     }
 }
 
-/// Whether the segment begins a connection, so that no window was named yet.
+/// Whether the segment begins a connection, so that no window was sent yet.
 fn is_syn_of_new(flow: &Flow, tcp: &TcpPacket) -> bool {
     tcp.flags.has(Flags::SYN) && flow.edge().is_none()
 }
 
-/// The values in an option that are numbers of ours become those on the wire.
+/// Translates our numbers in an option to those on the wire.
 fn option_to_wire(flow: &Flow, tcp: &TcpPacket, option: &TcpOption) -> TcpOption {
     match option {
         TcpOption::Sack(blocks) => {
@@ -221,7 +222,7 @@ fn type_of_service(info: IpInfo) -> u8 {
     }
 }
 
-/// Types and codes by the names that scripts use, or by their numbers.
+/// ICMP types and codes by the names that scripts use, or by number.
 pub(super) fn kind_and_code(icmp: &Icmp, is_ipv4: bool) -> Option<(u8, u8)> {
     let code = icmp.code.as_deref().unwrap_or_default();
     let in_v4: &[&str] = &[

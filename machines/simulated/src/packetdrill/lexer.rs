@@ -1,17 +1,18 @@
-//! From the text of a script to its words, each with its line; `#` lines and defines are worked in here.
+//! Splits the text of a script into tokens, each with its line, and handles `#` lines and defines.
 //!
-//! The words of the language overlap (`1:1001(1000)` is no IPv6 address, `.5` is an ACK with a count, `0...0.1` is two times
-//! around an ellipsis), so each is the longest that can start where the one before ended.
+//! The tokens of the language overlap (`1:1001(1000)` is not an IPv6 address, `.5` is an ACK with a
+//! count, `0...0.1` is two times around an ellipsis). So each token is the longest that can start
+//! where the previous one ended.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::script::SyntaxError;
 
-/// One word of a script.
+/// One token of a script.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token {
-    /// A name, or whatever begins like one.
+    /// A name, or any word that begins like one.
     Word(String),
     /// A decimal number.
     Integer(i64),
@@ -21,13 +22,13 @@ pub(super) enum Token {
     Float(String),
     /// A string without its quotes.
     Text(String),
-    /// What stood in backticks.
+    /// The text between backticks.
     Command(String),
-    /// What stood between `%{` and `}%`.
+    /// The text between `%{` and `}%`.
     Code(String),
     /// An IP address.
     Address(IpAddr),
-    /// The name behind `--`.
+    /// The name after `--`.
     Option(String),
     /// `...`
     Ellipsis,
@@ -43,14 +44,14 @@ pub(super) enum Token {
     Define(String, String),
 }
 
-/// A token and the line it begins on, counted from 1.
+/// A token and the line on which it begins, counted from 1.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
     pub(super) line: usize,
 }
 
-/// Cuts `text` into tokens.
+/// Splits `text` into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Lexeme>, SyntaxError> {
     let mut lexer = Lexer { rest: text, line: 1, at_line_start: true };
     let mut all = Vec::new();
@@ -60,7 +61,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Lexeme>, SyntaxError> {
     Ok(all)
 }
 
-/// Puts in what is defined, and leaves out what stands between `#ifdef` and `#endif` of a name that is not.
+/// Substitutes defines, and omits the text between `#ifdef` and `#endif` of an undefined name.
 pub(super) fn resolve(
     tokens: Vec<Lexeme>,
     defines: &mut HashMap<String, String>,
@@ -160,7 +161,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A line that begins with `#`; a comment when it is no directive.
+    /// A line that begins with `#`. It is a comment if it is not a directive.
     fn directive(&mut self) -> Result<Option<Token>, SyntaxError> {
         let line = self.line;
         let text = self.take(self.rest.find('\n').unwrap_or(self.rest.len())).to_string();
@@ -218,7 +219,7 @@ impl<'a> Lexer<'a> {
         Ok(Token::Word(whole.get(2..end).unwrap_or_default().to_string()))
     }
 
-    /// The longest of all tokens that need no closing mark.
+    /// The longest token that needs no closing mark.
     fn word(&mut self) -> Result<Token, SyntaxError> {
         if self.rest.starts_with("...") {
             self.take(3);
@@ -259,7 +260,7 @@ impl<'a> Lexer<'a> {
         Ok(Token::Symbol(first))
     }
 
-    /// How long the name is; `exp-…`, `EXP-…`, `gen-…` and `sequence#` go on behind a mark.
+    /// The length of the name. `exp-…`, `EXP-…`, `gen-…` and `sequence#` continue after a mark.
     fn name_length(&self) -> usize {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let length = run(self.rest, is_part);
@@ -274,7 +275,7 @@ impl<'a> Lexer<'a> {
         let length = run(self.rest, |c| c.is_ascii_hexdigit() || c == ':' || c == '.');
         let text = self.rest.get(..length)?;
         let looks_like_one = text.contains("::") || text.matches([':', '.']).count() >= 3;
-        // What lies behind an address may look like more of it: `192.0.2.1:`.
+        // The text after an address may look like a part of it: `192.0.2.1:`.
         let text = if looks_like_one {
             text.strip_suffix(':').filter(|text| !text.ends_with(':')).unwrap_or(text)
         } else {
@@ -290,7 +291,8 @@ fn run(text: &str, is_part: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is_part(c)).unwrap_or(text.len())
 }
 
-/// How long the number at the start of `text` is: digits, or a decimal point with digits behind it, with a minus perhaps.
+/// The length of the number at the start of `text`: an optional minus, and digits or a decimal
+/// point with digits after it.
 fn number_length(text: &str) -> usize {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let sign = text.len() - unsigned.len();
@@ -310,7 +312,7 @@ fn number_token(text: &str, line: usize) -> Result<Token, SyntaxError> {
     if text.contains('.') {
         return Ok(Token::Float(text.to_string()));
     }
-    // Digits that are no number: what an option carries, written in hexadecimal.
+    // Digits that are not a number: the data of an option, in hexadecimal.
     let is_blob = text.len() >= 4 && text.starts_with('0') || text.len() > 18;
     if is_blob && !text.starts_with('-') {
         return Ok(Token::Word(text.to_string()));

@@ -1,21 +1,26 @@
-//! A player for packetdrill scripts: it plays the other end of a connection, and the program above our own, as a script says,
-//! against the engine's network in virtual time, and tells whether our packets and the calls' results are the expected ones.
+//! A player for packetdrill scripts. It plays the peer of a connection and the local program, against
+//! the engine's network in virtual time, and reports whether our packets and the results of calls are
+//! as the script expects.
 //!
-//! It understands the dialects of google/packetdrill and of FreeBSD's tcp-testsuite. docs/packetdrill.md says how calls are
-//! mapped onto what the engine offers a service, what is left to us, and what makes a script not applicable.
+//! It understands the dialects of google/packetdrill and of FreeBSD's tcp-testsuite.
+//! docs/packetdrill.md says how calls map onto the engine's interface, which liberties the engine
+//! has, and what makes a script not applicable.
 //!
 //! ```text
 //!   text ─ lexer ─ parser, packets, options ─ script
-//!   script ─ config (header lines), settings (shell commands), applicable (what cannot be had)
+//!   script ─ config (header lines), settings (shell commands), applicable (what the engine lacks)
 //!   play ─┬─ inbound ─ wire ─> host (the network on a simulated card)
 //!         ├─ outbound ─ compare <─ wire ─ host
 //!         └─ waiting ─ calls, transfers, socket_options, polling ─ player ─ sockets ─ host
 //! ```
 //!
 //! Invariants:
-//! - Nothing of a script is ever executed as a program: shell commands and code are interpreted, or make it not applicable.
-//! - Time passes only when the script waits, so a verdict does not depend on the machine that this runs on.
-//! - Every byte that is read or sent is checked against its place in the stream, and every checksum is verified.
+//! - The player never executes a part of a script as a program. It interprets shell commands and
+//!   code, or reports the script as not applicable.
+//! - Time passes only when the script waits, so a verdict does not depend on the machine that runs
+//!   the player.
+//! - Every byte that is read or sent is compared with its place in the stream, and every checksum is
+//!   verified.
 
 mod applicable;
 mod attempt;

@@ -1,14 +1,14 @@
-//! The constants that scripts name. Where systems number them differently nothing depends on the number: names are compared with
-//! names, and numbers that scripts write out are Linux's.
+//! The constants that scripts name. Systems number some of them differently. Nothing depends on
+//! these numbers: names are compared with names, and numbers in scripts are Linux's.
 
 use super::script::Expression;
 
-/// The value of a constant; `None` when it is not known.
+/// The value of a constant; `None` if it is unknown.
 pub(super) fn constant(name: &str) -> Option<i64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// The value of an expression; `None` for what has none, or is not known.
+/// The value of an expression; `None` if it has none, or is unknown.
 pub(super) fn value(expression: &Expression) -> Option<i64> {
     match expression {
         Expression::Integer(value) => Some(*value),
@@ -119,7 +119,7 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("NULL", 0),
 ];
 
-/// Whether a word where the language has none is the name of a define.
+/// Whether a word that the language does not have is the name of a define.
 pub(super) fn is_undefined(word: &str) -> bool {
     word.len() > 2
         && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')

@@ -1,4 +1,4 @@
-//! TCP options: from a script, to the wire and from it, and back into the words of a script.
+//! TCP options: parses them from scripts and from the wire, and writes them to both.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::parser::Words;
 use super::script::{SyntaxError, TcpOption};
 
 impl Words {
-    /// Options from behind their `<` on; `None` for `...`, which stands for any.
+    /// Options after their `<`; `None` for `...`, which stands for any.
     pub(super) fn tcp_options(&mut self) -> Result<Option<Vec<TcpOption>>, SyntaxError> {
         if self.peek() == Some(&Token::Ellipsis) {
             self.next();
@@ -109,7 +109,7 @@ impl Words {
         Ok(TcpOption::Timestamp { value, echo, absolute: self.take_symbol('!') })
     }
 
-    /// An option whose contents are hexadecimal digits.
+    /// An option with hexadecimal digits as its data.
     fn other(&mut self, kind: u8, begin: &[u8], name: &str) -> Result<TcpOption, SyntaxError> {
         let line = self.line();
         let digits = match self.peek() {
@@ -118,7 +118,8 @@ impl Words {
                 self.next();
                 return Ok(TcpOption::Other { kind, data: vec![0; 16], name: name.to_string() });
             }
-            // Digits alone were read as a number: zeros in front are lost, and pairs are what counts.
+            // The lexer has read digits alone as a number and lost leading zeros. Only pairs of
+            // digits count.
             Some(Token::Integer(value)) => in_pairs(value.to_string()),
             Some(Token::Hex(value)) => in_pairs(format!("{value:x}")),
             _ => String::new(),
@@ -131,7 +132,7 @@ impl Words {
         Ok(TcpOption::Other { kind, data: [begin, &bytes].concat(), name: name.to_string() })
     }
 
-    /// The counters of accurate ECN, three bytes each, in the order in which they stand there.
+    /// The counters of accurate ECN, three bytes each, in their order in the script.
     fn counters(&mut self, kind: u8, begin: &[u8], name: &str) -> Result<TcpOption, SyntaxError> {
         let mut data = begin.to_vec();
         let mut kind = kind;
@@ -160,7 +161,7 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The options as they lie in a header, filled up to whole words.
+/// The options as bytes of a header, padded to whole words.
 pub(super) fn bytes(options: &[TcpOption]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for option in options {
@@ -195,7 +196,8 @@ fn put_option(bytes: &mut Vec<u8>, kind: u8, data: &[u8]) {
     bytes.extend_from_slice(data);
 }
 
-/// The options that lie in a header. What is malformed is an option of that kind with all the bytes that are left.
+/// The options in a header. A malformed one becomes an option of that kind with all remaining
+/// bytes.
 pub(super) fn read(mut bytes: &[u8]) -> Vec<TcpOption> {
     let mut options = Vec::new();
     while let Some((kind, rest)) = bytes.split_first() {

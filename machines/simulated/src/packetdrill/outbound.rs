@@ -1,4 +1,5 @@
-//! Packets that the script expects: waited for, put together or passed over where that is left to us, and compared.
+//! Packets that the script expects: waits for them, joins or skips packets where the RFCs leave
+//! that to the engine, and compares them.
 
 use machine::{Instant, Micros};
 
@@ -10,23 +11,23 @@ use super::sockets::pattern;
 use super::verdict::Stop;
 use super::wire::Segment;
 
-/// How much longer than the script says a packet is waited for, to tell when it came.
+/// How much longer than the script says the player waits for a packet, to report when it came.
 const LATE: Micros = Micros::from_secs(130);
-/// How long an acknowledgment may be held back (RFC 9293 section 3.8.6.3).
+/// The longest delay of an acknowledgment (RFC 9293 section 3.8.6.3).
 const ACKNOWLEDGE_DELAY_MAX: Micros = Micros::from_millis(500);
 
-/// What a packet was taken for.
+/// How a packet was matched.
 enum Taken {
-    /// For the expected one.
+    /// It is the expected one.
     Expected,
-    /// For one that the script need not expect: the next is looked at.
+    /// It is one that the script need not expect. The next packet is compared.
     Passed,
-    /// The expected one need not come: this is left for what the script expects next.
+    /// The expected packet may be missing. This one is kept for the next expectation.
     Skipped,
 }
 
 impl Player {
-    /// Waits for the packet that the script expects at this time, or at any.
+    /// Waits for the packet that the script expects at this time, or at any time.
     pub(super) fn expect_packet(
         &mut self,
         line: usize,
@@ -70,7 +71,7 @@ impl Player {
         Err(Stop::failed(line, described(packet, window), "nothing"))
     }
 
-    /// Looks at the oldest packet that nobody has asked for.
+    /// Compares the oldest unmatched packet.
     fn take(
         &mut self,
         line: usize,
@@ -120,7 +121,7 @@ impl Player {
         self.differs(line, packet, window, (flow, &seen, &sent), against)
     }
 
-    /// A packet that is not TCP.
+    /// Compares a packet that is not TCP.
     fn take_other(
         &mut self,
         line: usize,
@@ -161,7 +162,8 @@ impl Player {
         current.or_else(|| self.flows.iter().rposition(|flow| flow.owns(segment)))
     }
 
-    /// Holds the ports that the script names against those of the flow; the first time they become its ports.
+    /// Compares the ports in the script with those of the flow. The first time, the flow takes them
+    /// over.
     fn name_ports(&mut self, line: usize, flow: usize, packet: &Packet) -> Result<(), Stop> {
         self.under_test = Some(flow);
         let (Some((source, destination)), Some(flow)) = (packet.ports, self.flows.get_mut(flow))
@@ -176,7 +178,8 @@ impl Player {
         Err(Stop::failed(line, format!("ports {source} > {destination}"), seen))
     }
 
-    /// A SYN shows where numbers begin, and timestamps what the script calls their values.
+    /// A SYN shows the initial sequence number, and a timestamp option the value that the script
+    /// uses.
     fn begin_flow(&mut self, flow: usize, expected: &TcpPacket, on_wire: &Segment) {
         let Some(flow) = self.flows.get_mut(flow) else { return };
         if let (true, true, Some(number)) =
@@ -196,8 +199,9 @@ impl Player {
         }
     }
 
-    /// The oldest segment with the script's numbers, and others of ours that follow it at the same moment if the script expects
-    /// more bytes than one carries: where a stream is cut is the card's business. And how many segments that are.
+    /// The oldest segment in the script's numbers. If the script expects more bytes than it
+    /// carries, later segments of the same moment are appended: segmentation is up to the card.
+    /// Also returns the number of segments.
     fn joined(&self, flow: usize, expected: &TcpPacket) -> (Option<Segment>, usize) {
         let mut sent = self.host.sent.iter();
         let Some(flow) = self.flows.get(flow) else { return (None, 0) };
@@ -227,7 +231,7 @@ impl Player {
         (Some(whole), count)
     }
 
-    /// The packet is the expected one: is it the moment, and are its bytes the right ones?
+    /// The packet is the expected one. Checks its time and its bytes.
     fn matched(
         &mut self,
         line: usize,
@@ -258,7 +262,8 @@ impl Player {
         Ok(Taken::Expected)
     }
 
-    /// The packet is not the expected one: may it come, or may the expected one stay away?
+    /// The packet is not the expected one. Checks whether it may come, or whether the expected one
+    /// may be missing.
     fn differs(
         &mut self,
         line: usize,
@@ -303,7 +308,7 @@ impl Player {
         Err(Stop::failed(line, described(packet, window), seen))
     }
 
-    /// How far from its time a packet came; `None` when within the tolerance.
+    /// How far from its expected time a packet came; `None` within the tolerance.
     fn off(&self, (earliest, latest): (Instant, Instant), at: Instant) -> Option<Micros> {
         let tolerance = self.tolerance(earliest);
         let early = earliest.since(at + tolerance);
@@ -328,7 +333,7 @@ impl Player {
         Ok(())
     }
 
-    /// Bytes that we send are those that were written, each at its place.
+    /// Checks that the bytes that we send are those that were written, each at its place.
     fn check_bytes(
         &self,
         line: usize,
@@ -361,20 +366,20 @@ impl Player {
         }
     }
 
-    /// Whether the segment carries bytes that none before it did.
+    /// Whether the segment carries only bytes that were not sent before.
     fn is_new_data(&self, flow: usize, seen: &Segment) -> bool {
         let sent_to = self.flows.get(flow).and_then(|flow| flow.sent_to);
         !seen.payload.is_empty() && sent_to == Some(seen.sequence)
     }
 
-    /// Whether the segment acknowledges what none before it did.
+    /// Whether the segment acknowledges more than the ones before.
     fn acknowledges_more(&self, flow: usize, seen: &Segment) -> bool {
         let told = self.flows.get(flow).and_then(|flow| flow.told);
         told.is_some_and(|(number, _)| number != seen.acknowledgment)
     }
 
-    /// An acknowledgment that the script does not expect may come if it only tells sooner what the expected packet tells too,
-    /// or if it is nothing but a wider window.
+    /// An unexpected acknowledgment is allowed if it only reports earlier what the expected packet
+    /// reports too, or if it only widens the window.
     fn may_be_passed(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.told) else {
             return false;
@@ -390,7 +395,8 @@ impl Player {
         is_other && (tells_more || widens) && without_blocks(&seen.options)
     }
 
-    /// An expected acknowledgment of new bytes may stay away when what came instead acknowledges them too.
+    /// An expected acknowledgment of new bytes may be missing if the packet that came instead
+    /// acknowledges them too.
     fn is_covered(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.told) else {
             return false;
@@ -408,7 +414,8 @@ impl Player {
             || (self.is_window_update(expected) && !is_pure_acknowledgment(seen))
     }
 
-    /// Whether the script expects something again for no other reason than the acknowledgment on it, and that is what came.
+    /// Whether the script expects a retransmission only for the acknowledgment on it, and that
+    /// acknowledgment came alone.
     fn repeats_in_vain(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some(sent_to) = self.flows.get(flow).and_then(|flow| flow.sent_to) else {
             return false;
@@ -423,7 +430,7 @@ impl Player {
             && expected.acknowledgment == Some(seen.acknowledgment)
     }
 
-    /// Whether the script expects nothing but a window.
+    /// Whether the script expects only a window update.
     fn is_window_update(&self, expected: &TcpPacket) -> bool {
         let told = self.under_test.and_then(|flow| self.flows.get(flow)).and_then(|flow| flow.told);
         let (Some((number, window)), Some(wider)) = (told, expected.window) else { return false };

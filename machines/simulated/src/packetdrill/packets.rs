@@ -1,11 +1,12 @@
-//! Packets, as scripts write them: `> P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val 100 ecr 200>` and its relatives.
+//! Parses packets as scripts write them: `> P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val 100 ecr
+//! 200>` and similar.
 
 use super::lexer::Token;
 use super::parser::Words;
 use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, SyntaxError, TcpPacket};
 
 impl Words {
-    /// A packet from its `<` or `>` on.
+    /// A packet, from its `<` or `>` on.
     pub(super) fn packet(&mut self) -> Result<Packet, SyntaxError> {
         self.next();
         let wrapping = self.wrapping()?;
@@ -53,7 +54,7 @@ impl Words {
         Ok(packet)
     }
 
-    /// Headers of tunnels in front of the packet.
+    /// Tunnel headers in front of the packet.
     fn wrapping(&mut self) -> Result<Option<&'static str>, SyntaxError> {
         let mut wrapping = None;
         loop {
@@ -68,7 +69,7 @@ impl Words {
                 "mpls" => "MPLS",
                 _ => return Ok(wrapping),
             });
-            // The header ends with a colon; an address in it was read as one word.
+            // The header ends with a colon. The lexer has read an address in it as one word.
             loop {
                 match self.next() {
                     Some(Token::Symbol(':')) => break,
@@ -87,7 +88,7 @@ impl Words {
         }
     }
 
-    /// Passes over what is left of an event whose language we do not know: up to the first word of another line.
+    /// Skips the rest of an event in an unknown language, up to the first word of the next event.
     fn skip_event(&mut self) {
         let mut depth = 0_usize;
         let mut line = self.line();
@@ -197,14 +198,14 @@ impl Words {
         if self.take_word("urg") {
             tcp.urgent = Some(self.number("a pointer of 16 bits")?);
         }
-        // A `<` behind a segment can only be its options: the next packet has a time in front.
+        // A `<` after a segment can only begin its options: the next packet begins with a time.
         if self.take_symbol('<') {
             tcp.options = self.tcp_options()?;
         }
         Ok(tcp)
     }
 
-    /// What some dialects put behind a segment.
+    /// The suffixes that some dialects add after a segment.
     fn behind_tcp(&mut self, packet: &mut Packet) -> Result<(), SyntaxError> {
         if self.is_symbol('[') {
             // The reason for a reset.
@@ -228,7 +229,8 @@ impl Words {
         Ok(())
     }
 
-    /// Letters for the flags, `.` for ACK, and behind it perhaps the three bits of the accurate ECN's counter.
+    /// Letters for the flags, `.` for ACK, and after it optionally the three bits of the accurate
+    /// ECN counter.
     fn flags(&mut self) -> Result<Flags, SyntaxError> {
         let mut flags = Flags::default();
         if self.take_symbol('-') {

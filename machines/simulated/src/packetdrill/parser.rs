@@ -1,4 +1,5 @@
-//! From words to a script: header lines, times, calls and their arguments. Packets have a parser of their own.
+//! Parses tokens into a script: header lines, times, calls and their arguments. Packets have a
+//! separate parser.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,7 @@ use machine::Micros;
 use super::lexer::{self, Lexeme, Token};
 use super::script::{Action, Call, Event, Expression, HeaderLine, Script, SyntaxError, When};
 
-/// Reads a whole script.
+/// Parses a whole script.
 pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
     let mut script = Script::default();
     let mut words = Words::new(lexer::tokens(text)?);
@@ -33,7 +34,7 @@ pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
     Ok(script)
 }
 
-/// The words that are still to be read.
+/// The tokens that are still to be parsed.
 pub(super) struct Words {
     ahead: VecDeque<Lexeme>,
     line: usize,
@@ -56,7 +57,7 @@ impl Words {
         self.ahead.get(ahead).map(|lexeme| &lexeme.token)
     }
 
-    /// The line of the next word, or of the last one when there is none.
+    /// The line of the next token, or of the last one if there is none.
     pub(super) fn line(&self) -> usize {
         self.ahead.front().map_or(self.line, |lexeme| lexeme.line)
     }
@@ -123,7 +124,7 @@ impl Words {
         }
     }
 
-    /// A number that fits the field that it is for.
+    /// A number that fits its field.
     pub(super) fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, SyntaxError> {
         let line = self.line();
         let value = self.integer()?;
@@ -141,7 +142,7 @@ impl Words {
             }
             value = Some(text);
         }
-        // Lists of addresses, prefixes and the like: what stands on the same line belongs to the value.
+        // Lists of addresses, prefixes and similar: the rest of the line belongs to the value.
         while self.line() == line && matches!(self.peek(), Some(Token::Symbol(',' | '/' | ':'))) {
             let mark = self.next().as_ref().map(written).unwrap_or_default();
             value = Some(format!("{}{mark}{}", value.unwrap_or_default(), self.header_value()?));
@@ -173,7 +174,7 @@ impl Words {
 
     fn event(&mut self) -> Result<Event, SyntaxError> {
         if let Some(Token::Command(_)) = self.peek() {
-            // The command behind the last event has no time.
+            // The command after the last event has no time.
             let line = self.line();
             let action = self.action(None)?;
             return Ok(Event { line, when: When::After(Micros(0)), action });
@@ -270,7 +271,7 @@ impl Words {
             self.next();
         }
         if self.take_symbol('(') {
-            // What the error is called in words, or what the result stands for: for readers.
+            // The description of the error or of the result is for readers.
             while !self.take_symbol(')') {
                 if self.next().is_none() {
                     return self.expected("`)`");
@@ -337,7 +338,7 @@ impl Words {
         }
     }
 
-    /// A name may stand for itself, have a value, be applied to something, or both.
+    /// A name may stand alone, have a value, be applied to arguments, or both.
     fn behind_word(&mut self, word: String) -> Result<Expression, SyntaxError> {
         if self.take_symbol('=') {
             return Ok(Expression::Named(word, Box::new(self.expression()?)));
@@ -353,7 +354,7 @@ impl Words {
         }
     }
 
-    /// Strings in a row are one; an ellipsis behind them says that there is more.
+    /// Adjacent strings are one. An ellipsis after them means that there is more.
     fn behind_text(&mut self, mut text: String) -> Expression {
         while let Some(Token::Text(more)) = self.peek() {
             text.push_str(more);
@@ -366,7 +367,7 @@ impl Words {
     }
 }
 
-/// Seconds with a fraction, exactly; what is finer than a microsecond is cut off.
+/// Seconds with a fraction, exactly. Fractions of a microsecond are dropped.
 fn micros(text: &str) -> Option<Micros> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
@@ -375,7 +376,7 @@ fn micros(text: &str) -> Option<Micros> {
     Some(Micros(whole.checked_mul(1_000_000)?.checked_add(fraction)?))
 }
 
-/// A token as it may have been written.
+/// A token in the form in which it may have been written.
 pub(super) fn written(token: &Token) -> String {
     match token {
         Token::Word(text) | Token::Float(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Plays a script: its events one after the other, with the time between them.
+//! Plays a script: its events in order, with the time between them.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ use super::verdict::{Outcome, Stop, Verdict};
 use super::waiting::PATIENCE;
 use super::wire::{IpPacket, PROTOCOL_TCP, Segment};
 
-/// Plays a script that was read.
+/// Plays a parsed script.
 pub(super) fn play(script: &Script) -> Outcome {
     let mut liberties = Vec::new();
     let verdict = match Player::for_script(script) {
@@ -97,7 +97,7 @@ impl Player {
         Ok(())
     }
 
-    /// A call that blocked longer than the script says makes all that follows late.
+    /// A call that blocked longer than the script says makes all later events late.
     fn check_time(&self, line: usize, at: Instant) -> Result<(), Stop> {
         let late = self.host.now.since(at);
         if late > self.tolerance(at) {
@@ -110,7 +110,7 @@ impl Player {
         Ok(())
     }
 
-    /// The earliest and the latest time of a packet, tolerance left out; `None` for any.
+    /// The earliest and the latest time of a packet, without the tolerance; `None` for any time.
     fn window_of(&self, event: &Event) -> Option<(Instant, Instant)> {
         match event.when {
             When::At(span) => Some((BASE + span, BASE + span)),
@@ -146,10 +146,11 @@ impl Player {
     }
 }
 
-/// What the engine offers; asked once.
+/// What the engine offers. Determined once.
 static OFFERS: OnceLock<Offers> = OnceLock::new();
 
-/// What the engine offers to a caller that offers everything: asked of a machine of its own.
+/// The options that the engine offers to a client that offers everything. A separate machine is
+/// asked.
 fn offers() -> Offers {
     let config = Config::default();
     let mut host = Host::new(config.own, config.mtu, HALF_OPEN);

@@ -1,4 +1,4 @@
-//! The player's books: the sockets, lines and flows that a script has set going, and the host beneath them.
+//! The state of the player: the sockets, lines and flows of a script, and the host beneath them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,34 +13,36 @@ use super::host::{BASE, Happened, Host};
 use super::sockets::{Kind, Line, Socket};
 use super::verdict::{Stop, Verdict};
 
-/// Everything that a script has set going.
+/// The state of a running script.
 pub(super) struct Player {
     pub(super) config: Config,
     pub(super) terms: Terms,
     pub(super) host: Host,
     pub(super) flows: Vec<Flow>,
-    /// The flow that packets without ports are of.
+    /// The flow of packets without ports.
     pub(super) under_test: Option<usize>,
-    /// The script has a new listener since `under_test` was set: the next SYN without ports begins a flow.
+    /// The script has a new listener since `under_test` was set: the next SYN without ports begins
+    /// a flow.
     pub(super) expects_caller: bool,
     pub(super) sockets: BTreeMap<i64, Socket>,
     pub(super) lines: Vec<Line>,
     pub(super) pending: Option<Pending>,
-    /// When the call that polls began, and when it wants to be tried again at the latest.
+    /// When the polling call began, and when it is to be tried again at the latest.
     pub(super) polled: Option<Instant>,
     pub(super) wake_at: Option<Instant>,
-    /// When the event before happened, as the script has it.
+    /// When the previous event happened, according to the script.
     pub(super) last: Instant,
     pub(super) liberties: Vec<(usize, String)>,
-    /// Where the script first did what makes everything behind it say nothing, and what that was.
+    /// The line at which the script first did something after which its later expectations prove
+    /// nothing, and the reason.
     pub(super) excuse: Option<(usize, &'static str)>,
-    /// The next port of a caller, and the next number of a listener.
+    /// The next port of a client, and the next number of a listener.
     pub(super) next_port: u16,
     pub(super) next_service: u8,
 }
 
 impl Player {
-    /// A player of a script with these header lines, before its first event.
+    /// A player with these header lines, before the first event.
     pub(super) fn new(config: Config, terms: Terms, half_open: usize) -> Player {
         let host = Host::new(config.own, config.mtu, half_open);
         Player {
@@ -63,7 +65,7 @@ impl Player {
         }
     }
 
-    /// What goes wrong after the script has done something that leaves the rest to us says nothing.
+    /// Turns a failure into "not applicable" if it comes after such a line.
     pub(super) fn excused(&self, stop: Stop) -> Stop {
         match (&stop, self.excuse) {
             (Stop(Verdict::Failed { .. }), Some((line, excuse))) => {
@@ -80,13 +82,13 @@ impl Player {
         }
     }
 
-    /// How far from the script's time something may happen: packetdrill's tolerances.
+    /// How far from the script's time an event may be: packetdrill's tolerances.
     pub(super) fn tolerance(&self, at: Instant) -> Micros {
         let share = at.since(self.last).0.saturating_mul(self.config.tolerance_share) / 10_000;
         self.config.tolerance.max(Micros(share))
     }
 
-    /// SYNs of ours show the numbers and the port of a flow.
+    /// Our SYNs show the initial number and the port of a flow.
     pub(super) fn learn_flows(&mut self) {
         for sent in &self.host.sent {
             let Some(segment) = &sent.segment else { continue };

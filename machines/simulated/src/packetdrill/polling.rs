@@ -1,6 +1,7 @@
-//! `poll` and `epoll`: what can be done with sockets without waiting.
+//! `poll` and `epoll`: the operations that sockets allow without waiting.
 //!
-//! A socket can be written to whenever it is connected and not closed for writing: what is written waits with it.
+//! A socket is writable whenever it is connected and not closed for writing: written bytes wait
+//! with it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::sockets::{Kind, Watched};
 use super::verdict::Stop;
 
 impl Player {
-    /// What can be done with a socket now, and counters of what has happened to it.
+    /// The current readiness of a socket, and counters of the events that it had.
     fn readiness(&self, number: i64) -> (i64, (u64, u64)) {
         let Some(socket) = self.sockets.get(&number) else { return (0x20, (0, 0)) };
         let found = match &socket.kind {
@@ -80,7 +81,8 @@ impl Player {
         Ok(Attempt::Value(count))
     }
 
-    /// Whether a call with a time-out (milliseconds, negative for none) that began with its first attempt is over.
+    /// Whether the timeout of a call (milliseconds, negative for none) is over. It begins with the
+    /// call's first attempt.
     fn is_time_out(&mut self, arguments: &[Expression], at: usize) -> bool {
         let span = arguments.get(at).and_then(value).unwrap_or(0);
         let Ok(span) = u64::try_from(span) else { return false };
@@ -162,13 +164,13 @@ impl Player {
         Ok(Attempt::Value(i64::try_from(told.len()).unwrap_or(0)))
     }
 
-    /// When the call that blocks wants to be tried again without anything having happened.
+    /// When the blocking call is to be tried again even if nothing happens.
     pub(super) fn next_wake(&self) -> Option<Instant> {
         self.pending.as_ref().and(self.wake_at).filter(|at| *at > self.host.now)
     }
 }
 
-/// What comes back with an event: whatever of the union the script uses.
+/// The data that is returned with an event: whichever member of the union the script uses.
 fn data_of(event: &Expression) -> Option<i64> {
     ["fd", "ptr", "u32", "u64"]
         .into_iter()

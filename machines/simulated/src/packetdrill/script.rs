@@ -1,11 +1,11 @@
-//! A script as it was written: its settings and its events, in order.
+//! A parsed script: its settings and its events, in order.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use machine::Micros;
 
-/// What the text of a script has at a place where the language wants something else.
+/// A place in a script that does not match the language.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct SyntaxError {
     pub(super) line: usize,
@@ -26,11 +26,11 @@ impl SyntaxError {
 /// A whole script.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Script {
-    /// The header lines: names without `--`, values, and where they stand.
+    /// The header lines: names without `--`, values, and line numbers.
     pub(super) options: Vec<HeaderLine>,
-    /// What the header lines and `#define` define.
+    /// The definitions of the header lines and of `#define`.
     pub(super) defines: HashMap<String, String>,
-    /// The command before the first event, the events, and the command behind the last.
+    /// The command before the first event, the events, and the command after the last.
     pub(super) events: Vec<Event>,
 }
 
@@ -42,7 +42,8 @@ pub(super) struct HeaderLine {
     pub(super) value: Option<String>,
 }
 
-/// When something is to happen. Spans since the start of the script, or since the event before.
+/// When an event is to happen. Spans count from the start of the script, or from the previous
+/// event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum When {
     At(Micros),
@@ -60,13 +61,13 @@ pub(super) struct Event {
     pub(super) action: Action,
 }
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Action {
     Inbound(Packet),
     Outbound(Packet),
     Call(Call),
-    /// A shell's command. None is ever executed.
+    /// A shell command. No command is ever executed.
     Command(String),
     /// Python.
     Code(String),
@@ -76,14 +77,14 @@ pub(super) enum Action {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Packet {
     pub(super) ip: IpInfo,
-    /// What the packet is wrapped into, if it is; we speak none of these.
+    /// The tunnel around the packet, if any. The engine implements none.
     pub(super) wrapping: Option<&'static str>,
-    /// Source and destination port, where the script names them.
+    /// Source and destination port, if the script names them.
     pub(super) ports: Option<(u16, u16)>,
     pub(super) body: Body,
 }
 
-/// What a script says of the IP header.
+/// The fields of the IP header that a script names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct IpInfo {
     pub(super) ecn: Option<Ecn>,
@@ -93,7 +94,7 @@ pub(super) struct IpInfo {
     pub(super) flow_label: Option<u32>,
 }
 
-/// The ECN field of an IP header, or what it may be.
+/// The ECN field of an IP header, or its allowed values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ecn {
     Is(u8),
@@ -104,18 +105,18 @@ pub(super) enum Ecn {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Body {
     Tcp(TcpPacket),
-    /// A datagram with so many bytes in it.
+    /// A datagram with so many bytes of payload.
     Udp(u16),
     Icmp(Icmp),
-    /// A protocol that we do not speak.
+    /// A protocol that the engine does not implement.
     Foreign(&'static str),
 }
 
-/// A TCP segment. Numbers are the script's own.
+/// A TCP segment, in the script's numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct TcpPacket {
     pub(super) flags: Flags,
-    /// The first number; `None` when any will do.
+    /// The sequence number; `None` for any.
     pub(super) sequence: Option<u32>,
     /// The number is the one on the wire, not the script's own.
     pub(super) absolute: bool,
@@ -123,7 +124,7 @@ pub(super) struct TcpPacket {
     pub(super) acknowledgment: Option<u32>,
     pub(super) window: Option<u16>,
     pub(super) urgent: Option<u16>,
-    /// `None` when any will do.
+    /// `None` for any.
     pub(super) options: Option<Vec<TcpOption>>,
 }
 
@@ -182,13 +183,13 @@ pub(super) enum TcpOption {
     WindowScale(u8),
     SackPermitted,
     Sack(Vec<(u32, u32)>),
-    /// Value and echo; a value of `None` is any. `absolute`: the echo is the number on the wire.
+    /// Value and echo. A value of `None` is any. `absolute`: the echo is the number on the wire.
     Timestamp {
         value: Option<u32>,
         echo: u32,
         absolute: bool,
     },
-    /// Any other kind, with what follows kind and length, and what the script calls it.
+    /// Any other kind: the data after kind and length, and the script's name for it.
     Other {
         kind: u8,
         data: Vec<u8>,
@@ -206,10 +207,10 @@ pub(super) struct Icmp {
     pub(super) quoted: Option<Quoted>,
 }
 
-/// What an ICMP error quotes.
+/// The packet that an ICMP error quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Quoted {
-    /// A segment of ours: its first number and its length.
+    /// A segment of ours: its sequence number and its length.
     Tcp(u32, u32),
     Other(&'static str),
 }
@@ -220,9 +221,9 @@ pub(super) struct Call {
     pub(super) name: String,
     pub(super) arguments: Vec<Expression>,
     pub(super) result: Expression,
-    /// The name of the error that is expected.
+    /// The name of the expected error.
     pub(super) error: Option<String>,
-    /// For a call that blocks: when it returns, counted as the event's own time.
+    /// For a blocking call: when it returns, relative like the event's own time.
     pub(super) returns: Option<Micros>,
 }
 

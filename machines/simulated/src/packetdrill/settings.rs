@@ -1,38 +1,39 @@
-//! What a script's shell commands mean here. None is ever executed: they set variables of the kernel that a script was written
-//! for, or look into its tables, and each is either what the engine does anyway, or of no effect on a single
-//! connection, or something that the engine has not.
+//! The meaning of a script's shell commands. None is ever executed. They set variables of the
+//! kernel that the script was written for, or read its tables. Each one is what the engine does
+//! anyway, has no effect on a single connection, or is something that the engine lacks.
 //!
-//! A variable that is not in the tables makes a script not applicable: what it would have changed is not known.
+//! A variable that is not in the tables makes a script not applicable, because its effect is
+//! unknown.
 
 use machine::Micros;
 
 use super::compare::Offers;
 
-/// What one command means.
+/// The meaning of one command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// Nothing that a connection would notice.
+    /// No effect on a connection.
     Nothing,
     /// The script lets time pass.
     Wait(Micros),
-    /// The script counts connections in a state, and wants this text in the count.
+    /// The script counts connections in a state, and expects this text in the count.
     Count { state: State, wanted: String },
 }
 
-/// States that scripts count in the kernel's tables.
+/// The states that scripts count in kernel tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     SynReceived,
     TimeWait,
 }
 
-/// What a variable must be for the engine to do as it says.
+/// The values of a variable that match the engine's behaviour.
 enum Wanted {
-    /// Any value: it tunes what scripts see only through windows, timers or memory.
+    /// Any value: its effect shows only in windows, timers or memory.
     Any,
     /// One of these.
     OneOf(&'static [&'static str], &'static str),
-    /// It turns an option of TCP off when it is zero.
+    /// It turns off a TCP option if it is zero.
     Switch(Feature),
 }
 
@@ -44,7 +45,7 @@ enum Feature {
     Ecn,
 }
 
-/// What a command line means, simple command by simple command.
+/// The meaning of a command line, one simple command after the other.
 ///
 /// Errors: why the script is not applicable.
 pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<Meaning>, String> {
@@ -60,7 +61,8 @@ pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<Meaning>, Str
             "set_sysctls.py" => assignments(words.get(1..).unwrap_or_default(), offers)?,
             "sleep" | "usleep" => pause(program, words.get(1).map_or("", |span| span))?,
             "sockstat" | "netstat" => count(simple)?,
-            // What they clean up, or put back, is not there; what they set, the tables below know one by one.
+            // What they clean up or restore does not exist here. The tables below handle each
+            // setting that they make.
             "ip" if simple.contains("tcp_metrics") => Meaning::Nothing,
             "tc" if simple.contains(" add ") && !simple.contains("limit") => Meaning::Nothing,
             "defaults.sh" | "true" | ":" | "echo" | "modprobe" | "nstat"
@@ -79,7 +81,7 @@ pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<Meaning>, Str
     Ok(meanings)
 }
 
-/// The words of a simple command, without quotes and without redirections.
+/// The words of a simple command, without quotes and redirections.
 fn words(simple: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -136,11 +138,12 @@ fn assignment(name: &str, value: &str, offers: Offers) -> Result<(), String> {
 fn pause(program: &str, span: &str) -> Result<Meaning, String> {
     let span: f64 = span.parse().map_err(|_| format!("{program} {span}: not a span of time"))?;
     let micros = if program == "sleep" { span * 1e6 } else { span };
-    // As long as a script can last.
+    // Longer than any script.
     Ok(Meaning::Wait(Micros(micros.clamp(0.0, 1e12) as u64)))
 }
 
-/// Whether a command asks for a cookie in every handshake, where usually only a full table makes us give them.
+/// Whether a command requests a cookie in every handshake. By default only a full table makes the
+/// engine send cookies.
 pub(super) fn asks_for_cookies(command: &str) -> bool {
     ["tcp_syncookies=2", "syncookies_only=1"].iter().any(|assignment| command.contains(assignment))
 }
@@ -160,7 +163,7 @@ fn count(simple: &str) -> Result<Meaning, String> {
 
 /// The variables of Linux and FreeBSD that scripts set.
 const VARIABLES: &[(&str, Wanted)] = &[
-    // Linux: what TCP speaks.
+    // Linux: TCP features.
     ("net.ipv4.tcp_sack", Wanted::Switch(Feature::Sack)),
     ("net.ipv4.tcp_dsack", Wanted::Any),
     ("net.ipv4.tcp_timestamps", Wanted::Switch(Feature::Timestamps)),
@@ -243,7 +246,7 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ),
     ("net.ipv4.ip_local_port_range", Wanted::Any),
     ("net.ipv4.ip_nonlocal_bind", Wanted::Any),
-    // FreeBSD: what TCP speaks.
+    // FreeBSD: TCP features.
     ("net.inet.tcp.rfc1323", Wanted::Switch(Feature::WindowScale)),
     ("net.inet.tcp.sack.enable", Wanted::Switch(Feature::Sack)),
     ("net.inet.tcp.ecn.enable", Wanted::OneOf(&["0", "2"], "ECN is not asked for by us")),

@@ -1,4 +1,5 @@
-//! Socket options: those that mean something here, those that nobody would notice, and those that ask for what there is not.
+//! Socket options: those with a meaning here, those without an observable effect, and those that
+//! the engine cannot provide.
 
 use machine::Micros;
 use net::tcp::USER_TIMEOUT;
@@ -10,17 +11,17 @@ use super::script::Expression;
 use super::sockets::Kind;
 use super::verdict::Stop;
 
-/// What an option is here.
+/// The meaning of an option here.
 enum Known {
-    /// Kept, and given back when asked for; nothing depends on it.
+    /// Stored, and returned on request. It has no effect.
     Kept,
-    /// The size of a buffer of the kernel's: any value is taken for right.
+    /// The size of a kernel buffer. Any value is accepted.
     Buffer,
-    /// Kept while it is what the engine does anyway, or switched off.
+    /// Stored if the value is what the engine does anyway, or switches the option off.
     Is(&'static [i64], &'static str),
 }
 
-/// Options that are known, by name.
+/// The known options, by name.
 const OPTIONS: &[(&str, Known)] = &[
     ("SO_REUSEADDR", Known::Kept),
     ("SO_REUSEPORT", Known::Kept),
@@ -89,7 +90,7 @@ const OPTIONS: &[(&str, Known)] = &[
     ("TCP_FUNCTION_BLK", Known::Is(&[], "there is one TCP stack (TCP_FUNCTION_BLK)")),
 ];
 
-/// Congestion controls that a script may ask for: ours grows as either before the first loss.
+/// Congestion controls that a script may request. Ours grows like these before the first loss.
 const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "reno", "newreno"];
 
 impl Player {
@@ -119,7 +120,7 @@ impl Player {
         Ok(Attempt::Value(0))
     }
 
-    /// Milliseconds; zero for what is usual.
+    /// Milliseconds; zero for the default.
     fn set_user_timeout(&mut self, number: i64, millis: i64) {
         let span = match u64::try_from(millis) {
             Ok(0) | Err(_) => USER_TIMEOUT,
@@ -178,7 +179,7 @@ impl Player {
         }
     }
 
-    /// The error of a connection is told once.
+    /// The error of a connection is reported once.
     fn check_error(
         &mut self,
         line: usize,
@@ -208,7 +209,7 @@ impl Player {
         ))
     }
 
-    /// `ioctl`: how much can be read, and whether calls return at once.
+    /// `ioctl`: the number of readable bytes, and whether calls return at once.
     pub(super) fn device_control(
         &mut self,
         line: usize,
@@ -298,7 +299,7 @@ pub(super) fn setting_beyond(arguments: &[Expression]) -> Option<String> {
     }
 }
 
-/// Why asking for an option makes a script not applicable.
+/// Why reading an option makes a script not applicable.
 pub(super) fn asking_beyond(arguments: &[Expression]) -> Option<String> {
     let name = option_name(arguments)?;
     match name {

@@ -1,12 +1,13 @@
-//! What a script holds in its hands: sockets by their numbers, and the connections behind them.
+//! The script's sockets by number, and the connections behind them.
 //!
-//! A socket is the script's; a *line* is a connection of the engine's with what its user still wants of it. A line outlives its
-//! socket: what was written before `close` is still sent.
+//! A socket belongs to the script. A *line* is a connection of the engine with its pending
+//! operations. A line outlives its socket: bytes that were written before `close` are still sent.
 //!
-//! How a socket maps onto what the engine offers a service:
-//! - What is written waits with the line until TCP has room for it. So a write is never cut short.
-//! - What is received waits with TCP, until it is read. So the window closes as in a kernel.
-//! - `close` with unread bytes, and bytes that arrive after `close`, reset the connection (RFC 1122 section 4.2.2.13).
+//! How a socket maps onto the engine's interface:
+//! - Written bytes wait with the line until TCP has space for them. So a write is never cut short.
+//! - Received bytes stay with TCP until they are read. So the window closes as in a kernel.
+//! - `close` with unread bytes, and bytes that arrive after `close`, reset the connection (RFC 1122
+//!   section 4.2.2.13).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,13 +17,13 @@ use net::tcp::CloseReason;
 
 use super::host::{Happened, Host};
 
-/// What bytes a script's programs write and its packets carry: each byte follows from its place.
+/// The byte at a place of a stream. Both the script's programs and its packets use this pattern.
 pub(super) fn pattern(place: u32) -> u8 {
     let [first, ..] = place.wrapping_mul(2_654_435_761).to_be_bytes();
     first
 }
 
-/// Bytes handed to TCP at a time.
+/// The bytes handed to TCP at a time.
 const WRITE_AT_ONCE: usize = 64 * 1024;
 
 /// A connection, from its user's side.
@@ -31,25 +32,25 @@ pub(super) struct Line {
     pub(super) connection: ConnectionId,
     /// Its flow.
     pub(super) flow: usize,
-    /// Bytes written, and how many of them TCP has.
+    /// The bytes written, and how many of them TCP has.
     pub(super) written: u32,
     pub(super) handed_over: u32,
-    /// Bytes read.
+    /// The bytes read.
     pub(super) taken: u32,
-    /// Bytes that were unread when the connection ended in order.
+    /// The bytes that were unread when the connection ended normally.
     pub(super) held: VecDeque<u8>,
     pub(super) connected: bool,
     pub(super) peer_closed: bool,
-    /// What ended it.
+    /// The reason of its end.
     pub(super) over: Option<CloseReason>,
-    /// The error that the next call is to tell.
+    /// The error that the next call reports.
     pub(super) error: Option<&'static str>,
-    /// Our direction ends behind what was written; and whether TCP knows that.
+    /// Our direction ends after the written bytes; and whether TCP knows that.
     pub(super) shut: bool,
     pub(super) shut_told: bool,
-    /// Nobody reads any more.
+    /// The program reads no more.
     pub(super) deaf: bool,
-    /// Counts what a poller may want to know, in each direction.
+    /// Counts events for pollers, in each direction.
     pub(super) news_in: u64,
     pub(super) news_out: u64,
 }
@@ -75,7 +76,7 @@ impl Line {
         }
     }
 
-    /// Hands TCP what was written, as far as it has room, and the end behind it.
+    /// Hands TCP the written bytes, as far as it has space, and then the end of the stream.
     pub(super) fn push(&mut self, host: &mut Host) {
         while self.connected && self.over.is_none() && self.handed_over != self.written {
             let left =
@@ -99,7 +100,7 @@ impl Line {
         host.speak();
     }
 
-    /// Bytes that can be read, without taking them; at most `most`.
+    /// The readable bytes, at most `most`. They stay unread.
     pub(super) fn readable(&self, host: &Host, most: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.held.iter().take(most).copied().collect();
         if self.over.is_none() {
@@ -109,7 +110,7 @@ impl Line {
         bytes
     }
 
-    /// Drops the first `count` bytes: they were read.
+    /// Drops the first `count` bytes, which were read.
     pub(super) fn take(&mut self, host: &mut Host, count: usize) {
         let held = count.min(self.held.len());
         self.held.drain(..held);
@@ -120,7 +121,7 @@ impl Line {
         }
     }
 
-    /// Ends the connection with a reset.
+    /// Resets the connection.
     pub(super) fn abort(&mut self, host: &mut Host) {
         if self.over.is_none() {
             self.over = Some(CloseReason::Aborted);
@@ -129,7 +130,7 @@ impl Line {
         }
     }
 
-    /// Something happened to the connection.
+    /// Handles an event of the connection.
     pub(super) fn learn(&mut self, happened: &Happened, host: &mut Host) {
         match happened {
             Happened::Accepted { .. } => {}
@@ -167,28 +168,28 @@ impl Line {
     }
 }
 
-/// What a socket is.
+/// The kind of a socket.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Kind {
-    /// Neither listens nor is connected.
+    /// Neither listening nor connected.
     Fresh,
-    /// Listens under this number; connections that nobody accepted yet, by their lines.
+    /// Listening under this number, with the lines of connections that were not accepted yet.
     Listens { service: u8, waiting: VecDeque<usize> },
-    /// Is connected, or being connected.
+    /// Connected, or connecting.
     Line(usize),
-    /// Watches others.
+    /// An epoll instance that watches other sockets.
     Watcher(BTreeMap<i64, Watched>),
     /// A file of zeros.
     File,
 }
 
-/// A socket that an epoll watches.
+/// A socket that an epoll instance watches.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Watched {
     pub(super) events: i64,
-    /// What the script wants told with the events.
+    /// The data that the script wants with the events.
     pub(super) data: i64,
-    /// The news that were told already, for edges.
+    /// The event counters that were reported already, for edge triggering.
     pub(super) told: (u64, u64),
 }
 
@@ -201,11 +202,11 @@ pub(super) struct Socket {
     pub(super) port: Option<u16>,
     /// `close` resets.
     pub(super) linger_zero: bool,
-    /// What was set, by name.
+    /// The options that were set, by name.
     pub(super) options: BTreeMap<String, i64>,
-    /// A call to `connect` has told that it is under way.
+    /// A call to `connect` has reported that it is in progress.
     pub(super) connecting: bool,
-    /// When it was last used, for calls that block.
+    /// When it was last used, for blocking calls.
     pub(super) since: Instant,
 }
 

@@ -1,4 +1,5 @@
-//! Calls that move bytes. What is read is checked byte by byte against what the script's packets carried.
+//! Calls that move bytes. Each byte that is read is compared with the bytes of the script's
+//! packets.
 
 use super::attempt::Attempt;
 use super::names::{self, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, value};
@@ -7,7 +8,7 @@ use super::script::{Call, Expression};
 use super::sockets::{Kind, pattern};
 use super::verdict::Stop;
 
-/// Flags that change nothing here.
+/// Flags that have no effect here.
 const SEND_FLAGS_WITHOUT_MEANING: [&str; 3] = ["MSG_NOSIGNAL", "MSG_DONTWAIT", "MSG_EOR"];
 
 impl Player {
@@ -92,7 +93,7 @@ impl Player {
     }
 }
 
-/// How many bytes a call is about, and its flags.
+/// The number of bytes that a call requests, and its flags.
 fn wanted(call: &Call) -> (usize, i64) {
     let argument = |at: usize| call.arguments.get(at);
     let number = |at: usize| {
@@ -111,7 +112,7 @@ fn wanted(call: &Call) -> (usize, i64) {
     }
 }
 
-/// The bytes of all `{..., length}` together.
+/// The sum of the lengths of all `{..., length}`.
 fn vectors(expression: &Expression) -> usize {
     let Expression::List(all) = expression else { return 0 };
     let lengths = all.iter().map(|one| match one {

@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// What came of a script.
+/// The result of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// All went as the script says.
+    /// Everything happened as the script says.
     Passed,
-    /// Something went otherwise.
+    /// Something happened differently.
     Failed {
         /// The line of the script, counted from 1.
         line: usize,
-        /// What the script says there.
+        /// What the script expects there.
         expected: String,
         /// What happened.
         seen: String,
     },
-    /// The script asks for what the engine does not have, or does not leave open.
+    /// The script needs something that the engine lacks, or does not leave open.
     NotApplicable {
         /// The line of the script, counted from 1.
         line: usize,
-        /// What it asks for.
+        /// What it needs.
         reason: String,
     },
 }
@@ -49,16 +49,16 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A script's verdict, and what was left to us on the way to it.
+/// A script's verdict, and the liberties that the engine took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The verdict.
     pub verdict: Verdict,
-    /// Where the script says otherwise and an RFC leaves it to the host: lines, and what of it.
+    /// The differences from the script that an RFC leaves to the host: the line, and what differed.
     pub liberties: Vec<(usize, String)>,
 }
 
-/// Why a script goes no further.
+/// Why a script ends early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Stop(pub(super) Verdict);
 

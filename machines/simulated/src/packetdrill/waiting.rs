@@ -1,5 +1,5 @@
-//! Time and calls: what is due happens at its own time, and a call that blocks is tried again whenever something has happened,
-//! until the time at which the script says that it returns.
+//! Time and calls. Each deadline happens at its own time. A blocking call is tried again after
+//! every event, until the time at which it returns according to the script.
 
 use machine::{Instant, Micros};
 
@@ -9,18 +9,19 @@ use super::player::{Player, seconds};
 use super::script::{Call, Expression};
 use super::verdict::Stop;
 
-/// How long a call that blocks may go on behind the last event of a script.
+/// How long a blocking call may continue after the last event of a script.
 pub(super) const PATIENCE: Micros = Micros::from_secs(600);
 
 impl Player {
-    /// Lets time pass up to `at`; whatever is due on the way happens at its own time.
+    /// Lets time pass up to `at`. Deadlines on the way happen at their own time.
     pub(super) fn wait_until(&mut self, at: Instant) -> Result<(), Stop> {
         while self.step(at)? {}
         self.host.now = self.host.now.max(at);
         Ok(())
     }
 
-    /// Lets time pass up to the next thing that is due, but not beyond `limit`. False when nothing is due by then.
+    /// Lets time pass up to the next deadline, but not beyond `limit`. Returns false if there is
+    /// none by then.
     pub(super) fn step(&mut self, limit: Instant) -> Result<bool, Stop> {
         let next =
             Instant::or_never(self.host.next_deadline()).min(Instant::or_never(self.next_wake()));
@@ -34,7 +35,7 @@ impl Player {
         Ok(true)
     }
 
-    /// Lets everybody know what happened, and ends the call that waited for it.
+    /// Handles all events that have happened, and retries the call that waits for them.
     pub(super) fn settle(&mut self) -> Result<(), Stop> {
         loop {
             self.learn_flows();
@@ -44,7 +45,7 @@ impl Player {
         self.retry_pending()
     }
 
-    /// Waits for the call that blocks, if one does.
+    /// Waits for the blocking call, if there is one.
     pub(super) fn finish_pending(&mut self, limit: Instant) -> Result<(), Stop> {
         self.retry_pending()?;
         while self.pending.is_some() {
@@ -55,7 +56,7 @@ impl Player {
         Ok(())
     }
 
-    /// Makes a call. `returns`: when it does, if it blocks.
+    /// Makes a call. `returns`: when it returns, if it blocks.
     pub(super) fn call(
         &mut self,
         line: usize,
@@ -64,7 +65,7 @@ impl Player {
     ) -> Result<(), Stop> {
         match self.attempt(line, call)? {
             Attempt::Blocks => {
-                // In a script without threads nothing else can happen until it returns.
+                // Without threads the script cannot do anything else until it returns.
                 self.pending = Some(Pending { line, call: call.clone(), returns });
                 if returns.is_none() {
                     self.finish_pending(self.host.now + PATIENCE)
@@ -79,7 +80,7 @@ impl Player {
         }
     }
 
-    /// Tries the call again that waits.
+    /// Retries the waiting call.
     pub(super) fn retry_pending(&mut self) -> Result<(), Stop> {
         let Some(Pending { line, call, returns }) = self.pending.take() else { return Ok(()) };
         match self.attempt(line, &call)? {
@@ -123,7 +124,7 @@ impl Player {
             ((Some(-1), Some(wanted)), Attempt::Error(error)) => same_error(wanted, error),
             ((Some(-1), None), Attempt::Error(_)) => true,
             ((Some(wanted), None), Attempt::Value(result)) => wanted == result,
-            // FreeBSD numbers this flag otherwise.
+            // FreeBSD uses another number for this flag.
             _ => false,
         };
         if is_right || self.config.calls_may_fail {
@@ -147,7 +148,7 @@ impl Player {
     }
 }
 
-/// A call that the script's end, or its patience, found still waiting.
+/// The call still waited when the script or the time limit ended.
 fn never_returned(pending: Option<Pending>) -> Result<(), Stop> {
     match pending {
         Some(Pending { line, call, .. }) => {
@@ -161,7 +162,7 @@ fn is_write(name: &str) -> bool {
     matches!(name, "write" | "writev" | "send" | "sendto" | "sendmsg" | "sendfile" | "splice")
 }
 
-/// Systems have two names for these.
+/// Systems have two names for this error.
 fn same_error(wanted: &str, error: &str) -> bool {
     let one =
         |name: &str| if name == "EWOULDBLOCK" { "EAGAIN".to_string() } else { name.to_string() };

@@ -1,6 +1,8 @@
-//! Packets on the wire: frames to the machine, built byte by byte, and frames from it, read with every checksum verified.
+//! Packets on the wire: builds frames for the machine byte by byte, and parses frames from it while
+//! verifying every checksum.
 //!
-//! Scripts send what no stack would (wrong flags, odd options, segments to nobody), so nothing here corrects anything.
+//! Scripts send packets that no stack would send (wrong flags, odd options, segments to unused
+//! ports), so this module corrects nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,10 +22,10 @@ const TYPE_IPV4: [u8; 2] = [8, 0];
 const TYPE_ARP: [u8; 2] = [8, 6];
 const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// The card of whoever is not the machine.
+/// The card of every other host.
 pub(super) const PEER_CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0xfe]);
 
-/// A TCP segment with the numbers of the wire.
+/// A TCP segment with the numbers on the wire.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
     pub(super) source_port: u16,
@@ -37,7 +39,7 @@ pub(super) struct Segment {
     pub(super) payload: Vec<u8>,
 }
 
-/// An IP packet, as far as scripts speak of it.
+/// The parts of an IP packet that scripts use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct IpPacket {
     pub(super) source: IpAddr,
@@ -49,20 +51,20 @@ pub(super) struct IpPacket {
     pub(super) payload: Vec<u8>,
 }
 
-/// What the machine put on the wire.
+/// What the machine has sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Heard {
     Tcp(IpPacket, Segment),
     /// Any other protocol over IP.
     Ip(IpPacket),
-    /// A question who has an address, and the answer to be given.
+    /// A request for the hardware address of an address, with the answer to send.
     Asked(Vec<u8>),
     /// Nothing that concerns a script.
     Other,
 }
 
 impl Segment {
-    /// The segment's bytes, between these addresses.
+    /// The bytes of the segment, between these addresses.
     pub(super) fn bytes(&self, source: IpAddr, destination: IpAddr) -> Vec<u8> {
         let options = options::bytes(&self.options);
         let words = u16::try_from((20 + options.len()) / 4).unwrap_or(15);
@@ -111,7 +113,7 @@ impl IpPacket {
         IpPacket { source, destination, tos: 0, ttl: 64, flow_label: 0, protocol, payload }
     }
 
-    /// The packet's bytes.
+    /// The bytes of the packet.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(40 + self.payload.len());
         let length = self.payload.len();
@@ -198,9 +200,10 @@ impl IpPacket {
     }
 }
 
-/// Reads a frame of the machine's.
+/// Parses a frame of the machine.
 ///
-/// Errors: what is wrong with it. The machine must send nothing of the kind, whatever a script says.
+/// Errors: what is wrong with it. The machine must never send such a frame, whatever the script
+/// does.
 pub(super) fn read(frame: &[u8]) -> Result<Heard, &'static str> {
     let (header, rest) =
         frame.split_first_chunk::<ETHERNET_BYTES>().ok_or("a frame that is cut short")?;
@@ -232,7 +235,7 @@ pub(super) fn read(frame: &[u8]) -> Result<Heard, &'static str> {
     }
 }
 
-/// The answer to a question for any address but the asker's own.
+/// The answer to a request for any address but the sender's own.
 fn arp_answer(packet: &[u8]) -> Option<Vec<u8>> {
     let [_, _, _, _, _, _, _, operation, sender @ .., t0, t1, t2, t3] =
         *packet.first_chunk::<28>()?;
@@ -247,7 +250,8 @@ fn arp_answer(packet: &[u8]) -> Option<Vec<u8>> {
     Some([&asker[..], &PEER_CARD.0, &TYPE_ARP, &answer].concat())
 }
 
-/// The neighbour advertisement that answers a solicitation, unless the asker looks whether the address is taken.
+/// The neighbour advertisement that answers a solicitation, unless the sender probes for a
+/// duplicate address.
 fn neighbour_answer(ip: &IpPacket) -> Option<Vec<u8>> {
     const SOLICITATION: u8 = 135;
     const ADVERTISEMENT: u8 = 136;
@@ -271,7 +275,7 @@ fn in_v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The sum of a pseudo header, the length left out.
+/// The sum of a pseudo header without the length.
 pub(super) fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8) -> u32 {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -280,7 +284,8 @@ pub(super) fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8) -
     sum(&octets(source)) + sum(&octets(destination)) + u32::from(protocol)
 }
 
-/// Puts the checksum of `bytes` at `at`. `start`: the sum of a pseudo header without its length, or zero for none.
+/// Writes the checksum of `bytes` at `at`. `start`: the sum of a pseudo header without its length,
+/// or zero for none.
 pub(super) fn put_checksum(bytes: &mut [u8], at: usize, start: u32) {
     let length = if start == 0 { 0 } else { u32::try_from(bytes.len()).unwrap_or(0) };
     let field = checksum(start + length, bytes).to_be_bytes();
@@ -301,7 +306,7 @@ fn sum(bytes: &[u8]) -> u32 {
         .sum()
 }
 
-/// The checksum of RFC 1071 over `bytes`, on top of `start`.
+/// The checksum of RFC 1071 over `bytes`, added to `start`.
 fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let mut total = start + sum(bytes);
     while total > 0xffff {

@@ -1,9 +1,9 @@
-//! Handshakes and closes in every order in which their segments can arrive, with a little text in between. What must come of
-//! each is said by a few lines of arithmetic on numbers, not by a machine of states.
+//! Handshakes and closes in every order in which their segments can arrive, with some data in
+//! between. The expected results come from a few lines of arithmetic, not from a state machine.
 
 use super::{ESTABLISHED, orders, passes};
 
-/// What the peer has sent, as far as it has arrived: ten bytes, and its FIN behind them.
+/// The peer's segments that have arrived: ten bytes, and the FIN after them.
 #[derive(Clone, Copy, Default)]
 struct Arrived {
     text: bool,
@@ -11,7 +11,7 @@ struct Arrived {
 }
 
 impl Arrived {
-    /// The number that we expect next.
+    /// The sequence number that we expect next.
     fn next(self) -> u32 {
         match (self.text, self.fin) {
             (false, _) => 1,
@@ -24,7 +24,8 @@ impl Arrived {
         self.text && self.fin
     }
 
-    /// Our acknowledgment of text or a FIN that has just arrived; `sends`: our next number. Text that fills no gap may wait.
+    /// Our acknowledgment of data or a FIN that has just arrived. `sends`: our next sequence
+    /// number. Data that fills no gap may be acknowledged later.
     fn acknowledged(self, sends: u32, is_text: bool) -> String {
         let wait = if is_text && !self.fin { ".04" } else { "0" };
         format!("+{wait} > . {sends}:{sends}(0) ack {} <...>\n", self.next())
@@ -78,7 +79,7 @@ fn closes_end_well_in_every_order() {
                 }
             }
         }
-        // Who closes first, or at the same time, remembers it.
+        // The side that closes first, or both if they close at the same time, enters TIME-WAIT.
         let remembered = u32::from(is_first);
         script.push_str(&format!("+0 `netstat | grep -c TIME_WAIT | grep {remembered}`\n"));
         script.push_str("+0 < . 12:12(0) ack 2 win 32000\n");
@@ -92,7 +93,7 @@ fn closes_end_well_in_every_order() {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Opening {
-    /// The peer's SYN once more.
+    /// The peer's SYN, retransmitted.
     Syn,
     Acknowledgment,
     Text,
@@ -119,7 +120,7 @@ fn handshakes_end_well_in_every_order() {
                 Opening::Acknowledgment => {
                     script.push_str("+.6 < . 1:1(0) ack 1 win 32000\n");
                     if arrived.text {
-                        // An old one.
+                        // An old acknowledgment.
                         script.push_str(&format!("+0 > . 1:1(0) ack {} <...>\n", arrived.next()));
                     }
                 }

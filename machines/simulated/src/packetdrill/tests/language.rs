@@ -1,4 +1,4 @@
-//! Every form of the language is read as it is meant.
+//! Tests that every form of the script language is parsed correctly.
 
 use machine::Micros;
 

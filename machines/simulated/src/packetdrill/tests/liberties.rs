@@ -1,9 +1,11 @@
-//! What the RFCs leave to us is remarked upon and does not fail a script; what they fix still does.
+//! What the RFCs leave to the host is noted and does not fail a script. What they require still
+//! does.
 
 use super::{ESTABLISHED, established, failure, reason};
 use crate::{Outcome, Verdict, play};
 
-/// The same behind a command of another kernel, which makes the script one about that kernel's buffers.
+/// The same after a command for another kernel. The script's windows are then those of that
+/// kernel's buffers.
 fn foreign(lines: &str) -> Outcome {
     play(&format!("`../../common/defaults.sh`\n{ESTABLISHED}{lines}\n"))
 }
@@ -16,7 +18,7 @@ fn liberties(outcome: &Outcome) -> Vec<&str> {
 const ARRIVES: &str = "+.1 < . 1:1001(1000) ack 1 win 32000\n";
 
 #[test]
-fn how_long_an_acknowledgment_waits_is_ours_up_to_half_a_second() {
+fn an_acknowledgment_may_be_delayed_up_to_half_a_second() {
     let early = format!("{ARRIVES}+0 > . 1:1(0) ack 1001");
     assert_eq!(liberties(&established(&early)), ["an acknowledgment at another moment"]);
     let late = format!("{ARRIVES}+.3 > . 1:1(0) ack 1001");
@@ -26,13 +28,13 @@ fn how_long_an_acknowledgment_waits_is_ours_up_to_half_a_second() {
 }
 
 #[test]
-fn an_acknowledgment_of_nothing_new_has_its_moment() {
-    // A segment beyond a gap is answered at once, and not later.
+fn a_duplicate_acknowledgment_must_be_on_time() {
+    // A segment beyond a gap is acknowledged at once, and not later.
     failure(&established("+.1 < . 501:1001(500) ack 1 win 32000\n+.1 > . 1:1(0) ack 1"));
 }
 
 #[test]
-fn which_segments_are_acknowledged_is_ours() {
+fn acknowledging_every_segment_or_fewer_is_a_liberty() {
     let two = "+.1 < . 1:1001(1000) ack 1 win 32000\n+0 < . 1001:2001(1000) ack 1 win 32000\n";
     let one_each = format!("{two}+0 > . 1:1(0) ack 1001\n+0 > . 1:1(0) ack 2001");
     assert_eq!(liberties(&established(&one_each)), ["an acknowledgment less"]);
@@ -42,16 +44,16 @@ fn which_segments_are_acknowledged_is_ours() {
 }
 
 #[test]
-fn the_size_of_a_window_is_ours_in_a_script_about_another_kernel_alone() {
+fn window_size_is_a_liberty_only_in_foreign_scripts() {
     let lines = format!("{ARRIVES}+.04 > . 1:1(0) ack 1001 win 229");
     assert_eq!(liberties(&foreign(&lines)).len(), 1);
     failure(&established(&lines));
-    // Whether it is open is not.
+    // Whether the window is open is not up to the host.
     failure(&foreign(&format!("{ARRIVES}+.04 > . 1:1(0) ack 1001 win 0")));
 }
 
 #[test]
-fn how_far_windows_are_shifted_is_ours_and_whether_is_not() {
+fn the_window_scale_is_a_liberty_and_its_presence_is_not() {
     let script = |ours: &str| {
         format!(
             "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
@@ -63,35 +65,35 @@ fn how_far_windows_are_shifted_is_ours_and_whether_is_not() {
 }
 
 #[test]
-fn the_order_of_options_means_nothing() {
+fn the_order_of_tcp_options_is_ignored() {
     let script = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
                   +0 < S 0:0(0) win 32000 <mss 1000,nop,wscale 7>\n+0 > S. 0:0(0) ack 1 <nop,wscale 3,eol,mss 1460>\n";
     assert_eq!(play(script).verdict, Verdict::Passed);
 }
 
 #[test]
-fn where_a_stream_is_cut_is_the_cards_unless_the_script_is_strict() {
+fn segmentation_is_a_liberty_unless_the_script_is_strict() {
     let lines = "+0 write(4, ..., 3000) = 3000\n+0 > P. 1:3001(3000) ack 1";
     assert_eq!(liberties(&established(lines)), [""; 0]);
     failure(&play(&format!("--strict_segments\n{ESTABLISHED}{lines}\n")));
 }
 
 #[test]
-fn a_buffer_that_takes_less_than_ours_makes_a_script_not_applicable() {
+fn a_smaller_send_buffer_makes_a_script_not_applicable() {
     let lines =
         "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [4000], 4) = 0\n+0 write(4, ..., 100000) = 8000";
     assert!(reason(&established(lines)).contains("buffer"));
 }
 
 #[test]
-fn what_follows_a_segment_beyond_our_window_says_nothing_about_us() {
+fn a_script_is_not_applicable_after_a_segment_beyond_the_window() {
     let lines = "+.1 < R 65700:65700(0) win 0\n+0 > . 1:1(0) ack 1";
     assert!(reason(&foreign(lines)).contains("window"));
     failure(&established(lines));
 }
 
 #[test]
-fn whether_our_syn_asks_for_ecn_is_ours() {
+fn requesting_ecn_in_our_syn_is_a_liberty() {
     let script = |flags: &str| {
         play(&format!(
             "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n\

@@ -1,4 +1,5 @@
-//! The player held against small scripts: what it reads, what it finds, and what it lets pass.
+//! Tests of the player with small scripts: how it parses them, which differences it finds, and
+//! which it allows.
 
 mod interleavings;
 mod language;
@@ -9,7 +10,7 @@ mod states;
 
 use super::{Outcome, Verdict, play};
 
-/// A connection of somebody who has called us and said nothing yet; its socket is 4.
+/// A connection from a peer that has sent no data yet. Its socket is 4.
 const ESTABLISHED: &str = "
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
    +0 bind(3, ..., ...) = 0
@@ -20,7 +21,7 @@ const ESTABLISHED: &str = "
    +0 accept(3, ..., ...) = 4
 ";
 
-/// What comes of these lines behind a handshake.
+/// The result of these lines after a handshake.
 fn established(lines: &str) -> Outcome {
     play(&format!("{ESTABLISHED}{lines}\n"))
 }
@@ -29,7 +30,7 @@ fn passes(script: &str) {
     assert_eq!(play(script).verdict, Verdict::Passed, "{script}");
 }
 
-/// The line, and what was seen there instead.
+/// The line of the failure, and what was seen there instead.
 fn failure(outcome: &Outcome) -> (usize, String) {
     match &outcome.verdict {
         Verdict::Failed { line, seen, .. } => (*line, seen.clone()),
@@ -44,7 +45,7 @@ fn reason(outcome: &Outcome) -> String {
     }
 }
 
-/// All orders of some things.
+/// All permutations of some items.
 fn orders<T: Copy>(of: &[T]) -> Vec<Vec<T>> {
     if of.len() < 2 {
         return vec![of.to_vec()];

@@ -1,8 +1,9 @@
-//! Five overlapping segments in all their orders make one stream, and are acknowledged as far as it goes.
+//! Five overlapping segments in all orders make one stream, and each is acknowledged up to the
+//! first gap.
 
 use super::{ESTABLISHED, orders, passes};
 
-/// First byte and the one after the last; together they are 1 to 600.
+/// The first byte and the one after the last. Together they are 1 to 600.
 const SEGMENTS: [(u32, u32); 5] = [(1, 151), (101, 251), (201, 351), (301, 451), (401, 601)];
 
 /// The first byte that is still missing.
@@ -20,7 +21,7 @@ fn overlapping_segments_make_one_stream_in_all_120_orders() {
         for (index, (start, end)) in order.iter().enumerate() {
             let now = missing(&order[..=index]);
             script.push_str(&format!("+.1 < . {start}:{end}({}) ack 1 win 32000\n", end - start));
-            // With nothing beyond a gap, before or after, an acknowledgment may wait.
+            // If there is no gap before or after the segment, its acknowledgment may be delayed.
             let highest = order[..=index].iter().map(|segment| segment.1).max().unwrap();
             let waits = now == highest
                 && index > 0

@@ -1,8 +1,8 @@
-//! A script that says anything else than what happens fails, at its line.
+//! A script with a false expectation fails at its line.
 
 use super::{established, failure};
 
-/// A conversation in which every kind of thing is expected once; its lines are numbered from 9.
+/// A conversation that expects every kind of event once. Its lines are numbered from 9.
 const TALK: [&str; 12] = [
     "+.1 < P. 1:101(100) ack 1 win 32000",
     "+.04 > . 1:1(0) ack 101 win 65435",
@@ -58,7 +58,7 @@ fn every_false_expectation_is_found_at_its_line() {
         assert!(is.is_empty() || lines[index] == is);
         lines[index] = planted;
         let outcome = established(&talk(&lines));
-        // A call's own error may show in the packet that it did not cause.
+        // The error of a call may show in a packet that the call did not cause.
         if let crate::Verdict::NotApplicable { reason, .. } = &outcome.verdict {
             assert!(reason.contains("ECN"), "{planted}: {reason}");
             continue;

@@ -1,4 +1,5 @@
-//! Every state against every kind of segment, on the wire: RFC 9293 section 3.10.7, with RFC 5961 and RFC 1337.
+//! Every TCP state against every kind of segment, on the wire: RFC 9293 section 3.10.7, with RFC
+//! 5961 and RFC 1337.
 
 use super::{ESTABLISHED, play};
 use crate::Verdict;
@@ -6,7 +7,8 @@ use crate::Verdict;
 const LISTEN: &str =
     "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n";
 
-/// What brings a connection to a state, the number that it expects, and the one that it sends next.
+/// The script lines that bring a connection to a state, the sequence number that it expects, and
+/// the one that it sends next.
 fn brought_to(state: &str) -> (String, u32, u32) {
     let fin = "+0 shutdown(4, SHUT_WR) = 0\n+0 > F. 1:1(0) ack 1\n";
     let acknowledged = "+.01 < . 1:1(0) ack 2 win 32000\n";
@@ -31,7 +33,7 @@ fn brought_to(state: &str) -> (String, u32, u32) {
 const SYNCHRONIZED: [&str; 7] =
     ["ESTABLISHED", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "CLOSING", "LAST-ACK", "TIME-WAIT"];
 
-/// What is sent at the moment at which `segment` arrives behind `lines`; nothing is empty.
+/// The packet that is sent at the moment at which `segment` arrives after `lines`; empty for none.
 fn answer(lines: &str, segment: &str) -> String {
     let script = format!("{lines}+.01 < {segment}\n+0 > R 4000000000:4000000000(0)\n");
     let Verdict::Failed { expected, seen, .. } = play(&script).verdict else { panic!("{script}") };
@@ -40,7 +42,7 @@ fn answer(lines: &str, segment: &str) -> String {
         Some((packet, at)) => (packet, at.split(':').next().unwrap()),
         None => return String::new(),
     };
-    // Without its window and options: they are other tests' business.
+    // Without its window and options, which other tests check.
     let words: Vec<&str> = packet.split(' ').take_while(|word| *word != "win").collect();
     if seen_at == at { words.join(" ") } else { String::new() }
 }
@@ -58,13 +60,14 @@ fn plain(sends: u32, expects: u32) -> String {
 }
 
 #[test]
-fn a_reset_with_exactly_the_next_number_ends_every_state_silently() {
+fn a_reset_with_the_next_number_ends_every_state_silently() {
     each(|expects, _| format!("R {expects}:{expects}(0) win 0"), |_, _, _| String::new());
     for state in SYNCHRONIZED {
         let (lines, expects, _) = brought_to(state);
         let gone = format!("{lines}+.01 < R {expects}:{expects}(0) win 0\n");
         let next = format!(". {expects}:{expects}(0) ack 700 win 32000");
-        // What comes then belongs to nobody, except in TIME-WAIT, which a reset does not cut short.
+        // The segment that follows belongs to no connection, except in TIME-WAIT, which a reset
+        // does not end.
         let wanted = if state == "TIME-WAIT" { "" } else { "R 700:700(0)" };
         assert_eq!(answer(&gone, &next), wanted, "{state}");
     }
@@ -86,7 +89,7 @@ fn a_reset_outside_of_the_window_is_ignored() {
 }
 
 #[test]
-fn a_syn_is_challenged_and_a_new_one_opens_again_from_time_wait() {
+fn a_syn_is_challenged_except_in_time_wait() {
     each(
         |expects, _| format!("S {}:{}(0) win 32000 <mss 1000>", expects + 5, expects + 5),
         |state, expects, sends| match state {
@@ -101,7 +104,7 @@ fn a_syn_is_challenged_and_a_new_one_opens_again_from_time_wait() {
 }
 
 #[test]
-fn an_acknowledgment_of_what_was_not_sent_is_challenged() {
+fn an_acknowledgment_of_unsent_bytes_is_challenged() {
     each(
         |expects, sends| format!(". {expects}:{expects}(0) ack {} win 32000", sends + 1000),
         |state, expects, sends| {
@@ -111,10 +114,11 @@ fn an_acknowledgment_of_what_was_not_sent_is_challenged() {
 }
 
 #[test]
-fn bytes_that_are_here_already_are_acknowledged_again() {
+fn duplicate_bytes_are_acknowledged_again() {
     each(
         |expects, sends| format!(". {}:{expects}(1) ack {sends} win 32000", expects - 1),
-        // What comes again brings its acknowledgment all the same, and in LAST-ACK there was nothing else to wait for.
+        // The repeated byte carries an acknowledgment too. In LAST-ACK the connection waited for
+        // nothing else.
         |state, expects, sends| {
             if state == "LAST-ACK" { String::new() } else { plain(sends, expects) }
         },
@@ -122,12 +126,12 @@ fn bytes_that_are_here_already_are_acknowledged_again() {
 }
 
 #[test]
-fn a_fin_is_acknowledged_at_once_wherever_it_may_come() {
+fn a_fin_is_acknowledged_at_once_in_every_state() {
     each(
         |expects, sends| format!("F. {expects}:{expects}(0) ack {sends} win 32000"),
         |state, expects, sends| match state {
             "ESTABLISHED" | "FIN-WAIT-1" | "FIN-WAIT-2" => plain(sends, expects + 1),
-            // It has closed before; what it has more to say is answered by what we know.
+            // The peer has closed before. A further segment is answered with what we know.
             "LAST-ACK" => String::new(),
             _ => plain(sends, expects),
         },
@@ -135,7 +139,7 @@ fn a_fin_is_acknowledged_at_once_wherever_it_may_come() {
 }
 
 #[test]
-fn before_a_connection_only_a_syn_is_heard() {
+fn listen_and_closed_answer_only_as_rfc_9293_says() {
     for (segment, wanted) in [
         ("S 0:0(0) win 32000 <mss 1000>", "S. 0:0(0) ack 1"),
         (". 5:5(0) ack 77 win 32000", "R 77:77(0)"),
@@ -162,7 +166,7 @@ fn before_a_connection_only_a_syn_is_heard() {
 }
 
 #[test]
-fn in_syn_sent_only_an_answer_to_our_syn_is_heard() {
+fn in_syn_sent_only_an_answer_to_our_syn_is_accepted() {
     let lines = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n\
                  +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)\n+0 > S 0:0(0) <...>\n";
     for (segment, wanted) in [
@@ -181,7 +185,7 @@ fn in_syn_sent_only_an_answer_to_our_syn_is_heard() {
 }
 
 #[test]
-fn when_both_open_at_once_only_what_completes_the_handshake_is_taken() {
+fn a_simultaneous_open_accepts_only_a_completing_segment() {
     let lines = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n\
                  +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)\n+0 > S 0:0(0) <...>\n\
                  +.01 < S 0:0(0) win 32000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n";
@@ -202,7 +206,7 @@ fn when_both_open_at_once_only_what_completes_the_handshake_is_taken() {
 }
 
 #[test]
-fn in_syn_received_only_what_completes_the_handshake_is_taken() {
+fn syn_received_accepts_only_a_completing_segment() {
     let lines =
         format!("{LISTEN}+0 < S 0:0(0) win 32000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n");
     for (segment, wanted) in [
