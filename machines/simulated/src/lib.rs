@@ -93,7 +93,7 @@ pub struct SimulatedMachine {
 }
 
 impl SimulatedMachine {
-    /// A machine whose randomness comes from `seed`, with `disk` in it.
+    /// A machine with `disk` in it. All its randomness comes from `seed`.
     pub fn new(seed: u64, disk: MemoryDisk) -> SimulatedMachine {
         SimulatedMachine {
             now: Instant::START,

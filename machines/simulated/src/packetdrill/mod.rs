@@ -1,6 +1,6 @@
-//! A player for packetdrill scripts. It plays the peer of a connection and the local program, against
-//! the engine's network in virtual time, and reports whether our packets and the results of calls are
-//! as the script expects.
+//! A player for packetdrill scripts. It plays the peer of a connection and the local program,
+//! against the engine's network in virtual time. It reports whether our packets and the results of
+//! calls are as the script expects.
 //!
 //! It understands the dialects of google/packetdrill and of FreeBSD's tcp-testsuite.
 //! docs/packetdrill.md says how calls map onto the engine's interface, which liberties the engine
@@ -19,8 +19,8 @@
 //!   code, or reports the script as not applicable.
 //! - Time passes only when the script waits, so a verdict does not depend on the machine that runs
 //!   the player.
-//! - Every byte that is read or sent is compared with its place in the stream, and every checksum is
-//!   verified.
+//! - Every byte that is read or sent is compared with its place in the stream, and every checksum
+//!   is verified.
 
 mod applicable;
 mod attempt;

@@ -151,7 +151,7 @@ fn options_are_read_in_every_form() {
 }
 
 #[test]
-fn what_is_said_of_the_ip_header_is_read() {
+fn ip_header_fields_are_read() {
     for (text, ecn) in [("[ect0]", 2), ("[ect1]", 1), ("[ce]", 3), ("(noecn)", 0)] {
         assert_eq!(
             packet(&format!("0 > {text} . 1:1(0) ack 1")).ip.ecn,
@@ -177,7 +177,7 @@ fn what_is_said_of_the_ip_header_is_read() {
 }
 
 #[test]
-fn other_protocols_are_read_or_passed_over() {
+fn other_protocols_are_read_or_skipped() {
     assert_eq!(packet("0 > udp (100)").body, Body::Udp(100));
     let Body::Icmp(icmp) = packet("0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body
     else {
@@ -241,7 +241,7 @@ fn comments_headers_defines_and_commands_are_read() {
 }
 
 #[test]
-fn what_is_not_defined_is_left_out() {
+fn undefined_sections_are_skipped() {
     let script = read(
         "--define=A=1\n#ifdef A\n0 close(3) = 0\n#else\n0 close(4) = 0\n#endif\n#ifdef B\nwhat ever ( is\n#endif\n#define C 7\n+0 close(C) = 0\n+0 close(${C}) = 0\n",
     );
@@ -260,7 +260,7 @@ fn what_is_not_defined_is_left_out() {
 }
 
 #[test]
-fn what_is_no_script_fails_where_it_goes_wrong() {
+fn syntax_errors_fail_at_their_line() {
     let (line, seen) = failure(&play("0 close(3) = 0\n+0 > . 1:1(0 ack 1\n"));
     assert_eq!((line, seen.as_str()), (2, "`ack`"));
     assert_eq!(failure(&play("0 `never closed\n")).0, 1);
@@ -272,7 +272,7 @@ fn what_is_no_script_fails_where_it_goes_wrong() {
 }
 
 #[test]
-fn no_text_however_broken_is_more_than_a_failure() {
+fn malformed_scripts_fail_without_a_panic() {
     let whole = format!(
         "{}+0 < . 1:101(100) ack 1 win 7 <nop,nop,TS val 1 ecr 2>\n+0 %{{ x }}%\n",
         super::ESTABLISHED
@@ -284,7 +284,7 @@ fn no_text_however_broken_is_more_than_a_failure() {
 }
 
 #[test]
-fn what_we_do_not_have_makes_a_script_not_applicable_and_says_so() {
+fn unsupported_features_make_a_script_not_applicable() {
     for (line, what) in [
         ("+0 sendto(4, ..., 10, MSG_OOB, ..., ...) = 10", "urgent"),
         ("+0 sendto(4, ..., 10, MSG_FASTOPEN, ..., ...) = 10", "fast open"),
