@@ -1,12 +1,16 @@
-//! Deliveries: octets stream in, each recipient gets a body of its own, and one record makes it visible.
+//! Deliveries: octets stream in, each recipient gets its own copy of the body, and one record per
+//! recipient makes the message visible.
 //!
 //! Invariants:
-//! - A delivery holds at most one buffer: its octets are copied once into it, and once more for each further recipient.
-//! - The last chunk and the record of a recipient travel in the same group; all other chunks were flushed before.
+//! - A delivery holds at most one buffer. Its octets are copied once into it, and once more for
+//!   each further recipient.
+//! - The last chunk and the record of a recipient are in the same group. All other chunks were
+//!   flushed before.
 //! - Pages stay pinned until no write to them is in flight and it is decided whether they live.
 
 mod gathering;
 mod room;
+mod staging;
 
 use crate::backing::{Backing, Purpose};
 use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES, Summarize};
@@ -26,7 +30,7 @@ use room::{Wanted, WantsRoom};
 use sometimes::{buggify, sometimes};
 use tasks::{Continuation, FrameId, FrameTable};
 
-/// Names a delivery under way.
+/// Identifies a delivery in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeliveryId(FrameId);
 
@@ -36,34 +40,36 @@ enum Expect {
     /// Octets, or its commit.
     #[default]
     Octets,
-    /// The flush that covers all chunks but the last.
+    /// The flush that covers all chunks except the last.
     ChunksFlushed,
-    /// Room and buffers to be gathered.
+    /// Journal space and buffers for its last chunks and records.
     Gathered,
     /// The flush of its last group.
     Flushed,
-    /// The end of its writes: nobody wants it any more.
+    /// The end of its writes. It has been given up.
     Abandoned,
 }
 
-/// A delivery under way.
+/// A delivery in progress.
 #[derive(Debug, Default)]
 struct Delivery {
     expect: Expect,
     recipients: Vec<Recipient>,
     guids: Vec<u64>,
-    /// The octets behind room for a header, of the chunk that gathers.
+    /// The chunk that is being filled: space for a header, then octets.
     staging: Option<Box<[u8]>>,
     length: usize,
     octets: u32,
-    /// Its recipients have a place for it.
+    /// Space is reserved in the quotas of all recipients.
     is_reserved: bool,
-    /// Chunks written for all recipients, and for how many the next one is.
+    /// `chunks`: chunks written for all recipients. `cursor`: the number of recipients that have
+    /// the next one.
     chunks: u32,
     cursor: usize,
-    /// Their pages: all recipients' of the first chunk, of the second …
+    /// The pages of these chunks: those of the first chunk for all recipients, then those of the
+    /// second, and so on.
     pages: Vec<u32>,
-    /// Of the message, from when the first chunk is complete on.
+    /// The summary of the message, known once the first chunk is complete.
     is_summarized: bool,
     summary: Vec<u8>,
     conversation: u64,
@@ -72,7 +78,7 @@ struct Delivery {
     last_pages_each: u32,
     date: u32,
     head: Head,
-    /// Writes in flight, and groups to be flushed.
+    /// `writes`: writes in flight. `groups`: groups that are not flushed yet.
     writes: u32,
     groups: u32,
     failed: Option<Refusal>,
@@ -104,7 +110,7 @@ impl Delivery {
         self.summary.clear();
     }
 
-    /// The first chunk is complete, if `chunks` is still 0.
+    /// Makes the summary, if the first chunk is being completed (`chunks` is 0).
     fn summarize_once(&mut self, summarize: Summarize) {
         if self.chunks > 0 || core::mem::replace(&mut self.is_summarized, true) {
             return;
@@ -123,22 +129,22 @@ impl Delivery {
         self.conversation = conversation;
     }
 }
-/// Whether something could be done now.
+/// Whether a step could be done now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     Done,
-    /// There is no buffer or no room in the group.
+    /// There is no buffer, or no space in the group.
     Later,
 }
 
-/// All deliveries under way.
+/// All deliveries in progress.
 pub(crate) struct Deliveries {
     table: FrameTable<Box<Delivery>>,
     #[expect(clippy::vec_box, reason = "a delivery is handed on as a pointer, not copied")]
     idle: Vec<Box<Delivery>>,
-    /// Those whose last chunks and records are to be gathered.
+    /// Deliveries that are ready to have their last chunks and records gathered.
     ready: VecDeque<FrameId>,
-    /// Those that wait for a buffer.
+    /// Deliveries that wait for a buffer.
     wants_room: WantsRoom,
     summarize: Summarize,
     recipients_max: usize,
@@ -161,12 +167,12 @@ impl Deliveries {
         }
     }
 
-    /// Messages are summarized like this from now on.
+    /// Sets the function that summarizes messages.
     pub(crate) fn summarize_with(&mut self, summarize: Summarize) {
         self.summarize = summarize;
     }
 
-    /// How many are under way, those included that were given up while a part of them is being written.
+    /// The number of deliveries in progress, including abandoned ones with a write in flight.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
@@ -205,7 +211,7 @@ impl Deliveries {
         })
     }
 
-    /// The GUID number of the message of the first recipient.
+    /// The GUID number of the message for the first recipient.
     pub(crate) fn guid(&self, id: DeliveryId) -> Option<u64> {
         self.table.get(id.0)?.guids.first().copied()
     }
@@ -242,13 +248,13 @@ impl Deliveries {
                     self.wait_for_room(id.0, wanted, continuation);
                     return Ok(taken);
                 }
-                // It may have tried again without being woken.
+                // The caller may have tried again without being woken.
                 self.stop_waiting_for_room(id.0);
             }
         }
     }
 
-    /// Finds the space for what is left of a complete message: see [`crate::Store::prepare`].
+    /// Allocates the space for the rest of a complete message: see [`crate::Store::prepare`].
     pub(crate) fn prepare(
         &mut self,
         id: DeliveryId,
@@ -329,7 +335,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Gives a delivery up. Once it is committed this only means that nobody is woken.
+    /// Gives up a delivery. If it is committed, this only removes its continuation.
     pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut Parts) {
         let Some(delivery) = self.table.get_mut(id.0) else { return };
         delivery.continuation = None;
@@ -340,7 +346,7 @@ impl Deliveries {
         }
     }
 
-    /// A delivery that was under way a moment ago.
+    /// A delivery that the caller knows to be in progress.
     fn known(&mut self, id: FrameId) -> &mut Delivery {
         match self.table.get_mut(id) {
             Some(delivery) => delivery,
@@ -348,7 +354,7 @@ impl Deliveries {
         }
     }
 
-    /// Makes space for more octets: a buffer, a larger one, or a full one written.
+    /// Makes space for more octets: takes a buffer, takes a larger one, or writes a full one.
     fn make_space(
         &mut self,
         id: FrameId,
@@ -378,7 +384,7 @@ impl Deliveries {
         }
     }
 
-    /// Writes the full chunk for each recipient that has not got it.
+    /// Writes the full chunk for each recipient that does not have it yet.
     fn write_chunk(
         &mut self,
         id: FrameId,
@@ -431,89 +437,6 @@ impl Deliveries {
         self.known(id).writes += 1;
         let group = parts.commit.count_write();
         parts.backing.write(page, buffer, Purpose::Chunk { delivery: id, group });
-    }
-}
-
-impl Delivery {
-    /// Takes as many octets as the buffer has room for.
-    fn take(&mut self, octets: &[u8]) -> usize {
-        let Some(staging) = &mut self.staging else { return 0 };
-        let Some(room) = staging.get_mut(HEADER_BYTES + self.length..) else {
-            unreachable!("more octets than their buffer holds")
-        };
-        let count = room.len().min(octets.len());
-        let (Some(place), Some(octets)) = (room.get_mut(..count), octets.get(..count)) else {
-            unreachable!("the smaller of two lengths fits both")
-        };
-        place.copy_from_slice(octets);
-        self.length += count;
-        self.octets += count as u32;
-        count
-    }
-
-    /// So many of the octets come first. Where all of them are still here they change places; else they stay, and whoever reads them is told.
-    fn set_head(&mut self, head: Head) {
-        self.head = head;
-        let all = self
-            .staging
-            .as_mut()
-            .and_then(|staging| staging.get_mut(HEADER_BYTES..HEADER_BYTES + self.length));
-        if let Some(all) = all.filter(|all| self.chunks == 0 && all.len() >= head.octets() as usize)
-        {
-            all.rotate_right(head.octets() as usize);
-            self.head = Head::NONE;
-        }
-    }
-
-    /// Goes on in another buffer; returns the old one.
-    fn restage(&mut self, mut buffer: Box<[u8]>) -> Option<Box<[u8]>> {
-        let old = self.staging.take();
-        let used = HEADER_BYTES..HEADER_BYTES + self.length;
-        if let Some(old) = &old {
-            let (Some(from), Some(to)) = (old.get(used.clone()), buffer.get_mut(used)) else {
-                unreachable!("a buffer that is too small for the octets")
-            };
-            to.copy_from_slice(from);
-        }
-        self.staging = Some(buffer);
-        old
-    }
-
-    /// The buffer that a recipient's chunk is written from: a copy, or for the last recipient the original.
-    fn buffer_for_recipient(&mut self, copy: Option<Box<[u8]>>) -> Option<Box<[u8]>> {
-        let Some(mut copy) = copy else { return self.staging.take() };
-        let used = HEADER_BYTES..HEADER_BYTES + self.length;
-        copy.get_mut(used.clone())?.copy_from_slice(self.staging.as_ref()?.get(used)?);
-        Some(copy)
-    }
-
-    /// The conversation of the message for the recipient at the cursor.
-    fn conversation(&self) -> u64 {
-        match self.conversation {
-            0 => self.guid(),
-            conversation => conversation,
-        }
-    }
-
-    /// The GUID of the message for the recipient at the cursor.
-    fn guid(&self) -> u64 {
-        let Some(guid) = self.guids.get(self.cursor) else {
-            unreachable!("a recipient without a GUID")
-        };
-        *guid
-    }
-
-    fn header(&self, recipient: Recipient, last: Option<chunk::Last>) -> chunk::Header {
-        chunk::Header {
-            account: recipient.account,
-            guid: self.guid(),
-            index: self.chunks,
-            length: self.length as u32,
-            mailbox: recipient.mailbox.0,
-            uid_validity: 0,
-            conversation: self.conversation(),
-            last,
-        }
     }
 }
 

@@ -1,68 +1,52 @@
-//! Replaying one shard's journal, from its root to its end. Section 4 of `docs/format.md`.
+//! The replay of one shard's journal, from its root to its end. Section 4 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A group is applied wholly, in order, or not at all.
-//! - The end is never taken for damage, nor damage for the end: a later group proves that a missing block was durable.
-//!   A place that cannot be read may hold such a group, and counts as damage.
-//! - Where both copies of a block fit and differ, an earlier life began a group there and one of them is its fence: what follows tells which.
-//! - A record of an unknown kind in a whole group ends the walk: the disk is not for this program.
-//! - The walk asks for pieces and is called again with them; it holds no more than one group.
+//! - A group is applied completely and in order, or not at all.
+//! - The end is never mistaken for damage, nor damage for the end. A later group proves that a
+//!   missing block was durable. A place that cannot be read may hold such a group, and counts as
+//!   damage.
+//! - Both copies of a block may be valid and differ. Then an earlier life began a group there, and
+//!   one copy is its fence. The blocks that follow tell which copy is right.
+//! - A record of an unknown kind in a complete group ends the replay: this program cannot use the
+//!   disk.
+//! - The replay requests pieces and is called again with them. It holds at most one group.
+
+mod last_group;
+
+pub(crate) use last_group::Dropped;
 
 use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
-use crate::chunk;
 use crate::finding::{Damage, Finding};
 use crate::frame::Unread;
 use crate::hash::Key;
-use crate::index::{Index, Space};
+use crate::index::Index;
 use crate::journal::Journal;
 use crate::lanes::Piece;
 use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::record::{self, Record};
 use crate::superblock::{Format, Root};
-use crate::types::{AccountId, Uid};
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
+use last_group::Recent;
 use sometimes::sometimes;
 
 /// A piece to be read.
 type Wanted = (Page, u32);
 
-/// What the walk looks for next.
+/// What the replay looks for next.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     /// The next block.
     Following,
-    /// The link that leads to it.
+    /// The link that leads to the next block.
     Link,
-    /// A later group, to tell damage from the end.
+    /// A later group, to distinguish damage from the end.
     Ahead { place: u32, left: u32, next: Option<SegmentIndex>, jumped: bool },
-    /// The last chunks of the last group's messages.
+    /// The last chunks of the messages in the last group.
     Verifying { number: usize },
 }
 
-/// A message of the last group, whose last chunk may be torn.
-#[derive(Clone, Copy, Debug)]
-struct Recent {
-    account: AccountId,
-    mailbox: u32,
-    uid: u32,
-    guid: u64,
-    check: u64,
-}
-
-/// A torn message that was taken out, and the pages that its chunks were written to.
-#[derive(Debug)]
-pub(crate) struct Dropped {
-    pub(crate) account: AccountId,
-    pub(crate) mailbox: u32,
-    pub(crate) uid: u32,
-    pub(crate) pages: Vec<(Page, u32)>,
-    /// The key of the note that it has arrived, if there was one.
-    pub(crate) arrival: Option<Box<[u8]>>,
-}
-
-/// A group of which some blocks are read.
+/// A group with only some of its blocks read.
 #[derive(Clone)]
 struct Partial {
     first: u64,
@@ -70,28 +54,28 @@ struct Partial {
     records: Vec<u8>,
     /// The first copy of its first block.
     page: Page,
-    /// Where the journal goes on if the rest never comes.
+    /// The position where the journal continues if the rest never comes.
     before: Journal,
 }
 
-/// Where the walk would be if the other copy of the last block was the right one.
+/// The position of the replay if the other copy of the last block was the right one.
 struct Rival {
     journal: Journal,
     partial: Option<Partial>,
 }
 
-/// What a shard's journal says.
+/// The result of a replay.
 pub(crate) struct Replayed {
     pub(crate) shard: ShardId,
     pub(crate) index: Index,
     pub(crate) journal: Journal,
-    /// It holds a damaged copy, or is damaged: a checkpoint is to leave it behind.
+    /// The journal has a damaged copy, or lost blocks: a checkpoint must replace it.
     pub(crate) heal: bool,
-    /// Blocks of it are lost.
+    /// Blocks of the journal are lost.
     pub(crate) damaged: bool,
     pub(crate) findings: Vec<Finding>,
     pub(crate) dropped: Vec<Dropped>,
-    /// It has a record of this kind there, which this program does not know.
+    /// The journal has a record of this unknown kind there.
     pub(crate) unknown: Option<(u8, Page)>,
 }
 
@@ -105,9 +89,9 @@ pub(crate) struct Replay {
     findings: Vec<Finding>,
     dropped: Vec<Dropped>,
     unknown: Option<(u8, Page)>,
-    /// So many findings are of before the last group, and so many of before its end.
+    /// The number of findings before the last group, and the number before its end.
     settled: [usize; 2],
-    /// The unreadable place where the next block, or the link to it, may stand.
+    /// The unreadable place that may hold the next block or the link to it.
     unreadable: Option<Page>,
     root: Root,
     mode: Mode,
@@ -116,24 +100,25 @@ pub(crate) struct Replay {
     recent: Vec<Recent>,
 }
 
-/// What stands in one place of a segment: two copies of one block, or what different lives left there.
+/// The content of one place of a segment: two copies of one block, or blocks that different lives
+/// left there.
 struct Look<'a> {
     copies: [Option<Block<'a>>; 2],
     unreadable: bool,
 }
 
-/// What fits of that.
+/// The fitting block of a place.
 struct Fit<T> {
     block: T,
-    /// The other copy, if it fits and says something else.
+    /// The other copy, if it fits and differs.
     rival: Option<T>,
-    /// Whether there is only one, or they differ.
+    /// Whether only one copy fits, or they differ.
     lame: bool,
 }
 
 impl<'a> Look<'a> {
-    /// The copy that is wanted. Each is asked: a sound block from an earlier time in one
-    /// place must not hide the right one in the other, or a later torn write would bring that one back.
+    /// The wanted copy. Both are checked: a valid older block in one copy must not hide the right
+    /// one in the other. Otherwise a later torn write would bring the older block back.
     fn find<T: PartialEq>(&self, wanted: impl Fn(Block<'a>) -> Option<T>) -> Option<Fit<T>> {
         let [first, second] = self.copies.map(|copy| copy.and_then(&wanted));
         let lame = first != second;
@@ -165,7 +150,7 @@ impl Replay {
         }
     }
 
-    /// What came of it.
+    /// The result.
     pub(crate) fn into_replayed(self) -> Replayed {
         let Replay { shard, index, journal, heal, damaged, findings, dropped, unknown, .. } = self;
         Replayed {
@@ -180,7 +165,8 @@ impl Replay {
         }
     }
 
-    /// Goes on with `piece`, the one that was last asked for. Returns the next one to read, `None` at the end.
+    /// Continues with `piece`, which was requested last. Returns the next piece to read, `None` at
+    /// the end.
     pub(crate) fn step(
         &mut self,
         piece: Option<&Piece>,
@@ -237,7 +223,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Whether a block is the next one.
+    /// Whether a block with this header is the next one.
     fn continues(&self, header: &Header) -> bool {
         let group_fits = match &self.partial {
             Some(partial) => {
@@ -251,10 +237,10 @@ impl Replay {
         group_fits && self.journal.continues_with(header)
     }
 
-    /// Goes on behind a block, and remembers where it would be behind its rival. Of a fence and
-    /// what is none, the fence was written later: over a group that failed. Of two fences either
-    /// may be the right one, and more of its group follows a fence: so no group is applied that may
-    /// be none.
+    /// Moves on behind a block, and remembers the position behind its rival. If only one of the two
+    /// is a fence, the fence was written later, over a group that failed. If both are fences,
+    /// either may be the right one, and more blocks of its group follow. So a failed group is never
+    /// applied.
     fn accept_either(
         &mut self,
         block: (Header, u64, &[u8]),
@@ -277,7 +263,7 @@ impl Replay {
         self.accept(&block.0, block.1, block.2, page);
     }
 
-    /// Goes on from there. Returns where it was.
+    /// Continues from another position. Returns the previous one.
     fn go_over_to(&mut self, Rival { journal, partial }: Rival) -> Rival {
         Rival {
             journal: core::mem::replace(&mut self.journal, journal),
@@ -342,7 +328,7 @@ impl Replay {
         self.index.group_ended();
     }
 
-    /// Looks for the link that leads on, at the end of the segment.
+    /// Looks for the link at the end of the segment.
     fn link(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
         let segment = self.journal.segment();
         let look = self.look(piece, key, geometry, segment, geometry.link_place())?;
@@ -367,7 +353,7 @@ impl Replay {
             return Ok(());
         }
         let next = leads_on(&|header| header.sequence > sequence).map(|fit| fit.block.0);
-        // Nothing follows that block: the other one has its turn.
+        // Nothing follows that block: tries the other copy.
         if let Some(rival) = self.rival.take() {
             self.go_over_to(rival);
             self.unreadable = None;
@@ -382,7 +368,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Looks for a group that begins behind the missing block: it proves that the block was durable.
+    /// Looks for a group that begins behind the missing block. It proves that the block was
+    /// durable.
     fn look_ahead(
         &mut self,
         piece: Option<&Piece>,
@@ -423,7 +410,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Goes on behind a block that was durable and is lost.
+    /// Continues behind a block that was durable and is lost.
     fn skip_hole(&mut self, header: &Header, place: u32, geometry: Geometry) {
         let missing = geometry
             .place_page(self.journal.segment(), self.journal.place().min(geometry.link_place()));
@@ -435,7 +422,7 @@ impl Replay {
         self.mode = Mode::Following;
     }
 
-    /// There is no later block: an incomplete group counts for nothing.
+    /// There is no later block. An incomplete group is dropped.
     fn end(&mut self) {
         if let Some(partial) = self.partial.take() {
             self.journal = partial.before;
@@ -457,52 +444,7 @@ impl Replay {
         self.journal.has_ended(self.damaged);
     }
 
-    /// Reads the last chunk of a message of the last group, and drops the message if it is torn. A
-    /// message with an unreadable chunk stays: it may have been acknowledged.
-    fn verify(
-        &mut self,
-        piece: Option<&Piece>,
-        key: &Key,
-        geometry: Geometry,
-        recent: Recent,
-        number: usize,
-    ) -> Result<(), Wanted> {
-        self.mode = Mode::Verifying { number: number + 1 };
-        let entry = self
-            .index
-            .mailbox(recent.account, recent.mailbox)
-            .and_then(|one| one.messages().find(recent.uid));
-        let Some(entry) = entry.filter(|entry| entry.guid() == recent.guid) else { return Ok(()) };
-        let last = chunk::chunks_of(entry.octets) - 1;
-        let place =
-            self.index.chunk(entry, last).filter(|(page, pages)| geometry.holds(*page, *pages));
-        let Some((page, pages)) = place else { return Ok(()) };
-        let Some(piece) = piece.filter(|piece| piece.is(page, pages)) else {
-            self.mode = Mode::Verifying { number };
-            return Err((page, pages));
-        };
-        let Recent { account, mailbox, uid, .. } = recent;
-        let sound = chunk::parse(piece.bytes(), key, page)
-            .is_some_and(|chunk| chunk.hash == recent.check && chunk.header.guid == recent.guid);
-        if !piece.is_readable() {
-            self.findings
-                .push(Finding { sector: page.sector(), damage: Damage::Body(account, Uid(uid)) });
-        } else if !sound {
-            let mut pages = Vec::new();
-            self.index.remove(account, mailbox, &[(uid, uid)], &mut |space| {
-                if let Space::Died(page, count) = space {
-                    pages.push((page, count));
-                }
-            });
-            let arrival = self.index.take_back_arrival(account, recent.guid);
-            self.dropped.push(Dropped { account, mailbox, uid, pages, arrival });
-            let damage = Damage::Torn(account, Uid(uid));
-            self.findings.push(Finding { sector: page.sector(), damage });
-        }
-        Ok(())
-    }
-
-    /// What stands in a place of a segment; an error when its piece is to be read first.
+    /// The content of a place in a segment. Returns an error if its piece must be read first.
     fn look<'a>(
         &self,
         piece: Option<&'a Piece>,

@@ -1,8 +1,9 @@
-//! The store: its parts, what is under way over them, and what passes between it and the disk.
+//! The store: its parts, its operations in progress, and its traffic with the disk.
 //!
 //! Invariants:
-//! - Something is begun only while the state is [`State::Serving`]; reads also while it is read-only.
-//! - Every call ends by serving what waits for buffers that have come back.
+//! - An operation begins only while the state is [`State::Serving`]. Reads also begin while it is
+//!   read-only.
+//! - Every call ends by serving the operations that wait for returned buffers.
 
 mod asking;
 mod changes;
@@ -30,7 +31,7 @@ use crate::parts::Parts;
 use crate::pending::{Awaiting, Pending};
 use crate::pool::Pool;
 use crate::reading::Reads;
-use crate::segments::{Room, Segments, Space};
+use crate::segments::Segments;
 use crate::superblock::{Format, Superblock};
 use crate::types::Limits;
 use crate::{retry, sealing};
@@ -49,20 +50,21 @@ pub struct Store {
     cleaner: Cleaner,
     opening: Option<Box<Opening>>,
     findings: Findings,
-    /// The disk was blank, and was formatted.
+    /// The disk was blank and was formatted.
     is_new: bool,
     /// It had an earlier format when it was opened.
     is_converted: bool,
 }
 
 impl Store {
-    /// A store on `disk`, which starts to open it: see [`Store::state`]. `seed`: 32 bytes from a cryptographic generator,
-    /// never the same twice.
+    /// A store on `disk`, which begins to open it: see [`Store::state`]. `seed`: 32 bytes from a
+    /// cryptographic generator, different each time.
     pub fn new(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
         Store::keeper(limits, disk, seed, 1)
     }
 
-    /// The same for one of several `cores`, which is to share out what it opens: see [`Store::share_out`].
+    /// The same for the disk owner among several `cores`. It will share what it opens: see
+    /// [`Store::share_out`].
     pub fn keeper(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
         let mut store =
             Store::unopened(limits, Some(disk), seed, Role::Keeper(Keeper::new(cores)), cores);
@@ -74,7 +76,7 @@ impl Store {
         store
     }
 
-    /// The same for a disk that is only looked at.
+    /// The same for a disk that is only inspected.
     pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
         let role = Role::Keeper(Keeper::new(1));
         let mut store =
@@ -86,7 +88,7 @@ impl Store {
         store
     }
 
-    /// `cores`: for how many it passes on requests, itself included.
+    /// `cores`: the number of cores that this store passes on requests for, including itself.
     pub(crate) fn unopened(
         limits: Limits,
         disk: Option<Disk>,
@@ -138,61 +140,43 @@ impl Store {
         self.opening = Some(Box::new(Opening::begin(sectors, inspect, &mut self.parts)));
     }
 
-    /// Messages that are delivered from now on are summarized like this; before they have empty summaries, and are conversations by themselves.
+    /// Sets the function that summarizes messages from now on. Earlier deliveries have empty
+    /// summaries and are conversations of their own.
     pub fn summarize_with(&mut self, summarize: Summarize) {
         self.deliveries.summarize_with(summarize);
     }
 
-    /// What the store is doing.
+    /// The state of the store.
     pub fn state(&self) -> State {
         self.condition.state()
     }
 
-    /// A secret that this disk alone knows, for `purpose`; the same each time the disk is opened. Without meaning before it is.
+    /// A secret of this disk for `purpose`, the same each time the disk is opened. Undefined before
+    /// the disk is open.
     pub fn secret(&self, purpose: &[u8]) -> [u8; 16] {
         self.parts.superblock.key.hash_name(purpose).0
     }
 
-    /// What opening found damaged.
+    /// The damage that opening found.
     pub fn findings(&self) -> &[Finding] {
         self.findings.all()
     }
 
-    /// The first sector that opening waits for, because the disk could not read it. Opening goes on
-    /// when the disk can read it, or when [`Store::read_again`] was called often enough.
+    /// The first sector that opening waits for, because the disk could not read it. Opening
+    /// continues when the disk can read it, or after enough calls of [`Store::read_again`].
     pub fn unreadable(&self) -> Option<Sector> {
         self.opening.as_ref()?.unreadable()
     }
 
-    /// Reads the pages that opening waits for again, if the disk can read another page. To be called
-    /// about every second while there is an [`Store::unreadable`] sector.
+    /// Reads the unreadable pages again, if the disk can read another page. To be called about
+    /// every second while there is an [`Store::unreadable`] sector.
     pub fn read_again(&mut self) {
         if let Some(opening) = &mut self.opening {
             opening.read_again(&mut self.parts);
         }
     }
 
-    /// The disk's space, counted over all segments.
-    pub fn space(&self) -> Space {
-        self.parts.segments.space()
-    }
-
-    /// Bytes of the whole store, used or not.
-    pub fn disk_bytes(&self) -> u64 {
-        self.parts.segments.geometry().bytes()
-    }
-
-    /// Whether half of the disk is in use.
-    pub fn is_half_full(&self) -> bool {
-        self.parts.segments.is_half_full()
-    }
-
-    /// The room for one more body: for a polite refusal before it is sent.
-    pub fn room(&self) -> Room {
-        if self.parts.indexes.are_full() { Room::NONE } else { self.parts.segments.room() }
-    }
-
-    /// Whether everything asked for has ended, and is on the disk or refused.
+    /// Whether all operations have ended, and their changes are on the disk or refused.
     pub fn is_at_rest(&self) -> bool {
         self.parts.journals.dirty().is_empty()
             && self.deliveries.len() == 0
@@ -205,12 +189,12 @@ impl Store {
         self.reads.wait() || self.deliveries.wait()
     }
 
-    /// Messages on their way to the disk, those included that were given up while a part of them is being written.
+    /// Messages on their way to the disk, including abandoned ones with a write in flight.
     pub fn deliveries_under_way(&self) -> usize {
         self.deliveries.len()
     }
 
-    /// Reads of bodies that were asked for and have not ended, and bodies that were not given back.
+    /// Reads of bodies in progress, and bodies that were not given back.
     pub fn reads_under_way(&self) -> usize {
         self.reads.len()
     }
@@ -220,22 +204,22 @@ impl Store {
         self.parts.backing.next()
     }
 
-    /// Takes back a request that the machine had no room for; it comes again first.
+    /// Takes back a request that the machine had no space for. It will be the next one again.
     pub fn request_refused(&mut self, request: DiskRequest) {
         self.parts.backing.refused(request);
     }
 
-    /// Whether there is a [`Store::next_wake`].
+    /// Whether [`Store::next_wake`] has a result to return.
     pub fn has_wakes(&self) -> bool {
         !self.parts.wakes.is_empty()
     }
 
-    /// The next end of something that was asked for.
+    /// The next result of an operation.
     pub fn next_wake(&mut self) -> Option<Wake> {
         self.parts.wakes.next()
     }
 
-    /// The end of a turn: what was gathered becomes a group, if none is in flight.
+    /// Ends a turn: makes a group of everything gathered, if none is in flight.
     pub fn turn_ended(&mut self) {
         self.retry_if_settled();
         if !self.condition.is_serving() {
@@ -250,8 +234,8 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// Tries the disk again, after it has failed: the state is [`State::Serving`] once it takes
-    /// writes and flushes. To be called on the core that has the disk; the others follow.
+    /// Tries the disk again after a failure. The state is [`State::Serving`] once the disk takes
+    /// writes and flushes. To be called on the disk owner; the other cores follow.
     pub fn retry(&mut self) {
         self.condition.wants_retry();
         self.retry_if_settled();
@@ -308,13 +292,14 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// Takes a buffer back, and serves what waits for one.
+    /// Takes a buffer back, and serves the operations that wait for one.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.parts.pool.give(buffer);
         self.serve_waiting();
     }
 
-    /// Serves what waits for buffers: reads in their order, then a delivery for each kind of buffer.
+    /// Serves the operations that wait for buffers: reads in their order, then one delivery for
+    /// each kind of buffer.
     #[inline]
     fn serve_waiting(&mut self) {
         for _ in 0..self.parts.pool.take_returned() {
@@ -323,7 +308,7 @@ impl Store {
         }
     }
 
-    /// Goes on with opening, if that is not over.
+    /// Continues opening, if it is not over.
     fn open(&mut self, step: impl FnOnce(&mut Opening, &mut Parts, &mut Findings)) {
         let Some(opening) = &mut self.opening else { return };
         step(opening, &mut self.parts, &mut self.findings);
@@ -350,13 +335,13 @@ impl Store {
         self.flush_if_written();
     }
 
-    /// A write that some group's flush has to cover has completed.
+    /// A write that some group's flush must cover has completed.
     fn written(&mut self, group: Parity) {
         self.parts.commit.written(group);
         self.flush_if_written();
     }
 
-    /// Makes a group of all that was gathered, unless one is in flight.
+    /// Makes a group of everything gathered, unless one is in flight.
     fn seal(&mut self) {
         sealing::seal(&mut self.parts, &mut self.checkpointer, self.condition.is_in_retry());
         self.flush_if_written();
@@ -370,7 +355,7 @@ impl Store {
         }
     }
 
-    /// A flush has ended: its group is durable, or the disk has failed. Then the next one begins.
+    /// A flush has ended: its group is durable, or the disk has failed. Then the next flush begins.
     fn flush_ended(&mut self, mut ended: Option<Flushed>) {
         while let Some(Flushed { is_for_own, result }) = ended {
             match result {
@@ -383,7 +368,7 @@ impl Store {
         }
     }
 
-    /// The group in flight is durable: it becomes visible, and what waits for it is woken.
+    /// The group in flight is durable: makes it visible, and wakes the operations that wait for it.
     fn flushed(&mut self) {
         if !self.condition.commits() {
             return;
@@ -430,7 +415,7 @@ impl Store {
         self.parts.commit.reuse(covered, pending);
     }
 
-    /// Nothing is acknowledged from now on.
+    /// Stops all acknowledgements: the disk has failed.
     pub(crate) fn fail(&mut self, why: WhyReadOnly) {
         if !self.condition.has_failed(why) {
             return;
@@ -458,7 +443,7 @@ impl Store {
         self.deliveries.refuse_all(&mut self.parts);
     }
 
-    /// Begins the retry that is wanted, as soon as nothing is in flight.
+    /// Begins the requested retry as soon as nothing is in flight.
     #[inline]
     fn retry_if_settled(&mut self) {
         if self.condition.is_retry_wanted() && retry::is_settled(&self.parts.backing) {
@@ -476,7 +461,7 @@ impl Store {
         self.seal();
     }
 
-    /// The parts, to look at.
+    /// The parts, read-only.
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
     }
@@ -502,7 +487,7 @@ impl Store {
     }
 }
 
-/// What this store is to the disk, and what it writes superblocks with.
+/// The store's role, and the parts for writing superblocks.
 fn slots(parts: &mut Parts) -> (&mut Role, Slots<'_>) {
     let Parts { role, backing, superblock, random, .. } = parts;
     (role, Slots { backing, superblock, random })

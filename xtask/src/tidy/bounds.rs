@@ -45,9 +45,6 @@ pub(super) const FILE_LINES: Bound = Bound {
         ("engine/net/src/tcp/tcb/arrival.rs", 544),
         ("engine/net/src/tcp/tcb/output.rs", 504),
         ("engine/shards/src/spread.rs", 514),
-        ("engine/store/src/delivery.rs", 520),
-        ("engine/store/src/replay.rs", 537),
-        ("engine/store/src/store.rs", 509),
     ],
 };
 

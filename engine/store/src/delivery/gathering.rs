@@ -1,6 +1,7 @@
-//! The end of a delivery: last chunks and records gathered, the flush awaited, or the whole given up.
+//! The end of a delivery: its last chunks and records are gathered, the flush is awaited, or the
+//! delivery is given up.
 //!
-//! Invariant: space for all recipients is found before any of them is given the message.
+//! Invariant: space for all recipients is allocated before any of them gets the message.
 
 use crate::chunk::{self, pages_for};
 use crate::delivery::{Deliveries, Expect, Progress};
@@ -21,12 +22,13 @@ use alloc::vec::Vec;
 use tasks::FrameId;
 
 /// The most bytes of the records of one recipient: `delivered`, `queued`, a note of the arrival,
-/// and as many `chunks` as the largest message needs. Not counted are the pages before its last
-/// chunk.
+/// and as many `chunks` records as the largest message needs. The pages before its last chunk are
+/// not counted.
 const RECORDS_BYTES: usize = 224;
 
 impl Deliveries {
-    /// Gathers the oldest that is ready, if that can be done now: whether the next one may have its turn.
+    /// Gathers the oldest ready delivery if that is possible now. Returns whether it did, so that
+    /// the next one may follow.
     pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut Parts) -> bool {
         let Some(id) = self.ready.front().copied() else { return false };
         if self.gather_delivery(id, reads_to_come, parts) == Progress::Later {
@@ -36,7 +38,7 @@ impl Deliveries {
         true
     }
 
-    /// Gives each recipient the last chunk and its record.
+    /// Gathers the last chunk and the record of each recipient.
     pub(super) fn gather_delivery(
         &mut self,
         id: FrameId,
@@ -77,7 +79,7 @@ impl Deliveries {
         Progress::Done
     }
 
-    /// Brings the octets into a buffer of exactly the pages they need.
+    /// Moves the octets into a buffer with exactly the pages they need.
     fn fit_staging(&mut self, id: FrameId, pool: &mut Pool) -> Progress {
         let delivery = self.known(id);
         let pages = pages_for(delivery.length);
@@ -95,7 +97,8 @@ impl Deliveries {
         Progress::Done
     }
 
-    /// Finds room with all recipients, and space for the last chunk of each, before any of them gets it.
+    /// Reserves quota for all recipients, and allocates the last chunk of each, before any of them
+    /// gets the message.
     pub(super) fn allocate_last(
         &mut self,
         id: FrameId,
@@ -126,7 +129,7 @@ impl Deliveries {
         Ok(Progress::Done)
     }
 
-    /// Gathers for the next recipient; `None` when all have it.
+    /// Gathers the chunk and the records of the next recipient. `None` when all have them.
     fn gather_recipient(
         &mut self,
         id: FrameId,
@@ -219,7 +222,7 @@ impl Deliveries {
         Some(Progress::Done)
     }
 
-    /// A flush has covered all chunks but the last.
+    /// A flush has covered all chunks except the last.
     pub(crate) fn chunks_flushed(&mut self, id: FrameId) {
         let Some(delivery) = self.table.get_mut(id) else { return };
         if delivery.expect == Expect::ChunksFlushed {
@@ -241,7 +244,8 @@ impl Deliveries {
         }
     }
 
-    /// A chunk was written, or failed to be. Whether a group needs it in vain: the disk has failed.
+    /// A chunk was written, or the write failed. Returns whether a group depends on the failed
+    /// write: then the disk has failed.
     pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool, parts: &mut Parts) -> bool {
         let delivery = self.known(id);
         delivery.writes -= 1;
@@ -253,7 +257,7 @@ impl Deliveries {
         is_fatal
     }
 
-    /// Nothing that is ready is gathered: the disk has failed.
+    /// Clears the ready queue: the disk has failed.
     pub(crate) fn none_is_ready(&mut self) {
         self.ready.clear();
     }
@@ -274,7 +278,7 @@ impl Deliveries {
         }
     }
 
-    /// Nobody wants the delivery any more: it goes once its writes have ended.
+    /// Abandons the delivery. It is removed once its writes have ended.
     pub(super) fn give_up(&mut self, id: FrameId, parts: &mut Parts) {
         self.stop_waiting_for_room(id);
         self.known(id).expect = Expect::Abandoned;
@@ -288,7 +292,7 @@ impl Deliveries {
         }
     }
 
-    /// Takes a delivery out; its pages are no longer pinned.
+    /// Removes a delivery and unpins its pages.
     fn forget(&mut self, id: FrameId, parts: &mut Parts) {
         let Some(mut delivery) = self.table.remove(id) else {
             unreachable!("a delivery that has ended")
@@ -306,7 +310,7 @@ impl Deliveries {
             parts.pool.give(staging);
         }
         self.idle.push(delivery);
-        // One delivery less may need a page: copies find more of them.
+        // One delivery fewer may need a page, so copies may find more of them.
         parts.pool.has_room();
     }
 }
@@ -319,7 +323,7 @@ mod tests {
     use crate::types::{AccountId, Guid, Origin};
 
     #[test]
-    fn the_records_of_the_largest_message_are_as_many_as_are_counted() {
+    fn records_of_the_largest_message_fit_the_reserved_bytes() {
         let (mut out, account) = (Vec::new(), AccountId(1));
         record::put_chunks(&mut out, 1, &[0; CHUNKS_MAX as usize]);
         record::put_delivered(&mut out, account, 1, 1, &Entry::new(1, 1, 1, 1, 1, 1), 1);

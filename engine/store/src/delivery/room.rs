@@ -1,7 +1,7 @@
-//! Deliveries that wait for buffers, and who is woken when some come back.
+//! Deliveries that wait for buffers, and the order in which they are woken.
 //!
-//! Invariant: who waits for one kind of buffer holds up nobody who waits for another, and a buffer that can be had is
-//! offered to somebody who wants it.
+//! Invariant: a delivery that waits for one kind of buffer does not block one that waits for
+//! another kind. An available buffer is offered to a delivery that waits for its kind.
 
 use crate::delivery::{Deliveries, Expect};
 use crate::layout::PIECE_PAGES;
@@ -10,20 +10,20 @@ use crate::pool::Pool;
 use alloc::collections::VecDeque;
 use tasks::{Continuation, FrameId};
 
-/// The kinds of buffers that deliveries wait for. Who waits for one kind holds up nobody who waits for another.
+/// The kinds of buffers that deliveries wait for. Each kind has a queue of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wanted {
-    /// For the first octets.
+    /// A page for the first octets.
     Page,
-    /// For more octets.
+    /// A run of pages for more octets.
     Run,
-    /// For a further recipient's chunk.
+    /// A copy for a further recipient's chunk.
     Copy,
-    /// No buffer, but a segment that another core may have for us.
+    /// No buffer, but a segment that another core may give to this one.
     Space,
 }
 
-/// Deliveries that wait for buffers, first come first served.
+/// Deliveries that wait for buffers, in the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct WantsRoom {
     page: VecDeque<FrameId>,
@@ -59,7 +59,7 @@ impl WantsRoom {
 }
 
 impl Deliveries {
-    /// Buffers came back: wakes one delivery for each kind of them that can be had.
+    /// Buffers came back: wakes one delivery for each kind that is available.
     pub(crate) fn offer_room(&mut self, pool: &Pool, wakes: &mut Wakes) {
         for wanted in [Wanted::Page, Wanted::Run, Wanted::Copy] {
             let can_be_had = match wanted {
@@ -74,7 +74,8 @@ impl Deliveries {
         }
     }
 
-    /// Another core has said whether it has segments for us: whoever waited for that tries again.
+    /// Another core has answered whether it gives up segments. Every delivery that waited for this
+    /// tries again.
     pub(crate) fn offer_space(&mut self, wakes: &mut Wakes) {
         while let Some(delivery) = self.wants_room.space.pop_front() {
             self.wake_for_room(delivery, wakes);
@@ -92,14 +93,16 @@ impl Deliveries {
         }
     }
 
-    /// A delivery that is given up, or has found what it waited for, waits for nothing: it must not be woken in place of another.
+    /// Takes a delivery out of the queues when it is given up or has found its buffer. Otherwise it
+    /// would be woken in place of another one.
     pub(super) fn stop_waiting_for_room(&mut self, id: FrameId) {
         if core::mem::take(&mut self.known(id).wants_room) {
             self.wants_room.forget(id);
         }
     }
 
-    /// Single pages that copies must leave: one for each delivery and each read that may still begin.
+    /// Single pages that copies must leave: one for each delivery and each read that may still
+    /// begin.
     pub(crate) fn pages_to_leave(&self, reads_to_come: usize) -> usize {
         self.table.capacity() - self.table.len() + reads_to_come
     }

@@ -1,4 +1,4 @@
-//! What users of the store ask for: what the index says, deliveries and reads of bodies.
+//! Operations of callers on the store: queries of the index, deliveries, and reads of bodies.
 
 use crate::account::AccountInfo;
 use crate::body::Body;
@@ -8,6 +8,7 @@ use crate::mailbox::Mailbox;
 use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
 use crate::quotas::Usage;
+use crate::segments::{Room, Space};
 use crate::store::Store;
 use crate::types::{
     AccountId, Closing, DRAFTS, Flags, Guid, MailboxId, MailboxInfo, MessageInfo, Origin,
@@ -22,9 +23,9 @@ impl Store {
         self.is_new
     }
 
-    /// A disk of an earlier format is to have the newest one, [`crate::FORMAT_VERSION`], once it is
-    /// open. To be called before; without it the disk keeps its format, unless a conversion has
-    /// begun.
+    /// Requests the conversion of an earlier format to the newest one, [`crate::FORMAT_VERSION`],
+    /// once the disk is open. To be called before that. Without it the disk keeps its format,
+    /// unless a conversion has begun.
     pub fn convert(&mut self) {
         if let Some(opening) = &mut self.opening {
             opening.convert();
@@ -36,9 +37,29 @@ impl Store {
         self.is_converted
     }
 
-    /// The format of the disk. Without meaning before it is open.
+    /// The format of the disk. Undefined before the disk is open.
     pub fn format(&self) -> u32 {
         self.parts.superblock.format.version()
+    }
+
+    /// The disk's space, counted over all segments.
+    pub fn space(&self) -> Space {
+        self.parts.segments.space()
+    }
+
+    /// Bytes of the whole store, used or not.
+    pub fn disk_bytes(&self) -> u64 {
+        self.parts.segments.geometry().bytes()
+    }
+
+    /// Whether half of the disk is in use.
+    pub fn is_half_full(&self) -> bool {
+        self.parts.segments.is_half_full()
+    }
+
+    /// The space for one more body. It allows a refusal before the body is sent.
+    pub fn room(&self) -> Room {
+        if self.parts.indexes.are_full() { Room::NONE } else { self.parts.segments.room() }
     }
 
     /// The account that mail for `address` goes to.
@@ -47,7 +68,7 @@ impl Store {
         self.account(id).map(|_| id)
     }
 
-    /// What is known of an account.
+    /// A view of an account.
     pub fn account(&self, id: AccountId) -> Option<AccountInfo<'_>> {
         let account = self.parts.indexes.account(id)?;
         account.is_named().then_some(AccountInfo { account })
@@ -62,18 +83,18 @@ impl Store {
             .map(|account| AccountInfo { account })
     }
 
-    /// How much an account has. Nothing for an unknown one.
+    /// The usage of an account; zero for an unknown one.
     pub fn usage(&self, id: AccountId) -> Usage {
         self.parts.indexes.account(id).map_or(Usage::default(), |account| account.quota().usage())
     }
 
-    /// Whether it is noted that this letter has arrived.
+    /// Whether it is noted that this message has arrived.
     pub fn has_arrived(&self, account: AccountId, origin: Origin) -> bool {
         let known = self.parts.indexes.account(account);
         known.is_some_and(|known| known.notes().contains_key(&origin.key()[..]))
     }
 
-    /// What is known of a mailbox.
+    /// The counters of a mailbox.
     pub fn mailbox(&self, account: AccountId, mailbox: MailboxId) -> Option<MailboxInfo> {
         self.known(account, mailbox).map(Mailbox::info)
     }
@@ -95,13 +116,13 @@ impl Store {
         Some(entry.info(self.parts.superblock.guid_prefix()))
     }
 
-    /// What the outbox says of the message with this UID beside the message. `None`: there is no
-    /// such message, or a rebuild has found it.
+    /// The entry of the outbox message with this UID. `None`: there is no such message, or it comes
+    /// from a rebuild.
     pub fn outbox_entry(&self, account: AccountId, Uid(uid): Uid) -> Option<OutboxEntry> {
         self.parts.indexes.account(account)?.outbox().get(&uid).copied()
     }
 
-    /// All messages of a mailbox, ascending by UID; none when there is no such mailbox.
+    /// All messages of a mailbox, ascending by UID; none if there is no such mailbox.
     pub fn messages(
         &self,
         account: AccountId,
@@ -129,7 +150,7 @@ impl Store {
         entries.map(move |entry| entry.info(prefix))
     }
 
-    /// The messages below `uid`, or all, descending.
+    /// The messages below `uid`, or all messages, descending.
     pub fn messages_below(
         &self,
         account: AccountId,
@@ -170,7 +191,7 @@ impl Store {
         Some(self.parts.indexes.account(account)?.conversations())
     }
 
-    /// When the newest of all messages came, those left aside that are to leave at their date.
+    /// The date of the newest message. Messages with a delayed send are not counted.
     pub fn newest_date(&self) -> Option<UnixTime> {
         let accounts = self.parts.indexes.accounts();
         let mailboxes = accounts.flat_map(|account| account.mailboxes());
@@ -182,32 +203,32 @@ impl Store {
         came.map(|(_, entry)| entry.date).max().map(|date| UnixTime::from_seconds(u64::from(date)))
     }
 
-    /// How many messages have a lower UID.
+    /// The number of messages with a lower UID.
     pub fn count_below(&self, account: AccountId, mailbox: MailboxId, Uid(uid): Uid) -> u32 {
         self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages().count_below(uid))
     }
 
-    /// Begins a message for `recipients`, each of which gets it wholly or not at all.
+    /// Begins a message for `recipients`. Each of them gets it completely or not at all.
     ///
     /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (no
-    /// recipient gets it), `Busy` for too many deliveries or recipients. `Arrived` where a
-    /// recipient that is to get it once has it already. `TooMany` where too many such arrive, or a
+    /// recipient gets it), `Busy` for too many deliveries or recipients. `Arrived` if a recipient
+    /// that must get it once has it already. `TooMany` if too many such messages arrive, or a
     /// mailbox has no UID left.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.condition.check_serving()?;
         self.deliveries.begin(recipients, &mut self.parts.indexes)
     }
 
-    /// What the message of the first recipient will be called.
+    /// The GUID that the first recipient's message will have.
     pub fn guid(&self, id: DeliveryId) -> Option<Guid> {
         let number = self.deliveries.guid(id)?;
         Some(Guid(u128::from(self.parts.superblock.guid_prefix()) << 64 | u128::from(number)))
     }
 
-    /// Appends octets. Returns how many were taken; when fewer than given, `continuation` is woken with
-    /// [`crate::Outcome::Room`] as soon as the rest may be tried again.
+    /// Appends octets. Returns how many were taken. If these are fewer than given, `continuation`
+    /// is woken with [`crate::Outcome::Room`] when the rest may be tried again.
     ///
-    /// Errors: the delivery has failed, and is to be aborted.
+    /// Errors: the delivery has failed, and must be aborted.
     pub fn append(
         &mut self,
         id: DeliveryId,
@@ -220,11 +241,12 @@ impl Store {
         taken
     }
 
-    /// Finds the space for what is left of a complete message, so that from then on only the disk's failure keeps it from being
-    /// delivered once it is committed. False: it is not known yet whether there is space; `continuation` is woken with
-    /// [`crate::Outcome::Room`] when it is to be tried again.
+    /// Allocates the space for the rest of a complete message. From then on only a failure of the
+    /// disk can prevent its delivery after the commit. Returns false if it is not known yet whether
+    /// there is space. Then `continuation` is woken with [`crate::Outcome::Room`] for another try.
     ///
-    /// Errors: the delivery has failed, or there is no space, or somebody has no room for it, and it is aborted.
+    /// Errors: the delivery has failed, or there is no space on the disk or in the quota of a
+    /// recipient. The delivery is aborted.
     pub fn prepare(&mut self, id: DeliveryId, continuation: Continuation) -> Result<bool, Refusal> {
         self.condition.check_serving()?;
         let prepared = self.deliveries.prepare(id, continuation, &mut self.parts);
@@ -232,8 +254,8 @@ impl Store {
         prepared
     }
 
-    /// Ends the message. `continuation` is woken with [`crate::Outcome::Delivered`] when it is durable for every recipient, or
-    /// with [`crate::Outcome::Refused`].
+    /// Ends the message. `continuation` is woken with [`crate::Outcome::Delivered`] when it is
+    /// durable for every recipient, or with [`crate::Outcome::Refused`].
     ///
     /// Errors: the delivery has failed or is not complete, and is aborted.
     pub fn commit(
@@ -250,22 +272,23 @@ impl Store {
         committed
     }
 
-    /// Gives a delivery up. Once it is committed this only means that nothing is woken by it.
+    /// Gives up a delivery. If it is committed, this only removes its continuation.
     ///
-    /// A wake that it has caused before, and that [`Store::next_wake`] has not given yet, still
-    /// comes. So a caller with a continuation that outlives the delivery gives it up only while it
-    /// waits for nothing: after an error, or after the outcome. A caller that gives it up at any
-    /// other time ends its frame with it, or ignores wakes that it has not asked for.
+    /// A wake that the delivery has caused, and that [`Store::next_wake`] has not returned yet,
+    /// still comes. So a caller with a continuation that outlives the delivery may give it up only
+    /// while it waits for nothing: after an error, or after the outcome. A caller that gives it up
+    /// at another time must end its frame, or ignore unexpected wakes.
     pub fn abort(&mut self, id: DeliveryId) {
         self.deliveries.abort(id, &mut self.parts);
         self.serve_waiting();
     }
 
-    /// Asks for octets of a message from `offset` on: at least one if there is one, and as many as
-    /// lie together on the disk at most. `continuation` is woken with [`crate::Outcome::Body`], or with
-    /// [`crate::Outcome::Refused`]: `Damaged`, `Unreadable`, `NoSuchMessage`.
+    /// Reads octets of a message from `offset` on: at least one if there is one, and at most those
+    /// that are contiguous on the disk. `continuation` is woken with [`crate::Outcome::Body`], or
+    /// with [`crate::Outcome::Refused`]: `Damaged`, `Unreadable`, `NoSuchMessage`.
     ///
-    /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many reads.
+    /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many
+    /// reads.
     pub fn read(
         &mut self,
         account: AccountId,
@@ -280,7 +303,7 @@ impl Store {
         self.reads.read((account, mailbox, uid), offset, continuation, &mut self.parts)
     }
 
-    /// Asks for a message's summary. `continuation` is woken as by [`Store::read`].
+    /// Reads a message's summary. `continuation` is woken as by [`Store::read`].
     ///
     /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `Busy` for too many reads.
     pub fn read_summary(

@@ -1,0 +1,95 @@
+//! The staging buffer of a delivery: the octets of the chunk that is being filled.
+//!
+//! Invariant: the first [`HEADER_BYTES`] of the buffer are space for the header, and `length` octets
+//! follow.
+
+use crate::chunk::{self, HEADER_BYTES};
+use crate::delivery::Delivery;
+use crate::types::{Head, Recipient};
+use alloc::boxed::Box;
+
+impl Delivery {
+    /// Takes as many octets as fit into the buffer.
+    pub(super) fn take(&mut self, octets: &[u8]) -> usize {
+        let Some(staging) = &mut self.staging else { return 0 };
+        let Some(room) = staging.get_mut(HEADER_BYTES + self.length..) else {
+            unreachable!("more octets than their buffer holds")
+        };
+        let count = room.len().min(octets.len());
+        let (Some(place), Some(octets)) = (room.get_mut(..count), octets.get(..count)) else {
+            unreachable!("the smaller of two lengths fits both")
+        };
+        place.copy_from_slice(octets);
+        self.length += count;
+        self.octets += count as u32;
+        count
+    }
+
+    /// Sets the head: the number of octets at the end that come first in the message. If all octets
+    /// are still in the buffer, they are rotated there. Otherwise they stay in place, and readers
+    /// get the head from the entry.
+    pub(super) fn set_head(&mut self, head: Head) {
+        self.head = head;
+        let all = self
+            .staging
+            .as_mut()
+            .and_then(|staging| staging.get_mut(HEADER_BYTES..HEADER_BYTES + self.length));
+        if let Some(all) = all.filter(|all| self.chunks == 0 && all.len() >= head.octets() as usize)
+        {
+            all.rotate_right(head.octets() as usize);
+            self.head = Head::NONE;
+        }
+    }
+
+    /// Continues in another buffer. Returns the old one.
+    pub(super) fn restage(&mut self, mut buffer: Box<[u8]>) -> Option<Box<[u8]>> {
+        let old = self.staging.take();
+        let used = HEADER_BYTES..HEADER_BYTES + self.length;
+        if let Some(old) = &old {
+            let (Some(from), Some(to)) = (old.get(used.clone()), buffer.get_mut(used)) else {
+                unreachable!("a buffer that is too small for the octets")
+            };
+            to.copy_from_slice(from);
+        }
+        self.staging = Some(buffer);
+        old
+    }
+
+    /// The buffer that a recipient's chunk is written from: a copy, or the original for the last
+    /// recipient.
+    pub(super) fn buffer_for_recipient(&mut self, copy: Option<Box<[u8]>>) -> Option<Box<[u8]>> {
+        let Some(mut copy) = copy else { return self.staging.take() };
+        let used = HEADER_BYTES..HEADER_BYTES + self.length;
+        copy.get_mut(used.clone())?.copy_from_slice(self.staging.as_ref()?.get(used)?);
+        Some(copy)
+    }
+
+    /// The conversation of the message for the recipient at the cursor.
+    fn conversation(&self) -> u64 {
+        match self.conversation {
+            0 => self.guid(),
+            conversation => conversation,
+        }
+    }
+
+    /// The GUID of the message for the recipient at the cursor.
+    fn guid(&self) -> u64 {
+        let Some(guid) = self.guids.get(self.cursor) else {
+            unreachable!("a recipient without a GUID")
+        };
+        *guid
+    }
+
+    pub(super) fn header(&self, recipient: Recipient, last: Option<chunk::Last>) -> chunk::Header {
+        chunk::Header {
+            account: recipient.account,
+            guid: self.guid(),
+            index: self.chunks,
+            length: self.length as u32,
+            mailbox: recipient.mailbox.0,
+            uid_validity: 0,
+            conversation: self.conversation(),
+            last,
+        }
+    }
+}
