@@ -1,10 +1,10 @@
-//! An account and its mailboxes in memory, and what users of the store are told of them.
+//! An account and its mailboxes in memory, and the view of them that callers get.
 //!
 //! Invariants:
 //! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall, and no UID and no MODSEQ is given out
 //!   twice.
-//! - The number of a mailbox is never used again.
-//! - Each entry of the outbox has its message there.
+//! - A mailbox number is never reused.
+//! - Each outbox entry has its message in the outbox.
 
 use crate::conversations::Conversations;
 use crate::format3;
@@ -21,33 +21,33 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// An account to be made. Addresses are compared as they are: whoever calls brings them into one
-/// form first.
+/// An account to create. Addresses are compared byte by byte: the caller normalizes them first.
 #[derive(Clone, Copy, Debug)]
 pub struct NewAccount<'a> {
     /// Its address.
     pub address: &'a str,
-    /// Further addresses whose mail it gets.
+    /// Further addresses of the account.
     pub aliases: &'a [&'a str],
-    /// What a password is checked against, in the caller's form.
+    /// The hash that a password is checked against, in the caller's form.
     pub password_hash: &'a str,
-    /// What a proof is checked against by who knows the password and does not say it, in the
-    /// caller's form; empty: nothing is.
+    /// The verifier that a proof of the password is checked against (SCRAM), in the caller's form.
+    /// Empty: the account has none.
     pub verifier: &'a str,
 }
 
-/// A password that takes another's place, as far as the store knows it.
+/// A new password, as far as the store knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct NewPassword<'a> {
     /// As [`NewAccount::password_hash`].
     pub hash: &'a str,
     /// As [`NewAccount::verifier`].
     pub verifier: &'a str,
-    /// The hash of the configuration's in whose place it is; empty: it is the configuration's.
+    /// The hash in the configuration that this password overrides. Empty: the password is the one
+    /// in the configuration.
     pub replaced: &'a str,
 }
 
-/// What is known of an account.
+/// A read-only view of an account.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountInfo<'a> {
     pub(crate) account: &'a Account,
@@ -69,28 +69,28 @@ impl<'a> AccountInfo<'a> {
         self.account.aliases.iter().map(|alias| &**alias)
     }
 
-    /// What a password is checked against.
+    /// The hash that a password is checked against.
     pub fn password_hash(&self) -> &'a str {
         &self.account.password_hash
     }
 
-    /// What a proof of knowing the password is checked against; empty: nothing is.
+    /// The verifier that a proof of the password is checked against. Empty: the account has none.
     pub fn verifier(&self) -> &'a str {
         &self.account.verifier
     }
 
-    /// The password hash of the configuration's that the present one took the place of; empty where
-    /// the present one is the configuration's.
+    /// The hash in the configuration that the present password overrides. Empty if the present
+    /// password is the one in the configuration.
     pub fn replaced(&self) -> &'a str {
         &self.account.replaced
     }
 
-    /// A note of the account's.
+    /// The value of a note of the account.
     pub fn note(&self, key: &[u8]) -> Option<&'a [u8]> {
         self.account.notes.get(key).map(|value| &**value)
     }
 
-    /// All its notes: keys, in their order, and values.
+    /// All its notes, as keys and values in the order of the keys.
     pub fn notes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         self.account.notes.iter().map(|(key, value)| (&**key, &**value))
     }
@@ -100,33 +100,33 @@ impl<'a> AccountInfo<'a> {
         self.account.mailboxes.values().map(|mailbox| (MailboxId(mailbox.id()), mailbox.name()))
     }
 
-    /// Octets of the messages in its mailboxes, but for the outbox.
+    /// Octets of the messages in its mailboxes, without the outbox.
     pub fn taken(&self) -> u64 {
         self.account.quota.taken()
     }
 
-    /// Whether its outbox holds as much as it may: half of the quota.
+    /// Whether its outbox holds as much as it may, which is half of the quota.
     pub fn is_outbox_full(&self) -> bool {
         self.account.quota.is_outbox_full()
     }
 
-    /// How many they may be. `None`: as many as there is room for.
+    /// The quota in octets. `None`: limited only by the disk.
     pub fn allowed(&self) -> Option<u64> {
         self.account.quota.allowed()
     }
 }
 
-/// An account.
+/// An account in the index.
 #[derive(Debug)]
 pub(crate) struct Account {
     id: AccountId,
-    /// Empty while no record of it is known.
+    /// Empty until a record of the account is known.
     address: Box<str>,
     aliases: Vec<Box<str>>,
     password_hash: Box<str>,
     verifier: Box<str>,
-    /// The password hash of the configuration's in whose place `password_hash` is; empty where that
-    /// one is the configuration's.
+    /// The hash in the configuration that `password_hash` overrides. Empty if `password_hash` is
+    /// the one in the configuration.
     replaced: Box<str>,
     notes: Notes,
     mailboxes: BTreeMap<u32, Mailbox>,
@@ -134,7 +134,7 @@ pub(crate) struct Account {
     outbox: BTreeMap<u32, OutboxEntry>,
     conversations: Conversations,
     quota: Quota,
-    /// The number of the mailbox that is made next: none is ever used again.
+    /// The number for the next mailbox that is created. A number is never reused.
     mailbox_next: u32,
 }
 
@@ -169,7 +169,7 @@ impl Account {
         self.mailboxes.get_mut(&id)
     }
 
-    /// What a record says of it.
+    /// The fields of its account record.
     pub(crate) fn texts(&self) -> AccountTexts<'_> {
         AccountTexts {
             id: self.id,
@@ -197,7 +197,7 @@ impl Account {
         &self.quota
     }
 
-    /// Its addresses; none while no record of it is known.
+    /// Its addresses; none until a record of the account is known.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = &Box<str>> {
         core::iter::once(&self.address).chain(&self.aliases).filter(|address| !address.is_empty())
     }
@@ -216,12 +216,13 @@ impl Account {
         self.mailboxes.range(id..).next().map(|(_, mailbox)| mailbox)
     }
 
-    /// The number of the mailbox that is made next.
+    /// The number for the next mailbox that is created.
     pub(crate) fn mailbox_next(&self) -> u32 {
         self.mailbox_next
     }
 
-    /// A record says this of it. It has its built-in mailboxes, whatever became of their own records.
+    /// Applies an account record. The built-in mailboxes exist afterwards, even if their own
+    /// records were lost.
     pub(crate) fn is_written(&mut self, texts: AccountTexts<'_>) {
         self.address = texts.address.into();
         self.aliases = texts.aliases.into();
@@ -233,7 +234,7 @@ impl Account {
         }
     }
 
-    /// A note is this from now on; without a value it is not there any more. What it was before.
+    /// Sets a note, or removes it if the value is empty. Returns the previous value.
     pub(crate) fn note(&mut self, key: &[u8], value: &[u8]) -> Option<Box<[u8]>> {
         match value {
             [] => self.notes.remove(key),
@@ -241,17 +242,17 @@ impl Account {
         }
     }
 
-    /// Keeps space for a message that comes: see [`Quota::reserve`].
+    /// Reserves space for an arriving message: see [`Quota::reserve`].
     pub(crate) fn reserve(&mut self, mailbox: MailboxId, octets: u32) -> Result<(), Refusal> {
         self.quota.reserve(mailbox, octets)
     }
 
-    /// Its delivery is over.
+    /// Releases the reservation when the delivery is over.
     pub(crate) fn release(&mut self, mailbox: MailboxId, octets: u32) {
         self.quota.release(mailbox, octets);
     }
 
-    /// Its messages may have so many octets; `None`: as many as there is room for.
+    /// Sets the quota in octets. `None`: limited only by the disk.
     pub(crate) fn allow(&mut self, octets: Option<u64>) {
         self.quota.set_allowed(octets);
     }
@@ -263,7 +264,7 @@ impl Account {
         mailbox
     }
 
-    /// Puts a message into a mailbox; false when its UID is taken.
+    /// Puts a message into a mailbox. Returns false if its UID is taken.
     pub(crate) fn insert(&mut self, mailbox: u32, uid_validity: u32, entry: Entry) -> bool {
         let known = self.mailbox_or_new(mailbox, uid_validity);
         known.saw(entry.uid.saturating_add(1), entry.modseq());
@@ -279,7 +280,7 @@ impl Account {
         true
     }
 
-    /// Takes the messages from `first` to `last` out of a mailbox, telling each to `removed`.
+    /// Removes the messages from `first` to `last` from a mailbox, and calls `removed` with each.
     pub(crate) fn remove(
         &mut self,
         mailbox: u32,
@@ -299,7 +300,7 @@ impl Account {
         });
     }
 
-    /// Changes the marks that a message has on the disk, if it is there.
+    /// Changes the marks that a message has on the disk, if the message exists.
     pub(crate) fn mark(&mut self, mailbox: u32, uid: u32, change: MarkChange, modseq: u64) {
         let Some(known) = self.mailboxes.get_mut(&mailbox) else { return };
         let Some(entry) = known.messages().find(uid).filter(|_| mailbox == OUTBOX.0) else {
@@ -321,7 +322,7 @@ impl Account {
         };
     }
 
-    /// Gives a message of the outbox its entry, if the message is there.
+    /// Gives a message in the outbox its entry, if the message exists.
     pub(crate) fn put_entry(
         &mut self,
         QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord,
@@ -334,7 +335,7 @@ impl Account {
         }
     }
 
-    /// Adds to what is known of an entry of the outbox, if the entry is there.
+    /// Applies a progress record to an outbox entry, if the entry exists.
     pub(crate) fn change_entry(&mut self, progress: &ProgressRecord) {
         let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
         outbox.saw(0, progress.modseq);
@@ -349,13 +350,13 @@ impl Account {
         &self.outbox
     }
 
-    /// A message of a mailbox, as it lies on a disk of format 3.
+    /// A message of a mailbox in the form that format 3 stores.
     pub(crate) fn recorded(&self, mailbox: u32, entry: &Entry) -> Entry {
         let queued = if mailbox == OUTBOX.0 { self.outbox.get(&entry.uid).copied() } else { None };
         entry.with_marks(format3::join(entry.marks(), queued))
     }
 
-    /// A mailbox is gone, and no other ever has its number.
+    /// Removes a mailbox. Its number is never reused.
     pub(crate) fn remove_mailbox(&mut self, mailbox: u32) {
         if let Some(gone) = self.mailboxes.remove(&mailbox) {
             gone.messages().iter().for_each(|entry| self.conversations.remove(mailbox, entry));
@@ -368,7 +369,7 @@ impl Account {
     }
 }
 
-/// A message of an outbox as it lies on the disk, taken apart into the message and its entry.
+/// Splits an outbox message as it is stored on the disk into the message and its entry.
 fn taken_apart(entry: Entry) -> (Entry, Option<OutboxEntry>) {
     let (marks, queued) = format3::split(entry.marks());
     (entry.with_marks(marks), queued)

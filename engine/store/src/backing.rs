@@ -1,8 +1,9 @@
-//! The one narrow way from the shards to whatever keeps their pages: [`Backing`], and the disk behind it.
+//! The narrow interface between the shards and the device that keeps their pages: [`Backing`], and
+//! the disk that implements it.
 //!
 //! Invariants:
-//! - A request in flight has exactly one purpose on record, found by the token of its completion.
-//! - Requests leave in the order in which they were made; their completions come in any order.
+//! - A request in flight has exactly one recorded purpose, found by the token of its completion.
+//! - Requests leave in the order in which they were made. Their completions come in any order.
 
 use crate::layout::Page;
 use alloc::boxed::Box;
@@ -10,21 +11,21 @@ use alloc::collections::VecDeque;
 use machine::{CoreId, DiskOperation, DiskRequest, DiskToken, Sector};
 use tasks::{FrameId, FrameTable};
 
-/// What a shard needs of the place where its journal and segments are kept. Every call is answered by a completion that
-/// brings back the purpose, and the buffer.
+/// The operations that a shard needs from the device that keeps its journal and segments. Every
+/// call is answered by a completion that returns the purpose and the buffer.
 pub(crate) trait Backing {
-    /// Fills the buffer from `page` on.
+    /// Fills the buffer with the pages from `page` on.
     fn read(&mut self, page: Page, buffer: Box<[u8]>, purpose: Purpose);
-    /// Writes the buffer from `page` on.
+    /// Writes the buffer to the pages from `page` on.
     fn write(&mut self, page: Page, buffer: Box<[u8]>, purpose: Purpose);
-    /// Makes all that was written before this call durable.
+    /// Makes all writes before this call durable.
     fn flush(&mut self);
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// A chunk of a delivery; `group` tells which flush covers it.
+    /// A chunk of a delivery. `group` tells which flush covers it.
     Chunk {
         delivery: FrameId,
         group: Parity,
@@ -33,38 +34,39 @@ pub(crate) enum Purpose {
     Block {
         number: u32,
     },
-    /// A link: nothing needs its buffer afterwards.
+    /// A link block. Its buffer is not needed afterwards.
     Fixed {
         group: Parity,
     },
     Flush,
     /// A slot of the superblock.
     Slot,
-    /// A request of another core's store, under the token that it has there.
+    /// A request forwarded by the store of another core, with the token that it has there.
     Errand {
         core: CoreId,
         token: DiskToken,
     },
-    /// A piece of a body for somebody.
+    /// A piece of a body for a reader.
     Body(FrameId),
-    /// What compaction reads.
+    /// A piece of the segment that compaction empties.
     Victim,
-    /// A chunk that compaction wrote again.
+    /// A chunk that compaction rewrote.
     Moved {
         number: FrameId,
     },
-    /// What opening reads: a piece for one of its lanes, or, after that failed, one page of it.
+    /// A piece read while opening, for one of the lanes. After a read error: one page of that
+    /// piece.
     Piece {
         lane: u8,
         page: Option<u8>,
     },
-    /// Any page, while opening waits for others: whether the disk reads at all.
+    /// Any page, read while opening waits for other cores, to see whether the disk reads at all.
     Proof,
-    /// What formatting writes.
+    /// A write of formatting.
     Format,
 }
 
-/// Groups are told apart by being even or odd: at most one is in flight while the next one gathers.
+/// Groups alternate between even and odd: at most one is in flight while the next one gathers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Parity {
     Even,
@@ -80,7 +82,7 @@ impl Parity {
     }
 }
 
-/// The machine's disk as the backing.
+/// The machine's disk as the [`Backing`].
 #[derive(Debug)]
 pub(crate) struct DiskQueue {
     purposes: FrameTable<Purpose>,
@@ -88,7 +90,7 @@ pub(crate) struct DiskQueue {
 }
 
 impl DiskQueue {
-    /// Room for `requests` in flight.
+    /// A queue for at most `requests` in flight.
     pub(crate) fn new(requests: usize) -> DiskQueue {
         DiskQueue {
             purposes: FrameTable::with_capacity(requests),
@@ -101,27 +103,27 @@ impl DiskQueue {
         self.outgoing.pop_front()
     }
 
-    /// Puts back a request for which the machine had no room.
+    /// Puts back a request that the machine had no space for.
     pub(crate) fn refused(&mut self, request: DiskRequest) {
         self.outgoing.push_front(request);
     }
 
-    /// What the request that completed was for; `None` when there was none such.
+    /// The purpose of the request that completed; `None` if the token is unknown.
     pub(crate) fn completed(&mut self, token: DiskToken) -> Option<Purpose> {
         self.purposes.remove(FrameId::from_bits(token.0))
     }
 
-    /// Whether no request is under way.
+    /// Whether no request is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.purposes.is_empty()
     }
 
-    /// Whether all requests under way are such.
+    /// Whether `such` holds for all requests in flight.
     pub(crate) fn all_are(&self, such: impl Fn(Purpose) -> bool) -> bool {
         self.purposes.iter().all(|(_, purpose)| such(*purpose))
     }
 
-    /// Whether there is a [`DiskQueue::next`].
+    /// Whether [`DiskQueue::next`] has a request to return.
     pub(crate) fn has_requests(&self) -> bool {
         !self.outgoing.is_empty()
     }

@@ -1,17 +1,18 @@
-//! The beginning of a message, gathered until its reader has enough of it.
+//! The first part of a message, gathered until its reader has enough of it.
 //!
-//! One read gives the octets that lie together on the disk. How many these are is the store's
-//! affair: a chunk ends, a head begins or ends, and all of that may be in the middle of a line. A
-//! reader that needs what belongs together gathers it here, reads on at [`Beginning::next`], and
-//! parses again with each part.
+//! One read returns octets that are contiguous on the disk. Their number depends on the layout: a
+//! chunk may end, or a head may begin or end, in the middle of a line. A reader that needs a whole
+//! structure gathers it here, continues reading at [`Beginning::next`], and parses again after each
+//! part.
 //!
 //! Invariants:
 //! - The octets are those of the message from the first offset on, in order, without a gap.
-//! - A reader that limits what it gathers is off by one part at most: by less than 32,257 octets.
+//! - A reader that limits what it gathers exceeds the limit by at most one part, less than 32,257
+//!   octets.
 
 use alloc::vec::Vec;
 
-/// The octets of a message from one offset on, as far as they were read.
+/// The octets of a message from one offset on, as far as they have been read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Beginning {
     from: u32,
@@ -19,7 +20,7 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// Nothing yet of what begins at this offset.
+    /// An empty part that begins at this offset.
     pub const fn from(offset: u32) -> Beginning {
         Beginning { from: offset, octets: Vec::new() }
     }
@@ -29,22 +30,22 @@ impl Beginning {
         self.from.saturating_add(self.octets.len() as u32)
     }
 
-    /// A read that began at [`Beginning::next`] has given these octets.
+    /// Appends octets that a read from [`Beginning::next`] returned.
     pub fn arrived(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
     }
 
-    /// Whether nothing follows in a message of so many octets.
+    /// Whether everything up to the end of a message of this length has been read.
     pub fn is_all_of(&self, message_octets: u32) -> bool {
         self.next() >= message_octets
     }
 
-    /// What was read.
+    /// The octets read so far.
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// The same, for good.
+    /// The octets read so far, by value.
     pub fn into_octets(self) -> Vec<u8> {
         self.octets
     }

@@ -1,8 +1,9 @@
-//! The journal's blocks: one page, written twice. Section 4 of `docs/format.md`.
+//! The journal's blocks: one page each, written twice. Section 4 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A block is believed only in its own place, of its own shard, under the keyed hash.
-//! - The two copies are the same bytes as far as they say anything, so that one hash serves both.
+//! - A block is accepted only at its own place, in its own shard, and under the keyed hash.
+//! - The two copies have the same bytes as far as these have a meaning, so that one hash serves
+//!   both.
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{HASH_BYTES, Hash, Key};
@@ -18,7 +19,7 @@ pub(crate) const GROUP_BLOCKS_MAX: u32 = 32;
 const KIND_RECORDS: u8 = 1;
 const KIND_LINK: u8 = 2;
 
-/// What a block says of itself.
+/// The header fields of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) shard: ShardId,
@@ -35,8 +36,8 @@ pub(crate) enum Block<'a> {
     Link { header: Header, hash: u64, next: SegmentIndex },
 }
 
-/// Fills `pair`, the buffer of both copies, with a block of `records` for `page`. Returns what the next block carries
-/// as its `previous`.
+/// Fills `pair`, the buffer of both copies, with a block of `records` for `page`. Returns the
+/// `previous` value for the next block.
 pub(crate) fn emit_records(
     pair: &mut [u8],
     key: &Key,
@@ -47,8 +48,8 @@ pub(crate) fn emit_records(
     emit(pair, key, page, header, KIND_RECORDS, 0, records).short()
 }
 
-/// Fills `pair` with a link to `next`, for `page`. `header` has the sequence of the block that comes next, and a random
-/// number in place of its group. Returns what that block carries as its `previous`.
+/// Fills `pair` with a link to `next`, for `page`. `header` has the sequence of the next block, and
+/// a random number in place of its group. Returns the `previous` value for that block.
 pub(crate) fn emit_link(
     pair: &mut [u8],
     key: &Key,
@@ -100,7 +101,8 @@ fn emit(
     hash
 }
 
-/// The block in `bytes`, one page, if it is a sound one of `shard` and was meant for `page`.
+/// Parses `bytes`, one page. Returns the block if it is a valid one of `shard` that was written for
+/// `page`.
 pub(crate) fn parse<'a>(
     bytes: &'a [u8],
     key: &Key,
@@ -134,7 +136,7 @@ pub(crate) fn parse<'a>(
     }
 }
 
-/// Whether a block of some store may stand here: without the key nobody can say more.
+/// Whether a block of some store may be here. More cannot be told without the key.
 pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
     let mut reader = Reader::new(bytes);
     reader.take(HASH_BYTES).is_some()
@@ -143,7 +145,7 @@ pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
         && reader.u64() == Some(u64::from(page.0))
 }
 
-/// The records of a block's buffer that this machine itself has just written.
+/// The records in a block's buffer. The caller must be the writer of the block.
 pub(crate) fn records_of(pair: &[u8]) -> &[u8] {
     let mut reader = Reader::new(pair);
     let (Some(_), Some(length)) = (reader.take(22), reader.u16()) else {

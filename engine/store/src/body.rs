@@ -1,11 +1,11 @@
-//! A part of a message that was read.
+//! A part of a message body that was read.
 
 use crate::types::{AccountId, MailboxId, Uid};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Range;
 
-/// A verified part of a body, in a buffer of the store's: give it back with
+/// A verified part of a body, in a buffer that belongs to the store. Return it with
 /// [`crate::Store::give_back`].
 pub struct Body {
     account: AccountId,
@@ -23,7 +23,7 @@ impl Body {
         range: Range<usize>,
     ) -> Body {
         assert!(range.end <= buffer.len(), "octets outside of their buffer");
-        // A record may say of a message what its chunk contradicts. That is no reason to stop.
+        // A record may contradict the message's chunk. That must not panic.
         Body { account, mailbox, uid, buffer, range: range.start.min(range.end)..range.end }
     }
 
@@ -31,23 +31,23 @@ impl Body {
         self.buffer
     }
 
-    /// Whose it is.
+    /// The account that owns the message.
     pub fn account(&self) -> AccountId {
         self.account
     }
 
-    /// In which mailbox the message was when it was asked for.
+    /// The mailbox of the message at the time of the request.
     pub fn mailbox(&self) -> MailboxId {
         self.mailbox
     }
 
-    /// Of which message it is.
+    /// The UID of the message.
     pub fn uid(&self) -> Uid {
         self.uid
     }
 
-    /// Octets from the offset that was asked for on; at most 32,256, and none of an empty body
-    /// only. Where they end means nothing: a reader that needs more at once gathers it with
+    /// Octets from the requested offset on, at most 32,256. They are empty only if the body is.
+    /// Where they end has no meaning: a reader that needs more at once gathers it with
     /// [`crate::Beginning`].
     pub fn bytes(&self) -> &[u8] {
         let Some(octets) = self.buffer.get(self.range.clone()) else {

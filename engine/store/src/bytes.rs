@@ -1,13 +1,13 @@
-//! Little-endian fields read from and written to byte strings that nobody vouches for.
+//! Little-endian fields that are read from and written to untrusted byte strings.
 //!
-//! Invariant: reading past the end is `None`, never a panic.
+//! Invariant: reading past the end returns `None`, and never panics.
 
 use alloc::vec::Vec;
 
-/// Above anything that a store ever counts: more cannot be right, whatever its seal.
+/// Above anything that a store ever counts. A larger value is wrong even if its hash is right.
 pub(crate) const COUNT_MAX: u64 = 1 << 48;
 
-/// Reads fields one after the other.
+/// Reads fields one after another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number of things that happened, at most [`COUNT_MAX`]: so one more can always be counted.
+    /// A counter, at most [`COUNT_MAX`]: so one more can always be counted.
     pub(crate) fn count(&mut self) -> Option<u64> {
         self.u64().filter(|count| *count <= COUNT_MAX)
     }
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         self.array()
     }
 
-    /// A text with its length before it.
+    /// A text preceded by its length.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         let length = self.u16()?;
         core::str::from_utf8(self.take(usize::from(length))?).ok()
@@ -66,8 +66,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes fields one after the other to the front of a header of a fixed size. It is handed on by value and no more than a
-/// slice, so that with a known size nothing remains of it but the stores.
+/// Writes fields one after another to the front of a fixed-size header. It is passed by value and
+/// is only a slice. With a known size the compiler reduces it to the stores.
 pub(crate) struct Fields<'a> {
     rest: &'a mut [u8],
 }
@@ -113,7 +113,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a text with its length before it. Texts that do not fit a record were refused earlier.
+/// Appends a text preceded by its length. A text that does not fit a record has been refused
+/// earlier.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     let Ok(length) = u16::try_from(text.len()) else {
         unreachable!("a text that is larger than a record")

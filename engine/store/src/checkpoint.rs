@@ -1,9 +1,10 @@
-//! Checkpoints: a walk over a shard's index that appends its state to its own journal. Section 7 of `docs/format.md`.
+//! Checkpoints: a walk over a shard's index that appends its state to the shard's own journal.
+//! Section 7 of `docs/format.md`.
 //!
 //! Invariants:
-//! - The state is read when no group is in flight, and stands before the changes of the same group.
-//! - The root moves only after everything behind the new one is durable; the old segments are free
-//!   only after two versions of the superblock with the new root are.
+//! - The state is read when no group is in flight. It precedes the changes of the same group.
+//! - The root moves only after everything behind the new root is durable. The old segments are free
+//!   only after two versions of the superblock have the new root.
 
 use crate::account::Account;
 use crate::format4::QueuedRecord;
@@ -24,10 +25,10 @@ use sometimes::sometimes;
 
 /// Bytes of records after which the walk pauses until the next group.
 const STEP_BYTES: usize = 11 * 1024;
-/// Bytes of records `chunks` after which a range ends.
+/// Bytes of `chunks` records after which a range ends.
 const RANGE_CHUNKS_BYTES: usize = 4 * 1024;
 
-/// A checkpoint under way.
+/// A checkpoint in progress.
 #[derive(Debug)]
 struct Checkpoint {
     shard: ShardId,
@@ -36,7 +37,7 @@ struct Checkpoint {
     cursor: Cursor,
 }
 
-/// What the walk comes to next.
+/// The next position of the walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cursor {
     Shard,
@@ -49,7 +50,7 @@ enum Cursor {
     End,
 }
 
-/// The walk over a shard's index, of which there is one at a time.
+/// The walk over a shard's index. There is one at a time.
 #[derive(Debug)]
 pub(crate) struct Checkpointer(Option<Checkpoint>);
 
@@ -58,18 +59,18 @@ impl Checkpointer {
         Checkpointer(None)
     }
 
-    /// Whether a checkpoint is under way.
+    /// Whether a checkpoint is in progress.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether nothing is left of a walk but to make its last records durable.
+    /// Whether the walk is complete except that its last records are not durable yet.
     pub(crate) fn is_at_end(&self) -> bool {
         self.0.as_ref().is_some_and(|checkpoint| checkpoint.cursor == Cursor::End)
     }
 
-    /// The next records of the checkpoint under way, or of one that is due.
+    /// The next records of the checkpoint in progress, or of one that is due.
     pub(crate) fn records(&mut self, parts: &mut Parts, out: &mut Vec<u8>) -> Option<ShardId> {
         if self.0.is_none() {
             self.0 = begin_if_due(parts);
@@ -88,14 +89,14 @@ impl Checkpointer {
         }
         checkpoint.cursor = cursor;
         if out.is_empty() {
-            // What came before is durable already: no group needs to carry the end.
+            // All earlier records are durable already, so no group needs to carry the end.
             self.flushed(parts);
             return None;
         }
         Some(number)
     }
 
-    /// A group is durable: if it ended the walk, the root moves with the next one.
+    /// A group is durable. If it ended the walk, the root moves with the next superblock.
     pub(crate) fn flushed(&mut self, parts: &mut Parts) {
         let Some(checkpoint) = self.0.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else {
             return;
@@ -109,8 +110,8 @@ impl Checkpointer {
         parts.role.root_changed(&mut parts.superblock, shard, root);
     }
 
-    /// The disk has failed: the journal begins where it began before, and another walk begins at
-    /// the beginning.
+    /// The disk has failed. The journal keeps its previous beginning, and the next checkpoint
+    /// starts from the beginning.
     pub(crate) fn give_up(&mut self, journals: &mut Journals) {
         let Some(Checkpoint { shard, old, .. }) = self.0.take() else { return };
         journals.needs_mending(shard);
@@ -120,7 +121,7 @@ impl Checkpointer {
         journal.begins_before(old);
     }
 
-    /// Gives away a checkpoint of one of those shards.
+    /// Splits off the checkpoint if it belongs to one of those shards.
     pub(crate) fn split_off(&mut self, theirs: ShardSet) -> Checkpointer {
         Checkpointer(self.0.take_if(|checkpoint| theirs.has(checkpoint.shard)))
     }
@@ -139,7 +140,7 @@ fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
     Some(Checkpoint { shard, root, old, cursor: Cursor::Shard })
 }
 
-/// Appends what the cursor points at; returns where it points next.
+/// Appends the state at the cursor. Returns the next cursor.
 fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
     match cursor {
         Cursor::Shard => {
@@ -156,7 +157,8 @@ fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cur
                     .notes()
                     .iter()
                     .for_each(|(key, value)| record::put_note(out, account.id(), key, value));
-                // The number that was given last, where its mailbox does not say it. One that is there must not be told to be gone: what is told is done, also here.
+                // The last number that was given out, if no mailbox with it exists. A mailbox that
+                // exists must not be recorded as gone, because a replay applies each record.
                 let last = account.mailbox_next() - 1;
                 if account.mailbox(last).is_none() {
                     record::put_gone(out, account.id(), last);
@@ -189,7 +191,7 @@ fn behind_account(id: AccountId) -> Cursor {
     id.0.checked_add(1).map_or(Cursor::End, |next| Cursor::Account(AccountId(next)))
 }
 
-/// An account that the walk has come to: none is ever removed.
+/// An account that the walk has reached. Accounts are never removed.
 fn known(index: &Index, id: AccountId) -> &Account {
     match index.account(id) {
         Some(account) => account,
@@ -197,9 +199,9 @@ fn known(index: &Index, id: AccountId) -> &Account {
     }
 }
 
-/// Appends one range of messages. Before it stand the chunks of those that do not lie where they
-/// were delivered, or have several; behind it the entries of those that have one. A replay that
-/// comes to the range forgets the entries: so all are in one group.
+/// Appends one range of messages. Before the range come the chunks of messages that were moved or
+/// have several chunks. After it come the outbox entries of its messages. A replay drops these
+/// entries when it reaches the range, so all of this is in one group.
 fn messages(
     index: &Index,
     format: Format,
@@ -209,7 +211,7 @@ fn messages(
     let next_mailbox =
         number.checked_add(1).map_or_else(|| behind_account(id), |next| Cursor::Mailbox(id, next));
     let account = known(index, id);
-    // A client may have removed it since the walk has paused.
+    // A client may have removed the mailbox while the walk was paused.
     let Some(mailbox) = account.mailbox(number) else { return next_mailbox };
     let entries = || mailbox.messages().iter_from(from).take(RANGE_ENTRIES);
     let limit = out.len() + RANGE_CHUNKS_BYTES;

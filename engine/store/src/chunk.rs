@@ -1,8 +1,10 @@
-//! The chunks of bodies. Section 5 of `docs/format.md`.
+//! The chunks of message bodies. Section 5 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A chunk is believed only at its own page, under the keyed hash. Its head, which has the hash of its octets in it, can be believed by itself: it fits a page.
-//! - The octets of a body lie in its chunks in order, [`CHUNK_OCTETS`] in each but the last. Where it has a head, that comes last.
+//! - A chunk is accepted only at its own page and under the keyed hash. Its head fits one page and
+//!   contains the hash of the octets, so it can be verified by itself.
+//! - The octets of a body are in its chunks in order, [`CHUNK_OCTETS`] in each but the last. If the
+//!   body has a head, that comes last.
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{HASH_BYTES, Key};
@@ -11,14 +13,15 @@ use crate::types::{AccountId, Head};
 use core::ops::Range;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
-/// Bytes before the octets: a sector.
+/// Bytes before the octets: one sector.
 pub(crate) const HEADER_BYTES: usize = 512;
-/// The bytes of it before the summary.
+/// The bytes of the header before the summary.
 const FIELDS_BYTES: usize = 112;
 /// The most bytes of a summary.
 pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
-/// Makes the summary of a message: what is to be known of it without reading it. It sees the octets of its first chunk, up to 31 KiB, writes into the bytes
-/// that it is lent, and says how many, and to which conversation the message belongs (0: to none but its own).
+/// Makes the summary of a message: the facts that must be known without reading the message. It
+/// gets the octets of the first chunk, up to 31 KiB, and a buffer for the summary. It returns the
+/// length of the summary, and the conversation of the message (0: a conversation of its own).
 pub type Summarize = fn(&[u8], &mut [u8; SUMMARY_BYTES]) -> (usize, u64);
 
 /// The octets in each chunk but the last.
@@ -28,13 +31,13 @@ pub(crate) const CHUNKS_MAX: u32 = 4096;
 /// The octets of the largest body.
 pub const BODY_OCTETS_MAX: u32 = CHUNKS_MAX * CHUNK_OCTETS as u32;
 
-/// Where in the head the hash of the octets stands.
+/// The offset in the head of the hash of the octets.
 const OCTETS_HASH_AT: usize = 96;
 
 const KIND_PART: u8 = 1;
 const KIND_LAST: u8 = 2;
 
-/// What a chunk says of itself.
+/// The header fields of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) account: AccountId,
@@ -44,11 +47,11 @@ pub(crate) struct Header {
     pub(crate) mailbox: u32,
     pub(crate) uid_validity: u32,
     pub(crate) conversation: u64,
-    /// In the last chunk only.
+    /// Only in the last chunk.
     pub(crate) last: Option<Last>,
 }
 
-/// What only the last chunk knows.
+/// Fields that only the last chunk has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Last {
     pub(crate) uid: u32,
@@ -58,12 +61,12 @@ pub(crate) struct Last {
     pub(crate) head: Head,
 }
 
-/// How many chunks a body of `octets` has.
+/// The number of chunks of a body of `octets`.
 pub(crate) fn chunks_of(octets: u32) -> u32 {
     octets.div_ceil(CHUNK_OCTETS as u32).max(1)
 }
 
-/// How many pages the chunk with `index` of a body of `octets` takes.
+/// The number of pages of the chunk with `index` in a body of `octets`.
 pub(crate) fn pages_of_chunk(octets: u32, index: u32) -> u32 {
     if index + 1 < chunks_of(octets) {
         return PIECE_PAGES;
@@ -71,12 +74,13 @@ pub(crate) fn pages_of_chunk(octets: u32, index: u32) -> u32 {
     pages_for((octets - (index.min(octets / CHUNK_OCTETS as u32)) * CHUNK_OCTETS as u32) as usize)
 }
 
-/// How many pages a chunk with `length` octets takes.
+/// The number of pages of a chunk with `length` octets.
 pub(crate) fn pages_for(length: usize) -> u32 {
     (HEADER_BYTES + length).div_ceil(PAGE_BYTES) as u32
 }
 
-/// Makes `buffer`, which holds the octets behind the room for the header, the chunk for `page`. Returns the first eight bytes of the hash.
+/// Completes the chunk for `page` in `buffer`, which has the octets after the space for the header.
+/// Returns the first eight bytes of the hash.
 pub(crate) fn emit(
     buffer: &mut [u8],
     key: &Key,
@@ -127,7 +131,7 @@ fn octets_of(buffer: &[u8], length: u32) -> &[u8] {
     octets
 }
 
-/// Gives the chunk in `buffer` its new place. It has been parsed as `chunk` before.
+/// Changes the chunk in `buffer` for its new place. The caller has parsed it as `chunk`.
 pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, chunk: &Chunk) {
     let Some(place) = buffer.get_mut(24..32) else {
         unreachable!("a chunk that is shorter than its header")
@@ -136,7 +140,7 @@ pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, chunk: &Chunk)
     key.seal(buffer, chunk.summary().end);
 }
 
-/// A chunk that was read and found sound.
+/// A chunk that was read and verified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     pub(crate) header: Header,
@@ -146,13 +150,13 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Where in its bytes the summary lies.
+    /// The range of the summary in the chunk's bytes.
     pub(crate) fn summary(&self) -> Range<usize> {
         FIELDS_BYTES..FIELDS_BYTES + self.summary
     }
 }
 
-/// The chunk at the start of `bytes`, if it is a sound one that was meant for `page`.
+/// Parses the chunk at the start of `bytes`. Returns it if it is valid and was written for `page`.
 pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     let chunk = parse_head(bytes, key, page)?;
     let octets = bytes.get(HEADER_BYTES..HEADER_BYTES + chunk.header.length as usize)?;
@@ -160,7 +164,7 @@ pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     (key.hash([octets]).0 == *stored).then_some(chunk)
 }
 
-/// The same of its first page alone, where the octets do not matter.
+/// The same for its first page alone, if the octets do not matter.
 pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     let mut reader = Reader::new(bytes);
     reader.take(HASH_BYTES)?;
@@ -202,7 +206,7 @@ pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     Some(Chunk { header, pages, hash, summary })
 }
 
-/// Whether a chunk might begin here: to skip over what is none without hashing it.
+/// Whether a chunk might begin here. This skips other pages without hashing them.
 pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
     let mut reader = Reader::new(bytes);
     reader.take(HASH_BYTES).is_some()
@@ -211,7 +215,7 @@ pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
         && reader.u64() == Some(u64::from(page.0))
 }
 
-/// How many pages to go on to where a chunk might begin.
+/// The number of pages to the next place where a chunk might begin.
 pub(crate) fn pages_to_next(bytes: &[u8], page: Page) -> u32 {
     let pages = bytes.chunks_exact(PAGE_BYTES).zip(0u32..).skip(1);
     let next = pages.into_iter().find(|(bytes, number)| may_begin(bytes, page.plus(*number)));

@@ -1,11 +1,11 @@
-//! Compaction: the segment in which least lives is read, what lives in it is written again, and it becomes free.
-//! Section 8 of `docs/format.md`.
+//! Compaction: the segment with the fewest live pages is read, its live chunks are rewritten, and
+//! it becomes free. Section 8 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A chunk is moved only if its hash is right: damage is never given a fresh hash.
-//! - The record `moved` is gathered after a flush has covered the new copy; the old one is untouched until that record is
-//!   durable.
-//! - One chunk a turn.
+//! - A chunk is moved only if its hash is right: damaged data never gets a fresh hash.
+//! - The `moved` record is gathered after a flush has covered the new copy. The old copy is
+//!   untouched until that record is durable.
+//! - At most one chunk is moved per turn.
 
 use crate::backing::{Backing, Purpose};
 use crate::chunk::{self, Chunk, chunks_of, pages_to_next};
@@ -21,15 +21,15 @@ use alloc::boxed::Box;
 use sometimes::{buggify, sometimes};
 use tasks::{FrameId, FrameTable};
 
-/// Chunks on their way at a time.
+/// The most chunks that are being moved at a time.
 const MOVES_MAX: usize = 64;
 
-/// The segment being emptied.
+/// The segment that is being emptied.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     victim: SegmentIndex,
     shard: ShardId,
-    /// The next page of it, counted from its first.
+    /// The next page of the segment, counted from its first page.
     at: u32,
     reading: bool,
 }
@@ -37,7 +37,7 @@ struct Job {
 pub(crate) struct Cleaner {
     job: Option<Job>,
     moves: FrameTable<Move>,
-    /// Not before it is known who owns which shard.
+    /// False until it is known which core owns which shard.
     is_on: bool,
 }
 
@@ -55,7 +55,7 @@ impl Cleaner {
         self.is_on = false;
     }
 
-    /// One step, if space is getting scarce.
+    /// Takes one step if space is getting scarce.
     pub(crate) fn clean(&mut self, parts: &mut Parts) {
         if !self.is_on {
             return;
@@ -72,7 +72,8 @@ impl Cleaner {
             if job.reading || !self.moves.is_empty() {
                 return;
             }
-            // The next one is begun at once: nobody may ever ask for another turn.
+            // The next segment is begun at once, because there may never be a call for another
+            // turn.
             self.end_job(job, &mut parts.segments);
         };
         if job.reading || self.moves.len() == self.moves.capacity() {
@@ -86,7 +87,7 @@ impl Cleaner {
         parts.backing.read(page, buffer, Purpose::Victim);
     }
 
-    /// All that could be moved was. What lives on here cannot be read.
+    /// Everything that can be moved has been moved. The remaining live pages cannot be read.
     fn end_job(&mut self, job: Job, segments: &mut Segments) {
         if segments.owner(job.victim) == Owner::Body(job.shard) && segments.live_in(job.victim) > 0
         {
@@ -96,7 +97,8 @@ impl Cleaner {
         self.job = None;
     }
 
-    /// A piece of the victim has been read. `pages_to_leave`: single pages that others may still need.
+    /// A piece of the victim has been read. `pages_to_leave`: single pages that other operations
+    /// may still need.
     pub(crate) fn victim_read(
         &mut self,
         ok: bool,
@@ -104,7 +106,9 @@ impl Cleaner {
         pages_to_leave: usize,
         parts: &mut Parts,
     ) {
-        let Some(job) = self.job.as_mut() else { unreachable!("a segment that nobody empties") };
+        let Some(job) = self.job.as_mut() else {
+            unreachable!("a segment that is not being emptied")
+        };
         job.reading = false;
         let job = *job;
         let page = parts.segments.geometry().first_page(job.victim).plus(job.at);
@@ -151,7 +155,7 @@ impl Cleaner {
             return;
         }
         let Some(to) = allocate(parts, moved.account.shard(), chunk.pages, Want::Compaction) else {
-            // No segment can be had for it: the same would come of it until something dies.
+            // No segment is available for it. That stays so until something dies.
             self.job = None;
             parts.segments.look_no_more();
             return parts.pool.give(copy);
@@ -166,7 +170,7 @@ impl Cleaner {
         parts.backing.write(to, copy, Purpose::Moved { number });
     }
 
-    /// The new copy was written.
+    /// The write of the new copy has completed.
     pub(crate) fn move_written(&mut self, number: FrameId, ok: bool, parts: &mut Parts) {
         if ok {
             parts.commit.await_flush(Awaiting::Move(number));
@@ -186,7 +190,7 @@ impl Cleaner {
         parts.journals.wait(shard, Pending::Move(number));
     }
 
-    /// Nothing comes of any move: the disk has failed.
+    /// Drops all moves: the disk has failed.
     pub(crate) fn give_up(&mut self, segments: &mut Segments) {
         self.job = None;
         for slot in 0..self.moves.capacity() {
@@ -196,7 +200,7 @@ impl Cleaner {
         }
     }
 
-    /// The move is in the index, or has failed; either way nobody else will write these pages.
+    /// The move is in the index, or has failed. In both cases nothing else writes to these pages.
     pub(crate) fn move_applied(&mut self, number: FrameId, segments: &mut Segments) {
         let Some(moved) = self.moves.remove(number) else { unreachable!("a move that has ended") };
         segments.unpin(moved.to, moved.pages);
@@ -215,7 +219,7 @@ fn choose_victim(segments: &mut Segments) -> Option<Job> {
     segments.emptiest(dead_min).map(|(victim, shard)| Job { victim, shard, at: 0, reading: false })
 }
 
-/// Whether the index knows a chunk at this page; if so, the move that it is about to make.
+/// Returns the move to make if the index refers to a chunk at this page.
 fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
     let header = &chunk.header;
     let index = indexes.of(header.account.shard());

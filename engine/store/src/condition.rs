@@ -1,18 +1,18 @@
-//! What state the store is in, and whether it tries the disk again.
+//! The state of the store, and whether it retries the disk.
 //!
-//! Invariant: a retry is wanted or under way only while the store is read-only because of a write
-//! or a flush that failed.
+//! Invariant: a retry is wanted or under way only while the store is read-only because of a failed
+//! write or flush.
 
 use crate::outcome::{Refusal, State, WhyReadOnly};
 
-/// Whether a store that is read-only tries the disk again.
+/// Whether a read-only store retries the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Retry {
     #[default]
     No,
-    /// It does when nothing is in flight any more.
+    /// The retry begins when nothing is in flight any more.
     Wanted,
-    /// Its fences are on their way.
+    /// The fences of the retry are in flight.
     UnderWay,
 }
 
@@ -54,13 +54,13 @@ impl Condition {
         }
     }
 
-    /// The disk is open, or will not be.
+    /// The disk has been opened, or opening has failed.
     pub(crate) fn has_opened(&mut self, state: State) {
         assert!(self.state == State::Opening, "a store that was opened twice");
         self.state = state;
     }
 
-    /// The disk has failed. Whether that changes anything.
+    /// The disk has failed. Returns whether that changes the state.
     pub(crate) fn has_failed(&mut self, why: WhyReadOnly) -> bool {
         let matters = self.commits();
         if matters {
@@ -69,10 +69,10 @@ impl Condition {
         matters
     }
 
-    /// The disk is to be tried again, if that can be of use.
+    /// Requests a retry of the disk, if that can help.
     pub(crate) fn wants_retry(&mut self) {
-        // What was read before a flush that failed may not be on the disk: only opening it anew
-        // tells.
+        // Data that was read before a failed flush may not be on the disk. Only opening the disk
+        // again can tell.
         let may_retry = matches!(
             self.state,
             State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed)
@@ -88,7 +88,7 @@ impl Condition {
     }
 
     pub(crate) fn begins_retry(&mut self) {
-        assert!(self.retry == Retry::Wanted, "a retry that nobody wanted");
+        assert!(self.retry == Retry::Wanted, "a retry that was not requested");
         self.retry = Retry::UnderWay;
     }
 

@@ -1,16 +1,20 @@
-//! Which messages belong to a conversation, wherever in their account they are filed.
+//! The messages of each conversation, in all mailboxes of an account.
 //!
-//! Every entry says to which conversation it belongs; who asks for all messages of one would have to look at every entry of the account. So an account
-//! keeps an ordered set beside its mailboxes, of conversation, mailbox and UID: whatever it is asked for lies together, and is found in the time that a
-//! search in the set takes, in a mailbox of 200,000 messages as in one of 20. Nothing of it is on the disk: it follows from the entries.
+//! Every message names its conversation. To find all messages of one, a caller would have to look
+//! at every message of the account. So an account keeps an ordered set beside its mailboxes, of
+//! conversation, mailbox and UID. The places of one conversation are adjacent in it, and one search
+//! finds them, in a mailbox of 200,000 messages as in one of 20. The set is not stored on the disk:
+//! it follows from the messages.
 //!
-//! Invariant: a message is in the set exactly as long as it is in its mailbox (`index` puts it in, and takes it out).
+//! Invariant: a message is in the set exactly as long as it is in its mailbox (`index` inserts and
+//! removes it).
 
 use crate::messages::Entry;
 use crate::types::Place;
 use alloc::collections::BTreeSet;
 
-/// What a message takes in the set at most, when its nodes are as empty as they may be: 192 bytes for 5 messages in a leaf, 288 in every other node.
+/// The most bytes that a message takes in the set, if its nodes are as empty as possible. A leaf
+/// takes 192 bytes for 5 messages, every other node 288.
 pub(crate) const CONVERSED_BYTES: usize = 48;
 
 /// The messages of an account by conversation.
@@ -26,7 +30,7 @@ impl Conversations {
         self.0.remove(&(entry.conversation, Place { mailbox, uid: entry.uid }));
     }
 
-    /// The places from the first of the first mailbox to the last of the last one, ascending.
+    /// The places from the first mailbox to the last one, ascending.
     pub(crate) fn within(
         &self,
         conversation: u64,

@@ -1,13 +1,17 @@
-//! A record's digest: a number below 2^127 for any bytes, under secrets of the disk's own. What stands on the disk is a keyed hash of it (`hash`).
+//! The digest of a record: a number below 2^127 for any bytes, under secrets of the disk. The disk
+//! stores a keyed hash of it (`hash`).
 //!
-//! A record has thousands of bytes, and a keyed hash that lets nobody guess anything takes several instructions for each. So the bytes first go
-//! through what is only unlikely to be the same for any two: one multiplication for 16 bytes (NH: Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC,
-//! 1999), and for each 128 bytes a step of a polynomial modulo 2^127 - 1 (as in VHASH: Krovetz and Dai, 2007). Section 1 of `docs/format.md` defines it.
+//! A record has thousands of bytes, and an unpredictable keyed hash takes several instructions for
+//! each byte. So the bytes first go through a function for which equal results are only unlikely.
+//! It takes one multiplication for 16 bytes (NH: Black, Halevi, Krawczyk, Krovetz and Rogaway,
+//! UMAC, 1999). Each 128 bytes take one step of a polynomial modulo 2^127 - 1 (as in VHASH: Krovetz
+//! and Dai, 2007). Section 1 of `docs/format.md` defines it.
 //!
 //! Invariants:
-//! - Any two strings have the same digest for one choice of the secrets in 2^61 at the most, whoever has chosen them; provided that he has seen
-//!   nothing that depends on the secrets. Nobody does: digests leave no hash, and hashes no disk.
-//! - Numbers that are carried on are at most 2^127 - 1, so that no sum overflows.
+//! - Two different strings have the same digest for at most one choice of the secrets in 2^61. This
+//!   holds for strings that an attacker chooses, if the attacker has seen nothing that depends on
+//!   the secrets. That is so: digests are only input of the hash, and hashes do not leave the disk.
+//! - Intermediate values are at most 2^127 - 1, so that no sum overflows.
 
 /// Bytes that one step of the polynomial takes.
 const BLOCK_BYTES: usize = 128;
@@ -16,9 +20,9 @@ const PAIRS: usize = BLOCK_BYTES / PAIR_BYTES;
 
 /// 2^127 - 1, a prime.
 const PRIME: u128 = u128::MAX >> 1;
-/// The place at which the polynomial is evaluated lies below 2^124.
+/// The point at which the polynomial is evaluated is below 2^124.
 const PLACE_MASK: u128 = u128::MAX >> 4;
-/// What a block comes to is taken modulo 2^126.
+/// The sum of a block is taken modulo 2^126.
 const SUM_MASK: u128 = u128::MAX >> 2;
 
 /// The secrets of digests.
@@ -30,7 +34,7 @@ pub(crate) struct Digester {
 }
 
 impl Digester {
-    /// `secret`: the next 16 bytes that nobody knows.
+    /// `secret` returns the next 16 secret bytes.
     pub(crate) fn new(mut secret: impl FnMut() -> [u8; 16]) -> Digester {
         let place = u128::from_le_bytes(secret()) & PLACE_MASK;
         Digester { place, words: [(); PAIRS].map(|()| words(&secret())) }
@@ -39,7 +43,7 @@ impl Digester {
     /// The digest of `bytes`.
     pub(crate) fn digest(&self, bytes: &[u8]) -> u128 {
         let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
-        // The length comes first, so that zeros at the end are no padding.
+        // The length comes first, so that trailing zeros are no padding.
         let value = blocks.iter().fold(bytes.len() as u128, |value, block| {
             let (pairs, _) = block.as_chunks();
             self.next(value, self.sum(pairs))
@@ -48,7 +52,7 @@ impl Digester {
         if value == PRIME { 0 } else { value }
     }
 
-    /// What less than a block comes to, as if zeros followed.
+    /// The sum of an incomplete block, as if zeros followed.
     fn sum_of_rest(&self, rest: &[u8]) -> u128 {
         let (pairs, rest) = rest.as_chunks::<PAIR_BYTES>();
         let sum = self.sum(pairs);
@@ -60,7 +64,7 @@ impl Digester {
         sum.wrapping_add(product(&last, secrets))
     }
 
-    /// NH: what at most a block of pairs comes to.
+    /// NH: the sum of the pairs of at most one block.
     #[inline]
     fn sum(&self, pairs: &[[u8; PAIR_BYTES]]) -> u128 {
         pairs
@@ -69,13 +73,14 @@ impl Digester {
             .fold(0, |sum, (pair, secrets)| sum.wrapping_add(product(pair, secrets)))
     }
 
-    /// The polynomial's next step: modulo the prime, `value` times the place, and what a block comes to.
+    /// The next step of the polynomial: `value` times the point, plus the sum of a block, modulo
+    /// the prime.
     #[inline]
     fn next(&self, value: u128, sum: u128) -> u128 {
         let ([value_low, value_high], [place_low, place_high]) =
             (halves(value), halves(self.place));
         let across = value_high * place_low + value_low * place_high;
-        // 2^127 is one, and 2^128 two.
+        // Modulo the prime, 2^127 is 1 and 2^128 is 2.
         let high = ((value_high * place_high) << 1) + (across >> 63) + (across << 65 >> 1);
         reduced(reduced(reduced(value_low * place_low) + reduced(high)) + (sum & SUM_MASK))
     }
@@ -99,7 +104,7 @@ fn halves(number: u128) -> [u128; 2] {
     [u128::from(number as u64), number >> 64]
 }
 
-/// The same modulo the prime, and at most 2^127.
+/// Congruent to `number` modulo the prime, and at most 2^127.
 #[inline]
 fn reduced(number: u128) -> u128 {
     (number & PRIME) + (number >> 127)
@@ -120,12 +125,12 @@ mod tests {
         })
     }
 
-    /// Modulo the prime, one bit of `b` after the other.
+    /// The product modulo the prime, one bit of `b` after another.
     fn times(a: u128, b: u128) -> u128 {
         (0..128).rev().fold(0, |sum, bit| (sum * 2 % PRIME + (b >> bit & 1) * a) % PRIME)
     }
 
-    /// Section 1 of `docs/format.md`, word for word.
+    /// The definition of section 1 of `docs/format.md`, word for word.
     fn by_definition(digester: &Digester, bytes: &[u8]) -> u128 {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(16), 0);
@@ -143,13 +148,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_digest_is_what_its_definition_says(bytes in proptest::collection::vec(any::<u8>(), 0..1000), seed: u8) {
+        fn digest_equals_its_definition(bytes in proptest::collection::vec(any::<u8>(), 0..1000), seed: u8) {
             let digester = digester(seed);
             prop_assert_eq!(digester.digest(&bytes), by_definition(&digester, &bytes));
         }
 
         #[test]
-        fn a_changed_bit_or_length_changes_the_digest(
+        fn digest_changes_with_a_bit_or_the_length(
             mut bytes in proptest::collection::vec(any::<u8>(), 1..600), seed: u8, at: prop::sample::Index, bit in 0u8..8,
         ) {
             let digester = digester(seed);
@@ -164,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_numbers_do_not_overflow() {
+    fn digest_of_the_largest_numbers_does_not_overflow() {
         for (place, word) in [(u128::MAX, u64::MAX), (u128::MAX, 0), (0, u64::MAX), (1, 1)] {
             let digester = Digester { place: place & super::PLACE_MASK, words: [[word; 2]; 8] };
             for byte in [0, 1, 0xff] {

@@ -1,4 +1,4 @@
-//! What is found on a disk beside what belongs there, in words for its owner.
+//! Damage found on a disk, and the text about it for the administrator.
 
 use crate::types::{AccountId, Uid};
 use alloc::vec::Vec;
@@ -8,20 +8,21 @@ use machine::Sector;
 /// Something on the disk that is not as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Where.
+    /// The place.
     pub sector: Sector,
-    /// What, and what it means.
+    /// The damage and its meaning.
     pub damage: Damage,
 }
 
 impl Finding {
-    /// Whether something is wrong: not where a power cut has left a part of what nobody was told of.
+    /// Whether something is wrong. The remains of an unacknowledged operation after a power cut are
+    /// not.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.damage, Damage::Torn(..) | Damage::LastJournalCopy)
     }
 }
 
-/// What was found; damage beyond the bound is mended or served around all the same.
+/// All findings up to a bound. Damage beyond the bound is still repaired or skipped.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(Vec<Finding>);
 
@@ -44,15 +45,15 @@ impl Findings {
     }
 }
 
-/// What it is.
+/// The kinds of damage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Damage {
     /// A slot of the superblock is not what was written.
     Superblock,
     /// One of the two copies of a journal block is not what was written.
     JournalCopy,
-    /// One of the two copies of a block of a journal's last group is not what was to be written: a cut may have come between
-    /// them.
+    /// One of the two copies of a block in a journal's last group is not what was to be written. A
+    /// power cut may have come between the two writes.
     LastJournalCopy,
     /// Both copies of a journal block are lost.
     JournalBlock,
@@ -60,15 +61,15 @@ pub enum Damage {
     JournalStart,
     /// A record of this kind cannot be read.
     Record(u8),
-    /// A message that nobody was told of is there in part.
+    /// A message that was never acknowledged is there in part.
     Torn(AccountId, Uid),
-    /// The index names a place for a message that cannot be one.
+    /// The index names an impossible place for a message.
     Misplaced(AccountId, Uid),
     /// No record of an account is left.
     Nameless(AccountId),
-    /// A shard was put together from the bodies found; so many messages came back.
+    /// A shard was rebuilt from the bodies found, and this many messages came back.
     Rebuilt(u32),
-    /// So many messages were found and not restored: the disk has no space for them.
+    /// This many messages were found but not restored, because the disk has no space for them.
     LeftOut(u32),
     /// A part of a message is not what was written, or cannot be read.
     Body(AccountId, Uid),

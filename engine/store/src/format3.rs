@@ -1,21 +1,21 @@
-//! How format 3 keeps an outbox entry: in the flags and keywords of its message.
+//! How format 3 stores an outbox entry: in the flags and keywords of its message.
 //!
 //! | bits of a message with an entry | |
 //! |---|---|
 //! | flag 16 | it is to be forwarded: [`EntrySource::Forwarded`] |
-//! | flags 64 and 128 | its state: 64 alone queued, both held, 128 alone returned; neither: no entry |
-//! | flag 32 | the sender was told that it takes long |
-//! | flag 4 | the account was told that its head cannot be read |
+//! | flags 64 and 128 | state: 64 queued, 64 and 128 held, 128 returned, neither: no entry |
+//! | flag 32 | the sender was told of the delay |
+//! | flag 4 | the account was told that the head of the message cannot be read |
 //! | keywords, upper 8 | the number of its first recipient |
-//! | keywords, lower 8 | its results, as [`Packing`] says |
+//! | keywords, lower 8 | its results, in the form of [`Packing`] |
 //! | other flags | the message's own |
 //!
-//! This is the only file that knows these bits. Above it an entry is an [`OutboxEntry`], and flags
-//! and keywords are a client's.
+//! Only this file knows these bits. Above it an entry is an [`OutboxEntry`], and flags and keywords
+//! belong to a client.
 //!
 //! Invariants:
-//! - What [`split`] has taken apart [`join`] puts together again, whatever the disk said.
-//! - A change of an entry only takes bits away to set its state.
+//! - [`join`] restores what [`split`] took apart, for any content of the disk.
+//! - A change of an entry clears bits only to set the entry's state.
 
 use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing, Results};
 use crate::types::{Flags, MarkChange, Marks};
@@ -26,13 +26,12 @@ const DELAY_REPORTED: Flags = Flags(32);
 const IS_TO_LEAVE: Flags = Flags(64);
 const IS_TAKEN_OUT: Flags = Flags(128);
 const STATE: Flags = IS_TO_LEAVE.with(IS_TAKEN_OUT);
-/// The flags that an entry is kept in.
+/// The flags that store an entry.
 const ENTRY: Flags = STATE.with(FORWARDED).with(DAMAGE_REPORTED).with(DELAY_REPORTED);
 
 const FIRST_SHIFT: u32 = 8;
 
-/// The flags and keywords of a message in an outbox, and its entry, from the marks that it has on
-/// the disk.
+/// Splits the marks that an outbox message has on the disk into flags and keywords, and its entry.
 pub(crate) fn split(Marks { flags, keywords }: Marks) -> (Marks, Option<OutboxEntry>) {
     let state = match (flags.contains(IS_TO_LEAVE), flags.contains(IS_TAKEN_OUT)) {
         (true, false) => EntryState::Queued,
@@ -70,14 +69,14 @@ pub(crate) fn join(marks: Marks, entry: Option<OutboxEntry>) -> Marks {
         .fold(of_state(entry.state), |set, (_, bit)| set.with(bit));
     let results = match entry.results {
         Results::Packed(results) => results,
-        // Only a new entry becomes one of format 3: nothing is known of its recipients.
+        // Only a new entry is converted to format 3, so nothing is known of its recipients.
         Results::Explicit { .. } => 0,
     };
     let keywords = entry.first << FIRST_SHIFT | u16::from(results);
     Marks { flags: marks.flags.with(set), keywords: marks.keywords | keywords }
 }
 
-/// What a change of an entry does with the marks on the disk.
+/// The change of the marks on the disk that a change of an entry makes.
 pub(crate) fn marks_of(change: &EntryChange, packing: Packing) -> MarkChange {
     let mut marks = MarkChange::default();
     if let Some(state) = change.state {
@@ -95,8 +94,8 @@ pub(crate) fn marks_of(change: &EntryChange, packing: Packing) -> MarkChange {
     marks
 }
 
-/// What a client's change of flags and keywords does with the marks on the disk: it leaves alone
-/// what the entry is kept in, and makes no entry.
+/// The change of the marks on the disk that a client's change of flags and keywords makes. It
+/// leaves the bits of the entry alone and creates no entry.
 pub(crate) fn marks_of_client(change: MarkChange, has_entry: bool) -> MarkChange {
     let is_of_client = |marks: Marks| match has_entry {
         true => Marks { flags: marks.flags.without(ENTRY), keywords: 0 },

@@ -1,20 +1,21 @@
-//! How format 4 keeps an outbox entry: in records of its own, beside its message.
+//! How format 4 stores an outbox entry: in records of its own, beside its message.
 //!
-//! - Kind 14, `queued`: account u64, UID u32, MODSEQ u64, origin u8, state u8, notices u8,
-//!   layout u8, done u8, reported u8, first u16, count u8.
-//! - Kind 15, `progress`: account u64, UID u32, MODSEQ u64, state u8, notices u8, layout u8,
-//!   done u8, reported u8.
+//! - Kind 14, `queued`: account u64, UID u32, MODSEQ u64, origin u8, state u8, notices u8, layout
+//!   u8, done u8, reported u8, first u16, count u8.
+//! - Kind 15, `progress`: account u64, UID u32, MODSEQ u64, state u8, notices u8, layout u8, done
+//!   u8, reported u8.
 //!
-//! `queued` is all that is known of an entry. It stands behind the record of its message, in the
-//! same group. `progress` is a change: it only adds to what is known, so that changes which gather
-//! in one group all hold.
+//! `queued` is the complete state of an entry. It follows the record of its message, in the same
+//! group. `progress` is a change. It only adds to the state, so that all changes gathered in one
+//! group hold.
 //!
 //! Invariants:
-//! - A recipient with a reported result is done, and a recipient that is done is one of the
-//!   entry's: a record that says otherwise does not parse.
-//! - An entry that is to be forwarded counts no recipients: how many it has follows from the
-//!   configuration, which may change. A change for one above the count would be a fault of ours.
-//! - [`QueuedRecord::parse`] reads what [`QueuedRecord::emit`] has written, and nothing else.
+//! - A recipient with a reported result is done, and a recipient that is done belongs to the entry.
+//!   A record that contradicts this does not parse.
+//! - An entry that is to be forwarded counts no recipients: their number follows from the
+//!   configuration, which may change. A change for a recipient above the count would be a bug of
+//!   ours.
+//! - [`QueuedRecord::parse`] reads exactly what [`QueuedRecord::emit`] writes, and nothing else.
 
 use crate::bytes::Reader;
 use crate::outbox::{COUNT_MAX, EntrySource, EntryState, OutboxEntry, Results, recipients};
@@ -28,7 +29,7 @@ const EXPLICIT: u8 = 1;
 const DELAY_REPORTED: u8 = 1;
 const DAMAGE_REPORTED: u8 = 2;
 
-/// An entry as it is.
+/// The complete state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct QueuedRecord {
     pub(crate) account: AccountId,
@@ -37,13 +38,13 @@ pub(crate) struct QueuedRecord {
     pub(crate) entry: OutboxEntry,
 }
 
-/// What is added to an entry.
+/// A change that adds to an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ProgressRecord {
     pub(crate) account: AccountId,
     pub(crate) uid: Uid,
     pub(crate) modseq: u64,
-    /// In the layout of the entry's own results. The count of explicit ones means nothing.
+    /// In the layout of the entry's own results. The count in explicit results has no meaning here.
     pub(crate) results: Results,
     pub(crate) state: Option<EntryState>,
     pub(crate) is_delay_reported: bool,
@@ -138,8 +139,8 @@ impl ProgressRecord {
         out.extend_from_slice(&[layout, done, reported]);
     }
 
-    /// Adds it to an entry. What an entry in the other layout, or another number of recipients,
-    /// cannot have is left away: only a damaged disk says such a thing.
+    /// Applies the change to an entry. Results that do not match the entry's layout or number of
+    /// recipients are ignored: only a damaged disk has them.
     pub(crate) fn apply(&self, entry: &mut OutboxEntry) {
         match (&mut entry.results, self.results) {
             (Results::Packed(known), Results::Packed(more)) => *known |= more,
@@ -180,17 +181,14 @@ fn fields(results: Results) -> (u8, u8, u8, u8) {
     match results {
         Results::Packed(results) => (PACKED, 0, results, 0),
         Results::Explicit { count, done, reported } => {
-            assert!(reported & !done == 0, "an entry that has reported what is not done");
-            assert!(
-                done & !recipients(count) == 0,
-                "an entry with a recipient that it does not stand for"
-            );
+            assert!(reported & !done == 0, "an entry with a reported result that is not done");
+            assert!(done & !recipients(count) == 0, "an entry with a recipient beyond its count");
             (EXPLICIT, count, done, reported)
         }
     }
 }
 
-/// The state with this number. `Some(None)`: none.
+/// The state with this number. `Some(None)`: no state.
 fn state(number: u8) -> Option<Option<EntryState>> {
     Some(match number {
         0 => None,

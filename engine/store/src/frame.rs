@@ -1,27 +1,27 @@
-//! Frames: the kind and the length of each record, and what becomes of a record that this program
+//! Frames: the kind and the length of each record, and the handling of records that this program
 //! cannot read. Section 4 of `docs/format.md`, "Records".
 //!
 //! Invariants:
-//! - A record of an unknown kind stops the opening, before anything is written: what it says may be
-//!   mail. Only kinds from [`SKIPPABLE`] on may be lost.
-//! - Where even the length does not fit, the block ends.
+//! - A record of an unknown kind stops the opening before anything is written, because it may
+//!   contain mail. Only kinds from [`SKIPPABLE`] on may be lost.
+//! - If the length does not fit, the block ends.
 
 use crate::bytes::Reader;
 
-/// Kind and length of a record.
+/// Bytes of kind and length of a record.
 pub(crate) const FRAME_BYTES: usize = 3;
 
-/// Kinds from here on are passed over where they are unknown.
+/// Unknown kinds from here on are skipped.
 const SKIPPABLE: u8 = 128;
 
-/// A record that has not been read.
+/// A record that has not been parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordFrame<'a> {
     pub(crate) kind: u8,
     pub(crate) body: &'a [u8],
     /// All records from this one on.
     from: &'a [u8],
-    /// Where it ends among all records.
+    /// Its end, as an offset in all records.
     end: usize,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = RecordFrame<'_>> {
     })
 }
 
-/// How many of the bytes, cut between two records, fit into `limit`.
+/// The number of bytes, cut between two records, that fit into `limit`.
 pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
     let mut whole = 0;
     for frame in frames(bytes) {
@@ -52,9 +52,9 @@ pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
 /// A record that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unread<'a> {
-    /// A later format has it.
+    /// A later format defines it.
     Unknown(u8),
-    /// Its fields are none of its kind's. It is kept.
+    /// Its fields do not match its kind. It is kept.
     Malformed(u8, &'a [u8]),
 }
 
@@ -68,7 +68,7 @@ impl<'a> RecordFrame<'a> {
         record
     }
 
-    /// Whether a program that does not know its kind may pass it over.
+    /// Whether a program that does not know its kind may skip it.
     pub(crate) fn is_skippable(&self) -> bool {
         self.kind >= SKIPPABLE
     }

@@ -1,4 +1,5 @@
-//! What a disk holds and what is wrong with it, read offline by the code that opens it, without writing.
+//! The offline check: what a disk holds and what is wrong with it. It uses the code that opens a
+//! store, and does not write.
 //!
 //! Invariant: the disk is only read.
 
@@ -22,7 +23,7 @@ pub struct Unreadable;
 
 /// A disk that can be read.
 pub trait ReadSectors {
-    /// How many sectors it has.
+    /// The number of sectors.
     fn sectors(&self) -> u64;
 
     /// Fills `bytes`, a whole number of sectors, from `sector` on.
@@ -31,16 +32,16 @@ pub trait ReadSectors {
     fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable>;
 }
 
-/// What a disk holds and what is wrong with it.
+/// The contents of a disk and the damage on it.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Why it cannot be opened, if it cannot; then all else is empty.
+    /// The reason if it cannot be opened. All other fields are then empty.
     pub refused: Option<Reason>,
-    /// The format that it has.
+    /// Its format version.
     pub format: u32,
     /// The store's id.
     pub id: [u8; 16],
-    /// Bytes of one segment, and how many there are.
+    /// Bytes of one segment.
     pub segment_bytes: u64,
     /// How many segments there are.
     pub segments: u32,
@@ -48,34 +49,34 @@ pub struct Report {
     pub space: Space,
     /// All accounts.
     pub accounts: Vec<AccountReport>,
-    /// What is not as it was written.
+    /// Everything that is not as it was written.
     pub findings: Vec<Finding>,
 }
 
-/// What an account holds.
+/// The contents of an account.
 #[derive(Clone, Debug)]
 pub struct AccountReport {
-    /// Its address; empty when no record of it is left.
+    /// Its address; empty if no record of it is left.
     pub address: String,
-    /// How many notes are kept of it.
+    /// The number of its notes.
     pub notes: usize,
     /// Its mailboxes.
     pub mailboxes: Vec<MailboxReport>,
 }
 
-/// What a mailbox holds.
+/// The contents of a mailbox.
 #[derive(Clone, Debug)]
 pub struct MailboxReport {
     /// Its name.
     pub name: String,
     /// Its counters.
     pub info: MailboxInfo,
-    /// How many of its messages are damaged.
+    /// The number of its damaged messages.
     pub damaged: u32,
 }
 
 impl Report {
-    /// Whether there is nothing wrong.
+    /// Whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
         self.refused.is_none() && !self.findings.iter().any(Finding::is_wrong)
     }
@@ -115,7 +116,7 @@ pub fn fsck(disk: &mut impl ReadSectors) -> Report {
     }
 }
 
-/// Answers the store's requests; false when it had none.
+/// Answers the store's requests. Returns false if there were none.
 fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
     let mut any = false;
     while let Some(mut request) = store.next_request() {
@@ -166,7 +167,7 @@ fn read_account(
     AccountReport { address, notes, mailboxes }
 }
 
-/// Reads all bodies; how many messages are damaged.
+/// Reads all bodies. Returns the number of damaged messages.
 fn read_mailbox(
     store: &mut Store,
     disk: &mut impl ReadSectors,
@@ -196,7 +197,7 @@ fn chunk_is_sound(
     (id, mailbox, uid): MessageKey,
     index: u32,
 ) -> bool {
-    let nobody = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
+    let unused = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
     let entry = store
         .parts()
         .indexes
@@ -206,7 +207,7 @@ fn chunk_is_sound(
     let Some(offset) = entry.map(|entry| entry.offset_of(index * CHUNK_OCTETS as u32)) else {
         return false;
     };
-    if store.read(id, mailbox, uid, offset, nobody).is_err() {
+    if store.read(id, mailbox, uid, offset, unused).is_err() {
         return false;
     }
     pump(store, disk);

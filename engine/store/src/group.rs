@@ -1,10 +1,10 @@
-//! Group commit: what a turn gathered becomes blocks, one flush makes them durable, then they are
-//! applied and those who wait are woken. Section 6 of `docs/format.md`.
+//! Group commit: the records gathered in a turn become blocks, and one flush makes them durable.
+//! Then they are applied, and the waiting operations are woken. Section 6 of `docs/format.md`.
 //!
 //! Invariants:
-//! - At most one group is in flight; its flush is due when every write queued before the seal has
+//! - At most one group is in flight. Its flush is due when every write queued before the seal has
 //!   completed.
-//! - A write is counted to the group that gathers when it is queued, and leaves that count once.
+//! - A write is counted to the gathering group when it is queued, and leaves that count once.
 
 use crate::backing::Parity;
 use crate::layout::{SegmentIndex, ShardId};
@@ -21,33 +21,34 @@ enum Flight {
     Flushing,
 }
 
-/// Segments of a shard's journal that lie before its root.
+/// Segments of a shard's journal that precede its root.
 #[derive(Debug)]
 pub(crate) struct Superseded {
     pub(crate) shard: ShardId,
     pub(crate) segments: Vec<SegmentIndex>,
-    /// A version of the superblock has the new root. The version before still leads to them.
+    /// One version of the superblock has the new root. The version before it still refers to these
+    /// segments.
     pub(crate) is_in_one_version: bool,
 }
 
-/// The group in flight, and what the next one has beside the records that gather.
+/// The group in flight, and the state of the next group beside the records that are being gathered.
 pub(crate) struct Commit {
     flight: Flight,
     blocks: Vec<(ShardId, Option<Box<[u8]>>)>,
     pending: Vec<Pending>,
     covered: Vec<Awaiting>,
-    /// Segments to which one version less leads once this group's superblock is durable.
+    /// Segments that one version fewer refers to once this group's superblock is durable.
     released: Vec<Superseded>,
-    /// Shards whose first block is in this group.
+    /// Shards that have the first block of their journal in this group.
     started: ShardSet,
     gathering: Parity,
-    /// Writes in flight that the even and the odd group's flush must cover.
+    /// Writes in flight that the flush of the even and of the odd group must cover.
     writes: [u32; 2],
-    /// What the next group's flush is waited for by.
+    /// Operations that wait for the next group's flush.
     awaiting: Vec<Awaiting>,
-    /// The next group's flush is to cover a superblock.
+    /// The next group's flush must cover a superblock.
     superblock_due: bool,
-    /// The same of the next superblock.
+    /// Like `released`, for the next superblock.
     released_by_superblock: Vec<Superseded>,
 }
 
@@ -74,20 +75,20 @@ impl Commit {
         self.flight == Flight::Idle
     }
 
-    /// Whether the next group has something to wait for or to put into the superblock.
+    /// Whether the next group has operations that wait for it, or a superblock.
     #[inline]
     pub(crate) fn has_to_seal(&self) -> bool {
         self.superblock_due || !self.awaiting.is_empty()
     }
 
-    /// Counts a write that is queued now: the flush of this group covers it.
+    /// Counts a write that is queued now. The flush of this group covers it.
     pub(crate) fn count_write(&mut self) -> Parity {
         let group = self.gathering;
         *self.writes_of(group) += 1;
         group
     }
 
-    /// Counts the write of the group's next block: which one it is.
+    /// Counts the write of the group's next block. Returns its number.
     pub(crate) fn count_block(&mut self, shard: ShardId) -> u32 {
         self.count_write();
         self.blocks.push((shard, None));
@@ -100,29 +101,30 @@ impl Commit {
         self.superblock_due = true;
     }
 
-    /// The next group's flush is to cover a superblock.
+    /// Makes the next group's flush cover a superblock.
     pub(crate) fn superblock_is_due(&mut self) {
         self.superblock_due = true;
     }
 
-    /// To these segments one version less leads once the next superblock is durable, which is due.
+    /// Records that one version fewer refers to these segments once the next superblock is durable.
+    /// That superblock is due.
     pub(crate) fn release_by_superblock(&mut self, superseded: Superseded) {
         self.released_by_superblock.push(superseded);
         self.superblock_due = true;
     }
 
-    /// Waits for the next group's flush.
-    pub(crate) fn await_flush(&mut self, who: Awaiting) {
-        self.awaiting.push(who);
+    /// Adds an operation that waits for the next group's flush.
+    pub(crate) fn await_flush(&mut self, operation: Awaiting) {
+        self.awaiting.push(operation);
     }
 
-    /// What waits for a record of this group.
+    /// The operations that wait for a record of this group.
     pub(crate) fn pending(&mut self) -> &mut Vec<Pending> {
         &mut self.pending
     }
 
-    /// All of the next group is queued: it is in flight, if there is anything of it. Whether it is
-    /// to cover a superblock.
+    /// Closes the next group when all of it is queued: it is in flight, unless it is empty. Returns
+    /// whether it must cover a superblock.
     pub(crate) fn seal(&mut self) -> bool {
         assert!(self.is_idle(), "a group that is sealed while another is in flight");
         let superblock = core::mem::take(&mut self.superblock_due);
@@ -137,7 +139,7 @@ impl Commit {
         superblock
     }
 
-    /// A write that some group's flush has to cover has completed.
+    /// A write that some group's flush must cover has completed.
     pub(crate) fn written(&mut self, group: Parity) {
         *self.writes_of(group) -= 1;
     }
@@ -152,7 +154,7 @@ impl Commit {
         self.written(group);
     }
 
-    /// Whether the flush of the group in flight is to be asked for now; says so once.
+    /// Whether the flush of the group in flight must be requested now. True once per group.
     pub(crate) fn takes_flush(&mut self) -> bool {
         let Flight::Writing(group) = self.flight else { return false };
         let is_due = *self.writes_of(group) == 0;
@@ -162,39 +164,39 @@ impl Commit {
         is_due
     }
 
-    /// The group in flight is durable: its blocks.
+    /// The group in flight is durable. Returns its blocks.
     pub(crate) fn flushed(&mut self) -> impl Iterator<Item = (ShardId, Option<Box<[u8]>>)> + '_ {
         self.flight = Flight::Idle;
         self.blocks.drain(..)
     }
 
-    /// The segments to which one version less leads since its superblock is durable.
+    /// The segments that one version fewer refers to, since the superblock is durable.
     pub(crate) fn take_released(&mut self) -> Vec<Superseded> {
         core::mem::take(&mut self.released)
     }
 
-    /// The journals that it began.
+    /// The journals that the group began.
     pub(crate) fn take_started(&mut self) -> ShardSet {
         core::mem::take(&mut self.started)
     }
 
-    /// What waited for its flush. Give the list back with [`Commit::reuse`].
+    /// The operations that waited for its flush. Return the list with [`Commit::reuse`].
     pub(crate) fn take_covered(&mut self) -> Vec<Awaiting> {
         core::mem::take(&mut self.covered)
     }
 
-    /// What waited for its records. Give the list back with [`Commit::reuse`].
+    /// The operations that waited for its records. Return the list with [`Commit::reuse`].
     pub(crate) fn take_pending(&mut self) -> Vec<Pending> {
         core::mem::take(&mut self.pending)
     }
 
-    /// Takes back the lists, which are empty.
+    /// Takes back the empty lists.
     pub(crate) fn reuse(&mut self, covered: Vec<Awaiting>, pending: Vec<Pending>) {
         (self.covered, self.pending) = (covered, pending);
     }
 
-    /// The disk has failed: nothing comes of the group in flight, or of what the next one has. Its
-    /// buffers; what its superblock was to release stays to be released.
+    /// Drops the group in flight and the state of the next one: the disk has failed. Returns the
+    /// buffers. Segments that its superblock was to release stay on the list.
     pub(crate) fn give_up(&mut self) -> impl Iterator<Item = Box<[u8]>> + '_ {
         assert!(self.writes == [0; 2], "writes of a group in flight that has ended");
         self.flight = Flight::Idle;
@@ -205,8 +207,8 @@ impl Commit {
         self.blocks.drain(..).filter_map(|(_, pair)| pair)
     }
 
-    /// Of the journals that a group of this store has begun and that no superblock calls started,
-    /// those of `theirs`.
+    /// Splits off those of `theirs` that have begun their journal in a group of this store, but are
+    /// not marked as started in a superblock yet.
     pub(crate) fn split_started(&mut self, theirs: ShardSet) -> ShardSet {
         self.started.split_off(theirs)
     }

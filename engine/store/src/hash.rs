@@ -1,5 +1,5 @@
-//! The keyed hash under which everything on the disk stands: SipHash-1-3-128, under a key of the disk's own, of the record's digest. Section 1 of
-//! `docs/format.md`.
+//! The keyed hash that protects everything on the disk: SipHash-1-3-128 of the record's digest,
+//! under a key of the disk. Section 1 of `docs/format.md`.
 
 use core::hash::Hasher;
 use siphasher::sip128::{Hasher128, SipHasher13};
@@ -9,7 +9,7 @@ use crate::digest::Digester;
 /// Bytes of a hash.
 pub(crate) const HASH_BYTES: usize = 16;
 
-/// The disk's hash key, with what comes of it.
+/// The disk's hash key and the keys derived from it.
 #[derive(Clone)]
 pub(crate) struct Key {
     bytes: [u8; 16],
@@ -39,7 +39,8 @@ impl Key {
         self.bytes
     }
 
-    /// The hash of a name, which is not as long as a record. No name is eight bytes long and ends in a zero.
+    /// The hash of a name, which is shorter than a record. No name is eight bytes long with a zero
+    /// at its end.
     pub(crate) fn hash_name(&self, name: &[u8]) -> Hash {
         Hash(self.names.hash(name).as_bytes())
     }
@@ -51,7 +52,7 @@ impl Key {
         Hash(hasher.finish128().as_bytes())
     }
 
-    /// Puts the hash of `record` from its 17th byte to `end` into its first 16 bytes.
+    /// Puts the hash of `record`, from its 17th byte to `end`, into its first 16 bytes.
     pub(crate) fn seal(&self, record: &mut [u8], end: usize) -> Hash {
         let Some(fields) = record.get(HASH_BYTES..end) else {
             unreachable!("a record that ends behind its buffer")
@@ -64,7 +65,7 @@ impl Key {
         hash
     }
 
-    /// The hash of `record` as [`Key::seal`] put it there, if it is right.
+    /// The hash that [`Key::seal`] put into `record`, if it is right.
     pub(crate) fn check(&self, record: &[u8], end: usize) -> Option<Hash> {
         let (stored, _) = record.split_first_chunk::<HASH_BYTES>()?;
         let hash = self.hash([record.get(HASH_BYTES..end)?]);
@@ -84,7 +85,8 @@ impl Hash {
     }
 }
 
-/// Random numbers spun from the machine's random seed: for keys, ids and the first `previous` of a journal.
+/// Random numbers derived from the machine's random seed: for keys, ids and the first `previous` of
+/// a journal.
 pub(crate) struct Random {
     hasher: SipHasher13,
     count: u64,

@@ -1,10 +1,12 @@
-//! The index of one shard in memory: accounts, mailboxes, messages, and where their bodies lie.
+//! The index of one shard in memory: accounts, mailboxes, messages, and the places of their bodies.
 //!
 //! Invariants:
-//! - It changes only by applying records that are durable: the same code serves while running and while replaying.
+//! - It changes only by applying durable records. The same code runs while serving and while
+//!   replaying.
 //! - UIDNEXT and HIGHESTMODSEQ never fall.
-//! - A message of several chunks, or one that was filed, is in `placed` with the pages of its chunks: what is said of it where they lie may name the
-//!   mailbox that it came to. All others are where their chunk says.
+//! - A message that has several chunks, or was moved to another mailbox, is in `placed` with the
+//!   pages of its chunks. Its chunks may name the mailbox that it was delivered to. All other
+//!   messages are where their chunk says.
 
 use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
@@ -21,21 +23,23 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// What a message takes in memory at most, when half of the places in blocks are unused; its place in the set of conversations included.
+/// The most memory that a message takes, if half of the places in blocks are unused, including its
+/// place in the set of conversations.
 pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES + CONVERSED_BYTES;
 
 const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 
-/// What a message that was filed, or has several chunks, takes in memory beside the rest, 4 bytes a chunk not counted.
+/// The additional memory of a message that was moved to another mailbox or has several chunks,
+/// without 4 bytes for each chunk.
 pub const RESIDENT_BYTES_PLACED: usize = 112;
 
 /// Bytes of the record of an outbox entry.
 const QUEUED_RECORD_BYTES: u64 = 32;
 
-/// Bytes of records that a shard keeps and cannot read.
+/// The most bytes of unreadable records that a shard keeps.
 const KEPT_BYTES_MAX: usize = 8 * 1024;
 
-/// A message that is not found by what its chunks say of it.
+/// A message that cannot be found by the fields of its chunks.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) account: AccountId,
@@ -43,35 +47,36 @@ pub(crate) struct Placed {
     pub(crate) pages: Vec<u32>,
 }
 
-/// Pages that came to hold something living, or ceased to.
+/// Pages that became live or dead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Space {
     Lives(Page, u32),
     Died(Page, u32),
 }
 
-/// All that a shard knows.
+/// Everything known of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     accounts: BTreeMap<AccountId, Account>,
     placed: BTreeMap<u64, Placed>,
     guid_next: u64,
     messages: u64,
-    /// Entries of outboxes.
+    /// The number of outbox entries.
     queued: usize,
     placed_chunks: u64,
-    /// Records that this program cannot read, as they lie on the disk.
+    /// Records that this program cannot read, in their form on the disk.
     kept: Vec<Box<[u8]>>,
-    /// What notes take, as [`bytes_of_note`] counts it.
+    /// Memory of notes, as [`bytes_of_note`] counts it.
     note_bytes: u64,
-    /// The chunks of messages whose own record comes later in the group.
+    /// The chunks of messages that have their own record later in the group.
     announced: BTreeMap<u64, Vec<u32>>,
-    /// Where messages went that were filed in this group: what was asked of them before still speaks of where they were.
+    /// New places of messages that were moved in this group. Earlier requests of the group still
+    /// name the old place.
     forwards: BTreeMap<(AccountId, Place), Place>,
 }
 
 impl Index {
-    /// The empty index of a shard, whose GUID numbers are its own.
+    /// The empty index of a shard, with its own range of GUID numbers.
     pub(crate) fn of_shard(shard: ShardId) -> Index {
         Index { guid_next: u64::from(shard.0) << 42, ..Index::default() }
     }
@@ -98,7 +103,7 @@ impl Index {
         self.accounts.range(id..).next().map(|(_, account)| account)
     }
 
-    /// The message with this GUID number, if it is not found by what its chunks say of it.
+    /// The message with this GUID number, if it is in `placed`.
     pub(crate) fn placed(&self, guid: u64) -> Option<&Placed> {
         self.placed.get(&guid)
     }
@@ -108,17 +113,17 @@ impl Index {
         self.placed.values()
     }
 
-    /// The GUID number that is given next.
+    /// The next GUID number.
     pub(crate) fn guid_next(&self) -> u64 {
         self.guid_next
     }
 
-    /// Leaves out so many GUID numbers.
+    /// Skips this many GUID numbers.
     pub(crate) fn skip_guids(&mut self, count: u64) {
         self.guid_next += count;
     }
 
-    /// What messages, entries, notes and records that are kept take in memory at most.
+    /// The most memory that messages, entries, notes and kept records take.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let others =
             self.placed.len() * RESIDENT_BYTES_PLACED + self.queued * RESIDENT_BYTES_QUEUED;
@@ -126,7 +131,7 @@ impl Index {
         messages + (others + self.kept_bytes()) as u64 + self.placed_chunks * 4 + self.note_bytes
     }
 
-    /// Keeps a record that cannot be read, once. False: there are too many.
+    /// Keeps an unreadable record, once. Returns false if there are too many.
     pub(crate) fn keep(&mut self, record: &[u8]) -> bool {
         if self.kept.iter().any(|known| **known == *record) {
             return true;
@@ -138,7 +143,7 @@ impl Index {
         fits
     }
 
-    /// The records that are kept.
+    /// The unreadable records that are kept.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &[u8]> {
         self.kept.iter().map(|record| &**record)
     }
@@ -147,7 +152,7 @@ impl Index {
         self.kept().map(<[u8]>::len).sum()
     }
 
-    /// About how many blocks a checkpoint of this shard takes.
+    /// The approximate number of blocks in a checkpoint of this shard.
     pub(crate) fn checkpoint_blocks(&self) -> u32 {
         let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
         let bytes = self.messages * 36
@@ -168,10 +173,10 @@ impl Index {
         self.accounts.get_mut(&account)?.mailbox_mut(mailbox)
     }
 
-    /// The GUID number of a message that is to come for `recipient`.
+    /// The GUID number for a new message to `recipient`.
     ///
-    /// Errors: `NoSuchAccount`; as [`check_takes_mail`]; `Arrived` and `TooMany` for a message
-    /// that is delivered once.
+    /// Errors: `NoSuchAccount`; the errors of [`check_takes_mail`]; `Arrived` and `TooMany` for a
+    /// message that is delivered once.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
         check_takes_mail(account, recipient.mailbox)?;
@@ -190,7 +195,7 @@ impl Index {
             .is_some_and(|account| check_takes_mail(account, mailbox).is_ok())
     }
 
-    /// Where the chunk with `index` of a message lies, and in how many pages.
+    /// The place of the chunk with `index` of a message, and its number of pages.
     pub(crate) fn chunk(&self, entry: &Entry, index: u32) -> Option<(Page, u32)> {
         let chunks = chunks_of(entry.octets);
         if index >= chunks {
@@ -208,7 +213,7 @@ impl Index {
         (0..chunks_of(entry.octets)).filter_map(move |index| self.chunk(entry, index))
     }
 
-    /// Applies one record. `space` is told which pages live and die by it.
+    /// Applies one record. Calls `space` with the pages that become live or dead.
     pub(crate) fn apply(&mut self, record: &Record<'_>, space: &mut impl FnMut(Space)) {
         match *record {
             Record::Account { .. } => self.apply_account(record),
@@ -284,7 +289,7 @@ impl Index {
         }
     }
 
-    /// A note is this from now on; without a value it is not there any more.
+    /// Sets a note, or removes it if the value is empty.
     fn note(&mut self, account: AccountId, key: &[u8], value: &[u8]) {
         let before = account_or_unnamed(&mut self.accounts, account).note(key, value);
         let bytes = |value: &[u8]| if value.is_empty() { 0 } else { bytes_of_note(key, value) };
@@ -292,7 +297,8 @@ impl Index {
             self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
     }
 
-    /// A message that has arrived is gone as if it never had. The key of what was noted of that.
+    /// Undoes the note of an arrival, as if the message had never arrived. Returns the key of the
+    /// note.
     pub(crate) fn take_back_arrival(&mut self, account: AccountId, guid: u64) -> Option<Box<[u8]>> {
         let mut notes = self.accounts.get(&account)?.notes().iter();
         let (key, _) =
@@ -313,7 +319,8 @@ impl Index {
         account_or_unnamed(&mut self.accounts, id).is_written(texts);
     }
 
-    /// Makes a message visible; false when it was already, or when not all its chunks are known.
+    /// Makes a message visible. Returns false if it is visible already, or if not all its chunks
+    /// are known.
     pub(crate) fn insert(
         &mut self,
         account: AccountId,
@@ -343,7 +350,8 @@ impl Index {
         true
     }
 
-    /// Takes a message out of one mailbox, if it is known to be there, and puts it into another.
+    /// Moves a message from one mailbox to another. It is removed from the first only if it is
+    /// there.
     fn file(
         &mut self,
         account: AccountId,
@@ -369,19 +377,19 @@ impl Index {
         self.forwards.clear();
     }
 
-    /// Where the chunks from `first` on of a message lie that is to be made visible next.
+    /// Records the places of a message's chunks from `first` on. The record of the message follows.
     pub(crate) fn announce(&mut self, guid: u64, first: u32, pages: impl Iterator<Item = u32>) {
         let known = self.announced.entry(guid).or_default();
         known.truncate(first as usize);
         known.extend(pages.take(CHUNKS_MAX as usize - known.len().min(CHUNKS_MAX as usize)));
     }
 
-    /// What was announced is visible already, or never will be.
+    /// Forgets the announced chunks: their messages are visible already, or never will be.
     pub(crate) fn forget_announced(&mut self) {
         self.announced.clear();
     }
 
-    /// Takes out the messages in `ranges` of UIDs.
+    /// Removes the messages in `ranges` of UIDs.
     pub(crate) fn remove(
         &mut self,
         account: AccountId,
@@ -409,7 +417,7 @@ impl Index {
         });
     }
 
-    /// Takes out what was filed out of these UIDs in the same group.
+    /// Removes messages that had these UIDs and were moved to another mailbox in the same group.
     fn remove_forwarded(
         &mut self,
         account: AccountId,
@@ -428,8 +436,8 @@ impl Index {
         }
     }
 
-    /// Notes a chunk's new place, if it still is where it was moved from; how many pages it takes. The message may have been filed
-    /// since the record was made.
+    /// Records a chunk's new place, if the chunk is still at `from`. Returns its number of pages.
+    /// The message may have been moved to another mailbox since the record was made.
     fn moved(
         &mut self,
         (account, place): (AccountId, Place),
@@ -461,7 +469,7 @@ fn account_or_unnamed(accounts: &mut BTreeMap<AccountId, Account>, id: AccountId
     accounts.entry(id).or_insert_with(|| Account::unnamed(id))
 }
 
-/// Changes an account, and counts the entries of its outbox.
+/// Changes an account, and keeps the count of outbox entries up to date.
 fn change_counted<T>(
     account: &mut Account,
     queued: &mut usize,
@@ -475,8 +483,8 @@ fn change_counted<T>(
 
 /// Whether mail may be delivered to a mailbox.
 ///
-/// Errors: `NoSuchMailbox`, also for one that may be gone when the message is there; `TooMany`
-/// where the mailbox has no UID left.
+/// Errors: `NoSuchMailbox`, also for a mailbox that could be removed before the message arrives;
+/// `TooMany` if the mailbox has no UID left.
 fn check_takes_mail(account: &Account, MailboxId(mailbox): MailboxId) -> Result<(), Refusal> {
     let known = account
         .mailbox(mailbox)

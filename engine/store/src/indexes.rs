@@ -1,9 +1,9 @@
-//! What is known in memory of all shards: their indexes, and what follows from all of them.
+//! The indexes of all shards, and the state that follows from all of them.
 //!
 //! Invariants:
-//! - The resident bytes are the sum of what the indexes say.
-//! - An address belongs to one account from the moment its creation is gathered, so no two can win
-//!   it.
+//! - The resident bytes are the sum over all indexes.
+//! - An address belongs to one account from the moment the account's creation is gathered, so two
+//!   accounts cannot get the same address.
 
 use crate::account::Account;
 use crate::finding::{Damage, Findings};
@@ -25,9 +25,9 @@ pub(crate) struct Indexes {
     directory: BTreeMap<Box<str>, AccountId>,
     resident_bytes: u64,
     resident_bytes_max: u64,
-    /// The shards of which something has changed since this was asked last.
+    /// The shards that have changed since the last call of `take_changes`.
     changed: ShardSet,
-    /// What has come into outboxes since this was asked last.
+    /// Messages that came into outboxes since they were last taken.
     posted: Vec<(AccountId, Uid)>,
 }
 
@@ -61,7 +61,7 @@ impl Indexes {
         self.of(id.shard()).account(id)
     }
 
-    /// An account that a delivery was begun for: none is ever removed.
+    /// An account that a delivery was begun for. Accounts are never removed.
     fn known_mut(&mut self, id: AccountId) -> &mut Account {
         match self.of_mut(id.shard()).account_mut(id) {
             Some(account) => account,
@@ -77,17 +77,17 @@ impl Indexes {
         self.shards.iter_mut().flat_map(|(_, index)| index.accounts_mut())
     }
 
-    /// Whether messages may take no more memory.
+    /// Whether messages may not take more memory.
     pub(crate) fn are_full(&self) -> bool {
         self.resident_bytes >= self.resident_bytes_max
     }
 
-    /// The account that an address belongs to, durably or not.
+    /// The account that an address belongs to, whether that is durable or not.
     pub(crate) fn owner_of(&self, address: &str) -> Option<AccountId> {
         self.directory.get(address).copied()
     }
 
-    /// These addresses belong to an account that is being made.
+    /// Assigns these addresses to an account that is being created.
     pub(crate) fn give_addresses(
         &mut self,
         id: AccountId,
@@ -96,16 +96,17 @@ impl Indexes {
         self.directory.extend(addresses.map(|address| (address, id)));
     }
 
-    /// An account was not made: its addresses are free.
+    /// Frees the addresses of an account that was not created.
     pub(crate) fn forget_addresses(&mut self, id: AccountId) {
         if !self.account(id).is_some_and(Account::is_named) {
             self.directory.retain(|_, owner| *owner != id);
         }
     }
 
-    /// Keeps space in each account for a message, all of which is there.
+    /// Reserves space in the account of each recipient for a complete message.
     ///
-    /// Errors: `OverQuota`, `LargerThanQuota`: somebody has none, and nobody gets it.
+    /// Errors: `OverQuota`, `LargerThanQuota`: one recipient has no space, and none gets the
+    /// message.
     pub(crate) fn reserve(&mut self, recipients: &[Recipient], octets: u32) -> Result<(), Refusal> {
         for (number, recipient) in recipients.iter().enumerate() {
             if let Err(refusal) =
@@ -118,7 +119,8 @@ impl Indexes {
         Ok(())
     }
 
-    /// A delivery is over: what came of it is counted, or nothing did.
+    /// Releases the reservations when a delivery is over. If it succeeded, the message itself is
+    /// counted now.
     pub(crate) fn release<'a>(
         &mut self,
         recipients: impl IntoIterator<Item = &'a Recipient>,
@@ -129,13 +131,13 @@ impl Indexes {
         }
     }
 
-    /// Applies the records of a block, in order; a group may have several.
+    /// Applies the records of a block in order. A group may have several blocks.
     pub(crate) fn apply(&mut self, shard: ShardId, records: &[u8], segments: &mut Segments) {
         let index = self.shards.of_mut(shard);
         let before = index.resident_bytes();
         for record in record::records(records) {
             if let Record::Range { .. } = record {
-                // A checkpoint's: it was made from this very index.
+                // It belongs to a checkpoint, which was made from this index.
                 index.forget_announced();
                 continue;
             }
@@ -152,7 +154,7 @@ impl Indexes {
         self.resident_bytes = self.resident_bytes + index.resident_bytes() - before;
     }
 
-    /// All records of a group were applied, which were of these shards.
+    /// All records of a group have been applied. They were of these shards.
     pub(crate) fn group_ended(&mut self, shards: ShardSet) {
         self.changed = self.changed.or(shards);
         shards.iter().for_each(|shard| self.of_mut(shard).group_ended());
@@ -174,7 +176,7 @@ impl Indexes {
         !self.posted.is_empty()
     }
 
-    /// While opening: all are empty, and their journals are to be replayed.
+    /// While opening: makes all indexes empty. Their journals will be replayed.
     pub(crate) fn begin(&mut self) {
         self.shards = PerShard::new(Index::of_shard);
     }
@@ -184,8 +186,8 @@ impl Indexes {
         core::mem::replace(self.of_mut(shard), index)
     }
 
-    /// Ends the opening: GUID numbers that a lost record may have given are not given again, and
-    /// addresses are known.
+    /// Ends the opening. GUID numbers that a lost record may have used are skipped, and addresses
+    /// are collected.
     pub(crate) fn opened(&mut self, random: &mut Random, findings: &mut Findings) {
         let mut nameless = Vec::new();
         for (_, index) in self.shards.iter_mut() {
@@ -201,7 +203,7 @@ impl Indexes {
         nameless.into_iter().for_each(|id| findings.note(Sector(0), Damage::Nameless(id)));
     }
 
-    /// Gives away the indexes of those shards.
+    /// Splits off the indexes of those shards.
     pub(crate) fn split_off(&mut self, theirs: ShardSet) -> PerShard<Index> {
         let mut others = PerShard::new(|_| Index::default());
         theirs.iter().for_each(|shard| core::mem::swap(self.of_mut(shard), others.of_mut(shard)));

@@ -1,22 +1,22 @@
-//! Where one shard's journal goes on, and where it was durable while more of it is in flight.
+//! The write position of one shard's journal, and its last durable position while more of it is in
+//! flight.
 //!
 //! Invariants:
-//! - A journal has a segment at least: the one that its next block goes to, or the link that leads
-//!   on.
-//! - From the first write of a group until that group is durable, the journal can go back to where
-//!   it was before.
+//! - A journal has at least one segment: the one for its next block, or for the link that leads on.
+//! - From the first write of a group until the group is durable, the journal can go back to its
+//!   position before the group.
 
 use crate::block::Header;
 use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
 use crate::superblock::Root;
 use alloc::vec::Vec;
 
-/// Added to the sequence of a damaged journal: more blocks than any journal has. So each later
+/// Added to the sequence of a damaged journal: more blocks than any journal has. So every later
 /// opening sees a gap until a checkpoint is durable, even if the disk can read the lost blocks
 /// again.
 const SEQUENCES_SKIPPED: u64 = 1 << 24;
 
-/// What is remembered of a shard's journal to write on in it.
+/// The state that is needed to append to a shard's journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     /// Its segments since the root, oldest first.
@@ -27,11 +27,11 @@ pub(crate) struct Journal {
     previous: u64,
     /// Blocks since the root.
     blocks: u32,
-    /// The next block goes into a new segment whatever room there is.
+    /// The next block goes into a new segment, even if this one has space.
     fresh_segment: bool,
-    /// Nothing that an earlier life left on the disk can continue it.
+    /// No block that an earlier life left on the disk can continue it.
     fenced: bool,
-    /// Where it was durable, while more of it is in flight.
+    /// The last durable position, while more of it is in flight.
     mark: Option<Mark>,
 }
 
@@ -42,12 +42,12 @@ struct Mark {
     previous: u64,
     blocks: u32,
     fresh_segment: bool,
-    /// Segments that were linked since.
+    /// Segments that were linked since then.
     linked: u32,
 }
 
 impl Journal {
-    /// A journal of which nothing is written yet.
+    /// A journal in which nothing has been written yet.
     pub(crate) fn at(root: Root) -> Journal {
         Journal {
             chain: alloc::vec![root.segment],
@@ -103,12 +103,12 @@ impl Journal {
         if self.fresh_segment { 0 } else { geometry.link_place() - self.place }
     }
 
-    /// Whether it goes on where an earlier life may have left something.
+    /// Whether it continues at a place where an earlier life may have left blocks.
     pub(crate) fn needs_fence(&self, geometry: Geometry) -> bool {
         !self.fenced && !self.is_full(geometry)
     }
 
-    /// Whether a block is the next one.
+    /// Whether a block with this header is the next one.
     pub(crate) fn continues_with(&self, header: &Header) -> bool {
         header.sequence == self.sequence && header.previous == self.previous
     }
@@ -124,8 +124,8 @@ impl Journal {
         }
     }
 
-    /// Begins to write its next block, or the link that leads on: it can go back to here until it
-    /// is durable.
+    /// Called before its next block, or the link that leads on, is written. The journal can go back
+    /// to this position until the write is durable.
     pub(crate) fn writes(&mut self) {
         if self.mark.is_none() {
             let Journal { place, sequence, previous, blocks, fresh_segment, .. } = *self;
@@ -133,12 +133,12 @@ impl Journal {
         }
     }
 
-    /// From now on nothing of an earlier life continues it. Whether that is new.
+    /// Notes that no block of an earlier life can continue it. Returns whether that is new.
     pub(crate) fn is_fenced_first(&mut self) -> bool {
         !core::mem::replace(&mut self.fenced, true)
     }
 
-    /// Goes on behind a block with this hash.
+    /// Moves on behind a block with this hash.
     pub(crate) fn block_follows(&mut self, hash: u64) {
         self.place += 1;
         self.sequence += 1;
@@ -146,7 +146,7 @@ impl Journal {
         self.blocks += 1;
     }
 
-    /// Goes on in another segment, behind a link with this hash.
+    /// Moves on to another segment, behind a link with this hash.
     pub(crate) fn link_follows(&mut self, next: SegmentIndex, hash: u64) {
         if let Some(mark) = &mut self.mark {
             mark.linked += 1;
@@ -167,14 +167,14 @@ impl Journal {
         self.chain.pop();
     }
 
-    /// Replaying: goes on with a later block, since those before it are lost.
+    /// Replaying: continues with a later block, because the blocks before it are lost.
     pub(crate) fn goes_on_at(&mut self, place: u32, later: &Header) {
         self.place = place;
         self.sequence = later.sequence;
         self.previous = later.previous;
     }
 
-    /// Replaying: here it ends.
+    /// Replaying: the journal ends here.
     pub(crate) fn has_ended(&mut self, is_damaged: bool) {
         if is_damaged {
             self.sequence += SEQUENCES_SKIPPED;
@@ -189,7 +189,8 @@ impl Journal {
         self.fresh_segment = true;
     }
 
-    /// Begins anew with its next block: where that is, and the segments that it leaves behind.
+    /// Begins anew with its next block. Returns that position, and the segments that it leaves
+    /// behind.
     pub(crate) fn begins_anew(&mut self) -> (Root, Vec<SegmentIndex>) {
         let (segment, place) = (self.segment(), self.place as u16);
         let root = Root {
@@ -205,7 +206,7 @@ impl Journal {
         (root, old)
     }
 
-    /// It begins where it began before: with these segments.
+    /// Undoes [`Journal::begins_anew`]: its old segments belong to it again.
     pub(crate) fn begins_before(&mut self, mut old: Vec<SegmentIndex>) {
         old.append(&mut self.chain);
         self.chain = old;
@@ -216,13 +217,13 @@ impl Journal {
         self.mark = None;
     }
 
-    /// Whether something of it may not be durable.
+    /// Whether a part of it may not be durable.
     pub(crate) fn is_unsure(&self) -> bool {
         self.mark.is_some()
     }
 
-    /// Goes back to where it was durable; gives each segment that was linked since to `released`.
-    /// What follows needs a fence, and the mark stays until that is durable.
+    /// Goes back to the last durable position. Calls `released` with each segment that was linked
+    /// since. The next write needs a fence, and the mark stays until that is durable.
     pub(crate) fn goes_back(&mut self, mut released: impl FnMut(SegmentIndex)) {
         let Some(mark) = &mut self.mark else { return };
         for _ in 0..core::mem::take(&mut mark.linked) {

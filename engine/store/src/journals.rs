@@ -1,8 +1,9 @@
-//! The journals of all shards, and the records that gather for their next blocks.
+//! The journals of all shards, and the records gathered for their next blocks.
 //!
 //! Invariants:
-//! - A shard in which something has gathered is dirty until that is in a group.
-//! - Records that gather in one shard fit a group, with those of a checkpoint and of orders.
+//! - A shard with gathered records is dirty until these are in a group.
+//! - The gathered records of one shard fit a group, together with those of a checkpoint and of
+//!   pending metadata changes.
 
 use crate::block::{self, RECORDS_MAX};
 use crate::frame;
@@ -23,31 +24,31 @@ use alloc::vec::Vec;
 use sometimes::buggify;
 use tasks::Continuation;
 
-/// The most bytes of records that gather in one shard; more waits for the next group.
+/// The most bytes of records gathered in one shard. More has to wait for the next group.
 const GATHERED_BYTES_MAX: usize = 24 * 1024;
-/// The most blocks by which a journal may outgrow its index before a checkpoint is due, and the
-/// pages of the disk for each of them; two segments are allowed on any disk.
+/// The most blocks by which a journal may exceed the need of its index before a checkpoint is due,
+/// and the pages of the disk for each of them. Two segments are allowed on any disk.
 const SLACK_BLOCKS: u32 = 256;
 const SLACK_PAGES: u32 = 2048;
 
 #[derive(Default)]
 struct Shard {
     journal: Option<Journal>,
-    /// Records for the next group, and who waits for them.
+    /// Records for the next group, and the operations that wait for them.
     gathered: Vec<u8>,
     pending: Vec<Pending>,
-    /// Changes that are to become records when the next group is made.
+    /// Metadata changes that become records when the next group is made.
     orders: VecDeque<Order>,
-    /// Messages that opening found torn, until it is durable that they are gone.
+    /// Messages that opening found torn, until their removal is durable.
     dropped: Vec<Dropped>,
 }
 
 pub(crate) struct Journals {
     shards: PerShard<Shard>,
-    /// The shards that have something gathered.
+    /// The shards with gathered records.
     dirty: ShardSet,
-    /// The shards whose journal holds a damaged copy or segments that are wanted elsewhere: a
-    /// checkpoint leaves them behind.
+    /// The shards that need a checkpoint because their journal holds a damaged copy, or segments
+    /// that are needed elsewhere.
     heal: ShardSet,
 }
 
@@ -68,7 +69,7 @@ impl Journals {
         self.shards.of_mut(shard).journal.as_mut()
     }
 
-    /// A journal begins, or was replayed.
+    /// Sets the journal of a shard, which is new or was replayed.
     pub(crate) fn begin(&mut self, shard: ShardId, journal: Journal) -> &mut Journal {
         self.shards.of_mut(shard).journal.insert(journal)
     }
@@ -82,19 +83,19 @@ impl Journals {
         self.dirty
     }
 
-    /// The shards to look at for a checkpoint: those that are to be written to anyway, and those
-    /// that are to be mended.
+    /// The shards to check for a due checkpoint: those that will be written to anyway, and those to
+    /// repair.
     #[inline]
     pub(crate) fn candidates(&self) -> ShardSet {
         self.dirty.or(self.heal)
     }
 
-    /// Only a checkpoint mends the shard's journal.
+    /// Marks a shard that only a checkpoint can repair.
     pub(crate) fn needs_mending(&mut self, shard: ShardId) {
         self.heal.insert(shard);
     }
 
-    /// The shard's journal begins anew with its next block.
+    /// Begins the shard's journal anew with its next block.
     pub(crate) fn begin_anew(&mut self, shard: ShardId) -> (Root, Vec<SegmentIndex>) {
         self.heal.remove(shard);
         let Some(journal) = self.of_mut(shard) else { unreachable!("a checkpoint of no journal") };
@@ -120,8 +121,8 @@ impl Journals {
         }
     }
 
-    /// A body finds no segment: what journals have beyond their index's need is given back, also by
-    /// those that nobody writes to.
+    /// A body found no free segment. Journals give back what they have beyond the need of their
+    /// index, including journals that are not written to.
     pub(crate) fn shorten(&mut self, indexes: &Indexes, segments: &Segments) {
         let due: ShardSet = ShardId::all()
             .filter(|shard| self.is_due(*shard, indexes.of(*shard), segments))
@@ -129,7 +130,7 @@ impl Journals {
         self.heal = self.heal.or(due);
     }
 
-    /// How many free segments deliveries to these shards must leave alone: section 8 of
+    /// The number of free segments that deliveries to these shards must leave alone. Section 8 of
     /// `docs/format.md`.
     pub(crate) fn reserve_of(
         &self,
@@ -143,14 +144,14 @@ impl Journals {
         journals + largest.div_ceil(geometry.places()) + COMPACTION_RESERVE
     }
 
-    /// Whether records of `bytes` may gather. A shard with nothing gathered takes the largest
-    /// message's.
+    /// Whether records of `bytes` may be gathered. A shard with nothing gathered takes the records
+    /// of the largest message.
     pub(crate) fn has_room_for(&self, shard: ShardId, bytes: usize) -> bool {
         let gathered = self.shards.of(shard).gathered.len();
         gathered == 0 || gathered + bytes <= GATHERED_BYTES_MAX
     }
 
-    /// Sees to it that records of `bytes` can gather and will find space on the disk.
+    /// Checks that records of `bytes` can be gathered and will find space on the disk.
     ///
     /// Errors: `Busy`, `DiskFull`.
     pub(crate) fn make_room(
@@ -175,34 +176,34 @@ impl Journals {
         Ok(())
     }
 
-    /// The records that gather in a shard, for one more.
+    /// The gathered records of a shard, to append one more.
     pub(crate) fn gather(&mut self, shard: ShardId) -> &mut Vec<u8> {
         self.dirty.insert(shard);
         &mut self.shards.of_mut(shard).gathered
     }
 
-    /// Waits for what has gathered in a shard to be durable.
-    pub(crate) fn wait(&mut self, shard: ShardId, who: Pending) {
-        self.shards.of_mut(shard).pending.push(who);
+    /// Adds an operation that waits until the gathered records of a shard are durable.
+    pub(crate) fn wait(&mut self, shard: ShardId, operation: Pending) {
+        self.shards.of_mut(shard).pending.push(operation);
     }
 
-    /// The blocks that what has gathered takes.
+    /// The number of blocks that the gathered records take.
     pub(crate) fn gathered_blocks(&self, shard: ShardId) -> u32 {
         blocks_of(&self.shards.of(shard).gathered)
     }
 
-    /// Takes what has gathered in a shard. Give it back with [`Journals::put_back`] or
+    /// Takes the gathered records of a shard. Return the buffer with [`Journals::put_back`] or
     /// [`Journals::sealed`].
     pub(crate) fn take_gathered(&mut self, shard: ShardId) -> Vec<u8> {
         core::mem::take(&mut self.shards.of_mut(shard).gathered)
     }
 
-    /// There is no space for it: it gathers still.
+    /// There is no space for the records: they stay gathered.
     pub(crate) fn put_back(&mut self, shard: ShardId, records: Vec<u8>) {
         self.shards.of_mut(shard).gathered = records;
     }
 
-    /// It is in a group: what waits for it waits for that.
+    /// The records are in a group. The operations that wait for them move to `pending`.
     pub(crate) fn sealed(&mut self, shard: ShardId, records: Vec<u8>, pending: &mut Vec<Pending>) {
         let known = self.shards.of_mut(shard);
         pending.append(&mut known.pending);
@@ -213,7 +214,7 @@ impl Journals {
         }
     }
 
-    /// Errors: `Busy`.
+    /// Queues a metadata change. Errors: `Busy`.
     pub(crate) fn order(&mut self, shard: ShardId, order: Order) -> Result<(), Refusal> {
         let waiting = &mut self.shards.of_mut(shard).orders;
         if waiting.len() >= ORDERS_MAX {
@@ -227,7 +228,7 @@ impl Journals {
         !self.shards.of(shard).orders.is_empty()
     }
 
-    /// Makes records of a shard's orders, as many as fit a group.
+    /// Turns a shard's pending metadata changes into records, as many as fit a group.
     pub(crate) fn carry_out_orders(
         &mut self,
         shard: ShardId,
@@ -239,13 +240,13 @@ impl Journals {
         orders::carry_out(waiting, index, out, pending, wakes);
     }
 
-    /// A message of this shard was found torn: it is to be journaled that it is gone.
+    /// A message of this shard was found torn: its removal must be journaled.
     pub(crate) fn drop_torn(&mut self, shard: ShardId, torn: Dropped) {
         self.shards.of_mut(shard).dropped.push(torn);
         self.dirty.insert(shard);
     }
 
-    /// Gathers that torn messages are gone, where that is not durable.
+    /// Gathers the removals of torn messages that are not durable yet.
     pub(crate) fn gather_drops(&mut self, indexes: &mut Indexes) {
         for (number, Shard { gathered, pending, dropped, .. }) in self.shards.iter_mut() {
             for Dropped { account, mailbox, uid, pages, arrival } in dropped.iter() {
@@ -265,7 +266,7 @@ impl Journals {
         }
     }
 
-    /// A group is durable, with records of these shards.
+    /// A group with records of these shards is durable.
     pub(crate) fn group_ended(&mut self, shards: ShardSet) {
         for (number, shard) in self.shards.iter_mut() {
             if let Some(journal) = &mut shard.journal {
@@ -277,7 +278,7 @@ impl Journals {
         }
     }
 
-    /// Nothing comes of what has gathered: what waited for it.
+    /// Drops all gathered records. Moves the operations that waited for them to `pending`.
     pub(crate) fn give_up(&mut self, pending: &mut Vec<Pending>) {
         for (_, shard) in self.shards.iter_mut() {
             pending.append(&mut shard.pending);
@@ -286,7 +287,7 @@ impl Journals {
         self.dirty = ShardSet::EMPTY;
     }
 
-    /// Nothing comes of the orders that wait: their continuations.
+    /// Drops the pending metadata changes. Returns their continuations.
     pub(crate) fn give_up_orders(&mut self) -> impl Iterator<Item = Continuation> + '_ {
         self.shards
             .iter_mut()
@@ -294,8 +295,8 @@ impl Journals {
             .map(Order::into_continuation)
     }
 
-    /// Goes back to where each journal was durable, and gives back the segments that were linked
-    /// since.
+    /// Takes each journal back to its last durable position, and releases the segments that were
+    /// linked since.
     pub(crate) fn go_back(&mut self, segments: &mut Segments) {
         for (_, shard) in self.shards.iter_mut() {
             shard.gathered.clear();
@@ -307,12 +308,12 @@ impl Journals {
         self.dirty = ShardSet::EMPTY;
     }
 
-    /// Whether nothing gathers.
+    /// Whether nothing is gathered.
     pub(crate) fn are_empty(&self) -> bool {
         self.shards.iter().all(|(_, shard)| shard.gathered.is_empty())
     }
 
-    /// Gives away the journals of those shards.
+    /// Splits off the journals of those shards.
     pub(crate) fn split_off(&mut self, theirs: ShardSet) -> Journals {
         let mut others = Journals::new();
         theirs.iter().for_each(|shard| {
@@ -323,7 +324,7 @@ impl Journals {
     }
 }
 
-/// How many blocks the records take.
+/// The number of blocks that the records take.
 pub(crate) fn blocks_of(mut records: &[u8]) -> u32 {
     let mut blocks = 0;
     while !records.is_empty() {

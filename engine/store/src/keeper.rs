@@ -1,15 +1,20 @@
-//! Several cores with shards of their own, and one of them that keeps the disk. Section 12 of `docs/format.md`.
+//! The disk owner and its client cores: several cores with shards of their own share one disk.
+//! Section 12 of `docs/format.md`.
 //!
-//! A disk has one queue for us, so one core has it: its store is the *keeper*, which opens the disk. The stores of other cores are
-//! *guests*: each takes over its share of the shards, and from then on gathers, writes and applies what concerns them as the keeper
-//! does for its own. What a guest needs of the disk are [`Errand`]s to the keeper: requests, which carry their buffers, roots for the
-//! superblock, and segments. A flush is asked for by each, and one is for everybody who has asked before it was queued.
+//! A disk has one queue for us, so one core owns it. The store of that core is the *disk owner*,
+//! and it opens the disk. The stores of other cores are *clients*. Each takes over its share of the
+//! shards. From then on it gathers, writes and applies their changes, as the disk owner does for
+//! its own shards. A client sends forwarded requests ([`Errand`]) to the disk owner: disk requests
+//! with their buffers, roots for the superblock, and requests for segments. Each store requests its
+//! flushes. One flush answers all requests that came before it was queued.
 //!
 //! Invariants:
-//! - At most one flush is in flight, and it was queued after all writes of those whom it answers had completed.
-//! - A superblock is written when the version before is durable, and nobody is answered before it is durable too.
-//! - Once a flush or a superblock has failed, nobody's flush succeeds before a retry: see `retry`.
-//! - A segment that a guest has, free or not, is nobody else's.
+//! - At most one flush is in flight. It was queued after all writes of the stores that it answers
+//!   had completed.
+//! - A superblock is written only when the version before it is durable. No request is answered
+//!   before the new version is durable too.
+//! - Once a flush or a superblock has failed, no flush succeeds before a retry: see `retry`.
+//! - A segment that belongs to a client, free or not, belongs to no other store.
 
 use crate::backing::{Backing, DiskQueue, Purpose};
 use crate::hash::Random;
@@ -21,16 +26,17 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use machine::{CoreId, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken};
 
-/// Free segments that a guest likes to have above its reserve.
+/// Free segments that a client wants above its reserve.
 const AHEAD: u32 = 2;
-/// Those above which it gives some back.
+/// If a client has more than this above its reserve, it gives some back.
 const AHEAD_MAX: u32 = 3 * AHEAD;
 
-/// What a guest wants of the keeper. It is carried there in the order in which it was asked for.
+/// A request from a client core to the disk owner. Requests are delivered in the order in which
+/// they were made.
 #[derive(Debug)]
 pub struct Errand(pub(crate) Wanted);
 
-/// What the keeper tells a guest.
+/// A message from the disk owner to a client core.
 #[derive(Debug)]
 pub struct Answer(pub(crate) Told);
 
@@ -38,9 +44,9 @@ pub struct Answer(pub(crate) Told);
 pub(crate) enum Wanted {
     Disk(DiskRequest),
     Root(ShardId, Root),
-    /// So many segments are wanted.
+    /// The client wants this many segments.
     Segments(u32),
-    /// One comes back.
+    /// A segment comes back.
     Segment(SegmentIndex),
     Failed(WhyReadOnly),
 }
@@ -48,20 +54,21 @@ pub(crate) enum Wanted {
 #[derive(Debug)]
 pub(crate) enum Told {
     Disk(DiskCompletion),
-    /// These are the guest's from now on; the keeper has so many more.
+    /// These segments belong to the client from now on. The number is how many more the disk owner
+    /// has.
     Segments(Vec<SegmentIndex>, u32),
     Failed(WhyReadOnly),
     /// The disk is tried again.
     Retry,
 }
 
-/// What a store is to the disk.
+/// The role of a store: disk owner or client.
 pub(crate) enum Role {
     Keeper(Keeper),
     Guest(Guest),
 }
 
-/// Who waits for a flush.
+/// The requester of a flush.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asker {
     Own,
@@ -72,12 +79,12 @@ pub(crate) enum Asker {
 enum Flight {
     #[default]
     Idle,
-    /// So many slots of the superblock are being written.
+    /// This many slots of the superblock are being written.
     Slots(u8),
     Flushing,
 }
 
-/// The keeper's business with its guests, and with the flushes of all.
+/// The disk owner's state: requests of its clients, and the flushes of all stores.
 #[derive(Default)]
 pub(crate) struct Keeper {
     flight: Flight,
@@ -87,38 +94,38 @@ pub(crate) struct Keeper {
     /// A version of the superblock was written, and its flush has not completed.
     is_version_unsure: bool,
     has_failed: bool,
-    /// One for each other core, in their order.
+    /// One queue for each other core, in their order.
     answers: Vec<VecDeque<Answer>>,
-    /// Who wants segments of which there are none.
+    /// Clients that wait for segments, because none were free.
     hungry: VecDeque<(CoreId, u32)>,
 }
 
-/// A guest's business with the keeper.
+/// The state of a client.
 #[derive(Default)]
 pub(crate) struct Guest {
     errands: VecDeque<Errand>,
     asked: Asked,
 }
 
-/// Whether segments were asked for.
+/// Whether segments have been requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Asked {
     #[default]
     No,
     Yes,
-    /// There are none; the keeper remembers.
+    /// There are none. The disk owner remembers the request.
     NoneLeft,
 }
 
 /// A flush that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flushed {
-    /// It was for this store's own group, too.
+    /// It was also for this store's own group.
     pub(crate) is_for_own: bool,
     pub(crate) result: Result<(), WhyReadOnly>,
 }
 
-/// What superblocks are written with.
+/// The parts that are needed to write a superblock.
 pub(crate) struct Slots<'a> {
     pub(crate) backing: &'a mut DiskQueue,
     pub(crate) superblock: &'a mut Superblock,
@@ -126,7 +133,7 @@ pub(crate) struct Slots<'a> {
 }
 
 impl Keeper {
-    /// `cores`: how many there are, this one included.
+    /// `cores`: the number of cores, including this one.
     pub(crate) fn new(cores: u8) -> Keeper {
         Keeper { answers: (1..cores).map(|_| VecDeque::new()).collect(), ..Keeper::default() }
     }
@@ -137,7 +144,8 @@ impl Keeper {
         answers.push_back(Answer(told));
     }
 
-    /// Begins a flush for all who have asked, unless one is in flight. After a failure it has ended at once.
+    /// Begins a flush for all requesters, unless one is in flight. After a failure the flush ends
+    /// at once.
     fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         if self.flight != Flight::Idle || self.asking.is_empty() {
             return None;
@@ -157,8 +165,8 @@ impl Keeper {
     }
 
     fn write_superblock(&mut self, Slots { backing, superblock, random }: &mut Slots<'_>) {
-        // A version that may have failed is replaced in its own slots, not in those of the durable
-        // one before it.
+        // A version that may have failed is replaced in its own slots, not in the slots of the
+        // durable version before it.
         superblock.sequence += if self.is_version_unsure { 2 } else { 1 };
         self.is_version_unsure = true;
         let slots = superblock.geometry.slots();
@@ -184,7 +192,7 @@ impl Keeper {
         None
     }
 
-    /// The flush in flight has ended: the guests that it was for are told.
+    /// The flush in flight has ended. The clients that it was for get their answers.
     fn flushed(&mut self, result: Result<(), WhyReadOnly>) -> Flushed {
         self.flight = Flight::Idle;
         let mut is_for_own = false;
@@ -206,7 +214,7 @@ impl Keeper {
         Flushed { is_for_own, result }
     }
 
-    /// Gives a guest as many segments as can be spared, and remembers whom it could give none.
+    /// Gives a client as many segments as possible. A client that gets none is remembered.
     fn lend_segments(
         &mut self,
         core: CoreId,
@@ -214,8 +222,8 @@ impl Keeper {
         segments: &mut Segments,
         is_serving: bool,
     ) {
-        // While the disk has failed, what is free here may be used by a group that the disk has and
-        // that has no fence yet.
+        // While the disk has failed, a segment that is free here may be used by a group that is on
+        // the disk but has no fence yet.
         let spare = if is_serving { segments.spare() } else { 0 };
         let granted: Vec<SegmentIndex> =
             (0..count.min(spare)).map_while(|_| segments.give_away()).collect();
@@ -226,7 +234,7 @@ impl Keeper {
         self.tell(core, Told::Segments(granted, left));
     }
 
-    /// Segments may have become free: those who were given none are given some.
+    /// Segments may have become free: gives some to the clients that wait.
     fn feed_the_hungry(&mut self, segments: &mut Segments) {
         while !self.hungry.is_empty()
             && segments.spare() > 0
@@ -242,7 +250,7 @@ impl Guest {
         self.errands.push_back(Errand(wanted));
     }
 
-    /// Asks for segments ahead, or gives one to those who have none.
+    /// Requests segments in advance, or gives one back that others may need.
     fn balance(&mut self, segments: &mut Segments) {
         let (free, reserve) = (segments.free(), segments.reserve());
         if free < reserve + AHEAD && self.asked == Asked::No {
@@ -258,7 +266,7 @@ impl Guest {
 }
 
 impl Role {
-    /// The writes of this store's group have completed: asks for the flush that covers them.
+    /// The writes of this store's group have completed: requests the flush that covers them.
     pub(crate) fn ask_for_flush(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
             Role::Keeper(keeper) => {
@@ -272,7 +280,7 @@ impl Role {
         }
     }
 
-    /// A guest asks for a flush.
+    /// A client requests a flush.
     pub(crate) fn flush_for(
         &mut self,
         core: CoreId,
@@ -284,7 +292,7 @@ impl Role {
         keeper.flush_next(slots)
     }
 
-    /// Begins the next flush that was asked for, if none is in flight.
+    /// Begins the next requested flush, if none is in flight.
     pub(crate) fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
             Role::Keeper(keeper) => keeper.flush_next(slots),
@@ -309,7 +317,7 @@ impl Role {
         }
     }
 
-    /// This store is read-only from now on: so are all others.
+    /// This store has become read-only: makes all others read-only.
     pub(crate) fn tell_of_failure(&mut self, why: WhyReadOnly) {
         match self {
             Role::Keeper(keeper) => {
@@ -322,7 +330,8 @@ impl Role {
         }
     }
 
-    /// The keeper lets flushes through again; the other cores hear of it after all that they were told before.
+    /// The disk owner lets flushes through again. The other cores learn it after all earlier
+    /// messages.
     pub(crate) fn try_again(&mut self) {
         if let Role::Keeper(keeper) = self {
             keeper.has_failed = false;
@@ -330,7 +339,8 @@ impl Role {
         }
     }
 
-    /// A shard's journal begins elsewhere: the next flush that is asked for covers a superblock that says so.
+    /// A shard's journal begins elsewhere. The next requested flush covers a superblock with the
+    /// new root.
     pub(crate) fn root_changed(&mut self, superblock: &mut Superblock, shard: ShardId, root: Root) {
         superblock.set_root(shard, root);
         match self {
@@ -339,19 +349,19 @@ impl Role {
         }
     }
 
-    /// The next flush covers a superblock, whatever it says.
+    /// The next flush covers a superblock, even without a new root.
     pub(crate) fn superblock_is_due(&mut self) {
         if let Role::Keeper(keeper) = self {
             keeper.superblock_due = true;
         }
     }
 
-    /// Whether the keeper may have a segment for us that we do not know of yet.
+    /// Whether the disk owner may have a segment for this store that it has not offered yet.
     pub(crate) fn awaits_segments(&self) -> bool {
         matches!(self, Role::Guest(guest) if guest.asked != Asked::NoneLeft)
     }
 
-    /// The end of a turn: segments are asked for ahead, or given to those who have none.
+    /// At the end of a turn: requests segments in advance, or gives some to the stores that wait.
     pub(crate) fn balance_segments(&mut self, segments: &mut Segments) {
         match self {
             Role::Keeper(keeper) => keeper.feed_the_hungry(segments),
@@ -359,7 +369,7 @@ impl Role {
         }
     }
 
-    /// A guest wants segments.
+    /// A client wants segments.
     pub(crate) fn lend_segments(
         &mut self,
         core: CoreId,
@@ -371,7 +381,7 @@ impl Role {
         keeper.lend_segments(core, count, segments, is_serving);
     }
 
-    /// The keeper has said which segments it gives, and how many more it would have.
+    /// The disk owner has answered which segments it gives, and how many more it has.
     pub(crate) fn segments_arrived(
         &mut self,
         granted: Vec<SegmentIndex>,
@@ -384,13 +394,13 @@ impl Role {
         segments.set_elsewhere(left);
     }
 
-    /// A guest's read or write has ended: `completion` as the guest knows it.
+    /// A client's read or write has ended. `completion` has the client's token.
     pub(crate) fn errand_done(&mut self, core: CoreId, completion: DiskCompletion) {
         let Role::Keeper(keeper) = self else { unreachable!("an errand done by a guest") };
         keeper.tell(core, Told::Disk(completion));
     }
 
-    /// What a guest is to be told next.
+    /// The next message for a client.
     pub(crate) fn next_answer(&mut self, core: CoreId) -> Option<Answer> {
         let Role::Keeper(keeper) = self else { return None };
         keeper.answers.get_mut(core.index().checked_sub(1)?)?.pop_front()
@@ -400,7 +410,7 @@ impl Role {
         matches!(self, Role::Keeper(keeper) if keeper.answers.iter().any(|answers| !answers.is_empty()))
     }
 
-    /// What the keeper has to do next.
+    /// The next request for the disk owner.
     pub(crate) fn next_errand(&mut self, backing: &mut DiskQueue) -> Option<Errand> {
         let Role::Guest(guest) = self else { return None };
         // A root precedes the flush that covers it.
@@ -415,12 +425,12 @@ impl Role {
     }
 }
 
-/// How many free segments a guest with this reserve begins with.
+/// The number of free segments that a client with this reserve begins with.
 pub(crate) fn free_to_begin_with(reserve: u32) -> u32 {
     reserve + AHEAD
 }
 
-/// How many it keeps from others at most.
+/// The most free segments that it keeps from others.
 pub(crate) fn kept_from_others(reserve: u32) -> u32 {
     reserve + AHEAD_MAX
 }

@@ -1,35 +1,34 @@
-//! The lanes in which a disk is read while it is opened: a piece of it in each.
+//! The lanes that read a disk while it is opened: each lane reads one piece at a time.
 //!
 //! Invariants:
-//! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by
-//!   page.
-//! - A page counts as unreadable only after several failures, each between two reads of other pages
-//!   that succeed. So a disk that is away for a while loses nothing.
+//! - The lanes bound the reads in flight. A piece that cannot be read is read again page by page.
+//! - A page counts as unreadable only after several failures, each between two successful reads of
+//!   other pages. So a disk that is temporarily away loses nothing.
 
 use crate::backing::{Backing, DiskQueue, Purpose};
 use crate::layout::{PAGE_BYTES, Page};
 use alloc::boxed::Box;
 use machine::Sector;
 
-/// Pieces that are read at the same time.
+/// The number of pieces that are read at the same time.
 pub(crate) const LANES: usize = 8;
-/// Failures after which a page counts as unreadable. Only those count that lie between two
-/// successful reads of other pages.
+/// Failures after which a page counts as unreadable. Only failures between two successful reads of
+/// other pages count.
 const TRIES: u8 = 10;
 
 /// How often a page is tried before it counts as unreadable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
-    /// As often as it takes to be sure.
+    /// Until the result is certain.
     Sure,
     /// In a rebuild, where an unreadable page costs at most one message.
     Rebuild,
-    /// Once: the disk is only looked at.
+    /// Once: the disk is only inspected.
     Once,
 }
 
 impl Patience {
-    /// The failures that count before the first read.
+    /// The number of failures that are assumed before the first read.
     fn tries(self) -> u8 {
         match self {
             Patience::Sure => 0,
@@ -43,28 +42,28 @@ impl Patience {
 pub(crate) struct Piece {
     page: Page,
     bytes: Box<[u8]>,
-    /// Pages that could not be read, a bit each.
+    /// Pages that could not be read, one bit each.
     unreadable: u8,
-    /// Pages that are being read one by one.
+    /// The number of pages that are being read one by one.
     left: u8,
     /// How often they failed between two successful reads of other pages.
     tries: u8,
-    /// A read of another page succeeded before they were requested last.
+    /// A read of another page succeeded before these pages were last requested.
     was_proved: bool,
 }
 
 impl Piece {
-    /// Where it begins.
+    /// Its first page.
     pub(crate) fn first(&self) -> Page {
         self.page
     }
 
-    /// All of its bytes; zeros where it could not be read.
+    /// All its bytes, with zeros where it could not be read.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The page's bytes; an error when it was unreadable, `None` when it lies outside of the piece.
+    /// The bytes of a page. An error if it was unreadable, `None` if it is outside of the piece.
     pub(crate) fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
         let number = page.0.checked_sub(self.page.0)?;
         let start = number as usize * PAGE_BYTES;
@@ -80,12 +79,12 @@ impl Piece {
         self.unreadable == 0
     }
 
-    /// Whether pages could not be read that may be readable later.
+    /// Whether it has pages that could not be read but may be readable later.
     fn waits(&self) -> bool {
         self.unreadable != 0 && self.left == 0 && self.tries < TRIES
     }
 
-    /// Asks for the pages of it that could not be read.
+    /// Requests its pages that could not be read.
     fn read_pages(&mut self, lane: u8, backing: &mut DiskQueue) {
         let unreadable = core::mem::take(&mut self.unreadable);
         self.left = unreadable.count_ones() as u8;
@@ -96,7 +95,7 @@ impl Piece {
         }
     }
 
-    /// A page of it was read, or could not be.
+    /// The read of one of its pages has ended.
     fn page_read(&mut self, number: u8, ok: bool, bytes: &[u8]) {
         let start = usize::from(number) * PAGE_BYTES;
         let place = self.bytes.get_mut(start..start + PAGE_BYTES);
@@ -109,7 +108,7 @@ impl Piece {
     }
 }
 
-/// What the lanes have read, or are reading.
+/// The pieces that the lanes have read, or are reading.
 #[derive(Default)]
 pub(crate) struct Lanes([Option<Piece>; LANES]);
 
@@ -134,8 +133,8 @@ impl Lanes {
         backing.read(page, bytes, Purpose::Piece { lane, page: None });
     }
 
-    /// A lane's piece was read, or one page of it. Whether it is there now, as far as it can be
-    /// read.
+    /// The read of a lane's piece, or of one page of it, has ended. Returns whether the piece is
+    /// complete, as far as it can be read.
     pub(crate) fn arrived(
         &mut self,
         lane: u8,
@@ -143,11 +142,11 @@ impl Lanes {
         result: Result<Box<[u8]>, Box<[u8]>>,
         backing: &mut DiskQueue,
     ) -> bool {
-        let Some(piece) = self.of(lane) else { unreachable!("a piece that no lane reads") };
+        let Some(piece) = self.of(lane) else { unreachable!("a piece that is read by no lane") };
         match (page, result) {
             (None, Ok(bytes)) => piece.bytes = bytes,
             (None, Err(buffer)) => {
-                // One bad sector fails the whole piece: find out which.
+                // One bad sector fails the whole piece. Reading page by page finds it.
                 piece.bytes = alloc::vec![0; buffer.len()].into_boxed_slice();
                 piece.unreadable = (u16::MAX >> (16 - buffer.len() / PAGE_BYTES)) as u8;
                 piece.read_pages(lane, backing);
@@ -165,8 +164,8 @@ impl Lanes {
         Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
     }
 
-    /// The disk could read another page, or could not: a lane that waits reads again. Whether its
-    /// piece is there now.
+    /// The read of another page has ended: a waiting lane reads again if it succeeded. Returns
+    /// whether the lane's piece is complete.
     pub(crate) fn proved(&mut self, lane: u8, ok: bool, backing: &mut DiskQueue) -> bool {
         let Some(piece) = self.of(lane) else { return false };
         if !ok {
@@ -182,17 +181,17 @@ impl Lanes {
         false
     }
 
-    /// What a lane has read.
+    /// The piece that a lane has read.
     pub(crate) fn piece(&self, lane: u8) -> Option<&Piece> {
         self.0.get(usize::from(lane))?.as_ref()
     }
 
-    /// The same, for good.
+    /// The same, by value.
     pub(crate) fn take(&mut self, lane: u8) -> Option<Piece> {
         self.of(lane).take()
     }
 
-    /// A page that one of the lanes has read; see [`Piece::page`].
+    /// A page that one of the lanes has read. See [`Piece::page`].
     pub(crate) fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
         self.pieces().find_map(|piece| piece.page(page))
     }

@@ -1,8 +1,9 @@
-//! Where things lie: pages, segments, superblock slots. Section 2 of `docs/format.md`.
+//! The layout of the disk: pages, segments, superblock slots. Section 2 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A page number that names something inside the store fits 32 bits.
-//! - Everything here follows from the number of pages and of pages in a segment, both of which the superblock keeps.
+//! - The number of any page inside the store fits 32 bits.
+//! - Everything here follows from the number of pages and the number of pages in a segment. The
+//!   superblock has both.
 
 use machine::{SECTOR_BYTES, Sector};
 
@@ -18,9 +19,9 @@ pub const CRASH_SECTORS: u64 = 8;
 pub const SHARDS: usize = 64;
 /// The smallest disk, in pages.
 pub(crate) const PAGES_MIN: u32 = 256;
-/// Pages read and written at once, and the most pages of a body's chunk.
+/// Pages that are read or written at once, and the most pages in a chunk of a body.
 pub(crate) const PIECE_PAGES: u32 = 8;
-/// Bytes of the same.
+/// Bytes of a piece.
 pub(crate) const PIECE_BYTES: usize = PIECE_PAGES as usize * PAGE_BYTES;
 
 const FIRST_SEGMENT_PAGE: u32 = 24;
@@ -61,7 +62,7 @@ impl ShardId {
     }
 }
 
-/// The shape of one store.
+/// The geometry of one store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Geometry {
     pub(crate) pages: u32,
@@ -69,13 +70,13 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The shape that a blank disk of `sectors` is given; `None` when it is too small.
+    /// The geometry for a blank disk of `sectors`; `None` if it is too small.
     pub(crate) fn for_disk(sectors: u64) -> Option<Geometry> {
         let pages = pages_of(sectors);
         Geometry { pages, segment_pages: segment_pages_of(pages) }.checked()
     }
 
-    /// This shape, if it is one that a store can have.
+    /// This geometry, if a store can have it.
     pub(crate) fn checked(self) -> Option<Geometry> {
         let sound = self.pages >= PAGES_MIN
             && self.segment_pages.is_power_of_two()
@@ -96,13 +97,13 @@ impl Geometry {
         Page(FIRST_SEGMENT_PAGE + segment.0 * self.segment_pages)
     }
 
-    /// The segment that `page` lies in, if it lies in one.
+    /// The segment that contains `page`, if any.
     pub(crate) fn segment_of(self, page: Page) -> Option<SegmentIndex> {
         let index = page.0.checked_sub(FIRST_SEGMENT_PAGE)? / self.segment_pages;
         (index < self.segments()).then_some(SegmentIndex(index))
     }
 
-    /// Whether `pages` pages from `page` on lie in one segment.
+    /// Whether the `pages` pages from `page` on are in one segment.
     pub(crate) fn holds(self, page: Page, pages: u32) -> bool {
         pages > 0
             && self.segment_of(page).is_some()
@@ -110,7 +111,7 @@ impl Geometry {
             && pages <= PIECE_PAGES
     }
 
-    /// Places for journal blocks in a segment; the last one is the link's.
+    /// Places for journal blocks in a segment. The last one is for the link.
     pub(crate) fn places(self) -> u32 {
         self.segment_pages / 2
     }
@@ -135,9 +136,9 @@ fn segment_pages_of(pages: u32) -> u32 {
     1 << wanted.ilog2()
 }
 
-/// The first pages of all segments that a store can have had on this disk, whatever its size was
-/// when it was formatted. A store that reaches beyond a page has segments no smaller than one that
-/// ends there, and their sizes are powers of two.
+/// The first pages of all segments that a store can have had on this disk, for every size at
+/// formatting. A store that reaches beyond a page has segments at least as large as those of a
+/// store that ends there. Segment sizes are powers of two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentStarts {
     from_first: u32,
@@ -173,7 +174,7 @@ pub(crate) fn slots(pages: u32) -> [Page; 4] {
     [Page(0), Page(8), Page(pages.saturating_sub(8)), Page(pages.saturating_sub(4))]
 }
 
-/// The pieces that hold all that surrounds the segments: three at the start, one at the end.
+/// The pieces that contain everything around the segments: three at the start, one at the end.
 pub(crate) fn superblock_pieces(pages: u32) -> [Page; 4] {
     [Page(0), Page(8), Page(16), Page(pages.saturating_sub(TAIL_PAGES))]
 }

@@ -1,34 +1,42 @@
-//! The log: every account, mailbox and message of a Barepost machine, on a raw disk, append only.
+//! The mail store: every account, mailbox and message of a Barepost machine, in an append-only log
+//! on a raw disk.
 //!
-//! `docs/format.md` is the essay this crate is written from: every byte, every invariant, every power cut. In short:
-//! superblocks in four slots say where the journal of each of 64 shards begins; a journal is a chain of hashed blocks, each
-//! written twice; bodies lie in segments, in chunks that know what and where they are. One flush commits what a whole turn
-//! gathered, and only then anybody is told.
+//! `docs/format.md` defines the format: every byte, every invariant and every power cut. In short:
+//! superblocks in four slots say where the journal of each of the 64 shards begins. A journal is a
+//! chain of hashed blocks, each written twice. Message bodies are in segments. A segment consists
+//! of chunks, and each chunk names its own contents and its own place. One flush commits the
+//! changes of a whole turn. No caller gets an answer before that flush.
 //!
-//! The store never waits. It hands out [`machine::DiskRequest`]s ([`Store::next_request`]) and takes their completions
-//! ([`Store::disk_completed`]); what was asked of it ends as a [`Wake`] ([`Store::next_wake`]).
+//! The store never waits. It hands out [`machine::DiskRequest`]s ([`Store::next_request`]) and
+//! takes their completions ([`Store::disk_completed`]). Each operation that was requested ends as a
+//! [`Wake`] ([`Store::next_wake`]).
 //!
 //! | where | what |
 //! |---|---|
-//! | `layout`, `superblock`, `block`, `chunk`, `frame`, `record` | the format: parse and emit, nothing else |
-//! | `outbox`, `types`, `body`, `outcome` | what the store is told, and what it answers |
-//! | `format3`, `format4` | how each format keeps entries of outboxes |
-//! | `messages`, `notes`, `quotas`, `conversations`, `mailbox`, `account`, `index` | what is known in memory; changes only by applying durable records |
+//! | `layout`, `superblock`, `block` | the format of the disk and of journals: parse and emit |
+//! | `chunk`, `frame`, `record` | the format of bodies and records: parse and emit |
+//! | `outbox`, `types`, `body`, `outcome` | values from callers, and results for them |
+//! | `format3`, `format4` | how each format stores outbox entries |
+//! | `messages`, `notes`, `quotas`, `conversations` | parts of an account in memory |
+//! | `mailbox`, `account`, `index` | the index; only durable records change it |
 //! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
-//! | `indexes`, `journal`, `journals`, `orders`, `group`, `keeper` | all shards: what is known, what gathers, what is in flight |
-//! | `parts` | all of these: what everything below is done with |
-//! | `writing`, `checkpoint`, `sealing`, `retry` | one flush for everybody; bounded recovery; serving again after a failure |
-//! | `delivery`, `reading`, `cleaning` | messages that come, bodies that are read, deleted mail's space |
-//! | `lanes`, `replay`, `rebuild`, `opening` | from a disk to an index |
-//! | `condition`, `store` | the whole: what users ask for, and what passes between it and the disk and other cores |
-//! | `fsck`, `beginning` | what is done with a store from outside |
+//! | `indexes`, `journal`, `journals` | all shards: indexes and gathered records |
+//! | `orders`, `group`, `keeper` | pending metadata changes, groups in flight, the disk owner |
+//! | `parts` | all of these together, for the files below |
+//! | `writing`, `checkpoint`, `sealing` | appending to journals, checkpoints, group commit |
+//! | `retry` | service after a failed write |
+//! | `delivery`, `reading`, `cleaning` | arriving messages, reads of bodies, compaction |
+//! | `lanes`, `replay`, `rebuild`, `opening` | building the index from a disk |
+//! | `condition`, `store` | the public interface, and the traffic with disk and cores |
+//! | `fsck`, `beginning` | helpers that work on a store from outside |
 //!
-//! A file imports only what stands above it here.
+//! A file imports only files that are above it in this table.
 //!
 //! Invariants:
-//! - Nothing is visible, and nobody is told, before it is durable.
-//! - No page that holds anything acknowledged is written again before everything in it is dead.
-//! - Nothing read from the disk is believed without its keyed hash, nor can it make the store panic.
+//! - Nothing is visible, and no caller is answered, before it is durable.
+//! - A page that holds acknowledged data is not overwritten before everything in it is dead.
+//! - Nothing read from the disk is trusted without its keyed hash, and no disk content can make the
+//!   store panic.
 //! - In the steady path memory is allocated only where the index grows.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -8,14 +8,14 @@ use crate::messages::{Entry, Messages};
 use crate::types::{BUILT_IN, MailboxInfo, MarkChange, Modseq, Uid};
 use alloc::boxed::Box;
 
-/// The UIDVALIDITY of a mailbox that is known by its messages or its account alone, for the moment
-/// or for good.
+/// The UIDVALIDITY of a mailbox that is known only from its messages or its account. That may be
+/// temporary or permanent.
 pub(crate) const UID_VALIDITY_LOST: u32 = 1;
 
-/// No UID from here on is given out. There is no further one above `u32::MAX`, and the deliveries
-/// that have begun take theirs only when all of the message is there: they find one below.
+/// UIDs from here on are not given out. Deliveries in progress take their UIDs only when their
+/// message is complete. They still find one below `u32::MAX`.
 const UID_NEXT_MAX: u32 = u32::MAX - RECIPIENTS_UNDER_WAY_MAX as u32;
-/// The most recipients of all deliveries under way.
+/// The most recipients of all deliveries in progress.
 pub(crate) const RECIPIENTS_UNDER_WAY_MAX: usize = 1 << 28;
 
 /// A mailbox of an account.
@@ -47,7 +47,7 @@ impl Mailbox {
         }
     }
 
-    /// What users of the store are told of it.
+    /// The counters that callers get.
     pub(crate) fn info(&self) -> MailboxInfo {
         MailboxInfo {
             uid_validity: self.uid_validity,
@@ -71,7 +71,7 @@ impl Mailbox {
         self.uid_validity
     }
 
-    /// UIDNEXT and HIGHESTMODSEQ, as a record says them.
+    /// UIDNEXT and HIGHESTMODSEQ in the form of a record.
     pub(crate) fn counts(&self) -> (u32, u64) {
         (self.uid_next, self.highest_modseq)
     }
@@ -81,12 +81,12 @@ impl Mailbox {
         &self.messages
     }
 
-    /// For the account alone, which counts what is in its mailboxes.
+    /// Only for the account, which counts the contents of its mailboxes.
     pub(crate) fn messages_mut(&mut self) -> &mut Messages {
         &mut self.messages
     }
 
-    /// A chunk of a message may have moved.
+    /// For a chunk of a message that has moved.
     pub(crate) fn find_mut(&mut self, uid: u32) -> Option<&mut Entry> {
         self.messages.find_mut(uid)
     }
@@ -99,12 +99,12 @@ impl Mailbox {
         self.name = name.into();
     }
 
-    /// Its UIDVALIDITY is this at least.
+    /// Raises its UIDVALIDITY to at least this.
     pub(crate) fn is_valid_from(&mut self, uid_validity: u32) {
         self.uid_validity = self.uid_validity.max(uid_validity);
     }
 
-    /// UIDNEXT and HIGHESTMODSEQ are these at least.
+    /// Raises UIDNEXT and HIGHESTMODSEQ to at least these.
     pub(crate) fn saw(&mut self, uid_next: u32, modseq: u64) {
         self.uid_next = self.uid_next.max(uid_next);
         self.highest_modseq = self.highest_modseq.max(modseq);
@@ -112,16 +112,16 @@ impl Mailbox {
         self.given_modseq = self.given_modseq.max(self.highest_modseq);
     }
 
-    /// How many more messages it takes.
+    /// The number of messages that it can still take.
     pub(crate) fn uids_left(&self) -> u32 {
         UID_NEXT_MAX.saturating_sub(self.given_uid_next)
     }
 
-    /// The UID of a message for which [`Mailbox::uids_left`] was asked when it began to come.
+    /// The UID for a message. The caller checked [`Mailbox::uids_left`] when the delivery began.
     pub(crate) fn next_uid(&mut self) -> u32 {
         let uid = self.given_uid_next;
         let Some(next) = uid.checked_add(1) else {
-            unreachable!("more messages come than may be under way")
+            unreachable!("more deliveries in progress than allowed")
         };
         self.given_uid_next = next;
         uid
@@ -132,12 +132,12 @@ impl Mailbox {
         self.given_modseq
     }
 
-    /// The UID that is given out next, and the MODSEQ that was last.
+    /// The next UID, and the last MODSEQ that was given out.
     pub(crate) fn given(&self) -> (u32, u64) {
         (self.given_uid_next, self.given_modseq)
     }
 
-    /// UIDs below `uid_next` are given out, and MODSEQs up to `modseq`.
+    /// Notes that UIDs below `uid_next` and MODSEQs up to `modseq` are given out.
     pub(crate) fn gives(&mut self, uid_next: u32, modseq: u64) {
         assert!(
             uid_next >= self.given_uid_next && modseq >= self.given_modseq,

@@ -8,7 +8,7 @@ use crate::types::{Flags, Guid, Head, MarkChange, Marks, MessageInfo, Modseq, Ui
 use alloc::vec::Vec;
 use machine::UnixTime;
 
-/// Bytes of one message, in memory as in the journal.
+/// Bytes of one message, in memory and in the journal.
 pub(crate) const ENTRY_BYTES: usize = 40;
 const BLOCK_ENTRIES: usize = 64;
 
@@ -22,14 +22,14 @@ const HEAD_SHIFT: u32 = 56;
 pub(crate) struct Entry {
     pub(crate) uid: u32,
     pub(crate) octets: u32,
-    /// Of the first chunk.
+    /// The page of the first chunk.
     pub(crate) page: u32,
     /// INTERNALDATE, seconds since 1970.
     pub(crate) date: u32,
     modseq_and_keywords: u64,
-    /// And its head.
+    /// The GUID, the flags and the head.
     guid_and_flags: u64,
-    /// What it is an answer to, in one number; the same for all messages of a conversation.
+    /// The conversation: one number that is the same for all its messages.
     pub(crate) conversation: u64,
 }
 
@@ -57,7 +57,7 @@ impl Entry {
         }
     }
 
-    /// The same message in this conversation.
+    /// The same message in another conversation.
     pub(crate) fn in_conversation(self, conversation: u64) -> Entry {
         Entry { conversation, ..self }
     }
@@ -75,7 +75,8 @@ impl Entry {
         Head((self.guid_and_flags >> HEAD_SHIFT) as u8)
     }
 
-    /// Where the octet at `offset` stands among those on the disk, and where those end that follow it there.
+    /// The position on the disk of the octet at `offset`, and the end of the octets that follow it
+    /// there.
     pub(crate) fn stands_at(&self, offset: u32) -> (u32, u32) {
         let behind_head = self.octets.saturating_sub(self.head().octets());
         match offset.checked_sub(self.head().octets()) {
@@ -84,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// The offset of the octet that stands there: the inverse of [`Entry::stands_at`].
+    /// The offset of the octet at this position: the inverse of [`Entry::stands_at`].
     pub(crate) fn offset_of(&self, position: u32) -> u32 {
         let behind_head = self.octets.saturating_sub(self.head().octets());
         if position < behind_head {
@@ -94,7 +95,7 @@ impl Entry {
         }
     }
 
-    /// What users of the store are told of it; `store` is the store's half of its GUID.
+    /// The view that callers get. `store` is the store's half of the GUID.
     pub(crate) fn info(&self, store: u64) -> MessageInfo {
         MessageInfo {
             uid: Uid(self.uid),
@@ -145,7 +146,8 @@ impl Entry {
         self.guid_and_flags = self.guid_and_flags & !FLAGS_MASK | u64::from(flags) << FLAGS_SHIFT;
     }
 
-    /// The same message under another UID. Nothing that is filed is on its way any more.
+    /// The same message under another UID, after a move to another mailbox. A moved message is no
+    /// longer on its way.
     pub(crate) fn filed(&self, uid: u32, modseq: u64) -> Entry {
         let mut filed = Entry { uid, ..*self };
         filed.set_flags(Flags(self.flags()).without(Flags::ON_ITS_WAY).0, self.keywords(), modseq);
@@ -199,7 +201,7 @@ impl Messages {
         self.count
     }
 
-    /// How many are not flagged `\\Seen`.
+    /// The number of messages without the flag `\\Seen`.
     pub(crate) fn unseen(&self) -> u32 {
         self.unseen
     }
@@ -221,14 +223,14 @@ impl Messages {
         first.iter().skip(start).chain(others.iter().flatten())
     }
 
-    /// The entries below `uid`, or all, the highest first.
+    /// The entries below `uid`, or all entries, the highest first.
     pub(crate) fn iter_below(&self, uid: Option<u32>) -> impl Iterator<Item = &Entry> {
         let blocks = self.blocks.get(..=self.block_of(uid.unwrap_or(u32::MAX))).unwrap_or_default();
         let entries = blocks.iter().rev().flat_map(|block| block.iter().rev());
         entries.skip_while(move |entry| uid.is_some_and(|uid| entry.uid >= uid))
     }
 
-    /// How many entries are below `uid`: counted from the end that is nearer.
+    /// The number of entries below `uid`, counted from the nearer end.
     pub(crate) fn count_below(&self, uid: u32) -> u32 {
         let (before, rest) = self.blocks.split_at(self.block_of(uid));
         let within =
@@ -261,7 +263,7 @@ impl Messages {
         block.get_mut(index)
     }
 
-    /// Changes a message's marks, if it is there.
+    /// Changes a message's marks, if the message exists.
     pub(crate) fn mark(&mut self, uid: u32, change: MarkChange, modseq: u64) {
         let Some(entry) = self.find_mut(uid) else { return };
         let was_seen = entry.is_seen();
@@ -271,9 +273,9 @@ impl Messages {
         self.unseen = self.unseen + u32::from(was_seen) - u32::from(is_seen);
     }
 
-    /// Puts an entry in its place; false when its UID is taken.
+    /// Inserts an entry in its place. Returns false if its UID is taken.
     pub(crate) fn insert(&mut self, entry: Entry) -> bool {
-        // UIDs ascend as mail arrives, and in a journal that is replayed.
+        // UIDs ascend as mail arrives, and in the replay of a journal.
         if let Some(block) = self.blocks.last_mut()
             && block.len() < BLOCK_ENTRIES
             && block.last().is_some_and(|last| last.uid < entry.uid)
@@ -307,7 +309,7 @@ impl Messages {
         true
     }
 
-    /// Takes out the entries from `first` to `last`, telling each to `removed`.
+    /// Removes the entries from `first` to `last`, and calls `removed` with each.
     pub(crate) fn remove(&mut self, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
         let (mut count, mut unseen, mut octets) = (0, 0, 0);
         let start = self.block_of(first);
@@ -342,14 +344,15 @@ impl Messages {
         self.octets += u64::from(entry.octets);
     }
 
-    /// The block that `uid` is in, or would be put into.
+    /// The block that contains `uid`, or where it would be inserted.
     fn block_of(&self, uid: u32) -> usize {
         self.blocks
             .partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid))
             .saturating_sub(1)
     }
 
-    /// Joins neighbours that fit into one block, after something was taken out of the blocks from `start` to below `end`. All others are as they were.
+    /// Joins neighbours that fit into one block, after a removal from the blocks from `start` to
+    /// below `end`. All other blocks are unchanged.
     fn merge(&mut self, start: usize, end: usize) {
         let places = start.saturating_sub(1)..(end + 1).min(self.blocks.len());
         let Some(touched) = self.blocks.get_mut(places.clone()) else {

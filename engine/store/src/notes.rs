@@ -1,11 +1,15 @@
-//! Notes: small things that are kept of an account for whoever asks for it, by key. The store does not look into them.
+//! Notes: small values that are stored for an account by key. The store does not interpret them.
 //!
 //! Invariants:
-//! - An account has at most [`NOTES_MAX`] notes, of [`NOTES_BYTES_MAX`] bytes together; so whatever is noted, a checkpoint of it is short.
-//! - A note without a value is none.
-//! - Changes are orders (`orders`): they are made with the notes that there are, so that a note which was taken away stays away whoever wants it replaced.
-//! - The store's own notes are of *arrivals*: letters that are to be delivered once, however often they are brought. Such a note is written in the group of
-//!   the message that has arrived, has the message's GUID number as its value, and goes with the message if that was torn. They count on their own.
+//! - An account has at most [`NOTES_MAX`] notes, of [`NOTES_BYTES_MAX`] bytes together. So a
+//!   checkpoint of them is always short.
+//! - A note without a value does not exist.
+//! - Changes are pending metadata changes (`orders`). They are made with the notes that exist at
+//!   that time, so that a removed note is not replaced.
+//! - The store's own notes are of *arrivals*: messages that must be delivered once, even if
+//!   delivery is attempted several times. Such a note is written in the group of the message that
+//!   has arrived. Its value is the GUID number of the message. It is removed with the message if
+//!   that was torn. Arrivals have their own limit.
 
 use crate::outcome::Refusal;
 use crate::record;
@@ -16,17 +20,18 @@ use alloc::vec::Vec;
 
 /// The most notes of an account.
 pub const NOTES_MAX: usize = 32;
-/// The most bytes of their keys and values together.
+/// The most bytes of keys and values of an account together.
 pub const NOTES_BYTES_MAX: usize = 10 * 1024;
 /// The most bytes of a key.
 pub const NOTE_KEY_MAX: usize = 64;
 /// The most bytes of a value.
 pub const NOTE_BYTES_MAX: usize = 3840;
 
-/// The most arrivals that are kept account of in one account: each for the moment that the letter's sender needs to know of it.
+/// The most arrivals noted in one account. Each is kept only as long as the sender of the message
+/// needs it.
 pub const ARRIVALS_MAX: usize = 64;
 
-/// How the key of an arrival begins, and how long it is.
+/// The prefix and the length of an arrival's key.
 const ARRIVED: &[u8; 8] = b"arrived ";
 const ARRIVAL_KEY: usize = ARRIVED.len() + 16;
 
@@ -35,25 +40,25 @@ const _: () = assert!(
     "the largest note fits into a block"
 );
 
-/// What a note takes beside its key and its value, in memory and in the journal.
+/// The overhead of a note beside its key and its value, in memory and in the journal.
 const NOTE_OVERHEAD: usize = 96;
 
 /// Notes of an account, by their keys.
 pub(crate) type Notes = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
-/// Something that is done with a note.
+/// A change of a note.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoteChange {
-    /// It is this from now on.
+    /// Sets the note with this key to this value.
     Put(Box<[u8]>, Box<[u8]>),
-    /// The same, if there is one.
+    /// Sets the note if it exists.
     Replace(Box<[u8]>, Box<[u8]>),
-    /// There is none any more.
+    /// Removes the note.
     Remove(Box<[u8]>),
 }
 
 impl Origin {
-    /// The key of the note that the letter has arrived.
+    /// The key of the note that the message has arrived.
     pub(crate) fn key(self) -> [u8; ARRIVAL_KEY] {
         let mut key = [0; ARRIVAL_KEY];
         let parts = [&ARRIVED[..], &self.account.0.to_le_bytes(), &self.number.to_le_bytes()];
@@ -68,7 +73,7 @@ pub(crate) fn is_arrival(key: &[u8]) -> bool {
     key.len() == ARRIVAL_KEY && key.starts_with(ARRIVED)
 }
 
-/// Errors: `Arrived`; `TooMany`, there is no place for one more.
+/// Errors: `Arrived`; `TooMany`, if there is no place for one more.
 pub(crate) fn check_arrival(notes: &Notes, origin: Origin) -> Result<(), Refusal> {
     if notes.contains_key(&origin.key()[..]) {
         return Err(Refusal::Arrived);
@@ -77,7 +82,7 @@ pub(crate) fn check_arrival(notes: &Notes, origin: Origin) -> Result<(), Refusal
     if arrivals < ARRIVALS_MAX { Ok(()) } else { Err(Refusal::TooMany) }
 }
 
-/// What a note takes at most, in memory and in a checkpoint.
+/// The most bytes of a note, in memory and in a checkpoint.
 pub(crate) fn bytes_of_note(key: &[u8], value: &[u8]) -> u64 {
     (key.len() + value.len() + NOTE_OVERHEAD) as u64
 }
@@ -101,7 +106,7 @@ pub(crate) fn check(changes: &[NoteChange]) -> Result<(), Refusal> {
 
 /// Appends the records. The account changes when they are durable.
 ///
-/// Errors: `TooMany`, and nothing is appended; `NoSuchNote`, when nothing is to be.
+/// Errors: `TooMany`, and nothing is appended; `NoSuchNote`, if nothing changes.
 pub(crate) fn change(
     account: AccountId,
     notes: &Notes,
@@ -139,7 +144,7 @@ impl NoteChange {
         }
     }
 
-    /// Empty: the note goes.
+    /// The new value. Empty: the note is removed.
     fn value(&self) -> &[u8] {
         match self {
             NoteChange::Put(_, value) | NoteChange::Replace(_, value) => value,

@@ -1,12 +1,13 @@
-//! Opening a disk: superblocks, journals, a last flush. Formatting a blank one. Sections 3, 4 and 9
-//! of `docs/format.md`.
+//! Opening a disk: superblocks, journals, a last flush. Formatting a blank disk. Sections 3, 4 and
+//! 9 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
-//! - Slot 3 of a blank disk is written first, so that a cut leaves a blank disk or a valid slot.
-//! - Opening twice gives the same: what must change is gathered, and written as a group like any
-//!   other. Only the superblock may be written before, and only when the version that was read is
-//!   durable: the device's cache may have it from a life that ended without a power cut.
+//! - Nothing is written to a disk that is not blank and has no superblock of this format.
+//! - Slot 3 of a blank disk is written first. So a power cut leaves a blank disk or a valid slot.
+//! - Opening twice gives the same result: changes are gathered and written as a group like any
+//!   other. Only the superblock may be written before that, and only after the version that was
+//!   read is durable. That version may be only in the device's cache, from a life that ended
+//!   without a power cut.
 
 mod blank;
 mod superblocks;
@@ -32,31 +33,31 @@ use machine::Sector;
 use sometimes::sometimes;
 use superblocks::Found;
 
-/// Versions of the superblock after which all four slots hold one of them.
+/// The number of superblock versions that must be written until all four slots have one of them.
 const RENEWALS_OF_ALL_SLOTS: u8 = 2;
 
 enum Phase {
-    /// So many pieces have not been read.
+    /// The number of pieces that have not been read.
     Superblocks(usize),
     LookingForUse(Look),
-    /// Slots that have not been written, and whether they are the last ones.
+    /// The number of slots that have not been written, and whether these are the last ones.
     Formatting(usize, bool),
-    /// Lanes that replay journals.
+    /// The number of lanes that replay journals.
     Replaying(usize),
     Rebuilding(Rebuild),
-    /// Slots of another version of the superblock that have not been written.
+    /// The number of slots of another superblock version that have not been written.
     Renewing(u8),
     LastFlush,
-    /// The store is in this state from now on.
+    /// The store has this state from now on.
     Ended(State),
 }
 
-/// What is known while a disk is opened.
+/// The state of opening a disk.
 pub(crate) struct Opening {
     phase: Phase,
-    /// The disk is only looked at.
+    /// The disk is only inspected.
     inspect: bool,
-    /// It was blank.
+    /// The disk was blank.
     is_new: bool,
     disk_pages: u32,
     lanes: Lanes,
@@ -67,16 +68,16 @@ pub(crate) struct Opening {
     /// Shards to rebuild.
     damaged: ShardSet,
     dropped: Vec<Dropped>,
-    /// How many versions of the superblock are to be written before the store serves.
+    /// The number of superblock versions to write before the store serves.
     renewals: u8,
-    /// A disk of an earlier format is to have the newest one from now on.
+    /// A disk of an earlier format must be converted to the newest one.
     wants_newest_format: bool,
-    /// It has it from now on: this life converts it, or completes what an earlier one has begun.
+    /// This life converts the disk, or completes an interrupted conversion.
     is_converted: bool,
 }
 
 impl Opening {
-    /// Begins to read a disk; `inspect`: it is only looked at.
+    /// Begins to read a disk. `inspect`: the disk is only inspected.
     pub(crate) fn begin(sectors: u64, inspect: bool, parts: &mut Parts) -> Opening {
         let disk_pages = pages_of(sectors);
         let pieces = superblock_pieces(disk_pages);
@@ -102,7 +103,7 @@ impl Opening {
         opening
     }
 
-    /// The state of the store, once it is open, or will not be.
+    /// The final state, once the disk is open or opening has failed.
     pub(crate) fn ended(&self) -> Option<State> {
         match self.phase {
             Phase::Ended(state) => Some(state),
@@ -110,17 +111,17 @@ impl Opening {
         }
     }
 
-    /// A disk of an earlier format is to have the newest one from now on.
+    /// Requests the conversion of an earlier format to the newest one.
     pub(crate) fn convert(&mut self) {
         self.wants_newest_format = true;
     }
 
-    /// Whether the disk had an earlier format, and has the newest one now.
+    /// Whether the disk had an earlier format and has the newest one now.
     pub(crate) fn is_converted(&self) -> bool {
         self.is_converted
     }
 
-    /// Whether the disk was blank, and was formatted.
+    /// Whether the disk was blank and was formatted.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -135,19 +136,19 @@ impl Opening {
         matches!(self.phase, Phase::Rebuilding(_))
     }
 
-    /// Reads the pages that opening waits for again, if the disk can read another page.
+    /// Reads the unreadable pages again, if the disk can read another page.
     pub(crate) fn read_again(&mut self, parts: &mut Parts) {
         if self.is_proving || self.unreadable().is_none() {
             return;
         }
         self.is_proving = true;
-        // Another page each time: one page may be bad itself, or come from a cache while the disk
+        // A different page each time: a page may be bad itself, or come from a cache while the disk
         // is away.
         let page = Page((parts.random.number() % u64::from(self.disk_pages)) as u32);
         parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
     }
 
-    /// Whether the disk could read another page.
+    /// The read of another page has ended.
     pub(crate) fn proof_read(&mut self, ok: bool, parts: &mut Parts, findings: &mut Findings) {
         self.is_proving = false;
         for lane in Lanes::all() {
@@ -157,7 +158,7 @@ impl Opening {
         }
     }
 
-    /// A lane's piece was read, or one page of it.
+    /// The read of a lane's piece, or of one page of it, has ended.
     pub(crate) fn piece_read(
         &mut self,
         (lane, page): (u8, Option<u8>),
@@ -170,7 +171,7 @@ impl Opening {
         }
     }
 
-    /// A slot was written.
+    /// The write of a slot has ended.
     pub(crate) fn slot_written(&mut self, ok: bool, parts: &mut Parts) {
         if let Phase::Renewing(left) = self.phase {
             return self.renewed(ok, left - 1, parts);
@@ -188,7 +189,7 @@ impl Opening {
 
     fn renewed(&mut self, ok: bool, left: u8, parts: &mut Parts) {
         match left {
-            // It is not known what the slots hold.
+            // The content of the slots is unknown.
             _ if !ok => self.phase = Phase::Ended(State::ReadOnly(WhyReadOnly::LastFlushFailed)),
             0 => self.flush_last(parts),
             left => self.phase = Phase::Renewing(left),
@@ -260,7 +261,8 @@ impl Opening {
                 is_partly_converted,
             }) => {
                 self.renewals = match superblock.format {
-                    // A conversion may have been cut off: no slot may lead to a disk of format 3.
+                    // A conversion may have been interrupted. No slot may refer to a disk of format
+                    // 3.
                     Format::Four if !is_of_one_format => RENEWALS_OF_ALL_SLOTS,
                     Format::Three | Format::Four => u8::from(is_sole),
                 };
@@ -311,7 +313,7 @@ impl Opening {
         Lanes::all().for_each(|lane| self.replay(lane, parts, findings));
     }
 
-    /// Goes on with a lane: its shard's journal, or the next shard.
+    /// Continues a lane: with its shard's journal, or with the next shard.
     fn replay(&mut self, lane: u8, parts: &mut Parts, findings: &mut Findings) {
         while self.ended().is_none() {
             let mut replay = match self.replay_of(lane).take() {
@@ -374,7 +376,7 @@ impl Opening {
         parts.journals.begin(shard, journal);
     }
 
-    /// A lane has no more journals. When no lane has, each segment gets its owner.
+    /// A lane has no more journals. When all lanes have none, each segment gets its owner.
     fn lane_replayed(&mut self, parts: &mut Parts, findings: &mut Findings) {
         let Phase::Replaying(left) = &mut self.phase else {
             unreachable!("a lane that replays too late")
@@ -408,7 +410,7 @@ impl Opening {
         }
     }
 
-    /// The index is whole: makes it ready to be served.
+    /// The index is complete: prepares it for serving.
     fn index_complete(&mut self, parts: &mut Parts, findings: &mut Findings) {
         drop_torn(core::mem::take(&mut self.dropped), parts);
         parts.indexes.opened(&mut parts.random, findings);
@@ -430,8 +432,8 @@ impl Opening {
         parts.backing.flush();
     }
 
-    /// Writes the superblock again in the slots of the version before. That one would lead to
-    /// segments that are used anew from now on, or to a disk of an earlier format.
+    /// Writes the superblock again in the slots of the version before. That version refers to
+    /// segments that will be reused, or to a disk of an earlier format.
     fn renew(&mut self, parts: &mut Parts) {
         self.renewals -= 1;
         let Parts { superblock, random, backing, .. } = parts;
@@ -464,9 +466,9 @@ fn claim_bodies(shard: ShardId, parts: &mut Parts, findings: &mut Findings) {
     }
 }
 
-/// Journals that torn messages are gone, before later groups make them look acknowledged. Until
-/// that is durable their pages are not free: if the disk returned wrong bytes for a while only, the
-/// next opening may find the messages whole.
+/// Journals the removal of torn messages, before later groups make them look acknowledged. Until
+/// that is durable their pages are not free. If the disk returned wrong bytes only for a while, the
+/// next opening may find the messages intact.
 fn drop_torn(dropped: Vec<Dropped>, parts: &mut Parts) {
     for mut torn in dropped {
         sometimes!(TornMessageDropped);

@@ -1,13 +1,16 @@
-//! Changes that are made with the index as it is: mailboxes made, renamed and removed, messages filed into another one, notes of an account.
+//! Pending metadata changes: creating, renaming and removing mailboxes, moving messages between
+//! mailboxes, and notes of an account.
 //!
-//! Other changes become records at once, whatever else is on its way. These must look first: whether a name is free, which flags a
-//! message has, where its body lies, how many notes there are. So they wait in their shard as orders until a group is made: then nothing is in flight, and the
-//! index is what the disk has. Section 6 of `docs/format.md`.
+//! Other changes become records at once, whatever else is in flight. These changes must read the
+//! index first: whether a name is free, which flags a message has, where its body is, how many
+//! notes exist. So they wait in their shard until a group is made. At that time nothing is in
+//! flight, and the index is equal to the disk. Section 6 of `docs/format.md`.
 //!
 //! Invariants:
-//! - One order an account and group: none overlooks what another is about to change.
-//! - A record `filed` says all that is known of its message: replay may come to it before it knows the mailbox that the message
-//!   leaves.
+//! - A group has one such change for each account, so no change misses what another one is about to
+//!   do.
+//! - A `filed` record has all the fields of its message. A replay may reach it before it knows the
+//!   mailbox that the message leaves.
 
 use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::block::RECORDS_MAX;
@@ -25,14 +28,15 @@ use tasks::Continuation;
 
 /// The most mailboxes of an account.
 pub const MAILBOXES_MAX: usize = 256;
-/// The most bytes of a mailbox's name.
+/// The most bytes of a mailbox name.
 pub const MAILBOX_NAME_MAX: usize = 255;
 
-/// Orders that wait in one shard.
+/// The most changes that wait in one shard.
 pub(crate) const ORDERS_MAX: usize = 64;
-/// Bytes of records that orders make in one group, the last message's not counted.
+/// The most bytes of records that changes make in one group, without the last message.
 const ORDERS_BYTES: usize = 12 * 1024;
-/// Blocks that they take at most: a block may lack as much as the record that did not fit.
+/// The most blocks that these records take. A block may have as much unused space as the record
+/// that did not fit.
 pub(crate) const ORDERS_BLOCKS: u32 =
     ((ORDERS_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
 
@@ -62,7 +66,8 @@ impl Order {
         self.continuation
     }
 
-    /// Appends the records. The index changes when they are durable; only the numbers that are given out are taken from it now.
+    /// Appends the records. The index changes when they are durable. Only the numbers that are
+    /// given out are taken from it now.
     fn carry_out(
         &self,
         index: &mut Index,
@@ -95,8 +100,8 @@ impl Order {
     }
 }
 
-/// Makes records of the orders of a shard, one an account, until they fill their part of a group. Others wait, and each that
-/// is refused is woken.
+/// Turns the pending changes of a shard into records, one for each account, until they fill their
+/// part of a group. The others keep waiting. The caller of each refused change is woken.
 pub(crate) fn carry_out(
     orders: &mut VecDeque<Order>,
     index: &mut Index,
@@ -130,11 +135,12 @@ fn create(
 ) -> Result<MailboxId, Refusal> {
     check_free(account, name)?;
     let id = account.mailbox_next();
-    // The last number is never given: the one behind it could not be told from it.
+    // The last number is never used: no next number could follow it.
     if account.mailboxes().count() >= MAILBOXES_MAX || id == u32::MAX {
         return Err(Refusal::TooMany);
     }
-    // Numbers and time only grow: a mailbox that is made again with the same name is never taken for the one before.
+    // Numbers and time only grow. So a new mailbox with the same name is never mistaken for the old
+    // one.
     let uid_validity = now.saturating_add(id);
     record::put_mailbox(out, account.id(), id, uid_validity, (1, 0), name);
     Ok(MailboxId(id))
@@ -175,7 +181,7 @@ fn file(
     }
     let (mut last, mut next, end) = (0u32, first, first + target.uids_left());
     for range in uids {
-        // Ranges may overlap, and the last message of all may have been filed.
+        // Ranges may overlap, and the message with the highest possible UID may have been moved.
         let Some(above) = last.checked_add(1) else { break };
         let asked = source.messages().iter_from(range.first.0.max(above));
         for entry in asked.take_while(|entry| entry.uid <= range.last.0) {

@@ -1,16 +1,16 @@
-//! Entries: what an outbox says of each message in it beside the message itself.
+//! Outbox entries: the delivery state that an outbox keeps for each of its messages.
 //!
-//! An entry stands for neighbouring recipients of its message's envelope, and says of each how far
-//! the message has come. The addresses are in the message; the store does not look into that.
+//! An entry covers consecutive recipients of its message's envelope. It says for each how far its
+//! delivery is. The addresses are in the message, which the store does not parse.
 //!
-//! How an entry lies on the disk is told in `format3` and `format4` alone.
+//! Only `format3` and `format4` define how an entry is stored on the disk.
 //!
 //! Invariants:
-//! - A recipient with a reported result is done: [`EntryChange`] cannot say otherwise.
-//! - Nothing takes back that a recipient is done, or that something was reported.
-//! - A message in an outbox without an entry is never sent: a rebuild has found it.
+//! - A recipient with a reported result is done: [`EntryChange`] cannot express anything else.
+//! - No change undoes that a recipient is done, or that something was reported.
+//! - A message in an outbox without an entry is never sent: it comes from a rebuild.
 
-/// An entry of an outbox.
+/// An outbox entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutboxEntry {
     pub(crate) source: EntrySource,
@@ -20,27 +20,27 @@ pub struct OutboxEntry {
     pub(crate) results: Results,
     pub(crate) is_delay_reported: bool,
     pub(crate) is_damage_reported: bool,
-    /// The disk has it in the marks of its message, as format 3 keeps it.
+    /// On the disk it is in the marks of its message, as in format 3.
     pub(crate) is_in_marks: bool,
 }
 
-/// What is known of each recipient of an entry, a bit each.
+/// The state of each recipient of an entry, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Results {
-    /// As format 3 has it: how to read it follows from the envelope, by [`Packing`].
+    /// The form of format 3. [`Packing`], which follows from the envelope, tells how to read it.
     Packed(u8),
     Explicit {
-        /// How many recipients it stands for. 0: the entry does not say.
+        /// The number of its recipients. 0: unknown.
         count: u8,
         done: u8,
         reported: u8,
     },
 }
 
-/// The most recipients of an entry: each has a bit.
+/// The most recipients of an entry: each has one bit.
 pub(crate) const COUNT_MAX: u8 = u8::BITS as u8;
 
-/// The bits of so many recipients; 0: how many there are is not known.
+/// The bits of this many recipients. 0: the number is unknown.
 pub(crate) fn recipients(count: u8) -> u8 {
     match count {
         0 => u8::MAX,
@@ -48,38 +48,38 @@ pub(crate) fn recipients(count: u8) -> u8 {
     }
 }
 
-/// How an entry's message came into the outbox.
+/// How the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntrySource {
-    /// In an envelope, to be sent.
+    /// A client submitted it with an envelope.
     Submitted,
-    /// For an account that forwards its mail. It has no envelope: its recipients are the account
-    /// and the addresses to which that forwards.
+    /// It arrived for an account that forwards its mail. It has no envelope. Its recipients are the
+    /// account and the addresses that the account forwards to.
     Forwarded,
 }
 
-/// What is to become of an entry.
+/// What happens next with an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntryState {
-    /// It is sent.
+    /// It will be sent.
     Queued,
-    /// It is sent when an administrator releases it.
+    /// It will be sent when an administrator releases it.
     Held,
-    /// It is not sent any more, and goes back to its sender.
+    /// It will not be sent any more, and is returned to its sender.
     Returned,
 }
 
-/// How many recipients an entry stands for at most, and what it says of each.
+/// The most recipients of an entry, and the bits for each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Packing {
-    /// Of eight: whether they are done.
+    /// Eight recipients: whether each is done.
     #[default]
     Done,
-    /// Of four: the same, and whether that was reported.
+    /// Four recipients: whether each is done, and whether that was reported.
     DoneAndReported,
 }
 
-/// Where the bits of what was reported stand, of four recipients.
+/// The position of the bits for reported results, with four recipients.
 const REPORTED_SHIFT: u32 = 4;
 
 impl Packing {
@@ -108,7 +108,7 @@ impl OutboxEntry {
         is_in_marks: false,
     };
 
-    /// A new entry for the recipient with this number, and those behind it: `count` in all.
+    /// A new entry for `count` recipients, beginning with this number.
     pub const fn submitted(first: u8, count: u8) -> OutboxEntry {
         let results = Results::Explicit { count, done: 0, reported: 0 };
         OutboxEntry { first: first as u16, results, ..OutboxEntry::NEW }
@@ -119,12 +119,12 @@ impl OutboxEntry {
         OutboxEntry { source: EntrySource::Forwarded, ..OutboxEntry::NEW }
     }
 
-    /// How its message came here.
+    /// How its message came into the outbox.
     pub const fn source(&self) -> EntrySource {
         self.source
     }
 
-    /// What is to become of it.
+    /// What happens next with it.
     pub const fn state(&self) -> EntryState {
         self.state
     }
@@ -134,7 +134,7 @@ impl OutboxEntry {
         usize::from(self.first)
     }
 
-    /// How many recipients it stands for. `None`: as many as follow from its envelope.
+    /// The number of its recipients. `None`: it follows from the envelope.
     pub fn count(&self) -> Option<usize> {
         match self.results {
             Results::Packed(_) | Results::Explicit { count: 0, .. } => None,
@@ -150,7 +150,7 @@ impl OutboxEntry {
         }
     }
 
-    /// A bit for each recipient of which nothing is to be reported any more. All of them are done.
+    /// A bit for each recipient that needs no further report. All of them are done.
     pub fn reported(&self, packing: Packing) -> u16 {
         match (self.results, packing) {
             (Results::Explicit { reported, .. }, _) => reported.into(),
@@ -161,19 +161,19 @@ impl OutboxEntry {
         }
     }
 
-    /// Whether the sender was told that it takes long.
+    /// Whether the sender was told of the delay.
     pub const fn is_delay_reported(&self) -> bool {
         self.is_delay_reported
     }
 
-    /// Whether the account was told that nothing says for which recipients it is.
+    /// Whether the account was told that the recipients are lost.
     pub const fn is_damage_reported(&self) -> bool {
         self.is_damage_reported
     }
 }
 
-/// A change of an entry. What it does not name stays as it is, also where another change is made at
-/// the same time.
+/// A change of an entry. Fields that it does not name stay as they are, even if another change is
+/// made at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct EntryChange {
     pub(crate) state: Option<EntryState>,
@@ -184,7 +184,7 @@ pub struct EntryChange {
 }
 
 impl EntryChange {
-    /// The entry has this state from now on.
+    /// Sets the state of the entry.
     pub fn to(state: EntryState) -> EntryChange {
         EntryChange { state: Some(state), ..EntryChange::default() }
     }
@@ -194,7 +194,7 @@ impl EntryChange {
         *self == EntryChange::default()
     }
 
-    /// What it adds to an entry's results, in their layout.
+    /// The results that it adds to an entry, in the layout of the entry.
     pub(crate) fn results_for(&self, results: Results, packing: Packing) -> Results {
         match results {
             Results::Packed(_) => Results::Packed(self.results(packing)),
@@ -202,11 +202,11 @@ impl EntryChange {
                 let all = u16::from(recipients(count));
                 assert!(
                     (self.done | self.reported) & !all == 0,
-                    "a recipient that an entry does not stand for"
+                    "a recipient beyond the entry's count"
                 );
                 let reported = match packing {
-                    // No success is to be reported of these recipients: one that is done is
-                    // reported.
+                    // Success is not reported for these recipients. So a recipient that is done is
+                    // also reported.
                     Packing::Done => self.done,
                     Packing::DoneAndReported => self.reported,
                 };
@@ -215,9 +215,9 @@ impl EntryChange {
         }
     }
 
-    /// The bits that it sets among an entry's packed results.
+    /// The bits that it sets in an entry's packed results.
     pub(crate) fn results(&self, packing: Packing) -> u8 {
-        assert!(self.done & !packing.all() == 0, "a recipient that an entry does not stand for");
+        assert!(self.done & !packing.all() == 0, "a recipient beyond the entry's count");
         let results = match packing {
             Packing::Done => self.done,
             Packing::DoneAndReported => self.done | self.reported << REPORTED_SHIFT,
@@ -225,31 +225,31 @@ impl EntryChange {
         results as u8
     }
 
-    /// The recipient with this bit is done.
+    /// Marks the recipient with this bit as done.
     pub fn done(&mut self, bit: u8) {
         self.done |= 1 << bit;
     }
 
-    /// The recipient with this bit is done, and nothing is to be reported of it any more.
+    /// Marks the recipient with this bit as done, with no further report.
     pub fn done_and_reported(&mut self, bit: u8) {
         self.done |= 1 << bit;
         self.reported |= 1 << bit;
     }
 
-    /// The sender was told that it takes long.
+    /// Notes that the sender was told of the delay.
     pub fn delay_reported(&mut self) {
         self.is_delay_reported = true;
     }
 
-    /// The account was told that nothing says for which recipients it is.
+    /// Notes that the account was told that the recipients are lost.
     pub fn damage_reported(&mut self) {
         self.is_damage_reported = true;
     }
 }
 
-/// What a message in an outbox takes in memory beside the rest if it has an entry.
+/// The additional memory of an outbox message that has an entry.
 pub const RESIDENT_BYTES_QUEUED: usize = 72;
 
-// A node of a map has eleven places, five of which are used at least, with keys of four bytes.
+// A node of a map has eleven places, of which at least five are used, with keys of four bytes.
 const _: () =
     assert!((size_of::<OutboxEntry>() + size_of::<u32>()) * 11 / 5 + 32 <= RESIDENT_BYTES_QUEUED);

@@ -1,4 +1,4 @@
-//! How what was asked of the store ends, and what state the store is in.
+//! The results of operations on the store, and the state of the store.
 
 use crate::body::Body;
 use crate::types::{AccountId, Filed, MailboxId};
@@ -6,16 +6,16 @@ use alloc::collections::VecDeque;
 use core::fmt;
 use tasks::Continuation;
 
-/// The end of something that was asked for.
+/// The result of an operation, for the caller that waits for it.
 #[derive(Debug)]
 pub struct Wake {
-    /// Who asked.
+    /// The continuation of the caller.
     pub continuation: Continuation,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// The ends that nobody has asked for yet, oldest first.
+/// Results that have not been collected yet, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes(VecDeque<Wake>);
 
@@ -37,64 +37,67 @@ impl Wakes {
     }
 }
 
-/// What came of a request.
+/// The result of an operation.
 #[derive(Debug)]
 pub enum Outcome {
-    /// More octets of the delivery can be taken: append again.
+    /// The delivery can take more octets: append again.
     Room,
     /// The message is durable for every recipient.
     Delivered,
-    /// A verified part of a body, or a summary. Give it back when done with it.
+    /// A verified part of a body, or a summary. Return it after use.
     Body(Body),
-    /// The change is durable: a removal, flags, a password, notes, a mailbox's name or end.
+    /// The change is durable: a removal, flags, a password, notes, or the renaming or removal of a
+    /// mailbox.
     Changed,
-    /// The account exists, durably.
+    /// The account exists and is durable.
     AccountCreated(AccountId),
-    /// The mailbox exists, durably.
+    /// The mailbox exists and is durable.
     MailboxCreated(MailboxId),
-    /// Some of the messages are in the other mailbox, durably.
+    /// Some of the messages are durably in the other mailbox.
     Filed(Filed),
-    /// It was not done. After [`Refusal::ReadOnly`] nobody can say whether the disk has it.
+    /// The operation failed. After [`Refusal::ReadOnly`] it is unknown whether the disk has the
+    /// change.
     Refused(Refusal),
 }
 
-/// Why the store does not do what it was asked to.
+/// The reason why the store refuses an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It is still opening, or was refused.
+    /// The store is still opening, or the disk was refused.
     NotServing,
     /// The disk has failed a write or a flush.
     ReadOnly,
-    /// No space on the disk. Deletions still work.
+    /// No space on the disk. Removals still work.
     DiskFull,
-    /// The index has reached its limit. Deletions still work.
+    /// The index has reached its limit. Removals still work.
     IndexFull,
-    /// Too much is under way: try again later.
+    /// Too many operations are in progress: try again later.
     Busy,
-    /// Larger than [`crate::BODY_OCTETS_MAX`], a name, a note or an account whose texts are too long, or too many ranges.
+    /// Larger than [`crate::BODY_OCTETS_MAX`]; or a name, a note or the texts of an account are too
+    /// long; or there are too many ranges.
     TooLarge,
     /// No such account.
     NoSuchAccount,
     /// No such mailbox.
     NoSuchMailbox,
-    /// The mailbox is one that every account has.
+    /// The mailbox is one of those that every account has.
     BuiltIn,
     /// The mailbox has messages.
     NotEmpty,
     /// The account has a mailbox of this name.
     NameTaken,
-    /// The account has as many mailboxes, or notes, as it may. Or more messages arrive at it at
-    /// once than are kept account of; or a mailbox has given all its UIDs.
+    /// The account has the maximum number of mailboxes or notes. Or too many messages arrive for it
+    /// at once to note their arrivals. Or a mailbox has used all its UIDs.
     TooMany,
-    /// The letter has arrived there already.
+    /// The message has arrived there already.
     Arrived,
-    /// With it an account would have more than it may.
+    /// It would take the account over its quota.
     OverQuota,
-    /// It is larger than all that an account may have.
+    /// It is larger than the whole quota of the account.
     LargerThanQuota,
-    /// None of the notes to be changed is there.
+    /// None of the notes to be changed exists.
     NoSuchNote,
-    /// No such message, or it was removed meanwhile.
+    /// No such message, or it has been removed in the meantime.
     NoSuchMessage,
     /// No such delivery, or it is committed already.
     NoSuchDelivery,
@@ -104,45 +107,46 @@ pub enum Refusal {
     AddressTaken,
     /// This part of the body is not what was written.
     Damaged,
-    /// The disk fails to read this part of the body; it may get over that.
+    /// The disk cannot read this part of the body. That may be temporary.
     Unreadable,
     /// The disk failed to write a part of the message.
     WriteFailed,
 }
 
 impl Refusal {
-    /// Why a delivery that has begun is over. If another core was too busy to begin its part, the
-    /// delivery is lost: to go on with it would be refused for ever.
+    /// The reason why a delivery that has begun ended. If another core was too busy to begin its
+    /// part, the delivery is lost: continuing it would be refused for ever.
     pub fn of_begun_delivery(self) -> Refusal {
         if self == Refusal::Busy { Refusal::NoSuchDelivery } else { self }
     }
 }
 
-/// What the store is doing.
+/// The state of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Reading the disk, or formatting a blank one.
     Opening,
     /// Everything works.
     Serving,
-    /// Mail is read; nothing is changed until the disk works again: see [`crate::Store::retry`].
+    /// Mail can be read. Nothing can be changed until the disk works again: see
+    /// [`crate::Store::retry`].
     ReadOnly(WhyReadOnly),
     /// The disk is not touched.
     Refused(Reason),
 }
 
-/// What made the store read-only.
+/// The reason why the store is read-only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WhyReadOnly {
-    /// A write that others depend on failed.
+    /// A write failed that other data depends on.
     WriteFailed,
     /// A flush failed.
     FlushFailed,
-    /// The flush at the end of opening failed: only another start tells what is durable.
+    /// The flush at the end of opening failed. Only another start tells what is durable.
     LastFlushFailed,
 }
 
-/// Why a disk is not opened.
+/// The reason why a disk is not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The device cannot make anything durable.
@@ -153,27 +157,27 @@ pub enum Reason {
     Shrunk {
         /// Sectors that the store needs.
         needs: u64,
-        /// Sectors that there are.
+        /// Sectors that the disk has.
         has: u64,
     },
     /// A Barepost disk of a format that this version does not know.
     OtherFormat(u32),
-    /// A Barepost disk with a record that this version cannot read, and may not lose.
+    /// A Barepost disk with a record that this version cannot read and may not discard.
     UnknownRecord {
-        /// What begins the record.
+        /// The kind of the record.
         kind: u8,
-        /// Where its group begins.
+        /// The first sector of its group.
         sector: u64,
     },
     /// Not blank, and not a Barepost disk.
     NotOurs,
     /// Its superblocks, or first pages of its segments, cannot be read.
     Unreadable,
-    /// A Barepost disk, but all of its superblocks are lost.
+    /// A Barepost disk with all superblocks lost.
     SuperblocksLost,
     /// Blank, and not to be formatted (a check only reads).
     Blank,
-    /// The device failed a write or a flush while a blank disk was formatted.
+    /// The device failed a write or a flush while a blank disk was being formatted.
     FormatFailed,
 }
 

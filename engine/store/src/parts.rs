@@ -1,8 +1,8 @@
-//! The parts that what is done with a store is done with.
+//! The parts of a store that its operations work on.
 //!
-//! Each keeps its own invariants behind private fields. What needs several takes all of them:
-//! what is above (deliveries, reads, compaction, checkpoints, opening) is no part, and knows
-//! nothing of the others.
+//! Each part protects its own invariants with private fields. An operation that needs several parts
+//! takes all of them. The layers above (deliveries, reads, compaction, checkpoints, opening) are
+//! not parts, and know nothing of each other.
 
 use crate::backing::DiskQueue;
 use crate::group::Commit;
@@ -18,9 +18,9 @@ use crate::superblock::Superblock;
 pub(crate) struct Parts {
     /// Requests to the disk.
     pub(crate) backing: DiskQueue,
-    /// Buffers.
+    /// Buffers for reads and writes.
     pub(crate) pool: Pool,
-    /// What this store is to the disk.
+    /// Whether this store owns the disk.
     pub(crate) role: Role,
     pub(crate) superblock: Superblock,
     /// Space on the disk.
@@ -29,7 +29,7 @@ pub(crate) struct Parts {
     pub(crate) journals: Journals,
     /// The group in flight.
     pub(crate) commit: Commit,
-    /// What came of what was asked for.
+    /// Results of operations.
     pub(crate) wakes: Wakes,
     pub(crate) random: Random,
 }

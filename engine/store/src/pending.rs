@@ -1,10 +1,11 @@
-//! What waits for a group to be durable, and what for a flush before its record may be gathered.
+//! Operations that wait for a group to be durable, or for a flush before their record may be
+//! gathered.
 
 use crate::layout::Page;
 use crate::types::{AccountId, Filed, MailboxId};
 use tasks::{Continuation, FrameId};
 
-/// Who waits for the group that a record travels in.
+/// An operation that waits for the group with its record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pending {
     Delivery(FrameId),
@@ -13,11 +14,11 @@ pub(crate) enum Pending {
     Mailbox(Continuation, MailboxId),
     Filed(Continuation, Filed),
     Move(FrameId),
-    /// Pages of a torn message that opening dropped.
+    /// Pages of a torn message that opening removed.
     Drop(Page, u32),
 }
 
-/// Who waits for a flush before its record may be gathered.
+/// An operation that waits for a flush before its record may be gathered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Awaiting {
     Delivery(FrameId),

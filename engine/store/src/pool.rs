@@ -1,15 +1,16 @@
 //! The buffers: single pages, and runs of two to eight pages within one budget of bytes.
 //!
 //! Invariants:
-//! - Never more bytes exist, idle or lent, than the limits given at construction.
-//! - Every delivery finds a page for its first octets; what copies are made of can never be held by stagings alone, so
-//!   whoever waits for a buffer waits for the disk, never for another delivery.
+//! - The bytes of all buffers, idle or lent, never exceed the limits given at construction.
+//! - Every delivery finds a page for its first octets. Staging buffers alone can never use up the
+//!   buffers for copies. So an operation that waits for a buffer waits for the disk, never for
+//!   another delivery.
 
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of runs that only copies on their way to the disk may take.
+/// Bytes of runs that are reserved for copies on their way to the disk.
 const SPARE_BYTES: usize = 4 * PIECE_BYTES;
 
 #[derive(Debug)]
@@ -20,9 +21,10 @@ pub(crate) struct Pool {
     /// Bytes that may still be allocated for runs.
     unused_bytes: usize,
     idle_bytes: usize,
-    /// Buffers of two pages for the journal: as many as the largest group ever took.
+    /// Buffers of two pages for the journal, as many as the largest group has used so far.
     pairs: Vec<Box<[u8]>>,
-    /// What came back, or made room otherwise, since what waits for buffers was served.
+    /// How many buffers came back, or became available otherwise, since the waiting operations were
+    /// last served.
     returned: u32,
 }
 
@@ -31,7 +33,7 @@ fn buffer(bytes: usize) -> Box<[u8]> {
 }
 
 impl Pool {
-    /// `pages` single pages, and runs of `run_bytes` in all, of which eight pieces at least.
+    /// `pages` single pages, and runs of `run_bytes` in all, at least eight pieces.
     pub(crate) fn new(pages: usize, run_bytes: usize) -> Pool {
         Pool {
             pages: (0..pages).map(|_| buffer(PAGE_BYTES)).collect(),
@@ -58,12 +60,13 @@ impl Pool {
         Some(buffer(bytes))
     }
 
-    /// The same for a copy on its way to the disk: leaves so many single pages to others.
+    /// The same for a copy on its way to the disk. It leaves `to_leave` single pages to others.
     pub(crate) fn take_for_copy(&mut self, pages: u32, to_leave: usize) -> Option<Box<[u8]>> {
         if pages == 1 && self.pages.len() <= to_leave { None } else { self.take(pages) }
     }
 
-    /// The same for who may hold it long: leaves the spare runs to copies on their way to the disk.
+    /// The same for an operation that may hold the buffer for long. It leaves the spare runs to
+    /// copies on their way to the disk.
     pub(crate) fn take_sparing(&mut self, pages: u32) -> Option<Box<[u8]>> {
         if self.has_sparing(pages) { self.take(pages) } else { None }
     }
@@ -76,13 +79,13 @@ impl Pool {
         }
     }
 
-    /// Takes a buffer back: what waits for one may be served.
+    /// Takes a buffer back. Operations that wait for one may be served.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.put(buffer);
         self.has_room();
     }
 
-    /// Takes back a buffer that was lent for a moment: nothing that waits could have had it.
+    /// Takes back a buffer that was lent for a moment. No waiting operation could have had it.
     pub(crate) fn put(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == PAGE_BYTES {
             self.pages.push(buffer);
@@ -92,7 +95,7 @@ impl Pool {
         }
     }
 
-    /// Idle buffers of so many bytes.
+    /// Idle buffers of this many bytes.
     fn runs_of(&mut self, bytes: usize) -> &mut Vec<Box<[u8]>> {
         match self.runs.get_mut(bytes / PAGE_BYTES) {
             Some(runs) => runs,
@@ -100,12 +103,12 @@ impl Pool {
         }
     }
 
-    /// A buffer may be had that could not be before.
+    /// Notes that a buffer may have become available.
     pub(crate) fn has_room(&mut self) {
         self.returned += 1;
     }
 
-    /// How often something came back since this was asked last.
+    /// How many buffers came back since the last call.
     #[inline]
     pub(crate) fn take_returned(&mut self) -> u32 {
         core::mem::take(&mut self.returned)
@@ -120,7 +123,7 @@ impl Pool {
         self.pairs.push(pair);
     }
 
-    /// Lets go of idle buffers of other sizes until `bytes` may be allocated.
+    /// Frees idle buffers of other sizes until `bytes` may be allocated.
     fn make_room(&mut self, bytes: usize) -> Option<()> {
         while self.unused_bytes < bytes {
             let idle = self.runs.iter_mut().rev().find_map(Vec::pop)?;

@@ -1,13 +1,16 @@
-//! How much an account may have in its mailboxes. Half as much may wait in its outbox.
+//! The quota of an account for its mailboxes. Its outbox may hold half as much.
 //!
-//! The store refuses a message that has no room in a mailbox. The server bounds outboxes: it asks
-//! before a message begins ([`Usage`], [`crate::AccountInfo::is_outbox_full`]), since a message that has
-//! begun may be for many accounts.
+//! The store refuses a message that exceeds the quota of a mailbox. The server bounds outboxes. It
+//! checks before a message begins ([`Usage`], [`crate::AccountInfo::is_outbox_full`]), because a
+//! message in progress may be for many accounts.
 //!
 //! Invariants:
-//! - What an account has is counted where the index changes, record by record: so it is the sum of its messages at any time, whatever life of the machine they are from.
-//! - A message has its place from when all of it is there, before anything of it is gathered, until its delivery is over: so no account ever has more than it may, however many come
-//!   at once. What is filed into another mailbox stays the account's, and asks for none.
+//! - Usage is counted where the index changes, record by record. So it is always the sum of the
+//!   account's messages, including those from before a restart.
+//! - Space for a message is reserved when all of it has arrived, before any of it is gathered,
+//!   until its delivery is over. So an account never exceeds its quota, however many messages
+//!   arrive at once. A message moved to another mailbox stays in the account and needs no
+//!   reservation.
 
 use crate::outcome::Refusal;
 use crate::types::{MailboxId, OUTBOX};
@@ -15,23 +18,23 @@ use crate::types::{MailboxId, OUTBOX};
 /// An outbox may hold as much as the quota divided by this.
 pub const OUTBOX_PART: u64 = 2;
 
-/// How much an account has, in octets of its messages.
+/// The usage of an account, in octets of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
-    /// In its mailboxes, with the messages whose delivery is under way.
+    /// In its mailboxes, including deliveries in progress.
     pub mailboxes: u64,
     /// In its outbox.
     pub outbox: u64,
 }
 
-/// What an account has, and may have, in octets of its messages.
+/// The usage and the quota of an account, in octets of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota {
-    /// What its messages have together.
+    /// Octets of all its messages outside of the outbox.
     taken: u64,
-    /// What the messages in its outbox have together.
+    /// Octets of the messages in its outbox.
     outbox: u64,
-    /// What those have whose delivery is under way.
+    /// Octets of the messages that are being delivered.
     coming: u64,
     /// The most octets of `taken` and `coming` together.
     allowed: u64,
@@ -40,12 +43,12 @@ pub(crate) struct Quota {
 impl Quota {
     pub(crate) const NONE: Quota = Quota { taken: 0, outbox: 0, coming: 0, allowed: u64::MAX };
 
-    /// A message is in this mailbox from now on.
+    /// Counts a message that was inserted into this mailbox.
     pub(crate) fn add(&mut self, mailbox: u32, octets: u32) {
         *self.counter(mailbox) += u64::from(octets);
     }
 
-    /// It is not there any more.
+    /// Counts a message that was removed.
     pub(crate) fn remove(&mut self, mailbox: u32, octets: u32) {
         *self.counter(mailbox) -= u64::from(octets);
     }
@@ -54,7 +57,7 @@ impl Quota {
         if mailbox == OUTBOX.0 { &mut self.outbox } else { &mut self.taken }
     }
 
-    /// Keeps space for a message that comes into this mailbox.
+    /// Reserves space for a message that will be inserted into this mailbox.
     ///
     /// Errors: `OverQuota`, `LargerThanQuota`.
     pub(crate) fn reserve(
@@ -70,12 +73,12 @@ impl Quota {
         Ok(())
     }
 
-    /// Its delivery is over.
+    /// Releases the reservation when the delivery is over.
     pub(crate) fn release(&mut self, MailboxId(mailbox): MailboxId, octets: u32) {
         self.coming -= counted(mailbox, octets);
     }
 
-    /// The most octets of all messages from now on; `None`: as many as there is room for.
+    /// Sets the quota in octets. `None`: limited only by the disk.
     pub(crate) fn set_allowed(&mut self, allowed: Option<u64>) {
         self.allowed = allowed.unwrap_or(u64::MAX);
     }
@@ -90,7 +93,7 @@ impl Quota {
         self.taken
     }
 
-    /// Whether the outbox holds as much as it may: half of the quota.
+    /// Whether the outbox holds as much as it may, which is half of the quota.
     pub(crate) fn is_outbox_full(&self) -> bool {
         self.allowed().is_some_and(|allowed| self.outbox >= allowed / OUTBOX_PART)
     }
@@ -99,7 +102,7 @@ impl Quota {
         Usage { mailboxes: self.taken + self.coming, outbox: self.outbox }
     }
 
-    /// Whether so much more may come.
+    /// Whether this many more octets fit the quota.
     fn check(&self, octets: u64) -> Result<(), Refusal> {
         if octets > self.allowed {
             return Err(Refusal::LargerThanQuota);
@@ -109,7 +112,7 @@ impl Quota {
     }
 }
 
-/// The octets that a message in this mailbox takes of the quota.
+/// The octets that a message in this mailbox takes from the quota.
 fn counted(mailbox: u32, octets: u32) -> u64 {
     if mailbox == OUTBOX.0 { 0 } else { u64::from(octets) }
 }

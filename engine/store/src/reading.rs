@@ -1,8 +1,9 @@
-//! Reading bodies: one chunk at a time, verified before anybody sees an octet of it.
+//! Reads of bodies: one chunk at a time, verified before any octet of it is returned.
 //!
 //! Invariants:
-//! - A segment that is read from is not freed before the read has ended.
-//! - Reads that find no buffer wait their turn; nobody overtakes them.
+//! - A segment is not freed while a read from it is in flight.
+//! - Reads of large messages that find no buffer wait in order of arrival. Small reads need only
+//!   single pages and may start before them.
 
 use crate::backing::{Backing, Purpose};
 use crate::body::Body;
@@ -18,7 +19,7 @@ use alloc::collections::VecDeque;
 use sometimes::buggify;
 use tasks::{Continuation, FrameId, FrameTable};
 
-/// A read under way.
+/// A read in progress.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     continuation: Continuation,
@@ -39,15 +40,15 @@ impl Read {
     }
 }
 
-/// What of a message is read.
+/// The part of a message that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
-    /// The octets from here to the end of their chunk.
+    /// The octets from this offset to the end of their chunk.
     From(u32),
     Summary,
 }
 
-/// Where a read reads, and what it must find there.
+/// The place of a read, and what it must find there.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     page: Page,
@@ -56,17 +57,18 @@ struct Place {
     index: u32,
     /// Octets of the body in the chunk.
     length: u32,
-    /// From which of them on is read, and up to which.
+    /// The range of these octets to return.
     start: usize,
     end: usize,
 }
 
 impl Place {
-    /// Where a read ends: with the octets that lie together, or before.
+    /// The end of a read: where the contiguous octets end, or earlier.
     fn first_end(&self) -> usize {
         let together = self.end.saturating_sub(self.start);
         if together > 1 && buggify!(ShortRead) {
-            // Fibonacci hashing: the cut is anywhere, and the same whenever the same is read.
+            // Fibonacci hashing: the cut can be anywhere, and is the same for each read of the same
+            // part.
             let number =
                 (self.guid ^ (self.start as u64) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             return self.start + 1 + (number >> 32) as usize % (together - 1);
@@ -75,20 +77,20 @@ impl Place {
     }
 }
 
-/// All reads of bodies under way.
+/// All reads of bodies in progress.
 pub(crate) struct Reads {
     table: FrameTable<Read>,
-    /// Those that wait for a buffer.
+    /// Reads that wait for a buffer.
     waiting: VecDeque<FrameId>,
     /// Bodies that were handed out and not given back.
     bodies_lent: usize,
 }
 
-/// A message that is to be read.
+/// A message to read.
 pub(crate) type Message = (AccountId, MailboxId, Uid);
 
 impl Reads {
-    /// So many at a time, bodies that were not given back included.
+    /// At most `reads` at a time, including bodies that were not given back.
     pub(crate) fn new(reads: usize) -> Reads {
         Reads {
             table: FrameTable::with_capacity(reads),
@@ -97,17 +99,17 @@ impl Reads {
         }
     }
 
-    /// Those under way, and bodies that were not given back.
+    /// The number of reads in progress and of bodies that were not given back.
     pub(crate) fn len(&self) -> usize {
         self.table.len() + self.bodies_lent
     }
 
-    /// Whether none is under way.
+    /// Whether no read is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// How many may still begin.
+    /// The number of reads that may still begin.
     pub(crate) fn to_come(&self) -> usize {
         let Some(to_come) = self.table.capacity().checked_sub(self.len()) else {
             unreachable!("more reads than there may be")
@@ -115,7 +117,7 @@ impl Reads {
         to_come
     }
 
-    /// Whether one waits for a buffer.
+    /// Whether a read waits for a buffer.
     pub(crate) fn wait(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -132,7 +134,8 @@ impl Reads {
         if offset >= octets && (octets > 0 || offset > 0) {
             return Err(Refusal::PastEnd);
         }
-        // Small messages take single pages, of which there are enough for all: they need not wait behind large ones.
+        // Small messages take single pages, of which there are enough for all reads. They need not
+        // wait behind large ones.
         self.begin(
             Read::new(message, Part::From(offset), continuation),
             pages_of_chunk(octets, 0) == 1,
@@ -169,7 +172,7 @@ impl Reads {
         pool.give(body.into_buffer());
     }
 
-    /// Starts those that wait, in their order, as far as there are buffers.
+    /// Starts waiting reads in their order, as long as there are buffers.
     pub(crate) fn start_waiting(&mut self, parts: &mut Parts) {
         while let Some(read) = self.waiting.front().copied() {
             if !self.start(read, parts) {
@@ -179,7 +182,7 @@ impl Reads {
         }
     }
 
-    /// Starts a read, unless there is no buffer for it; false in that case.
+    /// Starts a read. Returns false if there is no buffer for it.
     fn start(&mut self, id: FrameId, parts: &mut Parts) -> bool {
         let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
         let index = parts.indexes.of(read.account.shard());
@@ -214,7 +217,7 @@ impl Reads {
         true
     }
 
-    /// A chunk has been read.
+    /// The read of a chunk has ended.
     pub(crate) fn body_read(
         &mut self,
         id: FrameId,
@@ -231,7 +234,8 @@ impl Reads {
             let is_meant = header.account == read.account
                 && header.guid == place.guid
                 && header.index == place.index;
-            // Who reads on from where a shorter chunk ends would never come to the end.
+            // If the chunk were shorter, a caller that continues at its end would never reach the
+            // end of the body.
             ok && is_meant && header.length == place.length
         });
         match sound {
@@ -258,7 +262,7 @@ impl Reads {
     }
 }
 
-/// How many octets a message has.
+/// The number of octets of a message.
 ///
 /// Errors: `NoSuchMailbox`, `NoSuchMessage`.
 fn octets_of(

@@ -1,8 +1,9 @@
-//! Rebuilding shards whose journal is damaged from the chunks of bodies themselves. Section 9 of `docs/format.md`.
+//! Rebuilds shards with a damaged journal from the chunks of bodies. Section 9 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Only messages of which every chunk is sound come back, under the UID that their last chunk names, if it is free.
-//! - UIDs that a lost record may have given are not given again.
+//! - Only messages with all chunks valid come back. They get the UID in their last chunk, if it is
+//!   free.
+//! - UIDs that a lost record may have used are not used again.
 //! - The segments that journals and compaction need stay free, because deleting needs them. So the
 //!   newest messages are restored first.
 
@@ -20,7 +21,7 @@ use crate::types::{AccountId, Uid};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// UIDs that are left out in a mailbox of a damaged shard.
+/// UIDs that are skipped in each mailbox of a damaged shard.
 const UIDS_SKIPPED: u32 = 1024;
 
 /// The bits of a GUID number that count up in each shard.
@@ -33,7 +34,7 @@ struct Found {
     chunks: BTreeMap<u32, Page>,
 }
 
-/// The scan of all segments that are no journal's, each lane in one of its own.
+/// The scan of all segments that do not belong to a journal. Each lane scans a segment of its own.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
     /// The shards to rebuild.
@@ -45,7 +46,7 @@ pub(crate) struct Rebuild {
     found: BTreeMap<(AccountId, u64), Found>,
 }
 
-/// Where a lane reads on.
+/// The next position of a lane.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     segment: SegmentIndex,
@@ -53,23 +54,23 @@ struct Cursor {
 }
 
 impl Rebuild {
-    /// Of these shards. `inspect`: the disk is only looked at.
+    /// Begins a rebuild of these shards. `inspect`: the disk is only inspected.
     pub(crate) fn new(damaged: ShardSet, inspect: bool) -> Rebuild {
         let patience = if inspect { Patience::Once } else { Patience::Rebuild };
         Rebuild { damaged, patience, next: 0, cursors: [None; LANES], found: BTreeMap::new() }
     }
 
-    /// All lanes begin to read.
+    /// Lets all lanes begin to read.
     pub(crate) fn begin(&mut self, lanes: &mut Lanes, parts: &mut Parts) {
         Lanes::all().for_each(|lane| self.read_next(lane, lanes, parts));
     }
 
-    /// Whether all was read.
+    /// Whether everything has been read.
     pub(crate) fn is_read(&self) -> bool {
         self.cursors.iter().all(Option::is_none)
     }
 
-    /// A lane reads on, in its segment or in the next that none has begun.
+    /// Lets a lane read on, in its segment or in the next unscanned one.
     fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
         let geometry = parts.segments.geometry();
         let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else {
@@ -100,7 +101,7 @@ impl Rebuild {
                     self.take_in(&chunk.header, page);
                     chunk.pages
                 }
-                // It may go on behind the piece.
+                // The chunk may continue behind the piece.
                 None if taken > 0 && chunk::may_begin(rest, page) => break,
                 None => pages_to_next(rest, page),
             };
@@ -115,7 +116,8 @@ impl Rebuild {
         self.read_next(lane, lanes, parts);
     }
 
-    /// A chunk lies at `page`. Of two copies, of which compaction has written one, that counts which lies further back.
+    /// Notes a chunk found at `page`. If compaction has made a second copy, the copy at the higher
+    /// page counts.
     fn take_in(&mut self, header: &Header, page: Page) {
         if self.damaged.has(header.account.shard()) {
             let found = self.found.entry((header.account, header.guid)).or_default();
@@ -125,7 +127,7 @@ impl Rebuild {
         }
     }
 
-    /// Puts the messages back that were found and that the index lacks.
+    /// Restores the messages that were found and are missing in the index.
     pub(crate) fn bring_back_missing(&mut self, parts: &mut Parts, findings: &mut Findings) {
         let found = core::mem::take(&mut self.found);
         let mut missing: Vec<_> = found
@@ -171,8 +173,8 @@ impl Rebuild {
         }
     }
 
-    /// Free segments that are needed with `restored` more messages in the index: for the links and the
-    /// checkpoints of damaged shards, and for compaction.
+    /// The number of free segments needed with `restored` more messages in the index: for the links
+    /// and checkpoints of damaged shards, and for compaction.
     fn segments_needed(&self, parts: &Parts, restored: u64) -> u32 {
         let places = parts.segments.geometry().places();
         let blocks = |shard| parts.indexes.of(shard).checkpoint_blocks();
@@ -195,15 +197,15 @@ fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
         && index.placed(guid).is_none()
 }
 
-/// Why a message does not come back.
+/// The reason why a message is not restored.
 enum NotBack {
     /// Its mailbox has no UID left.
     NoUid,
-    /// Its chunks say of each other that they lie where they cannot.
+    /// Its chunks claim an impossible place.
     Misplaced(Page, Uid),
 }
 
-/// Puts a message back that the index lacks.
+/// Restores a message that is missing in the index.
 fn bring_back(
     parts: &mut Parts,
     account: AccountId,
@@ -212,7 +214,7 @@ fn bring_back(
 ) -> Result<(), NotBack> {
     let last = found.last.and_then(|header| Some((header, header.last?)));
     let (Some((header, last)), Some(pages)) = (last, found.pages()) else {
-        unreachable!("a message of which a chunk was not found")
+        unreachable!("a message with a missing chunk")
     };
     let shard = account.shard();
     let index = parts.indexes.of_mut(shard);
@@ -247,7 +249,7 @@ fn bring_back(
 }
 
 impl Found {
-    /// Where the chunks lie, if all are there.
+    /// The pages of the chunks, if all were found.
     fn pages(&self) -> Option<Vec<u32>> {
         let header = self.last?;
         let chunks = chunks_of(header.last?.octets);

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A record never exceeds a block ([`crate::block::RECORDS_MAX`]).
-//! - What does not parse is told of: see `frame`.
+//! - A record that does not parse is reported: see `frame`.
 
 mod writing;
 
@@ -25,26 +25,26 @@ const REMOVED: u8 = 6;
 const MARKED: u8 = 7;
 const MOVED: u8 = 8;
 const SHARD: u8 = 9;
-/// Says nothing to the index: see [`put_life`].
+/// Does not change the index: see [`put_life`].
 const LIFE: u8 = 10;
 const FILED: u8 = 11;
 const GONE: u8 = 12;
 const NOTE: u8 = 13;
-/// Of this kind and later ones are the records that format 3 does not have.
+/// Format 3 does not have records of this kind and later kinds.
 pub(crate) const QUEUED: u8 = 14;
 const PROGRESS: u8 = 15;
 
-/// The most pages named in one record `chunks`.
+/// The most pages in one `chunks` record.
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
-/// The most messages in one record `range`: as many as fill a block.
+/// The most messages in one `range` record: as many as fill a block.
 pub(crate) const RANGE_ENTRIES: usize =
     (RECORDS_MAX - FRAME_BYTES - RANGE_FIELDS_BYTES) / ENTRY_BYTES;
-/// The fields of a record `range` before its messages.
+/// The bytes of the fields of a `range` record before its messages.
 const RANGE_FIELDS_BYTES: usize = 20;
-/// The most ranges of UIDs in one record `removed`.
+/// The most ranges of UIDs in one `removed` record.
 pub(crate) const REMOVED_RANGES: usize = 400;
 
-/// One record, as it lies in the journal.
+/// One record, as it is in the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Record<'a> {
     Account {
@@ -123,7 +123,7 @@ pub(crate) enum Record<'a> {
     Note {
         account: AccountId,
         key: &'a [u8],
-        /// Empty: it is not there any more.
+        /// Empty: the note is removed.
         value: &'a [u8],
     },
     Queued(QueuedRecord),
@@ -141,7 +141,7 @@ impl Record<'_> {
     }
 }
 
-/// Numbers of four bytes in a row.
+/// A sequence of four-byte numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words<'a>(&'a [u8]);
 
@@ -159,7 +159,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Messages in a row.
+/// A sequence of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entries<'a>(&'a [u8]);
 
@@ -169,7 +169,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Texts in a row.
+/// A sequence of texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Texts<'a> {
     count: u8,
@@ -188,7 +188,7 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
     read(bytes).filter_map(Result::ok)
 }
 
-/// The same, with those that cannot be read. What may be passed over is.
+/// The same, including records that cannot be read. Skippable ones are left out.
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unread<'_>>> {
     frames(bytes).filter_map(|frame| match frame.kind {
         ACCOUNT..=PROGRESS => {

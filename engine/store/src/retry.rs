@@ -1,20 +1,20 @@
-//! Serving again after the disk has failed a write or a flush. Section 10 of `docs/format.md`.
+//! Resuming service after a failed write or flush. Section 10 of `docs/format.md`.
 //!
-//! Whether the disk has what was in flight when it failed is unknown, and every caller that waited
-//! for it was refused. The index holds what was durable before. So the store goes back, in memory,
-//! to where each journal was durable, and begins a new life there: a fence in the place of the
-//! failed group's first block, as after a power cut that left that group incomplete. When the
-//! fences and a superblock are durable, the failed group can never count, whatever of it the disk
-//! has, and the store serves.
+//! It is unknown whether the disk has the data that was in flight when it failed. Every caller that
+//! waited for it was refused. The index holds what was durable before. So the store takes each
+//! journal back, in memory, to its last durable position, and begins a new life there. It writes a
+//! fence in the place of the failed group's first block. This equals a power cut that left that
+//! group incomplete. When the fences and a superblock are durable, the failed group can never
+//! count, whatever part of it is on the disk. Then the store serves again.
 //!
-//! Among several cores each does this for its own shards, when the keeper says so; the flush is the
-//! keeper's.
+//! With several cores, each does this for its own shards when the disk owner tells it to. The disk
+//! owner makes the flush.
 //!
 //! Invariants:
 //! - A retry begins when none of the store's writes and flushes is in flight.
 //! - Until its flush has completed nothing is gathered, allocated or lent, and the marks of all
 //!   journals stay.
-//! - The newest superblock known to be durable is not written over: a version that may have failed
+//! - The newest superblock known to be durable is not overwritten. A version that may have failed
 //!   is replaced in its own slots.
 
 use crate::backing::DiskQueue;
@@ -25,8 +25,8 @@ use crate::sealing::seal_shard;
 use crate::writing::{has_places, needs_fence, refresh_reserve, write_blocks};
 use alloc::vec::Vec;
 
-/// Everything that was not durable when the disk failed is forgotten, and what keeps the failed
-/// group from ever counting is written.
+/// Forgets everything that was not durable when the disk failed. Writes the fences that keep the
+/// failed group from ever counting.
 pub(crate) fn begin(parts: &mut Parts) {
     parts.journals.go_back(&mut parts.segments);
     for pair in parts.commit.give_up() {
@@ -34,7 +34,7 @@ pub(crate) fn begin(parts: &mut Parts) {
     }
     refresh_reserve(parts);
     parts.role.try_again();
-    // Where that messages found torn are gone was not durable, it is journaled again.
+    // If the removal of torn messages was not durable, it is journaled again.
     parts.journals.gather_drops(&mut parts.indexes);
     for shard in ShardId::all() {
         if parts.journals.of(shard).is_some_and(|journal| journal.is_unsure()) {
@@ -44,10 +44,10 @@ pub(crate) fn begin(parts: &mut Parts) {
     parts.commit.superblock_is_due();
 }
 
-/// Writes what keeps the failed group from ever being the journal's next.
+/// Writes the fence that keeps the failed group from ever continuing the journal.
 fn fence(parts: &mut Parts, shard: ShardId) {
     if needs_fence(parts, shard) && !has_places(parts, shard, 2) {
-        // The disk is full: nothing follows the fence in its group.
+        // The disk is full: the fence is alone in its group.
         return write_blocks(parts, shard, true, 0, &[]);
     }
     // A fence precedes it, or a link: see `write_blocks`.
@@ -55,7 +55,7 @@ fn fence(parts: &mut Parts, shard: ShardId) {
     seal_shard(parts, shard, Vec::new());
 }
 
-/// Whether nothing is in flight but reads of bodies and what other cores have asked for.
+/// Whether nothing is in flight except reads of bodies and requests of other cores.
 pub(crate) fn is_settled(backing: &DiskQueue) -> bool {
     use crate::backing::Purpose::{Body, Errand};
     backing.all_are(|purpose| matches!(purpose, Body(_) | Errand { .. }))

@@ -1,9 +1,9 @@
-//! A group is made of what has gathered, and applied when it is durable. Section 6 of
+//! Sealing: a group is made of the gathered records, and applied when it is durable. Section 6 of
 //! `docs/format.md`.
 //!
 //! Invariants:
-//! - Nothing that gathers is lost: what finds no space stays where it is.
-//! - The index is changed by nothing but the records of a flushed group.
+//! - No gathered record is lost: a record that finds no space stays gathered.
+//! - Only the records of a flushed group change the index.
 
 use crate::block;
 use crate::checkpoint::Checkpointer;
@@ -17,8 +17,8 @@ use crate::superblock::Root;
 use crate::writing::{has_places, needs_fence, write_blocks};
 use alloc::vec::Vec;
 
-/// Makes a group of all that was gathered, unless one is in flight. In a retry no checkpoint goes
-/// on.
+/// Makes a group of everything gathered, unless one is in flight. During a retry no checkpoint
+/// continues.
 pub(crate) fn seal(parts: &mut Parts, checkpointer: &mut Checkpointer, is_retry: bool) {
     if !parts.commit.is_idle() || !has_to_seal(parts, checkpointer) {
         return;
@@ -27,7 +27,7 @@ pub(crate) fn seal(parts: &mut Parts, checkpointer: &mut Checkpointer, is_retry:
     let mut sealing = parts.journals.dirty();
     if !is_retry && let Some(shard) = checkpointer.records(parts, &mut checkpoint) {
         seal_shard(parts, shard, checkpoint);
-        // Orders that are left wait for what these do: a shard has one group at a time.
+        // Remaining metadata changes wait for these: a shard has one group at a time.
         sealing.remove(shard);
     }
     for shard in sealing.iter() {
@@ -38,13 +38,12 @@ pub(crate) fn seal(parts: &mut Parts, checkpointer: &mut Checkpointer, is_retry:
     }
 }
 
-/// Whether there may be anything to make a group of; in most turns there is nothing.
+/// Whether there may be anything for a group. In most turns there is nothing.
 fn has_to_seal(parts: &Parts, checkpointer: &Checkpointer) -> bool {
     !parts.journals.candidates().is_empty() || checkpointer.is_busy() || parts.commit.has_to_seal()
 }
 
-/// Cuts a shard's records into blocks and queues them; leaves them where they are when there is no
-/// space.
+/// Cuts a shard's records into blocks and queues them. Leaves them gathered if there is no space.
 pub(crate) fn seal_shard(parts: &mut Parts, shard: ShardId, mut before: Vec<u8>) {
     carry_out_orders(parts, shard, &mut before);
     let gathered = parts.journals.take_gathered(shard);
@@ -60,7 +59,8 @@ pub(crate) fn seal_shard(parts: &mut Parts, shard: ShardId, mut before: Vec<u8>)
     parts.journals.sealed(shard, records, parts.commit.pending());
 }
 
-/// Makes records of the orders of a shard, if they find space; nothing is in flight.
+/// Turns the pending metadata changes of a shard into records, if they find space. Nothing is in
+/// flight.
 fn carry_out_orders(parts: &mut Parts, shard: ShardId, out: &mut Vec<u8>) {
     if !parts.journals.has_orders(shard) {
         return;
@@ -71,7 +71,7 @@ fn carry_out_orders(parts: &mut Parts, shard: ShardId, out: &mut Vec<u8>) {
     }
 }
 
-/// The group in flight is durable: it becomes visible.
+/// The group in flight is durable: makes it visible.
 pub(crate) fn apply(parts: &mut Parts, checkpointer: &mut Checkpointer) {
     let mut applied = ShardSet::EMPTY;
     for (shard, pair) in parts.commit.flushed() {
@@ -94,8 +94,8 @@ fn superblock_flushed(parts: &mut Parts) {
                 .into_iter()
                 .for_each(|segment| parts.segments.release_journal(segment));
         } else {
-            // While the version before leads to them, they stay as they are: both slots of this one
-            // may be lost.
+            // While the previous version refers to them, they stay as they are: both slots of this
+            // version may be lost.
             let root = root_of(parts, superseded.shard);
             parts.role.root_changed(&mut parts.superblock, superseded.shard, root);
             parts
@@ -110,7 +110,7 @@ fn superblock_flushed(parts: &mut Parts) {
     }
 }
 
-/// Where a journal that has begun begins.
+/// The root of a journal that has begun.
 fn root_of(parts: &Parts, shard: ShardId) -> Root {
     match parts.superblock.root(shard) {
         Some(root) => root,

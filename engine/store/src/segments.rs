@@ -1,25 +1,26 @@
-//! Which segment belongs to whom, and how much of it lives. Kept in memory only: section 2 of `docs/format.md`.
+//! The owner of each segment, and how much of it is live. This is kept only in memory: section 2 of
+//! `docs/format.md`.
 //!
 //! Invariants:
-//! - A body segment becomes free exactly when nothing in it lives, nothing in it is being written or read, and it is
-//!   not open. A free segment may be overwritten at once.
-//! - A page that is pinned is not counted as living, and the other way round.
+//! - A body segment becomes free exactly when nothing in it is live, nothing in it is being written
+//!   or read, and it is not open. A free segment may be overwritten at once.
+//! - A pinned page is not counted as live, and a live page is not counted as pinned.
 
 use crate::layout::{Geometry, PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::shards::{PerShard, ShardSet};
 use alloc::vec::Vec;
 
-/// To whom a segment belongs.
+/// The owner of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     Free,
     Journal(ShardId),
     Body(ShardId),
-    /// Another core knows: the store of this one has nothing to do with it.
+    /// It belongs to another core. This store does not use it.
     Elsewhere,
 }
 
-/// What a new segment is wanted for: the rarer the reason, the deeper it may reach into the reserve.
+/// The purpose of a new segment. The rarer the purpose, the deeper it may reach into the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Want {
     Delivery,
@@ -27,31 +28,31 @@ pub(crate) enum Want {
     Journal,
 }
 
-/// How many of the reserve compaction may take; the rest is for journals and checkpoints alone.
+/// The part of the reserve that compaction may take. The rest is only for journals and checkpoints.
 pub(crate) const COMPACTION_RESERVE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     owner: Owner,
-    /// Pages that hold something living.
+    /// Pages that hold live data.
     live: u32,
-    /// Pages whose fate is open: written, but not yet made visible or given up.
+    /// Pages that are written, but not yet made visible or given up.
     pinned: u32,
-    /// Pages that bodies were given. What was not given, at the end where none fitted any more, no compaction gains; while
-    /// opening nobody knows how much that is.
+    /// Pages that were given to bodies. Compaction does not gain the unused pages at the end, where
+    /// no further chunk fitted. While opening their number is unknown.
     given: u32,
     /// Reads in flight.
     reading: u32,
-    /// The shard's bodies go here.
+    /// New bodies of the shard go here.
     open: bool,
-    /// Something in it cannot be read and will not be moved.
+    /// It has chunks that cannot be read and will not be moved.
     damaged: bool,
 }
 
 const _: () = assert!(size_of::<Segment>() <= 24);
 
 impl Segment {
-    /// Pages that were given to a body, and that nothing lives in any more.
+    /// Pages that were given to a body and are not live any more.
     fn dead(&self) -> u32 {
         self.given.saturating_sub(self.live + self.pinned)
     }
@@ -72,17 +73,17 @@ const FREE: Segment = Segment {
 pub struct Space {
     /// Bytes of the whole store.
     pub bytes: u64,
-    /// Bytes of segments that nothing lives in.
+    /// Bytes of segments without live data.
     pub free_bytes: u64,
-    /// Bytes of pages that hold bodies of messages.
+    /// Bytes of pages with message bodies.
     pub body_bytes: u64,
-    /// Bytes of segments that hold journals.
+    /// Bytes of journal segments.
     pub journal_bytes: u64,
-    /// Free bytes that are kept for deletions, checkpoints and compaction.
+    /// Free bytes that are reserved for deletions, checkpoints and compaction.
     pub reserve_bytes: u64,
 }
 
-/// How large a body is likely to find space.
+/// The size of a body that is likely to find space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     pages: u32,
@@ -99,33 +100,33 @@ impl Room {
     }
 }
 
-/// The segment that a shard's bodies go to.
+/// The segment that a shard's new bodies go to.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     segment: SegmentIndex,
     used: u32,
 }
 
-/// All segments of the disk, as far as this store has to do with them.
+/// All segments of the disk, as far as this store uses them.
 #[derive(Debug)]
 pub(crate) struct Segments {
     geometry: Geometry,
     table: Vec<Segment>,
-    /// Where the bodies of each shard go.
+    /// The open body segment of each shard.
     heads: PerShard<Option<Head>>,
     free: Vec<SegmentIndex>,
-    /// Pages that died, or may have, since [`Segments::emptiest`] last found nothing.
+    /// Pages that may have died since [`Segments::emptiest`] last found nothing.
     died_pages: u32,
-    /// How many dead pages were the least when it found nothing.
+    /// The `dead_min` of that search.
     found_none_of: u32,
     /// Free segments that deliveries may not touch.
     reserve: u32,
-    /// Free segments that another core would have for this one, as far as it has said.
+    /// Free segments that another core has reported as available to this one.
     elsewhere: u32,
 }
 
 impl Segments {
-    /// All segments, none of them known to be free yet.
+    /// All segments, with none known to be free yet.
     pub(crate) fn new(geometry: Geometry) -> Segments {
         let table = alloc::vec![FREE; geometry.segments() as usize];
         Segments {
@@ -153,18 +154,18 @@ impl Segments {
         self.reserve = reserve;
     }
 
-    /// Another core would have so many free segments for this one.
+    /// Sets the number of free segments that another core has for this one.
     pub(crate) fn set_elsewhere(&mut self, segments: u32) {
         self.elsewhere = segments;
     }
 
-    /// What bodies are likely to find.
+    /// The space that bodies are likely to find.
     pub(crate) fn room(&self) -> Room {
         let segments = (self.free() + self.elsewhere).saturating_sub(self.reserve);
         Room { pages: segments * (self.geometry.segment_pages - PIECE_PAGES) }
     }
 
-    /// Counted over all segments.
+    /// The use of the disk's space, counted over all segments.
     pub(crate) fn space(&self) -> Space {
         let segment_bytes = u64::from(self.geometry.segment_pages) * PAGE_BYTES as u64;
         let count = |wanted: fn(Owner) -> bool| u64::from(self.count(wanted));
@@ -177,7 +178,7 @@ impl Segments {
         }
     }
 
-    /// Ends the opening: what nobody has claimed is free. The lowest are taken first.
+    /// Ends the opening: unclaimed segments are free. The lowest are taken first.
     pub(crate) fn opened(&mut self) {
         self.free = (0..self.geometry.segments())
             .rev()
@@ -194,12 +195,12 @@ impl Segments {
         self.free.len() as u32
     }
 
-    /// Free segments that may go to bodies, or to another core.
+    /// Free segments that may go to bodies or to another core.
     pub(crate) fn spare(&self) -> u32 {
         self.free().saturating_sub(self.reserve)
     }
 
-    /// Pages that are neither free nor known to live: none when nothing is under way.
+    /// Pages that are neither free nor known to be live: none when nothing is in progress.
     #[cfg(test)]
     pub(crate) fn pinned_pages(&self) -> u32 {
         self.table.iter().map(|segment| segment.pinned).sum()
@@ -213,18 +214,18 @@ impl Segments {
         self.table.iter().map(|segment| u64::from(segment.live)).sum()
     }
 
-    /// Whether it is time to make some free: an eighth is left, or twice what is kept in reserve.
+    /// Whether it is time to free segments: at most an eighth is left, or twice the reserve.
     pub(crate) fn are_scarce(&self) -> bool {
         let free = self.free.len() + self.elsewhere as usize;
         free <= self.table.len() / 8 || free <= 2 * self.reserve as usize
     }
 
-    /// Whether half of the disk's segments are in use, on whatever core.
+    /// Whether half of the disk's segments are in use on any core.
     pub(crate) fn is_half_full(&self) -> bool {
         2 * (self.free.len() + self.elsewhere as usize) <= self.table.len()
     }
 
-    /// Whether a segment can be had.
+    /// Whether a segment is available for this purpose.
     pub(crate) fn may_take(&self, want: Want) -> bool {
         match want {
             Want::Delivery => self.free() > self.reserve,
@@ -249,7 +250,7 @@ impl Segments {
         Some(index)
     }
 
-    /// Pages for a chunk at the shard's head, pinned until [`Segments::unpin`].
+    /// Allocates pages for a chunk in the shard's open segment, pinned until [`Segments::unpin`].
     pub(crate) fn allocate(&mut self, shard: ShardId, pages: u32, want: Want) -> Option<Page> {
         let segment_pages = self.geometry.segment_pages;
         let mut head = match *self.heads.of(shard) {
@@ -276,7 +277,7 @@ impl Segments {
         Some(index)
     }
 
-    /// A free segment comes from another core.
+    /// Takes a free segment from another core.
     pub(crate) fn take_back(&mut self, index: SegmentIndex) {
         let segment = self.get_mut(index);
         assert!(segment.owner == Owner::Elsewhere, "a segment that was given away and kept");
@@ -284,16 +285,16 @@ impl Segments {
         self.free.push(index);
     }
 
-    /// Gives another core the segments of those shards, and `free` free ones.
+    /// Splits off the segments of those shards, and `free` free segments, for another core.
     pub(crate) fn split_off(&mut self, free: u32, theirs: ShardSet) -> Segments {
         let mut others = Segments::new(self.geometry);
         for (other, own) in others.table.iter_mut().zip(&mut self.table) {
-            let nobody = Segment { owner: Owner::Elsewhere, ..FREE };
+            let elsewhere = Segment { owner: Owner::Elsewhere, ..FREE };
             let is_theirs = match own.owner {
                 Owner::Journal(shard) | Owner::Body(shard) => theirs.has(shard),
                 Owner::Free | Owner::Elsewhere => false,
             };
-            *other = if is_theirs { core::mem::replace(own, nobody) } else { nobody };
+            *other = if is_theirs { core::mem::replace(own, elsewhere) } else { elsewhere };
         }
         for shard in theirs.iter() {
             core::mem::swap(self.heads.of_mut(shard), others.heads.of_mut(shard));
@@ -304,7 +305,8 @@ impl Segments {
         others
     }
 
-    /// While opening: the segment belongs to a shard's journal. False when it belongs to another.
+    /// While opening: assigns the segment to a shard's journal. Returns false if it belongs to
+    /// another one.
     pub(crate) fn claim_journal(&mut self, index: SegmentIndex, shard: ShardId) -> bool {
         let segment = self.get_mut(index);
         let is_free = segment.owner == Owner::Free;
@@ -323,9 +325,9 @@ impl Segments {
         }
     }
 
-    /// Bodies go elsewhere from now on.
+    /// Closes a segment: new bodies go to another one.
     fn close(&mut self, index: SegmentIndex) {
-        // What died in it before was not looked at.
+        // Pages that died while it was open have not been counted for a search.
         let died = self.get(index).dead();
         self.died_pages = self.died_pages.saturating_add(died);
         self.change(index, |segment| segment.open = false);
@@ -335,7 +337,8 @@ impl Segments {
         self.within(page, |segment| segment.live += pages);
     }
 
-    /// While opening: the same, and the segment belongs to the bodies of `shard`. False when it cannot.
+    /// While opening: the same, and assigns the segment to the bodies of `shard`. Returns false if
+    /// that is impossible.
     pub(crate) fn claim_body(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
         self.claim(page, pages, shard).map(|segment| segment.live += pages).is_some()
     }
@@ -345,12 +348,13 @@ impl Segments {
         self.geometry.segment_of(page).filter(|index| self.owner(*index) == Owner::Free)
     }
 
-    /// While opening: the same for pages of which it is not durable yet that they are dead, until [`Segments::unpin`].
+    /// While opening: the same for dead pages, until their death is durable and [`Segments::unpin`]
+    /// is called.
     pub(crate) fn claim_pinned(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
         self.claim(page, pages, shard).map(|segment| segment.pinned += pages).is_some()
     }
 
-    /// While opening: whether pages can be a body's.
+    /// While opening: whether these pages can belong to a body.
     pub(crate) fn may_hold_body(&self, page: Page, pages: u32) -> bool {
         let segment = self.geometry.segment_of(page).filter(|_| self.geometry.holds(page, pages));
         segment.is_some_and(|index| matches!(self.owner(index), Owner::Free | Owner::Body(_)))
@@ -369,8 +373,8 @@ impl Segments {
 
     pub(crate) fn died(&mut self, page: Page, pages: u32) {
         self.died_pages = self.died_pages.saturating_add(pages);
-        // A damaged journal may name a page that does not exist, or one page for two messages.
-        // Then fewer pages were live than died.
+        // A damaged journal may name a page that does not exist, or one page for two messages. Then
+        // fewer pages were live than died.
         if let Some(index) = self.geometry.segment_of(page) {
             self.change(index, |segment| segment.live = segment.live.saturating_sub(pages));
         }
@@ -396,7 +400,8 @@ impl Segments {
     }
 
     pub(crate) fn read_ended(&mut self, page: Page) {
-        // A page that a journal names wrongly may lie in a segment that was freed meanwhile.
+        // A page that a journal names wrongly may be in a segment that has been freed in the
+        // meantime.
         self.within(page, |segment| segment.reading = segment.reading.saturating_sub(1));
     }
 
@@ -408,19 +413,19 @@ impl Segments {
         self.get(index).live
     }
 
-    /// Whether so much has died since a look found nothing, or less will do now, that another one, over all segments, is
-    /// worth its time.
+    /// Whether another search over all segments is worth its time: enough pages have died since the
+    /// last one found nothing, or a lower minimum is enough now.
     pub(crate) fn is_worth_a_look(&self, dead_min: u32) -> bool {
         self.died_pages >= self.geometry.segment_pages / 8 || dead_min < self.found_none_of
     }
 
-    /// Nothing that a look could find is of use.
+    /// Suspends the search: no result would be of use.
     pub(crate) fn look_no_more(&mut self) {
         (self.died_pages, self.found_none_of) = (0, 0);
     }
 
-    /// The closed body segment with the fewest living pages, of those in which at least `dead_min` have died. So what was
-    /// moved together is left alone until enough of it dies.
+    /// The closed body segment with the fewest live pages, among those with at least `dead_min`
+    /// dead pages. So chunks that were moved together are left alone until enough of them die.
     pub(crate) fn emptiest(&mut self, dead_min: u32) -> Option<(SegmentIndex, ShardId)> {
         let candidates =
             self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {
@@ -456,7 +461,7 @@ impl Segments {
         }
     }
 
-    /// Changes the segment of a page that is known to lie in one.
+    /// Changes the segment of a page that is known to be in one.
     fn within(&mut self, page: Page, change: impl FnOnce(&mut Segment)) {
         let Some(index) = self.geometry.segment_of(page) else {
             unreachable!("a page in no segment")
@@ -464,7 +469,7 @@ impl Segments {
         self.change(index, change);
     }
 
-    /// Changes a segment, and frees it when that left nothing in it.
+    /// Changes a segment, and frees it if nothing is left in it.
     fn change(&mut self, index: SegmentIndex, change: impl FnOnce(&mut Segment)) {
         let segment = self.get_mut(index);
         change(segment);

@@ -1,4 +1,4 @@
-//! What there is once for each shard.
+//! Values for each shard, and sets of shards.
 //!
 //! Invariant: there is a value for every [`ShardId`].
 
@@ -74,7 +74,7 @@ impl ShardSet {
         ShardSet(self.0 | other.0)
     }
 
-    /// Takes out the shards that are in the other set too.
+    /// Removes the shards that are also in the other set, and returns them.
     pub(crate) fn split_off(&mut self, other: ShardSet) -> ShardSet {
         let taken = self.0 & other.0;
         self.0 &= !taken;

@@ -1,8 +1,10 @@
-//! The superblock: what the disk is, and where each shard's journal begins. Section 3 of `docs/format.md`.
+//! The superblock: the identity and geometry of the disk, and the root of each shard's journal.
+//! Section 3 of `docs/format.md`.
 //!
 //! Invariants:
 //! - Version n goes to slots 0 and 2 or 1 and 3, never over version n - 1.
-//! - Magic and format version are read before anything else is believed, and stand where they stand in every format.
+//! - Magic and format version are checked before anything else is read. They are at the same offset
+//!   in every format.
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{Hash, Key};
@@ -10,15 +12,15 @@ use crate::layout::{Geometry, PAGE_BYTES, Page, SHARDS, SegmentIndex, ShardId};
 use alloc::boxed::Box;
 
 const MAGIC: &[u8; 8] = b"BAREPOST";
-/// The newest format that this code reads and writes: that of new disks.
+/// The newest format that this code reads and writes. New disks have it.
 pub const FORMAT_VERSION: u32 = 4;
 
-/// What is written to a disk.
+/// The format of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
-    /// Entries of outboxes lie in the marks of their messages.
+    /// Outbox entries are in the marks of their messages.
     Three,
-    /// They lie in records of their own.
+    /// Outbox entries are in records of their own.
     Four,
 }
 
@@ -40,7 +42,7 @@ const ROOT_BYTES: usize = 32;
 const END: usize = HEAD_BYTES + SHARDS * ROOT_BYTES;
 const NO_SEGMENT: u32 = u32::MAX;
 
-/// Where a shard's journal begins.
+/// The beginning of a shard's journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Root {
     pub(crate) segment: SegmentIndex,
@@ -50,7 +52,7 @@ pub(crate) struct Root {
     pub(crate) started: bool,
     /// The sequence of its first block.
     pub(crate) sequence: u64,
-    /// What that block says of the block before it.
+    /// The `previous` value of that block.
     pub(crate) previous: u64,
 }
 
@@ -65,7 +67,7 @@ pub(crate) struct Superblock {
     pub(crate) roots: [Option<Root>; SHARDS],
 }
 
-/// What one slot holds.
+/// The content of one slot.
 pub(crate) enum Slot {
     Zero,
     Valid(Box<Superblock>),
@@ -74,7 +76,7 @@ pub(crate) enum Slot {
 }
 
 impl Superblock {
-    /// A shard's journal begins there from the next version on.
+    /// Sets the root of a shard's journal, from the next version on.
     pub(crate) fn set_root(&mut self, shard: ShardId, root: Root) {
         let Some(place) = self.roots.get_mut(shard.index()) else {
             unreachable!("a shard above the last one")
@@ -82,7 +84,7 @@ impl Superblock {
         *place = Some(root);
     }
 
-    /// Where a shard's journal begins.
+    /// The root of a shard's journal.
     pub(crate) fn root(&self, shard: ShardId) -> Option<Root> {
         let Some(root) = self.roots.get(shard.index()) else {
             unreachable!("a shard above the last one")
@@ -90,25 +92,25 @@ impl Superblock {
         *root
     }
 
-    /// Which journals it leads to, whether or not they are known to have begun.
+    /// The journals that it refers to, whether or not they have begun.
     pub(crate) fn journals(&self) -> [Option<(SegmentIndex, u64)>; SHARDS] {
         self.roots.map(|root| root.map(|root| (root.segment, root.sequence)))
     }
 
-    /// What comes before the number in the GUIDs of all messages of the store.
+    /// The store's half of the GUIDs of all its messages.
     pub(crate) fn guid_prefix(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.id;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 
-    /// Which of the four slots this version is written to.
+    /// The two of the four slots that this version is written to.
     pub(crate) fn slot_numbers(&self) -> [usize; 2] {
         if self.sequence.is_multiple_of(2) { [0, 2] } else { [1, 3] }
     }
 
-    /// The page as it is to be written at `page`.
-    /// `stamp` is random for each version written: it stands in every sector, so that sectors of two versions, one of them
-    /// torn in an earlier life, never make a whole one.
+    /// The bytes of the page to write at `page`. `stamp` is random for each version, and is in
+    /// every sector. So sectors of two versions, one of them torn in an earlier life, never form a
+    /// valid page.
     pub(crate) fn emit(&self, page: Page, stamp: u64) -> Box<[u8]> {
         let mut bytes = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
         Fields::of(&mut bytes).put(MAGIC).u32(self.format.version()).u32(page.0);
@@ -141,7 +143,7 @@ impl Superblock {
         bytes
     }
 
-    /// What the slot at `page` holds.
+    /// The content of the slot at `page`.
     pub(crate) fn parse(bytes: &[u8], page: Page) -> Slot {
         let mut reader = Reader::new(bytes);
         if reader.take(8) != Some(MAGIC) {

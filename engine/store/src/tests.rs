@@ -1,5 +1,5 @@
-//! Tests of the store, each named for the promise it keeps: on a disk in memory that loses, tears and garbles what was
-//! not flushed.
+//! Tests of the store, each named for the promise that it checks. They run on a disk in memory that
+//! loses, tears and corrupts unflushed data.
 
 mod arrivals;
 mod basics;

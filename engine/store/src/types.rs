@@ -1,28 +1,29 @@
-//! The words in which the store is spoken to.
+//! The types that callers use to talk to the store.
 
 use crate::layout::{SHARDS, ShardId};
 use crate::outbox::OutboxEntry;
 use machine::UnixTime;
 
-/// The sizes of a store in memory, given once.
+/// The sizes of a store in memory, fixed at its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Deliveries under way at a time.
+    /// Deliveries in progress at a time.
     pub deliveries: usize,
     /// Recipients of one delivery.
     pub recipients: usize,
-    /// Reads of bodies under way at a time, those included whose [`Body`] was not given back yet.
+    /// Reads of bodies in progress at a time, including those with a [`Body`] that was not given
+    /// back yet.
     pub reads: usize,
-    /// Bytes of buffers for bodies of more than a page; at least 256 KiB are taken.
+    /// Bytes of buffers for bodies of more than a page, at least 256 KiB.
     pub buffer_bytes: usize,
-    /// Bytes that messages may take in the index ([`crate::RESIDENT_BYTES_PER_MESSAGE`] each,
-    /// [`crate::RESIDENT_BYTES_PLACED`] more for each that was filed or has more than 32 KiB, and 4
-    /// for each 32 KiB of it; [`crate::RESIDENT_BYTES_QUEUED`] for each entry of an outbox). Above
-    /// it deliveries are refused.
+    /// Bytes that messages may take in the index. Each takes [`crate::RESIDENT_BYTES_PER_MESSAGE`].
+    /// A message that was moved or has more than 32 KiB takes [`crate::RESIDENT_BYTES_PLACED`]
+    /// more, and 4 for each 32 KiB of it. Each outbox entry takes [`crate::RESIDENT_BYTES_QUEUED`].
+    /// Above the limit deliveries are refused.
     pub resident_bytes: u64,
 }
 
-/// A message's number in its mailbox (RFC 9051 §2.3.1.1): never 0, never used again.
+/// A message's number in its mailbox (RFC 9051 §2.3.1.1): never 0, never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Uid(pub u32);
 
@@ -36,18 +37,18 @@ pub struct UidRange {
 }
 
 impl UidRange {
-    /// Just this one.
+    /// The range of just this UID.
     pub const fn one(uid: Uid) -> UidRange {
         UidRange { first: uid, last: uid }
     }
 }
 
-/// Names an account: the keyed hash of its canonical address.
+/// Identifies an account: the keyed hash of its canonical address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AccountId(pub(crate) u64);
 
 impl AccountId {
-    /// The id in one number.
+    /// The id as a number.
     pub const fn to_bits(self) -> u64 {
         self.0
     }
@@ -75,20 +76,20 @@ pub(crate) struct Place {
 
 /// The mailbox that deliveries go to.
 pub const INBOX: MailboxId = MailboxId(1);
-/// Letters that are not sent yet (RFC 6154).
+/// Messages that are not sent yet (RFC 6154).
 pub const DRAFTS: MailboxId = MailboxId(2);
-/// Letters that were sent.
+/// Messages that were sent.
 pub const SENT: MailboxId = MailboxId(3);
-/// What is done with, and kept.
+/// Messages that are kept after use.
 pub const ARCHIVE: MailboxId = MailboxId(4);
-/// What nobody asked for.
+/// Unwanted messages.
 pub const JUNK: MailboxId = MailboxId(5);
-/// What is to be removed.
+/// Messages to be removed.
 pub const TRASH: MailboxId = MailboxId(6);
-/// What is on its way to others. Each message has an [`OutboxEntry`](crate::OutboxEntry).
+/// Messages that are being sent or forwarded. Each has an [`OutboxEntry`](crate::OutboxEntry).
 pub const OUTBOX: MailboxId = MailboxId(7);
 
-/// The mailboxes that every account has from its beginning to its end, and their names.
+/// The mailboxes that every account always has, and their names.
 pub const BUILT_IN: [(MailboxId, &str); 7] = [
     (INBOX, "INBOX"),
     (DRAFTS, "Drafts"),
@@ -103,11 +104,11 @@ pub const BUILT_IN: [(MailboxId, &str); 7] = [
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Modseq(pub u64);
 
-/// Names a message for ever and everywhere: the store's half, then the message's own.
+/// A globally unique, permanent id of a message: the store's half, then the message's own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Guid(pub u128);
 
-/// The flags of a message that all clients know (RFC 9051 §2.3.2).
+/// The system flags of a message (RFC 9051 §2.3.2), and internal ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(pub u8);
 
@@ -122,14 +123,15 @@ impl Flags {
     pub const DELETED: Flags = Flags(8);
     /// `\Draft`.
     pub const DRAFT: Flags = Flags(16);
-    /// No client's: it is to leave, and may still be taken back.
+    /// Internal: it will be sent, and that can still be cancelled.
     pub const HELD: Flags = Flags(32);
-    /// The same: it leaves, and nothing takes it back.
+    /// Internal: it is being sent, and that cannot be cancelled.
     pub const LEAVING: Flags = Flags(64);
-    /// The same: everybody whom it is for has it.
+    /// Internal: it has been handed over for all its recipients.
     pub const LEFT: Flags = Flags(128);
 
-    /// What says that a letter is on its way. No message has any of it that was filed into another mailbox.
+    /// The flags of a message that is on its way. A message that is moved to another mailbox loses
+    /// them.
     pub(crate) const ON_ITS_WAY: Flags = Flags(Flags::HELD.0 | Flags::LEAVING.0 | Flags::LEFT.0);
 
     /// Whether all of `flags` are set.
@@ -137,32 +139,33 @@ impl Flags {
         self.0 & flags.0 == flags.0
     }
 
-    /// These and those.
+    /// The union of both sets.
     pub const fn with(self, flags: Flags) -> Flags {
         Flags(self.0 | flags.0)
     }
 
-    /// These without those.
+    /// These flags without the others.
     pub const fn without(self, flags: Flags) -> Flags {
         Flags(self.0 & !flags.0)
     }
 
-    /// Whether they say that a letter is on its way.
+    /// Whether they mark a message that is on its way.
     pub const fn are_on_their_way(self) -> bool {
         self.0 & Flags::ON_ITS_WAY.0 != 0
     }
 }
 
-/// What becomes of a message's marks: those are taken away, then these set. All others stay as they are, whatever somebody else does with them in the same moment.
+/// A change of a message's marks: first some are cleared, then some are set. All others stay as
+/// they are, whatever concurrent changes do with them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MarkChange {
-    /// What is taken away.
+    /// The marks to clear.
     pub clear: Marks,
-    /// What is set.
+    /// The marks to set.
     pub set: Marks,
 }
 
-/// Flags and keywords, a bit each; what keywords are called is the account's affair.
+/// Flags and keywords, one bit each. The account defines the names of keywords.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Marks {
     /// Flags.
@@ -172,17 +175,17 @@ pub struct Marks {
 }
 
 impl MarkChange {
-    /// These flags are set.
+    /// A change that sets these flags.
     pub const fn set(flags: Flags) -> MarkChange {
         MarkChange::of(Flags(0), flags)
     }
 
-    /// These flags are taken away.
+    /// A change that clears these flags.
     pub const fn clear(flags: Flags) -> MarkChange {
         MarkChange::of(flags, Flags(0))
     }
 
-    /// Those are taken away, these are set.
+    /// A change that clears some flags and sets others.
     pub const fn of(clear: Flags, set: Flags) -> MarkChange {
         MarkChange {
             clear: Marks { flags: clear, keywords: 0 },
@@ -190,67 +193,68 @@ impl MarkChange {
         }
     }
 
-    /// What marks become.
+    /// The marks after the change.
     pub const fn applied(self, Marks { flags, keywords }: Marks) -> Marks {
         let flags = flags.without(self.clear.flags).with(self.set.flags);
         Marks { flags, keywords: keywords & !self.clear.keywords | self.set.keywords }
     }
 }
 
-/// What is known of a mailbox.
+/// The counters of a mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MailboxInfo {
     /// RFC 9051 §2.3.1.1.
     pub uid_validity: u32,
-    /// The UID that the next message gets at least.
+    /// A lower bound for the UID of the next message.
     pub uid_next: Uid,
     /// RFC 7162 §3.1.2.1.
     pub highest_modseq: Modseq,
-    /// How many messages.
+    /// The number of messages.
     pub messages: u32,
-    /// How many of them are not flagged `\\Seen`.
+    /// The number of messages without the flag `\\Seen`.
     pub unseen: u32,
     /// Octets of all of them.
     pub octets: u64,
 }
 
-/// What is known of a message.
+/// The properties of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageInfo {
     /// Its number in the mailbox.
     pub uid: Uid,
     /// Its size as it was delivered.
     pub octets: u32,
-    /// So many of its first octets are read by themselves.
+    /// The number of its first octets that are read separately.
     pub head: u32,
-    /// When it was delivered, in whole seconds.
+    /// The time of its delivery, in whole seconds.
     pub internal_date: UnixTime,
-    /// When it last changed.
+    /// The MODSEQ of its last change.
     pub modseq: Modseq,
     /// Its flags.
     pub flags: Flags,
-    /// Its keywords, a bit each; what they are called is the account's affair.
+    /// Its keywords, one bit each. The account defines their names.
     pub keywords: u16,
-    /// Its name for ever.
+    /// Its permanent id.
     pub guid: Guid,
     /// The same for all messages of a conversation.
     pub conversation: u64,
 }
 
-/// To whom a message is delivered, and where.
+/// The recipient of a message, and where it is delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recipient {
-    /// Who gets it.
+    /// The account that gets it.
     pub account: AccountId,
     /// One of the [`BUILT_IN`] mailboxes.
     pub mailbox: MailboxId,
-    /// The flags that it has from the beginning.
+    /// The initial flags.
     pub flags: Flags,
-    /// The keywords, likewise.
+    /// The initial keywords.
     pub keywords: u16,
-    /// Its entry, in an outbox alone.
+    /// Its entry, only in an outbox.
     pub entry: Option<OutboxEntry>,
-    /// It is delivered once, however often it is brought: that of this letter it has arrived is kept until [`Store::forget_arrival`](crate::Store::forget_arrival).
+    /// If set, it is delivered only once, even if delivery is attempted several times. The arrival
+    /// of this message is remembered until [`Store::forget_arrival`](crate::Store::forget_arrival).
     pub once: Option<Origin>,
 }
 
@@ -261,20 +265,21 @@ impl Recipient {
     }
 }
 
-/// How many of a message's first octets were appended last: in units of eight, so that a byte says it. They lie at the end of what is on the disk, and are read
-/// by themselves, before all others.
+/// The number of a message's first octets that were appended last, in units of eight, so that it
+/// fits a byte. They are at the end of the octets on the disk. They are read separately, before all
+/// others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Head(pub(crate) u8);
 
 impl Head {
-    /// The first octet of a message is the one that was appended first.
+    /// No head: the octets are in the order in which they were appended.
     pub const NONE: Head = Head(0);
-    /// Heads have a number of octets that this divides.
+    /// The number of octets of a head is a multiple of this.
     pub const UNIT: usize = 8;
     /// The octets of the longest head.
     pub const OCTETS_MAX: usize = u8::MAX as usize * Head::UNIT;
 
-    /// A head of so many octets. `None`: there is none such.
+    /// A head of this many octets. `None` if that is not possible.
     pub const fn of(octets: usize) -> Option<Head> {
         if octets.is_multiple_of(Head::UNIT) && octets <= Head::OCTETS_MAX {
             Some(Head((octets / Head::UNIT) as u8))
@@ -288,25 +293,27 @@ impl Head {
     }
 }
 
-/// What is said of a message when all of it is there.
+/// The facts about a message that are known when it is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closing {
-    /// When it came.
+    /// The time of its arrival.
     pub date: UnixTime,
     /// How many of the octets that were appended last come first.
     pub head: Head,
-    /// One of the [`BUILT_IN`] mailboxes, where it goes as new mail instead of where and as what was said when it began.
+    /// One of the [`BUILT_IN`] mailboxes. The message goes there as new mail, instead of to the
+    /// place given when it began.
     pub mailbox: Option<MailboxId>,
 }
 
-/// It came then, and is as it was appended.
+/// A message that arrived at this time, with its octets in the order in which they were appended.
 impl From<UnixTime> for Closing {
     fn from(date: UnixTime) -> Closing {
         Closing { date, head: Head::NONE, mailbox: None }
     }
 }
 
-/// Names a letter for those whom it is for: whose it is, and the GUID number of his own copy.
+/// Identifies a sent message for its recipients: the account of the sender, and the GUID number of
+/// the sender's own copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     pub(crate) account: AccountId,
@@ -314,19 +321,20 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The letter that is the message `guid` of `account`.
+    /// The origin of the message `guid` of `account`.
     pub const fn of(account: AccountId, Guid(guid): Guid) -> Origin {
         Origin { account, number: guid as u64 }
     }
 }
 
-/// Messages that were filed into another mailbox.
+/// Messages that were moved to another mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Filed {
-    /// All that were asked for up to this UID were filed; those above it were too many for one go, and are to be asked for again.
+    /// All requested messages up to this UID were moved. The ones above it did not fit, and must be
+    /// requested again.
     pub last: Uid,
-    /// How many.
+    /// The number of moved messages.
     pub count: u32,
-    /// The UIDs that they have now, in the order of those that they had.
+    /// Their new UIDs, in the order of their old ones.
     pub now: UidRange,
 }

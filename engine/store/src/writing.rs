@@ -1,6 +1,6 @@
-//! Writing on in a shard's journal: its blocks, and the links from segment to segment.
+//! Appending to a shard's journal: its blocks, and the links from segment to segment.
 //!
-//! Invariant: nothing of an earlier life is ever taken for what this one writes. A fence comes
+//! Invariant: blocks of an earlier life are never mistaken for blocks of this one. A fence comes
 //! first, or a link.
 
 use crate::backing::{Backing, Purpose};
@@ -16,21 +16,21 @@ use crate::superblock::Root;
 use alloc::vec::Vec;
 use sometimes::{buggify, sometimes};
 
-/// Whether a shard's journal finds space for so many blocks.
+/// Whether a shard's journal has space for this many blocks.
 pub(crate) fn has_places(parts: &Parts, shard: ShardId, blocks: u32) -> bool {
     let geometry = parts.segments.geometry();
     let left = parts.journals.of(shard).map_or(0, |journal| journal.places_left(geometry));
     blocks.saturating_sub(left).div_ceil(geometry.link_place()) <= parts.segments.free()
 }
 
-/// Whether the shard's journal goes on where an earlier life may have left something.
+/// Whether the shard's journal continues at a place where an earlier life may have left blocks.
 pub(crate) fn needs_fence(parts: &Parts, shard: ShardId) -> bool {
     let geometry = parts.segments.geometry();
     parts.journals.of(shard).is_some_and(|journal| journal.needs_fence(geometry))
 }
 
-/// Writes records for which there is space as a group of `blocks` blocks, behind a fence if one is
-/// needed.
+/// Writes records as a group of `blocks` blocks, behind a fence if one is needed. The caller has
+/// checked the space.
 pub(crate) fn write_blocks(
     parts: &mut Parts,
     shard: ShardId,
@@ -64,7 +64,7 @@ fn write_block(parts: &mut Parts, shard: ShardId, group: (u64, u32), records: &[
     let header = journal.header(shard, group);
     let mut pair = parts.pool.take_pair();
     if journal.is_fenced_first() {
-        // Sectors of a torn block of an earlier life must not find their missing ones here.
+        // Sectors of a torn block of an earlier life must not find their missing sectors here.
         pair.fill(0);
     }
     journal.block_follows(block::emit_records(
@@ -78,7 +78,8 @@ fn write_block(parts: &mut Parts, shard: ShardId, group: (u64, u32), records: &[
     parts.backing.write(page, pair, Purpose::Block { number });
 }
 
-/// Sees to it that the shard's journal has a place for a block; false when there is no segment.
+/// Makes sure that the shard's journal has a place for a block. Returns false if there is no
+/// segment.
 pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
     let geometry = parts.segments.geometry();
     let full = match parts.journals.of(shard) {
@@ -124,15 +125,15 @@ pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
     true
 }
 
-/// Counts anew how many free segments deliveries must leave alone.
+/// Recomputes the number of free segments that deliveries must leave alone.
 pub(crate) fn refresh_reserve(parts: &mut Parts) {
     let all: ShardSet = ShardId::all().collect();
     let reserve = parts.journals.reserve_of(all, &parts.indexes, parts.segments.geometry());
     parts.segments.set_reserve(reserve);
 }
 
-/// Pages for a chunk at the shard's head, pinned until they live or are given up. Where there are
-/// none, journals are to give back what they can.
+/// Allocates pages for a chunk in the shard's open segment, pinned until they are live or given up.
+/// If there are none, journals must give back what they can.
 pub(crate) fn allocate(parts: &mut Parts, shard: ShardId, pages: u32, want: Want) -> Option<Page> {
     let page = parts.segments.allocate(shard, pages, want);
     if page.is_none() {

@@ -1,15 +1,15 @@
-//! Whether a disk without superblocks was ever used: looked at before it is formatted. Section 3 of
+//! Checks whether a disk without superblocks was ever used, before it is formatted. Section 3 of
 //! `docs/format.md`.
 //!
-//! A store writes the first page of a segment before any other page of it, whether the segment is a
-//! journal's or holds bodies. So one page of each segment tells. The disk may have had another size
-//! when it was formatted, and then other segments: the pages looked at are the first ones of every
-//! segment of every size that a store has had which reached so far.
+//! A store writes the first page of a segment before any other page of it, in journal segments and
+//! in body segments. So one page of each segment is enough. The disk may have had another size, and
+//! therefore other segments, when it was formatted. So the first page of every possible segment is
+//! read, for every size of a store that could have reached it.
 //!
 //! Invariants:
-//! - Only a disk on which all of these pages were read, and are zero, is blank.
-//! - At most 8192 pages are looked at for each doubling of a segment's size, and one for each 8 MiB
-//!   beyond.
+//! - A disk is blank only if all of these pages were read and are zero.
+//! - At most 8192 pages are read for each doubling of a segment's size, and one for each further 8
+//!   MiB.
 
 use crate::backing::DiskQueue;
 use crate::block;
@@ -18,12 +18,12 @@ use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{Page, SegmentStarts};
 use crate::outcome::Reason;
 
-/// The look at a disk that may be blank.
+/// The check of a disk that may be blank.
 pub(super) struct Look {
     starts: SegmentStarts,
     used: Option<Reason>,
     patience: Patience,
-    /// Lanes that look at a page.
+    /// The number of lanes that read a page.
     left: usize,
 }
 
@@ -41,8 +41,8 @@ impl Look {
         }
     }
 
-    /// A lane looks at the next page. Where the last lane finds nothing more to look at: whether
-    /// the disk is blank, or why it is not.
+    /// Lets a lane read the next page. When the last lane has no page left, returns whether the
+    /// disk is blank, or why it is not.
     pub(super) fn next(
         &mut self,
         lane: u8,
@@ -60,7 +60,8 @@ impl Look {
     }
 }
 
-/// What a page says of the disk; `None` when it is zero. One that cannot be read may be anything.
+/// The reason why this page makes the disk not blank. `None` if the page is zero. An unreadable
+/// page may have any content.
 fn use_of(page: Result<&[u8], ()>, number: Page) -> Option<Reason> {
     let Ok(bytes) = page else { return Some(Reason::Unreadable) };
     if chunk::may_begin(bytes, number) || block::may_begin(bytes, number) {

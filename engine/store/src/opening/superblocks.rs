@@ -1,4 +1,4 @@
-//! The superblocks: which one is in force, and what else the disk may be.
+//! The superblocks: finds the current one, or why the disk has none.
 
 use crate::lanes::Lanes;
 use crate::layout::{CRASH_PAGE, PAGE_SECTORS, PIECE_PAGES, Page, slots, superblock_pieces};
@@ -7,24 +7,24 @@ use crate::superblock::{Format, Slot, Superblock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What surrounds the segments of a disk.
+/// The content around the segments of a disk.
 pub(super) enum Found {
-    /// This superblock is in force.
+    /// This superblock is the current one.
     Store {
         superblock: Box<Superblock>,
         damaged: Vec<Page>,
-        /// A version before leads to journals that this one does not lead to.
+        /// An earlier version refers to journals that this one does not refer to.
         is_sole: bool,
-        /// All four slots are known to be of this one's format.
+        /// All four slots have the format of this one.
         is_of_one_format: bool,
-        /// Some slot is of an earlier format: a conversion was cut off.
+        /// A slot has an earlier format: a conversion was interrupted.
         is_partly_converted: bool,
     },
-    /// Nothing at all: the disk may be blank.
+    /// Nothing: the disk may be blank.
     Nothing,
 }
 
-/// What the lanes have found on a disk with so many pages.
+/// The result of the lanes on a disk with this many pages.
 ///
 /// Errors: the disk is not touched.
 pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
@@ -72,7 +72,7 @@ fn slot(lanes: &Lanes, page: Page) -> Slot {
     }
 }
 
-/// Whether a part of what is around the segments cannot be read.
+/// Whether a part of the pages around the segments cannot be read.
 fn is_partly_unreadable(lanes: &Lanes, pages: u32) -> bool {
     around(pages).any(|page| lanes.page(page).is_none_or(|bytes| bytes.is_err()))
 }

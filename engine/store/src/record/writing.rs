@@ -1,4 +1,4 @@
-//! How records are appended to what a group holds: each function is one kind.
+//! Appending records to the gathered records of a group. Each function writes one kind.
 
 use super::{
     ACCOUNT, CHUNKS, CHUNKS_IN_RECORD, DELIVERED, FILED, GONE, LIFE, MAILBOX, MARKED, MOVED, NOTE,
@@ -14,7 +14,7 @@ use crate::types::{AccountId, MarkChange, Marks, Place};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Appends one record: its kind, its length, and what `fields` appends.
+/// Appends one record: its kind, its length, and the bytes that `fields` appends.
 fn put(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[kind, 0, 0]);
     let start = out.len();
@@ -35,7 +35,7 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// What a record `account` says.
+/// The fields of an `account` record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccountTexts<'a> {
     pub(crate) id: AccountId,
@@ -95,7 +95,7 @@ pub(crate) fn put_delivered(
     });
 }
 
-/// As many records `chunks` as the pages need.
+/// Appends as many `chunks` records as the pages need.
 pub(crate) fn put_chunks(out: &mut Vec<u8>, guid: u64, pages: &[u32]) {
     for (part, number) in pages.chunks(CHUNKS_IN_RECORD).zip(0u32..) {
         put(out, CHUNKS, |out| {
@@ -159,7 +159,7 @@ pub(crate) fn put_marked(
     });
 }
 
-/// A chunk of a message in its new place.
+/// A chunk of a message that moves to a new place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Move {
     pub(crate) account: AccountId,
@@ -184,9 +184,9 @@ pub(crate) fn put_moved(out: &mut Vec<u8>, moved: &Move) {
     });
 }
 
-/// The record that a life of the machine begins a journal's continuation with, alone in its block.
-/// What an earlier life left behind this place continues another block than this one, and so it
-/// never fits.
+/// The fence: a life of the machine continues a journal with this record, alone in its block.
+/// Blocks that an earlier life left behind this place continue another block than this one, so they
+/// never fit.
 pub(crate) fn put_life(out: &mut Vec<u8>, nonce: u64) {
     put(out, LIFE, |out| put_u64(out, nonce));
 }
@@ -213,7 +213,8 @@ pub(crate) fn put_filed(
     });
 }
 
-/// Neither this mailbox nor one with a lower number that is not told of will ever be made again.
+/// This mailbox will never exist again. The same holds for mailboxes with a lower number that have
+/// no record.
 pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
     put(out, GONE, |out| {
         put_u64(out, account.0);
@@ -221,7 +222,7 @@ pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
     });
 }
 
-/// An empty `value`: the note is not there any more.
+/// An empty `value` removes the note.
 pub(crate) fn put_note(out: &mut Vec<u8>, account: AccountId, key: &[u8], value: &[u8]) {
     put(out, NOTE, |out| {
         put_u64(out, account.0);

@@ -1,7 +1,9 @@
-//! Changes that need no body: accounts, removals, flags, mailboxes, notes. Each is one record at least, durable when its
-//! continuation is woken. Those that must look at the index first are orders: see `orders`.
+//! Changes without a body: accounts, removals, flags, mailboxes, notes. Each is at least one
+//! record, and is durable when its continuation is woken. Changes that must read the index first
+//! are pending metadata changes: see `orders`.
 //!
-//! Invariant: a change is gathered only while the store serves, and where it will find space on the disk.
+//! Invariant: a change is gathered only while the store serves, and only if it will find space on
+//! the disk.
 
 use crate::account::{Account, NewAccount, NewPassword};
 use crate::block::RECORDS_MAX;
@@ -27,38 +29,43 @@ use machine::UnixTime;
 use tasks::Continuation;
 
 impl Store {
-    /// Whether something has changed since [`Store::take_changes`] was asked.
+    /// Whether something has changed since the last call of [`Store::take_changes`].
     pub fn has_changes(&self) -> bool {
         self.parts.indexes.has_changes()
     }
 
-    /// Whose mail may have changed since this was asked last: nobody is missing, and some may be there of whose nothing has.
+    /// Tells which accounts may have changed since the last call. It includes every changed
+    /// account, and may include others.
     pub fn take_changes(&mut self) -> impl Fn(AccountId) -> bool + use<> {
         let changed = self.parts.indexes.take_changes();
         move |account| changed.has(account.shard())
     }
 
-    /// A message that has come into an outbox since the store serves, each once; it may be gone already.
+    /// The next message that came into an outbox since the store serves, each once. It may be gone
+    /// already.
     pub fn next_posted(&mut self) -> Option<(AccountId, Uid)> {
         self.parts.indexes.next_posted()
     }
 
-    /// Whether there is one.
+    /// Whether [`Store::next_posted`] has one.
     pub fn has_posted(&self) -> bool {
         self.parts.indexes.has_posted()
     }
 
-    /// How many octets each account may have in its mailboxes, by its address; `None`: as many as there is room for. Who has more already keeps them, and gets nothing before they
-    /// are fewer.
+    /// Sets the quota of each account in octets, by its address. `None`: limited only by the disk.
+    /// An account that exceeds it keeps its messages, and gets new ones only when it is below
+    /// again.
     pub fn set_quotas(&mut self, quota: impl Fn(&str) -> Option<u64>) {
         for account in self.parts.indexes.accounts_mut() {
             account.allow(quota(account.texts().address));
         }
     }
 
-    /// Makes an account with its built-in mailboxes, empty; `continuation` is woken with [`crate::Outcome::AccountCreated`].
+    /// Creates an account with its empty built-in mailboxes. `continuation` is woken with
+    /// [`crate::Outcome::AccountCreated`].
     ///
-    /// Errors: `AddressTaken` for the address or an alias, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `AddressTaken` for the address or an alias, `TooLarge`, `DiskFull`, `Busy`,
+    /// `NotServing`, `ReadOnly`.
     pub fn create_account(
         &mut self,
         new: &NewAccount<'_>,
@@ -106,8 +113,8 @@ impl Store {
         Ok(id)
     }
 
-    /// Changes what an account's password and proofs of knowing it are checked against: both, since they are of one password. `continuation` is woken with
-    /// [`crate::Outcome::Changed`].
+    /// Changes an account's password hash and verifier. Both change together, because they belong
+    /// to one password. `continuation` is woken with [`crate::Outcome::Changed`].
     ///
     /// Errors: `NoSuchAccount`, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn set_password(
@@ -126,16 +133,18 @@ impl Store {
         parts.journals.make_room(shard, RECORDS_MAX, &parts.segments)?;
         let account = parts.indexes.account(id).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
-        // The record says what the account will be; the index changes when the record is durable.
+        // The record has the account's new state. The index changes when the record is durable.
         let texts = AccountTexts { password_hash: hash, verifier, replaced, ..account.texts() };
         record::put_account(parts.journals.gather(shard), texts);
         parts.journals.wait(shard, Pending::Change(continuation));
         Ok(())
     }
 
-    /// Removes the messages with these UIDs for good, all or none; `continuation` is woken with [`crate::Outcome::Changed`].
+    /// Removes the messages with these UIDs permanently, all or none. `continuation` is woken with
+    /// [`crate::Outcome::Changed`].
     ///
-    /// Errors: `TooLarge` for more than 400 ranges, `NoSuchMailbox`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `TooLarge` for more than 400 ranges, `NoSuchMailbox`, `DiskFull`, `Busy`,
+    /// `NotServing`, `ReadOnly`.
     pub fn remove(
         &mut self,
         account: AccountId,
@@ -163,7 +172,8 @@ impl Store {
         Ok(())
     }
 
-    /// Changes flags and keywords of a message; `continuation` is woken with [`crate::Outcome::Changed`].
+    /// Changes flags and keywords of a message. `continuation` is woken with
+    /// [`crate::Outcome::Changed`].
     ///
     /// Errors: `NoSuchMailbox`, `NoSuchMessage`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn mark(
@@ -181,8 +191,8 @@ impl Store {
         self.change_marks((account, mailbox, uid), change, continuation)
     }
 
-    /// Changes an entry of an outbox. Its envelope says how it is packed. `continuation` is woken
-    /// with [`crate::Outcome::Changed`].
+    /// Changes an outbox entry. The packing follows from the envelope of its message.
+    /// `continuation` is woken with [`crate::Outcome::Changed`].
     ///
     /// Errors: `NoSuchMessage` if there is no entry, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn change_entry(
@@ -256,10 +266,12 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a mailbox; `continuation` is woken with [`crate::Outcome::MailboxCreated`], or refused with `NameTaken`, `TooMany` or
-    /// `NoSuchAccount`. Names are compared as they are: whoever calls brings them into one form first.
+    /// Creates a mailbox. `continuation` is woken with [`crate::Outcome::MailboxCreated`], or
+    /// refused with `NameTaken`, `TooMany` or `NoSuchAccount`. Names are compared byte by byte: the
+    /// caller normalizes them first.
     ///
-    /// Errors: `TooLarge` for an empty name or one of more than [`MAILBOX_NAME_MAX`] bytes, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `TooLarge` for an empty name or one of more than [`MAILBOX_NAME_MAX`] bytes,
+    /// `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn create_mailbox(
         &mut self,
         account: AccountId,
@@ -271,8 +283,8 @@ impl Store {
         self.order(account, What::Create { name: checked(name)?, now }, continuation)
     }
 
-    /// Gives a mailbox another name; `continuation` is woken with [`crate::Outcome::Changed`], or refused with `NameTaken`, `BuiltIn` or
-    /// `NoSuchMailbox`.
+    /// Renames a mailbox. `continuation` is woken with [`crate::Outcome::Changed`], or refused with
+    /// `NameTaken`, `BuiltIn` or `NoSuchMailbox`.
     ///
     /// Errors: as [`Store::create_mailbox`].
     pub fn rename_mailbox(
@@ -285,8 +297,8 @@ impl Store {
         self.order(account, What::Rename { mailbox, name: checked(name)? }, continuation)
     }
 
-    /// Removes an empty mailbox; `continuation` is woken with [`crate::Outcome::Changed`], or refused with `NotEmpty`, `BuiltIn` or
-    /// `NoSuchMailbox`.
+    /// Removes an empty mailbox. `continuation` is woken with [`crate::Outcome::Changed`], or
+    /// refused with `NotEmpty`, `BuiltIn` or `NoSuchMailbox`.
     ///
     /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn delete_mailbox(
@@ -298,14 +310,14 @@ impl Store {
         self.order(account, What::Delete { mailbox }, continuation)
     }
 
-    /// Files the messages with these UIDs, in ascending order, into another mailbox of the account,
-    /// with their flags and GUIDs: each of them is at every moment in one of the two.
-    /// `continuation` is woken with [`crate::Outcome::Filed`], which says how far it went, or
-    /// refused with `NoSuchMailbox`, `NoSuchMessage` (none of them is there) or `TooMany` (the
+    /// Moves the messages with these UIDs, in ascending order, to another mailbox of the account,
+    /// with their flags and GUIDs. Each of them is in exactly one of the two at any moment.
+    /// `continuation` is woken with [`crate::Outcome::Filed`], which says how many were moved. Or
+    /// it is refused with `NoSuchMailbox`, `NoSuchMessage` (none of them exists) or `TooMany` (the
     /// other mailbox has no UID left).
     ///
-    /// Errors: `BuiltIn` for the outbox, into which nothing gets but by a delivery; `TooLarge` for
-    /// more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `BuiltIn` for the outbox, which only deliveries add to; `TooLarge` for more than 400
+    /// ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn file(
         &mut self,
         account: AccountId,
@@ -323,11 +335,13 @@ impl Store {
         self.order(account, What::File { from, uids: uids.into(), to }, continuation)
     }
 
-    /// Changes notes of an account, all or none; `continuation` is woken with [`crate::Outcome::Changed`], or refused with `TooMany` for more of them than
-    /// [`crate::NOTES_MAX`], or [`crate::NOTES_BYTES_MAX`], `NoSuchNote`
-    /// where nothing is there to be replaced or removed, or `NoSuchAccount`.
+    /// Changes notes of an account, all or none. `continuation` is woken with
+    /// [`crate::Outcome::Changed`], or refused. The refusal is `TooMany` for more than
+    /// [`crate::NOTES_MAX`] notes or [`crate::NOTES_BYTES_MAX`] bytes, `NoSuchNote` if there is
+    /// nothing to replace or remove, or `NoSuchAccount`.
     ///
-    /// Errors: `TooLarge` for a key or a value that is too long or empty, or too many changes, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `TooLarge` for a key or a value that is too long or empty, or too many changes,
+    /// `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn change_notes(
         &mut self,
         account: AccountId,
@@ -338,7 +352,8 @@ impl Store {
         self.order(account, What::Note { changes: changes.into() }, continuation)
     }
 
-    /// Nobody brings this letter to the account any more: that it has arrived need not be known any longer. `continuation` is woken as by [`Store::change_notes`].
+    /// Forgets that this message has arrived: no further attempt to deliver it to the account will
+    /// come. `continuation` is woken as by [`Store::change_notes`].
     ///
     /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn forget_arrival(
@@ -364,7 +379,7 @@ impl Store {
     }
 }
 
-/// The id that an account with this address has.
+/// The id of an account with this address.
 fn account_id(key: &Key, address: &str) -> AccountId {
     let Hash(bytes) = key.hash_name(address.as_bytes());
     AccountId(Hash(bytes).short())

@@ -1,11 +1,14 @@
-//! How the shards come to be owned by several cores: the keeper opens the disk, and hands over to each other core its share.
+//! Sharing the shards among several cores: the disk owner opens the disk, and hands each other core
+//! its share.
 //!
-//! Shard s is owned by core s mod n. How many cores own some is decided anew each time the disk is opened: all, unless there is so
-//! little space that more than half of it would be kept by one from another. The disk knows nothing of it.
+//! Shard s is owned by core s mod n. The number of cores that own shards is decided each time the
+//! disk is opened. It is all cores, unless space is so scarce that they would keep more than half
+//! of it from each other. It is not recorded on the disk.
 //!
 //! Invariants:
-//! - Shards are handed over when nothing of any is under way, and with everything that is known of them.
-//! - Every segment is the keeper's or one guest's: with the shard that lives in it, or free.
+//! - Shards are handed over when no operation is in progress, and with all their state.
+//! - Every segment belongs to the disk owner or to one client, either with the shard that it holds,
+//!   or as a free segment.
 
 use crate::backing::Purpose;
 use crate::checkpoint::Checkpointer;
@@ -26,7 +29,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use machine::{CoreId, DiskOperation, DiskRequest};
 
-/// The shards of one core, and what it has to know of the disk that they lie on.
+/// The shards of one core, and the state of the disk that it needs for them.
 pub struct Share {
     state: State,
     superblock: Superblock,
@@ -43,12 +46,12 @@ impl fmt::Debug for Share {
     }
 }
 
-/// How many cores own shards.
+/// The number of cores that own shards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Owners(u8);
 
 impl Owners {
-    /// The first core owns all.
+    /// The first core owns all shards.
     pub const ONE: Owners = Owners(1);
 
     /// The core that owns an account.
@@ -57,7 +60,7 @@ impl Owners {
         self.of_shard(account.shard())
     }
 
-    /// How many they are: the first cores of the machine.
+    /// The number of owners. They are the first cores of the machine.
     pub fn count(self) -> u8 {
         self.0
     }
@@ -66,7 +69,7 @@ impl Owners {
         CoreId(shard.0 % self.0)
     }
 
-    /// The shards of `core`, a bit each.
+    /// The shards of `core`.
     pub(crate) fn shards_of(self, core: CoreId) -> ShardSet {
         ShardId::all().filter(|shard| self.of_shard(*shard) == core).collect()
     }
@@ -78,8 +81,9 @@ impl Store {
         Store::unopened(limits, None, seed, Role::Guest(Guest::default()), 1)
     }
 
-    /// Gives away what other cores are to own, as soon as the store is open and nothing is under way: how many cores own something,
-    /// and the shares of those but the first, in their order. To be called once, and before anything but accounts was asked for.
+    /// Hands out the shares of the other cores, as soon as the store is open and no operation is in
+    /// progress. Returns the owners, and the shares of all but the first, in their order. To be
+    /// called once, before any operation except on accounts.
     pub fn share_out(&mut self, cores: u8) -> Option<(Owners, Vec<Box<Share>>)> {
         if !self.can_be_shared() {
             return None;
@@ -98,7 +102,7 @@ impl Store {
         Some((owners, shares))
     }
 
-    /// Owns these shards from now on.
+    /// Takes over these shards.
     pub fn take_over(&mut self, share: Box<Share>) {
         let Share { state, superblock, segments, indexes, journals, started, checkpointer } =
             *share;
@@ -124,7 +128,7 @@ impl Store {
         }
     }
 
-    /// A guest's errand has arrived.
+    /// A forwarded request of a client has arrived.
     pub fn errand_arrived(&mut self, from: CoreId, Errand(wanted): Errand) {
         let is_serving = self.state() == State::Serving;
         let parts = &mut self.parts;
@@ -154,28 +158,28 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// What a guest is to be told next.
+    /// The next message for a client.
     pub fn next_answer(&mut self, core: CoreId) -> Option<Answer> {
         self.parts.role.next_answer(core)
     }
 
-    /// Whether a guest is to be told something.
+    /// Whether there is a message for a client.
     pub fn has_answers(&self) -> bool {
         self.parts.role.has_answers()
     }
 
-    /// What the keeper has to do next.
+    /// The next request for the disk owner.
     pub fn next_errand(&mut self) -> Option<Errand> {
         let parts = &mut self.parts;
         parts.role.next_errand(&mut parts.backing)
     }
 
-    /// Whether there is a [`Store::next_errand`].
+    /// Whether [`Store::next_errand`] has a request to return.
     pub fn has_errands(&self) -> bool {
         self.parts.role.has_errands(&self.parts.backing)
     }
 
-    /// The keeper says something.
+    /// A message of the disk owner has arrived.
     pub fn answer_arrived(&mut self, Answer(told): Answer) {
         match told {
             Told::Disk(completion) => self.disk_completed(completion),
@@ -191,7 +195,7 @@ impl Store {
     }
 }
 
-/// As many as keep from each other no more than half of the free space.
+/// The most cores that keep no more than half of the free space from each other.
 fn owners(cores: u8, parts: &Parts) -> Owners {
     let is_enough = |count: &u8| {
         let keeps = |core| {
