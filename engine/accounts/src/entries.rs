@@ -140,7 +140,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn an_entry_stands_for_the_recipients_that_it_says() {
+    fn entry_covers_its_recipients() {
         let addresses = ["a@far.test", "b@far.test", "c@far.test", "d@other.test"];
         let envelope = envelope_of("ada@here.test", &addresses.map(|address| address.to_string()));
         let made: Vec<OutboxEntry> = entries_for(AccountId::from_bits(1), &envelope)

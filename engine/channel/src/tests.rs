@@ -19,7 +19,7 @@ fn received(links: &mut Links<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn urgent_messages_overtake_others_and_each_class_keeps_its_order() {
+fn urgent_messages_overtake_and_each_class_keeps_its_order() {
     let (mut one, mut other) = pair(16);
     for (class, message) in
         [(Class::Hearsay, 30), (Class::Bulk, 20), (Class::Answer, 10), (Class::Control, 0)]
@@ -32,7 +32,7 @@ fn urgent_messages_overtake_others_and_each_class_keeps_its_order() {
 }
 
 #[test]
-fn what_is_pulled_goes_behind_what_was_told_in_its_class() {
+fn pulled_message_goes_behind_pushed_ones_of_its_class() {
     let (mut one, mut other) = pair(16);
     one.tell(OTHER, Class::Bulk, 3);
     one.tell(OTHER, Class::Control, 1);
@@ -80,7 +80,7 @@ fn requests_without_a_reply_are_bounded_on_each_link() {
 }
 
 #[test]
-fn a_core_is_told_only_as_much_hearsay_as_may_wait() {
+fn messages_without_reply_to_a_core_are_bounded() {
     let (mut one, _other) = pair(2);
     while one.takes_hearsay() {
         one.tell_others(Class::Hearsay, || 1);
@@ -90,7 +90,7 @@ fn a_core_is_told_only_as_much_hearsay_as_may_wait() {
 }
 
 #[test]
-fn a_link_that_is_over_drops_all_and_keeps_no_core_awake() {
+fn closed_link_drops_everything_and_keeps_no_core_awake() {
     let (mut one, other) = pair(2);
     (0..9).for_each(|message| one.tell(OTHER, Class::Bulk, message));
     assert_eq!(one.ask(OTHER, Class::Answer, 1), Ok(()));
@@ -106,7 +106,7 @@ fn a_link_that_is_over_drops_all_and_keeps_no_core_awake() {
 }
 
 #[test]
-fn a_core_tells_itself_something_in_order() {
+fn messages_of_a_core_to_itself_keep_their_order() {
     let (mut one, _other) = pair(2);
     one.tell(CoreId::FIRST, Class::Bulk, 1);
     one.tell(CoreId::FIRST, Class::Control, 2);

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_an_account_has_written_to_is_known_and_few_others_are_until_it_begins_anew() {
+    fn known_recipients_filter_has_few_false_positives() {
         let mut sent = Sent::NOTHING;
         for person in 0..1000 {
             sent.learn(&places_of(person));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noted_is_read_again_and_nothing_else() {
+    fn allowances_note_is_parsed_back_exactly() {
         let mut sent =
             Sent { today: Counts { day: 20_000, messages: 7, people: 3 }, ..Sent::NOTHING };
         sent.learn(&places_of(1));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_noted_after_each_sixteenth_of_what_is_allowed() {
+    fn allowances_are_noted_after_each_sixteenth() {
         let daily = |messages, people| Daily { messages, people };
         let sent =
             |messages, people| Sent { today: Counts { day: 1, messages, people }, ..Sent::NOTHING };

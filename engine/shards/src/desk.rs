@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_does_not_listen_finds_the_latest_state_of_the_store_alone() {
+    fn slow_core_gets_only_the_latest_store_state() {
         let mut desk = Desk::new(CoreId::FIRST, 2, &limits(4));
         for turn in 0..1000 {
             desk.tell_status(Status {
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_given_up_waits_no_more_to_be_begun() {
+    fn aborted_message_leaves_the_begin_queue() {
         let mut desk = Desk::new(CoreId::FIRST, 2, &limits(0));
         let mut store = Store::guest(limits(0).store, [0; 32]);
         for round in 0..1000 {

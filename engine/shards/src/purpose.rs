@@ -50,7 +50,7 @@ mod tests {
     use tasks::{FrameId, Subsystem};
 
     #[test]
-    fn a_continuation_of_another_core_comes_back_as_it_was() {
+    fn continuation_of_another_core_survives_the_round_trip() {
         let continuation = Continuation {
             frame: FrameId::new(3, 4),
             entry: Entry::new(Subsystem::Outbound as u8, 15),

@@ -14,8 +14,7 @@ fn number(letter: LetterId) -> usize {
 /// Three parts that take as much at a time as a small clock says, which is offered in pieces
 /// of changing lengths.
 #[test]
-fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_each_takes_at_a_time()
- {
+fn every_part_gets_each_octet_once_for_any_progress() {
     let octets: Vec<u8> =
         (0..5000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut spread = Spread::new(1);
@@ -43,7 +42,7 @@ fn every_part_of_a_letter_for_several_cores_gets_every_octet_once_however_much_e
 }
 
 #[test]
-fn a_letter_for_several_cores_ends_when_all_its_parts_have() {
+fn multi_shard_message_ends_with_its_last_part() {
     for refused in [None, Some(Refusal::DiskFull)] {
         let mut spread = Spread::new(1);
         let letter = spread.begin().expect("there is room for one");
@@ -68,7 +67,7 @@ fn a_letter_for_several_cores_ends_when_all_its_parts_have() {
 }
 
 #[test]
-fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores() {
+fn late_room_wake_does_not_end_a_multi_shard_message() {
     let mut spread = Spread::new(1);
     let letter = spread.begin().expect("there is room for one");
     let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
@@ -86,7 +85,7 @@ fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores()
 
 /// A message without octets is complete before anything else is asked of it.
 #[test]
-fn a_message_whose_place_was_refused_is_not_completed() {
+fn message_with_a_refused_reservation_is_not_committed() {
     for refused in [None, Some(Refusal::IndexFull)] {
         let mut spread = Spread::new(1);
         let letter = spread.begin().expect("there is room for one");

@@ -1,8 +1,8 @@
-//! Entries in the bits of format 3.
+//! Outbox entries in the bits of format 3.
 
 use super::*;
 
-/// The entry as format 3 has it.
+/// The entry in the form of format 3.
 fn in_marks(entry: OutboxEntry) -> OutboxEntry {
     OutboxEntry { results: Results::Packed(0), is_in_marks: true, ..entry }
 }
@@ -12,7 +12,7 @@ fn submitted(first: u8) -> OutboxEntry {
 }
 
 #[test]
-fn whatever_bits_a_message_has_they_are_put_together_again() {
+fn format_3_marks_survive_split_and_join() {
     for bits in 0..1u32 << 24 {
         let marks = Marks { flags: Flags((bits >> 16) as u8), keywords: bits as u16 };
         let (own, entry) = split(marks);
@@ -23,7 +23,7 @@ fn whatever_bits_a_message_has_they_are_put_together_again() {
 }
 
 #[test]
-fn only_a_message_without_an_entry_keeps_bits_that_entries_use() {
+fn format_3_entry_bits_are_kept_only_without_an_entry() {
     for bits in 0..=u8::MAX {
         let marks = Marks { flags: Flags(bits), keywords: 0x1234 };
         match split(marks) {
@@ -34,7 +34,7 @@ fn only_a_message_without_an_entry_keeps_bits_that_entries_use() {
 }
 
 #[test]
-fn the_bits_of_format_3_are_those_of_its_first_programs() {
+fn format_3_bits_match_the_first_programs() {
     let entries = [
         (submitted(0), 0x40, 0),
         (submitted(200), 0x40, 200 << 8),
@@ -56,14 +56,14 @@ fn the_bits_of_format_3_are_those_of_its_first_programs() {
     }
 }
 
-/// What becomes of an entry by a change.
+/// The entry after a change.
 fn changed(entry: OutboxEntry, change: EntryChange, packing: Packing) -> OutboxEntry {
     let (_, entry) = split(marks_of(&change, packing).applied(join(Marks::default(), Some(entry))));
-    entry.expect("a change does not take an entry away")
+    entry.expect("a change does not remove an entry")
 }
 
 #[test]
-fn an_entry_has_the_state_that_it_was_given_last() {
+fn format_3_entry_has_its_last_state() {
     let states = [EntryState::Queued, EntryState::Held, EntryState::Returned];
     for before in states {
         for after in states {
@@ -75,7 +75,7 @@ fn an_entry_has_the_state_that_it_was_given_last() {
 }
 
 #[test]
-fn results_are_added_and_nothing_takes_them_back() {
+fn format_3_results_are_only_added() {
     for packing in [Packing::Done, Packing::DoneAndReported] {
         let mut entry = submitted(7);
         for bit in 0..packing.recipients_max() as u8 {
@@ -97,7 +97,7 @@ fn results_are_added_and_nothing_takes_them_back() {
 }
 
 #[test]
-fn that_something_was_reported_is_added_too() {
+fn format_3_reports_are_only_added() {
     let (mut delay, mut damage) = (EntryChange::default(), EntryChange::default());
     delay.delay_reported();
     damage.damage_reported();
@@ -108,7 +108,7 @@ fn that_something_was_reported_is_added_too() {
 }
 
 #[test]
-fn a_client_s_flags_leave_the_entry_alone() {
+fn format_3_client_flags_do_not_change_the_entry() {
     let all = Marks { flags: Flags(u8::MAX), keywords: u16::MAX };
     let entry = OutboxEntry { results: Results::Packed(5), ..submitted(9) };
     let before = join(Marks { flags: Flags::DELETED, keywords: 0 }, Some(entry));

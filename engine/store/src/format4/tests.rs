@@ -1,4 +1,4 @@
-//! Entries in records of format 4.
+//! Outbox entries in records of format 4.
 
 use super::*;
 use alloc::vec::Vec;
@@ -20,16 +20,16 @@ fn valid() -> QueuedRecord {
 }
 
 #[test]
-fn an_entry_lies_on_the_disk_as_the_format_says() {
+fn format_4_entry_has_the_specified_bytes() {
     let bytes = emitted(&valid());
     assert_eq!(bytes[20..], [1, 1, 2, 1, 3, 1, 200, 0, 3]);
     assert_eq!(QueuedRecord::parse(Reader::new(&bytes)), Some(valid()));
 }
 
-/// `forward` says how many recipients such an entry has: results of more than a count allows are no
+/// `forward` determines how many recipients such an entry has. Results beyond a count are not a
 /// fault of the program.
 #[test]
-fn a_record_that_counts_the_recipients_of_a_forward_is_malformed() {
+fn forward_record_with_a_recipient_count_is_malformed() {
     let (mut bytes, parsed) =
         (emitted(&valid()), |bytes: &[u8]| QueuedRecord::parse(Reader::new(bytes)));
     assert!(parsed(&bytes).is_some());
@@ -40,9 +40,9 @@ fn a_record_that_counts_the_recipients_of_a_forward_is_malformed() {
 }
 
 proptest! {
-    /// Whatever bytes a record has: it is refused, or it is exactly what was read of it.
+    /// Any bytes of a record are either refused, or written again exactly as they were read.
     #[test]
-    fn what_is_read_of_any_bytes_is_all_of_them(mut bytes in prop::collection::vec(any::<u8>(), 24..31), near in any::<bool>(), at in 20_usize..29, byte in any::<u8>()) {
+    fn queued_record_is_refused_or_emitted_unchanged(mut bytes in prop::collection::vec(any::<u8>(), 24..31), near in any::<bool>(), at in 20_usize..29, byte in any::<u8>()) {
         if near {
             bytes = emitted(&valid());
             bytes[at] = byte;
@@ -55,10 +55,9 @@ proptest! {
         }
     }
 
-    /// The same of a change. Whatever it says, it takes nothing back from an entry and adds no
-    /// recipient.
+    /// The same for a change. It never removes anything from an entry and adds no recipient.
     #[test]
-    fn a_change_adds_to_an_entry_what_the_entry_can_have(
+    fn progress_record_only_adds_possible_results(
         fields in (0..5_u8, 0..5_u8, 0..3_u8, any::<u8>(), any::<u8>()),
         is_sound in any::<bool>(),
         length in 24..27_usize,

@@ -1,4 +1,4 @@
-//! The messages of a mailbox, against an ordered map.
+//! The messages of a mailbox, compared with an ordered map.
 
 use super::*;
 use alloc::collections::BTreeMap;
@@ -9,7 +9,7 @@ fn entry(uid: u32) -> Entry {
     Entry::new(uid, 100 + uid, uid, 0, 1, u64::from(uid))
 }
 
-/// What the head of this module says.
+/// The invariants at the head of the module.
 fn check(messages: &Messages, known: &BTreeMap<u32, Entry>) {
     assert!(messages.iter().eq(known.values()));
     assert_eq!(messages.len() as usize, known.len());
@@ -29,7 +29,7 @@ fn check(messages: &Messages, known: &BTreeMap<u32, Entry>) {
 }
 
 #[test]
-fn what_is_taken_out_of_a_mailbox_leaves_the_others_in_their_order_and_few_places_unused() {
+fn removal_keeps_uid_order_and_merges_half_empty_blocks() {
     let mut state = 1_u32;
     let mut chance = move |below: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -53,7 +53,7 @@ fn what_is_taken_out_of_a_mailbox_leaves_the_others_in_their_order_and_few_place
 }
 
 #[test]
-fn how_many_are_below_one_is_counted_from_either_end() {
+fn count_below_works_from_either_end() {
     let mut messages = Messages::default();
     for uid in (2..=2 * UIDS).step_by(2) {
         messages.insert(entry(uid));

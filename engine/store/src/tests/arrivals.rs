@@ -1,4 +1,5 @@
-//! Letters that are brought again and again and arrive once, and marks of letters that are on their way.
+//! Messages that are offered several times and arrive once, and marks of messages that are on their
+//! way.
 
 use super::cuts::at_every_point;
 use super::disk::Cut;
@@ -8,7 +9,7 @@ use crate::types::{AccountId, DRAFTS, Flags, Guid, Origin, Recipient, SENT};
 use crate::{ARRIVALS_MAX, NOTES_MAX, NoteChange};
 use alloc::format;
 
-fn letter(of: AccountId, number: u128) -> Origin {
+fn origin(of: AccountId, number: u128) -> Origin {
     Origin::of(of, Guid(number))
 }
 
@@ -25,35 +26,36 @@ impl Rig {
 }
 
 #[test]
-fn a_letter_that_is_brought_again_has_arrived_until_that_is_forgotten_whatever_became_of_it() {
+fn repeated_message_is_refused_until_its_arrival_is_forgotten() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, eve) = (rig.create("ada@example.org"), rig.create("eve@example.org"));
-    rig.deliver_to(&[once(ada, letter(eve, 7))], &body(1, 1000)).unwrap();
+    rig.deliver_to(&[once(ada, origin(eve, 7))], &body(1, 1000)).unwrap();
     rig.remove(ada, &[1]).unwrap();
     let mut rig = rig.cut(Cut::Prefix(0));
-    assert_eq!(rig.deliver_to(&[once(ada, letter(eve, 7))], &body(1, 1000)), Err(Refusal::Arrived));
+    assert_eq!(rig.deliver_to(&[once(ada, origin(eve, 7))], &body(1, 1000)), Err(Refusal::Arrived));
     assert!(rig.list(ada).is_empty());
-    for other in [once(ada, letter(eve, 8)), once(ada, letter(ada, 7)), once(eve, letter(eve, 7))] {
+    for other in [once(ada, origin(eve, 8)), once(ada, origin(ada, 7)), once(eve, origin(eve, 7))] {
         rig.deliver_to(&[other], &body(2, 1000)).unwrap();
     }
-    assert!(matches!(rig.forget_arrival(ada, letter(eve, 7)), Outcome::Changed));
+    assert!(matches!(rig.forget_arrival(ada, origin(eve, 7)), Outcome::Changed));
     assert!(matches!(
-        rig.forget_arrival(ada, letter(eve, 7)),
+        rig.forget_arrival(ada, origin(eve, 7)),
         Outcome::Refused(Refusal::NoSuchNote)
     ));
     let mut rig = rig.cut(Cut::Prefix(0));
-    rig.deliver_to(&[once(ada, letter(eve, 7))], &body(1, 1000)).unwrap();
+    rig.deliver_to(&[once(ada, origin(eve, 7))], &body(1, 1000)).unwrap();
     assert_eq!((rig.list(ada).len(), rig.list(eve).len()), (3, 1));
 }
 
-/// Whatever the disk keeps of a delivery: who brings it once more gets it there if it is not, and does not if it is; even where the message was torn behind its record.
+/// After a cut anywhere, a repeated delivery succeeds if the message is missing, and is refused if
+/// it is there. This also holds if the message was torn behind its record.
 #[test]
-fn a_letter_that_is_brought_again_after_a_cut_anywhere_is_there_once() {
+fn repeated_message_is_there_once_after_a_cut_anywhere() {
     for length in [1500, 40_000] {
         let mut rig = Rig::new(4 * MIB);
         let ada = rig.create("ada@example.org");
         let octets = body(2, length);
-        let to = once(ada, letter(ada, 7));
+        let to = once(ada, origin(ada, 7));
         let mut ends = [0, 0];
         let ends = core::cell::RefCell::new(&mut ends);
         at_every_point(
@@ -67,7 +69,8 @@ fn a_letter_that_is_brought_again_after_a_cut_anywhere_is_there_once() {
                 rig.exchange();
             },
             |rig, acknowledged| {
-                // Nothing may have been written since: what is dropped must not come back, nor its note.
+                // Possibly nothing has been written since. A dropped message must not come back,
+                // nor its note.
                 for cut in [None, Some(Cut::Prefix(0))] {
                     let disk = rig.disk.clone();
                     let again = Rig::on(disk);
@@ -89,14 +92,14 @@ fn a_letter_that_is_brought_again_after_a_cut_anywhere_is_there_once() {
 }
 
 #[test]
-fn arrivals_are_so_many_at_a_time_and_take_no_note_from_anybody() {
+fn arrivals_are_bounded_and_do_not_count_as_notes() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 0..ARRIVALS_MAX {
-        rig.deliver_to(&[once(ada, letter(ada, number as u128))], &body(1, 100)).unwrap();
+        rig.deliver_to(&[once(ada, origin(ada, number as u128))], &body(1, 100)).unwrap();
     }
     assert_eq!(
-        rig.deliver_to(&[once(ada, letter(ada, 1000))], &body(1, 100)),
+        rig.deliver_to(&[once(ada, origin(ada, 1000))], &body(1, 100)),
         Err(Refusal::TooMany)
     );
     for number in 0..NOTES_MAX {
@@ -106,13 +109,13 @@ fn arrivals_are_so_many_at_a_time_and_take_no_note_from_anybody() {
     let one_more = NoteChange::Put(b"one more"[..].into(), [1][..].into());
     assert_eq!(rig.note(ada, alloc::vec![one_more]), Err(Refusal::TooMany));
     rig.deliver(&[ada], &body(1, 100)).unwrap();
-    assert!(matches!(rig.forget_arrival(ada, letter(ada, 3)), Outcome::Changed));
-    rig.deliver_to(&[once(ada, letter(ada, 1000))], &body(1, 100)).unwrap();
+    assert!(matches!(rig.forget_arrival(ada, origin(ada, 3)), Outcome::Changed));
+    rig.deliver_to(&[once(ada, origin(ada, 1000))], &body(1, 100)).unwrap();
     assert!(rig.fsck().is_clean());
 }
 
 #[test]
-fn what_is_filed_is_on_its_way_no_more() {
+fn moved_message_loses_its_sending_flags() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let flags = Flags::SEEN.with(Flags::LEFT).with(Flags::HELD);

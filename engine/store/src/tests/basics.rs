@@ -1,4 +1,4 @@
-//! What the store does while nothing goes wrong.
+//! The store without failures.
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
@@ -20,7 +20,7 @@ fn a_blank_disk_is_formatted_and_serves() {
 }
 
 #[test]
-fn a_message_comes_back_as_it_was_delivered() {
+fn delivered_message_is_read_back_unchanged() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 1000)).unwrap();
@@ -33,7 +33,7 @@ fn a_message_comes_back_as_it_was_delivered() {
 }
 
 #[test]
-fn bodies_of_every_edge_come_back_exact_also_after_a_restart() {
+fn bodies_of_all_edge_sizes_survive_a_restart() {
     let mut rig = Rig::new(64 * MIB);
     let ada = rig.create("ada@example.org");
     let chunk = CHUNK_OCTETS;
@@ -78,7 +78,7 @@ fn a_body_is_read_from_any_offset() {
 }
 
 #[test]
-fn a_small_message_costs_one_body_write_one_journal_write_and_one_flush() {
+fn small_message_costs_two_writes_and_one_flush() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 1000)).unwrap();
@@ -88,7 +88,7 @@ fn a_small_message_costs_one_body_write_one_journal_write_and_one_flush() {
 }
 
 #[test]
-fn a_turn_of_many_deliveries_costs_one_flush() {
+fn many_deliveries_in_one_turn_cost_one_flush() {
     let mut rig = Rig::new(16 * MIB);
     let accounts: Vec<_> =
         (0..10).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
@@ -110,7 +110,7 @@ fn a_turn_of_many_deliveries_costs_one_flush() {
 }
 
 #[test]
-fn nobody_is_told_and_nothing_is_seen_before_the_flush() {
+fn delivery_is_not_acknowledged_or_visible_before_the_flush() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
@@ -186,7 +186,7 @@ fn many_streams_share_a_small_pool_without_deadlock() {
         {
             break;
         }
-        assert!(round < 99_999, "the streams stand still");
+        assert!(round < 99_999, "the streams do not make progress");
     }
     assert!(
         committed.iter().all(|number| matches!(rig.outcomes.get(number), Some(Outcome::Delivered)))
@@ -198,7 +198,7 @@ fn many_streams_share_a_small_pool_without_deadlock() {
 }
 
 #[test]
-fn an_aborted_delivery_leaves_nothing_and_its_space_is_free_again() {
+fn aborted_delivery_leaves_nothing_and_frees_its_space() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let before = rig.store.space();
@@ -215,7 +215,7 @@ fn an_aborted_delivery_leaves_nothing_and_its_space_is_free_again() {
 }
 
 #[test]
-fn accounts_are_found_by_address_and_alias_for_ever() {
+fn accounts_are_found_by_address_and_alias_after_restarts() {
     let mut rig = Rig::new(16 * MIB);
     let (_, continuation) = rig.continuation();
     let new = NewAccount {
@@ -256,7 +256,7 @@ fn accounts_are_found_by_address_and_alias_for_ever() {
 }
 
 #[test]
-fn the_largest_account_fits() {
+fn largest_account_fits() {
     let mut rig = Rig::new(16 * MIB);
     let long = |number: u8| String::from_utf8(alloc::vec![b'a' + number; 254]).unwrap();
     let names: Vec<String> = (0..9).map(long).collect();
@@ -312,7 +312,7 @@ fn flags_modseq_and_uids_only_grow() {
 }
 
 #[test]
-fn what_several_do_with_the_marks_of_a_message_at_once_is_all_done() {
+fn concurrent_mark_changes_of_a_message_all_apply() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 100)).unwrap();
@@ -321,7 +321,7 @@ fn what_several_do_with_the_marks_of_a_message_at_once_is_all_done() {
         let [clear, set] = [clear, set].map(|keywords| Marks { keywords, ..Marks::default() });
         MarkChange { clear, set }
     };
-    // In one group, and while a group is on its way.
+    // All in one group, and while a group is in flight.
     for change in [MarkChange::set(both), keywords(0, 6), MarkChange::set(Flags::SEEN)] {
         let (_, continuation) = rig.continuation();
         rig.store.mark(ada, INBOX, Uid(1), change, continuation).unwrap();
@@ -365,7 +365,7 @@ fn guids_never_repeat() {
                 rig.settle();
             }
             rig = rig.cut(Cut::Prefix(0));
-            // All messages are removed, yet none of their numbers is given again.
+            // All messages have been removed, but none of their GUID numbers is given out again.
             for guid in &seen {
                 let number = *guid as u64;
                 let next = rig.store.parts().indexes.of(ShardId((number >> 42) as u8)).guid_next();
@@ -397,7 +397,7 @@ fn a_mailbox_is_listed_by_index_and_uid() {
 }
 
 #[test]
-fn a_limit_on_memory_refuses_deliveries_and_nothing_else() {
+fn memory_limit_refuses_only_deliveries() {
     let mut rig = Rig::with_limits(
         16 * MIB,
         Limits { resident_bytes: 10 * crate::RESIDENT_BYTES_PER_MESSAGE as u64, ..limits() },
@@ -420,7 +420,7 @@ fn a_device_that_cannot_flush_is_refused() {
 }
 
 #[test]
-fn requests_that_the_machine_has_no_room_for_come_again() {
+fn requests_refused_by_the_machine_are_retried() {
     let mut rig = Rig::opening(TestDisk::new(16 * MIB, 1));
     let first = rig.store.next_request().unwrap();
     let token = first.token;

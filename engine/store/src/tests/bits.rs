@@ -1,9 +1,9 @@
-//! Every single bit of a disk of 1 MiB, flipped alone: the store serves, gives out all other
-//! messages unchanged, and names the one that is damaged.
+//! Every single bit of a disk of 1 MiB, flipped alone. The store serves, returns all other messages
+//! unchanged, and names the damaged one.
 //!
-//! A bit in a sector that opening does not read cannot change what opening finds: there only the
-//! messages are read again that lie in that sector. All others would be read from the same sectors
-//! as before.
+//! A bit in a sector that opening does not read cannot change the result of opening. For such a
+//! sector only the messages in it are read again. All others would be read from the same sectors as
+//! before.
 
 extern crate std;
 
@@ -23,14 +23,14 @@ use machine::SECTOR_BYTES;
 const SECTORS: u64 = MIB / SECTOR_BYTES as u64;
 const SECTOR_BITS: usize = SECTOR_BYTES * 8;
 const ADDRESSES: [&str; 2] = ["ada@example.org", "bob@example.org"];
-/// Octets of the messages of each: in parts of a page, in pages, and in several chunks. The last is
-/// in the outbox.
+/// Octets of the messages of each account: parts of a page, whole pages, and several chunks. The
+/// last message is in the outbox.
 const SIZES: [&[usize]; 2] = [
     &[0, 10, 300, 1000, 4000, 5000, 9000, 300, 33_000, 700, 36_000],
     &[300, 5000, 10, 100, 700, 1000],
 ];
 
-/// A message, what it holds, and the sectors that reading it looks at.
+/// A message, its octets, and the sectors that a read of it accesses.
 struct Known {
     account: AccountId,
     mailbox: MailboxId,
@@ -39,7 +39,7 @@ struct Known {
     sectors: BTreeSet<u64>,
 }
 
-/// What an account has, but for its messages.
+/// The state of an account, without its messages.
 #[derive(PartialEq, Debug)]
 struct AccountContents {
     address: String,
@@ -51,7 +51,7 @@ struct Filled {
     disk: TestDisk,
     accounts: Vec<(AccountId, AccountContents)>,
     messages: Vec<Known>,
-    /// The sectors that opening looks at.
+    /// The sectors that opening reads.
     opening: BTreeSet<u64>,
 }
 
@@ -65,7 +65,7 @@ fn account_contents(rig: &mut Rig, account: AccountId) -> AccountContents {
     }
 }
 
-/// Messages of all kinds in the mailboxes of two accounts, some of them filed, flagged and removed.
+/// Messages of all kinds in the mailboxes of two accounts, some of them moved, flagged and removed.
 fn filled() -> Filled {
     let mut rig = Rig::new(MIB);
     for ((first, address), sizes) in [100, 200].into_iter().zip(ADDRESSES).zip(SIZES) {
@@ -111,12 +111,12 @@ fn filled() -> Filled {
             }
         }
     }
-    // One of each was removed.
+    // One message of each account was removed.
     assert_eq!(messages.len(), SIZES.concat().len() - ADDRESSES.len());
     Filled { disk, accounts, messages, opening }
 }
 
-/// A store that serves, and whose messages stay where they are.
+/// A serving store without compaction.
 fn unmoved(disk: &TestDisk) -> Rig {
     let mut rig = Rig::opening(disk.clone());
     rig.store.cleaner_mut().turn_off();
@@ -131,7 +131,7 @@ fn flip(disk: &mut TestDisk, sector: u64, bit: usize) {
     disk.poke(sector, bytes);
 }
 
-/// Bits that were flipped, and what came of them.
+/// The flipped bits and their effects.
 #[derive(Default, Debug)]
 struct Tally {
     flipped: u64,
@@ -140,7 +140,7 @@ struct Tally {
 }
 
 impl Filled {
-    /// Flips all bits of a sector whose number is a multiple of `step` from `first` on.
+    /// Flips the given bits of a sector, one at a time.
     fn flip_bits(&self, sector: u64, bits: impl Iterator<Item = usize>, tally: &mut Tally) {
         let mut served = None;
         for (count, bit) in bits.enumerate() {
@@ -149,7 +149,8 @@ impl Filled {
                 tally.opened_anew += 1;
                 self.open_with_flipped(sector, bit)
             } else {
-                // Opening finds the same with or without this bit: one store serves all of them.
+                // Opening has the same result with and without this bit, so one store serves all of
+                // these bits.
                 let rig = served.get_or_insert_with(|| unmoved(&self.disk));
                 flip(&mut rig.disk, sector, bit);
                 let lost = self.damaged(rig, sector);
@@ -166,7 +167,7 @@ impl Filled {
         }
     }
 
-    /// The messages in this sector that cannot be read. All others are unchanged.
+    /// The messages in this sector that cannot be read. Panics if another message has changed.
     fn damaged(&self, rig: &mut Rig, sector: u64) -> Vec<&Known> {
         let in_sector = self.messages.iter().filter(|message| message.sectors.contains(&sector));
         in_sector.filter(|message| !is_whole(rig, message)).collect()
@@ -201,15 +202,14 @@ impl Filled {
         if !lost.is_empty() {
             assert!(
                 !rig.fsck().is_clean() || !rig.store.findings().is_empty(),
-                "nobody is told of a loss"
+                "a loss is not reported"
             );
         }
         lost
     }
 
-    /// A check of the disk names the account of the message that is damaged, or what was dropped as
-    /// torn: the last chunk of the last group of a shard cannot be told from one that a power cut
-    /// tore.
+    /// Checks that fsck names the account of the damaged message, or a message dropped as torn: the
+    /// last chunk of a shard's last group cannot be distinguished from one that a power cut tore.
     fn is_named(&self, sector: u64, bit: usize, message: &Known) {
         let mut disk = self.disk.clone();
         flip(&mut disk, sector, bit);
@@ -226,11 +226,11 @@ impl Filled {
     }
 }
 
-/// Whether a message is read as it was. If not, it is said to be damaged.
+/// Whether a message is read unchanged. If it is not, it must be reported as damaged.
 fn is_whole(rig: &mut Rig, message: &Known) -> bool {
     match rig.read_in(message.account, message.mailbox, &message.info) {
         Ok(octets) => {
-            assert!(octets == message.octets, "a damaged message is given out");
+            assert!(octets == message.octets, "a damaged message is returned");
             true
         }
         Err(refusal) => {
@@ -240,7 +240,7 @@ fn is_whole(rig: &mut Rig, message: &Known) -> bool {
     }
 }
 
-/// A few bits of each sector, another few in each.
+/// A few bits of each sector, different ones in each.
 #[test]
 fn one_flipped_bit_costs_at_most_one_message() {
     let filled = filled();

@@ -46,7 +46,7 @@ fn a_used_disk_without_superblocks_is_refused() {
 }
 
 #[test]
-fn one_segment_that_was_used_is_found_wherever_it_is() {
+fn a_single_used_segment_is_found_anywhere_on_the_disk() {
     let disk = used();
     let geometry = Rig::on(disk.clone()).store.parts().segments.geometry();
     let pages: BTreeSet<u64> =
@@ -68,7 +68,7 @@ fn one_segment_that_was_used_is_found_wherever_it_is() {
 }
 
 #[test]
-fn a_used_disk_that_grew_and_lost_its_superblocks_is_refused() {
+fn grown_disk_without_superblocks_is_refused() {
     let mut disk = used();
     let last = last_pages(&disk);
     disk.resize(300 * MIB);
@@ -93,7 +93,7 @@ fn a_disk_with_other_data_in_a_segment_is_refused() {
 }
 
 #[test]
-fn every_segment_of_every_earlier_size_is_looked_at() {
+fn blank_check_covers_segments_of_every_earlier_size() {
     for pages in [256, 4096, 100_000, 131_072, 262_144, 1_000_000, 9_000_000] {
         let starts: BTreeSet<u32> = SegmentStarts::of_disk(pages).map(|page| page.0).collect();
         for earlier in
@@ -116,7 +116,7 @@ fn every_segment_of_every_earlier_size_is_looked_at() {
 }
 
 #[test]
-fn what_is_read_before_a_disk_is_formatted_is_bounded() {
+fn reads_before_formatting_are_bounded() {
     let looked_at =
         |gib: u64| SegmentStarts::of_disk(pages_of((gib << 30) / SECTOR_BYTES as u64)).count();
     assert!(looked_at(1) < 12_300, "{}", looked_at(1));
@@ -127,11 +127,11 @@ fn what_is_read_before_a_disk_is_formatted_is_bounded() {
     assert!(rig.disk.sectors_read * SECTOR_BYTES as u64 <= (1024 + 32) * PAGE_BYTES as u64);
     assert!(rig.disk.requests_most <= 8);
     rig = rig.cut(Cut::Prefix(usize::MAX));
-    assert!(rig.serving() && !rig.store.is_new(), "it is new once");
+    assert!(rig.serving() && !rig.store.is_new(), "it is new only once");
 }
 
 #[test]
-fn a_format_that_was_cut_leaves_a_blank_disk_or_a_store() {
+fn interrupted_formatting_leaves_a_blank_disk_or_a_store() {
     for writes in 0..4 {
         let mut rig = Rig::opening(TestDisk::new(MIB, 1));
         while rig.disk.writes < writes {

@@ -1,4 +1,4 @@
-//! Buffers are few, and nobody who waits for one is forgotten.
+//! Buffers are scarce, and no operation that waits for one is forgotten.
 
 use super::rig::{MIB, NOW, Rig, body, limits};
 use crate::DeliveryId;
@@ -7,8 +7,8 @@ use crate::outcome::{Outcome, Refusal};
 use crate::types::{AccountId, INBOX, Limits, Recipient, Uid, UidRange};
 use alloc::vec::Vec;
 
-/// A delivery that has filled its first page; the number of the continuation that it waits with when it found no larger
-/// buffer.
+/// A delivery that has filled its first page, and the number of the continuation that it waits with
+/// if it found no larger buffer.
 fn begun(rig: &mut Rig, account: AccountId) -> (DeliveryId, Option<u32>) {
     let delivery = rig.store.begin(&[Recipient::inbox(account)]).unwrap();
     let (number, continuation) = rig.continuation();
@@ -19,7 +19,7 @@ fn begun(rig: &mut Rig, account: AccountId) -> (DeliveryId, Option<u32>) {
 }
 
 #[test]
-fn who_waits_for_a_buffer_behind_others_who_have_left_gets_it() {
+fn delivery_behind_aborted_ones_gets_a_buffer() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada");
     let mut holders = Vec::new();
@@ -40,7 +40,7 @@ fn who_waits_for_a_buffer_behind_others_who_have_left_gets_it() {
 }
 
 #[test]
-fn who_has_found_a_buffer_without_being_woken_is_not_woken_in_place_of_another() {
+fn delivery_with_a_buffer_is_not_woken_instead_of_another() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada");
     let mut buffers: Vec<_> =
@@ -49,7 +49,8 @@ fn who_has_found_a_buffer_without_being_woken_is_not_woken_in_place_of_another()
     let (late, woken_late) = begun(&mut rig, ada);
     assert!(woken_late.is_some());
     rig.store.give(buffers.pop().unwrap());
-    // The early one is woken, and before it tries again there is more of the late one, as from another core.
+    // The early delivery is woken. Before it tries again the late one gets more octets, as from
+    // another core.
     let (_, continuation) = rig.continuation();
     assert_eq!(rig.store.append(late, &body(2, 100), continuation), Ok(100));
     let (number, continuation) = rig.continuation();
@@ -60,7 +61,7 @@ fn who_has_found_a_buffer_without_being_woken_is_not_woken_in_place_of_another()
 }
 
 #[test]
-fn deliveries_given_up_while_they_wait_are_not_remembered() {
+fn aborted_deliveries_leave_the_buffer_queue() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada");
     let mut holders = Vec::new();
@@ -80,7 +81,7 @@ fn deliveries_given_up_while_they_wait_are_not_remembered() {
 }
 
 #[test]
-fn a_waiting_read_never_finds_another_message() {
+fn waiting_read_never_returns_another_message() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada");
     rig.deliver(&[ada], &body(1, 20_000)).unwrap();
@@ -91,7 +92,7 @@ fn a_waiting_read_never_finds_another_message() {
     let (number, continuation) = rig.continuation();
     rig.store.read(ada, INBOX, Uid(1), 10_000, continuation).unwrap();
     assert!(rig.store.is_short_of_buffers());
-    // Both in one group: in between nothing looks for the message.
+    // Both in one group: nothing reads the message between them.
     let (_, removal) = rig.continuation();
     rig.store.remove(ada, INBOX, &[UidRange::one(Uid(1))], removal).unwrap();
     rig.deliver(&[ada], &body(2, 100)).unwrap();
@@ -102,7 +103,7 @@ fn a_waiting_read_never_finds_another_message() {
 }
 
 #[test]
-fn a_letter_to_many_leaves_every_delivery_a_page_for_its_first_octets() {
+fn message_to_many_leaves_each_delivery_its_first_page() {
     let many = Limits { recipients: 100, ..limits() };
     let mut rig = Rig::with_limits(16 * MIB, many);
     let all: Vec<_> = (0..100)

@@ -1,4 +1,4 @@
-//! The messages of a conversation, found wherever they are filed.
+//! The messages of a conversation are found in all mailboxes.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig};
@@ -12,12 +12,12 @@ use chance::Dice;
 
 const MAILBOXES: [MailboxId; 3] = [INBOX, SENT, ARCHIVE];
 
-/// The first octet says to which conversation a message belongs.
+/// The first octet determines the conversation of a message.
 fn summarize(octets: &[u8], _: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
     (0, octets.first().map_or(0, |first| 7000 + u64::from(*first)))
 }
 
-/// All messages of an account, as its mailboxes have them, by conversation.
+/// All messages of an account by conversation, collected from its mailboxes.
 fn by_looking_at_all(rig: &Rig, account: AccountId) -> BTreeMap<u64, Vec<(MailboxId, Uid)>> {
     let mut all: BTreeMap<u64, Vec<(MailboxId, Uid)>> = BTreeMap::new();
     for mailbox in MAILBOXES {
@@ -44,7 +44,7 @@ fn check(rig: &Rig, account: AccountId) {
 }
 
 #[test]
-fn the_messages_of_a_conversation_are_found_wherever_they_are_and_no_others() {
+fn conversation_lookup_finds_all_its_messages_and_no_others() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, bob) = (rig.create("ada@example.org"), rig.create("bob@example.org"));
     let mut dice = Dice::new(1);
@@ -74,7 +74,7 @@ fn the_messages_of_a_conversation_are_found_wherever_they_are_and_no_others() {
 }
 
 #[test]
-fn what_a_message_takes_in_memory_to_be_found_by_its_conversation_is_bounded() {
+fn conversation_index_memory_per_message_is_bounded() {
     let entry =
         |number: u32, conversation| Entry::new(number, 1, 1, 1, 1, 1).in_conversation(conversation);
     for scatter in [1, 0x9e37_79b9_7f4a_7c15] {
@@ -87,7 +87,7 @@ fn what_a_message_takes_in_memory_to_be_found_by_its_conversation_is_bounded() {
             (1..=60_000).for_each(|uid| set.insert(1, &entry(uid, number(uid))))
         });
         assert!(full <= 60_000 * CONVERSED_BYTES as i64, "{full}");
-        // Four of five go: the nodes are as empty as they become.
+        // Four of five are removed: the nodes are as empty as they can be.
         let gone = held(&mut set, &|set| {
             (1..=60_000)
                 .filter(|uid| uid % 5 > 0)

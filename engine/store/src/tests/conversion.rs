@@ -1,4 +1,5 @@
-//! A disk of format 3 is kept as it is until it is to be converted; a conversion may end anywhere.
+//! A disk of format 3 keeps its format until its conversion is requested. A conversion may be
+//! interrupted anywhere.
 
 use super::cuts::at_every_point;
 use super::disk::{Cut, TestDisk};
@@ -13,12 +14,12 @@ use alloc::vec::Vec;
 use chance::Dice;
 use core::cell::RefCell;
 
-/// What is known of an entry, however the disk keeps it.
+/// The state of an entry, independent of its form on the disk.
 type Said = (EntrySource, EntryState, usize, u16, u16, bool, bool);
 
 fn said(rig: &Rig, account: AccountId) -> Vec<(Uid, Option<Said>)> {
     let of = |entry: OutboxEntry| {
-        // The second message here is for recipients of which reports are wanted.
+        // The second message here has recipients with requested reports.
         let packing = if entry.first() == 4 { Packing::DoneAndReported } else { Packing::Done };
         let (done, reported) = (entry.done(packing), entry.reported(packing));
         let (delay, damage) = (entry.is_delay_reported(), entry.is_damage_reported());
@@ -35,7 +36,7 @@ fn change(rig: &mut Rig, account: AccountId, uid: u32, change: EntryChange, pack
     assert!(matches!(rig.outcome(number), Outcome::Changed));
 }
 
-/// A disk of format 3 with entries in several states, and what they say.
+/// A disk of format 3 with entries in several states, and these states.
 fn of_format_3() -> (TestDisk, AccountId, Vec<(Uid, Option<Said>)>) {
     let mut rig = Rig::of_format(2 * MIB, Format::Three);
     let ada = rig.create("ada@example.org");
@@ -69,7 +70,7 @@ fn of_format_3() -> (TestDisk, AccountId, Vec<(Uid, Option<Said>)>) {
     (rig.disk, ada, known)
 }
 
-/// The disk as a program sees it that knows nothing of format 4. `None`: it refuses the disk.
+/// The disk as a program without format 4 sees it. `None`: that program refuses the disk.
 fn as_seen_before_format_4(disk: &TestDisk) -> Option<TestDisk> {
     let mut disk = disk.clone();
     disk.is_to_be_converted = false;
@@ -87,7 +88,7 @@ fn as_seen_before_format_4(disk: &TestDisk) -> Option<TestDisk> {
 }
 
 #[test]
-fn a_disk_of_format_3_stays_one_until_it_is_to_be_converted() {
+fn format_3_disk_keeps_its_format_until_conversion() {
     let (disk, ada, known) = of_format_3();
     let mut rig = Rig::on(disk);
     assert!(!rig.store.is_converted());
@@ -100,13 +101,13 @@ fn a_disk_of_format_3_stays_one_until_it_is_to_be_converted() {
 }
 
 #[test]
-fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
+fn conversion_cut_anywhere_loses_nothing_and_is_completed() {
     let (mut disk, ada, known) = of_format_3();
     disk.is_to_be_converted = true;
     let seen = RefCell::new([0; 4]);
     let points = at_every_point(Rig::opening(disk), Rig::exchange, |rig, _| {
         let mut seen = seen.borrow_mut();
-        // This life was to convert the disk, and has.
+        // This life was asked to convert the disk, and has done so.
         assert_eq!((rig.store.state(), rig.store.format()), (State::Serving, 4));
         assert_eq!(said(&rig, ada), known);
         assert!(as_seen_before_format_4(&rig.disk).is_none(), "a slot of format 3 is left");
@@ -115,7 +116,7 @@ fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
             rig.fsck().is_clean() && rig.fsck().to_string().starts_with("Barepost disk, format 4")
         );
     });
-    // The same cuts, and the next life is not to convert it, or knows of no format 4.
+    // The same cuts. The next life is not asked to convert, or does not know format 4.
     let (mut disk, ..) = of_format_3();
     disk.is_to_be_converted = true;
     let mut rig = Rig::opening(disk);
@@ -134,7 +135,7 @@ fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
             let next = Rig::on(left);
             assert!(next.serving());
             assert_eq!(said(&next, ada), known);
-            // The life that completes a conversion says so, and none of those after it.
+            // Only the life that completes a conversion reports it.
             assert_eq!(next.store.is_converted(), is_left_of_format_3 && next.store.format() == 4);
             seen.borrow_mut()[if next.store.format() == 3 { 2 } else { 3 }] += 1;
         }
@@ -146,9 +147,9 @@ fn a_conversion_cut_anywhere_loses_nothing_and_goes_on_in_the_next_life() {
     );
 }
 
-/// What a write that failed has left is not known: the next life finds one format or the other.
+/// The result of a failed write is unknown: the next life finds one format or the other.
 #[test]
-fn a_conversion_whose_write_fails_loses_nothing() {
+fn conversion_with_a_failed_write_loses_nothing() {
     let mut formats = BTreeSet::new();
     for seed in 0..20 {
         let (mut disk, ada, known) = of_format_3();
@@ -167,7 +168,7 @@ fn a_conversion_whose_write_fails_loses_nothing() {
 }
 
 #[test]
-fn entries_of_a_converted_disk_go_on_as_they_were_through_cuts_and_checkpoints() {
+fn converted_entries_survive_cuts_and_checkpoints() {
     let (mut disk, ada, mut known) = of_format_3();
     disk.is_to_be_converted = true;
     let mut rig = Rig::on(disk);
@@ -178,7 +179,7 @@ fn entries_of_a_converted_disk_go_on_as_they_were_through_cuts_and_checkpoints()
         change(&mut rig, ada, 1, more, Packing::Done);
         let (_, Some(first)) = &mut known[0] else { panic!("no entry") };
         (first.3, first.4) = (first.3 | 1 << life, first.4 | 1 << life);
-        // A client's flags are its own, beside the entry.
+        // A client's flags are independent of the entry.
         let (number, continuation) = rig.continuation();
         rig.store.mark(ada, OUTBOX, Uid(1), MarkChange::set(Flags(u8::MAX)), continuation).unwrap();
         assert!(matches!(rig.outcome(number), Outcome::Changed));
@@ -192,10 +193,10 @@ fn entries_of_a_converted_disk_go_on_as_they_were_through_cuts_and_checkpoints()
     assert!(rig.fsck().is_clean());
 }
 
-/// A program that knows format 3 alone refuses the records of format 4 by name; so do we where the
-/// disk says that it has format 3.
+/// A program that knows only format 3 refuses the records of format 4 by name. This program does
+/// the same if the disk claims format 3.
 #[test]
-fn a_record_of_format_4_on_a_disk_of_format_3_is_refused() {
+fn format_4_record_on_a_format_3_disk_is_refused() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let entry = Some(OutboxEntry::submitted(0, 1));

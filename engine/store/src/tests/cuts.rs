@@ -1,4 +1,5 @@
-//! Power cuts at every point of small stories: every prefix of the writes, each sector of the next one torn.
+//! Power cuts at every point of short scenarios: every prefix of the writes, and each sector of the
+//! next one torn.
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, password as of};
@@ -9,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use chance::Dice;
 
-/// Tells a story turn by turn, one completion a turn, and cuts it at every point in every way.
+/// Runs a scenario with one completion a turn, and cuts it at every point in every way.
 pub(super) fn at_every_point(
     mut start: Rig,
     act: impl Fn(&mut Rig),
@@ -49,7 +50,8 @@ fn with_account() -> (Rig, AccountId) {
     (rig, ada)
 }
 
-/// What must be there in any case is; what was asked for is there wholly or not at all, and surely if acknowledged.
+/// Checks that earlier messages are there, and that the new message is there completely or not at
+/// all, and certainly if it was acknowledged.
 fn check_delivery(mut rig: Rig, ada: AccountId, octets: &[u8], acknowledged: bool) {
     for _ in 0..2 {
         assert!(rig.serving());
@@ -79,7 +81,7 @@ fn deliver(rig: &mut Rig, ada: AccountId, octets: &[u8]) {
 }
 
 #[test]
-fn a_small_delivery_cut_anywhere_is_there_or_not_and_surely_once_acknowledged() {
+fn small_delivery_cut_anywhere_is_atomic() {
     let (rig, ada) = with_account();
     let octets = body(2, 1500);
     let points = at_every_point(
@@ -91,7 +93,7 @@ fn a_small_delivery_cut_anywhere_is_there_or_not_and_surely_once_acknowledged() 
 }
 
 #[test]
-fn a_large_delivery_cut_anywhere_is_there_or_not_and_surely_once_acknowledged() {
+fn large_delivery_cut_anywhere_is_atomic() {
     let (rig, ada) = with_account();
     let octets = body(2, 70_000);
     at_every_point(
@@ -102,7 +104,7 @@ fn a_large_delivery_cut_anywhere_is_there_or_not_and_surely_once_acknowledged() 
 }
 
 #[test]
-fn a_removal_cut_anywhere_is_whole_and_stays() {
+fn removal_cut_anywhere_is_atomic() {
     let (mut rig, ada) = with_account();
     rig.deliver(&[ada], &body(2, 70_000)).unwrap();
     rig.deliver(&[ada], &body(3, 100)).unwrap();
@@ -128,7 +130,7 @@ fn a_removal_cut_anywhere_is_whole_and_stays() {
 }
 
 #[test]
-fn the_first_account_cut_anywhere_is_there_or_not_and_surely_once_acknowledged() {
+fn first_account_cut_anywhere_is_atomic() {
     at_every_point(
         Rig::new(2 * MIB),
         |rig| {
@@ -155,7 +157,7 @@ fn the_first_account_cut_anywhere_is_there_or_not_and_surely_once_acknowledged()
 }
 
 #[test]
-fn formatting_cut_anywhere_leaves_a_disk_that_is_formatted_next_time() {
+fn formatting_cut_anywhere_is_completed_at_the_next_start() {
     let mut start = Rig::opening(TestDisk::new(2 * MIB, 3));
     loop {
         start.exchange();
@@ -182,7 +184,7 @@ fn formatting_cut_anywhere_leaves_a_disk_that_is_formatted_next_time() {
 }
 
 #[test]
-fn a_checkpoint_cut_anywhere_loses_nothing() {
+fn checkpoint_cut_anywhere_loses_nothing() {
     let (mut rig, ada) = with_account();
     for number in 2..=30 {
         rig.deliver(&[ada], &body(number, 200)).unwrap();
@@ -220,11 +222,11 @@ fn a_checkpoint_cut_anywhere_loses_nothing() {
         }
         rig.turn(1);
     }
-    assert!(moved, "the checkpoint never came to its end");
+    assert!(moved, "the checkpoint never ended");
 }
 
 #[test]
-fn recovery_is_idempotent_and_a_second_cut_takes_nothing_back() {
+fn recovery_is_idempotent_after_a_second_cut() {
     let (mut rig, ada) = with_account();
     for seed in 0..60 {
         deliver(&mut rig, ada, &body(100 + seed, 300));
@@ -241,10 +243,11 @@ fn recovery_is_idempotent_and_a_second_cut_takes_nothing_back() {
 }
 
 #[test]
-fn a_reboot_without_a_power_cut_makes_what_it_shows_durable_first() {
+fn reboot_without_a_power_cut_shows_only_durable_messages() {
     let (mut rig, ada) = with_account();
     deliver(&mut rig, ada, &body(2, 300));
-    // All writes complete, but the machine restarts before the flush does; the device keeps its cache.
+    // All writes complete, but the machine restarts before the flush does. The device keeps its
+    // cache.
     while rig.disk.flushes == 0 || rig.list(ada).len() == 1 {
         let mut disk = rig.disk.clone();
         disk.forget_requests();
@@ -256,10 +259,10 @@ fn a_reboot_without_a_power_cut_makes_what_it_shows_durable_first() {
     }
 }
 
-/// An account whose record takes most of a block, in the second life of its store.
+/// An account with a record that takes most of a block, in the second life of its store.
 fn with_long_account() -> (Rig, AccountId) {
     let mut rig = Rig::new(2 * MIB);
-    let name = |letter: char| core::iter::repeat_n(letter, 250).collect::<String>();
+    let name = |character: char| core::iter::repeat_n(character, 250).collect::<String>();
     let aliases: Vec<String> = ('a'..'i').map(name).collect();
     let aliases: Vec<&str> = aliases.iter().map(|alias| &**alias).collect();
     let (_, continuation) = rig.continuation();
@@ -274,7 +277,8 @@ fn with_long_account() -> (Rig, AccountId) {
     (rig.cut(Cut::Prefix(usize::MAX)), ada)
 }
 
-/// Asks for these passwords; so many writes are on their way then, and `cut` decides which of them arrive.
+/// Sets these passwords. `writes` writes are in flight then, and `cut` decides which of them
+/// arrive.
 fn set_passwords(mut rig: Rig, ada: AccountId, passwords: &[&str], writes: usize, cut: Cut) -> Rig {
     let (_, continuation) = rig.continuation();
     for password in passwords {
@@ -287,19 +291,21 @@ fn set_passwords(mut rig: Rig, ada: AccountId, passwords: &[&str], writes: usize
 }
 
 #[test]
-fn a_block_left_by_an_earlier_torn_group_never_completes_a_later_one() {
+fn block_of_a_torn_group_never_completes_a_later_group() {
     let (rig, ada) = with_long_account();
-    // Each group is a fence and two blocks. Of the first only the two blocks arrive, of the second only the fence.
+    // Each group is a fence and two blocks. Only the two blocks of the first group arrive, and only
+    // the fence of the second.
     let rig = set_passwords(rig, ada, &["one", "two"], 3, Cut::Only(&[(1, 0..16), (2, 0..16)]));
     let rig = set_passwords(rig, ada, &["six", "ten"], 3, Cut::Only(&[(0, 0..16)]));
     assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
 }
 
 #[test]
-fn a_lost_write_never_brings_back_what_an_earlier_life_began_in_its_place() {
+fn lost_write_never_restores_a_group_of_an_earlier_life() {
     for copy in 0..2 {
         let (rig, ada) = with_long_account();
-        // Of a group only the fence arrives. The next life begins a group in the same place, and that is whole.
+        // Only the fence of a group arrives. The next life begins a group in the same place, which
+        // is complete.
         let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16)]));
         let journal = rig.store.parts().journals.of(ada.shard()).unwrap().clone();
         let page = rig
@@ -322,16 +328,17 @@ fn a_lost_write_never_brings_back_what_an_earlier_life_began_in_its_place() {
 }
 
 #[test]
-fn a_sector_of_a_later_write_never_completes_a_torn_block() {
+fn later_sector_never_completes_a_torn_block() {
     let (rig, ada) = with_long_account();
-    // The block lacks one sector, in which the next life would write the same, was it to write to the same place.
+    // The block lacks one sector. The next life would write the same bytes to it if it used the
+    // same place.
     let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16), (1, 0..2), (1, 3..8)]));
     let rig = set_passwords(rig, ada, &["two"], 2, Cut::Only(&[(0, 2..3)]));
     assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
 }
 
 #[test]
-fn a_block_out_of_reach_is_never_reached_by_a_later_link() {
+fn later_link_never_reaches_an_orphaned_block() {
     let (rig, ada) = with_account();
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
     let seen = rig.list(ada);
@@ -344,7 +351,7 @@ fn a_block_out_of_reach_is_never_reached_by_a_later_link() {
     assert_eq!(rig.disk.volatile_writes(), 2);
     let mut rig = rig.cut(Cut::Only(&[(1, 0..16)]));
     assert_eq!(rig.list(ada), seen);
-    // Something else goes to the same segment: its link arrives, its block does not.
+    // Another change goes to the same segment. Its link arrives, its block does not.
     fill_segment(&mut rig);
     rig.remove_without_waiting(ada, 99);
     assert_eq!(rig.disk.volatile_writes(), 2);
@@ -353,12 +360,12 @@ fn a_block_out_of_reach_is_never_reached_by_a_later_link() {
 }
 
 #[test]
-fn a_sector_of_a_later_write_never_completes_a_torn_superblock() {
+fn later_sector_never_completes_a_torn_superblock() {
     let (rig, ada) = with_account();
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
     let number = ada.shard().index();
     let root = rig.store.parts().superblock.roots[number].unwrap();
-    // The superblock moves the root, but lacks a sector, and the root is not in it.
+    // The superblock moves the root, but lacks a sector that does not contain the root.
     let mut version = rig.store.parts().superblock.clone();
     version.sequence += 1;
     version.roots[number].as_mut().unwrap().sequence += 1;
@@ -380,12 +387,12 @@ fn a_sector_of_a_later_write_never_completes_a_torn_superblock() {
 }
 
 #[test]
-fn a_sound_block_of_an_earlier_time_never_hides_the_other_copy() {
+fn older_valid_block_never_hides_the_other_copy() {
     let (mut rig, ada) = with_account();
     let shard = ada.shard();
     let journal = rig.store.parts().journals.of(shard).unwrap().clone();
     let page = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place());
-    // What an earlier use of the segment left in the place of the next block.
+    // A block that an earlier use of the segment left in the place of the next block.
     let mut pair = alloc::vec![0; 2 * crate::PAGE_BYTES];
     let header = block::Header { shard, sequence: 1, group_first: 1, group_blocks: 1, previous: 7 };
     block::emit_records(&mut pair, &rig.store.parts().superblock.key, page, header, &[]);
@@ -400,7 +407,7 @@ fn a_sound_block_of_an_earlier_time_never_hides_the_other_copy() {
     poke(&mut rig, &pair);
     let mut rig = rig.cut(Cut::Prefix(0));
     let seen = rig.list(ada);
-    // What is written next arrives neither here nor there, but spoils the first copy.
+    // The next write does not arrive, but it corrupts the first copy.
     rig.remove_without_waiting(ada, 99);
     rig.disk.cut(Cut::Prefix(0));
     poke(&mut rig, &[0xAA; crate::PAGE_BYTES]);
@@ -408,9 +415,9 @@ fn a_sound_block_of_an_earlier_time_never_hides_the_other_copy() {
     assert_eq!(rig.list(ada), seen, "a removal that was not there came back");
 }
 
-/// Several changes of notes that were asked for at once are there together.
+/// Several changes of notes that were requested together are there together.
 #[test]
-fn notes_cut_anywhere_are_all_there_or_none_and_surely_once_acknowledged() {
+fn note_changes_cut_anywhere_are_atomic() {
     let (mut rig, ada) = with_account();
     let put = |key: &[u8], value: &[u8]| NoteChange::Put(key.into(), value.into());
     rig.note(ada, alloc::vec![put(b"a", b"1"), put(b"b", b"1")]).unwrap();

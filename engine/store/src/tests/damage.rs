@@ -1,4 +1,4 @@
-//! Rot, misdirection, lost journals, foreign and newer disks, failing devices.
+//! Bit rot, misdirected writes, lost journals, foreign and newer disks, failing devices.
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use chance::Dice;
 use machine::SECTOR_BYTES;
 
-/// A disk with some mail of all kinds, and what is in it.
+/// A disk with mail of all kinds, and its contents.
 struct Filled {
     disk: TestDisk,
     accounts: Vec<(AccountId, &'static str)>,
@@ -43,7 +43,7 @@ fn filled() -> Filled {
     Filled { disk: rig.disk, accounts, messages: 6 }
 }
 
-/// How many messages are lost or damaged; all others are compared octet by octet.
+/// The number of lost or damaged messages. All others are compared octet by octet.
 fn lost(rig: &mut Rig, filled: &Filled) -> usize {
     let mut lost = 0;
     for ((account, address), first) in filled.accounts.iter().zip([0, 7, 14]) {
@@ -52,7 +52,7 @@ fn lost(rig: &mut Rig, filled: &Filled) -> usize {
         let list = rig.list(*account);
         lost += filled.messages - list.len();
         for message in list {
-            assert_ne!(message.uid.0, 2, "a removed message is back");
+            assert_ne!(message.uid.0, 2, "a removed message came back");
             match rig.read(*account, &message) {
                 Ok(octets) => assert!(
                     octets == body(first + u64::from(message.uid.0), message.octets as usize)
@@ -99,7 +99,7 @@ fn an_unreadable_sector_costs_at_most_one_message() {
     }
 }
 
-/// The messages of each account that are listed, and how many of them cannot be read.
+/// The listed messages of each account, and how many of them cannot be read.
 fn listed(rig: &mut Rig, filled: &Filled) -> (Vec<Vec<u32>>, usize) {
     let mut unread = 0;
     let mut listed = Vec::new();
@@ -125,9 +125,10 @@ const LIVING: [u32; 6] = [1, 3, 4, 5, 6, 7];
 
 /// Acknowledged messages stay in the index, whichever pages are unreadable when the disk is opened.
 #[test]
-fn two_pages_that_cannot_be_read_take_nothing_out_of_the_index() {
+fn two_unreadable_pages_remove_nothing_from_the_index() {
     let mut filled = filled();
-    // These end up in the last group of their journal: only their last chunk tells a torn message.
+    // These messages are in the last group of their journal. Only their last chunk tells whether
+    // they are torn.
     let mut rig = Rig::on(filled.disk);
     for number in [8, 9] {
         rig.deliver(&[filled.accounts[0].0], &body(number, 500)).unwrap();
@@ -160,7 +161,7 @@ fn two_pages_that_cannot_be_read_take_nothing_out_of_the_index() {
 
 /// The disk goes away at each of the reads that opening makes, and comes back later.
 #[test]
-fn a_disk_that_is_away_while_it_is_opened_loses_nothing() {
+fn disk_that_is_away_during_opening_loses_nothing() {
     let filled = filled();
     let mut whole = Rig::on(filled.disk.clone());
     let expected = (alloc::vec![LIVING.to_vec(); 3], 0);
@@ -201,13 +202,13 @@ fn a_disk_that_is_away_while_it_is_opened_loses_nothing() {
     assert!(reads > 5, "{reads}");
 }
 
-/// Messages whose checkpoint takes several groups.
+/// Enough messages that their checkpoint takes several groups.
 const MANY: u32 = 1200;
 
-/// The end of a journal cannot be read, and the power fails before the checkpoint that makes up for
-/// it is durable.
+/// The end of a journal cannot be read, and the power fails before the checkpoint that replaces it
+/// is durable.
 #[test]
-fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
+fn unreadable_journal_end_is_seen_until_the_next_checkpoint() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 1..=MANY {
@@ -223,7 +224,7 @@ fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
         let (early, writes, late) = (case % 8, case / 8 % 8, case / 64);
         let mut next = Rig::opening(rig.disk.clone());
         let (mut delivered, mut marked) = (Vec::new(), Vec::new());
-        // The first life is cut while it writes, and the second one when something of it is durable.
+        // The first life is cut while it writes, the second one when a part is durable.
         let lives = [(early, Cut::Prefix(writes)), (8 + 6 * late, Cut::Prefix(0))];
         for ((turns, cut), life) in lives.into_iter().zip([1, 2]) {
             next.until_serving();
@@ -278,7 +279,7 @@ fn the_unreadable_end_of_a_journal_is_seen_until_a_checkpoint_is_durable() {
 }
 
 #[test]
-fn a_rebuild_leaves_the_space_that_deleting_needs() {
+fn rebuild_leaves_the_space_that_deleting_needs() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let mut number = 0;
@@ -313,7 +314,7 @@ fn a_rebuild_leaves_the_space_that_deleting_needs() {
         rig.store.findings()
     );
     let list: Vec<u32> = rig.list(ada).iter().map(|message| message.uid.0).collect();
-    assert!(kept.iter().all(|uid| list.contains(uid)), "what was there is there: {list:?}");
+    assert!(kept.iter().all(|uid| list.contains(uid)), "an earlier message is lost: {list:?}");
     for uid in &list[1..] {
         rig.remove(ada, &[*uid]).unwrap();
     }
@@ -342,7 +343,7 @@ fn a_misdirected_or_lost_write_costs_at_most_one_message() {
 }
 
 #[test]
-fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
+fn torn_message_keeps_its_pages_until_its_removal_is_durable() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 70_000)).unwrap();
@@ -352,7 +353,8 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
         index.chunks(&entry).map(|(page, pages)| (page.sector().0, pages)).collect();
     rig.disk.cut(Cut::Prefix(usize::MAX));
 
-    // For a while the disk returns wrong bytes for its last chunk, which looks like a torn one.
+    // For a while the disk returns wrong bytes for the message's last chunk, which therefore looks
+    // torn.
     let (last, _) = *chunks.last().unwrap();
     let sound = rig.disk.peek(last);
     rig.disk.rot_at(last, 20);
@@ -361,7 +363,7 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
         rig.turn(1);
     }
     assert!(rig.list(ada).is_empty());
-    // The next message is being written, and that the first one is dropped is not durable yet.
+    // The next message is being written. The removal of the first one is not durable yet.
     let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(delivery, &body(2, 70_000)).unwrap();
     let mut disk = rig.disk.clone();
@@ -374,9 +376,9 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     disk.cut_each(|sector| if is_body(sector) { Fate::New } else { Fate::Old });
     let mut again = Rig::on(disk);
     let message = again.list(ada)[0];
-    assert!(again.read(ada, &message) == Ok(body(1, 70_000)), "what is shown can be read");
+    assert!(again.read(ada, &message) == Ok(body(1, 70_000)), "a listed message cannot be read");
 
-    // Once it is durable they are free.
+    // Once the removal is durable the pages are free.
     rig.store.abort(delivery);
     rig.settle();
     let segments = &rig.store.parts().segments;
@@ -388,7 +390,7 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
 }
 
 #[test]
-fn a_read_error_is_no_damage_and_the_next_read_may_succeed() {
+fn read_error_is_not_damage_and_a_retry_may_succeed() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 500)).unwrap();
@@ -406,7 +408,7 @@ fn a_read_error_is_no_damage_and_the_next_read_may_succeed() {
 }
 
 #[test]
-fn a_chunk_in_the_wrong_place_is_no_chunk() {
+fn chunk_in_the_wrong_place_is_rejected() {
     let filled = filled();
     let mut rig = Rig::on(filled.disk.clone());
     let place = |rig: &Rig, account: AccountId, uid: u32| {
@@ -430,7 +432,7 @@ fn a_chunk_in_the_wrong_place_is_no_chunk() {
 }
 
 #[test]
-fn a_block_in_the_wrong_place_or_of_another_shard_is_no_block() {
+fn block_in_the_wrong_place_or_shard_is_rejected() {
     let filled = filled();
     let rig = Rig::on(filled.disk.clone());
     let shard = filled.accounts[0].0.shard();
@@ -445,7 +447,7 @@ fn a_block_in_the_wrong_place_or_of_another_shard_is_no_block() {
 }
 
 #[test]
-fn a_damaged_copy_is_left_behind_by_a_checkpoint() {
+fn checkpoint_replaces_a_damaged_journal_copy() {
     let filled = filled();
     let rig = Rig::on(filled.disk.clone());
     let journal = rig.store.parts().journals.of(filled.accounts[0].0.shard()).unwrap().clone();
@@ -459,7 +461,7 @@ fn a_damaged_copy_is_left_behind_by_a_checkpoint() {
     assert_eq!(lost(&mut rig, &filled), 0);
 }
 
-/// Spoils both copies of the block in this place of an account's journal.
+/// Corrupts both copies of the block in this place of an account's journal.
 fn spoil_block(disk: &mut TestDisk, store: &Store, account: AccountId, place: u32) {
     let journal = store.parts().journals.of(account.shard()).unwrap();
     let page = store.parts().segments.geometry().place_page(journal.chain()[0], place);
@@ -468,7 +470,7 @@ fn spoil_block(disk: &mut TestDisk, store: &Store, account: AccountId, place: u3
 }
 
 #[test]
-fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
+fn mail_of_a_lost_journal_block_is_restored() {
     let filled = filled();
     let rig = Rig::on(filled.disk.clone());
     for place in 1..6 {
@@ -480,7 +482,7 @@ fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
                 rig.store.findings().iter().any(|finding| finding.damage == Damage::JournalBlock)
             );
             let highest = rig.store.mailbox(*account, INBOX).unwrap().uid_next.0;
-            assert!(highest > 1024, "UIDs of lost records may be given again");
+            assert!(highest > 1024, "UIDs of lost records may be reused");
             let uids: BTreeSet<u32> =
                 rig.list(*account).iter().map(|message| message.uid.0).collect();
             assert!([1, 3, 4, 5, 6, 7].iter().all(|uid| uids.contains(uid)), "{uids:?}");
@@ -494,7 +496,7 @@ fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
     }
 }
 
-/// The disk when all journals are lost.
+/// The disk with all journals lost.
 pub(super) fn without_journals(disk: &TestDisk) -> TestDisk {
     let rig = Rig::on(disk.clone());
     let mut disk = disk.clone();
@@ -510,7 +512,7 @@ pub(super) fn without_journals(disk: &TestDisk) -> TestDisk {
 }
 
 #[test]
-fn a_rebuild_reads_eight_pieces_at_a_time_and_each_about_once() {
+fn rebuild_reads_each_piece_once_and_eight_at_a_time() {
     let mut rig = Rig::new(2 * MIB);
     let account = rig.create("ada@example.org");
     (0..120).for_each(|number| rig.deliver(&[account], &body(number, 300)).unwrap());
@@ -531,7 +533,7 @@ fn a_rebuild_reads_eight_pieces_at_a_time_and_each_about_once() {
 }
 
 #[test]
-fn what_is_rebuilt_is_in_the_mailbox_that_it_was_delivered_to() {
+fn rebuilt_message_is_in_its_delivery_mailbox() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let sent = Recipient { mailbox: SENT, ..Recipient::inbox(ada) };
@@ -545,7 +547,7 @@ fn what_is_rebuilt_is_in_the_mailbox_that_it_was_delivered_to() {
 }
 
 #[test]
-fn an_account_whose_mailboxes_are_lost_has_the_built_in_ones() {
+fn account_with_lost_mailboxes_has_the_built_in_ones() {
     let id = AccountId(7);
     let mut index = Index::of_shard(ShardId(7));
     let unnamed = Account::unnamed(id);
@@ -562,7 +564,7 @@ fn an_account_whose_mailboxes_are_lost_has_the_built_in_ones() {
 }
 
 #[test]
-fn a_rebuild_finds_what_lies_across_the_edge_of_a_piece() {
+fn rebuild_finds_chunks_across_piece_edges() {
     let mut rig = Rig::new(2 * MIB);
     let account = rig.create("ada@example.org");
     let sizes = [300, 20_000, 9000, 30_000].into_iter().cycle().take(40);
@@ -580,7 +582,7 @@ fn a_rebuild_finds_what_lies_across_the_edge_of_a_piece() {
 }
 
 #[test]
-fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
+fn lost_index_is_rebuilt_from_the_bodies() {
     let filled = filled();
     let mut rig = Rig::on(without_journals(&filled.disk));
     for ((account, address), first) in filled.accounts.iter().zip([0, 7, 14]) {
@@ -588,7 +590,7 @@ fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
         assert!(
             rig.store.findings().iter().any(|finding| finding.damage == Damage::Nameless(*account))
         );
-        // The account is made again, as the configuration does, and finds its mail.
+        // The account is created again, as the configuration does, and finds its mail.
         let (_, continuation) = rig.continuation();
         let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
         assert_eq!(rig.store.create_account(&new, NOW, continuation), Ok(*account));
@@ -622,7 +624,7 @@ fn refused(disk: &TestDisk) -> Reason {
 }
 
 #[test]
-fn an_unknown_format_is_refused_without_writing() {
+fn unknown_format_is_refused_without_writing() {
     let filled = filled();
     for version in [1, 2, crate::FORMAT_VERSION + 1, crate::FORMAT_VERSION + 2, 255] {
         let mut disk = filled.disk.clone();
@@ -641,7 +643,7 @@ fn rig_slots(filled: &Filled) -> Vec<u64> {
 }
 
 #[test]
-fn one_slot_that_says_another_format_is_only_damage() {
+fn a_single_slot_of_another_format_is_only_damage() {
     let filled = filled();
     for page in rig_slots(&filled) {
         let mut disk = filled.disk.clone();
@@ -654,10 +656,10 @@ fn one_slot_that_says_another_format_is_only_damage() {
     }
 }
 
-/// The two newest slots lie at opposite ends of the disk. Without them the root is the one before,
-/// and its segments are not in use again yet.
+/// The two newest slots are at opposite ends of the disk. Without them the previous root is used.
+/// Its segments have not been reused yet.
 #[test]
-fn without_any_two_slots_all_mail_is_there() {
+fn all_mail_survives_the_loss_of_any_two_slots() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let mut kept = Vec::new();
@@ -695,11 +697,11 @@ fn without_any_two_slots_all_mail_is_there() {
             }
         }
     }
-    assert!(!rebuilt, "the root before led to segments in use again");
+    assert!(!rebuilt, "the previous root led to reused segments");
 }
 
 #[test]
-fn a_disk_that_is_not_ours_is_refused_without_writing() {
+fn foreign_disk_is_refused_without_writing() {
     for sector in [0, 1, 8, 100, 128, 4096 - 1, 4096 - 64] {
         let mut disk = TestDisk::new(2 * MIB, 1);
         disk.poke(sector, [1; SECTOR_BYTES]);
@@ -708,14 +710,14 @@ fn a_disk_that_is_not_ours_is_refused_without_writing() {
 }
 
 #[test]
-fn a_shrunk_disk_is_refused_without_writing() {
+fn shrunk_disk_is_refused_without_writing() {
     let mut disk = filled().disk;
     disk.resize(MIB);
     assert_eq!(refused(&disk), Reason::Shrunk { needs: 4096, has: 2048 });
 }
 
 #[test]
-fn a_grown_disk_is_opened_as_it_was() {
+fn grown_disk_is_opened_with_its_old_size() {
     let filled = filled();
     let mut disk = filled.disk.clone();
     disk.resize(8 * MIB);
@@ -726,7 +728,7 @@ fn a_grown_disk_is_opened_as_it_was() {
 }
 
 #[test]
-fn the_crash_area_is_never_read_nor_written() {
+fn crash_area_is_never_read_or_written() {
     let filled = filled();
     let mut disk = filled.disk.clone();
     let area = CRASH_SECTOR.0..CRASH_SECTOR.0 + CRASH_SECTORS;
@@ -741,7 +743,7 @@ fn the_crash_area_is_never_read_nor_written() {
 }
 
 #[test]
-fn after_a_failed_flush_nothing_is_acknowledged_and_mail_is_read() {
+fn failed_flush_stops_acknowledgements_but_not_reads() {
     let filled = filled();
     let mut rig = Rig::on(filled.disk.clone());
     let ada = filled.accounts[0].0;
@@ -759,7 +761,7 @@ fn after_a_failed_flush_nothing_is_acknowledged_and_mail_is_read() {
 }
 
 #[test]
-fn after_a_failed_group_write_nothing_is_acknowledged_and_mail_is_read() {
+fn failed_group_write_stops_acknowledgements_but_not_reads() {
     let filled = filled();
     let mut rig = Rig::on(filled.disk.clone());
     let ada = filled.accounts[0].0;
@@ -786,7 +788,7 @@ fn after_a_failed_group_write_nothing_is_acknowledged_and_mail_is_read() {
 }
 
 #[test]
-fn a_failed_journal_or_superblock_write_makes_the_store_read_only() {
+fn failed_journal_or_superblock_write_makes_store_read_only() {
     let filled = filled();
     for superblock in [false, true] {
         let mut rig = Rig::on(filled.disk.clone());
@@ -808,7 +810,7 @@ fn a_failed_journal_or_superblock_write_makes_the_store_read_only() {
 }
 
 #[test]
-fn a_failed_chunk_fails_its_delivery_alone() {
+fn failed_chunk_write_fails_only_its_delivery() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
@@ -824,7 +826,7 @@ fn a_failed_chunk_fails_its_delivery_alone() {
 }
 
 #[test]
-fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
+fn fsck_reports_contents_and_damage() {
     let filled = filled();
     let report = crate::fsck(&mut filled.disk.clone());
     assert!(report.is_clean(), "{report}");
@@ -856,7 +858,7 @@ fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
 }
 
 #[test]
-fn fsck_of_a_blank_disk_says_so_and_leaves_it_blank() {
+fn fsck_reports_a_blank_disk_and_leaves_it_blank() {
     let mut disk = TestDisk::new(2 * MIB, 1);
     let report = crate::fsck(&mut disk);
     assert_eq!(report.refused, Some(Reason::Blank));
@@ -865,7 +867,7 @@ fn fsck_of_a_blank_disk_says_so_and_leaves_it_blank() {
 }
 
 #[test]
-fn nothing_on_a_disk_makes_opening_panic() {
+fn no_disk_content_makes_opening_panic() {
     let filled = filled();
     let sectors = filled.disk.used_sectors();
     let mut dice = Dice::new(3);

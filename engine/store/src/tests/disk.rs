@@ -1,6 +1,7 @@
-//! A disk in memory with a volatile cache, as hostile as section 1 of `docs/format.md` says.
+//! A disk in memory with a volatile cache, as hostile as section 1 of `docs/format.md` allows.
 //!
-//! Invariant: a write is durable only when a flush that was queued after the write completed has completed.
+//! Invariant: a write is durable only after the completion of a flush that was queued after the
+//! write completed.
 
 use crate::fsck::{ReadSectors, Unreadable};
 use crate::layout::{PAGE_BYTES, PAGE_SECTORS};
@@ -14,8 +15,8 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTO
 
 type SectorBytes = [u8; SECTOR_BYTES];
 
-/// A durable sector. One whose words count upwards by one takes no more than the first of them, so
-/// that a disk of many gigabytes fits into memory where bodies are made like that.
+/// A durable sector. A sector with words that count up by one is stored as its first word. So a
+/// disk of many gigabytes fits into memory if bodies have such octets.
 #[derive(Clone)]
 enum Durable {
     Counting(u64),
@@ -52,25 +53,26 @@ struct Volatile {
     sector: u64,
     bytes: Box<[u8]>,
     completed: Option<u64>,
-    /// The device has said that it failed: until something durable stands in its place, a cut may
-    /// bring it.
+    /// The device has reported that the write failed. Until durable data replaces it, a cut may
+    /// bring it back.
     failed: Option<u64>,
 }
 
-/// What a power cut does to what was not flushed.
+/// The effect of a power cut on unflushed data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Cut {
-    /// Every sector by dice: old, any version written, or garbage; sometimes its page's neighbours too.
+    /// Every sector by dice: old, any version written, or garbage. Sometimes the neighbours in its
+    /// page too.
     Dice,
-    /// The first so many writes arrived, the rest did not.
+    /// The first writes arrived, the rest did not.
     Prefix(usize),
-    /// The same, and the sector of that number in the next write is garbage, those before it new.
+    /// The same, and this sector of the next write is garbage, with the sectors before it new.
     TornAt(usize, usize),
-    /// Only these sectors, each range of the write of that number, arrived.
+    /// Only these sectors arrived: each range of the write with that number.
     Only(&'static [(usize, Range<usize>)]),
 }
 
-/// What a power cut makes of a sector that was not flushed.
+/// The effect of a power cut on an unflushed sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Old,
@@ -86,9 +88,9 @@ pub(crate) struct TestDisk {
     queue: Vec<(DiskRequestCopy, u64)>,
     clock: u64,
     seed: u64,
-    /// The format that a store makes on it while it is blank.
+    /// The format that a store gives it while it is blank.
     pub(crate) format: Format,
-    /// A store that opens it is to give it the newest format.
+    /// A store that opens it must convert it to the newest format.
     pub(crate) is_to_be_converted: bool,
     pub(crate) dice: Dice,
     pub(crate) unreadable: BTreeSet<u64>,
@@ -101,7 +103,7 @@ pub(crate) struct TestDisk {
     pub(crate) sectors_read: u64,
     pub(crate) flushes: u64,
     pub(crate) requests_most: usize,
-    /// The sectors that were read since this was last emptied.
+    /// The sectors that were read since this was last cleared.
     pub(crate) looked_at: BTreeSet<u64>,
 }
 
@@ -114,7 +116,7 @@ struct DiskRequestCopy {
 }
 
 impl TestDisk {
-    /// The random numbers that the machine gives a store that opens this disk.
+    /// The random seed for a store that opens this disk.
     pub(crate) fn store_seed(&self) -> [u8; 32] {
         [self.seed.wrapping_add(self.writes) as u8; 32]
     }
@@ -144,7 +146,7 @@ impl TestDisk {
         }
     }
 
-    /// The same of another format.
+    /// The same with another format.
     pub(crate) fn of_format(self, format: Format) -> TestDisk {
         TestDisk { format, ..self }
     }
@@ -173,7 +175,7 @@ impl TestDisk {
             .all(|(request, _)| self.hold_reads && request.operation == DiskOperation::Read)
     }
 
-    /// Completes one request, any of those queued.
+    /// Completes one of the queued requests, chosen at random.
     pub(crate) fn complete(&mut self) -> Option<DiskCompletion> {
         let held =
             |request: &DiskRequestCopy| self.hold_reads && request.operation == DiskOperation::Read;
@@ -271,8 +273,8 @@ impl TestDisk {
         Ok(())
     }
 
-    /// What becomes of writes that failed, sector by sector: they are in the device's cache like
-    /// others, or on the disk, or lost, or a later cut brings them.
+    /// The effect of failed writes, sector by sector: they are in the device's cache like others,
+    /// or on the disk, or lost, or a later cut brings them back.
     fn fail_by_dice(&mut self) {
         let (failed, left): (Vec<_>, Vec<_>) = self
             .volatile
@@ -301,7 +303,7 @@ impl TestDisk {
         }
     }
 
-    /// What the device answers now: the newest completed write.
+    /// The bytes that the device returns now: the newest completed write.
     fn sector_seen(&self, number: u64) -> SectorBytes {
         let newest = self
             .volatile
@@ -320,17 +322,17 @@ impl TestDisk {
         self.volatile.retain(|write| write.completed.is_some());
     }
 
-    /// What was last to be written there, if no flush has made it durable.
+    /// The newest unflushed write to this sector.
     pub(crate) fn newest(&self, number: u64) -> Option<SectorBytes> {
         self.volatile.iter().rev().find(|write| write.covers(number)).map(|write| write.at(number))
     }
 
-    /// How many writes a cut now can take back.
+    /// The number of writes that a cut could undo now.
     pub(crate) fn volatile_writes(&self) -> usize {
         self.volatile.len()
     }
 
-    /// The sectors that a cut now can take back.
+    /// The sectors that a cut could undo now.
     pub(crate) fn unflushed(&self) -> Vec<u64> {
         let sectors = |write: &Volatile| {
             write.sector..write.sector + (write.bytes.len() / SECTOR_BYTES) as u64
@@ -338,7 +340,7 @@ impl TestDisk {
         self.volatile.iter().flat_map(sectors).collect::<BTreeSet<u64>>().into_iter().collect()
     }
 
-    /// Those of them that a cut now changes: in order.
+    /// Those of them that a cut would change, in order.
     pub(crate) fn changing(&self) -> Vec<u64> {
         let newest = |sector| self.volatile.iter().rev().find(|write| write.covers(sector));
         let changes = |sector: &u64| {
@@ -347,7 +349,8 @@ impl TestDisk {
         self.unflushed().into_iter().filter(changes).collect()
     }
 
-    /// The power fails, and each sector that was not flushed has a fate of its own. The newest version is the new one.
+    /// The power fails, and each unflushed sector has its own fate. The newest version is the new
+    /// one.
     pub(crate) fn cut_each(&mut self, fate: impl Fn(u64) -> Fate) {
         self.queue.clear();
         for write in core::mem::take(&mut self.volatile) {
@@ -362,7 +365,7 @@ impl TestDisk {
         }
     }
 
-    /// The power fails. All requests are gone, and what was not durable is as `cut` has it.
+    /// The power fails. All requests are gone, and `cut` determines the unflushed data.
     pub(crate) fn cut(&mut self, cut: Cut) {
         self.queue.clear();
         let volatile = core::mem::take(&mut self.volatile);
@@ -440,7 +443,7 @@ impl TestDisk {
         bytes
     }
 
-    /// The sectors that were ever written and are durable.
+    /// The durable sectors that were ever written.
     pub(crate) fn used_sectors(&self) -> Vec<u64> {
         self.durable.keys().copied().collect()
     }
@@ -453,7 +456,7 @@ impl TestDisk {
         self.durable.insert(sector, Durable::of(&bytes));
     }
 
-    /// One bit of a durable sector turns over.
+    /// Flips one bit of a durable sector.
     pub(crate) fn rot(&mut self, sector: u64) {
         let at = self.dice.below(SECTOR_BYTES as u64) as usize;
         self.rot_at(sector, at);

@@ -1,5 +1,5 @@
-//! Small stories cut at every point, with every bounded set of sectors that fare otherwise than the rest, and cut again at
-//! every point of the recovery.
+//! Short scenarios cut at every point, and cut again at every point of the recovery. All bounded
+//! sets of sectors that differ in fate from the rest are tried.
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
@@ -8,11 +8,12 @@ use crate::outcome::Outcome;
 use crate::types::{AccountId, Recipient};
 use alloc::vec::Vec;
 
-/// Pages up to which every combination of old, new and garbage pages is tried.
+/// The most pages for which every combination of old, new and garbage pages is tried.
 const PAGES_MAX: usize = 5;
 
-/// All that a cut may leave of `disk`, within bounds: all sectors old or all new but for up to two, which fare in any
-/// other way; and each page as a whole old, new or garbage, if there are few.
+/// All disks that a cut may leave of `disk`, within bounds: all sectors old or all new, with up to
+/// two sectors that have any other fate. Also each page as a whole old, new or garbage, if there
+/// are few.
 fn remains(disk: &TestDisk) -> Vec<TestDisk> {
     let sectors = disk.unflushed();
     let cut = |fate: &dyn Fn(u64) -> Fate| {
@@ -54,8 +55,8 @@ fn remains(disk: &TestDisk) -> Vec<TestDisk> {
     all
 }
 
-/// Lets `act` happen, one completion a turn, and hands over the disk at every point before, in and after it, and whether
-/// what was asked for was acknowledged by then.
+/// Runs `act` with one completion a turn. Calls `look` with the disk at every point before, during
+/// and after it, and whether the operation was acknowledged by then.
 fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut look: impl FnMut(&TestDisk, bool)) {
     act(&mut rig);
     loop {
@@ -68,7 +69,7 @@ fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut look: impl FnMut(&Te
     }
 }
 
-/// Opens `disk` request by request, cuts again at each point, and hands over what is left then.
+/// Opens `disk` request by request, cuts again at each point, and calls `look` with the result.
 fn at_every_point_of_recovery(disk: TestDisk, mut look: impl FnMut(TestDisk)) {
     let mut rig = Rig::opening(disk);
     rig.exchange();
@@ -103,7 +104,8 @@ fn deliver(rig: &mut Rig, ada: AccountId) {
     rig.exchange();
 }
 
-/// The first message is there, the second wholly or not at all, and surely if it was acknowledged.
+/// Checks that the first message is there, and the second completely or not at all, and certainly
+/// if it was acknowledged.
 fn is_delivered_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
     let mut rig = Rig::on(disk);
     assert!(rig.serving(), "{:?}", rig.store.state());
@@ -120,7 +122,8 @@ fn is_delivered_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
     }
 }
 
-/// The second of two messages is there, the first if its removal was not acknowledged.
+/// Checks that the second of two messages is there, and the first if its removal was not
+/// acknowledged.
 fn is_removed_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
     let mut rig = Rig::on(disk);
     assert!(rig.serving(), "{:?}", rig.store.state());
@@ -134,7 +137,7 @@ fn is_removed_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
 }
 
 #[test]
-fn whichever_sectors_of_a_delivery_arrive_it_is_there_or_not() {
+fn delivery_is_atomic_for_any_set_of_written_sectors() {
     let (rig, ada) = with_account();
     let mut points = 0;
     at_every_point(
@@ -150,9 +153,9 @@ fn whichever_sectors_of_a_delivery_arrive_it_is_there_or_not() {
     assert!(points > 5_000, "only {points} points");
 }
 
-/// A whole page arrives or not: so it is when the machine ends and its host goes on.
+/// A whole page arrives or does not: that is the case if the machine ends and its host continues.
 #[test]
-fn whichever_pages_of_a_delivery_arrive_nothing_is_wrong() {
+fn any_written_pages_of_a_delivery_leave_a_clean_disk() {
     let (rig, ada) = with_account();
     let mut torn = 0;
     at_every_point(
@@ -177,7 +180,7 @@ fn whichever_pages_of_a_delivery_arrive_nothing_is_wrong() {
 }
 
 #[test]
-fn whichever_sectors_of_a_removal_arrive_it_is_whole_or_not_at_all() {
+fn removal_is_atomic_for_any_set_of_written_sectors() {
     let (mut rig, ada) = with_account();
     rig.deliver(&[ada], &body(2, 300)).unwrap();
     at_every_point(
@@ -190,7 +193,7 @@ fn whichever_sectors_of_a_removal_arrive_it_is_whole_or_not_at_all() {
 }
 
 #[test]
-fn whichever_sectors_of_the_first_account_arrive_it_is_there_or_not() {
+fn first_account_is_atomic_for_any_set_of_written_sectors() {
     at_every_point(
         Rig::new(MIB),
         |rig| {
@@ -216,7 +219,7 @@ fn whichever_sectors_of_the_first_account_arrive_it_is_there_or_not() {
 }
 
 #[test]
-fn a_recovery_cut_anywhere_takes_nothing_back_whatever_the_first_cut_left() {
+fn recovery_cut_anywhere_loses_nothing_after_any_first_cut() {
     let (rig, ada) = with_account();
     let mut points = 0;
     at_every_point(

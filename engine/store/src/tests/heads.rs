@@ -1,4 +1,4 @@
-//! Messages whose head was appended last.
+//! Messages with a head that was appended last.
 
 use super::damage::without_journals;
 use super::disk::Cut;
@@ -11,7 +11,7 @@ use crate::types::{
 };
 use alloc::vec::Vec;
 
-/// Octets of messages, and how many of them are the head: where a head ends, begins, and goes over the edge of a chunk.
+/// Octets of messages, and of their heads: a head ends, begins, or crosses the edge of a chunk.
 const SHAPES: [(usize, usize); 13] = [
     (8, 8),
     (300, 0),
@@ -28,7 +28,7 @@ const SHAPES: [(usize, usize); 13] = [
     (3 * CHUNK_OCTETS + 5000, 800),
 ];
 
-/// A message as it is appended, and how it is closed.
+/// A message in the order in which it is appended, and how it is closed.
 fn message(number: usize) -> (Vec<u8>, Closing) {
     let (octets, head) = SHAPES[number];
     let mut octets = body(number as u64, octets);
@@ -44,7 +44,7 @@ fn deliver_all(rig: &mut Rig, to: &[AccountId]) {
     }
 }
 
-/// All messages are there, whole, and from whichever octet on they are read.
+/// Checks that all messages are intact when read from any octet on.
 fn check(rig: &mut Rig, account: AccountId, mailbox: MailboxId) {
     let list = rig.list_in(account, mailbox);
     assert_eq!(list.len(), SHAPES.len());
@@ -79,7 +79,7 @@ fn check(rig: &mut Rig, account: AccountId, mailbox: MailboxId) {
 }
 
 #[test]
-fn a_head_that_was_appended_last_is_read_first_whatever_becomes_of_the_message() {
+fn head_appended_last_is_always_read_first() {
     let mut rig = Rig::new(16 * MIB);
     let both = [rig.create("ada@example.org"), rig.create("bob@example.org")];
     deliver_all(&mut rig, &both);
@@ -90,7 +90,7 @@ fn a_head_that_was_appended_last_is_read_first_whatever_becomes_of_the_message()
     rig = rig.cut(Cut::Prefix(usize::MAX));
     check(&mut rig, both[0], ARCHIVE);
     check(&mut rig, both[1], INBOX);
-    // Each shard's journal begins anew, with what a checkpoint knows.
+    // Each shard's journal begins anew with a checkpoint.
     both.iter().for_each(|account| rig.store.parts_mut().journals.needs_mending(account.shard()));
     rig.deliver(&both, b"and goes").unwrap();
     for (account, uid) in [(both[0], SHAPES.len() as u32 + 1), (both[1], SHAPES.len() as u32 + 1)] {
@@ -99,7 +99,7 @@ fn a_head_that_was_appended_last_is_read_first_whatever_becomes_of_the_message()
     rig = rig.cut(Cut::Prefix(usize::MAX));
     check(&mut rig, both[0], ARCHIVE);
     check(&mut rig, both[1], INBOX);
-    // What is rebuilt lies where it was delivered.
+    // Rebuilt messages are in the mailbox that they were delivered to.
     rig.disk.cut(Cut::Prefix(usize::MAX));
     let mut rig = Rig::on(without_journals(&rig.disk));
     for (account, address) in both.iter().zip(["ada@example.org", "bob@example.org"]) {
@@ -111,7 +111,7 @@ fn a_head_that_was_appended_last_is_read_first_whatever_becomes_of_the_message()
 }
 
 #[test]
-fn compaction_moves_a_head_as_it_is() {
+fn compaction_keeps_a_head_unchanged() {
     let mut rig = Rig::new(2 * MIB);
     let (ada, bob) = (rig.create("ada@example.org"), rig.create("bob@example.org"));
     let mut gone = Vec::new();
@@ -143,12 +143,12 @@ fn compaction_moves_a_head_as_it_is() {
 }
 
 #[test]
-fn a_message_may_go_elsewhere_than_was_said_when_it_began() {
+fn message_may_be_redirected_to_another_mailbox_at_commit() {
     for octets in [300, CHUNK_OCTETS + 300] {
         let mut rig = Rig::new(16 * MIB);
         let mut both =
             [rig.create("ada@example.org"), rig.create("bob@example.org")].map(Recipient::inbox);
-        // Elsewhere it is new mail, whatever it was to be.
+        // In the other mailbox it is new mail, whatever flags it had.
         (both[1].flags, both[1].keywords) = (Flags::SEEN.with(Flags::LEAVING), 7);
         let to = |mailbox| Closing {
             mailbox: Some(mailbox),
@@ -158,7 +158,7 @@ fn a_message_may_go_elsewhere_than_was_said_when_it_began() {
         let mut appended = body(1, octets);
         appended.rotate_left(104);
         rig.deliver_closed(&both, &appended, to(JUNK)).unwrap();
-        // Where there is no such mailbox it goes where it was to.
+        // If that mailbox does not exist, it goes to the original one.
         rig.deliver_closed(&both, &appended, to(MailboxId(99))).unwrap();
         rig.deliver_closed(&[Recipient { mailbox: SENT, ..both[0] }], &appended, NOW.into())
             .unwrap();
@@ -182,7 +182,7 @@ fn a_message_may_go_elsewhere_than_was_said_when_it_began() {
 }
 
 #[test]
-fn a_head_is_no_longer_than_its_message_and_a_multiple_of_eight_octets() {
+fn head_length_is_a_multiple_of_8_and_within_the_message() {
     assert_eq!((Head::of(7), Head::of(Head::OCTETS_MAX + 8)), (None, None));
     let mut rig = Rig::new(16 * MIB);
     let ada = Recipient::inbox(rig.create("ada@example.org"));
@@ -192,13 +192,13 @@ fn a_head_is_no_longer_than_its_message_and_a_multiple_of_eight_octets() {
     assert_eq!(rig.list(ada.account).len(), 1);
 }
 
-/// Octets from `from` on, gathered part by part, and how many parts these were.
+/// Octets from `from` on, gathered part by part, and the number of parts.
 fn gathered(rig: &mut Rig, account: AccountId, from: u32) -> (Beginning, usize) {
     let info = *rig.list(account).last().unwrap();
     let (mut beginning, mut parts) = (Beginning::from(from), 0);
     while !beginning.is_all_of(info.octets) {
         let part = rig.read_from(account, INBOX, &info, beginning.next()).unwrap();
-        assert!(!part.is_empty(), "each read gives something");
+        assert!(!part.is_empty(), "a read returned nothing");
         beginning.arrived(&part);
         parts += 1;
     }
@@ -206,7 +206,7 @@ fn gathered(rig: &mut Rig, account: AccountId, from: u32) -> (Beginning, usize) 
 }
 
 #[test]
-fn a_beginning_is_gathered_across_every_chunk_edge() {
+fn beginning_is_gathered_across_every_chunk_edge() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let mut heads_in_two_parts = 0;

@@ -1,4 +1,4 @@
-//! Disks whose seals are right and that say what cannot be: nothing that is counted on from there overflows.
+//! Disks with right hashes and impossible contents: no computation with their numbers overflows.
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, Rig, body};
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
 #[test]
-fn a_chunk_of_another_length_than_its_message_has_is_damaged() {
+fn chunk_with_a_wrong_length_is_damaged() {
     let mut rig = Rig::new(MIB);
     let account = rig.create("ada@example.org");
     rig.deliver(&[account], &body(1, 300)).unwrap();
@@ -62,7 +62,7 @@ fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
 }
 
 #[test]
-fn a_superblock_that_counts_beyond_reason_is_not_believed() {
+fn superblock_with_an_impossible_count_is_rejected() {
     let is_believed = |superblock: &Superblock| {
         matches!(Superblock::parse(&superblock.emit(Page(8), 7), Page(8)), Slot::Valid(_))
     };
@@ -73,7 +73,7 @@ fn a_superblock_that_counts_beyond_reason_is_not_believed() {
 }
 
 #[test]
-fn a_journal_block_that_counts_beyond_reason_is_not_believed() {
+fn journal_block_with_an_impossible_count_is_rejected() {
     let (key, shard) = (Key::new([2; 16]), ShardId(3));
     for (sequence, is_believed) in [(COUNT_MAX, true), (u64::MAX, false)] {
         let header =
@@ -85,7 +85,7 @@ fn a_journal_block_that_counts_beyond_reason_is_not_believed() {
 }
 
 #[test]
-fn a_record_that_counts_beyond_reason_is_passed_over() {
+fn record_with_an_impossible_count_is_skipped() {
     let account = AccountId(3);
     let written = |count: u64| {
         let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Numbers that have come to their end, and pages that no body can have: no number is given twice,
-//! every walk ends, and nothing comes back that cannot be read.
+//! Exhausted numbers, and pages that no body can have. No number is given out twice, every walk
+//! ends, and no message comes back that cannot be read.
 
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
@@ -13,10 +13,10 @@ use crate::types::{AccountId, Filed, Head, INBOX, MailboxId, Recipient, SENT, Ui
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
-/// The UID from which on none is given.
+/// UIDs from here on are not given out.
 const UID_END: u32 = u32::MAX - RECIPIENTS_UNDER_WAY_MAX as u32;
 
-/// A store with messages in the inbox, in which the next UID of a mailbox is this.
+/// A store with messages in the inbox, and with this next UID in a mailbox.
 fn with_uid_next(mailbox: MailboxId, uid_next: u32, messages: u64) -> (Rig, AccountId) {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
@@ -31,12 +31,12 @@ fn uids(rig: &Rig, account: AccountId, mailbox: MailboxId) -> Vec<u32> {
 }
 
 #[test]
-fn a_filing_without_uids_is_refused_before_a_record() {
+fn move_without_free_uids_is_refused_before_any_record() {
     for uid_next in [UID_END, UID_END + 1, u32::MAX - 1, u32::MAX] {
         let (mut rig, ada) = with_uid_next(SENT, uid_next, 3);
         let outcome = rig.file(ada, INBOX, &[1, 2], SENT);
         assert!(matches!(outcome, Outcome::Refused(Refusal::TooMany)), "{outcome:?}");
-        // The next group has no part of it.
+        // The next group contains no part of it.
         rig.deliver(&[ada], &body(4, 300)).unwrap();
         for _ in 0..2 {
             assert_eq!(
@@ -49,7 +49,7 @@ fn a_filing_without_uids_is_refused_before_a_record() {
 }
 
 #[test]
-fn a_filing_goes_as_far_as_there_are_uids() {
+fn move_stops_when_the_uids_are_used_up() {
     let (mut rig, ada) = with_uid_next(SENT, UID_END - 2, 4);
     let outcome = rig.file(ada, INBOX, &[1, 2, 3, 4], SENT);
     assert!(matches!(outcome, Outcome::Filed(Filed { last: Uid(2), count: 2, .. })), "{outcome:?}");
@@ -59,9 +59,9 @@ fn a_filing_goes_as_far_as_there_are_uids() {
     assert_eq!(uids(&rig, ada, SENT), [UID_END - 2, UID_END - 1]);
 }
 
-/// The last UID of all is on the disk already.
+/// The highest possible UID is on the disk already.
 #[test]
-fn the_last_message_of_a_mailbox_is_filed_out_of_it_once() {
+fn message_with_the_highest_uid_is_moved_once() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 300)).unwrap();
@@ -94,10 +94,10 @@ fn the_last_message_of_a_mailbox_is_filed_out_of_it_once() {
 }
 
 #[test]
-fn no_uid_is_given_twice_when_the_last_ones_are() {
+fn no_uid_is_reused_when_the_last_ones_are_given_out() {
     let (mut rig, ada) = with_uid_next(INBOX, UID_END - 1, 0);
     rig.settle();
-    // Four have begun before the last one was given.
+    // Four deliveries have begun before the last UID is given out.
     let begun: Vec<_> = (1..=4)
         .map(|number| (number, rig.store.begin(&[Recipient::inbox(ada); 2]).unwrap()))
         .collect();
@@ -115,9 +115,9 @@ fn no_uid_is_given_twice_when_the_last_ones_are() {
     }
 }
 
-/// Mailboxes of the user's own take no delivery, whatever UIDs they have.
+/// Mailboxes that the user created take no delivery, whatever UIDs they have.
 #[test]
-fn a_full_mailbox_takes_no_delivery() {
+fn full_mailbox_takes_no_delivery() {
     let own = MailboxId(20);
     for (mailbox, expected) in [(SENT, Refusal::TooMany), (own, Refusal::NoSuchMailbox)] {
         let (mut rig, ada) = with_uid_next(mailbox, UID_END, 1);
@@ -127,7 +127,7 @@ fn a_full_mailbox_takes_no_delivery() {
 }
 
 #[test]
-fn a_checkpoint_of_the_last_mailbox_number_ends() {
+fn checkpoint_of_the_last_mailbox_number_ends() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let gathered = rig.store.parts_mut().journals.gather(ada.shard());
@@ -147,10 +147,10 @@ fn a_checkpoint_of_the_last_mailbox_number_ends() {
     assert_eq!(uids(&rig, ada, INBOX), [1, 2]);
 }
 
-/// The first chunk of a message of two is always eight pages long; here one says of itself that it
-/// is the first and lies in the last page of a segment.
+/// The first chunk of a message with two chunks is always eight pages long. Here a chunk claims to
+/// be the first, in the last page of a segment.
 #[test]
-fn a_rebuild_does_not_bring_back_what_lies_where_nothing_can() {
+fn rebuild_does_not_restore_a_message_at_an_impossible_place() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 300)).unwrap();

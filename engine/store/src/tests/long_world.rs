@@ -1,8 +1,8 @@
-//! A year in the life of a store: messages whose sizes are distributed as people's are, kept,
-//! flagged, filed and removed by the day, with a power cut each month.
+//! A year in the life of a store. Messages have realistic sizes. They are kept, flagged, moved and
+//! removed every day, with a power cut each month.
 //!
-//! The octets of a message follow from its number, and the disk keeps such octets as their first
-//! word (`super::disk`), so that a log of ten gigabytes fits into memory.
+//! The octets of a message follow from its number. The disk stores such octets as their first word
+//! (`super::disk`), so that a log of ten gigabytes fits into memory.
 
 extern crate std;
 
@@ -19,14 +19,14 @@ use alloc::vec::Vec;
 use chance::Dice;
 use machine::UnixTime;
 
-/// Octets of the largest message that the server takes. On a small disk a message has a twentieth
-/// of it at most.
+/// Octets of the largest message that the server accepts. On a small disk a message has at most a
+/// twentieth of its size.
 const OCTETS_MAX: u64 = 50_000_000;
 const DAY_SECONDS: u64 = 24 * 3600;
 /// Deliveries that share a flush.
 const TOGETHER: usize = 16;
 
-/// Octets of a message that no other message has: words that count upwards.
+/// Octets that no other message has: words that count up.
 fn octets_of(number: u64, length: usize) -> Vec<u8> {
     let words = (number << 24..).take(length.div_ceil(8));
     let mut octets: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
@@ -34,13 +34,14 @@ fn octets_of(number: u64, length: usize) -> Vec<u8> {
     octets
 }
 
-/// Half of all messages have less than 4.5 KB, one in ten has more than 20 KB, and some are as
-/// large as may be: a log-normal distribution, as is found of mail, with a mean of some 9 KB.
+/// Half of all messages have less than 4.5 KB, one in ten has more than 20 KB, and some have the
+/// maximum size. This is a log-normal distribution, as measured for mail, with a mean of about 9
+/// KB.
 fn length_of(dice: &mut Dice, octets_max: u64) -> usize {
     if dice.one_in(40_000) {
         return (octets_max - dice.below(1000)) as usize;
     }
-    // The sum of twelve even numbers is close to a normal one.
+    // The sum of twelve uniform numbers is close to a normal distribution.
     let sum: u64 = (0..12).map(|_| dice.below(1_000_000)).sum();
     let normal = sum as f64 / 1_000_000.0 - 6.0;
     ((8.4 + 1.2 * normal).exp() as usize).clamp(200, octets_max as usize)
@@ -65,7 +66,7 @@ struct World {
     now: UnixTime,
     /// The number of the next message.
     next: u64,
-    /// Octets of all messages that came.
+    /// Octets of all messages delivered so far.
     octets: u64,
     octets_max: u64,
 }
@@ -94,7 +95,7 @@ impl World {
         }
     }
 
-    /// Messages for one account, which one flush commits.
+    /// Delivers messages to one account, which one flush commits.
     fn deliver(&mut self, count: usize) {
         let place = self.dice.below(self.accounts.len() as u64) as usize;
         let id = self.accounts[place].id;
@@ -110,14 +111,14 @@ impl World {
             asked.insert(number, (waiting, Known { number, length, flags: Flags(0) }));
         }
         self.rig.settle();
-        // A message of several chunks gets its UID later than a small one that was committed behind
-        // it.
+        // A message with several chunks gets its UID later than a small one that was committed
+        // after it.
         let inbox = self.accounts[place].mailboxes.get_mut(&INBOX).unwrap();
         let last = inbox.last_key_value().map(|(uid, _)| *uid);
         for info in self.rig.list(id).into_iter().rev().take_while(|info| Some(info.uid) > last) {
             let beginning = self.rig.read_from(id, INBOX, &info, 0).unwrap();
             let number = u64::from_le_bytes(beginning[..8].try_into().unwrap()) >> 24;
-            let (waiting, known) = asked.remove(&number).expect("a message that nobody sent");
+            let (waiting, known) = asked.remove(&number).expect("a message that was not sent");
             let outcome = self.rig.outcomes.remove(&waiting);
             assert!(matches!(outcome, Some(Outcome::Delivered)), "message {number}: {outcome:?}");
             inbox.insert(info.uid, known);
@@ -126,7 +127,7 @@ impl World {
         self.rig.outcomes.clear();
     }
 
-    /// The owners of the mail read it, archive some of it, and remove some of it.
+    /// The users read the mail, archive some of it, and remove some of it.
     fn tidy_up(&mut self) {
         for place in 0..self.accounts.len() {
             self.flag(place);
@@ -156,11 +157,11 @@ impl World {
             Outcome::Filed(filed) => {
                 drop(mailboxes.get_mut(&ARCHIVE).unwrap().insert(filed.now.first, known))
             }
-            other => panic!("filing ended with {other:?}"),
+            other => panic!("a move ended with {other:?}"),
         }
     }
 
-    /// Removes half of the messages that lie among the oldest.
+    /// Removes half of the oldest messages.
     fn remove(&mut self, place: usize, mailbox: MailboxId) {
         let Account { id, mailboxes } = &mut self.accounts[place];
         let known = mailboxes.get_mut(&mailbox).unwrap();
@@ -177,7 +178,7 @@ impl World {
         assert!(matches!(self.rig.outcome(number), Outcome::Changed));
     }
 
-    /// All that is known is there, and nothing else; one message in `one_in` is read.
+    /// Checks that exactly the known messages are there. One message in `one_in` is read.
     fn check(&mut self, one_in: u64) {
         assert!(self.rig.serving(), "{:?}", self.rig.store.state());
         for account in &self.accounts {
@@ -187,7 +188,7 @@ impl World {
                 let known = |(uid, known): (&Uid, &Known)| (*uid, known.length, known.flags);
                 assert!(
                     listed.iter().map(seen).eq(messages.iter().map(known)),
-                    "a mailbox is not what it was"
+                    "a mailbox has changed"
                 );
                 for (info, known) in listed.iter().zip(messages.values()) {
                     if self.dice.one_in(one_in) {
@@ -212,7 +213,7 @@ impl World {
     }
 }
 
-/// A year in which so many messages come, on a disk of so many bytes.
+/// A year with this many messages, on a disk of this many bytes.
 fn live_a_year(bytes: u64, accounts: usize, messages: u64) -> World {
     let mut world = World::new(bytes, accounts, messages);
     for day in 1..=365 {
@@ -241,9 +242,9 @@ fn live_a_year(bytes: u64, accounts: usize, messages: u64) -> World {
 }
 
 #[test]
-fn a_year_of_a_small_store_loses_nothing() {
+fn a_simulated_year_of_a_small_store_loses_nothing() {
     let world = live_a_year(24 * MIB, 3, 4_000);
-    assert!(world.octets > 24 * MIB, "the disk was never full of what came");
+    assert!(world.octets > 24 * MIB, "less mail than the disk holds");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Mailboxes made, renamed and removed, and messages filed from one into another.
+//! Mailboxes are created, renamed and removed, and messages are moved from one to another.
 
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body, password};
@@ -74,7 +74,7 @@ fn filed(outcome: Outcome) -> Filed {
 }
 
 #[test]
-fn an_account_has_its_built_in_mailboxes_from_the_beginning() {
+fn new_account_has_its_built_in_mailboxes() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let built_in: Vec<(u32, String)> =
@@ -87,7 +87,7 @@ fn an_account_has_its_built_in_mailboxes_from_the_beginning() {
 }
 
 #[test]
-fn own_mailboxes_are_made_renamed_and_removed_and_survive_a_restart() {
+fn created_renamed_and_removed_mailboxes_survive_a_restart() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let bills = rig.create_mailbox(ada, "Bills").unwrap();
@@ -103,9 +103,9 @@ fn own_mailboxes_are_made_renamed_and_removed_and_survive_a_restart() {
     assert_eq!(rig.rename_mailbox(ada, trips, "Tours"), Err(Refusal::NoSuchMailbox));
 }
 
-/// RFC 9051 §2.3.1.1: whoever remembers UIDs of a mailbox must see that this is another one.
+/// RFC 9051 §2.3.1.1: a client that has cached UIDs of a mailbox must see that this is another one.
 #[test]
-fn a_mailbox_made_again_has_another_number_and_another_uidvalidity_also_after_a_checkpoint() {
+fn recreated_mailbox_gets_a_new_number_and_uidvalidity() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let before = rig.create_mailbox(ada, "Bills").unwrap();
@@ -115,7 +115,7 @@ fn a_mailbox_made_again_has_another_number_and_another_uidvalidity_also_after_a_
     for number in 0..2000 {
         rig.rename_of_nothing(ada, number);
     }
-    assert!(rig.store.parts().superblock.sequence > begun + 1, "no checkpoint came by");
+    assert!(rig.store.parts().superblock.sequence > begun + 1, "no checkpoint was made");
     let mut rig = rig.cut(Cut::Prefix(0));
     let after = rig.create_mailbox(ada, "Bills").unwrap();
     assert!(after > before);
@@ -134,7 +134,7 @@ impl Rig {
 }
 
 #[test]
-fn of_two_mailboxes_of_one_name_asked_for_at_once_one_is_made() {
+fn concurrent_creations_of_one_mailbox_name_make_one_mailbox() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let (first, one) = rig.continuation();
@@ -147,7 +147,7 @@ fn of_two_mailboxes_of_one_name_asked_for_at_once_one_is_made() {
 }
 
 #[test]
-fn names_and_numbers_of_mailboxes_are_bounded() {
+fn mailbox_names_and_counts_are_bounded() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     assert_eq!(rig.create_mailbox(ada, ""), Err(Refusal::TooLarge));
@@ -159,7 +159,7 @@ fn names_and_numbers_of_mailboxes_are_bounded() {
 }
 
 #[test]
-fn a_message_is_delivered_into_the_mailbox_and_with_the_flags_that_were_asked_for() {
+fn message_is_delivered_to_the_given_mailbox_with_the_flags() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, bob) = (rig.create("ada@example.org"), rig.create("bob@example.org"));
     let own = Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(ada) };
@@ -173,9 +173,9 @@ fn a_message_is_delivered_into_the_mailbox_and_with_the_flags_that_were_asked_fo
     }
 }
 
-/// It may be gone when the message is there.
+/// The mailbox may be gone when the message is complete.
 #[test]
-fn nothing_is_delivered_into_a_mailbox_of_ones_own() {
+fn user_mailbox_takes_no_delivery() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let bills = rig.create_mailbox(ada, "Bills").unwrap();
@@ -184,7 +184,7 @@ fn nothing_is_delivered_into_a_mailbox_of_ones_own() {
 }
 
 #[test]
-fn a_message_is_filed_with_its_flags_and_its_name_for_ever_and_is_nowhere_else() {
+fn moved_message_keeps_its_flags_and_guid() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let sizes = [100, 3 * CHUNK_OCTETS + 5, 0];
@@ -215,7 +215,7 @@ fn a_message_is_filed_with_its_flags_and_its_name_for_ever_and_is_nowhere_else()
 }
 
 #[test]
-fn what_is_filed_is_told_to_whoever_watches_both_mailboxes() {
+fn move_raises_the_modseq_of_both_mailboxes() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], b"one").unwrap();
@@ -227,7 +227,7 @@ fn what_is_filed_is_told_to_whoever_watches_both_mailboxes() {
 }
 
 #[test]
-fn filing_what_is_not_there_or_into_what_is_not_there_is_refused() {
+fn move_of_a_missing_message_or_to_no_mailbox_is_refused() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], b"one").unwrap();
@@ -248,7 +248,7 @@ fn filing_what_is_not_there_or_into_what_is_not_there_is_refused() {
 }
 
 #[test]
-fn two_who_file_the_same_message_get_it_once() {
+fn concurrent_moves_of_a_message_move_it_once() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], b"one").unwrap();
@@ -262,7 +262,7 @@ fn two_who_file_the_same_message_get_it_once() {
 }
 
 #[test]
-fn what_was_asked_of_a_message_before_it_was_filed_is_done_to_it() {
+fn changes_requested_before_a_move_apply_after_it() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 1..=3 {
@@ -283,9 +283,10 @@ fn what_was_asked_of_a_message_before_it_was_filed_is_done_to_it() {
     }
 }
 
-/// A checkpoint that has come by the mailbox that a message goes to, and not by the one it comes from, has it nowhere.
+/// A checkpoint that has passed the target mailbox, but not the source mailbox, must not lose the
+/// message.
 #[test]
-fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost() {
+fn move_during_a_checkpoint_loses_nothing() {
     let mut rig = Rig::new(64 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 1..=800 {
@@ -313,7 +314,7 @@ fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost(
     assert_eq!(inbox.iter().map(|one| one.uid).collect::<Vec<_>>(), [moved.now.first]);
     assert_eq!(rig.read(ada, &inbox[0]), Ok(body(800, 10)));
     assert_eq!(rig.list_in(ada, ARCHIVE).len(), 799);
-    // Compaction and a rebuild ask where it is.
+    // Compaction and a rebuild need its place.
     assert_eq!(
         rig.store.parts().indexes.iter().map(|shard| shard.all_placed().count()).sum::<usize>(),
         800
@@ -321,7 +322,7 @@ fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost(
 }
 
 #[test]
-fn a_mailbox_is_removed_only_when_it_is_empty() {
+fn only_an_empty_mailbox_is_removed() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let bills = rig.create_mailbox(ada, "Bills").unwrap();
@@ -333,7 +334,7 @@ fn a_mailbox_is_removed_only_when_it_is_empty() {
 }
 
 #[test]
-fn more_than_a_group_holds_is_filed_in_several_goes() {
+fn large_move_takes_several_groups() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 1..=500 {
@@ -344,7 +345,7 @@ fn more_than_a_group_holds_is_filed_in_several_goes() {
         let uids: Vec<u32> = (from..=500).collect();
         let ranges: Vec<u32> = uids.into_iter().take(400).collect();
         let part = filed(rig.file(ada, INBOX, &ranges, ARCHIVE));
-        assert_eq!(part.now.first.0, from, "the order is kept");
+        assert_eq!(part.now.first.0, from, "the order has changed");
         (from, goes) = (part.last.0 + 1, goes + 1);
     }
     assert!(goes > 2);
@@ -354,9 +355,9 @@ fn more_than_a_group_holds_is_filed_in_several_goes() {
     }
 }
 
-/// Compaction may have begun to move a chunk before its message was filed.
+/// Compaction may have begun to move a chunk before its message was moved to another mailbox.
 #[test]
-fn a_chunk_that_moves_is_found_where_its_message_was_filed_to() {
+fn compaction_finds_a_chunk_of_a_moved_message() {
     let (account, guid) = (AccountId(7), 5);
     let mut index = Index::of_shard(ShardId(0));
     let mut apply = |record| index.apply(&record, &mut |_| {});
@@ -386,9 +387,10 @@ fn a_chunk_that_moves_is_found_where_its_message_was_filed_to() {
     assert_eq!(index.placed(guid).unwrap().pages, [50]);
 }
 
-/// What chunks say of their mailbox is old when a message was filed: compaction must not take it for dead.
+/// The mailbox in the chunks of a moved message is out of date. Compaction must not treat the
+/// message as dead.
 #[test]
-fn compaction_keeps_what_was_filed() {
+fn compaction_keeps_moved_messages() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 1..=40 {
@@ -412,7 +414,7 @@ fn compaction_keeps_what_was_filed() {
     while rig.deliver(&[ada], &body(number, 20_000)).is_ok() {
         number += 1;
     }
-    assert!(pages(&rig) != before, "compaction never came by");
+    assert!(pages(&rig) != before, "no compaction took place");
     let mut rig = rig.cut(Cut::Prefix(0));
     let archive = rig.list_in(ada, ARCHIVE);
     assert_eq!(archive.len(), kept.len());
@@ -423,7 +425,7 @@ fn compaction_keeps_what_was_filed() {
 }
 
 #[test]
-fn after_a_failed_write_orders_are_refused() {
+fn failed_write_refuses_pending_metadata_changes() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], b"one").unwrap();
@@ -434,9 +436,9 @@ fn after_a_failed_write_orders_are_refused() {
     assert_eq!(rig.create_mailbox(ada, "Bills"), Err(Refusal::ReadOnly));
 }
 
-/// A checkpoint comes with some life or other, and writes down what is there.
+/// A checkpoint is made in one of the lives, and records the mailbox.
 #[test]
-fn what_is_in_the_newest_mailbox_of_ones_own_stays_there_whenever_a_checkpoint_is_made() {
+fn newest_user_mailbox_survives_any_checkpoint() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let (number, continuation) = rig.continuation();

@@ -1,8 +1,9 @@
-//! The store against a plain model of it, under random work and random power cuts: on small disks, so that checkpoints,
-//! compaction and full disks happen all the time.
+//! The store compared with a simple model, under random operations and random power cuts. Disks are
+//! small, so that checkpoints, compaction and full disks are frequent.
 //!
-//! What is checked after each cut: acknowledged mail is present, intact, once, under the UID it was seen with; mail
-//! that was not acknowledged is wholly present or wholly absent, and stays so; removed mail stays removed; UIDs only grow.
+//! Checks after each cut: acknowledged mail is present, intact, once, under the UID it was seen
+//! with. Unacknowledged mail is completely present or completely absent, and stays so. Removed mail
+//! stays removed. UIDs only grow.
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
@@ -22,13 +23,14 @@ use chance::Dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// Committed, nobody was told yet.
+    /// Committed, not acknowledged yet.
     Asked,
     /// Acknowledged, or seen after a restart.
     There,
-    /// Its removal was asked for, nobody was told yet.
+    /// Its removal was requested, and is not acknowledged yet.
     Leaving,
-    /// It is to be filed, nobody was told yet: it is here or there.
+    /// Its move to this mailbox was requested, and is not acknowledged yet. It is in one of the
+    /// two.
     Filing(MailboxId),
     Gone,
 }
@@ -39,7 +41,7 @@ struct Message {
     fate: Fate,
     mailbox: MailboxId,
     uid: Option<Uid>,
-    /// What its flags may be: the first is what they were last known to be.
+    /// Its possible flags, with the last known ones first.
     flags: Vec<u8>,
 }
 
@@ -49,7 +51,7 @@ impl Message {
     }
 }
 
-/// Where messages are filed.
+/// The mailboxes of this test.
 const MAILBOXES: [MailboxId; 3] = [INBOX, ARCHIVE, TRASH];
 
 type Notes = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -58,7 +60,8 @@ struct Account {
     id: AccountId,
     address: String,
     passwords: Vec<String>,
-    /// What its notes may be, the last known first: what was asked for is there in its order, each wholly or not at all.
+    /// Its possible notes, with the last known ones first. Requested changes happen in order, each
+    /// completely or not at all.
     notes: Vec<(u64, Notes)>,
     messages: BTreeMap<u64, Message>,
     highest_uids: BTreeMap<MailboxId, u32>,
@@ -70,7 +73,7 @@ enum Waiting {
     Flags(usize, u64, u8),
     Filing(usize, Vec<u64>, MailboxId),
     Password(usize, String),
-    /// What the notes are then; nothing when there are too many.
+    /// The notes after the change, or the refusal if there are too many.
     Notes(usize, Result<u64, Refusal>),
 }
 
@@ -78,7 +81,7 @@ struct Stream {
     id: DeliveryId,
     token: u64,
     to: Vec<usize>,
-    /// As they are appended: the head comes last.
+    /// In the order of appending: the head comes last.
     octets: Vec<u8>,
     head: Head,
     appended: usize,
@@ -156,7 +159,7 @@ impl World {
             (0..count).map(|number| (first + number) % self.accounts.len()).collect();
         let owners = self.rig.owners;
         let owner = |number: &usize| owners.of(self.accounts[*number].id);
-        // A letter for accounts of several cores is one for each of them.
+        // Recipients on several cores get one delivery for each core.
         to.retain(|number| owner(number) == owner(&first));
         let ids: Vec<Recipient> =
             to.iter().map(|number| Recipient::inbox(self.accounts[*number].id)).collect();
@@ -180,7 +183,7 @@ impl World {
         self.stream();
     }
 
-    /// Goes on with one stream: appends, commits or gives it up.
+    /// Continues one stream: appends, commits or aborts.
     fn stream(&mut self) {
         if self.streams.is_empty() {
             return;
@@ -224,7 +227,7 @@ impl World {
         }
     }
 
-    /// Some messages that are seen now in one mailbox.
+    /// Some messages that are visible now in one mailbox.
     fn some_seen(&mut self) -> Option<(usize, MailboxId, Vec<u64>)> {
         let account = self.dice.below(self.accounts.len() as u64) as usize;
         let mailbox = MAILBOXES[self.dice.below(4) as usize % MAILBOXES.len()];
@@ -259,7 +262,7 @@ impl World {
                 self.waiting.insert(number, Waiting::Removal(account, tokens));
             }
             Err(Refusal::ReadOnly) if self.has_failed => {}
-            Err(refusal) => assert_eq!(refusal, Refusal::Busy, "a full disk refuses a deletion"),
+            Err(refusal) => assert_eq!(refusal, Refusal::Busy, "a full disk refuses a removal"),
         }
     }
 
@@ -341,7 +344,7 @@ impl World {
         }
     }
 
-    /// Letters until the disk takes no more.
+    /// Delivers messages until the disk takes no more.
     fn fill(&mut self) {
         let mut number = 0;
         loop {
@@ -363,7 +366,7 @@ impl World {
         }
     }
 
-    /// Removes all that is there.
+    /// Removes everything that is there.
     fn empty(&mut self) {
         for number in 0..self.accounts.len() {
             let id = self.accounts[number].id;
@@ -391,7 +394,7 @@ impl World {
         for number in done {
             let outcome = self.rig.outcomes.remove(&number).unwrap();
             match (self.waiting.remove(&number).unwrap(), outcome) {
-                // Nobody can say whether the disk has it.
+                // It is unknown whether the disk has it.
                 (_, Outcome::Refused(Refusal::ReadOnly)) if self.has_failed => {}
                 (Waiting::Delivery(token, to), Outcome::Refused(Refusal::WriteFailed))
                     if self.has_failed =>
@@ -415,7 +418,7 @@ impl World {
                 }
                 (Waiting::Filing(account, tokens, to), Outcome::Filed(filed)) => {
                     let uids = filed.now.first.0..=filed.now.last.0;
-                    assert_eq!(filed.count as usize, tokens.len(), "so few fit into any group");
+                    assert_eq!(filed.count as usize, tokens.len(), "so few fit any group");
                     self.learn_uids();
                     for (token, uid) in tokens.iter().zip(uids) {
                         let message = self.accounts[account].messages.get_mut(token).unwrap();
@@ -445,7 +448,7 @@ impl World {
         self.accounts[account].messages.get_mut(&token).unwrap().fate = fate;
     }
 
-    /// Finds the UIDs of messages that became visible.
+    /// Finds the UIDs of messages that have become visible.
     fn learn_uids(&mut self) {
         for number in 0..self.accounts.len() {
             let id = self.accounts[number].id;
@@ -466,12 +469,12 @@ impl World {
     fn saw(&mut self, account: usize, mailbox: MailboxId, uid: Uid, octets: &[u8]) -> u64 {
         let token = u64::from_le_bytes(octets[..8].try_into().unwrap());
         let account = &mut self.accounts[account];
-        let message = account.messages.get_mut(&token).expect("a message that nobody committed");
-        assert_eq!(octets, body(token, message.length), "a message in part");
+        let message = account.messages.get_mut(&token).expect("a message that was not committed");
+        assert_eq!(octets, body(token, message.length), "a part of a message");
         if let Fate::Filing(to) = message.fate
             && (mailbox != message.mailbox || message.uid != Some(uid))
         {
-            assert_eq!(to, mailbox, "a message was filed elsewhere");
+            assert_eq!(to, mailbox, "a message was moved to another mailbox");
             (message.mailbox, message.uid) = (mailbox, None);
         }
         assert_eq!(message.mailbox, mailbox, "a message changed its mailbox");
@@ -487,7 +490,7 @@ impl World {
         token
     }
 
-    /// The disk fails writes, flushes or both for a while; from then on it works.
+    /// The disk fails writes, flushes or both for a while, and works after that.
     pub(super) fn disk_fails(&mut self, turns: u64) {
         let failing = 1 + self.dice.below(3);
         (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) =
@@ -499,8 +502,8 @@ impl World {
         (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) = (false, false);
     }
 
-    /// The disk is tried again until it serves: from then on what was refused is not there, and
-    /// does not come back.
+    /// The disk is tried again until the store serves. From then on refused changes are absent, and
+    /// do not come back.
     pub(super) fn serve_again(&mut self) {
         while self.dice.one_in(3) {
             self.rig.store.retry();
@@ -510,7 +513,7 @@ impl World {
         self.rig.store.retry();
         self.rig.settle();
         self.take_outcomes();
-        assert!(self.waiting.is_empty(), "somebody was not told");
+        assert!(self.waiting.is_empty(), "an operation has no outcome");
         for stream in core::mem::take(&mut self.streams) {
             self.rig.at(self.accounts[stream.to[0]].id).abort(stream.id);
         }
@@ -518,7 +521,7 @@ impl World {
         self.rig.outcomes.clear();
         self.has_failed = false;
         assert!(self.rig.all_serve());
-        assert_eq!(self.rig.pinned_pages(), 0, "what was under way keeps its pages");
+        assert_eq!(self.rig.pinned_pages(), 0, "an ended operation keeps its pages");
         self.check();
     }
 
@@ -527,7 +530,7 @@ impl World {
         self.has_failed = false;
         let mut rig = self.rig;
         if rig.cores > 1 {
-            // How many cores there are is new each time.
+            // The number of cores is different each time.
             rig.cores = 2 + self.dice.below(7) as u8;
         }
         while self.dice.one_in(3) {
@@ -545,7 +548,7 @@ impl World {
         self
     }
 
-    /// Everything, after a restart: what was in the air is settled now.
+    /// Checks everything after a restart. Unacknowledged changes are settled now.
     fn check(&mut self) {
         assert!(self.rig.serving(), "{:?}", self.rig.store.state());
         for number in 0..self.accounts.len() {
@@ -557,14 +560,14 @@ impl World {
             let first = "secret";
             let proof =
                 if password == first { String::new() } else { format!("proof of {password}") };
-            assert_eq!(known.verifier(), proof, "a password and a proof of another");
+            assert_eq!(known.verifier(), proof, "a password with another one's verifier");
             assert_eq!(known.replaced(), if password == first { "" } else { first });
             let notes: Notes =
                 known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
             let may_be = &mut self.accounts[number].notes;
             assert!(
                 may_be.iter().any(|(_, may_be)| *may_be == notes),
-                "notes that nobody made, or in part"
+                "notes that were not made, or only in part"
             );
             *may_be = alloc::vec![(0, notes)];
             self.accounts[number].passwords = alloc::vec![password];
@@ -575,9 +578,9 @@ impl World {
             for (mailbox, message) in all.into_iter().flatten() {
                 let octets = self.rig.read_in(id, mailbox, &message).unwrap();
                 let token = self.saw(number, mailbox, message.uid, &octets);
-                assert!(seen.insert(token), "a message twice");
+                assert!(seen.insert(token), "a message is there twice");
                 let known = self.accounts[number].messages.get_mut(&token).unwrap();
-                assert!(known.fate != Fate::Gone, "a message came back from the dead");
+                assert!(known.fate != Fate::Gone, "a removed message came back");
                 assert!(
                     known.flags.contains(&message.flags.0),
                     "{:?} has {:?}",
@@ -598,7 +601,7 @@ impl World {
             assert_eq!(
                 octets,
                 self.rig.at(id).usage(id).mailboxes,
-                "what an account has is miscounted"
+                "the usage of an account is wrong"
             );
             for mailbox in MAILBOXES {
                 let info = self.rig.at(id).mailbox(id, mailbox).unwrap();
@@ -627,7 +630,7 @@ impl World {
     }
 }
 
-/// What notes are after these changes.
+/// The notes after these changes.
 fn noted(before: &Notes, changes: &[NoteChange]) -> Result<Notes, Refusal> {
     let (mut after, mut is_changed) = (before.clone(), false);
     for change in changes {
@@ -650,15 +653,15 @@ fn noted(before: &Notes, changes: &[NoteChange]) -> Result<Notes, Refusal> {
     }
 }
 
-/// Lives of each kind: as many as take seconds.
+/// Lives of each kind: as many as fit a few seconds.
 const LIVES: u64 = if cfg!(debug_assertions) { 12 } else { 100 };
 
-/// A life with so many cuts; returns how many there were, and how often the disk was full.
+/// A life with this many cuts. Returns how many there were, and how often the disk was full.
 pub(super) fn live(seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32, u32) {
     live_on(1, seed, bytes, accounts, cuts)
 }
 
-/// The same where shards are owned by several cores, or by one.
+/// The same with shards owned by several cores, or by one.
 fn live_on(cores: u8, seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32, u32) {
     let mut world = World::new(seed, bytes, accounts);
     if cores > 1 {
@@ -677,7 +680,7 @@ fn live_on(cores: u8, seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32
 }
 
 #[test]
-fn every_promise_holds_after_any_power_cut() {
+fn all_promises_hold_after_any_power_cut() {
     let mut cuts = 0;
     for seed in 0..LIVES {
         cuts += live(seed, 4 << 20, 1 + seed as usize % 4, 40).0;
@@ -686,7 +689,7 @@ fn every_promise_holds_after_any_power_cut() {
 }
 
 #[test]
-fn every_promise_holds_after_any_power_cut_on_a_disk_that_is_nearly_full() {
+fn all_promises_hold_after_power_cuts_on_a_nearly_full_disk() {
     let mut full = 0;
     for seed in 1000..1000 + LIVES {
         full += live(seed, 3 << 19, 1 + seed as usize % 3, 40).1;
@@ -695,16 +698,16 @@ fn every_promise_holds_after_any_power_cut_on_a_disk_that_is_nearly_full() {
 }
 
 #[test]
-fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards() {
+fn all_promises_hold_after_power_cuts_with_several_owners() {
     for seed in 2000..2000 + LIVES {
         live_on(2, seed, 6 << 20, 1 + seed as usize % 8, 30);
     }
 }
 
-/// A disk that is nearly full when it is opened has one owner: here it is empty then, and filled by several.
+/// A disk that is nearly full when it is opened has one owner. Here it is empty when opened, and
+/// several cores fill it.
 #[test]
-fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards_of_a_disk_that_is_nearly_full()
- {
+fn all_promises_hold_after_power_cuts_on_a_full_shared_disk() {
     let (mut full, mut shared) = (0, 0);
     for seed in 3000..3000 + LIVES {
         let mut world = World::new(seed, 5 << 20, 2 + seed as usize % 4);

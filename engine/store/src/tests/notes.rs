@@ -1,4 +1,4 @@
-//! Notes of accounts: bounded, whole, and as durable as all else.
+//! Notes of accounts: bounded, complete, and as durable as all other data.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig};
@@ -34,7 +34,7 @@ impl Rig {
 }
 
 #[test]
-fn notes_are_kept_replaced_and_removed_by_key_all_changes_or_none() {
+fn note_changes_are_atomic() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, eve) = (rig.create("ada@example.org"), rig.create("eve@example.org"));
     rig.note(ada, alloc::vec![put("a", 3), put("b", 5)]).unwrap();
@@ -52,7 +52,7 @@ fn notes_are_kept_replaced_and_removed_by_key_all_changes_or_none() {
 }
 
 #[test]
-fn an_account_has_so_many_notes_of_so_many_bytes_and_no_more() {
+fn notes_of_an_account_are_bounded() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 0..NOTES_MAX {
@@ -85,13 +85,14 @@ fn an_account_has_so_many_notes_of_so_many_bytes_and_no_more() {
         assert_eq!(rig.note(ada, alloc::vec![wrong]), Err(Refusal::TooLarge));
     }
     assert_eq!(rig.note(ada, alloc::vec![put("x", 1); NOTES_MAX + 1]), Err(Refusal::TooLarge));
-    let nobody = AccountId::from_bits(ada.to_bits() ^ 64);
-    assert_eq!(rig.note(nobody, alloc::vec![put("x", 1)]), Err(Refusal::NoSuchAccount));
+    let unknown = AccountId::from_bits(ada.to_bits() ^ 64);
+    assert_eq!(rig.note(unknown, alloc::vec![put("x", 1)]), Err(Refusal::NoSuchAccount));
 }
 
-/// A note that was taken away stays away, whoever wanted it replaced before he could know.
+/// A removed note stays removed, even if a replacement was requested before the client could know
+/// of the removal.
 #[test]
-fn what_was_removed_is_not_there_again_by_being_replaced() {
+fn replacing_a_removed_note_does_not_restore_it() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.note(ada, alloc::vec![put("session", 10)]).unwrap();
@@ -107,9 +108,9 @@ fn what_was_removed_is_not_there_again_by_being_replaced() {
     assert_eq!(rig.lengths(ada), []);
 }
 
-/// Checkpoints carry them on, and a journal that says the same note again and again is short.
+/// Checkpoints preserve notes. A journal that repeats the same note stays short.
 #[test]
-fn notes_outlive_the_journal_that_they_were_written_to() {
+fn checkpoint_preserves_notes() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.note(ada, alloc::vec![put("kept", 3000)]).unwrap();

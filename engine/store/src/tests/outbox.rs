@@ -1,5 +1,4 @@
-//! The outbox: what leaves from there came by a delivery, and is told of once. What its entries
-//! say.
+//! The outbox: each delivery into it is reported once. The state of its entries.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
@@ -31,7 +30,8 @@ fn queued(account: AccountId, entry: OutboxEntry) -> Recipient {
     }
 }
 
-/// The recipients with these bits are done, and the others are done and reported.
+/// Marks the recipients with the first bits as done, and those with the second bits as done and
+/// reported.
 fn results(done: &[u8], reported: &[u8]) -> EntryChange {
     let mut change = EntryChange::default();
     done.iter().for_each(|bit| change.done(*bit));
@@ -39,7 +39,7 @@ fn results(done: &[u8], reported: &[u8]) -> EntryChange {
     change
 }
 
-/// The first recipient of an entry, those that are done, and its state.
+/// The first recipient of an entry, its done bits, and its state.
 fn said(entry: OutboxEntry) -> (usize, u16, EntryState) {
     (entry.first(), entry.done(Packing::Done), entry.state())
 }
@@ -55,7 +55,7 @@ impl Rig {
         self.store.outbox_entry(account, Uid(uid))
     }
 
-    /// A checkpoint of the account's shard becomes durable.
+    /// Makes a checkpoint of the account's shard durable.
     fn checkpoint(&mut self, account: AccountId) {
         self.store.parts_mut().journals.needs_mending(account.shard());
         self.deliver(&[account], &body(1, 10)).unwrap();
@@ -71,7 +71,7 @@ impl Rig {
 }
 
 #[test]
-fn one_letter_is_in_an_outbox_as_often_as_it_is_delivered_there() {
+fn outbox_has_a_message_as_often_as_it_was_delivered() {
     for length in [900, 70_000] {
         let mut rig = Rig::new(16 * MIB);
         let (ada, eve) = (rig.create("ada@example.org"), rig.create("eve@example.org"));
@@ -95,7 +95,7 @@ fn one_letter_is_in_an_outbox_as_often_as_it_is_delivered_there() {
 }
 
 #[test]
-fn what_comes_into_an_outbox_is_told_of_once_and_nothing_else_is() {
+fn outbox_delivery_is_reported_exactly_once() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 100)).unwrap();
@@ -106,12 +106,12 @@ fn what_comes_into_an_outbox_is_told_of_once_and_nothing_else_is() {
     assert_eq!(rig.posted(), [(ada, Uid(1)), (ada, Uid(2)), (ada, Uid(3))]);
     assert_eq!(rig.posted(), []);
     let mut rig = rig.cut(Cut::Prefix(0));
-    assert_eq!(rig.posted(), [], "what an earlier life was told of is looked for");
+    assert_eq!(rig.posted(), [], "messages of an earlier life are reported");
     assert_eq!(rig.list_in(ada, OUTBOX).len(), 3);
 }
 
 #[test]
-fn nothing_is_filed_into_an_outbox() {
+fn no_message_is_moved_to_an_outbox() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver_to(&[Recipient::inbox(ada), to_outbox(ada, 1)], &body(1, 100)).unwrap();
@@ -123,7 +123,7 @@ fn nothing_is_filed_into_an_outbox() {
 }
 
 #[test]
-fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
+fn outbox_entry_survives_cuts_and_checkpoints() {
     for format in [Format::Three, Format::Four] {
         let mut rig = Rig::of_format(16 * MIB, format);
         let ada = rig.create("ada@example.org");
@@ -144,8 +144,7 @@ fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
                 (first.first(), first.done(Packing::Done), first.state()),
                 (0, 0x81, EntryState::Queued)
             );
-            // Of these recipients no success is reported: a report of one that is done is never
-            // due.
+            // Success is not reported for these recipients: no report is due for one that is done.
             assert_eq!(first.reported(Packing::Done), 0x81);
             let packing = Packing::DoneAndReported;
             assert_eq!(
@@ -169,7 +168,7 @@ fn an_entry_is_what_it_was_through_cuts_and_checkpoints() {
 }
 
 #[test]
-fn changes_of_an_entry_in_one_group_all_hold() {
+fn changes_of_an_entry_in_one_group_all_apply() {
     for format in [Format::Three, Format::Four] {
         let mut rig = Rig::of_format(16 * MIB, format);
         let ada = rig.create("ada@example.org");
@@ -190,7 +189,7 @@ fn changes_of_an_entry_in_one_group_all_hold() {
 }
 
 #[test]
-fn an_entry_is_gone_with_its_message_and_counted_until_then() {
+fn outbox_entry_is_removed_with_its_message() {
     for format in [Format::Three, Format::Four] {
         let mut rig = Rig::of_format(16 * MIB, format);
         let ada = rig.create("ada@example.org");
@@ -220,9 +219,9 @@ fn an_entry_is_gone_with_its_message_and_counted_until_then() {
     }
 }
 
-/// No program of ours has ever written that; but marks are what the disk says.
+/// No program of ours has ever written this, but the disk determines the marks.
 #[test]
-fn an_entry_whose_state_the_disk_takes_away_is_gone() {
+fn outbox_entry_without_state_bits_is_gone() {
     let mut rig = Rig::of_format(16 * MIB, Format::Three);
     let ada = rig.create("ada@example.org");
     let resident = |rig: &Rig| rig.store.parts().indexes.of(ada.shard()).resident_bytes();
@@ -241,7 +240,7 @@ fn an_entry_whose_state_the_disk_takes_away_is_gone() {
 }
 
 #[test]
-fn flags_of_a_client_change_no_entry_and_make_none() {
+fn client_flags_neither_change_nor_create_an_entry() {
     for format in [Format::Three, Format::Four] {
         let mut rig = Rig::of_format(16 * MIB, format);
         let ada = rig.create("ada@example.org");

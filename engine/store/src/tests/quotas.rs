@@ -1,4 +1,4 @@
-//! How much accounts may have: counted exactly, over all that may happen, and never exceeded.
+//! The usage of accounts: counted exactly in all cases, and never above the quota.
 
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
@@ -10,7 +10,7 @@ use crate::types::{
 use alloc::vec::Vec;
 
 impl Rig {
-    /// What the messages of all mailboxes but the outbox have.
+    /// The octets of messages in all mailboxes except the outbox.
     fn recount(&self, account: AccountId) -> u64 {
         let known = self.store.account(account).unwrap();
         let mailboxes: Vec<_> =
@@ -37,8 +37,7 @@ fn limit(rig: &mut Rig, octets: u64) {
 }
 
 #[test]
-fn what_an_account_has_is_the_sum_of_its_messages_whatever_becomes_of_them_and_after_each_restart()
-{
+fn usage_is_always_the_sum_of_the_messages() {
     let mut rig = Rig::new(32 * MIB);
     let ada = rig.create("ada@example.org");
     assert_eq!(rig.check_count(ada), 0);
@@ -75,19 +74,19 @@ fn what_an_account_has_is_the_sum_of_its_messages_whatever_becomes_of_them_and_a
 }
 
 #[test]
-fn an_outbox_is_full_with_half_of_the_quota() {
+fn outbox_is_full_at_half_of_the_quota() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let outbox = Recipient { mailbox: OUTBOX, ..Recipient::inbox(ada) };
     let is_full = |rig: &Rig| rig.store.account(ada).unwrap().is_outbox_full();
     rig.deliver_to(&[outbox], &body(1, 4_999)).unwrap();
-    assert!(!is_full(&rig), "there is no limit");
+    assert!(!is_full(&rig), "full without a limit");
     limit(&mut rig, 10_000);
     assert!(!is_full(&rig));
     rig.deliver_to(&[outbox], &body(2, 1)).unwrap();
     assert!(is_full(&rig));
     rig.deliver(&[ada], &body(3, 10_000)).unwrap();
-    assert_eq!(rig.check_count(ada), 10_000, "mailboxes have their own room");
+    assert_eq!(rig.check_count(ada), 10_000, "the outbox counts for the mailboxes");
     let mut rig = rig.cut(Cut::Prefix(0));
     limit(&mut rig, 10_000);
     assert!(is_full(&rig));
@@ -96,7 +95,7 @@ fn an_outbox_is_full_with_half_of_the_quota() {
 }
 
 #[test]
-fn nobody_gets_more_than_he_may_have_and_others_get_it() {
+fn message_over_quota_is_refused_and_others_are_delivered() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, eve) = (rig.create("ada@example.org"), rig.create("eve@example.org"));
     limit(&mut rig, 10_000);
@@ -110,7 +109,7 @@ fn nobody_gets_more_than_he_may_have_and_others_get_it() {
     assert_eq!(
         (rig.list(eve).len(), rig.store.usage(ada).mailboxes),
         (0, 6_000),
-        "nobody has it, and no place is kept for it"
+        "it was delivered, or keeps a reservation"
     );
     for mailbox in [INBOX, DRAFTS, SENT, ARCHIVE, JUNK, TRASH] {
         let to = Recipient { mailbox, ..Recipient::inbox(ada) };
@@ -130,7 +129,7 @@ fn nobody_gets_more_than_he_may_have_and_others_get_it() {
     assert_eq!(
         rig.deliver(&[ada], &body(5, 1)),
         Err(Refusal::OverQuota),
-        "what is in Trash is still there"
+        "a message in Trash does not count"
     );
     rig.remove_in(ada, TRASH, &[1]).unwrap();
     rig.deliver(&[ada], &body(5, 6_000)).unwrap();
@@ -138,7 +137,7 @@ fn nobody_gets_more_than_he_may_have_and_others_get_it() {
 }
 
 #[test]
-fn however_many_messages_come_at_once_they_have_a_place_or_are_refused() {
+fn concurrent_messages_fit_the_quota_or_are_refused() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     limit(&mut rig, 10_000);
@@ -147,7 +146,7 @@ fn however_many_messages_come_at_once_they_have_a_place_or_are_refused() {
     for (number, delivery) in deliveries.iter().enumerate() {
         rig.append(*delivery, &body(number as u64, 3_000)).unwrap();
     }
-    // Two are known to have a place before they are committed; one of them is given up.
+    // Space for two of them is reserved before they are committed. One of them is given up.
     for delivery in &deliveries[..2] {
         let (_, continuation) = rig.continuation();
         assert_eq!(rig.store.prepare(*delivery, continuation), Ok(true));
@@ -175,7 +174,7 @@ fn however_many_messages_come_at_once_they_have_a_place_or_are_refused() {
 }
 
 #[test]
-fn who_has_more_than_he_may_from_now_on_keeps_it_and_gets_nothing_before_it_is_less() {
+fn account_over_a_lowered_quota_keeps_mail_but_gets_none() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 9_000)).unwrap();

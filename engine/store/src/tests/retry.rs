@@ -1,5 +1,5 @@
-//! After a failed write or flush the store serves again when the disk does, and what failed is gone
-//! for good.
+//! After a failed write or flush the store serves again when the disk works, and the failed changes
+//! never come back.
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::model::World;
@@ -25,7 +25,7 @@ fn retry(rig: &mut Rig) {
 }
 
 #[test]
-fn after_a_failure_the_store_serves_when_the_disk_does() {
+fn store_serves_again_when_the_disk_works_again() {
     for failure in FAILURES {
         let mut rig = Rig::new(2 * MIB);
         let ada = rig.create("ada@example.org");
@@ -34,7 +34,7 @@ fn after_a_failure_the_store_serves_when_the_disk_does() {
         assert_eq!(rig.deliver(&[ada], &body(2, 500)), Err(Refusal::ReadOnly));
         for _ in 0..3 {
             retry(&mut rig);
-            assert!(matches!(rig.store.state(), State::ReadOnly(_)), "it does not work yet");
+            assert!(matches!(rig.store.state(), State::ReadOnly(_)), "the disk does not work yet");
             assert_eq!(rig.deliver(&[ada], &body(3, 500)), Err(Refusal::ReadOnly));
             assert_eq!(rig.list(ada).len(), 1);
         }
@@ -53,7 +53,7 @@ fn after_a_failure_the_store_serves_when_the_disk_does() {
 }
 
 #[test]
-fn a_failed_group_that_reached_the_disk_never_counts() {
+fn failed_group_on_the_disk_never_counts() {
     let mut refused = 0;
     for seed in 0..60 {
         let mut rig = Rig::on(TestDisk::new(2 * MIB, seed));
@@ -64,7 +64,7 @@ fn a_failed_group_that_reached_the_disk_never_counts() {
         fail(&mut rig, (false, false));
         retry(&mut rig);
         assert!(rig.serving());
-        // Nothing was written since: only the fence keeps the failed group from being the journal's
+        // Nothing was written since. Only the fence keeps the failed group from being the journal's
         // next.
         for _ in 0..3 {
             rig = rig.cut(Cut::Dice);
@@ -76,9 +76,9 @@ fn a_failed_group_that_reached_the_disk_never_counts() {
     assert_eq!(refused, 60);
 }
 
-/// A lost write of a fence's copy leaves there what stood there before.
+/// A lost write of a fence's copy leaves the earlier bytes there.
 #[test]
-fn a_copy_of_a_failed_group_beside_its_fence_is_not_believed() {
+fn block_copy_beside_its_fence_is_rejected() {
     for copy in 0..2 {
         let mut rig = Rig::new(2 * MIB);
         let ada = rig.create("ada@example.org");
@@ -115,7 +115,7 @@ fn a_copy_of_a_failed_group_beside_its_fence_is_not_believed() {
 }
 
 #[test]
-fn the_durable_superblock_is_not_written_over() {
+fn durable_superblock_is_not_overwritten() {
     for seed in 0..20 {
         let mut rig = Rig::on(TestDisk::new(2 * MIB, seed));
         let ada = rig.create("ada@example.org");
@@ -128,7 +128,7 @@ fn the_durable_superblock_is_not_written_over() {
         rig.store.retry();
         rig.turn(seed as usize % 4);
         assert!(!rig.serving());
-        // Whatever is being written is lost, also the version that failed before.
+        // All unflushed writes are lost, including the version that failed before.
         rig.disk.cut_each(|_| Fate::Garbage);
         let mut rig = Rig::on(rig.disk);
         assert!(rig.serving(), "{:?}", rig.store.state());
@@ -137,7 +137,7 @@ fn the_durable_superblock_is_not_written_over() {
     }
 }
 
-/// A core that serves again before the first one does is lent no space that a group without a fence
+/// A core that serves again before the disk owner is lent no segment that a group without a fence
 /// may use.
 #[test]
 fn no_space_is_lent_before_the_disk_serves_again() {
@@ -152,7 +152,11 @@ fn no_space_is_lent_before_the_disk_serves_again() {
     assert_eq!(rig.store.parts().segments.free(), before, "a segment was lent");
     retry(&mut rig);
     assert!(rig.all_serve());
-    assert_eq!(rig.store.parts().segments.free(), before - 4, "it was asked for, and is lent now");
+    assert_eq!(
+        rig.store.parts().segments.free(),
+        before - 4,
+        "the requested segments were not lent"
+    );
 }
 
 #[test]
@@ -183,7 +187,7 @@ fn a_disk_without_a_free_segment_serves_again() {
 }
 
 #[test]
-fn an_account_that_was_not_made_can_be_made_again() {
+fn failed_account_creation_can_be_repeated() {
     let mut rig = Rig::new(2 * MIB);
     let new = NewAccount {
         address: "ada@example.org",
@@ -205,7 +209,7 @@ fn an_account_that_was_not_made_can_be_made_again() {
 }
 
 #[test]
-fn deliveries_under_way_at_a_failure_leave_no_space_behind() {
+fn deliveries_in_progress_at_a_failure_free_their_space() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 500)).unwrap();
@@ -223,7 +227,7 @@ fn deliveries_under_way_at_a_failure_leave_no_space_behind() {
         assert!(rig.serving() && rig.store.is_at_rest());
         assert_eq!(rig.store.usage(ada).mailboxes, 500);
     }
-    // A body's segment may have been closed early, no more.
+    // At most the open segment was closed early.
     let after = rig.store.space();
     assert!(
         after.body_bytes == before.body_bytes && after.free_bytes + 2 * 65_536 >= before.free_bytes,
@@ -232,7 +236,7 @@ fn deliveries_under_way_at_a_failure_leave_no_space_behind() {
 }
 
 #[test]
-fn a_disk_that_failed_its_first_flush_is_not_tried_again() {
+fn disk_with_a_failed_first_flush_is_not_retried() {
     let mut rig = Rig::new(2 * MIB);
     rig.create("ada@example.org");
     let mut rig = rig.cut_while_opening(Cut::Prefix(usize::MAX));
@@ -244,7 +248,7 @@ fn a_disk_that_failed_its_first_flush_is_not_tried_again() {
 }
 
 #[test]
-fn a_torn_message_stays_dropped_where_the_disk_fails() {
+fn torn_message_stays_dropped_after_a_disk_failure() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 70_000)).unwrap();
@@ -301,25 +305,25 @@ fn live(cores: u8, seed: u64, bytes: u64, accounts: usize, failures: u32) {
     assert!(report.refused.is_none() && report.accounts.len() == accounts, "{report}");
 }
 
-/// Lives of each kind: as many as take seconds.
+/// Lives of each kind: as many as fit a few seconds.
 const LIVES: u64 = if cfg!(debug_assertions) { 12 } else { 100 };
 
 #[test]
-fn every_promise_holds_where_the_disk_fails_and_works_again() {
+fn all_promises_hold_when_the_disk_fails_and_recovers() {
     for seed in 0..LIVES {
         live(1, 5000 + seed, 4 << 20, 1 + seed as usize % 4, 30);
     }
 }
 
 #[test]
-fn every_promise_holds_where_a_nearly_full_disk_fails() {
+fn all_promises_hold_when_a_nearly_full_disk_fails() {
     for seed in 0..LIVES {
         live(1, 6000 + seed, 3 << 19, 1 + seed as usize % 3, 30);
     }
 }
 
 #[test]
-fn every_promise_holds_where_a_disk_of_several_cores_fails() {
+fn all_promises_hold_when_a_shared_disk_fails() {
     for seed in 0..LIVES {
         live(2, 7000 + seed, 6 << 20, 1 + seed as usize % 8, 25);
     }

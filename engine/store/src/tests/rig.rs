@@ -1,4 +1,4 @@
-//! A store on a test disk, or the stores of several cores, driven turn by turn.
+//! A store on a test disk, or the stores of several cores, run turn by turn.
 
 use super::disk::{Cut, TestDisk};
 use crate::account::{NewAccount, NewPassword};
@@ -32,23 +32,24 @@ pub(crate) struct Rig {
     pub(crate) store: Store,
     pub(crate) disk: TestDisk,
     pub(crate) outcomes: BTreeMap<u32, Outcome>,
-    /// Cores that are to have a share of the shards, and the stores of those but the first, once they have.
+    /// The number of cores that get a share of the shards, and the stores of all but the first,
+    /// once they have it.
     pub(crate) cores: u8,
     pub(crate) guests: Vec<Store>,
     pub(crate) owners: Owners,
-    /// Of the first core's store, also after a power cut.
+    /// The limits of the first core's store, also after a power cut.
     limits: Limits,
     shares: bool,
     next: u32,
     openings: u8,
 }
 
-/// A password in place of the one that accounts are made with here.
+/// A password that replaces the one that accounts are created with here.
 pub(crate) fn password<'a>(hash: &'a str, verifier: &'a str) -> NewPassword<'a> {
     NewPassword { hash, verifier, replaced: "secret" }
 }
 
-/// Octets of a message that no other message has.
+/// Octets that no other message has.
 pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
     let mut dice = Dice::new(number);
     let mut octets = Vec::with_capacity(length + 8);
@@ -60,7 +61,7 @@ pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
     octets
 }
 
-/// A store that begins to open this disk, with what is wanted of the disk's format.
+/// A store that begins to open this disk, with the format settings of the disk.
 fn begun(mut store: Store, disk: &TestDisk) -> Store {
     store.parts_mut().superblock.format = disk.format;
     if disk.is_to_be_converted {
@@ -134,7 +135,7 @@ impl Rig {
         }
     }
 
-    /// Stores of several cores on a disk; until they begin to share, the first one has all.
+    /// Stores of several cores on a disk. Until sharing begins, the first one has all shards.
     pub(crate) fn of_cores(disk: TestDisk, cores: u8) -> Rig {
         let store = begun(Store::keeper(limits(), disk.disk(), disk.store_seed(), cores), &disk);
         let mut rig = Rig::with(store, disk, 0, 0);
@@ -161,7 +162,7 @@ impl Rig {
         }
     }
 
-    /// Gives the other cores their shares as soon as that can be.
+    /// Gives the other cores their shares as soon as that is possible.
     fn share_out(&mut self) {
         if self.cores == 1 || !self.shares || !self.guests.is_empty() {
             return;
@@ -173,12 +174,12 @@ impl Rig {
                 guest.take_over(share);
                 self.guests.push(guest);
             }
-            // Those that are to have none need not be asked again.
+            // Cores without a share need not be asked again.
             self.cores = owners.count();
         }
     }
 
-    /// Carries some of what the cores tell each other, as the dice say; all in the end.
+    /// Delivers some of the messages between cores, by dice. All are delivered in the end.
     fn carry(&mut self) {
         for (guest, core) in self.guests.iter_mut().zip(1..) {
             while !self.disk.dice.one_in(8)
@@ -192,7 +193,7 @@ impl Rig {
                 guest.answer_arrived(answer);
             }
         }
-        // A core that owns nothing is told of failures, too.
+        // A core without shards is told of failures, too.
         if self.guests.len() + 1 == usize::from(self.cores) {
             (self.cores..16)
                 .for_each(|core| while self.store.next_answer(CoreId(core)).is_some() {});
@@ -210,7 +211,7 @@ impl Rig {
         (self.next, Continuation { frame: FrameId::new(self.next, 0), entry: Entry(0) })
     }
 
-    /// Hands requests to the disk and wakes to the outcomes.
+    /// Passes requests to the disk, and wakes to the outcomes.
     pub(crate) fn exchange(&mut self) {
         self.carry();
         while let Some(request) = self.store.next_request() {
@@ -236,7 +237,7 @@ impl Rig {
         self.exchange();
     }
 
-    /// Turns until nothing is under way.
+    /// Takes turns until nothing is in flight.
     pub(crate) fn settle(&mut self) {
         let mut idle = 0;
         for _ in 0..1_000_000 {
@@ -247,15 +248,15 @@ impl Rig {
                 self.exchange();
             }
             idle = if is_shared && self.is_idle() { idle + 1 } else { 0 };
-            // What was carried at the end of a turn has its turn.
+            // Messages that were delivered at the end of a turn need another one.
             if idle > usize::from(!self.guests.is_empty()) {
                 return;
             }
         }
-        panic!("the store never comes to rest");
+        panic!("the store never becomes idle");
     }
 
-    /// Turns until the store serves, and no longer: what opening has begun is under way.
+    /// Takes turns until the store serves, and no longer. Work that opening has begun is in flight.
     pub(crate) fn until_serving(&mut self) {
         while !self.serving() {
             self.turn(1);
@@ -275,7 +276,7 @@ impl Rig {
             .all(|store| store.state() == State::Serving)
     }
 
-    /// Pages that something under way has, on all cores.
+    /// Pages that operations in progress have, on all cores.
     pub(crate) fn pinned_pages(&self) -> u32 {
         core::iter::once(&self.store)
             .chain(&self.guests)
@@ -294,7 +295,7 @@ impl Rig {
         id
     }
 
-    /// Appends as far as it goes, turn by turn.
+    /// Appends all octets, turn by turn.
     pub(crate) fn append(&mut self, delivery: DeliveryId, octets: &[u8]) -> Result<(), Refusal> {
         self.append_at(0, delivery, octets)
     }
@@ -387,13 +388,13 @@ impl Rig {
         }
     }
 
-    /// The end of a change that was asked for as `number`.
+    /// The outcome of the change with this number.
     pub(crate) fn outcome(&mut self, number: u32) -> Outcome {
         self.settle();
         self.outcomes.remove(&number).expect("a change that never ends")
     }
 
-    /// Files messages; how it ended.
+    /// Moves messages. Returns the outcome.
     pub(crate) fn file(
         &mut self,
         account: AccountId,
@@ -438,7 +439,7 @@ impl Rig {
         }
     }
 
-    /// What one read brings.
+    /// The result of one read.
     pub(crate) fn read_from(
         &mut self,
         account: AccountId,
@@ -469,7 +470,8 @@ impl Rig {
     }
 }
 
-/// Why the disk is refused; nothing is written to it, and fsck says the same.
+/// The reason why the disk is refused. Checks that nothing is written to it, and that fsck gives
+/// the same reason.
 pub(crate) fn refused(disk: &TestDisk) -> Reason {
     let mut rig = Rig::opening(disk.clone());
     rig.settle();

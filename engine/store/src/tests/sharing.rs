@@ -1,4 +1,5 @@
-//! Shards owned by several cores: who owns how many, one flush for all, and space that goes from one to another.
+//! Shards owned by several cores: the number of owners, one flush for all, and space that moves
+//! between them.
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
@@ -12,7 +13,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use machine::CoreId;
 
-/// Stores of so many cores, and an account of each.
+/// Stores of this many cores, and an account of each.
 fn shared(bytes: u64, cores: u8) -> (Rig, Vec<AccountId>) {
     let mut rig = Rig::of_cores(TestDisk::new(bytes, 7), cores);
     let mut of_each: BTreeMap<usize, AccountId> = BTreeMap::new();
@@ -25,7 +26,7 @@ fn shared(bytes: u64, cores: u8) -> (Rig, Vec<AccountId>) {
     (rig, of_each.into_values().collect())
 }
 
-/// Hands a letter over, without waiting for anything.
+/// Commits a message without waiting for anything.
 fn post(rig: &mut Rig, to: AccountId, octets: &[u8]) -> u32 {
     let (number, continuation) = rig.continuation();
     let store = rig.at(to);
@@ -36,7 +37,7 @@ fn post(rig: &mut Rig, to: AccountId, octets: &[u8]) -> u32 {
 }
 
 #[test]
-fn each_core_owns_its_share_and_knows_what_is_in_it() {
+fn each_core_owns_and_knows_its_shards() {
     let (mut rig, accounts) = shared(64 * MIB, 8);
     assert_eq!((rig.owners.count(), rig.guests.len()), (8, 7));
     for (account, number) in accounts.iter().zip(1..) {
@@ -56,7 +57,7 @@ fn each_core_owns_its_share_and_knows_what_is_in_it() {
 }
 
 #[test]
-fn shards_are_owned_by_fewer_cores_where_they_would_keep_the_space_from_each_other() {
+fn fewer_cores_own_shards_on_a_small_disk() {
     for (bytes, cores) in [(MIB, 1), (2 * MIB, 1), (64 * MIB, 16)] {
         let mut rig = Rig::of_cores(TestDisk::new(bytes, 7), 16);
         rig.create("ada@example.org");
@@ -68,7 +69,7 @@ fn shards_are_owned_by_fewer_cores_where_they_would_keep_the_space_from_each_oth
 }
 
 #[test]
-fn one_flush_is_for_all_cores_that_asked_before_it() {
+fn one_flush_serves_all_cores_that_requested_it() {
     let (mut rig, accounts) = shared(64 * MIB, 8);
     // Each journal has begun.
     for account in &accounts {
@@ -86,7 +87,7 @@ fn one_flush_is_for_all_cores_that_asked_before_it() {
 }
 
 #[test]
-fn what_fails_one_core_fails_all() {
+fn disk_failure_of_one_core_stops_all_cores() {
     for fails_flush in [false, true] {
         let (mut rig, accounts) = shared(64 * MIB, 4);
         for account in &accounts {
@@ -106,7 +107,7 @@ fn what_fails_one_core_fails_all() {
 }
 
 #[test]
-fn a_read_gets_the_buffers_of_deliveries_that_another_core_ends() {
+fn read_gets_the_buffers_of_deliveries_refused_on_failure() {
     let why = WhyReadOnly::WriteFailed;
     for of_first in [false, true] {
         let (mut rig, accounts) = shared(64 * MIB, 2);
@@ -126,14 +127,14 @@ fn a_read_gets_the_buffers_of_deliveries_that_another_core_ends() {
             true => rig.store.errand_arrived(CoreId(1), Errand(Wanted::Failed(why))),
             false => rig.at(account).answer_arrived(Answer(Told::Failed(why))),
         }
-        assert!(!rig.at(account).is_short_of_buffers(), "the read waits still");
+        assert!(!rig.at(account).is_short_of_buffers(), "the read still waits");
         rig.settle();
         assert!(matches!(rig.outcomes.remove(&number), Some(Outcome::Body(_))));
     }
 }
 
 #[test]
-fn space_that_one_core_frees_is_there_for_another() {
+fn space_freed_by_one_core_is_available_to_another() {
     let (mut rig, accounts) = shared(16 * MIB, 3);
     assert_eq!(rig.owners.count(), 3);
     let (first, second) = (accounts[1], accounts[2]);
@@ -141,7 +142,7 @@ fn space_that_one_core_frees_is_there_for_another() {
     while rig.deliver(&[first], &body(1, 60_000)).is_ok() {
         delivered += 1;
     }
-    // One core has had most of what there is.
+    // One core has had most of the space.
     assert!(delivered > 60, "{delivered}");
     assert!(!rig.at(first).room().holds(60_000));
     let mut others = 0;
@@ -161,7 +162,7 @@ fn space_that_one_core_frees_is_there_for_another() {
 }
 
 #[test]
-fn a_delivery_that_was_prepared_has_its_space_whoever_fills_the_disk_meanwhile() {
+fn prepared_delivery_keeps_its_space_on_a_full_disk() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     let octets = body(1, 50_000);

@@ -1,12 +1,13 @@
-//! Small worlds, exhaustively: every sequence of up to three operations, cut at every write, with
-//! every subset of up to eight of the sectors that the cut can take back, on a disk of each format.
+//! Small worlds, exhaustively, on a disk of each format: every sequence of up to three operations,
+//! cut at every write. For each cut, every subset of up to eight of the sectors that it can undo is
+//! tried.
 //!
-//! Operations follow each other in two ways: asked for together, so that one group commits them, or
-//! one after the other. Only the last group is cut: the groups before it are the last ones of
-//! shorter sequences.
+//! Operations follow each other in two ways: requested together, so that one group commits them, or
+//! one after another. Only the last group is cut: the groups before it are the last ones of shorter
+//! sequences.
 //!
-//! What is checked of each world: the store serves; each message is whole; what was acknowledged is
-//! there; what was not is there wholly or not at all; and the next power cut changes nothing.
+//! Checks of each world: the store serves. Each message is intact. Acknowledged changes are there.
+//! Unacknowledged ones are there completely or not at all. The next power cut changes nothing.
 
 extern crate std;
 
@@ -23,17 +24,17 @@ use alloc::vec::Vec;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Operation {
-    /// A message comes into the inbox.
+    /// Delivers a message to the inbox.
     Deliver,
-    /// A message in the inbox gets a flag.
+    /// Sets a flag of a message in the inbox.
     Flag,
-    /// A message in the inbox is removed.
+    /// Removes a message from the inbox.
     Delete,
-    /// A message with a head comes into the outbox.
+    /// Delivers a message with a head to the outbox.
     Send,
-    /// A recipient of a message that is in the outbox from the beginning is done.
+    /// Marks a recipient of a message that is in the outbox from the beginning as done.
     Progress,
-    /// A checkpoint is made, and segments with dead pages are emptied.
+    /// Makes a checkpoint, and empties segments with dead pages.
     Compact,
 }
 
@@ -46,20 +47,20 @@ const OPERATIONS: [Operation; 6] = [
     Operation::Compact,
 ];
 
-/// Subsets are taken of so many sectors at a time.
+/// Subsets are taken of this many sectors at a time.
 const SUBSET_SECTORS: usize = 8;
-/// Octets of each message here, and of the head of one that is sent.
+/// Octets of each message here, and of the head of a sent one.
 const OCTETS: usize = 400;
 const HEAD_OCTETS: usize = 104;
 /// Messages in the inbox at the beginning, and those of them that are dead by then.
 const FIRST_MESSAGES: u64 = 20;
 const DEAD: [u32; 8] = [1, 2, 3, 4, 9, 10, 11, 12];
 
-/// All that an account has: mailbox, number of the message, and its marks: flags, and above them
-/// a bit for each recipient of its entry that is done.
+/// The contents of an account: mailbox, number of the message, and its marks. The marks are its
+/// flags, and above them a bit for each recipient of its entry that is done.
 type Contents = BTreeSet<(u32, u64, u16)>;
 
-/// Where the bits of recipients stand.
+/// The position of the bits of recipients.
 const DONE_SHIFT: u32 = 8;
 
 /// A change that one operation makes.
@@ -88,7 +89,7 @@ fn applied(contents: &Contents, change: Change) -> Contents {
     after
 }
 
-/// A store, and what it has to have.
+/// A store and its expected contents.
 struct World {
     rig: Rig,
     ada: AccountId,
@@ -97,7 +98,7 @@ struct World {
     next: u64,
 }
 
-/// An operation that was asked for: its number among the outcomes, and what it changes.
+/// A requested operation: the number of its outcome, and its change.
 struct Asked {
     number: u32,
     change: Change,
@@ -121,7 +122,7 @@ impl World {
         World { rig, ada, contents, next: sent + 1 }
     }
 
-    /// Asks for `operation`, which is the one with this number in its group.
+    /// Requests `operation`, which has position `place` in its group.
     fn ask(&mut self, operation: Operation, place: usize) -> Asked {
         let (number, continuation) = self.rig.continuation();
         let target = self.rig.list(self.ada).get(place).copied();
@@ -192,7 +193,7 @@ impl World {
         asked
     }
 
-    /// All of a group happens.
+    /// Completes all operations of a group.
     fn live(&mut self, group: &[Operation]) {
         let asked = self.ask_all(group);
         self.rig.settle();
@@ -202,12 +203,12 @@ impl World {
         self.rig.outcomes.clear();
     }
 
-    /// The last group happens, and is cut everywhere. Returns how many worlds there were.
+    /// Cuts the last group everywhere. Returns the number of worlds.
     fn cut_everywhere(mut self, group: &[Operation]) -> u64 {
         let asked = self.ask_all(group);
         let (mut worlds, mut looked_at) = (0, None);
         loop {
-            // Whether a write has completed makes no difference before a flush is asked for.
+            // Whether a write has completed makes no difference before a flush is requested.
             let allowed = self.allowed(&asked);
             let point = Some((self.rig.disk.flushes, self.rig.disk.volatile_writes(), allowed));
             if point != looked_at {
@@ -234,8 +235,8 @@ impl World {
         worlds
     }
 
-    /// What may be there if the power fails now: all that was acknowledged, and any part of what
-    /// was not.
+    /// The contents that are allowed if the power fails now: all acknowledged changes, and any part
+    /// of the others.
     fn allowed(&self, asked: &[Asked]) -> BTreeSet<Contents> {
         let mut allowed = BTreeSet::from([self.contents.clone()]);
         for one in asked {
@@ -250,8 +251,8 @@ impl World {
     }
 }
 
-/// Hands over all that a cut may leave of `disk`: of each eight sectors that follow each other
-/// every subset, while the others have all arrived or all not; and each sector as garbage.
+/// Calls `look` with all disks that a cut may leave of `disk`: every subset of each eight
+/// consecutive sectors, with the others all arrived or all not, and each sector as garbage.
 fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
     let sectors = disk.changing();
     let mut cut = |fate: &dyn Fn(usize) -> Fate| {
@@ -267,7 +268,8 @@ fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
             };
             let last = in_window(window.end.saturating_sub(1).max(start));
             for usual in [Fate::Old, Fate::New] {
-                // A subset whose last sector fares like the others was one of the window before.
+                // A subset in which the last sector has the same fate as the others belonged to the
+                // previous window.
                 if start == 0 && usual == Fate::Old
                     || window.len() < sectors.len() && (start == 0 || last != usual)
                 {
@@ -300,7 +302,7 @@ fn contents_of(rig: &mut Rig, ada: AccountId) -> Contents {
         for message in rig.list_in(ada, mailbox) {
             let octets = rig.read_in(ada, mailbox, &message).unwrap();
             let number = number_of(&octets);
-            assert_eq!(octets, body(number, OCTETS), "a message in part");
+            assert_eq!(octets, body(number, OCTETS), "a part of a message");
             let mut marks = u16::from(message.flags.0);
             if mailbox == OUTBOX {
                 let entry =
@@ -326,15 +328,14 @@ fn check(disk: TestDisk, ada: AccountId, next: u64, allowed: &BTreeSet<Contents>
     let last = rig.list(ada).last().map(|message| message.uid);
     rig.deliver(&[ada], &body(next, OCTETS)).unwrap();
     let uid = rig.list(ada).last().unwrap().uid;
-    assert!(Some(uid) > last, "a UID is used again");
+    assert!(Some(uid) > last, "a UID is reused");
     let mut rig = rig.cut(Cut::Prefix(0));
     let mut expected = found;
     expected.insert((INBOX.0, next, 0));
     assert_eq!(contents_of(&mut rig, ada), expected, "the second cut changed something");
 }
 
-/// All sequences that go on behind `first` with up to `more` of these operations, in all ways to
-/// group them.
+/// All sequences that continue `first` with up to `more` of these operations, grouped in all ways.
 fn sequences(operations: &[Operation], first: Operation, more: usize) -> Vec<Vec<Vec<Operation>>> {
     let mut all = alloc::vec![alloc::vec![alloc::vec![first]]];
     let mut begun = all.clone();
@@ -356,7 +357,7 @@ fn sequences(operations: &[Operation], first: Operation, more: usize) -> Vec<Vec
     all
 }
 
-/// Lives through all sequences of up to `length` of these operations that begin with `first`.
+/// Runs all sequences of up to `length` of these operations that begin with `first`.
 fn live_through(format: Format, operations: &[Operation], first: Operation, length: usize) -> u64 {
     let mut worlds = 0;
     for sequence in sequences(operations, first, length - 1) {
@@ -369,8 +370,7 @@ fn live_through(format: Format, operations: &[Operation], first: Operation, leng
     worlds
 }
 
-/// Compaction has hundreds of times more worlds than the others: those are lived through in the
-/// long part.
+/// Compaction has hundreds of times more worlds than the others. They are in the long part.
 #[test]
 fn small_worlds_of_two_operations_hold() {
     let operations = &OPERATIONS[..5];

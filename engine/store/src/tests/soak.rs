@@ -1,11 +1,12 @@
-//! One million power cuts, in 20 parts of 50,000: `./barepost test cuts-long`. Each part's seeds are its own.
+//! One million power cuts, in 20 parts of 50,000: `./barepost test cuts-long`. Each part has its
+//! own seeds.
 
 use super::model::live;
 
 const LIVES: u64 = 1_250;
 const CUTS: u32 = 40;
 
-/// Half of the lives have a disk with space, half one that is nearly full.
+/// Half of the lives have a disk with space, half a nearly full one.
 fn soak(part: u64) {
     let mut cuts = 0;
     for life in 0..LIVES {

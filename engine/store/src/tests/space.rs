@@ -1,4 +1,4 @@
-//! Full disks, compaction, checkpoints and recovery that stays bounded.
+//! Full disks, compaction, checkpoints, and bounded recovery.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
@@ -21,7 +21,7 @@ fn fill(rig: &mut Rig, accounts: &[AccountId], size: usize) -> u32 {
 }
 
 #[test]
-fn a_full_disk_refuses_and_loses_nothing_and_deletions_bring_the_space_back() {
+fn full_disk_loses_nothing_and_deletions_free_space() {
     for size in [500, 3000, 9000, 50_000] {
         let mut rig = Rig::new(2 * MIB);
         let accounts = [rig.create("ada@example.org"), rig.create("bob@example.org")];
@@ -32,7 +32,7 @@ fn a_full_disk_refuses_and_loses_nothing_and_deletions_bring_the_space_back() {
                 for message in &list {
                     assert_eq!(rig.read(account, message).unwrap().len(), size);
                 }
-                // Every second one goes: no segment becomes free by itself.
+                // Every second message is removed, so no segment becomes free by itself.
                 let uids: Vec<u32> =
                     list.iter().map(|message| message.uid.0).skip(round % 2).step_by(2).collect();
                 for uids in uids.chunks(7) {
@@ -49,9 +49,9 @@ fn a_full_disk_refuses_and_loses_nothing_and_deletions_bring_the_space_back() {
     }
 }
 
-/// Bodies of which few fit into a segment leave room at its end that nothing can be done about.
+/// If few bodies fit a segment, they leave unusable space at its end.
 #[test]
-fn compaction_of_a_full_disk_comes_to_rest_and_asks_for_no_turn() {
+fn compaction_of_a_full_disk_becomes_idle() {
     for size in [9_000, 20_000, 29_000, 50_000] {
         let mut rig = Rig::new(2 * MIB);
         let ada = rig.create("ada@example.org");
@@ -65,20 +65,17 @@ fn compaction_of_a_full_disk_comes_to_rest_and_asks_for_no_turn() {
         for _ in 0..2_000 {
             rig.turn(4);
         }
-        assert_eq!(
-            rig.disk.writes, writes,
-            "bodies of {size}: what was done could be done without a further turn"
-        );
+        assert_eq!(rig.disk.writes, writes, "bodies of {size}: a further turn found work");
     }
 }
 
 #[test]
-fn deletions_work_on_a_full_disk_for_ever() {
+fn deletions_always_work_on_a_full_disk() {
     let mut rig = Rig::new(2 * MIB);
     let accounts: Vec<_> =
         (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
     fill(&mut rig, &accounts, 3000);
-    // The same flags over and over: the journals grow, and nothing is ever freed but by checkpoints.
+    // The same flags again and again: the journals grow, and only checkpoints free space.
     for round in 0..400 {
         let account = accounts[round % accounts.len()];
         let uid = rig.list(account)[0].uid;
@@ -96,9 +93,9 @@ fn deletions_work_on_a_full_disk_for_ever() {
     assert_eq!(rig.store.space().body_bytes, 0);
 }
 
-/// Nothing happens to the accounts whose journals have grown, so no checkpoint comes by itself.
+/// The accounts with grown journals do not change, so no checkpoint is made by itself.
 #[test]
-fn a_body_that_finds_no_space_gets_what_journals_have_too_much_of_whoever_they_are_of() {
+fn body_without_space_gets_surplus_journal_segments() {
     let mut rig = Rig::new(2 * MIB);
     let quiet: Vec<_> =
         (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
@@ -114,22 +111,22 @@ fn a_body_that_finds_no_space_gets_what_journals_have_too_much_of_whoever_they_a
         }
     }
     let segment_bytes = rig.fsck().segment_bytes;
-    assert!(rig.store.space().journal_bytes > all * segment_bytes, "the journals have grown");
+    assert!(rig.store.space().journal_bytes > all * segment_bytes, "the journals have not grown");
     fill(&mut rig, &[ada], 20_000);
     rig.settle();
-    assert!(fill(&mut rig, &[ada], 20_000) > 0, "what the journals gave back is used");
+    assert!(fill(&mut rig, &[ada], 20_000) > 0, "the space of the journals is not used");
     assert_eq!(
         rig.store.space().journal_bytes,
         all * segment_bytes,
-        "each journal has what it needs"
+        "a journal has more than it needs"
     );
     let writes = rig.disk.writes;
     (0..2_000).for_each(|_| rig.turn(4));
-    assert_eq!(rig.disk.writes, writes, "what was done could be done without a further turn");
+    assert_eq!(rig.disk.writes, writes, "a further turn found work");
 }
 
 #[test]
-fn compaction_moves_what_lives_and_serves_meanwhile() {
+fn compaction_moves_live_chunks_while_serving() {
     let mut rig = Rig::new(4 * MIB);
     let ada = rig.create("ada@example.org");
     let mut kept = Vec::new();
@@ -155,7 +152,7 @@ fn compaction_moves_what_lives_and_serves_meanwhile() {
 }
 
 #[test]
-fn a_damaged_chunk_is_never_given_a_fresh_hash() {
+fn damaged_chunk_never_gets_a_fresh_hash() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 0..40 {
@@ -176,7 +173,7 @@ fn a_damaged_chunk_is_never_given_a_fresh_hash() {
 }
 
 #[test]
-fn recovery_reads_a_bounded_part_of_the_disk_however_much_was_written() {
+fn recovery_reads_a_bounded_part_of_the_disk() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let mut most = 0;
@@ -190,7 +187,7 @@ fn recovery_reads_a_bounded_part_of_the_disk_however_much_was_written() {
             most = most.max(journal.blocks());
         }
     }
-    // Two segments' places of slack, twice a block, and what one group may add.
+    // Two segments of slack, twice a block, and the blocks of one group.
     assert!(most > 0 && most <= 16 + 2 * 2 + 8, "{most} blocks");
     let reads = rig.disk.reads;
     let rig = rig.cut(Cut::Prefix(0));
@@ -215,7 +212,7 @@ fn a_mailbox_of_many_messages_survives_checkpoints() {
 }
 
 #[test]
-fn a_segment_that_is_read_from_is_not_written_over() {
+fn segment_with_a_read_in_flight_is_not_overwritten() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 0..40 {

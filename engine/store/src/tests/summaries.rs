@@ -1,4 +1,4 @@
-//! What is known of a message without reading it.
+//! Summaries: what is known of a message without reading it.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, Refusal};
 use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, Uid};
 use alloc::vec::Vec;
 
-/// How many octets there are, and some of them; messages of one first octet are a conversation.
+/// The number of octets, and some of them. Messages with the same first octet are a conversation.
 fn summarize(octets: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
     let seen = (octets.len() as u32).to_le_bytes();
     let all = seen.iter().chain(octets);
@@ -44,7 +44,7 @@ impl Rig {
     }
 }
 
-/// A store with messages of all sizes in one inbox, and what they are.
+/// A store with messages of all sizes in one inbox, and their bodies.
 fn filled() -> (Rig, AccountId, Vec<Vec<u8>>) {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
@@ -59,7 +59,7 @@ fn filled() -> (Rig, AccountId, Vec<Vec<u8>>) {
 }
 
 #[test]
-fn a_summary_is_made_of_the_first_chunk_and_comes_back_as_it_was_made() {
+fn summary_of_the_first_chunk_is_read_back_unchanged() {
     let (mut rig, ada, bodies) = filled();
     for _ in 0..2 {
         for (body, uid) in bodies.iter().zip(1..) {
@@ -71,7 +71,7 @@ fn a_summary_is_made_of_the_first_chunk_and_comes_back_as_it_was_made() {
 }
 
 #[test]
-fn every_recipient_has_the_summary() {
+fn every_recipient_gets_the_summary() {
     let mut rig = Rig::new(16 * MIB);
     let both = [rig.create("ada@example.org"), rig.create("bob@example.org")];
     rig.store.summarize_with(summarize);
@@ -84,7 +84,7 @@ fn every_recipient_has_the_summary() {
 }
 
 #[test]
-fn a_summary_costs_a_page_however_large_the_message_is() {
+fn summary_read_costs_one_page_for_any_message() {
     let (mut rig, ada, bodies) = filled();
     let before = rig.disk.sectors_read;
     rig.summary(ada, INBOX, Uid(bodies.len() as u32)).unwrap();
@@ -92,7 +92,7 @@ fn a_summary_costs_a_page_however_large_the_message_is() {
 }
 
 #[test]
-fn a_summary_outlives_damage_to_the_octets_and_damage_to_it_is_noticed() {
+fn summary_survives_body_damage_and_own_damage_is_detected() {
     let (mut rig, ada, bodies) = filled();
     rig.disk.cut(Cut::Prefix(usize::MAX));
     let page = rig
@@ -113,7 +113,7 @@ fn a_summary_outlives_damage_to_the_octets_and_damage_to_it_is_noticed() {
 }
 
 #[test]
-fn messages_of_a_conversation_are_known_by_one_number_wherever_they_are_filed() {
+fn conversation_number_survives_moves() {
     let (mut rig, ada, bodies) = filled();
     rig.file(ada, INBOX, &[3, 6], ARCHIVE);
     let conversation = |octets: &Vec<u8>| 1000 + u64::from(octets[0]);
@@ -125,14 +125,14 @@ fn messages_of_a_conversation_are_known_by_one_number_wherever_they_are_filed() 
         let archive: Vec<u64> =
             rig.list_in(ada, ARCHIVE).iter().map(|one| one.conversation).collect();
         assert_eq!(archive, [conversation(&bodies[2]), conversation(&bodies[5])]);
-        // An empty one is alone.
+        // An empty message is a conversation of its own.
         assert_eq!(u128::from(inbox[0].conversation), inbox[0].guid.0 & u128::from(u64::MAX));
         rig = rig.cut(Cut::Prefix(0));
     }
 }
 
 #[test]
-fn a_rebuild_and_compaction_keep_summaries_and_conversations() {
+fn rebuild_and_compaction_keep_summaries_and_conversations() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.store.summarize_with(summarize);
@@ -152,7 +152,7 @@ fn a_rebuild_and_compaction_keep_summaries_and_conversations() {
     let others: Vec<u32> = (1..=40).filter(|uid| uid % 4 != 1).collect();
     rig.remove(ada, &others).unwrap();
     while rig.deliver(&[ada], &body(77, 20_000)).is_ok() {}
-    assert!(!before.starts_with(&pages(&rig)[..1]), "compaction never came by");
+    assert!(!before.starts_with(&pages(&rig)[..1]), "no compaction took place");
     let filling: Vec<u32> =
         rig.list(ada).iter().map(|one| one.uid.0).filter(|uid| *uid > 40).collect();
     rig.remove(ada, &filling).unwrap();

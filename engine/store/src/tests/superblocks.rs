@@ -11,9 +11,9 @@ use crate::types::{AccountId, Uid};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// What the roots of the version before lead to is as it was until they are replaced there, too.
+/// The segments of the previous version's roots stay unchanged until that version is replaced, too.
 #[test]
-fn without_the_newest_version_at_any_time_all_mail_is_there() {
+fn all_mail_survives_the_loss_of_the_newest_superblock() {
     let mut rig = Rig::new(2 * MIB);
     let accounts = [
         rig.create("ada@example.org"),
@@ -51,7 +51,7 @@ fn without_the_newest_version_at_any_time_all_mail_is_there() {
     assert!(roots.len() > 20, "{} checkpoints", roots.len());
 }
 
-/// These messages stay whole while others come and go.
+/// Checks that these messages stay intact while others come and go.
 fn are_kept_by(mut rig: Rig, accounts: &[AccountId], kept: &[(AccountId, Uid, u64)]) {
     for life in 0..3 {
         for (account, uid, number) in kept {
@@ -70,10 +70,10 @@ fn are_kept_by(mut rig: Rig, accounts: &[AccountId], kept: &[(AccountId, Uid, u6
     }
 }
 
-/// The power fails when a root has moved and the version before still leads to the segments that it
-/// left. The next life uses these, and then the newest version is lost.
+/// The power fails when a root has moved and the previous version still refers to the segments that
+/// it left. The next life uses these, and then the newest version is lost.
 #[test]
-fn a_life_after_a_root_moved_needs_no_single_version() {
+fn no_single_superblock_version_is_needed_after_a_root_moved() {
     let mut rig = Rig::new(2 * MIB);
     let accounts = [rig.create("ada@example.org"), rig.create("bob@example.org")];
     let segments =
@@ -96,7 +96,7 @@ fn a_life_after_a_root_moved_needs_no_single_version() {
         {
             let mut disk = rig.disk.clone();
             disk.cut(Cut::Prefix(cut));
-            // Where the other version cannot be written, nothing is.
+            // If the other version cannot be written, nothing is.
             let mut refusing = Rig::opening(disk.clone());
             refusing.disk.fail_writes = true;
             refusing.settle();
@@ -107,7 +107,7 @@ fn a_life_after_a_root_moved_needs_no_single_version() {
             assert!(next.serving());
             assert_eq!(refusing.list(accounts[0]), next.list(accounts[0]));
             versions.insert(next.store.parts().superblock.sequence);
-            // Two fill a segment.
+            // Two bodies fill a segment.
             (0..bodies).for_each(|number| {
                 next.deliver(&accounts[1..], &body(10_000 + number, 30_000)).unwrap()
             });
@@ -136,9 +136,9 @@ fn a_life_after_a_root_moved_needs_no_single_version() {
 }
 
 /// The machine restarts while a root moves, and the device keeps its power and its cache. Then the
-/// power fails while the disk is opened, and all slots that were not flushed are torn.
+/// power fails while the disk is opened, and all unflushed slots are torn.
 #[test]
-fn no_version_is_written_before_the_one_in_force_is_durable() {
+fn no_superblock_is_written_before_the_current_is_durable() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     (1..=4).for_each(|number| rig.deliver(&[ada], &body(number, 600)).unwrap());
@@ -167,9 +167,9 @@ fn no_version_is_written_before_the_one_in_force_is_durable() {
     assert!(renewed > 4, "{renewed} times a slot was not flushed");
 }
 
-/// What cannot be read today may be a version of format 3, and readable tomorrow.
+/// An unreadable slot may have a version of format 3, and be readable later.
 #[test]
-fn where_a_slot_is_lost_all_slots_are_written_before_the_store_serves() {
+fn lost_slot_causes_a_rewrite_of_all_slots_before_serving() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 600)).unwrap();

@@ -1,4 +1,4 @@
-//! Records that this program cannot read: of a later format, or damaged before they were sealed.
+//! Records that this program cannot read: of a later format, or damaged before they were hashed.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body, refused};
@@ -9,17 +9,17 @@ use crate::types::AccountId;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
-/// Kinds that no format has yet: refused where they are unknown, and passed over.
+/// Kinds that no format has yet: unknown ones that are refused, and skippable ones.
 const UNKNOWN: [u8; 3] = [0, 60, 127];
 const SKIPPABLE: [u8; 2] = [128, 255];
-/// The kind of a record of one number of eight bytes.
+/// The kind of a record with one number of eight bytes.
 const SHARD: u8 = 9;
 
 fn record(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind, body.len() as u8, 0], body].concat()
 }
 
-/// A store with a message; a second message comes with this record before it.
+/// A store with a message, and a second message with this record before it.
 fn with_record(record: &[u8]) -> (Rig, AccountId) {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
@@ -29,19 +29,19 @@ fn with_record(record: &[u8]) -> (Rig, AccountId) {
     (rig, ada)
 }
 
-/// How often a record of this kind is found that cannot be read.
+/// How often an unreadable record of this kind was found.
 fn found(rig: &Rig, kind: u8) -> usize {
     rig.store.findings().iter().filter(|found| found.damage == Damage::Record(kind)).count()
 }
 
-/// A checkpoint of the account's shard becomes durable.
+/// Makes a checkpoint of the account's shard durable.
 fn checkpoint(rig: &mut Rig, account: AccountId) {
     rig.store.parts_mut().journals.needs_mending(account.shard());
     (3..6).for_each(|number| rig.deliver(&[account], &body(number, 10)).unwrap());
 }
 
 #[test]
-fn a_record_of_an_unknown_kind_refuses_the_disk_before_a_write() {
+fn unknown_record_kind_refuses_the_disk_before_a_write() {
     for kind in UNKNOWN {
         let (mut rig, _) = with_record(&record(kind, b"what a later program keeps"));
         rig.disk.cut(Cut::Prefix(usize::MAX));
@@ -51,15 +51,19 @@ fn a_record_of_an_unknown_kind_refuses_the_disk_before_a_write() {
         };
         let page: Vec<u8> =
             (sector..sector + PAGE_SECTORS).flat_map(|sector| disk.peek(sector)).collect();
-        assert_eq!((named, &page[16..20]), (kind, &b"JRNL"[..]), "the place is a journal's block");
-        // What opening would mend stays damaged.
+        assert_eq!(
+            (named, &page[16..20]),
+            (kind, &b"JRNL"[..]),
+            "the place is not a journal block"
+        );
+        // Damage that opening would repair stays.
         disk.poke(0, [0; SECTOR_BYTES]);
         assert!(matches!(refused(&disk), Reason::UnknownRecord { .. }));
     }
 }
 
 #[test]
-fn an_unknown_record_of_a_group_that_is_not_whole_refuses_nothing() {
+fn unknown_record_in_an_incomplete_group_is_ignored() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     // Two blocks, of which the second one is lost.
@@ -80,7 +84,7 @@ fn an_unknown_record_of_a_group_that_is_not_whole_refuses_nothing() {
 }
 
 #[test]
-fn a_skippable_record_is_passed_over() {
+fn skippable_record_is_skipped() {
     for kind in SKIPPABLE {
         let (rig, ada) = with_record(&record(kind, b"derived"));
         let mut rig = rig.cut(Cut::Prefix(usize::MAX));
@@ -92,7 +96,7 @@ fn a_skippable_record_is_passed_over() {
 }
 
 #[test]
-fn a_known_record_that_cannot_be_read_is_kept_and_named() {
+fn malformed_record_is_kept_and_reported() {
     let malformed = record(SHARD, b"short");
     let (rig, ada) = with_record(&[&malformed[..], &malformed].concat());
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
@@ -108,15 +112,15 @@ fn a_known_record_that_cannot_be_read_is_kept_and_named() {
         messages += 3;
         rig = rig.cut(Cut::Prefix(usize::MAX));
     }
-    assert_eq!(found(&rig, SHARD), 1, "the checkpoint has it once");
+    assert_eq!(found(&rig, SHARD), 1, "the checkpoint does not have it once");
 }
 
-/// A store with so many malformed records, all different, of 203 bytes each.
+/// A store with this many malformed records of 203 bytes each, all different.
 fn with_malformed(count: u8) -> (Rig, AccountId) {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     for number in 0..count {
-        // A number beyond reason.
+        // A number above any possible one.
         let malformed = record(SHARD, &[&[255; 8][..], &[number; 192]].concat());
         rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(&malformed);
     }
@@ -125,7 +129,7 @@ fn with_malformed(count: u8) -> (Rig, AccountId) {
 }
 
 #[test]
-fn as_many_unreadable_records_as_can_be_kept_are_in_the_next_checkpoint() {
+fn kept_malformed_records_are_in_the_next_checkpoint() {
     let (rig, ada) = with_malformed(40);
     let before = rig.store.parts().indexes.of(ada.shard()).resident_bytes();
     let mut rig = rig.cut(Cut::Prefix(usize::MAX));
@@ -139,7 +143,7 @@ fn as_many_unreadable_records_as_can_be_kept_are_in_the_next_checkpoint() {
 }
 
 #[test]
-fn more_unreadable_records_than_can_be_kept_refuse_the_disk() {
+fn too_many_malformed_records_refuse_the_disk() {
     let (mut rig, _) = with_malformed(60);
     rig.disk.cut(Cut::Prefix(usize::MAX));
     assert!(matches!(refused(&rig.disk), Reason::UnknownRecord { kind: SHARD, .. }));

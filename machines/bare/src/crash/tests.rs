@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_crash_is_read_back_as_it_was_written() {
+fn crash_report_is_read_back_unchanged() {
     let sector = encode(
         Instant(1_500_000),
         Some(UnixTime::from_seconds(1_700_000_000)),
@@ -16,14 +16,14 @@ fn a_crash_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn a_long_message_is_cut_at_a_whole_character() {
+fn long_crash_message_is_cut_at_a_character() {
     let sector = encode(Instant(0), None, format_args!("{}", "\u{e9}".repeat(400)));
     let text = decode(&sector).unwrap();
     assert!(text.ends_with('\u{e9}') && text.len() + HEADING.len() >= SECTOR_BYTES - 1);
 }
 
 #[test]
-fn any_other_sector_holds_no_crash() {
+fn other_sectors_contain_no_crash_report() {
     assert_eq!(decode(&[0; SECTOR_BYTES]), None);
     assert_eq!(decode(&[0xFF; SECTOR_BYTES]), None);
     assert_eq!(decode(b"barepost crash 2\n"), None);

@@ -18,6 +18,6 @@ fn a_file_is_found_by_its_whole_name() {
 }
 
 #[test]
-fn a_file_that_is_too_long_is_not_found() {
+fn file_that_is_too_long_is_not_found() {
     assert_eq!(parse(&entry(u32::MAX, 1, b"x"), "x"), None);
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_locked_is_used_by_one_core_at_a_time() {
+fn locked_value_is_used_by_one_core_at_a_time() {
     const EACH: u64 = 5_000;
     let lock = Lock::new((0_u64, 0_u64));
     std::thread::scope(|scope| {
@@ -26,7 +26,7 @@ fn what_is_locked_is_used_by_one_core_at_a_time() {
 }
 
 #[test]
-fn a_value_that_is_set_once_stays() {
+fn value_set_once_stays() {
     let value = SetOnce::new();
     assert_eq!(value.get(), None);
     // SAFETY: this is the only thread.

@@ -16,7 +16,7 @@ fn each_device_named_is_found_in_order() {
 }
 
 #[test]
-fn what_is_no_device_is_passed_over() {
+fn arguments_that_name_no_device_are_skipped() {
     for text in [
         "",
         "virtio_mmio.device=",

@@ -94,7 +94,7 @@ fn mp(memory: &mut Memory, ids: &[(u8, u8)]) {
 }
 
 #[test]
-fn processors_are_read_from_acpi_wherever_it_begins_and_disabled_ones_are_left_out() {
+fn enabled_processors_are_read_from_acpi_at_any_anchor() {
     let entries = [
         local_apic(0, 1),
         local_apic(1, 1),
@@ -112,7 +112,7 @@ fn processors_are_read_from_acpi_wherever_it_begins_and_disabled_ones_are_left_o
 }
 
 #[test]
-fn a_newer_anchor_leads_to_the_table_of_wide_addresses() {
+fn newer_acpi_anchor_leads_to_the_xsdt() {
     let mut memory = Memory::new();
     memory.put(0xF_0000, &anchor(2, RSDT, 0x10_5000));
     memory.put(0x10_5000, &acpi_table(b"XSDT", &u64::from(MADT).to_le_bytes()));
@@ -121,14 +121,14 @@ fn a_newer_anchor_leads_to_the_table_of_wide_addresses() {
 }
 
 #[test]
-fn processors_are_read_from_an_mp_table_where_there_is_no_acpi() {
+fn processors_are_read_from_an_mp_table_without_acpi() {
     let mut memory = Memory::new();
     mp(&mut memory, &[(0, 3), (1, 1), (2, 0), (3, 1)]);
     assert_eq!(memory.others(0), [1, 3]);
 }
 
 #[test]
-fn a_table_whose_sum_is_wrong_is_not_there() {
+fn table_with_a_wrong_checksum_is_ignored() {
     let mut memory = Memory::new();
     memory.put(0xF_0000, &anchor(0, RSDT, 0));
     acpi(&mut memory, &[local_apic(0, 1), local_apic(1, 1)]);
@@ -150,7 +150,7 @@ fn no_more_processors_are_taken_than_the_machine_has_cores() {
 
 proptest! {
     #[test]
-    fn whatever_the_tables_hold_reading_them_ends(bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0..300_usize) {
+    fn reading_random_tables_ends(bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0..300_usize) {
         let mut memory = Memory::new();
         memory.put(0xF_0000, &anchor(0, RSDT, 0));
         acpi(&mut memory, &[local_apic(0, 1), local_apic(1, 1)]);
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_follows_a_sound_sum_reading_it_ends(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn reading_random_tables_with_a_valid_checksum_ends(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut memory = Memory::new();
         memory.put(0xF_0000, &anchor(0, RSDT, 0));
         acpi(&mut memory, &[]);

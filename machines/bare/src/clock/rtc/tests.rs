@@ -7,7 +7,7 @@ fn decode(fields: [u8; 6], status_b: u8) -> Option<u64> {
 }
 
 #[test]
-fn decimal_and_binary_codes_tell_the_same_time() {
+fn bcd_and_binary_clock_give_the_same_time() {
     let expected = Some(1_709_210_096);
     assert_eq!(decode([0x56, 0x34, 0x12, 0x29, 0x02, 0x24], HOURS_24), expected);
     assert_eq!(decode([56, 34, 12, 29, 2, 24], HOURS_24 | BINARY), expected);
@@ -16,19 +16,19 @@ fn decimal_and_binary_codes_tell_the_same_time() {
 }
 
 #[test]
-fn midnight_is_twelve_in_the_morning() {
+fn twelve_am_is_midnight() {
     assert_eq!(decode([0, 0, 0x12, 1, 1, 0x00], 0), Some(946_684_800));
     assert_eq!(decode([0, 0, 0, 1, 1, 0], HOURS_24), Some(946_684_800));
 }
 
 #[test]
-fn a_chip_that_is_not_there_tells_no_time() {
+fn missing_clock_chip_gives_no_time() {
     assert_eq!(decode([0xFF; 6], 0xFF), None);
     assert_eq!(decode([0; 6], 0), None);
 }
 
 #[test]
-fn every_day_of_the_century_follows_the_one_before() {
+fn every_day_of_the_century_follows_the_previous_one() {
     let mut expected = 10_957;
     for year in 2000..2100 {
         for month in 1..=12 {

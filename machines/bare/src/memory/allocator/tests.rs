@@ -48,7 +48,7 @@ fn blocks_in_use_never_overlap_and_are_aligned() {
 }
 
 #[test]
-fn the_block_given_back_last_is_taken_first() {
+fn last_freed_block_is_allocated_first() {
     let allocator = allocator();
     // SAFETY: the layouts are not empty, and the block is given back with its own.
     unsafe {
@@ -59,7 +59,7 @@ fn the_block_given_back_last_is_taken_first() {
 }
 
 #[test]
-fn growing_keeps_the_contents_and_the_place_while_it_fits() {
+fn growing_keeps_contents_and_address_within_the_class() {
     let allocator = allocator();
     // SAFETY: each block is used within its size and given back with its layout.
     unsafe {
@@ -74,7 +74,7 @@ fn growing_keeps_the_contents_and_the_place_while_it_fits() {
 }
 
 #[test]
-fn memory_that_is_used_up_answers_with_null_and_serves_again() {
+fn exhausted_memory_returns_null_and_recovers() {
     let allocator = allocator();
     let Memory { total, free } = allocator.memory();
     assert!((REGION_BYTES - 8192..=REGION_BYTES).contains(&total));
@@ -92,7 +92,7 @@ fn memory_that_is_used_up_answers_with_null_and_serves_again() {
 }
 
 #[test]
-fn a_block_that_another_core_gives_back_goes_home() {
+fn block_freed_by_another_core_returns_to_its_owner() {
     let allocator = allocator();
     let layout = layout(1000, 8);
     // SAFETY: the layout is not empty, and each block is given back once, with its own.
@@ -119,7 +119,7 @@ fn a_block_that_another_core_gives_back_goes_home() {
 
 /// Four cores hand blocks round, each checked by who gets it, until every core has seen many.
 #[test]
-fn blocks_that_wander_among_cores_keep_what_they_hold_and_never_run_out() {
+fn blocks_passed_among_cores_keep_contents_and_are_reused() {
     const CORES: usize = 4;
     const ROUNDS: usize = 20_000;
     // Some hundred blocks of each of twenty classes are in use at a time, of the hundred thousand in all.
@@ -192,7 +192,7 @@ fn fill_and_give_back(allocator: &Allocator, bytes: usize) -> usize {
 }
 
 #[test]
-fn memory_that_served_one_size_serves_every_other() {
+fn freed_memory_of_one_class_serves_every_other() {
     let allocator = allocator();
     let total = allocator.memory().total;
     let mut sizes = [16, 48, 100, 500, 1000, 4096, 5000, 8192, 20_000, 32_768, 40_000, 1 << 20];
@@ -209,7 +209,7 @@ fn memory_that_served_one_size_serves_every_other() {
 }
 
 #[test]
-fn a_slab_with_one_block_in_use_stays_and_keeps_what_it_holds() {
+fn slab_with_a_block_in_use_is_kept_unchanged() {
     let allocator = allocator();
     let small = layout(64, 8);
     // SAFETY: the layout is not empty, and each block is given back once, with its own.
@@ -230,7 +230,7 @@ fn a_slab_with_one_block_in_use_stays_and_keeps_what_it_holds() {
 }
 
 #[test]
-fn a_touched_reserve_shows_until_it_is_whole_again() {
+fn touched_reserve_is_reported_until_it_is_refilled() {
     let allocator = allocator();
     let (total, layout) = (allocator.memory().total, layout(1000, 8));
     let mut blocks = Vec::new();

@@ -7,7 +7,7 @@ fn class(size: usize, align: usize) -> Option<Class> {
 }
 
 #[test]
-fn every_size_gets_the_smallest_class_that_holds_it() {
+fn every_size_gets_the_smallest_fitting_class() {
     let all: Vec<usize> = (0..CLASSES as u8).map(|index| Class(index).bytes()).collect();
     assert!(all.is_sorted() && all.iter().all(|bytes| bytes % 16 == 0));
     assert_eq!(all.last(), Some(&CLASS_BYTES_MAX));

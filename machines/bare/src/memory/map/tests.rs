@@ -15,14 +15,14 @@ fn listed(ranges: &Ranges) -> Vec<Range<u64>> {
 }
 
 #[test]
-fn only_whole_pages_count() {
+fn only_whole_pages_of_a_range_count() {
     let ranges = ranges_of(&[0x1001..0x4FFF, 0x5001..0x5FFF, 0x7000..0x8000]);
     assert_eq!(listed(&ranges), [0x2000..0x4000, 0x7000..0x8000]);
     assert_eq!(ranges.bytes(), 0x3000);
 }
 
 #[test]
-fn every_page_that_is_touched_is_taken_out() {
+fn touched_pages_are_removed_from_the_map() {
     let mut ranges = ranges_of(&[0x1000..0x9000]);
     ranges.remove(0x2FFF..0x4001);
     assert_eq!(listed(&ranges), [0x1000..0x2000, 0x5000..0x9000]);
@@ -35,7 +35,7 @@ fn every_page_that_is_touched_is_taken_out() {
 }
 
 #[test]
-fn memory_is_taken_from_the_lowest_range_with_room_below_the_limit() {
+fn memory_is_taken_from_the_lowest_fitting_range() {
     let mut ranges = ranges_of(&[0x100000..0x200000, 0x1000..0x3000]);
     assert_eq!(ranges.take(0x2000, 1 << 30), Some(0x1000..0x3000));
     assert_eq!(ranges.take(1, 1 << 30), Some(0x100000..0x101000));
@@ -44,7 +44,7 @@ fn memory_is_taken_from_the_lowest_range_with_room_below_the_limit() {
 }
 
 #[test]
-fn a_map_with_too_many_ranges_is_cut_off() {
+fn map_with_too_many_ranges_is_truncated() {
     let parts: Vec<_> = (0..100).map(|i| i * 0x2000..i * 0x2000 + 0x1000).collect();
     assert_eq!(ranges_of(&parts).iter().count(), RANGES_MAX);
 }

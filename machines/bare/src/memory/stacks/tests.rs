@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn under_each_stack_of_a_core_lies_a_page_of_nobody() {
+fn each_core_stack_has_an_unmapped_guard_page_below() {
     const START: u64 = 5 << 20;
     let mut end = START;
     for (top, bytes) in Stacks::at(START).parts() {

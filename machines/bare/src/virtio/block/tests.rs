@@ -60,7 +60,7 @@ fn serve_all(requests: &mut Requests, device: &mut FakeDevice<ENTRIES>, disk: &m
 }
 
 #[test]
-fn what_was_written_is_read_back_with_each_buffer_and_token() {
+fn written_data_is_read_back_with_its_buffer_and_token() {
     let (mut requests, mut device) = requests(true);
     let mut disk = vec![0; SECTORS as usize * SECTOR_BYTES];
     requests.request(request(0xAB, DiskOperation::Write, 7, 1024)).unwrap();
@@ -79,7 +79,7 @@ fn what_was_written_is_read_back_with_each_buffer_and_token() {
 }
 
 #[test]
-fn every_slot_serves_and_one_request_more_is_handed_back() {
+fn request_beyond_the_last_slot_is_handed_back() {
     let (mut requests, mut device) = requests(true);
     let mut disk = vec![0; SECTORS as usize * SECTOR_BYTES];
     for round in 0..20 {
@@ -95,7 +95,7 @@ fn every_slot_serves_and_one_request_more_is_handed_back() {
 }
 
 #[test]
-fn completions_come_in_the_device_s_order() {
+fn completions_come_in_the_order_of_the_device() {
     let (mut requests, mut device) = requests(true);
     for token in 0..3 {
         requests.request(request(token, DiskOperation::Write, token, 512)).unwrap();
@@ -113,7 +113,7 @@ fn completions_come_in_the_device_s_order() {
 }
 
 #[test]
-fn a_request_outside_of_the_disk_never_reaches_the_device() {
+fn request_beyond_the_disk_never_reaches_the_device() {
     let (mut requests, mut device) = requests(true);
     let outside = [(SECTORS, 512), (SECTORS - 1, 1024), (0, 0), (0, 100), (u64::MAX, 512)];
     for (sector, bytes) in outside {
@@ -142,7 +142,7 @@ fn a_device_without_a_cache_is_not_asked_to_flush() {
 }
 
 #[test]
-fn a_device_that_says_what_cannot_be_is_given_up_and_every_request_completes_once() {
+fn misbehaving_device_is_dropped_and_requests_complete_once() {
     for lie in [1, 3 * (SLOTS as u16 - 1), 126] {
         let (mut requests, mut device) = requests(true);
         (0..3).for_each(|token| {
@@ -177,7 +177,7 @@ fn sleep_ends_after(operations: &[DiskOperation]) -> Vec<bool> {
 }
 
 #[test]
-fn the_last_of_several_writes_ends_a_sleep_and_a_read_or_flush_among_them_the_first() {
+fn wakeup_on_last_write_or_first_read_or_flush() {
     use DiskOperation::{Flush, Read, Write};
     assert_eq!(sleep_ends_after(&[Write]), [true]);
     assert_eq!(sleep_ends_after(&[Write, Write, Write]), [false, false, true]);

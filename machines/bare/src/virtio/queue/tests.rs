@@ -66,7 +66,7 @@ fn queue() -> (Queue<8>, FakeDevice<8>) {
 }
 
 #[test]
-fn what_is_offered_is_seen_only_after_it_is_published() {
+fn offered_chain_is_seen_only_after_it_is_published() {
     let (mut queue, mut device) = queue();
     queue.offer(3);
     queue.offer(5);
@@ -77,7 +77,7 @@ fn what_is_offered_is_seen_only_after_it_is_published() {
 }
 
 #[test]
-fn used_chains_are_taken_once_and_in_order_across_the_wrap_of_the_indices() {
+fn used_chains_are_taken_once_across_index_wrap() {
     let (mut queue, mut device) = queue();
     for round in 0..70_000_u32 {
         let head = (round % 8) as u16;
@@ -91,7 +91,7 @@ fn used_chains_are_taken_once_and_in_order_across_the_wrap_of_the_indices() {
 }
 
 #[test]
-fn the_doorbell_rings_only_at_the_entry_that_the_device_asked_for() {
+fn doorbell_rings_only_at_the_requested_entry() {
     let (mut queue, mut device) = queue();
     queue.offer(0);
     assert!(queue.publish(), "a device that saw nothing yet wants to know");
@@ -107,7 +107,7 @@ fn the_doorbell_rings_only_at_the_entry_that_the_device_asked_for() {
 }
 
 #[test]
-fn the_device_interrupts_once_after_it_was_asked_to_and_never_before() {
+fn device_interrupts_once_after_a_request() {
     let (mut queue, mut device) = queue();
     (0..6).for_each(|head| queue.offer(head));
     queue.publish();
@@ -121,7 +121,7 @@ fn the_device_interrupts_once_after_it_was_asked_to_and_never_before() {
 }
 
 #[test]
-fn a_head_outside_of_the_queue_is_folded_into_it() {
+fn head_outside_the_queue_is_folded_into_it() {
     let (mut queue, mut device) = queue();
     device.finish(0xFFFF, 0);
     assert_eq!(queue.take(), Some((7, 0)));

@@ -29,7 +29,7 @@ fn granted(answer: u8) -> bool {
 }
 
 #[test]
-fn the_card_is_told_how_many_pairs_to_use_and_may_refuse() {
+fn card_is_told_the_number_of_queue_pairs_and_may_refuse() {
     assert!(granted(ANSWER_OK));
     assert!(!granted(1));
     assert!(!granted(ANSWER_PENDING));

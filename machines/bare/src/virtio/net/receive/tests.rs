@@ -34,7 +34,7 @@ fn with_header(flags: u8, buffers: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_frame_is_handed_over_in_the_buffer_in_which_it_arrived() {
+fn frame_is_handed_over_in_its_receive_buffer() {
     let (mut receiver, mut device) = receiver();
     assert!(receiver.next().is_none());
     deliver(&mut device, &with_header(0, 1, b"frame one"));
@@ -47,7 +47,7 @@ fn a_frame_is_handed_over_in_the_buffer_in_which_it_arrived() {
 }
 
 #[test]
-fn buffers_that_are_given_back_serve_for_ever() {
+fn returned_buffers_are_reused() {
     let (mut receiver, mut device) = receiver();
     for number in 0..10 * ENTRIES as u32 {
         deliver(&mut device, &with_header(0, 1, &number.to_le_bytes()));
@@ -59,7 +59,7 @@ fn buffers_that_are_given_back_serve_for_ever() {
 }
 
 #[test]
-fn frames_that_are_kept_starve_the_card_and_not_the_machine() {
+fn retained_frames_starve_the_card_not_the_machine() {
     let (mut receiver, mut device) = receiver();
     let kept: Vec<Frame> = (0..ENTRIES)
         .map(|_| {
@@ -79,7 +79,7 @@ fn frames_that_are_kept_starve_the_card_and_not_the_machine() {
 }
 
 #[test]
-fn a_long_frame_is_joined_and_its_parts_go_back_to_the_card_at_once() {
+fn long_frame_is_joined_and_its_parts_are_returned_at_once() {
     let (mut receiver, mut device) = receiver();
     let long: Vec<u8> = (0..60_000_u32).map(|i| (i % 251) as u8).collect();
     let (first, rest) = long.split_at(BUFFER_BYTES - HEADER_BYTES);
@@ -96,7 +96,7 @@ fn a_long_frame_is_joined_and_its_parts_go_back_to_the_card_at_once() {
 }
 
 #[test]
-fn a_long_frame_without_a_long_buffer_is_dropped_whole() {
+fn long_frame_without_a_long_buffer_is_dropped() {
     let (mut receiver, mut device) = receiver();
     let deliver_long = |receiver: &mut Receiver, device: &mut FakeDevice<ENTRIES>| {
         deliver(device, &with_header(0, 2, b"long "));
@@ -111,7 +111,7 @@ fn a_long_frame_without_a_long_buffer_is_dropped_whole() {
 }
 
 #[test]
-fn a_card_that_lies_reaches_no_byte_outside_of_its_buffers() {
+fn lying_card_reaches_no_byte_outside_its_buffers() {
     let (mut receiver, mut device) = receiver();
     let chain = device.next().unwrap();
     device.finish(chain.head, u32::MAX);
@@ -127,7 +127,7 @@ fn a_card_that_lies_reaches_no_byte_outside_of_its_buffers() {
 }
 
 #[test]
-fn a_frame_that_arrives_while_falling_asleep_is_not_slept_through() {
+fn frame_that_arrives_before_sleep_prevents_the_sleep() {
     let (receiver, mut device) = receiver();
     assert!(receiver.may_sleep());
     let chain = device.next().unwrap();

@@ -63,7 +63,7 @@ fn head_and_pieces_go_out_in_order() {
 }
 
 #[test]
-fn a_small_payload_goes_out_behind_the_head_in_one_descriptor_and_is_not_held() {
+fn small_payload_is_copied_into_the_head_descriptor() {
     let (mut transmitter, mut device) = transmitter(NONE);
     let shared = block(7);
     let pieces = [Piece::from_block(shared.clone(), 0..COPY_BYTES_MAX as u32)];
@@ -76,7 +76,7 @@ fn a_small_payload_goes_out_behind_the_head_in_one_descriptor_and_is_not_held() 
 }
 
 #[test]
-fn pieces_are_held_until_the_card_has_sent_them_and_not_longer() {
+fn pieces_are_held_until_the_card_has_sent_them() {
     let (mut transmitter, mut device) = transmitter(NONE);
     let shared = block(7);
     transmitter.transmit(&plain(b"head", &[Piece::from_block(shared.clone(), 0..4096)])).unwrap();
@@ -89,7 +89,7 @@ fn pieces_are_held_until_the_card_has_sent_them_and_not_longer() {
 }
 
 #[test]
-fn a_full_ring_refuses_and_takes_frames_again_when_some_were_sent() {
+fn full_ring_takes_frames_again_after_some_were_sent() {
     let (mut transmitter, mut device) = transmitter(NONE);
     let pieces = vec![Piece::from_block(block(9), 0..1000); PIECES_MAX];
     let frame = plain(b"head", &pieces);
@@ -109,7 +109,7 @@ fn a_full_ring_refuses_and_takes_frames_again_when_some_were_sent() {
 }
 
 #[test]
-fn who_sleeps_with_a_full_ring_is_woken_once_half_of_it_was_sent() {
+fn sleeper_on_a_full_ring_wakes_when_half_was_sent() {
     let (mut transmitter, mut device) = transmitter(NONE);
     while transmitter.transmit(&plain(b"head", &[])).is_ok() {}
     transmitter.ring_doorbell();
@@ -126,7 +126,7 @@ fn who_sleeps_with_a_full_ring_is_woken_once_half_of_it_was_sent() {
 }
 
 #[test]
-fn chains_that_are_used_out_of_order_never_mix() {
+fn chains_used_out_of_order_never_mix() {
     let (mut transmitter, mut device) = transmitter(NONE);
     let pieces = [Piece::from_block(block(1), 0..600), Piece::from_block(block(2), 0..600)];
     for round in 0..1000_u32 {
@@ -148,7 +148,7 @@ fn chains_that_are_used_out_of_order_never_mix() {
 }
 
 #[test]
-fn the_card_is_told_where_the_checksum_goes_and_how_to_cut() {
+fn card_is_told_checksum_offset_and_segment_size() {
     let (mut transmitter, mut device) = transmitter(ALL);
     let payload = [Piece::from_block(block(1), 0..4096)];
     let frame = Outgoing {
@@ -176,7 +176,7 @@ fn the_card_is_told_where_the_checksum_goes_and_how_to_cut() {
 }
 
 #[test]
-fn a_frame_that_breaks_a_limit_is_never_queued() {
+fn frame_over_a_limit_is_never_queued() {
     let (mut transmitter, mut device) = transmitter(NONE);
     let piece = Piece::from_block(block(1), 0..4096);
     let too_many = vec![piece.clone(); PIECES_MAX + 1];
@@ -199,7 +199,7 @@ fn a_frame_that_breaks_a_limit_is_never_queued() {
 }
 
 #[test]
-fn a_card_that_lies_about_what_it_sent_frees_nothing_twice() {
+fn lying_card_frees_nothing_twice() {
     let (mut transmitter, mut device) = transmitter(NONE);
     transmitter.transmit(&plain(b"head", &[])).unwrap();
     transmitter.ring_doorbell();
