@@ -1,4 +1,4 @@
-//! What submission works with: the parts of a core, and what a job asks of them.
+//! The context of submission: the parts of a core, and the requests of a job to them.
 
 use alloc::string::String;
 
@@ -19,19 +19,20 @@ pub struct Context<'c> {
     pub directory: &'c Directory,
 }
 
-/// The same for one job, with the message that it has on its way.
+/// The context of one job, with the delivery that it has begun.
 pub(super) struct JobHost<'a, 'c> {
     pub(super) cx: &'a mut Context<'c>,
     pub(super) continuation: Continuation,
     pub(super) letter: &'a mut Option<LetterId>,
 }
 
-/// The account here that gets what is sent to this address.
+/// The local account that receives mail for this address. An account with forwarding does not
+/// count.
 pub fn recipient(address: &str, directory: &Directory, store: &Archive) -> Option<AccountId> {
     directory.recipient_at(store, address).filter(|account| !directory.forwards(store, *account))
 }
 
-/// Whether what is sent to this address may leave by an outbox.
+/// Whether mail for this address may leave by an outbox: it is remote, or its account forwards.
 pub fn may_post(address: &str, directory: &Directory, store: &Archive) -> bool {
     let may_leave = match directory.recipient_at(store, address) {
         Some(account) => directory.forwards(store, account),
@@ -40,14 +41,14 @@ pub fn may_post(address: &str, directory: &Directory, store: &Archive) -> bool {
     may_leave && entries::may_be_posted(address)
 }
 
-/// How an account's message for these addresses is in its outbox.
+/// The outbox entries of an account's message to these addresses.
 pub fn posting(account: AccountId, addresses: &[String], store: &Store) -> Posting {
     let known = store.account(account);
     entries::posting(account, known.map_or("", |known| known.address()), addresses)
 }
 
 impl JobHost<'_, '_> {
-    /// The mail of this core's accounts.
+    /// The store of this core.
     pub(super) fn store(&self) -> &Store {
         &self.cx.store.own.store
     }
@@ -68,25 +69,25 @@ impl JobHost<'_, '_> {
         posting(account, addresses, self.store())
     }
 
-    /// Begins a copy for these recipients, on whatever core they are.
+    /// Begins a delivery to these recipients. Any core may own them.
     pub(super) fn begin(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
         *self.letter = Some(self.cx.store.begin(recipients)?);
         Ok(())
     }
 
-    /// Gives the copy more octets. Returns how many were taken.
+    /// Appends octets to the delivery. Returns how many were taken.
     pub(super) fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
         self.cx.store.append(letter, octets, self.continuation)
     }
 
-    /// The copy is complete.
+    /// Commits the delivery.
     pub(super) fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
         let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
         self.cx.store.commit(letter, closing, self.continuation)
     }
 
-    /// Gives up the copy, if one is on its way.
+    /// Aborts the delivery, if one was begun.
     pub(super) fn abort(&mut self) {
         if let Some(letter) = self.letter.take() {
             self.cx.store.abort(letter);

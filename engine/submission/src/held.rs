@@ -1,16 +1,16 @@
-//! Messages that are held: each has a place and a deadline on the core that owns its writer's
-//! account, and a job once the deadline has come.
+//! Held messages (delayed send): each has a frame and a deadline on the core that owns its author's
+//! account. When the deadline has passed, it gets a job.
 //!
-//! The store says what is held (flags of drafts, see `job`). When the core begins to serve it looks
-//! through the drafts, and finds what an earlier life of the machine has left.
+//! The store records which messages are held, by flags of drafts (see `job`). When the core begins
+//! to serve, it scans all drafts and finds the messages that were held before the restart.
 //!
 //! Invariants:
-//! - A message has one place at most. Taking it back takes the place away, which is not possible
-//!   while it has a job: so it never leaves and is a draft again.
-//! - At most [`CARRIED_MAX`] messages leave at a time; the others wait, first come first served.
-//! - A message waits no longer than [`HOLD_SECONDS_MAX`] in this life of the machine, whatever the
-//!   time of day says.
-//! - A core that stops begins with none: the next life does.
+//! - A message has at most one frame. Taking it back removes the frame, which is not possible while
+//!   it has a job. So a message that was taken back is never sent.
+//! - At most [`CARRIED_MAX`] messages have a job. The others wait in the order of their deadlines.
+//! - A message waits at most [`HOLD_SECONDS_MAX`] after it was held, or after a restart, even if
+//!   the wall clock jumps.
+//! - A core that is stopping begins no jobs. They begin after the restart.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -25,58 +25,58 @@ use super::context::{Context, JobHost};
 use super::job::{SubmissionEnd, SubmissionJob, SubmissionProgress};
 
 tasks::points! {
-    /// Where a message waits for the store that leaves its account.
+    /// Where a submission job waits for the store.
     pub(crate) enum Point of Subsystem::Submission;
-    /// Something was asked for.
+    /// The store has answered a request.
     Asked,
 }
 
-/// The longest that a message is held.
+/// The longest time that a message is held, in seconds.
 pub const HOLD_SECONDS_MAX: u64 = 30;
 
-/// Letters that a core holds: some hundred bytes each.
+/// The most messages that a core holds: about a hundred bytes each.
 const HOLDS_MAX: usize = 1024;
 
-/// Of these, those that leave at a time.
+/// The most messages that have a job.
 const CARRIED_MAX: usize = 8;
 
-/// When a message is tried again after its job was refused something.
+/// The time until the next job after a job has failed.
 const AGAIN: Micros = Micros::from_secs(60);
 
-/// The messages that a core holds.
+/// The held messages of a core.
 pub struct Submission {
     letters: FrameTable<Held>,
     places: BTreeMap<Place, FrameId>,
     deadlines: DelayQueue,
-    /// Those whose deadline has come.
+    /// Messages with a deadline that has passed.
     due: VecDeque<FrameId>,
     carried: usize,
     /// Jobs that found the store busy.
     again: Vec<FrameId>,
-    /// Whether there may be some that have no place.
+    /// Whether the store may have held messages without a frame.
     is_to_look: bool,
     is_serving: bool,
 }
 
-/// Whose, and which of his drafts.
+/// The account and the draft.
 type Place = (AccountId, Uid);
 
 struct Held {
     place: Place,
-    /// The message of the account that it answers, if that is known.
+    /// The account's message that it replies to, if that is known.
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
 }
 
 enum Stage {
-    /// Its deadline has not come, or it waits for its turn to leave.
+    /// Its deadline has not passed, or it waits for a job.
     Waiting,
-    /// It leaves, with the copy that is on its way to one of its recipients.
+    /// It has a job, with the delivery that the job has begun.
     Leaving(Box<SubmissionJob>, Option<LetterId>),
 }
 
 impl Submission {
-    /// Nothing is held, and nothing leaves before [`Submission::begin`].
+    /// Holds nothing, and begins no job before [`Submission::begin`].
     pub fn new(now: Instant) -> Submission {
         Submission {
             letters: FrameTable::with_capacity(HOLDS_MAX),
@@ -90,12 +90,12 @@ impl Submission {
         }
     }
 
-    /// The core serves: letters may leave.
+    /// The core begins to serve: jobs may begin.
     pub fn begin(&mut self) {
         (self.is_to_look, self.is_serving) = (true, true);
     }
 
-    /// No more of them begin to leave.
+    /// No more jobs begin.
     pub fn stop(&mut self) {
         self.is_serving = false;
     }
@@ -105,7 +105,7 @@ impl Submission {
         self.letters.len() < HOLDS_MAX
     }
 
-    /// A letter leaves so long after `now`.
+    /// Holds a message until `after` from `now`.
     pub fn hold(
         &mut self,
         place: Place,
@@ -121,12 +121,13 @@ impl Submission {
                 self.places.insert(place, frame);
                 self.deadlines.set(frame, now + after.min(Micros::from_secs(HOLD_SECONDS_MAX + 1)));
             }
-            // It is found when there is a place.
+            // A later scan of the drafts finds it, once there is a free frame.
             Err(_) => self.is_to_look = true,
         }
     }
 
-    /// A message does not leave. Returns what it answers; `None`: it is leaving, or is not held.
+    /// Takes a message back. Returns the message that it replies to. `None`: it has a job, or is
+    /// not held.
     pub fn take_back(&mut self, place: Place) -> Option<Option<(MailboxId, Uid)>> {
         let frame = self.places.get(&place).copied()?;
         let held = self.letters.get(frame).filter(|held| matches!(held.stage, Stage::Waiting))?;
@@ -142,13 +143,13 @@ impl Submission {
         }
     }
 
-    /// Gives a place to each letter that the store holds and that has none.
+    /// Gives a frame to each held message in the store that has none.
     fn look(&mut self, store: &Store, wall: UnixTime, now: Instant) {
         self.is_to_look = false;
         for account in store.accounts() {
             let id = account.id();
             for info in store.messages(id, DRAFTS).filter(|info| info.flags.are_on_their_way()) {
-                // What leaves already waits for nothing.
+                // A message that is leaving already waits for no time.
                 let is_held = info.flags.contains(Flags::HELD);
                 let until = if is_held { info.internal_date } else { wall };
                 self.hold((id, info.uid), None, now, Micros(until.0.saturating_sub(wall.0)));
@@ -159,7 +160,7 @@ impl Submission {
         }
     }
 
-    /// When the next one is due.
+    /// The next deadline.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.next_deadline()
     }
@@ -172,17 +173,18 @@ impl Submission {
             || self.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// Letters that leave.
+    /// How many messages have a job.
     pub fn under_way(&self) -> usize {
         self.carried
     }
 
-    /// Whether the drafts are to be looked through, which no event announces.
+    /// Whether the drafts must be scanned. No event announces this.
     pub fn has_to_look(&self) -> bool {
         self.is_to_look && self.is_serving && self.has_room()
     }
 
-    /// Messages leave whose time has come, and jobs that can go on do.
+    /// Begins jobs for messages with a passed deadline, and continues jobs that found the store
+    /// busy.
     #[inline(never)]
     pub fn run(&mut self, cx: &mut Context<'_>) {
         if self.has_to_look() {
@@ -199,7 +201,7 @@ impl Submission {
         }
     }
 
-    /// The store has done what the job of this frame has asked for.
+    /// The store has answered a request of the job in this frame.
     #[inline(never)]
     pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
         step(self, frame, cx, |job, host| job.woken(outcome, host));
@@ -209,7 +211,7 @@ impl Submission {
         !self.due.is_empty() && self.is_serving && self.carried < CARRIED_MAX
     }
 
-    /// The next message that is to leave, with a job.
+    /// The next message that gets a job.
     fn next_to_leave(&mut self) -> Option<FrameId> {
         while self.can_begin() {
             let frame = self.due.pop_front()?;
@@ -232,7 +234,7 @@ impl Submission {
         }
     }
 
-    /// A job has gone a step.
+    /// A job has made a step.
     fn stepped(
         &mut self,
         frame: FrameId,
@@ -241,7 +243,7 @@ impl Submission {
         job: (Box<SubmissionJob>, Option<LetterId>),
     ) {
         let Some(held) = self.letters.get_mut(frame) else {
-            unreachable!("a message that leaves has a frame")
+            unreachable!("a message with a job has a frame")
         };
         match progress {
             SubmissionProgress::Woken | SubmissionProgress::Turn => {
@@ -260,7 +262,7 @@ impl Submission {
     }
 }
 
-/// A job goes a step.
+/// Lets a job make a step.
 fn step(
     held: &mut Submission,
     frame: FrameId,
@@ -268,7 +270,7 @@ fn step(
     step: impl FnOnce(&mut SubmissionJob, &mut JobHost<'_, '_>) -> SubmissionProgress,
 ) {
     let Some((mut job, mut letter)) = held.take_job(frame) else {
-        unreachable!("a job ends when nothing comes for it")
+        unreachable!("a step belongs to a message with a job")
     };
     let continuation = Continuation { frame, entry: Point::Asked.entry() };
     let now = cx.turn.now;

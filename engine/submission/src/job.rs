@@ -1,29 +1,32 @@
-//! A message that was held leaves: it is delivered to each recipient, and then goes into Sent.
+//! A submission job: delivers a message that was held to each recipient, and then files it into
+//! Sent.
 //!
-//! It stays one message all the while, in Drafts until all recipients have it, and its flags say
-//! how far it has come. Each step begins when the one before it is durable:
+//! The message stays in Drafts until all recipients have it, and its flags record the progress.
+//! Each step begins when the one before it is durable:
 //!
-//! | flags | what is known | what is done |
-//! |---|---|---|
-//! | `HELD` | no recipient has it | its recipients are read; it is marked `LEAVING` |
-//! | `LEAVING` | nothing takes it back; some may have it | it is delivered to one local recipient after the other, and for all others into its writer's outbox; then it is marked `LEFT` |
-//! | `LEFT` | all have it | the message that it answers is marked so; the notes of its arrivals are forgotten; then it is filed into Sent, which takes the mark away |
+//! - `HELD`: no recipient has it. Its recipients are read; it is flagged `LEAVING`.
+//! - `LEAVING`: it cannot be taken back, and some recipients may have it. It is delivered to one
+//!   local recipient after the other, and for all others into its author's outbox. Then it is
+//!   flagged `LEFT`.
+//! - `LEFT`: all have it. The message that it answers is flagged as answered, and the notes of its
+//!   arrivals are removed. Then it is filed into Sent, which clears the flag.
 //!
 //! Invariants:
-//! - After a power cut a job does what the flags say, from the beginning. A recipient that has the
-//!   message refuses it a second time, by the note that came with it ([`Refusal::Arrived`]), and
-//!   the notes go only when no job delivers it any more. So each gets it once.
+//! - After a power cut a job resumes from the flags, at the beginning of that step. A recipient
+//!   that has the message already refuses it by the note of its arrival ([`Refusal::Arrived`]).
+//!   Notes are removed only when no job delivers the message any more. So each recipient gets it
+//!   once.
 //! - A message with a recipient that cannot get it does not leave: it is a draft again. Once it
-//!   leaves that is not asked any more.
-//! - A local recipient without room for it gets it by an entry of its own in the outbox, for which
-//!   couriers try again and again. That entry is noted as others are. So the recipient does not get
-//!   it twice where there is room for it after a power cut.
-//! - One thing is under way at a time.
-//! - The signatures of a message stand above the draft, and above each copy: they are appended last
-//!   there, too. They say nothing of `Bcc`.
+//!   leaves, this is not checked again.
+//! - A local recipient without quota gets it by an outbox entry of its own, and delivery attempts
+//!   repeat. That entry has a note too. So the recipient does not get the message twice if it has
+//!   quota after a power cut.
+//! - One store request is in progress at a time.
+//! - A message's signatures are its head. They are appended last to each copy. They do not cover
+//!   `Bcc`.
 //!
-//! Which message it answers is known only in this life of the machine: after a power cut that is
-//! not marked. Marked before, it would be so for a message that was taken back.
+//! Which message it answers is not persisted: after a power cut that message is not flagged.
+//! Flagging it earlier would be wrong for a message that is taken back.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -37,84 +40,86 @@ use store::{
 
 use super::context::JobHost;
 
-/// Bits of a message's number; above them an origin says which entry of the outbox it is of.
+/// The bits of a message's GUID. The bits above them tell the outbox entry of an origin.
 const GUID_BITS: u32 = 48;
 
-/// With this above them an origin says for which of those who are here an entry is.
+/// Above these bits, this flag marks the entry of a local recipient without quota.
 const WAITS: u128 = 1 << 15;
 
-/// Brings one message to all its recipients.
+/// Delivers one message to all its recipients.
 #[derive(Debug)]
 pub(super) struct SubmissionJob {
     account: AccountId,
     uid: Uid,
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
-    /// Those who are here, and their addresses.
+    /// Local recipients, and their addresses.
     recipients: Vec<(AccountId, String)>,
-    /// The addresses of those who are elsewhere.
+    /// Remote addresses.
     elsewhere: Vec<String>,
-    /// The one who is next, or the entry of the outbox.
+    /// The index of the next recipient or outbox entry.
     next: usize,
-    /// The next one has no room for it.
+    /// Whether the next recipient has no quota for it.
     is_to_wait: bool,
-    /// Its beginning without its signatures: all of its header.
+    /// The beginning of the message without its signatures: all of its header.
     beginning: Beginning,
-    /// How much of the letter was read, what signs it last, and what of it is not taken yet.
+    /// Octets that were read, with the signatures counted last, and octets that the delivery has
+    /// not taken yet.
     offset: u32,
     rest: Vec<u8>,
     is_waiting: bool,
 }
 
-/// What is to be done next, or is under way.
+/// The next step, or the one in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Whom it is for is to be read.
+    /// Read the recipients.
     Sealed,
-    /// It is to be a draft again.
+    /// Make it a draft again.
     Returned,
-    /// It is to be marked: nothing takes it back any more.
+    /// Flag it `LEAVING`: it cannot be taken back any more.
     Marked,
-    /// It is to be brought to the next one.
+    /// Begin the delivery to the next recipient.
     Brought,
-    /// He is given what it says.
+    /// Append the message to the delivery.
     Handed,
-    /// He has all, and it is on its way to the disk.
+    /// The delivery is being committed.
     Delivered,
-    /// It is to be marked: everybody has it.
+    /// Flag it `LEFT`: all recipients have it.
     Left,
-    /// What it answers is to be marked so.
+    /// Flag the answered message.
     Answered,
-    /// That the next one has it is to be forgotten.
+    /// Remove the note of the next recipient's arrival.
     Forgotten,
-    /// It is to go into Sent.
+    /// File it into Sent.
     Filed,
-    /// That was all.
+    /// The job is over.
     Over(SubmissionEnd),
 }
 
-/// How it ended.
+/// How a job ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SubmissionEnd {
-    /// There is nothing more to be done.
+    /// Nothing is left to do.
     Wholly,
-    /// Something was refused: from here on it is to be tried again some time.
+    /// A request was refused: another job continues from here later.
     NotYet,
 }
 
-/// What comes next.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SubmissionProgress {
-    /// The job waits for what it has asked for.
+    /// The job waits for the store.
     Woken,
-    /// The store has too much to do: the job tries again in the next turn.
+    /// The store is busy: the job tries again in the next turn.
     Turn,
-    /// It has ended.
+    /// The job is over.
     Over(SubmissionEnd),
 }
 
 impl SubmissionJob {
-    /// A job for a draft of the account. `answers`: the message that it answers, if that is known.
+    /// A job for a draft of the account. `answers`: the message that it replies to, if that is
+    /// known.
     pub(super) fn new(
         account: AccountId,
         uid: Uid,
@@ -149,7 +154,7 @@ impl SubmissionJob {
                 Stage::Marked => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), host),
                 Stage::Brought => self.bring(host),
                 Stage::Handed => self.hand(host),
-                Stage::Delivered => unreachable!("a delivery is awaited that is over"),
+                Stage::Delivered => unreachable!("a commit in progress is awaited"),
                 Stage::Left => {
                     self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), host)
                 }
@@ -171,8 +176,8 @@ impl SubmissionJob {
         SubmissionProgress::Woken
     }
 
-    /// What it has asked for has come, or is done. Then it goes on. It asks for one thing at a
-    /// time, and gives a delivery up only when the store has refused it. So nothing else comes.
+    /// The store has answered the request. Then the job goes on. It has one request at a time, and
+    /// aborts a delivery only when the store has refused it. So no other event can occur.
     pub(super) fn woken(
         &mut self,
         outcome: Outcome,
@@ -212,14 +217,14 @@ impl SubmissionJob {
                 host.abort();
                 (self.stage, self.is_to_wait) = (Stage::Brought, true);
             }
-            // It may be gone; the mark matters less than the letter.
+            // The answered message may be gone. That flag does not matter much.
             (Stage::Answered, _) => self.stage = Stage::Forgotten,
             (Stage::Forgotten, Refusal::NoSuchNote) => self.next += 1,
             _ => self.stage = Stage::Over(SubmissionEnd::NotYet),
         }
     }
 
-    /// The next one has it.
+    /// The next recipient has it.
     fn came(&mut self) {
         (self.stage, self.next, self.is_to_wait) = (Stage::Brought, self.next + 1, false);
     }
@@ -228,7 +233,7 @@ impl SubmissionJob {
         host.store().message(self.account, DRAFTS, self.uid).ok_or(Refusal::NoSuchMessage)
     }
 
-    /// Looks whether it is still to leave, and reads more of its beginning.
+    /// Checks that the message is still to leave, and reads more of its beginning.
     fn open(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some(info) = self.info(host).ok().filter(|info| info.flags.are_on_their_way()) else {
             self.stage = Stage::Over(SubmissionEnd::Wholly);
@@ -249,7 +254,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// Reads the next part: the head is a part by itself and comes last, as it is appended.
+    /// Reads the next part. The head comes last, as it is appended last.
     fn read_on(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let (info, continuation) = (self.info(host)?, host.continuation);
         let behind_head = info.octets.saturating_sub(info.head);
@@ -266,8 +271,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// A part of the message: of its beginning, until all recipients are known, and then what is
-    /// handed on.
+    /// A part of the message has come: of its beginning, or of the text to append.
     fn body_arrived(&mut self, body: &Body, host: &JobHost<'_, '_>) {
         let bytes = body.bytes();
         if self.stage == Stage::Sealed {
@@ -279,8 +283,8 @@ impl SubmissionJob {
         self.offset = self.offset.saturating_add(bytes.len() as u32);
     }
 
-    /// Looks for the recipients, if all of the header is there. A draft's header fits a chunk
-    /// (see the webmail's `writing`).
+    /// Reads the recipients once the whole header is there. A draft's header fits one chunk (see
+    /// the webmail's `writing`).
     fn look_at_beginning(&mut self, host: &JobHost<'_, '_>) {
         let info = self.info(host).ok();
         let is_header = memchr::memmem::find(self.beginning.octets(), b"\r\n\r\n").is_some();
@@ -291,7 +295,7 @@ impl SubmissionJob {
         }
         let flags = info.map_or(Flags::default(), |info| info.flags);
         self.stage = match self.look_at_addresses(host) {
-            // A field of it may name recipients that nobody else is to see.
+            // A field beyond the limit may be `Bcc`, which must not reach others.
             _ if is_too_long => Stage::Returned,
             _ if flags.contains(Flags::LEFT) => Stage::Answered,
             _ if flags.contains(Flags::LEAVING) => Stage::Brought,
@@ -300,14 +304,14 @@ impl SubmissionJob {
         };
     }
 
-    /// Begins a letter to the next one who has none.
+    /// Begins the delivery to the next recipient that does not have the message.
     fn bring(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some((recipient, head)) = self.next_one(host)? else {
             self.stage = Stage::Left;
             return Ok(());
         };
         host.begin(&[recipient])?;
-        // Recipients in Bcc are for nobody else.
+        // `Bcc` is left out of copies.
         let beginning = self.beginning.octets();
         let (before, behind) = Header::new(beginning).around("Bcc");
         (self.offset, self.rest) = (beginning.len() as u32, [&head, before, behind].concat());
@@ -315,7 +319,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// The next local recipient or entry of the outbox, each with its own origin and fields above.
+    /// The next local recipient or outbox entry, with its origin and the fields above the message.
     fn next_one(&self, host: &JobHost<'_, '_>) -> Result<Option<(Recipient, Vec<u8>)>, Refusal> {
         let Guid(guid) = self.info(host)?.guid;
         let origin = |guid| Some(Origin::of(self.account, Guid(guid)));
@@ -339,12 +343,12 @@ impl SubmissionJob {
         Ok(entries.get(entry).map(|recipient| (Recipient { once, ..*recipient }, head)))
     }
 
-    /// Hands on what was read, or reads on; what is complete is delivered.
+    /// Appends octets that were read, or reads on. At the end it commits the delivery.
     fn hand(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         if !self.rest.is_empty() {
             let taken = host.append(&self.rest).map_err(Refusal::of_begun_delivery)?;
             self.rest.drain(..taken);
-            // The store wakes us when it takes more.
+            // The store wakes the job when it takes more.
             self.is_waiting = !self.rest.is_empty();
             return Ok(());
         }
@@ -380,7 +384,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// Finds the accounts it is for, each once, and addresses elsewhere. False: one cannot get it.
+    /// Finds the local accounts, each once, and remote addresses. False: a recipient cannot get it.
     fn look_at_addresses(&mut self, host: &JobHost<'_, '_>) -> bool {
         let header = Header::new(self.beginning.octets());
         let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));

@@ -1,11 +1,11 @@
-//! Submission: messages that were written in the webmail are held for as long as their writer may
-//! take them back, and then brought to all recipients.
+//! Submission: messages from the webmail are held for as long as the author may undo the sending,
+//! and then delivered to all recipients.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `context` | the parts of a core that submission uses, and what a job asks of them |
-//! | `held` | the messages that a core holds, and their deadlines |
-//! | `job` | how one of them is brought to its recipients, step by step |
+//! | `context` | the parts of a core that submission uses, and a job's requests to them |
+//! | `held` | the held messages of a core, and their deadlines |
+//! | `job` | the delivery of one message to its recipients, step by step |
 #![no_std]
 #![forbid(unsafe_code)]
 
