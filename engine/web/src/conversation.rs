@@ -1,12 +1,11 @@
-//! A connection on which HTTP is spoken, and its questions on their way to a reply.
+//! An HTTP connection, and its request on the way to a reply.
 //!
-//! A session has one question with us at a time. What it waits for here stands in its conversation,
-//! and goes on when the session's turn has come. What waits elsewhere comes back as a reply: from
-//! the core that has the mail, or from the one that keeps the certificates.
+//! A session has one request here at a time. Requests that wait on this core are kept in the
+//! connection and go on in the session's turn. Replies to other requests come from the core that
+//! owns the account, or from the core that stores the certificates.
 //!
-//! Invariant: what senders of bodies may hold of this core's memory at once is bounded
-//! (`bodies_max`). A form's bytes are counted from when its sender is let in until the answer is
-//! here, and those of an answer until the client has them.
+//! Invariant: the memory of bodies on this core is bounded (`bodies_max`). The bytes of a form
+//! count from its admission until its answer, and those of an answer until the client has them.
 
 use alloc::boxed::Box;
 
@@ -25,24 +24,24 @@ use super::host::{HttpHost, kept_for};
 use super::passwords::Making;
 use super::session::HttpSession;
 
-/// Bytes of responses that a client may leave unread before its next request is looked at. So
-/// clients that never read cannot have all the memory.
+/// Bytes of unread responses, above which a client's next request waits. So clients that never read
+/// cannot exhaust the memory.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of bodies above which no further certificate is let in: the webmail needs the room more.
+/// Bytes of bodies above which no certificate upload is admitted: the webmail has priority.
 const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
 
-/// Bytes that each connection may make the server keep, however short memory is: see [`budget`].
+/// Bytes that each connection may make the server keep, even when memory is short: see [`budget`].
 pub const KEPT_BYTES_LEAST: u32 = 2048;
 
 /// One HTTP connection.
 pub struct HttpConversation {
     session: HttpSession,
-    /// What the question waits for that the session has asked, if it waits here.
+    /// What the session's request waits for on this core.
     errand: Option<Box<Errand>>,
-    /// Bytes of replies that the session held when somebody last looked, while it held some.
+    /// The replies that the session held at the last count, in bytes; 0 if it held none.
     held: usize,
-    /// What it makes the server keep beside them.
+    /// The charge for all other memory that it makes the server keep.
     charge: Charge,
 }
 
@@ -54,7 +53,7 @@ impl HttpConversation {
         })
     }
 
-    /// A client has connected that would rather speak HTTP/2.
+    /// A client has connected and has negotiated HTTP/2.
     pub fn begin_two(call: &mut HttpCall<'_>) -> HttpConversation {
         HttpConversation::with_session(usize::MAX, call, |host| {
             HttpSession::Two(Box::new(http::two::Http2Session::connected(host)))
@@ -82,7 +81,7 @@ impl HttpConversation {
         }
     }
 
-    /// Whether no request is under way.
+    /// Whether no request is in progress.
     pub fn is_between_requests(&self) -> bool {
         match &self.session {
             HttpSession::One(session) => session.is_between_requests(),
@@ -109,16 +108,16 @@ impl HttpConversation {
         call: &mut HttpCall<'_>,
         act: impl FnOnce(&mut HttpSession, &mut HttpHost<'_, '_>) -> R,
     ) -> R {
-        // A stream that waits for room must not keep others from being answered: each takes its
-        // part of all that there is.
+        // A stream that waits for buffer space must not block the others: each stream takes its
+        // part of the whole buffer.
         let unread_bytes_max =
             if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
         let HttpConversation { session, errand, charge, .. } = self;
         act(session, &mut HttpHost { call, errand, charge, unread_bytes_max })
     }
 
-    /// Charges what the client makes the server keep now. A client with more than its share is told
-    /// so, and goes.
+    /// Charges the client for the memory that it now makes the server keep. A client above its
+    /// share gets an error, and its connection ends.
     #[inline]
     fn settle(&mut self, call: &mut HttpCall<'_>) {
         let kept = self.kept_bytes();
@@ -148,7 +147,7 @@ impl HttpConversation {
         self.kept_bytes().saturating_sub(self.charge.bytes())
     }
 
-    /// What the client makes the server keep.
+    /// The charge for the client's memory.
     pub fn charge(&self) -> &Charge {
         &self.charge
     }
@@ -163,7 +162,7 @@ impl HttpConversation {
 
     fn errand_resumed(&mut self, call: &mut HttpCall<'_>) {
         let decision = match self.errand.as_deref_mut() {
-            // Its turn came for what it waited for before.
+            // A turn for an earlier wait.
             None | Some(Errand::Knock { .. } | Errand::Letter { .. }) => return,
             Some(Errand::Turn(_) | Errand::Admission(_)) => None,
             Some(Errand::Making(making)) => {
@@ -246,7 +245,7 @@ impl HttpConversation {
         self.with(call, |session, host| session.admitted(admission, host));
     }
 
-    /// The login was right.
+    /// The login has succeeded.
     fn granted(&mut self, wish: Wish, is_administrator: bool, call: &mut HttpCall<'_>) {
         let reply = match wish {
             _ if !is_administrator => Reply::refusal(Status::Forbidden),
@@ -261,7 +260,7 @@ impl HttpConversation {
         self.replied(reply, call);
     }
 
-    /// This is the answer to what the session has asked.
+    /// The reply to the session's request.
     pub fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
         let has_room = call.web.replies + reply.body_bytes() <= call.web.bodies_max;
         if let Some(number) = reply.number().filter(|_| !has_room) {
@@ -282,7 +281,7 @@ impl HttpConversation {
         self.held = held;
     }
 
-    /// A deadline has passed: the session's, or that of an answer that was held back.
+    /// A deadline has passed: the session's, or that of a delayed answer.
     pub fn deadline_expired(&mut self, call: &mut HttpCall<'_>) {
         let held_back = self.errand.take_if(|errand| errand.is_held_back()).map(|errand| *errand);
         match held_back {
@@ -315,7 +314,7 @@ impl HttpConversation {
         }
     }
 
-    /// The core to which a request was sent has answered.
+    /// The core that got a request has answered.
     pub fn webmail_replied(&mut self, told: Told, call: &mut HttpCall<'_>) {
         self.errand_answered(told, call);
         self.settle(call);
@@ -338,7 +337,8 @@ impl HttpConversation {
                 self.errand = None;
                 self.replied(webmail::login(), call);
             }
-            // A client that leaves meanwhile ends its session, but not what the session waits for.
+            // A client that disconnects meanwhile ends its session, but not what the session waits
+            // for.
             Told::Admitted => {
                 let Some(Errand::Knock { bytes }) = self.take_errand() else {
                     unreachable!("no form waits")
@@ -354,14 +354,14 @@ impl HttpConversation {
         }
     }
 
-    /// There is more of a reply that stays open.
+    /// The next piece of an open reply.
     fn fed(&mut self, number: u64, bytes: &[u8], call: &mut HttpCall<'_>) {
         self.with(call, |session, _| session.fed(number, bytes));
         self.count_held(call);
     }
 }
 
-/// The password of an account that a client has just logged in to.
+/// A mark of the password of an account that a client has just logged in to.
 fn password_of(account: AccountId, call: &HttpCall<'_>) -> PasswordMark {
     let Some(known) = call.cx.store.account(account) else {
         unreachable!("the login has found {account:?}")

@@ -1,4 +1,4 @@
-//! What a question waits for that the machine answers itself.
+//! What a request waits for on the core of its connection.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -12,54 +12,54 @@ use webmail::{Destination, Draft, NewPassword, NotProved, Request};
 use super::context::HttpCall;
 use super::passwords::Making;
 
-/// What is said while too much is under way.
+/// The reply when the machine is overloaded.
 pub(super) const BUSY: &str = "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
 
-/// What a question waits for.
+/// What a request waits for.
 pub(super) enum Errand {
-    /// Its turn: what is said to it is known.
+    /// Its turn: the reply is known.
     Turn(Reply),
-    /// The same: so many bytes of a body may come.
+    /// Its turn: a body of so many bytes is admitted.
     Admission(usize),
-    /// Whether a form may come, as those say whom it is for.
+    /// The decision of the account's core whether a form is admitted.
     Knock {
-        /// Bytes of it.
+        /// Bytes of the form.
         bytes: usize,
     },
-    /// Whether a letter may come, which is told with its number: so many bytes, for so much memory.
+    /// The same for a message upload, which gets a number: so many bytes, with so much memory.
     Letter { bytes: u64, memory: usize },
-    /// Whether he who asks is who he says.
+    /// The result of a login.
     Login {
-        /// His login.
+        /// The login.
         attempt: Attempt,
-        /// What for.
+        /// The action after it.
         purpose: Purpose,
     },
-    /// A new password is made ready.
+    /// A new password is being prepared.
     Making(Box<Making>),
 }
 
-/// What somebody says for who he is.
+/// The purpose of a login.
 pub(super) enum Purpose {
-    /// He wants something with the certificates.
+    /// Access to the certificates.
     Certificates(Wish),
-    /// He wants another password.
+    /// A password change.
     Password(Box<NewPassword>),
-    /// He wants to read his mail.
+    /// A webmail session.
     Webmail {
-        /// The name that he said.
+        /// The name in the form.
         name: String,
-        /// The program that said it.
+        /// A short description of the client's program.
         program: String,
-        /// Where he goes then.
+        /// Where the client goes after the login.
         next: Destination,
-        /// The letter that he was writing.
+        /// The message that the client was writing.
         kept: Option<Box<Draft>>,
     },
 }
 
 impl Errand {
-    /// Something was asked. The session's turn is asked for.
+    /// A request has come. Asks for a turn of the session.
     #[cold]
     #[inline(never)]
     pub(super) fn begin(question: &Question<'_>, call: &mut HttpCall<'_>) -> Option<Errand> {
@@ -80,7 +80,7 @@ impl Errand {
         Some(errand)
     }
 
-    /// There is no memory for what the client wants.
+    /// There is not enough memory for the request.
     #[cold]
     pub(super) fn busy(call: &mut HttpCall<'_>) -> Errand {
         call.cx.connections.resume(call.caller.connection.0);
@@ -97,17 +97,17 @@ impl Errand {
         }
     }
 
-    /// Whether it is known what is said, and the deadline is awaited that was set for it.
+    /// Whether the answer is known but delayed until the deadline.
     pub(super) fn is_held_back(&self) -> bool {
         matches!(self, Errand::Login { attempt, .. } if attempt.is_held_back())
     }
 }
 
-/// What comes of a login that failed.
+/// The result of a failed login.
 pub(super) enum Refused {
-    /// This is said.
+    /// This reply.
     Reply(Reply),
-    /// The core that owns the account answers this.
+    /// The core that owns the account answers this request.
     Ask(Request),
 }
 
@@ -124,7 +124,7 @@ impl Purpose {
         }
     }
 
-    /// What comes of it for who is not who he says.
+    /// The result if the login fails.
     pub(super) fn refused(&self, has_too_many: bool, hostname: &str) -> Refused {
         Refused::Reply(match self {
             Purpose::Password(new) => {

@@ -1,7 +1,7 @@
-//! What a session of HTTP wants done, done to the connection and the site.
+//! The actions of an HTTP session, on the connection and the site.
 //!
-//! The bytes of a file are never copied: the connection's segments point into the packed site;
-//! unless they are sealed on their way.
+//! Bytes of a file are never copied: the connection's segments point into the packed site. Only
+//! over TLS they are encrypted into buffers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,21 +20,21 @@ use super::errand::Errand;
 /// Bytes of a file that are queued as one piece.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Bytes of a target that are logged.
+/// Bytes of a request target that are logged.
 const LOGGED_BYTES_MAX: usize = 200;
 
-/// Bytes of memory of what a question waits for.
+/// Bytes of memory of what a request waits for.
 pub(super) fn kept_for(errand: Option<&Errand>) -> usize {
     errand.map_or(0, |errand| size_of::<Errand>() + errand.kept_bytes())
 }
 
-/// What an HTTP session acts by.
+/// The host of an HTTP session: it implements the session's actions.
 pub struct HttpHost<'a, 'c> {
     pub(super) call: &'a mut HttpCall<'c>,
     pub(super) errand: &'a mut Option<Box<Errand>>,
-    /// What was charged for it before it acts.
+    /// What was charged before this action.
     pub(super) charge: &'a Charge,
-    /// How many bytes may wait for the client when a response is begun.
+    /// How many bytes may be unread when a response begins.
     pub(super) unread_bytes_max: usize,
 }
 
@@ -178,7 +178,7 @@ impl http::Actions for HttpHost<'_, '_> {
         let mut date = *b"Thu, 01 Jan 1970 00:00:00 GMT";
         let zone = b"GMT".len();
         let now = self.call.web.date_now.at(self.call.cx.turn.wall);
-        // RFC 9110 section 5.6.7 is RFC 5322's form with another name for the zone.
+        // RFC 9110 section 5.6.7 is RFC 5322's format with another name for the zone.
         for (place, byte) in date.iter_mut().take(DATE_BYTES - zone).zip(now) {
             *place = *byte;
         }
@@ -197,7 +197,8 @@ impl http::Actions for HttpHost<'_, '_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        // The answer held back has the only one; the session sets its own again with it.
+        // The delayed answer uses the only deadline. The session sets its own again with that
+        // answer.
         if self.errand.as_ref().is_some_and(|errand| errand.is_held_back()) {
             return;
         }

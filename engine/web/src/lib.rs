@@ -1,7 +1,7 @@
-//! HTTP served, in either version.
+//! The web server, for HTTP/1.1 and HTTP/2.
 //!
-//! [`Web`] is what the sessions of a core share. What they want of the webmail, or of the
-//! certificates, it keeps as requests until the engine takes them further.
+//! [`Web`] is the state that the sessions of a core share. It queues their requests to the webmail
+//! and their certificate uploads until the engine forwards them.
 #![no_std]
 #![forbid(unsafe_code)]
 

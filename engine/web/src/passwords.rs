@@ -1,5 +1,5 @@
-//! A new password is made ready where the connection is: its hash by a job as for a login
-//! (crate `compute`), its verifier step by step, a turn each.
+//! Prepares a new password on the core of the connection: its hash by a job as in a login (crate
+//! `compute`), and its SCRAM verifier step by step, one turn each.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -12,10 +12,10 @@ use webmail::{NewPassword, Request, Secrets};
 
 use super::context::HttpCall;
 
-/// A password of which is made what is kept.
+/// A new password that is being prepared.
 pub(super) struct Making {
     new: Box<NewPassword>,
-    /// The old one, which was proved.
+    /// The old password, which was right.
     replaced: PasswordMark,
     stage: Stage,
 }
@@ -23,26 +23,26 @@ pub(super) struct Making {
 enum Stage {
     /// Its hash is being computed.
     Hashing(JobNumber),
-    /// It has its hash, and the verifier is in the making.
+    /// It has its hash, and its verifier is being derived.
     Deriving(String, Box<Derivation>),
 }
 
 impl Making {
-    /// The old password was right: the hash waits for its turn.
+    /// The old password was right: queues the computation of the hash.
     pub(super) fn begin(
         new: Box<NewPassword>,
         replaced: PasswordMark,
         call: &mut HttpCall<'_>,
     ) -> Making {
         let task = HashTask::Make { password: new.wanted.to_vec(), salt: call.cx.logins.salt() };
-        // The client has proved who it is: nothing is held against it.
+        // The client is authenticated: the hash counts against no limit of guesses.
         let applicant = Applicant { address: call.caller.address, name: None };
         let number =
             call.cx.compute.ask_hash(logins::hashed(call.caller.connection.0), applicant, task);
         Making { new, replaced, stage: Stage::Hashing(number) }
     }
 
-    /// Nobody waits for the new password any more.
+    /// The connection is gone: the hash is not needed any more.
     pub(super) fn abandoned(&self, compute: &mut Compute) {
         if let Stage::Hashing(number) = self.stage {
             compute.abandon(number);
@@ -59,7 +59,8 @@ impl Making {
         self.new.kept_bytes() + hash_bytes
     }
 
-    /// The session's turn has come. What the owner of the account is told once all is made.
+    /// The session's turn has come. Returns the request to the core of the account once all is
+    /// ready.
     pub(super) fn step(&mut self, call: &mut HttpCall<'_>) -> Option<Request> {
         let frame = call.caller.connection.0;
         match &mut self.stage {

@@ -1,6 +1,7 @@
-//! The webmail's requests on the core of their connection: let in, and sent to where the mail is.
+//! Webmail requests on the core of their connection: admits them, and sends them to the core of the
+//! account.
 //!
-//! What a request comes to says the door (crate `webmail`); here that is done.
+//! The crate `webmail` decides (see `door`); this module acts on it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +15,7 @@ use super::context::HttpCall;
 use super::errand::{Errand, Purpose};
 
 impl Errand {
-    /// Something of the webmail was asked. `None`: it waits for whom it was sent to.
+    /// A webmail request has come. `None`: another core has it and will reply.
     pub(super) fn webmail(question: &Question<'_>, call: &mut HttpCall<'_>) -> Option<Errand> {
         let host = call.name_over_tls(question.host);
         let most = Most {
@@ -25,7 +26,7 @@ impl Errand {
         Errand::of(asked, call)
     }
 
-    /// A form is there.
+    /// A form has come.
     pub(super) fn form(
         question: &Question<'_>,
         body: Vec<u8>,

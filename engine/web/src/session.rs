@@ -1,4 +1,4 @@
-//! A session of HTTP, in the version that both sides have agreed on.
+//! An HTTP session in the negotiated version.
 
 use alloc::boxed::Box;
 
@@ -6,11 +6,11 @@ use http::{Admission, End, Reply};
 
 use super::host::HttpHost;
 
-/// What is spoken on it, as both sides have agreed.
+/// A session in the negotiated version.
 pub enum HttpSession {
     /// HTTP/1.1.
     One(http::Session),
-    /// HTTP/2. It remembers more.
+    /// HTTP/2. Its state is larger.
     Two(Box<http::two::Http2Session>),
 }
 
@@ -64,7 +64,7 @@ impl HttpSession {
         }
     }
 
-    /// Bytes of memory that it takes on the heap, but for the bodies of requests and replies.
+    /// Bytes of memory on the heap, without the bodies of requests and replies.
     pub(super) fn kept_bytes(&self) -> usize {
         match self {
             HttpSession::One(session) => session.kept_bytes(),

@@ -1,7 +1,7 @@
-//! What the HTTP sessions of a core share: the site, how it is served, and what clients wait for.
+//! The state that the HTTP sessions of a core share: the site, its settings, and queued requests.
 //!
 //! Invariants:
-//! - What sessions want of others leaves as requests, in the order in which they want it.
+//! - Requests to others leave in the order in which sessions make them.
 //! - The bytes of a form count from its request until its answer.
 
 use alloc::boxed::Box;
@@ -16,32 +16,32 @@ use message::DateTimeNow;
 use tasks::FrameId;
 use webmail::Request;
 
-/// What the sessions of a core share.
+/// The state that the sessions of a core share.
 pub struct Web {
     pub(super) site: Site,
     pub(super) pages: Remembered,
     pub(super) hostname: String,
     pub(super) date_now: DateTimeNow,
-    /// Whether pages are given over TLS alone.
+    /// Whether pages are served over TLS only.
     pub(super) https_only: bool,
     pub(super) logs_requests: bool,
-    /// Bytes of bodies that sessions may hold.
+    /// Bytes of bodies that sessions hold or may receive.
     pub(super) bodies: usize,
-    /// Bytes of replies that they hold until clients have taken them.
+    /// Bytes of replies that clients have not taken yet.
     pub(super) replies: usize,
-    /// How many either may be.
+    /// The limit of each of the two.
     pub(super) bodies_max: usize,
-    /// What is asked of the webmail, with the session that asks.
+    /// Requests to the webmail, with the sessions that make them.
     requests: VecDeque<(FrameId, Box<Request>)>,
-    /// Certificates that came, chain and key in PEM, with the session that has sent them.
+    /// Uploaded certificates, chain and key in PEM, with the sessions that sent them.
     uploads: VecDeque<(FrameId, Vec<u8>)>,
 }
 
-/// What [`Web`] is made from, beside the configuration.
+/// The parameters of [`Web`] beside the configuration.
 pub struct WebSeed {
-    /// The files that are served.
+    /// The files of the site.
     pub site: Site,
-    /// How many bytes of bodies, and of replies, sessions may hold.
+    /// The limit of bodies, and of replies, in bytes.
     pub bodies_max: usize,
 }
 
@@ -64,23 +64,23 @@ impl Web {
         }
     }
 
-    /// Whether something is to be taken to others.
+    /// Whether a request must be forwarded.
     #[inline]
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty() || !self.uploads.is_empty()
     }
 
-    /// What is next asked of the webmail, by the session of this frame.
+    /// The next request to the webmail, with its session's frame.
     pub fn next_request(&mut self) -> Option<(FrameId, Box<Request>)> {
         self.requests.pop_front()
     }
 
-    /// The next certificate that came, by the session of this frame.
+    /// The next certificate upload, with its session's frame.
     pub fn next_upload(&mut self) -> Option<(FrameId, Vec<u8>)> {
         self.uploads.pop_front()
     }
 
-    /// Asks the webmail. The answer is told later.
+    /// Queues a request to the webmail. The answer comes later.
     #[cold]
     #[inline(never)]
     pub(super) fn ask(&mut self, frame: FrameId, request: Request) {
@@ -88,22 +88,22 @@ impl Web {
         self.requests.push_back((frame, Box::new(request)));
     }
 
-    /// A certificate has come.
+    /// A certificate was uploaded.
     pub(super) fn upload(&mut self, frame: FrameId, pem: Vec<u8>) {
         self.uploads.push_back((frame, pem));
     }
 
-    /// A request was answered. `form_bytes`: of its form.
+    /// A request was answered. `form_bytes`: the bytes of its form.
     pub fn answered(&mut self, form_bytes: usize) {
         self.bodies -= form_bytes;
     }
 
-    /// Nothing listens any more to the reply with this number, or its message does not come.
+    /// The client of the reply with this number has left, or the rest of its message does not come.
     pub fn leave(&mut self, frame: FrameId, number: u64) {
         self.ask(frame, Request::Left(number));
     }
 
-    /// Responses that are kept say something that is not so any more.
+    /// Cached responses are outdated.
     pub fn forget_pages(&mut self) {
         self.pages = Remembered::nothing();
     }
