@@ -1,4 +1,4 @@
-//! What a POP3 session wants done, done to the connection, the logins and the store.
+//! The actions of a POP3 session, on the connection, the logins and the store.
 
 use connections::Channel;
 use machine::Micros;
@@ -8,7 +8,7 @@ use sasl::{Credentials, Puzzle};
 use super::host::Pop3Host;
 use super::{deletion, login, reading};
 
-/// Bytes of responses that a client may leave unread before it has logged in: strangers cannot have all the memory.
+/// Bytes of unread replies of a client without a login. So such clients cannot exhaust the memory.
 const UNREAD_BYTES_MAX: usize = 4 * 1024;
 
 impl sasl::Host for Pop3Host<'_, '_> {

@@ -1,4 +1,5 @@
-//! A POP3 connection: what happens to it is told to its session, or to what the session waits for.
+//! A POP3 connection: passes its events to the session, or to the operation that the session waits
+//! for.
 
 use shards::Reply;
 use store::{AccountId, Outcome};
@@ -22,7 +23,7 @@ impl Pop3Conversation {
         Pop3Conversation { session, state }
     }
 
-    /// A client has asked for TLS, and speaks it now.
+    /// The TLS handshake after STLS is complete.
     pub fn secured(call: &mut Pop3Call<'_>) -> Pop3Conversation {
         let mut state = State::default();
         let session = pop3::Session::secured(&mut Pop3Host::of(call, &mut state));
@@ -42,15 +43,15 @@ impl Pop3Conversation {
         self.state.maildrop.is_some()
     }
 
-    /// Whether this account is logged in here, or is about to be.
+    /// Whether the client is logged in to this account, or about to be.
     pub fn is_of(&self, account: AccountId) -> bool {
         let maildrop = self.state.maildrop.as_ref();
         maildrop.is_some_and(|maildrop| maildrop.account() == account)
             || login::awaits_maildrop_of(account, &self.state)
     }
 
-    /// The password of an account has changed. An attempt to log in is decided by what the password
-    /// is then, unless it was granted and waits for its maildrop.
+    /// The password of an account has changed. A pending login is decided by the new password,
+    /// unless it was granted and waits for its maildrop.
     pub fn password_changed(&mut self, account: AccountId, call: &mut Pop3Call<'_>) {
         if self.is_of(account) {
             self.with(call, |session, host| {
@@ -69,7 +70,7 @@ impl Pop3Conversation {
         act(&mut self.session, &mut Pop3Host::of(call, &mut self.state))
     }
 
-    /// There may be room for what is to be said, for which the session waits.
+    /// There may be enough buffer space for the reply that the session waits to send.
     pub fn go_on(&mut self, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| {
             if pop3::Actions::send_room(host) >= pop3::REPLY_BYTES_MAX {
@@ -79,17 +80,18 @@ impl Pop3Conversation {
         });
     }
 
-    /// The store has done what the session waited for.
+    /// The store has answered a request of the session.
     pub fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut Pop3Call<'_>) {
         let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match point {
             Point::Deleted => deletion::part_ended(&outcome, session, host),
             Point::Read => reading::read_ended(outcome, session, host),
-            Point::Replied => unreachable!("the owner of an account replies otherwise"),
+            Point::Replied => unreachable!("the owner of an account replies by `replied`"),
         });
     }
 
-    /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
+    /// The maildrop of a login is open, or cannot be opened. A reply that the session does not
+    /// expect stays with the caller.
     pub fn replied(&mut self, reply: &mut Option<Reply>, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| match reply.take() {
             Some(Reply::Maildrop(opened)) => {
@@ -99,7 +101,7 @@ impl Pop3Conversation {
         });
     }
 
-    /// The session's turn has come: it asked for one, or what it waits for is decided.
+    /// The session's turn has come: it asked for one, or an operation is decided.
     pub fn resumed(&mut self, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| {
             deletion::go_on(session, host);
@@ -110,7 +112,8 @@ impl Pop3Conversation {
         });
     }
 
-    /// A deadline has passed: the session's, that of an answer held back, or of a deletion or a read to be asked for again.
+    /// A deadline has passed: the session's, that of a delayed answer, or that of a deletion or
+    /// read to repeat.
     pub fn deadline_expired(&mut self, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| {
             let was_ours = login::answer_held_back(session, host)
@@ -122,7 +125,7 @@ impl Pop3Conversation {
         });
     }
 
-    /// The connection is gone: what is still held is given back.
+    /// The connection is gone: releases what it still holds.
     pub fn ended(&mut self, call: &mut Pop3Call<'_>) {
         deletion::leave(&mut self.state, call);
         self.with(call, |_, host| {

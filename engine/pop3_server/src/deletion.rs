@@ -1,6 +1,7 @@
-//! QUIT: the marked messages are deleted, in as few removals as hold them.
+//! QUIT: deletes the marked messages with as few store requests as possible.
 //!
-//! Invariant: the maildrop stays locked until the last removal has ended, even if the client does not.
+//! Invariant: the maildrop stays locked until the last removal has ended, even if the client
+//! disconnects.
 
 use alloc::boxed::Box;
 
@@ -13,9 +14,9 @@ use tasks::Countdown;
 use super::host::{Point, Pop3Call, Pop3Host};
 use super::state::{Deletion, Orphan, State};
 
-/// Ranges of UIDs that one removal takes.
+/// Ranges of UIDs in one removal.
 const RANGES_PER_REMOVAL: usize = 400;
-/// How soon a removal is asked for again that the store had no room for.
+/// The time until a removal is asked for again when the store was busy.
 const RETRY: Micros = Micros::from_millis(10);
 
 /// Asks the store for the removals.
@@ -30,8 +31,8 @@ pub(super) fn begin(host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// Goes on with a deletion for which the store had no room, and tells the session when it is over. False when there is
-/// no deletion.
+/// Continues a deletion when the store was busy, and tells the session when it is done. Returns
+/// false if there is no deletion.
 pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
     ask(host);
     let Some(deletion) = &host.state.deletion else { return false };
@@ -60,7 +61,7 @@ pub(super) fn part_ended(
     go_on(session, host);
 }
 
-/// Asks for as much as the store has room for.
+/// Asks for as many removals as the store accepts.
 fn ask(host: &mut Pop3Host<'_, '_>) {
     let continuation = host.continuation(Point::Deleted);
     let (Some(maildrop), Some(deletion)) = (&host.state.maildrop, &mut host.state.deletion) else {
@@ -83,7 +84,7 @@ fn ask(host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// The client has left: a deletion that is under way keeps the maildrop.
+/// The client has disconnected: a deletion in progress keeps the maildrop.
 pub(super) fn leave(state: &mut State, call: &mut Pop3Call<'_>) {
     let Some(outstanding) = state.deletion.take().map(|deletion| deletion.outstanding) else {
         return;

@@ -1,4 +1,4 @@
-//! What POP3 sessions act by, and what they share.
+//! The host of POP3 sessions, and the state that they share.
 
 use alloc::vec::Vec;
 
@@ -15,23 +15,23 @@ use super::state::{Orphan, State};
 tasks::points! {
     /// Where a POP3 session may wait for the store.
     pub enum Point of Subsystem::Pop3;
-    /// Bytes of a message have been read.
+    /// Bytes of a message were read.
     Read,
-    /// Its deletions are on the disk.
+    /// A removal has ended.
     Deleted,
-    /// The owner of its account has replied.
+    /// The core that owns the account has replied.
     Replied,
 }
 
-/// What POP3 sessions of a core share.
+/// The state that the POP3 sessions of a core share.
 #[derive(Default)]
 pub struct Pop3 {
-    /// Deletions whose clients have left.
+    /// Deletions after their clients have disconnected.
     pub(super) orphans: Vec<Orphan>,
 }
 
 impl Pop3 {
-    /// A removal of a session that is gone has ended: after the last one the maildrop is unlocked.
+    /// A removal of a disconnected session has ended. The last one unlocks the maildrop.
     pub fn orphan_ended(&mut self, frame: FrameId, store: &mut Archive) {
         let Some(place) = self.orphans.iter().position(|orphan| orphan.frame == frame) else {
             return;
@@ -67,17 +67,17 @@ impl Context<'_> {
     }
 }
 
-/// A client's connection, with what its session acts on.
+/// A client's connection, with the context of its session.
 pub struct Pop3Call<'c> {
     /// The connection, and the client at its other end.
     pub caller: Caller,
-    /// What POP3 sessions share.
+    /// The state that POP3 sessions share.
     pub pop3: &'c mut Pop3,
     /// The parts of this core.
     pub cx: Context<'c>,
 }
 
-/// What a POP3 session acts by.
+/// The host of a POP3 session: it implements the session's actions.
 pub struct Pop3Host<'a, 'c> {
     pub(super) cx: &'a mut Context<'c>,
     pub(super) caller: Caller,

@@ -1,11 +1,11 @@
-//! POP3 served.
+//! The POP3 server.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `conversation` | what a connection is told |
-//! | `host`, `actions` | what a session acts by, and what it wants done |
-//! | `state` | what is known of a connection beside its session |
-//! | `login`, `reading`, `deletion` | what takes time |
+//! | `conversation` | a connection and its events |
+//! | `host`, `actions` | the host of sessions, and the actions that it implements |
+//! | `state` | the state of a connection beside its session |
+//! | `login`, `reading`, `deletion` | operations that take time |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! PASS and AUTH: what comes of an attempt to log in, and the maildrop that is opened for it.
+//! PASS and AUTH: the result of a login attempt, and the maildrop that it opens.
 
 use alloc::boxed::Box;
 
@@ -11,7 +11,7 @@ use store::AccountId;
 use super::host::{Point, Pop3Host};
 use super::state::State;
 
-/// The client has said who it is. What comes of that is decided in a later turn.
+/// The client has sent credentials. They are decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut Pop3Host<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
     host.state.attempt = Some(Box::new(logins.begin(credentials, host.caller, &mut cx)));
@@ -34,7 +34,7 @@ pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// A maildrop is open, or cannot be opened. It is returned if no login waits for it.
+/// A maildrop is open, or cannot be opened. Returns it if no login waits for it.
 pub(super) fn opened(
     opened: Opened,
     session: &mut pop3::Session,
@@ -55,7 +55,7 @@ pub(super) fn opened(
     None
 }
 
-/// Whether an attempt for that account was granted, and waits for its maildrop.
+/// Whether an attempt for that account was granted and waits for its maildrop.
 pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
     state
         .attempt
@@ -63,15 +63,16 @@ pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
         .is_some_and(|attempt| attempt.is_granted() && attempt.account() == Some(account))
 }
 
-/// The password that was right no longer is: an attempt that was granted is refused after all. Its
-/// maildrop, when it comes, is one that nobody wants.
+/// The password has changed: refuses an attempt that was granted. When its maildrop comes, no login
+/// waits for it.
 pub(super) fn refuse_granted(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     if host.state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted()) {
         answer(Err(LoginRefusal::Credentials), session, host);
     }
 }
 
-/// A deadline has passed: gives the answer that was held back until then. False when there is none.
+/// A deadline has passed: sends the answer that was delayed until then. Returns false if there is
+/// none.
 pub(super) fn answer_held_back(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
     let is_held_back = host.state.attempt.as_ref().is_some_and(|attempt| attempt.is_held_back());
     if is_held_back {
@@ -80,7 +81,7 @@ pub(super) fn answer_held_back(session: &mut pop3::Session, host: &mut Pop3Host<
     is_held_back
 }
 
-/// Nobody waits for the answer any more.
+/// The login attempt is abandoned.
 pub(super) fn drop_attempt(host: &mut Pop3Host<'_, '_>) {
     if let Some(attempt) = host.state.attempt.take() {
         host.cx.logins.abandon(&attempt, host.cx.turn.now, host.cx.compute);

@@ -1,10 +1,11 @@
-//! RETR and TOP: a message is read part by part, each when the connection has room for all of it.
+//! RETR and TOP: reads a message part by part. Each part is read when the connection has buffer
+//! space for all of it.
 //!
 //! Invariants:
-//! - Who finds the store busy with the reads of others asks again, and is not refused.
-//! - A part is held for as long as it takes to copy it. However slowly a client reads, it holds no buffer of the store's.
-//! - A session has at most one read under way. One that nobody wants any more is waited for before the next begins, so
-//!   that its bytes cannot be taken for another's.
+//! - A session that finds the store busy asks again and gets no error.
+//! - A part is held only while it is copied. A slow client never holds a buffer of the store.
+//! - A session has at most one read in progress. A read that is no longer wanted must end before
+//!   the next begins, so that its bytes cannot be taken for those of the next.
 
 use machine::Micros;
 use pop3::{MessageNumber, ReadError};
@@ -13,16 +14,17 @@ use store::{Body, Outcome, Refusal, Uid};
 use super::host::{Point, Pop3Host};
 use super::state::{Read, Reading, State};
 
-/// How soon a read is asked for again that the store had no place for.
+/// The time until a read is asked for again when the store was busy.
 const RETRY: Micros = Micros::from_millis(10);
 
-/// The session wants `message`.
+/// The session asks for `message`.
 pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
     let Some(maildrop) = &host.state.maildrop else { return };
     let octets = maildrop.octets(message.index());
     let uid = maildrop.uid(message.index()).unwrap_or(Uid(0));
     host.state.reading = Some(Reading { uid, octets, taken: 0, refused: None });
-    // What is started is never answered from within the call, and the session's deadline is set when the call has ended.
+    // An operation never answers from within the call that starts it. The session also sets its
+    // deadline after this call.
     if let Err(refusal) = request_part(host) {
         if let Some(reading) = &mut host.state.reading {
             reading.refused = Some(refusal);
@@ -42,7 +44,7 @@ pub(super) fn stop(host: &mut Pop3Host<'_, '_>) {
     };
 }
 
-/// There may be room for the next part.
+/// There may be buffer space for the next part.
 pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     if host.state.wants_room() {
         host.state.read = Read::Idle;
@@ -50,7 +52,7 @@ pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// There may be a place for the next part's read. False when the session wants none.
+/// The store may accept the next read. Returns false if the session wants none.
 pub(super) fn ask_again(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
     if host.state.read != Read::WantsPlace {
         return false;
@@ -61,14 +63,14 @@ pub(super) fn ask_again(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>
     true
 }
 
-/// Tells the session of a message that the store would not read.
+/// Tells the session about a read that the store has refused.
 pub(super) fn end_if_refused(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     if let Some(refusal) = host.state.reading.as_ref().and_then(|reading| reading.refused) {
         end(Err(read_error(&Outcome::Refused(refusal))), session, host);
     }
 }
 
-/// A part of a message has been read, or could not be.
+/// A part of a message was read, or could not be read.
 pub(super) fn read_ended(
     outcome: Outcome,
     session: &mut pop3::Session,
@@ -85,7 +87,7 @@ pub(super) fn read_ended(
     }
 }
 
-/// Gives the session what has been read of its message, and asks for the rest, or ends it.
+/// Gives the session the part that was read, and asks for the next part or ends the message.
 fn pass_on(body: Body, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     let is_empty = body.bytes().is_empty();
     let count = session.message_bytes_arrived(body.bytes(), host);
@@ -95,7 +97,8 @@ fn pass_on(body: Body, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>)
     if reading.taken >= reading.octets {
         end(Ok(()), session, host);
     } else if is_empty {
-        // The message is shorter than its entry says: going on would find the same again.
+        // The message is shorter than its index entry says: a further read would give the same
+        // result.
         end(Err(ReadError::Damaged), session, host);
     } else {
         request_or_fail(session, host);
@@ -108,7 +111,7 @@ fn request_or_fail(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// Asks the store for the next part of the message that the session wants, or the connection for room.
+/// Asks the store for the next part of the session's message, or waits for buffer space.
 fn request_part(host: &mut Pop3Host<'_, '_>) -> Result<(), Refusal> {
     let room = host.cx.connections.send_room(host.caller);
     let continuation = host.continuation(Point::Read);

@@ -1,4 +1,4 @@
-//! What the server knows of a POP3 connection beside its session.
+//! The server's state of a POP3 connection beside its session.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,13 +9,13 @@ use shards::Maildrop;
 use store::{Outcome, Refusal, Uid, UidRange};
 use tasks::{Countdown, FrameId};
 
-/// Octets that the store reads at a time: [`Body::bytes`].
+/// The most octets of one read: see [`Body::bytes`].
 const PART_OCTETS_MAX: u32 = 32_672;
 
 /// Bytes around a message: `+OK`, its size, the end of its last line, and the line of one dot.
 const AROUND_BYTES_MAX: usize = 64;
 
-/// What the server knows of it beside the session.
+/// The state beside the session.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) attempt: Option<Box<Attempt>>,
@@ -31,47 +31,47 @@ impl State {
     }
 }
 
-/// A message that the session wants.
+/// A message that the session has asked for.
 pub(super) struct Reading {
     pub(super) uid: Uid,
     pub(super) octets: u32,
     /// Octets that the session has taken.
     pub(super) taken: u32,
-    /// The store would not read: the session is told in the next turn.
+    /// The store has refused the read. The session is told in the next turn.
     pub(super) refused: Option<Refusal>,
 }
 
-/// Whether the store reads for this session.
+/// The state of the session's read.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Read {
     #[default]
     Idle,
-    /// It will, once there is room for what it brings.
+    /// It waits for buffer space.
     WantsRoom,
-    /// It will, once it reads for fewer others.
+    /// It waits for a busy store.
     WantsPlace,
     UnderWay,
-    /// It does, but nobody wants it.
+    /// It is in progress, but its result is not wanted any more.
     Unwanted,
 }
 
 impl Reading {
-    /// Room for the next part, each of its lines a dot that is doubled.
+    /// Buffer space for the next part, if each line is a dot that is doubled.
     pub(super) fn room_needed(&self) -> usize {
         let part = (self.octets - self.taken).min(PART_OCTETS_MAX) as usize;
         part + part / 3 + AROUND_BYTES_MAX
     }
 }
 
-/// A deletion under way: it is over when all removals were asked for, and none is outstanding.
+/// A deletion in progress. It is over when all removals were asked for and none is outstanding.
 pub(super) struct Deletion {
-    /// What is still to be asked for.
+    /// Ranges that remain to be removed.
     pub(super) ranges: Vec<UidRange>,
     pub(super) outstanding: Countdown,
     pub(super) result: Result<(), DeletionError>,
 }
 
-/// A deletion whose client has left: what of it was asked for goes on.
+/// A deletion after its client has disconnected: its outstanding removals go on.
 pub(super) struct Orphan {
     pub(super) frame: FrameId,
     pub(super) outstanding: Countdown,
