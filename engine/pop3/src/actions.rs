@@ -1,13 +1,15 @@
-//! What a session wants done: the trait [`Actions`] and the words that it uses.
+//! The actions of a session: the trait [`Actions`] and its types.
 
 use machine::Micros;
 
 use crate::number::MessageNumber;
 use crate::unique_id::UniqueId;
 
-/// The session's hands. Each call is carried out or queued at once; none waits, and what it starts is never answered
-/// from within the call. As the host of a login they check what proves it and open the user's maildrop, locked: [`crate::Session::login_answered`] tells what came of
-/// it; a refusal may be held back for as long as guessing is to take.
+/// The actions of a session. Each call acts or queues at once and does not block. An operation that
+/// it starts never answers from within the call. As the host of a login ([`sasl::Host`]), the
+/// implementation checks the credentials and opens and locks the user's maildrop.
+/// [`crate::Session::login_answered`] tells the result; a refusal may be delayed to slow down
+/// guessing.
 pub trait Actions: sasl::Host {
     /// What the server allows on this connection.
     fn settings(&self) -> Settings;
@@ -15,43 +17,45 @@ pub trait Actions: sasl::Host {
     /// How many bytes of replies can be queued now.
     fn send_room(&self) -> usize;
 
-    /// Queues bytes of a reply. A command is handled only while there is [`crate::REPLY_BYTES_MAX`] of room, and messages
-    /// and lists are written only as far as there is room; the reply that ends a session, or tells of a failure, comes
-    /// when it comes and is under 128 bytes.
+    /// Queues bytes of a reply. A command is handled only while there is space for
+    /// [`crate::REPLY_BYTES_MAX`], and messages and lists are written only as far as there is
+    /// space. The reply that ends a session or tells of a failure may come at any time and is under
+    /// 128 bytes.
     fn reply(&mut self, bytes: &[u8]);
 
-    /// Nobody waits any more for the answer to [`sasl::Host::login`]: a maildrop that it opens is left at once.
+    /// Abandons the login of [`sasl::Host::login`]: a maildrop that it opens is left at once.
     fn abandon_login(&mut self);
 
-    /// The size of a message of the open maildrop, in bytes as it is stored.
+    /// The size of a message of the open maildrop, in bytes as stored.
     fn message_bytes(&self, message: MessageNumber) -> u64;
 
-    /// The name of a message of the open maildrop that no other message ever has.
+    /// The unique identifier of a message of the open maildrop.
     fn unique_id(&self, message: MessageNumber) -> UniqueId;
 
     /// Whether the message was marked as deleted in this session.
     fn is_marked(&self, message: MessageNumber) -> bool;
 
-    /// DELE: marks a message that was not marked.
+    /// DELE: marks a message that is not marked.
     fn mark(&mut self, message: MessageNumber);
 
-    /// RSET: takes away all marks.
+    /// RSET: clears all marks.
     fn unmark_all(&mut self);
 
-    /// RETR, TOP: reads a message. [`crate::Session::message_bytes_arrived`] brings its bytes, in order, and
-    /// [`crate::Session::message_ended`] its end.
+    /// RETR, TOP: reads a message. [`crate::Session::message_bytes_arrived`] delivers its bytes, in
+    /// order, and [`crate::Session::message_ended`] its end.
     fn read(&mut self, message: MessageNumber);
 
-    /// The rest of the message that is being read is not wanted; nothing more is to be brought of it.
+    /// Stops the read of the message: no more of it may be delivered.
     fn stop_reading(&mut self);
 
-    /// QUIT: deletes the marked messages, durably. [`crate::Session::deleted`] tells when it is done.
+    /// QUIT: deletes the marked messages durably. [`crate::Session::deleted`] tells the result.
     fn delete_marked(&mut self);
 
-    /// The maildrop is not needed any more: unlocks it.
+    /// The session ends: unlocks the maildrop.
     fn leave_maildrop(&mut self);
 
-    /// Calls [`crate::Session::deadline_expired`] after so long, instead of any deadline set before; `None`: never.
+    /// Sets the deadline: [`crate::Session::deadline_expired`] is called after that time. It
+    /// replaces an earlier one; `None`: never.
     fn set_deadline(&mut self, after: Option<Micros>);
 
     /// Closes the connection once everything queued is sent. The session is over.
@@ -61,11 +65,12 @@ pub trait Actions: sasl::Host {
 /// What the server allows on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Whether a password may come in plain text, by USER and PASS or by AUTH.
+    /// Whether a password may be sent in plain text, by USER and PASS or by AUTH.
     pub plain_login: PlainLogin,
-    /// STLS, which CAPA announces while it can be had.
+    /// STLS. CAPA announces it while it is available.
     pub tls: Tls,
-    /// Faulty or misplaced commands before and again after the login; one more ends the session.
+    /// Invalid or misplaced commands, before the login and again after it. One more ends the
+    /// session.
     pub faults_max: u8,
     /// Commands before the login; one more ends the session.
     pub commands_before_login_max: u8,
@@ -88,29 +93,29 @@ impl Default for Settings {
 /// Whether USER, PASS and AUTH are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlainLogin {
-    /// They are: the connection is safe enough for a password.
+    /// They are: a password is safe on the connection.
     Offered,
     /// They are not.
     Refused,
 }
 
-/// Whether TLS hides what is said on a connection.
+/// Whether TLS encrypts the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tls {
-    /// It does not, and cannot.
+    /// It does not, and is not available.
     Absent,
     /// It does once the client asks for it.
     Offered,
-    /// The same, but too many ask for it just now: `[SYS/TEMP]`.
+    /// The same, but too many handshakes are in progress: `[SYS/TEMP]`.
     Busy,
     /// It does.
     Spoken,
 }
 
-/// An opened maildrop, as it was at login.
+/// An open maildrop, in its state at the login.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Maildrop {
-    /// How many messages; they are numbered from 1 on.
+    /// The number of messages. They are numbered from 1.
     pub messages: u32,
     /// The sum of their sizes in bytes.
     pub bytes: u64,
@@ -123,19 +128,19 @@ pub enum LoginRefusal {
     Credentials,
     /// Another session has the maildrop: `[IN-USE]`.
     InUse,
-    /// Something failed that may work later, or too many try at once: `[SYS/TEMP]`.
+    /// A temporary failure, or too many logins at a time: `[SYS/TEMP]`.
     TryLater,
 }
 
 /// Why a message cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadError {
-    /// It may be read later: `[SYS/TEMP]`.
+    /// A later attempt may succeed: `[SYS/TEMP]`.
     TryLater,
-    /// What the disk has is not what was stored: `[SYS/PERM]`.
+    /// The data on the disk differ from what was stored: `[SYS/PERM]`.
     Damaged,
 }
 
-/// Marked messages were not deleted, or only some of them: `[SYS/TEMP]`.
+/// Some or all marked messages were not deleted: `[SYS/TEMP]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeletionError;

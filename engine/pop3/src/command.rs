@@ -1,17 +1,19 @@
-//! The commands of a client: one line each, without its end.
+//! The commands of a client: one line each, without the line end.
 //!
-//! Answers to: RFC 1939 sections 3 and 5 to 7, RFC 2449 section 5, RFC 2595 section 4, RFC 5034 section 4, RFC 6856 section 2.
+//! Implements: RFC 1939 sections 3 and 5 to 7, RFC 2449 section 5, RFC 2595 section 4, RFC 5034
+//! section 4, RFC 6856 section 2.
 
 use crate::number::MessageNumber;
 
-/// A command that parsed.
+/// A parsed command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Command<'a> {
-    /// USER, and the name.
+    /// USER with the name.
     User(&'a str),
-    /// PASS, and the password: everything after one space, spaces among it (RFC 1939 section 7).
+    /// PASS with the password: everything after one space, with further spaces (RFC 1939 section
+    /// 7).
     Password(&'a [u8]),
-    /// AUTH, and with what (RFC 5034); the client may have said its first response with it.
+    /// AUTH with the mechanism (RFC 5034), and perhaps with the initial response.
     Login {
         mechanism: &'a [u8],
         response: Option<&'a [u8]>,
@@ -24,7 +26,7 @@ pub(crate) enum Command<'a> {
     List(Option<MessageNumber>),
     UniqueIds(Option<MessageNumber>),
     Retrieve(MessageNumber),
-    /// TOP: a message's header and so many lines of its body.
+    /// TOP: a message's header and this many lines of its body.
     Top(MessageNumber, u32),
     Delete(MessageNumber),
     Noop,
@@ -32,12 +34,12 @@ pub(crate) enum Command<'a> {
     Quit,
 }
 
-/// What is wrong with a line.
+/// Why a line is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// No command that this server has.
+    /// The server has no such command.
     UnknownCommand,
-    /// Arguments that are missing, too many or malformed.
+    /// Arguments are missing, superfluous or malformed.
     BadArguments,
 }
 
@@ -64,13 +66,14 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
     }
 }
 
-/// What stands before the first space, and what stands after it, if there is one.
+/// The bytes before the first space, and those after it if there is a space.
 fn split_at_space(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(space) = memchr::memchr(b' ', bytes) else { return (bytes, None) };
     (bytes.get(..space).unwrap_or_default(), bytes.get(space + 1..))
 }
 
-/// The letters of a verb in upper case, padded by spaces, which no word has; for a longer word something that no verb is.
+/// A verb in upper case, padded with spaces, which no verb contains. For a longer word the result
+/// equals no verb.
 fn uppercase(verb: &[u8]) -> [u8; 4] {
     let mut word = [b' '; 4];
     if let Some(target) = word.get_mut(..verb.len()) {
@@ -121,7 +124,8 @@ fn top<'a>(arguments: Option<&[u8]>) -> Result<Command<'a>, Fault> {
     Ok(Command::Top(MessageNumber(decimal(number)?), lines))
 }
 
-/// A number of at least one digit; one too large counts as the largest, which no maildrop reaches.
+/// A number of at least one digit. A number that is too large becomes the largest `u32`, which no
+/// maildrop reaches.
 fn decimal(digits: &[u8]) -> Result<u32, Fault> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Fault::BadArguments);

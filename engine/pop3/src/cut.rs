@@ -1,10 +1,10 @@
-//! TOP's cut: the header, the empty line after it, and so many lines of the body.
+//! The end of TOP's response: the header, the empty line, and a number of lines of the body.
 //!
-//! Invariant: where the cut is does not depend on how the message is cut into pieces.
+//! Invariant: the end does not depend on how the message is cut into pieces.
 //!
-//! Answers to: RFC 1939 section 7 (TOP).
+//! Implements: RFC 1939 section 7 (TOP).
 
-/// How much of a message is still to come before the cut.
+/// The remaining part of the message before the end of the response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
     place: Place,
@@ -13,7 +13,7 @@ pub(crate) struct Cut {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// At the start of a header's line, or after its CR alone.
+    /// At the start of a header line, or after a CR at the start.
     HeaderLineStart,
     InHeaderLine,
     Body,
@@ -21,17 +21,17 @@ enum Place {
 }
 
 impl Cut {
-    /// The cut after the header and `body_lines`.
+    /// Ends after the header and `body_lines`.
     pub(crate) fn after(body_lines: u32) -> Cut {
         Cut { place: Place::HeaderLineStart, body_lines_left: body_lines }
     }
 
-    /// Whether the cut was reached.
+    /// Whether the end was reached.
     pub(crate) fn is_done(self) -> bool {
         self.place == Place::Done
     }
 
-    /// How many of the message's next `bytes` come before the cut, and the cut once they have passed.
+    /// How many of the next `bytes` belong to the response, and the state after them.
     pub(crate) fn advance(mut self, bytes: &[u8]) -> (usize, Cut) {
         let mut line_start = 0;
         for line_end in memchr::memchr_iter(b'\n', bytes) {

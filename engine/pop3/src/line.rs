@@ -1,28 +1,30 @@
-//! Where a command line ends.
+//! Finds the end of a command line.
 //!
-//! An LF ends it, with or without its CR: people type POP3 by hand, and there is nothing that could be smuggled in, for
-//! no message ever comes from a client.
+//! An LF ends a line, with or without a CR, since people type POP3 by hand. Smuggling is not
+//! possible: a client never sends a message by POP3.
 //!
-//! Answers to: RFC 1939 section 3, RFC 2449 section 4.
+//! Implements: RFC 1939 section 3, RFC 2449 section 4.
 
-/// The longest command line, with its line end. RFC 2449 asks for 255; addresses and passwords may be longer.
+/// The longest command line with its line end. RFC 2449 requires 255; addresses and passwords may
+/// be longer.
 pub const LINE_BYTES_MAX: usize = 512;
 
-/// The longest response of a login, with its CRLF: RFC 5034 section 4 asks for whatever the mechanisms need.
+/// The longest response of a login, with its CRLF. RFC 5034 section 4 requires what the mechanisms
+/// need.
 pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + b"\r\n".len();
 
-/// What the bytes begin with.
+/// The beginning of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Line<'a> {
-    /// A line without its end, and how many bytes it is with it.
+    /// A line without its end, and its length in bytes with it.
     Whole(&'a [u8], usize),
-    /// A line whose end is yet to come.
+    /// A line that has not ended yet.
     Partial,
-    /// More bytes than a line may have, without its end.
+    /// More bytes than a line may have, without a line end.
     TooLong,
 }
 
-/// The first line of `bytes`, which has at most `limit` bytes with its end.
+/// The first line of `bytes`. It may have at most `limit` bytes with its end.
 pub(crate) fn first_line(bytes: &[u8], limit: usize) -> Line<'_> {
     let within_limit = bytes.get(..limit).unwrap_or(bytes);
     let Some(end) = memchr::memchr(b'\n', within_limit) else {

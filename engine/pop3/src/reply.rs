@@ -1,20 +1,20 @@
-//! What the server says: constant lines, and a writer for those with numbers in them.
+//! The server's replies: constant lines, and a writer for lines with numbers.
 //!
 //! Invariants:
 //! - Every line is at most 512 bytes with its CRLF (RFC 2449 section 4).
-//! - A response code stands only where its meaning is that of RFC 2449 section 8 and RFC 3206.
+//! - A response code is used only in the meaning of RFC 2449 section 8 and RFC 3206.
 
 use crate::actions::{Actions, LoginRefusal, PlainLogin, ReadError, Settings, Tls};
 use crate::command::Fault;
 use crate::number::MessageNumber;
 use crate::unique_id::{UNIQUE_ID_BYTES_MAX, UniqueId};
 
-/// The longest reply to a command but for messages and lists, in bytes.
+/// The longest reply to a command, except for messages and lists, in bytes.
 pub const REPLY_BYTES_MAX: usize = 256;
 
 const _: () = assert!(b"+ \r\n".len() + sasl::CHALLENGE_BYTES_MAX <= REPLY_BYTES_MAX);
 
-/// What to tell a client for whom there is no session, before the connection is closed.
+/// The reply to a client when there are too many sessions. The connection is closed after it.
 pub const BUSY: &[u8] = b"-ERR [SYS/TEMP] Too many connections, try again later\r\n";
 
 pub(crate) type Reply = &'static [u8];
@@ -70,7 +70,7 @@ pub(crate) fn read_error(error: ReadError) -> Reply {
     }
 }
 
-/// What the client is to respond to in its login.
+/// A challenge of the login mechanism.
 pub(crate) fn login_challenge(challenge: &[u8], actions: &mut impl Actions) {
     actions.reply(b"+ ");
     actions.reply(challenge);
@@ -96,10 +96,11 @@ pub(crate) fn capabilities(actions: &mut impl Actions) {
     actions.reply(b"RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n");
 }
 
-/// Room for any line that [`Text`] is used for.
+/// The longest line that [`Text`] is used for.
 pub(crate) const TEXT_BYTES_MAX: usize = UNIQUE_ID_BYTES_MAX + 42;
 
-/// A line in the making: sent whole, since every call of [`Actions::reply`] costs.
+/// A line that is being written. It is sent as a whole, since every call of [`Actions::reply`] has
+/// a cost.
 pub(crate) struct Text(heapless::Vec<u8, TEXT_BYTES_MAX>);
 
 impl Text {
@@ -107,7 +108,7 @@ impl Text {
         Text(heapless::Vec::new())
     }
 
-    /// Appends `bytes`, which fit: see [`TEXT_BYTES_MAX`].
+    /// Appends `bytes`. They always fit: see [`TEXT_BYTES_MAX`].
     pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut Text {
         let fitted = self.0.extend_from_slice(bytes);
         debug_assert!(fitted.is_ok());

@@ -1,15 +1,17 @@
-//! A session: what the server remembers of one connection between two events.
+//! A session: the state of one connection between two events.
 //!
-//! Each variant of [`Expect`] is a waiting point: logging in is in `session/authorization.rs`, the commands on a maildrop
-//! in `session/transaction.rs`, long lists in `session/listing.rs`, messages on their way out in `session/retrieval.rs`.
-//! This file has the events that concern all of them, and the end.
+//! Each variant of [`Expect`] is a waiting point. Logins are in `session/authorization.rs`,
+//! commands on a maildrop in `session/transaction.rs`, long lists in `session/listing.rs`, and
+//! messages in `session/retrieval.rs`. This file has the events that concern all of them, and the
+//! end.
 //!
 //! Invariants:
-//! - `maildrop` is there exactly from an accepted login to [`Actions::leave_maildrop`]. The client knows of it when it has heard all that its mechanism has to say.
-//! - While something is under way for a command no further bytes are taken: responses leave in order.
-//! - After [`Expect::Closed`] nothing is asked of [`Actions`] any more.
+//! - `maildrop` is set exactly from an accepted login to [`Actions::leave_maildrop`]. The client
+//!   may use it once its mechanism is complete.
+//! - While a command is in progress no further bytes are taken: responses leave in order.
+//! - After [`Expect::Closed`] nothing more is asked of [`Actions`].
 //!
-//! Answers to: RFC 1939 sections 3 to 6.
+//! Implements: RFC 1939 sections 3 to 6.
 
 mod authorization;
 mod listing;
@@ -29,13 +31,14 @@ use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 use listing::{Listing, ListingStep};
 use retrieval::Retrieval;
 
-/// Messages that the commands of one session visit in a turn; what follows has to wait for the next.
+/// The most messages that the commands of a session visit in one turn. Further commands wait for
+/// the next turn.
 const VISITED_PER_TURN_MAX: u32 = 2_048;
 
 /// RFC 1939 section 3: the autologout timer is at least ten minutes.
 const AUTOLOGOUT: Micros = Micros::from_secs(10 * 60);
 
-/// One client's conversation with the server.
+/// One client's session.
 #[derive(Debug)]
 pub struct Session {
     expect: Expect,
@@ -46,47 +49,48 @@ pub struct Session {
     failed_logins: u8,
     /// Messages that commands have visited since [`Session::resumed`].
     visited: u32,
-    /// On the heap because it is there for a moment and a session for hours.
+    /// It is on the heap because it lives briefly and a session lives for hours.
     given: Option<Box<Given>>,
     maildrop: Option<MarkedMaildrop>,
 }
 
 const _: () = assert!(size_of::<Session>() <= 96);
 
-/// What the session waits for. One variant a waiting point, one handler each.
+/// The event that the session waits for. There is one handler for each variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     /// A command of the AUTHORIZATION state.
     Authorization,
     /// The client's next response in its login.
     LoginResponse,
-    /// The answer to a login.
+    /// The result of a login.
     LoginAnswer,
     /// A command of the TRANSACTION state.
     Transaction,
-    /// Room for the rest of a list.
+    /// Buffer space for the rest of a list.
     Listing(Listing),
     /// The next bytes of a message, or its end.
     Message(Retrieval),
-    /// The end of the UPDATE state, and how to part then.
+    /// The end of the UPDATE state, and how to end the session then.
     Update(Goodbye),
     /// The end of a line that was too long.
     LongLineEnd,
-    /// TLS, and another session in this one's place.
+    /// The TLS handshake. A new session replaces this one after it.
     Handshake,
-    /// Nothing any more.
+    /// Nothing: the session is over.
     Closed,
 }
 
 /// What must happen before the session goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
-    /// More bytes of commands than it was offered, and nothing else.
+    /// More bytes of commands than it was offered.
     Bytes,
-    /// Room for replies: once there is [`REPLY_BYTES_MAX`] of it call [`Session::resumed`], offer a message's bytes again,
-    /// and then the commands'.
+    /// Buffer space for replies. Once there is space for [`REPLY_BYTES_MAX`], call
+    /// [`Session::resumed`], and offer a message's bytes and then the commands' bytes again.
     SendRoom,
-    /// The next turn, so that others have theirs: call [`Session::resumed`], and offer the bytes of commands again.
+    /// The next turn, so that others get theirs. Call [`Session::resumed`], and offer the commands'
+    /// bytes again.
     Turn,
     /// [`Session::login_answered`].
     Login,
@@ -94,39 +98,39 @@ pub enum WaitsFor {
     Message,
     /// [`Session::deleted`].
     Deletion,
-    /// The handshake of TLS, which is done by whoever owns the connection. What the client has said and was not taken is to be thrown away, and [`Session::secured`] is the
-    /// session from then on.
+    /// The TLS handshake, done by the owner of the connection. Bytes that were offered and not
+    /// taken must be dropped. Then [`Session::secured`] creates the next session.
     Handshake,
     /// Nothing: it is over.
     Nothing,
 }
 
-/// What the client has said of its login.
+/// What the client has sent of its login.
 #[derive(Debug)]
 enum Given {
-    /// By USER, until its PASS.
+    /// The name in USER, until PASS.
     User(Box<str>),
-    /// By AUTH, until its end.
+    /// The exchange of AUTH, until its end.
     Exchange(Exchange),
 }
 
-/// How to part after the UPDATE state.
+/// How to end the session after the UPDATE state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Goodbye {
     Aloud,
-    /// There is nobody to hear it.
+    /// Without a reply: the client has disconnected.
     Silent,
 }
 
-/// Whether the server is about to go away.
+/// Whether the server is about to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stopping {
     No,
-    /// As soon as what is under way is answered.
+    /// As soon as the command in progress is answered.
     AfterReply,
 }
 
-/// A maildrop and what of it is marked.
+/// A maildrop, and its marked messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct MarkedMaildrop {
     all: Maildrop,
@@ -140,7 +144,8 @@ impl Session {
         Session::begin(actions)
     }
 
-    /// TLS is spoken with a client that has asked for it: he begins anew, and is not greeted again (RFC 2595 section 4).
+    /// TLS is established with a client that has asked for it. It begins anew, and is not greeted
+    /// again (RFC 2595 section 4).
     pub fn secured(actions: &mut impl Actions) -> Session {
         Session::begin(actions)
     }
@@ -165,15 +170,16 @@ impl Session {
         self.waits_for
     }
 
-    /// Bytes of commands have arrived, or something else has that the session waited for. Returns how many were taken;
-    /// the rest (of an incomplete command at most [`crate::LINE_BYTES_MAX`], of a login's response [`crate::RESPONSE_LINE_BYTES_MAX`]) is to be offered again, with what follows
-    /// it, when [`Session::waits_for`] has come.
+    /// Bytes of commands have arrived, or another event that the session waited for. Returns how
+    /// many bytes were taken. The rest is to be offered again, with the bytes that follow it, when
+    /// [`Session::waits_for`] has occurred. It has at most [`crate::LINE_BYTES_MAX`] of an
+    /// incomplete command, or [`crate::RESPONSE_LINE_BYTES_MAX`] of a login's response.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             let count = match self.expect {
-                // Unread bytes would make TCP answer by a reset, which could overtake the last reply. And whoever speaks before the
-                // handshake that he asked for may not be the client.
+                // Unread bytes would make TCP send a reset, which could overtake the last reply.
+                // And bytes before the handshake may come from an attacker.
                 Expect::Handshake | Expect::Closed => rest.len(),
                 Expect::Authorization
                 | Expect::LoginResponse
@@ -207,7 +213,8 @@ impl Session {
         taken
     }
 
-    /// There is more room for replies, or it is the next turn: goes on with a list. Bytes are worth offering again.
+    /// There is more buffer space, or it is the next turn: goes on with a list. Bytes may be
+    /// offered again.
     pub fn resumed(&mut self, actions: &mut impl Actions) {
         self.visited = 0;
         if let Expect::Listing(listing) = self.expect {
@@ -215,7 +222,7 @@ impl Session {
         }
     }
 
-    /// The marked messages are deleted, durably, or not all of them were.
+    /// The marked messages are durably deleted, or not all of them were.
     pub fn deleted(&mut self, result: Result<(), DeletionError>, actions: &mut impl Actions) {
         let Expect::Update(goodbye) = self.expect else { return };
         if goodbye == Goodbye::Aloud {
@@ -224,12 +231,14 @@ impl Session {
         self.finish(actions);
     }
 
-    /// The client was silent for too long. It is not told, and nothing is deleted (RFC 1939 section 3).
+    /// The client was silent for too long. It gets no reply, and nothing is deleted (RFC 1939
+    /// section 3).
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         self.peer_closed(actions);
     }
 
-    /// The server is about to go away. What is under way is still answered; nothing is deleted without a QUIT.
+    /// The server is about to stop. A command in progress is still answered. Without a QUIT nothing
+    /// is deleted.
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Authorization
@@ -242,20 +251,21 @@ impl Session {
         }
     }
 
-    /// The password by which the client has logged in is not the account's any more: the session
-    /// ends, and nothing is deleted without a QUIT. Whoever has not logged in goes on.
+    /// The account's password has changed since the login: the session ends. Without a QUIT nothing
+    /// is deleted. A session without a login goes on.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             _ if self.maildrop.is_none() => {}
             Expect::Transaction | Expect::LongLineEnd => self.end(reply::PASSWORD_CHANGED, actions),
             Expect::Update(_) | Expect::Closed => {}
-            // A line in the midst of a message or a list would be taken for a part of it.
+            // A line in the middle of a message or a list would be taken for a part of it.
             _ => self.finish(actions),
         }
     }
 
-    /// The client will send no more, or the connection is lost. Everything before that was offered, and the session was
-    /// not waiting for anything but bytes; or it does not matter any more. Deletions that QUIT has begun go on.
+    /// The client will send no more, or the connection is lost. All earlier bytes were offered, and
+    /// the session waited only for bytes, unless the connection is lost. Deletions after QUIT go
+    /// on.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Update(_) => self.expect = Expect::Update(Goodbye::Silent),
@@ -264,7 +274,8 @@ impl Session {
         }
     }
 
-    /// Takes one line, or what is there of one that is too long. Zero: its end is yet to come.
+    /// Takes one line, or the available part of a line that is too long. Returns 0 if the line has
+    /// not ended.
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         self.waits_for = WaitsFor::Bytes;
         let limit = if self.expect == Expect::LoginResponse {
@@ -313,7 +324,7 @@ impl Session {
         }
     }
 
-    /// Sends `before`, and of a list what there is room for.
+    /// Sends `before`, and as much of a list as there is space for.
     fn list(&mut self, mut listing: Listing, before: Reply, actions: &mut impl Actions) {
         let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
         let begun = listing;
@@ -329,7 +340,7 @@ impl Session {
         }
     }
 
-    /// A command that took more than its line is answered: the next may come.
+    /// A command that waited for something is answered: the next may come.
     fn command_answered(&mut self, actions: &mut impl Actions) {
         if self.expect == Expect::Closed {
             return;
@@ -347,7 +358,7 @@ impl Session {
         }
     }
 
-    /// The client did something wrong: says so, and ends the session when it did so too often.
+    /// The client made an error: replies, and ends the session after too many.
     fn fault(&mut self, reply: Reply, actions: &mut impl Actions) {
         if self.faults >= actions.settings().faults_max {
             return self.end(reply::TOO_MANY_FAULTS, actions);
@@ -356,7 +367,7 @@ impl Session {
         actions.reply(reply);
     }
 
-    /// Says `reply` and ends the session.
+    /// Sends `reply` and ends the session.
     fn end(&mut self, reply: Reply, actions: &mut impl Actions) {
         actions.reply(reply);
         self.finish(actions);

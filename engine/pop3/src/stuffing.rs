@@ -1,25 +1,25 @@
-//! Dot-stuffing of what is sent: which bytes go as they are, and where a dot goes in between.
+//! Dot-stuffing: which bytes are sent unchanged, and where a dot is added.
 //!
 //! Invariants:
-//! - What is written does not depend on how the message is cut into pieces.
-//! - Only CRLF ends a line, as everywhere in a stored message.
+//! - The output does not depend on how the message is cut into pieces.
+//! - Only CRLF ends a line, as in all stored messages.
 //!
-//! Answers to: RFC 1939 section 3 (multi-line responses).
+//! Implements: RFC 1939 section 3 (multi-line responses).
 
-/// What was sent last of a message.
+/// The last bytes of a message that were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Position {
-    /// Nothing yet, or a CRLF.
+    /// None yet, or a CRLF.
     #[default]
     LineStart,
-    /// Something else than the others here.
+    /// Other bytes.
     InLine,
     /// A CR.
     AfterCr,
 }
 
 impl Position {
-    /// The position once `sent` follows.
+    /// The position after `sent`.
     pub(crate) fn after(self, sent: &[u8]) -> Position {
         match sent {
             [] => self,
@@ -30,7 +30,7 @@ impl Position {
         }
     }
 
-    /// What must be sent so that a line of its own can follow.
+    /// The bytes that end the present line, if it has not ended.
     pub(crate) fn line_end(self) -> &'static [u8] {
         match self {
             Position::LineStart => b"",
@@ -39,8 +39,8 @@ impl Position {
     }
 }
 
-/// How many of `bytes`, which follow `position`, come before the next dot at the start of a line; all of them when there
-/// is none. Zero when the first is such a dot.
+/// How many of `bytes`, which follow `position`, come before the next dot at the start of a line.
+/// All of them if there is none; 0 if the first is such a dot.
 pub(crate) fn bytes_before_dot(position: Position, bytes: &[u8]) -> usize {
     if position == Position::LineStart && bytes.first() == Some(&b'.') {
         return 0;

@@ -1,4 +1,4 @@
-//! What a POP3 session promises, as conversations.
+//! Tests of POP3 sessions, written as dialogues.
 
 mod authorization;
 mod events;

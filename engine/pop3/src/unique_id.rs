@@ -1,21 +1,22 @@
-//! Unique-ids: the names by which clients know which messages they have already.
+//! Unique identifiers, by which clients know which messages they have already.
 //!
 //! Invariants:
 //! - 1 to 70 bytes, each in 0x21 to 0x7e.
-//! - The same input makes the same text for ever: a change would make every client fetch everything again.
+//! - The same input always gives the same text: a change would make every client fetch all messages
+//!   again.
 //!
-//! Answers to: RFC 1939 section 7 (UIDL).
+//! Implements: RFC 1939 section 7 (UIDL).
 
-/// The longest unique-id, in bytes.
+/// The longest unique identifier, in bytes.
 pub const UNIQUE_ID_BYTES_MAX: usize = 70;
 
-/// The unique-id of one message.
+/// The unique identifier of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UniqueId(heapless::String<UNIQUE_ID_BYTES_MAX, u8>);
 
 impl UniqueId {
-    /// The unique-id made of a mailbox's UIDVALIDITY and a message's UID: 16 hexadecimal digits. Unique in the mailbox,
-    /// and never used again there (RFC 9051 section 2.3.1.1).
+    /// The identifier from a mailbox's UIDVALIDITY and a message's UID, in 16 hexadecimal digits.
+    /// It is unique in the mailbox and never used again there (RFC 9051 section 2.3.1.1).
     pub fn from_uid(uidvalidity: u32, uid: u32) -> UniqueId {
         let mut text = heapless::String::new();
         let number = u64::from(uidvalidity) << 32 | u64::from(uid);

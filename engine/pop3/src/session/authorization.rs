@@ -1,10 +1,10 @@
-//! The AUTHORIZATION state: who is there, and may they?
+//! The AUTHORIZATION state: logins and STLS.
 //!
-//! A wrong name and a wrong password get the same answer after the same time; that time is the server's to choose, and
-//! the session waits for as long as it takes.
+//! A wrong name and a wrong password get the same reply after the same time. The server chooses
+//! that time, and the session waits for it.
 //!
-//! Answers to: RFC 1939 sections 4 and 7 (USER, PASS), RFC 2595 section 4 (STLS), RFC 3206, RFC 5034
-//! section 4 (AUTH), RFC 6856 section 2.
+//! Implements: RFC 1939 sections 4 and 7 (USER, PASS), RFC 2595 section 4 (STLS), RFC 3206, RFC
+//! 5034 section 4 (AUTH), RFC 6856 section 2.
 
 use alloc::boxed::Box;
 
@@ -42,7 +42,7 @@ impl Session {
         }
     }
 
-    /// STLS: this session is over, and all that it knows is forgotten with it.
+    /// STLS: this session ends, with all its state.
     fn tls_asked_for(&mut self, actions: &mut impl Actions) {
         match actions.settings().tls {
             Tls::Absent => self.fault(reply::fault(Fault::UnknownCommand), actions),
@@ -75,7 +75,7 @@ impl Session {
         let Some(mechanism) = Mechanism::named(mechanism) else {
             return self.fault(reply::UNKNOWN_MECHANISM, actions);
         };
-        // What USER gave is no part of this login, nor of the next.
+        // The name in USER belongs neither to this login nor to the next.
         self.given = None;
         let mut exchange = Exchange::begin(mechanism);
         let answer = match response {
@@ -116,7 +116,7 @@ impl Session {
         self.fault(fault, actions);
     }
 
-    /// What the client has said of its login, if anything, does not come to its end; the maildrop that it was granted is not wanted then.
+    /// Abandons a login in progress. If it was granted already, its maildrop is left.
     pub(super) fn login_over(&mut self, actions: &mut impl Actions) {
         let given = self.given.take();
         let is_granted =
@@ -126,7 +126,8 @@ impl Session {
         }
     }
 
-    /// The login has opened a maildrop, and the client is told by the signature, if there is one, that the server is who it says it is; or it was refused.
+    /// The result of a login. If it opened a maildrop, the mechanism may require a signature by
+    /// which the server proves its identity to the client.
     pub fn login_answered(
         &mut self,
         result: Result<(Maildrop, Option<Signature>), LoginRefusal>,
@@ -151,7 +152,8 @@ impl Session {
         }
     }
 
-    /// The client hears that the server knows its password too, and is logged in once it says that it has heard.
+    /// Sends the signature, which proves that the server knows the password too. The client is
+    /// logged in once it has acknowledged the signature.
     fn signature_follows(&mut self, signature: &Signature, actions: &mut impl Actions) {
         let (exchange, answer) = Exchange::signed(signature);
         self.exchange_went_on(exchange, answer, actions);

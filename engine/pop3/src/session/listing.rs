@@ -1,10 +1,10 @@
-//! LIST and UIDL of a whole maildrop: as many lines as there is room for, and then the rest when
-//! there is more.
+//! LIST and UIDL of a whole maildrop: sends as many lines as there is space for, and the rest
+//! later.
 //!
-//! A turn visits at most [`super::VISITED_PER_TURN_MAX`] messages, so that a maildrop of any size
-//! costs no other session its turn.
+//! A turn visits at most [`super::VISITED_PER_TURN_MAX`] messages. So a maildrop of any size delays
+//! no other session.
 //!
-//! Answers to: RFC 1939 sections 5 and 7.
+//! Implements: RFC 1939 sections 5 and 7.
 
 use crate::actions::Actions;
 use crate::number::MessageNumber;
@@ -12,38 +12,39 @@ use crate::reply::{self, Reply, TEXT_BYTES_MAX, Text};
 
 use super::{VISITED_PER_TURN_MAX, WaitsFor};
 
-/// A list under way.
+/// A list in progress.
 ///
-/// Invariant, between two calls of [`Listing::send`]: of the messages before `next`, those that are
-/// not marked as deleted have a line, and these lines were sent, and no others.
+/// Invariant between two calls of [`Listing::send`]: exactly the lines of messages before `next`
+/// that are not marked as deleted were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Listing {
     column: Column,
     next: MessageNumber,
 }
 
-/// What stands beside each number.
+/// The second column, beside the number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Column {
     Sizes,
     UniqueIds,
 }
 
-/// How far a list has come by a step: all lines were sent that there was room for.
+/// The progress of a list. All lines were sent that there was space for.
 pub(super) enum ListingStep {
-    /// Its end was sent too.
+    /// The list is complete.
     Whole,
-    /// The rest follows when this has come.
+    /// The rest follows after this event.
     InPart(WaitsFor),
 }
 
-/// Bytes of lines that are said together: over TLS they share a record, and each call of [`Actions::reply`] costs.
+/// Bytes of lines that are sent together: over TLS they share a record, and each call of
+/// [`Actions::reply`] has a cost.
 const PAGE_BYTES: usize = 1024;
 
-/// Lines that are said together.
+/// Lines that are sent together.
 type Page = heapless::Vec<u8, PAGE_BYTES>;
 
-/// Room for any line, and for the end of a list behind it.
+/// The longest line, with the end of a list behind it.
 const ENTRY_BYTES_MAX: usize = TEXT_BYTES_MAX + reply::END.len();
 
 impl Listing {
@@ -51,8 +52,9 @@ impl Listing {
         Listing { column, next: MessageNumber(1) }
     }
 
-    /// Sends `before`, for which there is room, and as many lines as there is room for. `messages`:
-    /// messages of the maildrop. `visited`: messages that the session has visited in this turn.
+    /// Sends `before`, for which there is space, and as many lines as possible. `messages`: the
+    /// number of messages in the maildrop. `visited`: messages that the session has visited in this
+    /// turn.
     pub(super) fn send(
         &mut self,
         before: Reply,
@@ -63,7 +65,7 @@ impl Listing {
         let mut page = Page::new();
         put(&mut page, before);
         loop {
-            // Looked at for each page: over TLS it takes more than it has bytes.
+            // Asked again for each page: over TLS a page takes more space than its bytes.
             let room = actions.send_room().min(PAGE_BYTES);
             let has_room = |page: &Page| page.len() + ENTRY_BYTES_MAX <= room;
             let had_room = has_room(&page);
@@ -93,7 +95,7 @@ impl Listing {
         }
     }
 
-    /// Writes the next message's line, if it has one.
+    /// Writes the line of the next message, if that is not marked.
     fn write_line(&self, page: &mut Page, actions: &impl Actions) {
         if actions.is_marked(self.next) {
             return;
@@ -107,7 +109,7 @@ impl Listing {
     }
 }
 
-/// Appends what there is room for.
+/// Appends bytes that fit.
 fn put(page: &mut Page, bytes: &[u8]) {
     let fits = page.extend_from_slice(bytes);
     debug_assert!(fits.is_ok(), "there is room");

@@ -1,9 +1,10 @@
-//! RETR and TOP: a message on its way from the disk to the client, stuffed with dots as it passes.
+//! RETR and TOP: sends a message from the disk to the client with dot-stuffing.
 //!
-//! `+OK` is said only once the first bytes are there, so that a message that cannot be read is an error and not half a
-//! message. One that fails later ends the connection without its final dot: the client must not take it for whole.
+//! `+OK` is sent only once the first bytes are there. So a message that cannot be read gives an
+//! error and not half a message. A later failure ends the connection without the final dot, so that
+//! the client does not take the message for complete.
 //!
-//! Answers to: RFC 1939 sections 3, 5 (RETR) and 7 (TOP).
+//! Implements: RFC 1939 sections 3, 5 (RETR) and 7 (TOP).
 
 use crate::actions::{Actions, ReadError};
 use crate::cut::Cut;
@@ -13,22 +14,23 @@ use crate::stuffing::{Position, bytes_before_dot};
 
 use super::{AUTOLOGOUT, Expect, Session, WaitsFor};
 
-/// Bytes of room that stay free for what follows a message: the end of its last line and a line of one dot.
+/// Bytes of space that stay free for the end of a message: the end of its last line and a line of
+/// one dot.
 const TAIL_BYTES: usize = 5;
 
-/// A message on its way.
+/// A message that is being sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Retrieval {
     response: Response,
     position: Position,
-    /// For TOP.
+    /// The end of TOP's response.
     cut: Option<Cut>,
 }
 
 /// Whether the response has begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Response {
-    /// It has not, and will tell the message's size if that is what comes.
+    /// It has not. For RETR it will have the message's size.
     NotBegun {
         bytes: Option<u64>,
     },
@@ -62,18 +64,19 @@ impl Retrieval {
         }
     }
 
-    /// Sends what of `bytes` there is room for, stuffed. Returns how many that were.
+    /// Sends as many of `bytes` as there is space for, stuffed. Returns how many.
     fn send(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            // Looked at for each reply: over TLS each takes more than it has bytes.
+            // Asked again for each reply: over TLS a reply takes more space than its bytes.
             let room = actions.send_room().saturating_sub(TAIL_BYTES);
             let count = bytes_before_dot(self.position, rest).min(room);
             if let Some(run) = rest.get(..count).filter(|run| !run.is_empty()) {
                 actions.reply(run);
                 self.position = self.position.after(run);
             } else if room >= 2 {
-                // A dot at the start of a line: two go out together, so that no state is needed between them.
+                // A dot at the start of a line: both dots are sent together, so that no state is
+                // needed between them.
                 actions.reply(b"..");
                 self.position = Position::InLine;
                 sent += 1;
@@ -99,16 +102,18 @@ impl Session {
         actions.read(message);
     }
 
-    /// The reading of a message takes longer, for reasons of the server's own: the client has its time anew.
+    /// The read of a message takes longer for reasons of the server: the client's deadline begins
+    /// anew.
     pub fn renew_deadline(&self, actions: &mut impl Actions) {
         if matches!(self.expect, Expect::Message(_)) {
             actions.set_deadline(Some(AUTOLOGOUT));
         }
     }
 
-    /// The next bytes of the message that [`Actions::read`] asked for, as they are stored. Returns how many were taken;
-    /// the rest is to be offered again, with what follows it, when there is more room. Once everything is taken and
-    /// [`Session::waits_for`] is no longer [`WaitsFor::Message`] nothing more is wanted of it.
+    /// The next bytes of the message that [`Actions::read`] asked for, as stored. Returns how many
+    /// were taken. The rest is to be offered again, with the bytes that follow it, when there is
+    /// more space. Once all are taken and [`Session::waits_for`] is not [`WaitsFor::Message`], the
+    /// session wants no more.
     pub fn message_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let Expect::Message(mut retrieval) = self.expect else { return bytes.len() };
         if bytes.is_empty() {
@@ -134,7 +139,7 @@ impl Session {
         sent
     }
 
-    /// The message has ended, all its bytes were taken; or it could not be read.
+    /// The message has ended and all its bytes were taken, or it could not be read.
     pub fn message_ended(&mut self, result: Result<(), ReadError>, actions: &mut impl Actions) {
         let Expect::Message(mut retrieval) = self.expect else { return };
         match (result, retrieval.response) {
@@ -147,7 +152,7 @@ impl Session {
                 self.command_answered(actions);
             }
             (Err(_), Response::Begun) => {
-                // Nothing is being read any more, so nothing is left to stop.
+                // The read has ended, so there is nothing to stop.
                 self.expect = Expect::Transaction;
                 self.finish(actions);
             }

@@ -1,6 +1,6 @@
-//! The TRANSACTION state: commands on an open maildrop, and QUIT, which leads to the UPDATE state.
+//! The TRANSACTION state: commands on an open maildrop, and QUIT, which enters the UPDATE state.
 //!
-//! Answers to: RFC 1939 sections 5 to 7.
+//! Implements: RFC 1939 sections 5 to 7.
 
 use crate::actions::{Actions, Maildrop};
 use crate::command::Command;
@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// Does `command` on a message that is there and not marked, or says that it is not.
+    /// Runs `command` on a message that exists and is not marked, or replies with an error.
     fn on_message<A: Actions>(
         &mut self,
         message: MessageNumber,
@@ -132,7 +132,7 @@ impl Session {
 }
 
 impl MarkedMaildrop {
-    /// What is not marked.
+    /// The messages that are not marked.
     fn left(&self) -> Maildrop {
         Maildrop {
             messages: self.all.messages.saturating_sub(self.marked.messages),
