@@ -1,4 +1,4 @@
-//! Who gets in, and what others are told.
+//! Tests of logins.
 
 use std::string::ToString;
 
@@ -8,7 +8,7 @@ use crate::{LINE_BYTES_MAX, LoginRefusal, PlainLogin, REPLY_BYTES_MAX, WaitsFor}
 const WRONG: &str = "-ERR [AUTH] Wrong user name or password\r\n";
 
 #[test]
-fn a_login_opens_the_maildrop() {
+fn login_opens_the_maildrop() {
     let mut talk = Conversation::new();
     talk.exchange(&[
         ("USER ada@barepost.test\r\n", "+OK Send PASS\r\n"),
@@ -21,7 +21,7 @@ fn a_login_opens_the_maildrop() {
 }
 
 #[test]
-fn capabilities_say_what_there_is() {
+fn capa_lists_the_available_capabilities() {
     const COMMON: &str = "RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n";
     let offered = "+OK Capabilities follow\r\nTOP\r\nUIDL\r\nUSER\r\nUTF8 USER\r\nSASL SCRAM-SHA-256 PLAIN LOGIN\r\n"
         .to_string()
@@ -36,7 +36,7 @@ fn capabilities_say_what_there_is() {
 }
 
 #[test]
-fn passwords_are_not_taken_where_that_is_not_safe() {
+fn plaintext_password_is_refused_where_it_is_not_safe() {
     let mut world = World::new();
     world.settings.plain_login = PlainLogin::Refused;
     let mut talk = Conversation::with(world);
@@ -50,7 +50,7 @@ fn passwords_are_not_taken_where_that_is_not_safe() {
 }
 
 #[test]
-fn commands_on_a_maildrop_need_one() {
+fn maildrop_commands_require_a_login() {
     let mut talk = Conversation::new();
     for command in
         ["STAT", "LIST", "LIST 1", "UIDL", "UIDL 1", "RETR 1", "TOP 1 0", "DELE 1", "NOOP", "RSET"]
@@ -62,7 +62,7 @@ fn commands_on_a_maildrop_need_one() {
 }
 
 #[test]
-fn a_password_needs_a_user() {
+fn pass_requires_user() {
     let mut talk = Conversation::new();
     talk.login_answer = Some(Err(LoginRefusal::Credentials));
     talk.exchange(&[
@@ -82,7 +82,7 @@ fn a_password_needs_a_user() {
 }
 
 #[test]
-fn users_and_passwords_may_be_utf_8() {
+fn user_and_password_may_be_utf_8() {
     let mut talk = Conversation::new();
     talk.exchange(&[
         ("UTF8\r\n", "+OK\r\n"),
@@ -94,7 +94,7 @@ fn users_and_passwords_may_be_utf_8() {
 }
 
 #[test]
-fn refusals_say_why_and_wrong_passwords_are_counted() {
+fn refusals_have_reasons_and_wrong_passwords_are_counted() {
     let mut talk = Conversation::new();
     let mut attempt = |refusal, reply| {
         talk.login_answer = Some(Err(refusal));
@@ -118,7 +118,7 @@ fn refusals_say_why_and_wrong_passwords_are_counted() {
 }
 
 #[test]
-fn nothing_is_taken_while_a_password_is_checked() {
+fn no_command_is_taken_while_a_password_is_checked() {
     let mut talk = Conversation::new();
     talk.login_answer = None;
     talk.says("USER ada\r\nPASS x\r\nSTAT\r\n");
@@ -134,7 +134,7 @@ fn nothing_is_taken_while_a_password_is_checked() {
 }
 
 #[test]
-fn a_login_s_commands_are_not_for_later() {
+fn login_commands_are_refused_after_the_login() {
     let mut talk = Conversation::logged_in();
     talk.exchange(&[
         ("USER bob\r\n", "-ERR Only before the login\r\n"),
@@ -144,7 +144,7 @@ fn a_login_s_commands_are_not_for_later() {
 }
 
 #[test]
-fn too_many_faults_end_the_session_and_a_login_forgives_them() {
+fn too_many_faults_end_the_session_and_a_login_resets_them() {
     let mut talk = Conversation::new();
     for _ in 0..20 {
         talk.exchange(&[("XYZZY\r\n", "-ERR Unknown command\r\n")]);
@@ -177,7 +177,7 @@ fn commands_before_the_login_are_limited() {
 }
 
 #[test]
-fn lines_may_be_long_and_not_longer() {
+fn line_length_is_limited() {
     let password = "p".repeat(LINE_BYTES_MAX - 7);
     let mut talk = Conversation::new();
     talk.exchange(&[("USER ada\r\n", "+OK Send PASS\r\n")]);
@@ -192,7 +192,7 @@ fn lines_may_be_long_and_not_longer() {
 }
 
 #[test]
-fn a_line_typed_by_hand_is_understood() {
+fn bare_lf_and_extra_spaces_are_accepted() {
     Conversation::logged_in().exchange(&[
         ("stat\n", "+OK 3 43\r\n"),
         ("LIST  1  \n", "+OK 1 19\r\n"),

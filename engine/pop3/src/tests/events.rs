@@ -1,4 +1,5 @@
-//! What comes from elsewhere than the client: time, the end of the server, the end of the connection.
+//! Tests of events that do not come from the client: deadlines, the stop of the server, the end of
+//! the connection.
 
 use machine::Micros;
 
@@ -45,7 +46,7 @@ fn everywhere() -> impl Iterator<Item = Conversation> {
 }
 
 #[test]
-fn a_silent_client_is_logged_out_without_a_word_and_nothing_is_deleted() {
+fn autologout_sends_no_reply_and_deletes_nothing() {
     for mut talk in everywhere() {
         assert_eq!(talk.world.deadline, Some(Micros::from_secs(600)));
         talk.session.deadline_expired(&mut talk.world);
@@ -63,7 +64,7 @@ fn a_silent_client_is_logged_out_without_a_word_and_nothing_is_deleted() {
 }
 
 #[test]
-fn a_lost_connection_leaves_nothing_open_and_deletes_nothing() {
+fn lost_connection_leaves_the_maildrop_and_deletes_nothing() {
     for mut talk in everywhere() {
         let logging_in = talk.session.waits_for() == WaitsFor::Login;
         talk.session.peer_closed(&mut talk.world);
@@ -77,7 +78,7 @@ fn a_lost_connection_leaves_nothing_open_and_deletes_nothing() {
 }
 
 #[test]
-fn a_stopping_server_says_so_after_what_is_under_way() {
+fn stop_is_announced_after_the_command_in_progress() {
     for mut talk in everywhere() {
         talk.session.stopping(&mut talk.world);
         talk.send_room_step = usize::MAX;
@@ -92,7 +93,7 @@ fn a_stopping_server_says_so_after_what_is_under_way() {
 }
 
 #[test]
-fn a_changed_password_ends_a_session_that_has_logged_in() {
+fn changed_password_ends_a_logged_in_session() {
     for mut talk in everywhere() {
         let is_logged_in = talk.world.maildrop_open;
         talk.session.password_changed(&mut talk.world);
@@ -115,11 +116,11 @@ fn a_changed_password_ends_a_session_that_has_logged_in() {
     talk.replies();
     talk.session.password_changed(&mut talk.world);
     talk.session.deleted(Ok(()), &mut talk.world);
-    assert_eq!(talk.replies(), "+OK Bye\r\n", "what QUIT began is done");
+    assert_eq!(talk.replies(), "+OK Bye\r\n", "the deletion of QUIT is completed");
 }
 
 #[test]
-fn deletions_that_quit_began_go_on_without_the_client() {
+fn deletions_of_quit_go_on_without_the_client() {
     for lost in [false, true] {
         let mut talk = Conversation::logged_in();
         talk.deletion_answer = None;
@@ -137,7 +138,7 @@ fn deletions_that_quit_began_go_on_without_the_client() {
 }
 
 #[test]
-fn half_a_command_earns_no_time_and_a_whole_one_does() {
+fn only_a_complete_command_renews_the_deadline() {
     let mut talk = Conversation::logged_in();
     talk.world.deadline = Some(Micros(1));
     talk.says("NOO");
@@ -151,7 +152,7 @@ fn half_a_command_earns_no_time_and_a_whole_one_does() {
 }
 
 #[test]
-fn who_reads_slowly_but_reads_is_not_silent() {
+fn slow_reader_renews_the_deadline() {
     let mut talk = Conversation::logged_in_to(World::with(&[&[b'x'; 5_000]]));
     talk.world.send_room = 300;
     talk.send_room_step = 0;

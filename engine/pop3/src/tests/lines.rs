@@ -1,4 +1,4 @@
-//! Pipelining: a dialogue is the same wherever it is cut, and what identifies messages is well formed.
+//! Tests of pipelining and of unique identifiers.
 
 use std::vec::Vec;
 
@@ -9,7 +9,7 @@ const DIALOGUE: &str = "CAPA\r\nUSER ada\r\nPASS secret\r\nSTAT\r\nLIST\r\nUIDL 
     XYZZY\r\nRETR 1\r\nRETR 3\r\nRSET\r\nDELE 2\r\nLIST\r\nQUIT\r\nSTAT\r\n";
 
 #[test]
-fn a_dialogue_is_the_same_wherever_it_is_cut() {
+fn dialogue_does_not_depend_on_its_pieces() {
     let sent = DIALOGUE.as_bytes();
     let outcome = |pieces: &[&[u8]], room: usize| {
         let mut talk = Conversation::new();

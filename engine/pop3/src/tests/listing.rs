@@ -1,4 +1,4 @@
-//! Lists of maildrops of any size, with any room.
+//! Tests of lists, with maildrops of many sizes and little buffer space.
 
 use std::string::String;
 use std::vec::Vec;
@@ -23,7 +23,7 @@ fn expected(messages: usize, kind: &str) -> String {
 }
 
 #[test]
-fn an_empty_maildrop_has_empty_lists() {
+fn lists_of_an_empty_maildrop_are_empty() {
     let mut talk = Conversation::logged_in_to(World::with(&[]));
     talk.exchange(&[
         ("STAT\r\n", "+OK 0 0\r\n"),
@@ -34,7 +34,7 @@ fn an_empty_maildrop_has_empty_lists() {
 }
 
 #[test]
-fn a_list_is_the_same_however_little_room_there_is() {
+fn list_does_not_depend_on_the_buffer_space() {
     for kind in ["LIST", "UIDL"] {
         for step in [1, 50, REPLY_BYTES_MAX, 1_000] {
             let mut talk = Conversation::logged_in_to(big(300));
@@ -47,7 +47,7 @@ fn a_list_is_the_same_however_little_room_there_is() {
 }
 
 #[test]
-fn a_list_of_200_000_messages_is_cut_into_turns() {
+fn list_of_200_000_messages_is_cut_into_turns() {
     let mut talk = Conversation::logged_in_to(big(200_000));
     let mut turns = 0;
     let taken = talk.session.bytes_arrived(b"UIDL\r\nSTAT\r\n", &mut talk.world);
@@ -61,7 +61,7 @@ fn a_list_of_200_000_messages_is_cut_into_turns() {
 }
 
 #[test]
-fn marked_messages_cost_turns_too() {
+fn marked_messages_count_as_visited() {
     let mut talk = Conversation::logged_in_to(big(10_000));
     for number in 1..=10_000 {
         talk.says(std::format!("DELE {number}\r\n"));
@@ -73,7 +73,7 @@ fn marked_messages_cost_turns_too() {
 }
 
 #[test]
-fn commands_that_visit_every_message_share_a_turn_however_many_come_at_once() {
+fn pipelined_commands_share_the_visits_of_a_turn() {
     for command in ["LIST\r\n", "UIDL\r\n", "DELE 1\r\nRSET\r\n"] {
         let mut talk = Conversation::logged_in_to(big(1_000));
         (2..=1_000).for_each(|number| talk.says(std::format!("DELE {number}\r\n")));
@@ -92,7 +92,7 @@ fn commands_that_visit_every_message_share_a_turn_however_many_come_at_once() {
 }
 
 #[test]
-fn commands_wait_for_the_list_s_end() {
+fn commands_wait_for_the_end_of_a_list() {
     let mut talk = Conversation::logged_in_to(big(100));
     talk.world.send_room = REPLY_BYTES_MAX;
     talk.send_room_step = 0;

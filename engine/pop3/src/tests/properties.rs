@@ -1,4 +1,5 @@
-//! Whatever a client sends: no panic, no byte too many, nothing left open, nothing deleted that was not marked.
+//! Random clients: no panic, no byte beyond the buffer space, no maildrop left open, and no
+//! deletion of unmarked messages.
 
 use std::vec::Vec;
 
@@ -44,7 +45,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
-    fn arbitrary_clients_do_no_harm(
+    fn random_clients_break_no_invariant(
         pieces in proptest::collection::vec(piece(), 0..30),
         send_room in 1usize..300,
         read_step in 1usize..9,
@@ -71,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_random_dialogue_is_the_same_byte_by_byte(pieces in proptest::collection::vec(piece(), 0..25)) {
+    fn random_dialogue_does_not_depend_on_its_pieces(pieces in proptest::collection::vec(piece(), 0..25)) {
         let sent = pieces.concat();
         let mut whole = Conversation::new();
         whole.says(&sent);

@@ -1,4 +1,4 @@
-//! Messages come out as they were stored, against oracles that have the whole of them before them.
+//! Tests of messages that are sent, against simple implementations that work on whole messages.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::world::{Conversation, World};
 use crate::{REPLY_BYTES_MAX, ReadError, WaitsFor};
 
-/// What a client makes of a multi-line response, as Python's `poplib` does: lines up to one of a dot, and of each that
-/// begins with two dots the first taken away.
+/// Parses a multi-line response as Python's `poplib` does: lines up to the one with a dot. The
+/// first of two leading dots is removed.
 fn received(response: &str) -> Vec<String> {
     let (first, rest) = response.split_once("\r\n").unwrap();
     assert!(first.starts_with("+OK"), "{first}");
@@ -33,7 +33,7 @@ fn conversation_on(message: &[u8]) -> Conversation {
 }
 
 #[test]
-fn messages_come_with_their_size_and_their_dots() {
+fn messages_are_sent_with_size_and_dot_stuffing() {
     Conversation::logged_in().exchange(&[
         ("RETR 1\r\n", "+OK 19 octets\r\nSubject: one\r\n\r\n1\r\n.\r\n"),
         ("RETR 2\r\n", "+OK 24 octets\r\nSubject: two\r\n\r\n..\r\n...2\r\n.\r\n"),
@@ -44,14 +44,14 @@ fn messages_come_with_their_size_and_their_dots() {
 }
 
 #[test]
-fn a_last_line_without_an_end_gets_one() {
+fn unterminated_last_line_gets_a_line_end() {
     conversation_on(b"a").exchange(&[("RETR 1\r\n", "+OK 1 octets\r\na\r\n.\r\n")]);
     conversation_on(b".").exchange(&[("RETR 1\r\n", "+OK 1 octets\r\n..\r\n.\r\n")]);
     conversation_on(b"a\r\n.b").exchange(&[("TOP 1 9\r\n", "+OK\r\na\r\n..b\r\n.\r\n")]);
 }
 
 #[test]
-fn top_cuts_after_the_body_s_lines() {
+fn top_ends_after_the_requested_body_lines() {
     let mut talk = conversation_on(b"a: b\r\n c\r\n\r\n1\r\n\r\n3");
     talk.exchange(&[
         ("TOP 1 0\r\n", "+OK\r\na: b\r\n c\r\n\r\n.\r\n"),
@@ -65,7 +65,7 @@ fn top_cuts_after_the_body_s_lines() {
 }
 
 #[test]
-fn a_verb_has_the_letters_that_it_has_and_no_others() {
+fn only_exact_verbs_are_accepted() {
     let mut talk = conversation_on(b"a: b\r\n\r\nc\r\n");
     for line in ["TOP\0 1 0", "TO\0\0 1 0", "TOPP 1 0", "RETR\0 1", "\0TOP 1 0", ""] {
         talk.says(std::format!("{line}\r\n"));
@@ -77,7 +77,7 @@ fn a_verb_has_the_letters_that_it_has_and_no_others() {
 }
 
 #[test]
-fn a_message_that_cannot_be_read_is_an_error_and_the_session_goes_on() {
+fn unreadable_message_is_an_error_and_the_session_goes_on() {
     for (error, reply) in [
         (ReadError::TryLater, "-ERR [SYS/TEMP] Message cannot be read now, try again later\r\n"),
         (ReadError::Damaged, "-ERR [SYS/PERM] Message is damaged\r\n"),
@@ -89,7 +89,7 @@ fn a_message_that_cannot_be_read_is_an_error_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_message_that_breaks_off_is_never_taken_for_whole() {
+fn read_failure_within_a_message_closes_the_connection() {
     let mut talk = Conversation::logged_in();
     talk.read_step = 1;
     talk.read_error = Some((16, ReadError::Damaged));
@@ -99,7 +99,7 @@ fn a_message_that_breaks_off_is_never_taken_for_whole() {
 }
 
 #[test]
-fn commands_wait_for_the_message_s_end() {
+fn commands_wait_for_the_end_of_a_message() {
     let mut talk = Conversation::logged_in();
     talk.read_step = 0;
     talk.says("RETR 1\r\nNOOP\r\n");
@@ -113,7 +113,7 @@ fn commands_wait_for_the_message_s_end() {
 }
 
 #[test]
-fn bytes_that_nobody_waits_for_are_swallowed() {
+fn unexpected_message_bytes_are_dropped() {
     let mut talk = Conversation::logged_in();
     assert_eq!(talk.session.message_bytes_arrived(b"late", &mut talk.world), 4);
     talk.session.message_ended(Ok(()), &mut talk.world);
@@ -121,7 +121,7 @@ fn bytes_that_nobody_waits_for_are_swallowed() {
 }
 
 #[test]
-fn a_big_message_passes_through_a_small_window() {
+fn large_message_is_sent_through_a_small_window() {
     let message = b"..line of a message that is sent\r\n.\r\n".repeat(30_000);
     let mut talk = conversation_on(&message);
     talk.world.send_room = 300;
@@ -135,7 +135,7 @@ fn a_big_message_passes_through_a_small_window() {
 }
 
 #[test]
-fn the_end_has_room_however_exactly_a_message_fits() {
+fn end_of_a_message_always_has_buffer_space() {
     for length in 200..300 {
         let message = "x".repeat(length);
         let mut talk = conversation_on(message.as_bytes());
@@ -162,7 +162,7 @@ fn lines_of(message: &str) -> Vec<String> {
     lines
 }
 
-/// Stuffing as the standard says it, a line at a time.
+/// The dot-stuffing of the standard, line by line.
 fn stuffed(lines: &[String]) -> String {
     let dotted =
         |line: &String| if line.starts_with('.') { ".".to_string() + line } else { line.clone() };
@@ -171,7 +171,7 @@ fn stuffed(lines: &[String]) -> String {
 
 proptest! {
     #[test]
-    fn every_message_comes_out_as_it_was_stored(
+    fn every_message_is_sent_as_stored(
         message in message(),
         read_step in 1usize..20,
         room in 1usize..40,
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn top_is_the_header_and_so_many_lines(
+    fn top_sends_the_header_and_the_requested_lines(
         message in message(),
         body_lines in 0usize..120,
         read_step in 1usize..20,

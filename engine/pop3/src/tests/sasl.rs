@@ -1,4 +1,4 @@
-//! AUTH: the same login in other words.
+//! Tests of AUTH.
 
 use std::format;
 use std::string::ToString;
@@ -12,7 +12,7 @@ const MALFORMED: &str = "-ERR Not the response that was asked for\r\n";
 const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
 
 #[test]
-fn a_client_says_who_it_is_in_every_way_that_clients_have() {
+fn auth_plain_and_login_accept_every_client_form() {
     for lines in [
         &[(PLAIN, IN)][..],
         &[("auth plain\r\n", "+ \r\n"), ("AGFkYQBzZWNyZXQ=\r\n", IN)],
@@ -31,7 +31,7 @@ fn a_client_says_who_it_is_in_every_way_that_clients_have() {
 }
 
 #[test]
-fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
+fn auth_response_length_is_limited() {
     let longest = "AGFhAHBw".to_string() + &"cHBw".repeat(254);
     assert_eq!(longest.len() + 2, crate::RESPONSE_LINE_BYTES_MAX);
     let mut talk = Conversation::new();
@@ -45,7 +45,7 @@ fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
 }
 
 #[test]
-fn what_is_no_login_is_refused_and_the_session_goes_on() {
+fn malformed_auth_is_refused_and_the_session_goes_on() {
     let mut talk = Conversation::new();
     talk.login_answer = Some(Err(LoginRefusal::Credentials));
     talk.exchange(&[
@@ -61,7 +61,7 @@ fn what_is_no_login_is_refused_and_the_session_goes_on() {
         ("YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"),
         ("STAT!\r\n", MALFORMED),
         ("AUTH PLAIN Ym9iAGFkYQBzZWNyZXQ=\r\n", "-ERR [AUTH] Wrong user name or password\r\n"),
-        // A name that USER gave is not the one that AUTH is about.
+        // The name in USER is not used by AUTH.
         ("USER bob\r\n", "+OK Send PASS\r\n"),
         ("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"),
         ("*\r\n", "-ERR Login given up\r\n"),
@@ -74,7 +74,7 @@ fn what_is_no_login_is_refused_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_lost_client_gives_its_login_up() {
+fn lost_connection_abandons_the_login() {
     for said in [PLAIN, "AUTH PLAIN\r\n"] {
         let mut talk = Conversation::new();
         talk.login_answer = None;

@@ -1,4 +1,4 @@
-//! AUTH SCRAM-SHA-256: the example of RFC 7677, and what else becomes of it.
+//! Tests of AUTH SCRAM-SHA-256, with the example of RFC 7677.
 
 use std::format;
 use std::string::{String, ToString};
@@ -16,7 +16,7 @@ const MALFORMED: &str = "-ERR Not the response that was asked for\r\n";
 const GIVEN_UP: &str = "-ERR Login given up\r\n";
 const LOG_IN_FIRST: &str = "-ERR Log in first\r\n";
 
-/// A client that was let in, and was told our signature.
+/// A client with an accepted proof that has received the server's signature.
 fn signed() -> Conversation {
     let mut talk = Conversation::new();
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n"));
@@ -30,7 +30,7 @@ fn line(text: &str) -> String {
 }
 
 #[test]
-fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_signature() {
+fn scram_login_completes_after_the_server_signature() {
     let (first, last) = (line(FIRST), line(LAST));
     let asked = format!("+ {SERVER_FIRST}\r\n");
     let signed = format!("+ {SERVER_FINAL}\r\n");
@@ -52,7 +52,7 @@ fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_sign
 }
 
 #[test]
-fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
+fn cancelled_scram_login_leaves_the_maildrop() {
     for (said, reply) in [
         ("*", GIVEN_UP),
         ("AA==", MALFORMED),
@@ -80,7 +80,7 @@ fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
 }
 
 #[test]
-fn a_proof_that_is_not_right_lets_nobody_in() {
+fn wrong_scram_proof_is_refused() {
     let mut talk = Conversation::new();
     talk.login_answer = Some(Err(LoginRefusal::Credentials));
     for _ in 0..2 {
@@ -105,7 +105,7 @@ fn a_proof_that_is_not_right_lets_nobody_in() {
 }
 
 #[test]
-fn while_a_proof_is_looked_at_nothing_is_taken_and_a_stopping_server_ends_it() {
+fn scram_check_blocks_commands_and_ends_at_a_stop() {
     let mut talk = Conversation::new();
     talk.login_answer = None;
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n\r\n"));

@@ -1,4 +1,4 @@
-//! STLS: what is said in the clear stays there.
+//! Tests of STLS: no plaintext state survives it.
 
 use machine::Micros;
 
@@ -14,18 +14,18 @@ fn talk_with(tls: Tls, plain_login: PlainLogin) -> Conversation {
     Conversation::with(world)
 }
 
-/// The server does what the session asks for.
+/// The server does the handshake that the session asks for.
 fn secure(talk: &mut Conversation) {
     assert_eq!(talk.session.waits_for(), WaitsFor::Handshake);
     talk.kept.clear();
     talk.world.settings.tls = Tls::Spoken;
     talk.world.settings.plain_login = PlainLogin::Offered;
     talk.session = Session::secured(&mut talk.world);
-    assert_eq!(talk.replies(), "", "who was greeted is not greeted again");
+    assert_eq!(talk.replies(), "", "there is no second greeting");
 }
 
 #[test]
-fn tls_is_announced_while_it_can_be_had_and_not_spoken() {
+fn stls_is_announced_while_available_and_not_in_use() {
     for (tls, is_announced) in
         [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)]
     {
@@ -36,7 +36,7 @@ fn tls_is_announced_while_it_can_be_had_and_not_spoken() {
 }
 
 #[test]
-fn tls_is_begun_once_and_before_the_login_and_refused_where_it_cannot_be_had() {
+fn stls_is_accepted_once_before_the_login_if_available() {
     for (tls, reply) in [
         (Tls::Absent, "-ERR Unknown command\r\n"),
         (Tls::Offered, START),
@@ -55,7 +55,7 @@ fn tls_is_begun_once_and_before_the_login_and_refused_where_it_cannot_be_had() {
 }
 
 #[test]
-fn whoever_speaks_tls_begins_anew_and_may_say_a_password() {
+fn session_state_is_reset_by_stls() {
     let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
     talk.exchange(&[("USER thief\r\n", "+OK Send PASS\r\n"), ("STLS\r\n", START)]);
     secure(&mut talk);
@@ -69,7 +69,7 @@ fn whoever_speaks_tls_begins_anew_and_may_say_a_password() {
 }
 
 #[test]
-fn nothing_that_was_said_behind_stls_is_obeyed() {
+fn commands_injected_behind_stls_are_dropped() {
     const INJECTED: &str = "NOOP\r\nUSER thief\r\nPASS secret\r\nQUIT\r\n";
     for cut in 0..=INJECTED.len() {
         let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
@@ -77,7 +77,7 @@ fn nothing_that_was_said_behind_stls_is_obeyed() {
         talk.says([b"STLS\r\n", with_it.as_bytes()].concat());
         talk.says(after_it);
         assert_eq!(talk.replies(), START);
-        assert!(talk.kept.is_empty() && !talk.world.closed, "all of it is thrown away");
+        assert!(talk.kept.is_empty() && !talk.world.closed, "all of it is dropped");
         assert!(talk.world.log.is_empty());
         secure(&mut talk);
         talk.exchange(&[("PASS secret\r\n", "-ERR Send USER first\r\n")]);
@@ -85,7 +85,7 @@ fn nothing_that_was_said_behind_stls_is_obeyed() {
 }
 
 #[test]
-fn before_the_handshake_nothing_is_said_to_whoever_listens() {
+fn nothing_is_sent_in_plaintext_after_stls() {
     let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
     talk.exchange(&[("STLS\r\n", START)]);
     talk.session.stopping(&mut talk.world);

@@ -1,4 +1,4 @@
-//! Commands on a maildrop, and what QUIT makes of them.
+//! Tests of commands on a maildrop, and of QUIT.
 
 use std::string::ToString;
 
@@ -9,7 +9,7 @@ const NO_SUCH: &str = "-ERR No such message\r\n";
 const IS_DELETED: &str = "-ERR Message is deleted\r\n";
 
 #[test]
-fn single_messages_are_listed() {
+fn list_and_uidl_of_single_messages() {
     Conversation::logged_in().exchange(&[
         ("LIST 1\r\n", "+OK 1 19\r\n"),
         ("LIST 3\r\n", "+OK 3 0\r\n"),
@@ -24,7 +24,7 @@ fn single_messages_are_listed() {
 }
 
 #[test]
-fn arguments_are_asked_for() {
+fn missing_and_wrong_arguments_are_refused() {
     let mut talk = Conversation::logged_in();
     for command in [
         "RETR",
@@ -51,7 +51,7 @@ fn arguments_are_asked_for() {
 }
 
 #[test]
-fn a_marked_message_is_gone_until_reset() {
+fn marked_message_is_gone_until_rset() {
     let mut talk = Conversation::logged_in();
     talk.exchange(&[
         ("DELE 2\r\n", "+OK Will be deleted at QUIT\r\n"),
@@ -72,7 +72,7 @@ fn a_marked_message_is_gone_until_reset() {
 }
 
 #[test]
-fn quit_answers_only_when_the_marked_are_deleted() {
+fn quit_replies_once_the_deletion_is_durable() {
     let mut talk = Conversation::logged_in();
     talk.deletion_answer = None;
     talk.exchange(&[
@@ -88,7 +88,7 @@ fn quit_answers_only_when_the_marked_are_deleted() {
 }
 
 #[test]
-fn a_failed_deletion_is_said() {
+fn failed_deletion_is_reported() {
     let mut talk = Conversation::logged_in();
     talk.deletion_answer = Some(Err(DeletionError));
     talk.says("DELE 1\r\nQUIT\r\n");

@@ -1,4 +1,5 @@
-//! A server around the session under test: it records everything, and asserts what a session owes to it.
+//! A server around the session under test. It records all actions, and asserts the session's
+//! obligations.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -12,21 +13,21 @@ use crate::{
     Settings, UniqueId, WaitsFor,
 };
 
-/// The server's side.
+/// The server.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) send_room: usize,
-    /// Replies since they were last looked at.
+    /// Replies since the last look.
     pub(super) sent: Vec<u8>,
-    /// Everything else that the session asked for.
+    /// All other actions of the session.
     pub(super) log: Vec<String>,
     pub(super) messages: Vec<Vec<u8>>,
     marks: Vec<bool>,
     /// The message that is being read.
     pub(super) reading: Option<Vec<u8>>,
     pub(super) maildrop_open: bool,
-    /// What a client hears that has proved that it knows the password.
+    /// The server's signature for a client with an accepted proof.
     signature: Option<Signature>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
@@ -162,16 +163,16 @@ impl Actions for World {
     }
 }
 
-/// A session, its server and the bytes that it did not take yet.
+/// A session, its server, and the bytes that it has not taken yet.
 pub(super) struct Conversation {
     pub(super) session: Session,
     pub(super) world: World,
     pub(super) kept: Vec<u8>,
-    /// Room that the client makes for replies whenever the session waits for some.
+    /// Buffer space that the client frees whenever the session waits for some.
     pub(super) send_room_step: usize,
-    /// How the server answers logins; `None`: not yet.
+    /// The results of logins; `None`: none yet.
     pub(super) login_answer: Option<Result<(), LoginRefusal>>,
-    /// How many bytes of a message the disk brings at once; 0: none yet.
+    /// How many bytes of a message one read brings; 0: none yet.
     pub(super) read_step: usize,
     /// After how many bytes of a message reading fails.
     pub(super) read_error: Option<(usize, ReadError)>,
@@ -180,7 +181,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// A client has connected, and was greeted.
+    /// A client has connected and was greeted.
     pub(super) fn with(mut world: World) -> Conversation {
         let session = Session::connected(&mut world);
         let mut conversation = Conversation {
@@ -218,7 +219,8 @@ impl Conversation {
         Conversation::logged_in_to(World::new())
     }
 
-    /// The client sends; the session gets whatever it waits for until that is more bytes, or what is held back.
+    /// The client sends bytes. The session gets the events that it waits for, until it waits for
+    /// more bytes or for an event that the test withholds.
     pub(super) fn says(&mut self, bytes: impl AsRef<[u8]>) {
         self.kept.extend_from_slice(bytes.as_ref());
         loop {
@@ -296,12 +298,12 @@ impl Conversation {
         true
     }
 
-    /// What the server said since the last look.
+    /// The server's replies since the last call.
     pub(super) fn replies(&mut self) -> String {
         String::from_utf8(core::mem::take(&mut self.world.sent)).unwrap()
     }
 
-    /// Each first line is answered by the second, exactly.
+    /// Sends each first text and checks that the second is the exact reply.
     #[track_caller]
     pub(super) fn exchange(&mut self, lines: &[(&str, &str)]) {
         for (client, server) in lines {

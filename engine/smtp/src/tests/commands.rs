@@ -307,7 +307,7 @@ fn a_message_that_cannot_begin_ends_its_transaction() {
 }
 
 #[test]
-fn lines_may_be_long_and_not_longer() {
+fn line_length_is_limited() {
     let mut talk = Conversation::new();
     let longest = "NOOP ".to_string() + &"x".repeat(LINE_BYTES_MAX - 7) + "\r\n";
     assert_eq!(longest.len(), LINE_BYTES_MAX);

@@ -40,7 +40,7 @@ fn a_silent_sender_loses_its_message() {
 }
 
 #[test]
-fn half_a_command_earns_no_time_and_a_whole_one_does() {
+fn only_a_complete_command_renews_the_deadline() {
     let mut talk = Conversation::greeted();
     talk.world.deadline = Some(Micros(1));
     talk.says("NOO");

@@ -46,7 +46,7 @@ fn logging_in_is_announced_where_it_may_be_done() {
 }
 
 #[test]
-fn a_client_says_who_it_is_in_every_way_that_clients_have() {
+fn auth_plain_and_login_accept_every_client_form() {
     for lines in [
         &[(PLAIN, IN)][..],
         &[("auth plain\r\n", "334 \r\n"), ("AGFkYQBzZWNyZXQ=\r\n", IN)],
@@ -82,7 +82,7 @@ fn mail_is_taken_from_who_has_logged_in_and_nobody_else() {
 }
 
 #[test]
-fn a_changed_password_ends_a_session_that_has_logged_in() {
+fn changed_password_ends_a_logged_in_session() {
     const OVER: &str = "421 4.7.0 Password has changed, log in again\r\n";
     let begun = "MAIL FROM:<ada@mail.test>\r\nRCPT TO:<bob@mail.test>\r\n";
     for said in
@@ -172,7 +172,7 @@ fn logging_in_has_its_place_and_happens_once() {
 }
 
 #[test]
-fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
+fn auth_response_length_is_limited() {
     let longest = "AGFhAHBw".to_string() + &"cHBw".repeat(254);
     assert_eq!(longest.len() + 2, crate::RESPONSE_LINE_BYTES_MAX);
     let mut talk = talk();
@@ -186,7 +186,7 @@ fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
 }
 
 #[test]
-fn what_is_no_login_is_refused_and_the_session_goes_on() {
+fn malformed_auth_is_refused_and_the_session_goes_on() {
     let mut talk = talk();
     talk.exchange(&[
         ("AUTH\r\n", "501 5.5.4 Wrong arguments\r\n"),

@@ -30,7 +30,7 @@ fn outcome(mut talk: Conversation, pieces: &[&[u8]]) -> (String, Vec<Vec<u8>>, V
 }
 
 #[test]
-fn a_dialogue_is_the_same_wherever_it_is_cut() {
+fn dialogue_does_not_depend_on_its_pieces() {
     let sent = DIALOGUE.as_bytes();
     let whole = outcome(Conversation::new(), &[sent]);
     assert_eq!(whole.0, REPLIES);

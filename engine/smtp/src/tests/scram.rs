@@ -40,7 +40,7 @@ fn line(text: &str) -> String {
 }
 
 #[test]
-fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_signature() {
+fn scram_login_completes_after_the_server_signature() {
     let (first, last) = (line(FIRST), line(LAST));
     let asked = format!("334 {SERVER_FIRST}\r\n");
     let signed = format!("334 {SERVER_FINAL}\r\n");
@@ -63,7 +63,7 @@ fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_sign
 }
 
 #[test]
-fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
+fn cancelled_scram_login_leaves_the_maildrop() {
     for (said, reply) in [
         ("*", GIVEN_UP),
         ("AA==", MALFORMED),
@@ -89,7 +89,7 @@ fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
 }
 
 #[test]
-fn a_proof_that_is_not_right_lets_nobody_in() {
+fn wrong_scram_proof_is_refused() {
     let mut talk = talk();
     talk.login_answer = Some(Err(LoginRefusal::Credentials));
     for _ in 0..2 {
@@ -124,7 +124,7 @@ fn a_proof_that_is_not_right_lets_nobody_in() {
 }
 
 #[test]
-fn while_a_proof_is_looked_at_nothing_is_taken_and_a_stopping_server_ends_it() {
+fn scram_check_blocks_commands_and_ends_at_a_stop() {
     let mut talk = talk();
     talk.login_answer = None;
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n\r\n"));

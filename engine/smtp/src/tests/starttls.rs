@@ -23,7 +23,7 @@ fn secure(talk: &mut Conversation) {
 }
 
 #[test]
-fn tls_is_announced_while_it_can_be_had_and_not_spoken() {
+fn stls_is_announced_while_available_and_not_in_use() {
     for (tls, is_announced) in
         [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)]
     {
@@ -106,7 +106,7 @@ fn what_is_thrown_away_needs_no_room_for_a_reply() {
 }
 
 #[test]
-fn before_the_handshake_nothing_is_said_to_whoever_listens() {
+fn nothing_is_sent_in_plaintext_after_stls() {
     let mut talk = talk_with(Tls::Offered);
     talk.exchange(&[("STARTTLS\r\n", START)]);
     talk.session.deadline_expired(&mut talk.world);
