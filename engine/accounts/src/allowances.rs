@@ -1,4 +1,4 @@
-//! Whether the webmail may send one more message for an account of this core.
+//! The daily sending limits of accounts, checked for webmail on the core that owns the account.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,18 +10,18 @@ use store::AccountId;
 
 use crate::directory::Directory;
 
-/// Why an account may not send a message today.
+/// The limit that keeps an account from sending a message today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Excess {
-    /// It has sent so many.
+    /// It has sent this many messages today.
     Letters(u32),
-    /// It may write to so many new recipients elsewhere a day, and these would be more.
+    /// It may write to this many new external recipients a day, and the message has more.
     People(u32),
     /// Its outbox holds as much as it may.
     Waiting,
 }
 
-/// In words for the page of the message that was not sent.
+/// The text for the webmail page of the unsent message.
 impl fmt::Display for Excess {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -43,9 +43,9 @@ impl fmt::Display for Excess {
     }
 }
 
-/// Whether an account of this core may send one more message. If so, it counts.
+/// Whether an account of this core may send one more message. If so, the message is counted.
 ///
-/// `people`: the recipients elsewhere. Errors: why it may not.
+/// `people`: the external recipients. Errors: the limit that was reached.
 pub fn may_send(
     account: AccountId,
     people: Vec<String>,

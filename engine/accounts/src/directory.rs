@@ -1,8 +1,10 @@
-//! Who a recipient is: from a path to an account.
+//! Address lookup: from a recipient's path to an account.
 //!
-//! An address is found by its canonical form, `local-part@domain` in lower case with any quoting undone. The domain must
-//! be one of ours; `<postmaster>` without a domain is always somebody (RFC 5321 section 4.5.1). Whom nobody knows by that is, in this order, who is known by
-//! what stands before the first `+` (RFC 5233 section 1), the postmaster, or whoever reads what comes to the domain for nobody.
+//! An address is looked up in its canonical form, `local-part@domain` in lower case with any
+//! quoting undone. The domain must be one of ours; `<postmaster>` without a domain is always
+//! accepted (RFC 5321 section 4.5.1). If no account has the address, these are tried in order: the
+//! part before the first `+` (RFC 5233 section 1), the postmaster, and the catch-all account of the
+//! domain.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -21,31 +23,31 @@ use crate::entries;
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 
-/// The domains that we take mail for, and who reads the postmaster's.
+/// The local domains and the configured properties of accounts.
 #[derive(Debug)]
 pub struct Directory {
     domains: Vec<Domain>,
     postmaster: Option<String>,
     administrators: Vec<String>,
     quota: Quota,
-    /// Of those accounts that have one of their own.
+    /// Quotas of accounts with their own setting, by address.
     quotas: BTreeMap<String, Quota>,
-    /// Of those accounts whose mail is sent on.
+    /// Forwardings of accounts, by address.
     forwardings: BTreeMap<String, Forwarding>,
     daily: Daily,
-    /// The same.
+    /// Daily limits of accounts with their own setting, by address.
     dailies: BTreeMap<String, Daily>,
 }
 
 #[derive(Debug)]
 struct Domain {
     name: String,
-    /// The address of who reads what comes here for nobody.
+    /// The address of the account that gets mail for unknown users of this domain.
     catch_all: Option<String>,
 }
 
 impl Directory {
-    /// What the configuration says of domains and users.
+    /// The domains and users of the configuration.
     pub fn new(configuration: &Configuration) -> Directory {
         let catches = |domain: &HostName| {
             configuration.users.iter().find(|user| user.catch_all.contains(domain))
@@ -87,7 +89,8 @@ impl Directory {
 
     /// The account that mail for `path` is delivered to.
     ///
-    /// Errors: why there is none; `is_own`: whether an address is the machine's, whose literal is as good as a domain of ours.
+    /// Errors: why there is none. `is_own` tells whether an address is the machine's; such an
+    /// address literal counts as a local domain.
     pub fn recipient(
         &self,
         store: &Archive,
@@ -104,30 +107,30 @@ impl Directory {
         self.reader_of(store, local_part, domain.ok_or(RecipientRefusal::NotLocal)?)
     }
 
-    /// The same for an address that is written as accounts' are; `None` for whatever is none of ours.
+    /// The same for an address in the form of account addresses; `None` if it is not local.
     pub fn recipient_at(&self, store: &Archive, address: &str) -> Option<AccountId> {
         let (local_part, domain) = address.rsplit_once('@')?;
         self.reader_of(store, local_part, self.domain(domain)?).ok()
     }
 
-    /// Whether an address that is written so is in a domain of ours.
+    /// Whether an address is in a local domain.
     pub fn has_domain_of(&self, address: &str) -> bool {
         address.rsplit_once('@').is_some_and(|(_, domain)| self.serves(domain))
     }
 
-    /// Whether a domain is one of ours.
+    /// Whether a domain is local.
     pub fn has_domain(&self, name: &Name) -> bool {
         self.serves(name.as_str())
     }
 
-    /// The same of one that is written so.
+    /// The same for a domain name as text.
     pub fn serves(&self, domain: &str) -> bool {
         self.domain(domain).is_some()
     }
 
-    /// Whether a message that leaves from one of our domains, or from the host's, is aligned with
-    /// this domain (DMARC, RFC 7489 section 3.1.2): it is the same domain, or one is below the other.
-    /// Two subdomains of one organization are aligned, too; that is not recognised here.
+    /// Whether a message from one of our domains, or from the hostname, is aligned with this domain
+    /// (DMARC, RFC 7489 section 3.1.2). It is if the domains are equal or one is below the other.
+    /// Two subdomains of one organization are also aligned, but this is not recognized here.
     pub fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
         let names = self.domains.iter().map(|domain| domain.name.as_str()).chain([hostname]);
         let mut own = names.filter_map(|name| Name::of_bytes(name.as_bytes()).ok());
@@ -135,7 +138,7 @@ impl Directory {
     }
 
     fn domain(&self, name: &str) -> Option<&Domain> {
-        // Nearly all write it in lower case, and comparing whole words is cheaper.
+        // Nearly all clients write it in lower case, and an exact comparison is cheaper.
         self.domains
             .iter()
             .find(|domain| domain.name == name || domain.name.eq_ignore_ascii_case(name))
@@ -163,7 +166,7 @@ impl Directory {
         }
     }
 
-    /// Who logs in as `name`, an address of an account or a local part in the first domain.
+    /// The account for a login as `name`, which is an address or a local part in the first domain.
     pub fn login(&self, store: &Archive, name: &str) -> Login {
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
@@ -178,12 +181,12 @@ impl Directory {
         }
     }
 
-    /// Whether no account has another quota than it has without any configuration.
+    /// Whether all accounts have the default quota.
     pub fn has_usual_quotas(&self) -> bool {
         self.quota == Quota::default() && self.quotas.is_empty()
     }
 
-    /// The quota of the account with this address. The machine's own accounts have no limit.
+    /// The quota of the account with this address. Internal accounts of the machine have no limit.
     pub fn quota(&self, address: &str) -> Quota {
         match self.has_domain_of(address) {
             true => self.quotas.get(address).copied().unwrap_or(self.quota),
@@ -191,19 +194,19 @@ impl Directory {
         }
     }
 
-    /// Where mail of the account with this address is sent on to, if it is.
+    /// The forwarding of the account with this address, if any.
     pub fn forwarding(&self, address: &str) -> Option<&Forwarding> {
         self.forwardings.get(address)
     }
 
-    /// Whether mail of this account is sent on.
+    /// Whether mail of this account is forwarded.
     pub fn forwards(&self, store: &Archive, account: AccountId) -> bool {
-        // Most machines send nobody's on.
+        // Most machines forward no mail.
         !self.forwardings.is_empty()
             && store.account(account).is_some_and(|known| self.forwarding(known.address).is_some())
     }
 
-    /// Where what comes for an account is put: into its inbox, or where it is sent on from.
+    /// Where mail for an account is delivered: its inbox, or its outbox if it is forwarded.
     pub fn entrance(&self, store: &Archive, account: AccountId) -> Recipient {
         if self.forwards(store, account) {
             entries::arriving(account)
@@ -212,12 +215,12 @@ impl Directory {
         }
     }
 
-    /// How much the account with this address may send in a day.
+    /// The daily sending limits of the account with this address.
     pub fn daily(&self, address: &str) -> Daily {
         self.dailies.get(address).copied().unwrap_or(self.daily)
     }
 
-    /// Whether the configuration makes an administrator of the account.
+    /// Whether the configuration makes the account an administrator.
     pub fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
         store
             .account(account)
@@ -229,14 +232,14 @@ impl Directory {
         &self.administrators
     }
 
-    /// Who answers for what is nobody's.
+    /// The postmaster's account.
     pub fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
     }
 }
 
-/// How much somebody may send in a day, or everybody else.
+/// The daily limits of a user, or the default ones.
 fn daily_of(configuration: &Configuration, user: Option<&User>) -> Daily {
     let limits = &configuration.limits;
     Daily {
@@ -251,15 +254,16 @@ fn addresses<'a>(users: impl Iterator<Item = &'a User>) -> Vec<String> {
     users.map(|user| user.address.as_str().to_string()).collect()
 }
 
-/// Who wants to log in.
+/// The account that a client wants to log in to.
 pub struct Login {
-    /// The account with this name. `None`: there is none.
+    /// The account with this name, if it exists.
     pub account: Option<AccountId>,
-    /// The account's own address, whichever of its addresses was given; of nobody's the canonical form.
+    /// The primary address of the account, whichever address was given. If there is no account, the
+    /// canonical form of the given name.
     pub name: String,
 }
 
-/// The domains, for people.
+/// The domains, as text for people.
 impl fmt::Display for Directory {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, domain) in self.domains.iter().enumerate() {
@@ -270,7 +274,8 @@ impl fmt::Display for Directory {
     }
 }
 
-/// `local_part@domain` in lower case, in `buffer`; `None` when it does not fit. Accounts are made with the same form.
+/// `local_part@domain` in lower case, in `buffer`; `None` if it does not fit. Accounts are created
+/// with the same form.
 fn canonical<'a>(
     local_part: &str,
     domain: &str,
@@ -281,9 +286,9 @@ fn canonical<'a>(
         at = local_part.len();
         buffer.get_mut(..at)?.copy_from_slice(local_part.as_bytes());
     } else {
-        for letter in local_part.chars().flat_map(char::to_lowercase) {
-            let encoded = at..at + letter.len_utf8();
-            letter.encode_utf8(buffer.get_mut(encoded.clone())?);
+        for character in local_part.chars().flat_map(char::to_lowercase) {
+            let encoded = at..at + character.len_utf8();
+            character.encode_utf8(buffer.get_mut(encoded.clone())?);
             at = encoded.end;
         }
     }

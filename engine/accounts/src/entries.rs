@@ -1,12 +1,12 @@
-//! Entries of an outbox: how they are made from a message and its envelope.
+//! Outbox entries: how they are made from a message and its envelope.
 //!
-//! An entry stands for its first recipient and its neighbours with the same domain and the same
-//! request for reports: up to eight, or up to four if the sender asks for reports of success.
+//! An entry covers a recipient and the following ones with the same domain and the same request for
+//! reports: up to eight, or up to four if the sender wants reports of success.
 //!
 //! Invariants:
-//! - An entry goes to one domain: a fault there delays no other mail. Recipients of one domain
-//!   stand together in an envelope, and among them those for which the sender wants a report of
-//!   success.
+//! - An entry goes to one domain, so a failure there does not delay other mail. Recipients of one
+//!   domain are adjacent in an envelope. Among these, the recipients with a requested report of
+//!   success are adjacent.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,21 +14,21 @@ use alloc::vec::Vec;
 use relay::{Content, Envelope, Script, envelope};
 use store::{AccountId, Flags, OUTBOX, OutboxEntry, Packing, Recipient};
 
-/// Recipients of a letter that has one of them elsewhere: so that eight bits number them.
+/// The most recipients of a message with an external recipient: eight bits number them.
 pub const RECIPIENTS_MAX: usize = 256;
-/// Bytes of their addresses, and 8 for each of them.
+/// The most bytes of their addresses, plus 8 for each of them.
 pub const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
-/// How a message goes to recipients elsewhere: from its sender's outbox.
+/// How a message goes to external recipients: from its sender's outbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Posting {
-    /// What stands above it there.
+    /// The octets that precede the message in the outbox.
     pub head: Vec<u8>,
-    /// The entries of the outbox that it is to be in.
+    /// The outbox entries for it.
     pub entries: Vec<Recipient>,
 }
 
-/// The entries in an account's outbox for a letter in this envelope.
+/// The entries in an account's outbox for a message with this envelope.
 pub fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
     let (mut entries, mut first) = (Vec::new(), 0);
     while first < envelope.recipients.len().min(RECIPIENTS_MAX) {
@@ -39,7 +39,7 @@ pub fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
     entries
 }
 
-/// Where a letter comes in for an account whose mail is sent on.
+/// The place of arriving mail for an account that forwards its mail.
 pub(crate) fn arriving(account: AccountId) -> Recipient {
     to_outbox(account, OutboxEntry::forwarded())
 }
@@ -53,8 +53,9 @@ fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
     }
 }
 
-/// The recipients of its envelope that an entry stands for, as it says itself or, where it does
-/// not, as it was made. `None`: the envelope has none like these, or they are not of one domain.
+/// The recipients in its envelope that an entry covers. The entry has their number, or it follows
+/// from how entries are made. `None`: the envelope has no such recipients, or they are not of one
+/// domain.
 pub fn recipients_of<'a>(
     entry: &OutboxEntry,
     envelope: &'a Envelope,
@@ -66,7 +67,7 @@ pub fn recipients_of<'a>(
     more.iter().all(|recipient| domain_of(&recipient.address) == domain).then_some(recipients)
 }
 
-/// So many recipients an entry stands for whose first has this number.
+/// The number of recipients that an entry covers if it begins with this one.
 fn together(envelope: &Envelope, first: usize) -> usize {
     let all = envelope.recipients.get(first..).unwrap_or_default();
     let Some(kind) = all.first().map(kind) else { return 0 };
@@ -74,22 +75,22 @@ fn together(envelope: &Envelope, first: usize) -> usize {
     all.iter().take(most).take_while(|recipient| self::kind(recipient) == kind).count()
 }
 
-/// What those have in common for whom an entry stands.
+/// The properties that all recipients of an entry share.
 fn kind(recipient: &relay::Recipient) -> (String, Packing) {
     (domain_of(&recipient.address), packing_of(recipient))
 }
 
-/// What an entry says of such a recipient.
+/// The packing of an entry for such a recipient.
 pub fn packing_of(recipient: &relay::Recipient) -> Packing {
     if recipient.wants_success() { Packing::DoneAndReported } else { Packing::Done }
 }
 
-/// Where somebody is, in lower case.
+/// The domain of an address, in lower case.
 pub fn domain_of(address: &str) -> String {
     address.rsplit_once('@').map_or("", |(_, domain)| domain).to_ascii_lowercase()
 }
 
-/// An envelope of whom nothing else is known.
+/// An envelope with only a reverse path and addresses.
 pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
     let recipient = |address: &String| relay::Recipient {
         number: 0,
@@ -108,18 +109,19 @@ pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
     }
 }
 
-/// The recipients of an envelope, in the order in which they stand in it.
+/// Sorts the recipients into the order that they have in an envelope.
 pub fn together_by_kind(mut recipients: Vec<relay::Recipient>) -> Vec<relay::Recipient> {
     recipients.sort_by_cached_key(kind);
     recipients
 }
 
-/// Whether a domain, as it stands in an envelope, is one of several labels (RFC 6409 section 4.2).
+/// Whether a domain of an envelope has several labels (RFC 6409 section 4.2).
 pub fn is_fully_qualified(domain: &str) -> bool {
     domain.contains('.')
 }
 
-/// Whether a letter can be in an outbox that is for this address. In a domain: no name server says who takes the mail of a host that is named by its address.
+/// Whether a message for this address can be in an outbox. It must be in a domain: for an address
+/// literal there is no name server that could tell the host's mail server.
 pub fn may_be_posted(address: &str) -> bool {
     let domain = domain_of(address);
     !domain.starts_with('[')
@@ -127,7 +129,7 @@ pub fn may_be_posted(address: &str) -> bool {
         && envelope::write(&envelope_of("", &[address.to_string()]), &mut Vec::new()).is_ok()
 }
 
-/// How somebody's letter for these addresses is in his outbox.
+/// The head and the entries for an account's message to these addresses.
 pub fn posting(account: AccountId, reverse_path: &str, addresses: &[String]) -> Posting {
     let (mut head, envelope) = (Vec::new(), envelope_of(reverse_path, addresses));
     let written = envelope::write(&envelope, &mut head);
@@ -153,10 +155,10 @@ mod tests {
             Some(recipients.iter().map(|recipient| recipient.address.as_str()).collect::<Vec<_>>())
         };
         assert_eq!(those(0, 3), Some(addresses[..3].to_vec()));
-        // However this program would group them.
+        // This also holds for another grouping than that of this program.
         assert_eq!(those(0, 2), Some(addresses[..2].to_vec()));
         assert_eq!(those(1, 1), Some(addresses[1..2].to_vec()));
-        // An entry of format 3 says nothing of how many there are.
+        // An entry of format 3 does not have the number of its recipients.
         assert_eq!(those(1, 0), Some(addresses[1..3].to_vec()));
         for (first, count) in [(0, 5), (3, 2), (4, 1), (200, 1), (4, 0), (0, 4), (2, 2)] {
             assert_eq!(those(first, count), None, "{count} from {first} on");

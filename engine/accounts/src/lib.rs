@@ -1,12 +1,12 @@
-//! Accounts, for whatever serves their mail: the account of an address and of a login, how much
-//! may be sent, and the entries that a message gets in an outbox.
+//! Accounts: the lookup of addresses and logins, sending limits, and the outbox entries of a
+//! message.
 //!
 //! | file | what |
 //! |---|---|
 //! | `directory` | from an address to an account |
 //! | `logins` | checks a password or a SCRAM proof, with throttling |
 //! | `allowances` | whether the webmail may send one more message |
-//! | `entries` | how a message and its envelope become entries of an outbox |
+//! | `entries` | how a message and its envelope become outbox entries |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,14 +1,15 @@
-//! Logins: a name and what proves it arrive, and an answer follows in a later turn.
+//! Logins: a client sends a name and a proof, and the answer follows in a later turn.
 //!
-//! A password hash costs some 20 ms and cannot be cut, so it is a job that another core may
-//! compute, one a turn and after all that the turn had to say (crate `compute`). A password that was
-//! right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it
-//! spares us, and here a few hashes of a hundred bytes. The answer to a failed login waits as long
-//! as the throttle says; the answer to a right one waits for nothing. That is so whatever the
-//! protocol: an attempt is begun, decided and ended here, and its session only says what came of
-//! it.
+//! A password hash costs about 20 ms and cannot be interrupted. So it is a job that another core
+//! may compute, one per turn and after everything else in the turn (crate `compute`). A password
+//! that was right within the last hour needs no hash. A SCRAM proof needs none either: it moves
+//! that cost to the client, and costs a few hashes of a hundred bytes here. The answer to a failed
+//! login is delayed by the throttle. The answer to a successful one is not delayed. This is the
+//! same for all protocols: an attempt is begun, decided and ended here, and its session only
+//! reports the result.
 //!
-//! Of a name that nobody has, and of an account that has no verifier, the same is said and done as of any other ([`Verifier::of_nobody`]).
+//! An unknown name, or an account without a verifier, gets the same answers as any other
+//! ([`Verifier::of_nobody`]).
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -27,27 +28,27 @@ use tasks::{Continuation, FrameId, Subsystem};
 use crate::directory::{Directory, Login};
 
 tasks::points! {
-    /// What a session waits for that concerns a password.
+    /// The wait points of sessions that check a password.
     pub(crate) enum Point of Subsystem::Auth;
-    /// Its hash is computed.
+    /// The hash is computed.
     Hashed,
 }
 
-/// The session of this frame waits for a password hash.
+/// The continuation of a session in this frame that waits for a password hash.
 pub fn hashed(session: FrameId) -> Continuation {
     Continuation { frame: session, entry: Point::Hashed.entry() }
 }
 
-/// Bytes of a name or a password that are kept until a login is decided. Accounts have shorter
-/// ones, so what is cut off a longer one does not make it right.
+/// The most bytes of a name or a password that are kept until a login is decided. Those of accounts
+/// are shorter, so truncation never makes a wrong one right.
 const WORD_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
 
-/// Failures that other cores have not been told of. They are not told of more.
+/// The most failures that other cores have not been told of. Further failures are not shared.
 const FAILURES_MAX: usize = 1024;
 
-/// A login that waits for its turn, or for its answer.
+/// A login that waits for its decision or its answer.
 pub struct Attempt {
     login: Login,
     proof: Option<ScramProof>,
@@ -56,7 +57,7 @@ pub struct Attempt {
     peer: IpAddr,
     throttled: Throttled,
     state: AttemptState,
-    /// What the client is to hear that was let in by a proof.
+    /// The server signature for a client that has proved its password.
     signature: Option<Signature>,
 }
 
@@ -68,87 +69,87 @@ enum Throttled {
     No,
 }
 
-/// How far an attempt has come.
+/// The state of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum AttemptState {
-    /// Its password is being looked at, or waits for that.
+    /// Its password is being hashed, or waits for that.
     Hashing(JobNumber),
-    /// Its proof is looked at when its turn has come.
+    /// Its proof will be checked in its turn.
     Proving,
-    /// Its password was known to be right when it came, and the account had this one then.
+    /// Its password was known to be right on arrival, and the account had this password then.
     Verified(AccountId, PasswordMark),
-    /// It is let in, and what it was for may take its time.
+    /// It succeeded. The operation that it is for may still take time.
     Granted,
-    /// Its address has too many under way.
+    /// Its address has too many attempts in progress.
     TooMany,
     /// It failed, and the answer is delayed.
     Refused,
 }
 
-/// What comes of an attempt when its turn has come.
+/// The decision about an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// It is let in.
+    /// It succeeded.
     Granted(AccountId),
-    /// It is not.
+    /// It failed.
     Refused,
-    /// It is not, and is told so when the deadline has passed that was set for it.
+    /// It failed, and the client is told at the deadline that was set for it.
     HeldBack,
-    /// Its address has too many under way: it was not looked at.
+    /// Its address has too many attempts in progress: it was not checked.
     TooMany,
 }
 
-/// What comes of a hash.
+/// The result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
-    /// Let in, at once.
+    /// Success, to be told at once.
     Granted(AccountId),
-    /// Not let in, to be told after so long.
+    /// Failure, to be told after this delay.
     Refused(Micros),
 }
 
-/// The parts of a core that an attempt to log in uses beside [`Logins`].
+/// The parts of a core that a login attempt uses beside [`Logins`].
 pub struct Context<'a> {
     /// The clocks of this turn.
     pub turn: Turn,
-    /// The connections, of which one wants to log in.
+    /// The connections, including the one of the attempt.
     pub connections: &'a mut Connections,
     /// The accounts.
     pub store: &'a Archive,
     /// Addresses and their accounts.
     pub directory: &'a Directory,
-    /// What computes hashes.
+    /// The job queue for hashes.
     pub compute: &'a mut Compute,
 }
 
-/// What is remembered of logins.
+/// The state of logins on a core.
 pub struct Logins {
     access: Access,
     throttle: Throttle,
     verified: VerifiedLogins,
     nonces: Nonces,
     under_way: usize,
-    /// Failures that other cores have not been told of; not there where there is no other core.
+    /// Failures that other cores have not been told of. `None` if there is no other core.
     failures: Option<VecDeque<FailedLogin>>,
 }
 
 impl Attempt {
-    /// Bytes of memory that it takes beside its own size.
+    /// The memory that it takes beside its own size.
     pub fn kept_bytes(&self) -> usize {
         self.login.name.len() + self.password_bytes
     }
 
-    /// What the client is to hear that was let in by a proof.
+    /// The server signature for a client that has proved its password.
     pub fn signature(&self) -> Option<Signature> {
         self.signature
     }
 
-    /// Whether it has failed, and the answer is held back.
+    /// Whether it failed and its answer is delayed.
     pub fn is_held_back(&self) -> bool {
         self.state == AttemptState::Refused
     }
 
-    /// Whether it is let in, and what it was for is not there yet.
+    /// Whether it succeeded and its operation is not complete yet.
     pub fn is_granted(&self) -> bool {
         self.state == AttemptState::Granted
     }
@@ -160,7 +161,7 @@ impl Attempt {
 }
 
 impl Logins {
-    /// `cores`: how many the machine has.
+    /// `cores`: the number of cores of the machine.
     pub fn new(cores: u8, access: Access, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
         let [throttle, verified] = keys;
         Logins {
@@ -173,24 +174,25 @@ impl Logins {
         }
     }
 
-    /// Counts an attempt as under way. False: its address has too many, and it is refused unlooked at.
+    /// Counts an attempt as in progress. Returns false if its address has too many: then it is
+    /// refused without a check.
     fn is_counted(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
         self.under_way += 1;
         throttled == Throttled::No || self.throttle.login_begins(peer, now)
     }
 
-    /// What the configuration allows clients, by their addresses.
+    /// The access rules of the configuration, by client address.
     #[inline]
     pub fn access(&self) -> &Access {
         &self.access
     }
 
-    /// The failures that are known of.
+    /// The throttle with the known failures.
     pub fn throttle(&self) -> &Throttle {
         &self.throttle
     }
 
-    /// What comes of an attempt that lets this one in, or nobody.
+    /// The verdict on an attempt that succeeded for `granted`, or failed.
     fn verdict(&mut self, attempt: &Attempt, granted: Option<AccountId>, now: Instant) -> Verdict {
         match granted {
             Some(account) => Verdict::Granted(account),
@@ -209,17 +211,17 @@ impl Logins {
         }
     }
 
-    /// Whether other cores are to be told of a failure.
+    /// Whether there is a failure to tell other cores.
     pub fn has_failures(&self) -> bool {
         self.failures.as_ref().is_some_and(|failures| !failures.is_empty())
     }
 
-    /// The next failure that other cores are to be told of.
+    /// The next failure to tell other cores.
     pub fn next_failure(&mut self) -> Option<FailedLogin> {
         self.failures.as_mut()?.pop_front()
     }
 
-    /// A login has failed on another core.
+    /// Counts a login that failed on another core.
     pub fn failed_elsewhere(&mut self, failure: &FailedLogin, now: Instant) {
         self.throttle.failure_known(failure.peer, &failure.name, now);
     }
@@ -239,7 +241,7 @@ impl Logins {
         }
     }
 
-    /// Attempts that have begun and not ended.
+    /// The number of attempts in progress.
     pub fn under_way(&self) -> usize {
         self.under_way
     }
@@ -249,22 +251,23 @@ impl Logins {
         self.nonces.salt()
     }
 
-    /// What was never said before, and nobody can guess.
+    /// An unpredictable value that was never used before.
     pub fn draw_nonce(&mut self) -> String {
         self.nonces.draw()
     }
 }
 
-/// Attempts to log in: each is begun, decided and ended by the session that owns it.
+/// Login attempts: the session that owns an attempt begins, decides and ends it.
 impl Logins {
-    /// What a client is asked that wants to prove that it knows the password of `name`.
+    /// The SCRAM challenge for a client that wants to prove the password of `name`.
     pub fn puzzle(&mut self, name: &str, directory: &Directory, store: &Archive) -> Puzzle {
         let login = directory.login(store, name);
         let nonce = self.draw_nonce();
         verifier(&login, store).puzzle(nonce)
     }
 
-    /// A client has said who it is. What comes of that is decided in a later turn, which is given to the caller's session.
+    /// A client has sent its credentials. The decision follows in a later turn of the caller's
+    /// session.
     pub fn begin(
         &mut self,
         credentials: Credentials<'_>,
@@ -305,7 +308,7 @@ impl Logins {
         }
     }
 
-    /// Asks for the hash that decides a password, if it is not known to be right without one.
+    /// Requests the hash that decides a password, unless it is known to be right without one.
     fn look_at_password(
         &mut self,
         login: &Login,
@@ -328,8 +331,8 @@ impl Logins {
         AttemptState::Hashing(cx.compute.ask_hash(hashed(caller.connection.0), applicant, task))
     }
 
-    /// Which account a hash that was computed lets in. A password that was changed meanwhile is not
-    /// right any more.
+    /// The account that a computed hash grants access to. If the password has been changed in the
+    /// meantime, it is wrong now.
     fn let_in_by(
         &mut self,
         login: &Login,
@@ -342,8 +345,7 @@ impl Logins {
         Some(known.id)
     }
 
-    /// The attempt's turn has come, if it still waits for one: its hash is computed, or it needs
-    /// none.
+    /// Decides an attempt in its turn, if it still waits: its hash is computed, or it needs none.
     pub fn decide(
         &mut self,
         attempt: &mut Attempt,
@@ -357,7 +359,7 @@ impl Logins {
             AttemptState::Verified(account, mark) if is_password(account, mark, cx.store) => {
                 Verdict::Granted(account)
             }
-            // The password has changed since.
+            // The password has changed since then.
             AttemptState::Verified(..) => self.verdict(attempt, None, now),
             AttemptState::Hashing(number) => {
                 let result = cx.compute.take_result(number)?;
@@ -383,7 +385,7 @@ impl Logins {
         })
     }
 
-    /// Nothing waits for the attempt's answer any more.
+    /// Ends an attempt that needs no answer any more.
     pub fn abandon(&mut self, attempt: &Attempt, now: Instant, compute: &mut Compute) {
         self.end(attempt, now);
         if let AttemptState::Hashing(number) = attempt.state {
@@ -392,11 +394,11 @@ impl Logins {
     }
 }
 
-/// What proofs of `login` are checked against.
+/// The verifier for proofs of `login`.
 fn verifier(login: &Login, store: &Archive) -> Verifier {
-    let nobody = Verifier::of_nobody(&store.secret_of_nobody(), &login.name);
+    let unknown = Verifier::of_nobody(&store.secret_of_nobody(), &login.name);
     let known = login.account.and_then(|account| store.account(account));
-    known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(nobody)
+    known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(unknown)
 }
 
 /// Whether the account still has this password.
@@ -404,7 +406,8 @@ fn is_password(account: AccountId, mark: PasswordMark, store: &Archive) -> bool 
     store.account(account).is_some_and(|known| PasswordMark::of(known.password_hash) == mark)
 }
 
-/// The account that the attempt's proof lets in; what the client is told then is noted.
+/// Checks the attempt's proof. Returns the account that it grants access to, and stores the
+/// signature for the client.
 fn look_at_proof(attempt: &mut Attempt, store: &Archive) -> Option<AccountId> {
     let proof = attempt.proof.as_ref()?;
     attempt.signature = verifier(&attempt.login, store).check(proof);
