@@ -1,24 +1,24 @@
 //! Links between cores: each core has one to each other core, and one to itself.
 //!
-//! A link is two rings (crate `rings`), one a direction, and what waits for places in the one that
-//! leaves. It knows no message: a message has a [`Class`], and that says when it goes.
+//! A link is two rings (crate `rings`), one for each direction, and queues for the outgoing ring.
+//! It does not look into messages. Each message has a [`Class`], which determines when it is sent.
 //!
 //! | class | what | in one turn |
 //! |---|---|---|
-//! | control | work of the disk, frames for the card | all |
+//! | control | disk requests, frames for the card | all |
 //! | answer | questions of sessions, and the replies | all |
 //! | bulk | parts of messages, frames | [`BULK_PER_TURN`] |
-//! | hearsay | what a core may do without | [`HEARSAY_PER_TURN`] |
+//! | hearsay | optional information | [`HEARSAY_PER_TURN`] |
 //!
-//! A request is asked with a [`Ticket`], and the reply comes back with it. What a link keeps
-//! waiting is bounded: hearsay by [`HEARSAY_WAITING_MAX`], what [`Links::ask`] takes by
-//! [`CREDITS`], since it refuses more requests without a reply, and all else by the tables and
-//! pools that it comes from.
+//! A request carries a [`Ticket`], and the reply returns it. The queues of a link are bounded.
+//! Hearsay is bounded by [`HEARSAY_WAITING_MAX`]. [`Links::ask`] is bounded by [`CREDITS`]: it
+//! refuses further requests without a reply. All other messages are bounded by the tables and pools
+//! that they come from.
 //!
 //! Invariants:
-//! - Messages of one class leave in the order in which they were told.
-//! - In a turn a class goes behind the classes above it, each up to its number.
-//! - What is told on a link that is over is dropped: it never keeps a core from sleeping.
+//! - Messages of one class leave in the order in which they were queued.
+//! - In a turn a class follows the classes above it, each up to its limit.
+//! - A message for a closed link is dropped, so it never keeps a core from sleeping.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,34 +34,34 @@ use machine::CoreId;
 use rings::{Receiver, Sender};
 use tasks::FrameId;
 
-/// Bulk messages that one turn sends by a link.
+/// The most bulk messages that one turn sends on a link.
 pub const BULK_PER_TURN: usize = 96;
-/// Hearsay that one turn sends by a link.
+/// The most hearsay that one turn sends on a link.
 pub const HEARSAY_PER_TURN: usize = 16;
-/// Hearsay that may wait behind a link.
+/// The most hearsay that waits for a link.
 pub const HEARSAY_WAITING_MAX: usize = 64;
-/// Requests on a link that may have no reply.
+/// The most requests on a link without a reply.
 pub const CREDITS: usize = 256;
 
-/// Where a reply goes: to what waits in this frame, on this core.
+/// The destination of a reply: the frame that waits for it, and its core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
-    /// The core that has asked.
+    /// The core that sent the request.
     pub core: CoreId,
-    /// What has asked there: its slot and generation.
+    /// The frame that waits there: its slot and generation.
     pub frame: FrameId,
 }
 
-/// How urgent a message is. The first class goes first.
+/// The urgency of a message. The first class goes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
-    /// Work of the disk, and frames for the card.
+    /// Disk requests, and frames for the card.
     Control,
-    /// What a client waits for: questions and replies.
+    /// Questions and replies that a client waits for.
     Answer,
-    /// What comes in quantities.
+    /// Messages with large amounts of data.
     Bulk,
-    /// What a core may do without.
+    /// Information that a core can do without.
     Hearsay,
 }
 
@@ -80,12 +80,12 @@ impl Class {
 /// The links of one core.
 pub struct Links<M> {
     own: CoreId,
-    /// What this core tells itself.
+    /// Messages of this core to itself.
     inbox: VecDeque<M>,
     links: Vec<Link<M>>,
 }
 
-/// The way to one other core.
+/// The link to one other core.
 struct Link<M> {
     core: CoreId,
     sender: Sender<M>,
@@ -93,11 +93,11 @@ struct Link<M> {
     waiting: Waiting<M>,
     /// Requests without a reply.
     unanswered: usize,
-    /// Nothing is received there any more.
+    /// The link is closed: the other core receives nothing any more.
     is_over: bool,
 }
 
-/// What waits for places in a ring, by its class.
+/// Messages that wait for places in a ring, by class.
 struct Waiting<M> {
     control: VecDeque<M>,
     answer: VecDeque<M>,
@@ -105,10 +105,10 @@ struct Waiting<M> {
     hearsay: VecDeque<M>,
 }
 
-/// The links of the first of `cores` cores, of which there is at least one, and those of the others
-/// in their order.
+/// The links of the first of `cores` cores, and those of the others in their order. There is at
+/// least one core.
 ///
-/// `places`: how many a ring has, a power of two.
+/// `places`: the number of places of a ring, a power of two.
 pub fn links<M: Send>(cores: u8, mut places: impl FnMut() -> usize) -> (Links<M>, Vec<Links<M>>) {
     let mut all: Vec<Links<M>> = (0..cores).map(|core| Links::new(CoreId(core))).collect();
     for high in 1..cores {
@@ -134,12 +134,12 @@ impl<M> Links<M> {
         Links { own, inbox: VecDeque::new(), links: Vec::new() }
     }
 
-    /// The core that has these links.
+    /// The core that owns these links.
     pub fn own(&self) -> CoreId {
         self.own
     }
 
-    /// How many cores there are.
+    /// The number of cores.
     pub fn cores(&self) -> u8 {
         self.links.len() as u8 + 1
     }
@@ -149,28 +149,28 @@ impl<M> Links<M> {
         self.links.is_empty()
     }
 
-    /// The other core of this link, counted from zero.
+    /// The other core of the link with this number, counted from zero.
     pub fn other(&self, number: usize) -> Option<CoreId> {
         self.links.get(number).map(|link| link.core)
     }
 
-    /// Takes a message that has come by the link of this number.
+    /// Takes a message that has arrived on the link with this number.
     pub fn receive(&mut self, number: usize) -> Option<M> {
         self.links.get_mut(number)?.receiver.receive()
     }
 
-    /// What this core has told itself, the first one first.
+    /// The next message of this core to itself.
     pub fn next_own(&mut self) -> Option<M> {
         self.inbox.pop_front()
     }
 
-    /// Whether this core has told itself something.
+    /// Whether there is a message of this core to itself.
     #[inline]
     pub fn has_own(&self) -> bool {
         !self.inbox.is_empty()
     }
 
-    /// Tells a core something, be it this one.
+    /// Queues a message for a core, possibly this one.
     pub fn tell(&mut self, core: CoreId, class: Class, message: M) {
         if core == self.own {
             return self.inbox.push_back(message);
@@ -180,13 +180,13 @@ impl<M> Links<M> {
         }
     }
 
-    /// Tells each other core something. How many there are.
+    /// Queues a message for each other core. Returns the number of these cores.
     pub fn tell_others(&mut self, class: Class, message: impl Fn() -> M) -> usize {
         let links = self.links.iter_mut().filter(|link| !link.is_over);
         links.map(|link| link.waiting.of(class).push_back(message())).count()
     }
 
-    /// Asks another core something that it answers.
+    /// Queues a request that another core will answer.
     ///
     /// Errors: the request, if too many have no reply yet.
     pub fn ask(&mut self, core: CoreId, class: Class, request: M) -> Result<(), M> {
@@ -198,7 +198,7 @@ impl<M> Links<M> {
         Ok(())
     }
 
-    /// Another core has answered one request.
+    /// Another core has answered a request.
     pub fn answered(&mut self, core: CoreId) {
         if let Some(link) = self.link(core).filter(|link| !link.is_over) {
             assert!(link.unanswered > 0, "a reply to a request that was asked");
@@ -206,18 +206,17 @@ impl<M> Links<M> {
         }
     }
 
-    /// Requests of this core that have no reply.
+    /// The number of requests of this core without a reply.
     pub fn unanswered(&self) -> usize {
         self.links.iter().map(|link| link.unanswered).sum()
     }
 
-    /// Whether each link takes more hearsay. What finds no room stays where it comes from, or is
-    /// forgotten.
+    /// Whether every link takes more hearsay. Otherwise the sender keeps the message or drops it.
     pub fn takes_hearsay(&self) -> bool {
         self.links.iter().all(|link| link.waiting.hearsay.len() < HEARSAY_WAITING_MAX)
     }
 
-    /// A core receives nothing any more.
+    /// Closes the link to a core.
     pub fn end(&mut self, core: CoreId) {
         if let Some(link) = self.link(core) {
             link.is_over = true;
@@ -226,15 +225,15 @@ impl<M> Links<M> {
         }
     }
 
-    /// Whether anything waits here for another core.
+    /// Whether messages for other cores wait here.
     pub fn has_waiting(&self) -> bool {
         self.links.iter().any(|link| !link.waiting.is_empty())
     }
 
-    /// The end of a turn: sends what waits, as much as the rings take.
+    /// Ends a turn: sends waiting messages, as many as the rings take.
     ///
-    /// `next`: what else there is for a core, of a class, behind what was told. `wake`: something
-    /// was sent to this core.
+    /// `next`: returns further messages for a core and class, which follow the queued ones. `wake`:
+    /// called if something was sent to this core.
     pub fn post(
         &mut self,
         mut next: impl FnMut(CoreId, Class) -> Option<M>,
@@ -242,7 +241,7 @@ impl<M> Links<M> {
     ) {
         for link in &mut self.links {
             if link.is_over {
-                // What has no queue here ends here too.
+                // Messages that have no queue here are dropped as well.
                 Class::ALL.iter().for_each(|class| while next(link.core, *class).is_some() {});
             } else if link.post(&mut next) {
                 wake(link.core);
@@ -260,7 +259,7 @@ impl<M> Link<M> {
         Link { core, sender, receiver, waiting: Waiting::default(), unanswered: 0, is_over: false }
     }
 
-    /// Sends what waits, and what comes next of each class. Whether there was anything.
+    /// Sends waiting messages and further ones of each class. Returns whether there were any.
     fn post(&mut self, next: &mut impl FnMut(CoreId, Class) -> Option<M>) -> bool {
         let mut has_sent = false;
         for class in Class::ALL {

@@ -1,10 +1,10 @@
-//! Links of two cores, told and posted by hand.
+//! Links of two cores, without a machine.
 
 use super::*;
 
 const OTHER: CoreId = CoreId(1);
 
-/// The links of two cores. `places`: of each ring.
+/// The links of two cores. `places`: the size of each ring.
 fn pair(places: usize) -> (Links<u32>, Links<u32>) {
     let (first, mut others) = links(2, || places);
     (first, others.pop().expect("there are two cores"))
@@ -86,7 +86,7 @@ fn messages_without_reply_to_a_core_are_bounded() {
         one.tell_others(Class::Hearsay, || 1);
     }
     post(&mut one);
-    assert!(one.takes_hearsay(), "two have left");
+    assert!(one.takes_hearsay(), "two places are free again");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn closed_link_drops_everything_and_keeps_no_core_awake() {
     assert!(!one.has_waiting() && one.unanswered() == 0);
     let mut frames = 0..100;
     one.post(|_, class| frames.next().filter(|_| class == Class::Bulk), |_| {});
-    assert_eq!(frames.next(), None, "what comes from elsewhere is dropped, too");
+    assert_eq!(frames.next(), None, "pulled messages are dropped, too");
 }
 
 #[test]
