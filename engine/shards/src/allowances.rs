@@ -1,20 +1,20 @@
-//! What accounts send in a day: counted where an account's mail is, and no more than the
-//! configuration allows, so that a stolen password is of little use.
+//! Daily sending limits: counted on the core that owns the account, so that a stolen password is of
+//! little use.
 //!
-//! A message counts when it begins: with DATA, or the first BDAT, or when it is sent in the
-//! webmail; whatever becomes of it then. A recipient elsewhere counts if the account has not
-//! written to it before, as far as that is known. A day is one of UTC.
+//! A message counts when it begins: with DATA, with the first BDAT, or when the webmail sends it.
+//! It counts even if it fails later. An external recipient counts if the account has not written to
+//! it before, as far as that is known. A day is a UTC day.
 //!
-//! What was counted is a note of the account (crate `store`), and so are the recipients that it has
-//! written to: a set from which no address can be read (B. Bloom, *Space/Time Trade-offs in Hash
-//! Coding with Allowable Errors*). Of new recipients one in sixteen at most is taken for a known
-//! one. When the set is half full, after some 1,400 recipients, it begins anew.
+//! The counts are stored as a note of the account (crate `store`). So are the known recipients, as
+//! a set from which no address can be read (B. Bloom, *Space/Time Trade-offs in Hash Coding with
+//! Allowable Errors*). At most one in sixteen new recipients is mistaken for a known one. When the
+//! set is half full, after about 1,400 recipients, it is cleared.
 //!
 //! Invariants:
-//! - A refusal counts nothing.
-//! - It is noted whenever a sixteenth of what is allowed has come together: so a restart forgets
-//!   less than that of a day.
-//! - A core remembers [`REMEMBERED_MAX`] accounts; of others it knows what was noted.
+//! - A refused message is not counted.
+//! - The counts are stored after each sixteenth of a limit. So a restart forgets less than that of
+//!   a day.
+//! - A core caches [`REMEMBERED_MAX`] accounts. For other accounts it uses the stored counts.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -30,57 +30,57 @@ use crate::point::Point;
 
 /// The key of the note.
 const KEY: &[u8] = b"sent";
-/// Parts of what is allowed in a day, after each of which it is noted.
+/// The counts are stored after each of this many parts of a daily limit.
 const NOTED_PARTS: u32 = 16;
-/// Bytes of the set of those to whom an account has written.
+/// Bytes of the set of known recipients.
 const KNOWN_BYTES: usize = 1024;
-/// Accounts of which more is known than what was noted: some KiB each.
+/// The most accounts with more state than was stored, some KiB each.
 const REMEMBERED_MAX: usize = 1024;
 
-/// Nobody waits for what is noted.
-const NOBODY: Continuation =
+/// Nothing waits for the stored note.
+const UNUSED: Continuation =
     Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: Point::Noted.entry() };
 
-/// How much an account may send in a day.
+/// The daily sending limits of an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Daily {
     /// Messages.
     pub messages: PerDay,
-    /// People elsewhere to whom it has not written before.
+    /// External recipients that it has not written to before.
     pub people: PerDay,
 }
 
-/// Whether it may be sent.
+/// Whether a message may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It may.
     Granted,
-    /// The account has met this limit, the first time today or once more.
+    /// The account has reached this limit, for the first time today or again.
     Refused(Met, Occurrence),
 }
 
-/// A limit that an account has met.
+/// A limit that an account has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Met {
-    /// So many messages it has sent.
+    /// It has sent this many messages.
     Messages(u32),
-    /// With this one it would have written to more than so many new people.
+    /// With this message it would have written to more than this many new recipients.
     People(u32),
     /// Its outbox holds as much as it may.
     Outbox,
 }
 
-/// How often a limit was met.
+/// How often a limit was reached today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occurrence {
     /// The first time today.
     FirstToday,
-    /// Once more.
+    /// Not the first time today.
     Again,
 }
 
 impl Verdict {
-    /// What administrators are told of it, if they were not today.
+    /// The line for administrators, once a day for each account.
     pub fn line(self, address: &str) -> Option<String> {
         let Verdict::Refused(met, Occurrence::FirstToday) = self else { return None };
         Some(match met {
@@ -97,19 +97,19 @@ impl Verdict {
     }
 }
 
-/// What the accounts of a core have sent.
+/// The sending state of the accounts of a core.
 #[derive(Default)]
 pub(crate) struct Allowances {
     accounts: BTreeMap<AccountId, Box<Sent>>,
 }
 
-/// What an account has sent.
+/// The sending state of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Sent {
     today: Counts,
-    /// The same as it was noted last.
+    /// The counts that were stored last.
     noted: Counts,
-    /// Whether it was told today that a limit was met.
+    /// Whether administrators were told today that a limit was reached.
     is_told: bool,
     known: [u8; KNOWN_BYTES],
 }
@@ -122,9 +122,9 @@ struct Counts {
 }
 
 impl Allowances {
-    /// An account of this core wants to send a message. If it may, that counts.
+    /// Decides whether an account of this core may send a message. If so, the message is counted.
     ///
-    /// `day`: days since 1970; `people`: the recipients elsewhere.
+    /// `day`: days since 1970. `people`: the external recipients.
     pub(crate) fn may_send(
         &mut self,
         account: AccountId,
@@ -152,8 +152,8 @@ impl Allowances {
         new.iter().for_each(|places| sent.learn(places));
         if sent.is_to_be_noted(daily) {
             let change = NoteChange::Put(KEY.into(), sent.to_note());
-            // Refused, it is noted with the next one.
-            if store.change_notes(account, Vec::from([change]), NOBODY).is_ok() {
+            // If the store refuses it, it is stored with the next message.
+            if store.change_notes(account, Vec::from([change]), UNUSED).is_ok() {
                 sent.noted = sent.today;
             }
         }
@@ -179,7 +179,7 @@ impl Sent {
         known: [0; KNOWN_BYTES],
     };
 
-    /// The limit that it would break to send one more message, to so many new people.
+    /// The limit that one more message to this many new recipients would exceed.
     fn met(&self, daily: Daily, new: u32) -> Option<Met> {
         let messages =
             daily.messages.most().filter(|most| self.today.messages >= *most).map(Met::Messages);
@@ -226,7 +226,7 @@ impl Sent {
             .into()
     }
 
-    /// From a note. `None`: it is none of these.
+    /// Parses a note. `None` if it is malformed.
     fn of(note: &[u8]) -> Option<Sent> {
         let (day, rest) = note.split_first_chunk()?;
         let (messages, rest) = rest.split_first_chunk()?;
@@ -238,10 +238,10 @@ impl Sent {
     }
 }
 
-/// Where in the set it stands that somebody is known.
+/// The positions of a recipient in the set.
 type Places = [u16; 4];
 
-/// However his address is written. Nobody outside knows who has the same places.
+/// Independent of case. The keyed hash keeps outsiders from finding addresses with equal positions.
 fn places(address: &str, store: &Store) -> Places {
     let secret = u128::from_le_bytes(
         store.secret(["sent to ", &address.to_lowercase()].concat().as_bytes()),
@@ -268,8 +268,8 @@ mod tests {
             sent.learn(&places_of(person));
         }
         assert!((0..1000).all(|person| sent.knows(&places_of(person))));
-        let strangers = (10_000..20_000).filter(|person| sent.knows(&places_of(*person))).count();
-        assert!(strangers < 10_000 / 16, "{strangers}");
+        let unknown = (10_000..20_000).filter(|person| sent.knows(&places_of(*person))).count();
+        assert!(unknown < 10_000 / 16, "{unknown}");
         for person in 1000..3000 {
             sent.learn(&places_of(person));
         }

@@ -1,4 +1,5 @@
-//! The store of a core, and the way to those of all others.
+//! The sharded store client of a core: the local store, and access to the stores of all other
+//! cores.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -22,45 +23,45 @@ use crate::known::{self, Accounts, Changed, KnownAccount};
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::messages::{Event, Limits, News, Request, Status};
 use crate::owned::Owned;
+use crate::point::Point;
 use crate::question::{Asked, Reply};
 use crate::spread::Spread;
 
-/// The store of a core, and the way to all others.
+/// The local store, and access to the stores of all other cores.
 pub struct Archive {
     pub(crate) core: CoreId,
     pub(crate) owners: Owners,
-    /// What this core has of its accounts.
+    /// The state that this core owns.
     pub own: Owned,
-    /// Accounts of this core's whose password has changed, and whose sessions here have not been
-    /// ended.
+    /// Accounts of this core with a changed password and sessions here that have not been ended.
     pub(crate) outdated: Vec<AccountId>,
-    /// What owners of destinations of mail have told, and nothing has heard.
+    /// Messages of destination owners that have not been taken yet.
     called: VecDeque<CallTold>,
-    /// Not there where there is no other core.
+    /// `None` if there is no other core.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
 
-/// What a core has to do with the stores of others.
+/// The state for working with other cores.
 pub(crate) struct Elsewhere {
-    /// Where the others ask.
+    /// Serves the requests of other cores.
     pub(crate) desk: Desk,
     pub(crate) distant: Distant,
     pub(crate) spread: Spread,
-    /// Who is who, once mail is served.
+    /// All accounts, once mail is served.
     pub(crate) accounts: Arc<Accounts>,
-    /// The passwords that were changed since.
+    /// The passwords that were changed since then.
     pub(crate) changed: BTreeMap<AccountId, Arc<Changed>>,
-    /// The recipients of a spread letter that one core owns.
+    /// Buffer for the recipients of a multi-shard message that belong to one core.
     pub(crate) recipients: Vec<Recipient>,
 }
 
 impl Elsewhere {
-    /// Whether nothing of this core is under way on others, and nothing of theirs here.
+    /// Whether no operation of this core is in progress on others, and none of theirs here.
     fn is_at_rest(&self) -> bool {
         self.distant.is_at_rest() && self.spread.len() == 0 && self.desk.is_at_rest()
     }
 
-    /// As all cores know it.
+    /// An account, with its current password.
     pub(crate) fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
         let known = self.accounts.account(id)?;
         Some(match self.changed.get(&id) {
@@ -73,7 +74,8 @@ impl Elsewhere {
         })
     }
 
-    /// The password of an account is another. Its sessions on this core are to be ended.
+    /// Records the new password of an account. The caller must end the account's sessions on this
+    /// core.
     pub(crate) fn password_changed(&mut self, changed: Arc<Changed>) -> AccountId {
         let account = changed.account();
         self.changed.insert(account, changed);
@@ -82,8 +84,8 @@ impl Elsewhere {
 }
 
 impl Archive {
-    /// Of one of `cores` cores. The first one's store begins to open the disk. `facts`: what is
-    /// known of hosts elsewhere.
+    /// The client for one of `cores` cores. The first core's store begins to open the disk.
+    /// `facts`: state about external hosts.
     pub fn new(
         (core, cores): (CoreId, u8),
         limits: &Limits,
@@ -120,11 +122,11 @@ impl Archive {
         }
     }
 
-    /// How the store is that this core's clients depend on.
+    /// The state of the store that this core's sessions depend on.
     pub fn state(&self) -> State {
         match self.elsewhere.as_ref().filter(|_| !self.owns_something()) {
             None => self.own.store.state(),
-            // Who owns nothing knows what the first core has told.
+            // A core without shards uses the state that the first core has reported.
             Some(elsewhere) => elsewhere
                 .distant
                 .status(CoreId::FIRST)
@@ -132,19 +134,19 @@ impl Archive {
         }
     }
 
-    /// Whether a letter of `octets` is likely to find space on some core.
+    /// Whether a message of `octets` is likely to find space on some core.
     pub fn has_room_for(&self, octets: u64) -> bool {
         self.owns_something() && self.own.store.room().holds(octets)
             || self.all_status().any(|status| status.room.holds(octets))
     }
 
-    /// Whether the stores have fewer buffers or places than are asked for.
+    /// Whether any store is short of buffers or places.
     pub fn is_short_of_buffers(&self) -> bool {
         self.is_short_of_buffers_itself()
             || self.all_status().any(|status| status.is_short_of_buffers)
     }
 
-    /// Whether this core's store has.
+    /// Whether this core's store is.
     pub(crate) fn is_short_of_buffers_itself(&self) -> bool {
         let has_no_place = |elsewhere: &Elsewhere| elsewhere.desk.is_short_of_places();
         self.own.store.is_short_of_buffers() || self.elsewhere.as_ref().is_some_and(has_no_place)
@@ -168,7 +170,7 @@ impl Archive {
         self.owners.of(account)
     }
 
-    /// What is known of an account.
+    /// An account as sessions see it.
     pub fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
         match &self.elsewhere {
             None => self.own.store.account(id).map(KnownAccount::of),
@@ -176,7 +178,7 @@ impl Archive {
         }
     }
 
-    /// What the salts are made from that are told of names that nobody has.
+    /// The secret for the salts of unknown names.
     pub fn secret_of_nobody(&self) -> [u8; 16] {
         match &self.elsewhere {
             None => known::secret_of_nobody(&self.own.store),
@@ -184,7 +186,7 @@ impl Archive {
         }
     }
 
-    /// What addresses of those are sealed with whose letters are sent on.
+    /// The secret for the rewritten senders (SRS) of forwarded mail.
     pub fn secret_of_paths(&self) -> [u8; 16] {
         match &self.elsewhere {
             None => known::secret_of_paths(&self.own.store),
@@ -192,11 +194,11 @@ impl Archive {
         }
     }
 
-    /// The core that owns this.
+    /// The core that owns this subject.
     fn owner_of(&self, subject: Subject) -> CoreId {
         match subject {
             Subject::Account(account) => self.owner(account),
-            // The low bits of a hash say where it stands in a table of its owner.
+            // The low bits of the hash select the slot in the owner's table.
             Subject::Elsewhere(hash) => CoreId(((hash >> 32) % u64::from(self.cores())) as u8),
         }
     }
@@ -205,8 +207,7 @@ impl Archive {
         self.elsewhere.as_ref().map_or(1, |elsewhere| elsewhere.desk.cores())
     }
 
-    /// Asks the owner of something. `None`: the reply comes later, to the frame that waits `at`
-    /// this point.
+    /// Asks the owner of a subject. `None`: the reply comes later, to the frame that waits at `at`.
     pub fn ask_owner<Q: Question>(&mut self, question: Q, at: Continuation) -> Option<Q::Reply>
     where
         Asked: From<Q>,
@@ -221,7 +222,7 @@ impl Archive {
         }
     }
 
-    /// Nothing waits for this reply any more: what it holds goes home.
+    /// Handles a reply that nothing waits for any more: resources in it are returned.
     pub fn give_back_reply(&mut self, reply: Reply) {
         match reply.unwanted() {
             Some(GiveBack::Maildrop(maildrop)) => self.close_maildrop(maildrop),
@@ -229,8 +230,8 @@ impl Archive {
         }
     }
 
-    /// Asks the owner of a destination of mail whether one more connection may be made there.
-    /// `None`: [`Archive::next_called`] tells it later.
+    /// Asks the owner of a destination whether one more connection to it is allowed. `None`:
+    /// [`Archive::next_called`] returns the answer later.
     pub fn ask_to_call(
         &mut self,
         destination: u64,
@@ -244,13 +245,13 @@ impl Archive {
         }
     }
 
-    /// Tells the owner of a destination of mail what was found out about it.
+    /// Reports an event at a destination to its owner.
     pub fn tell_of_call(&mut self, destination: u64, event: CallEvent) {
         self.ask_owner(CallNews { destination, core: self.core, event }, CallNews::NOWHERE);
     }
 
-    /// What the owner of a destination of mail tells this core next; what this core has to tell
-    /// others goes to them.
+    /// The next message of a destination owner for this core. Messages for other cores are sent to
+    /// them.
     pub fn next_called(&mut self) -> Option<CallTold> {
         while let Some((core, told)) = self.own.facts.next_told() {
             match &mut self.elsewhere {
@@ -263,13 +264,13 @@ impl Archive {
         self.called.pop_front()
     }
 
-    /// The owner of a destination of mail has told this.
+    /// A destination owner's message has arrived.
     pub(crate) fn called(&mut self, told: Option<CallTold>) -> Option<Event> {
         self.called.push_back(told?);
         Some(Event::Called)
     }
 
-    /// As [`store::Store::read`], of the inbox.
+    /// Reads from an inbox, as [`store::Store::read`].
     pub fn read(
         &mut self,
         account: AccountId,
@@ -284,7 +285,7 @@ impl Archive {
         }
     }
 
-    /// Gives back what came for a frame that is gone.
+    /// Returns the resources of an outcome that arrived for a frame that is gone.
     pub fn forget(&mut self, outcome: Outcome) {
         if let Outcome::Body(body) = outcome {
             self.give_back(body);
@@ -300,7 +301,7 @@ impl Archive {
         }
     }
 
-    /// As [`store::Store::remove`], of the inbox.
+    /// Removes from an inbox, as [`store::Store::remove`].
     pub fn remove(
         &mut self,
         account: AccountId,
@@ -323,12 +324,12 @@ impl Archive {
         }
     }
 
-    /// Which core this is.
+    /// The number of this core.
     pub fn core(&self) -> CoreId {
         self.core
     }
 
-    /// The next end of something that a session of this core has asked for.
+    /// The next result for a session of this core.
     pub fn next_wake(&mut self) -> Option<Wake> {
         if self.elsewhere.is_none() {
             return self.own.store.next_wake();
@@ -336,7 +337,7 @@ impl Archive {
         self.next_wake_of_several()
     }
 
-    /// The same among several cores.
+    /// The same with several cores.
     #[inline(never)]
     fn next_wake_of_several(&mut self) -> Option<Wake> {
         loop {
@@ -348,26 +349,45 @@ impl Archive {
         }
     }
 
+    /// Returns the wake if it is for a session. A wake of a part is handled here.
+    fn of_session(&mut self, wake: Wake) -> Option<Wake> {
+        let letter = wake.continuation.frame;
+        match (Point::of(wake.continuation.entry), &wake.outcome) {
+            (Some(Point::PartBegun), _) => return self.place_taken(letter),
+            (Some(Point::PartSpace), _) => self.part_has_space(letter),
+            (Some(Point::PartPrepared), Outcome::Refused(refusal)) => {
+                self.refuse_preparing(letter, *refusal);
+            }
+            (Some(Point::PartPrepared), _) => self.part_prepared(letter),
+            (Some(Point::PartRoom | Point::PartStored), _) => {
+                return self.elsewhere.as_mut().and_then(|elsewhere| elsewhere.spread.woken(wake));
+            }
+            _ => return Some(wake),
+        }
+        None
+    }
+
     /// Whether a wake waits.
     pub fn has_wakes(&self) -> bool {
         self.own.store.has_wakes()
             || self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.distant.has_wakes())
     }
 
-    /// Whether everything asked for has ended, and is on the disk or refused.
+    /// Whether all operations have ended, and their changes are on the disk or refused.
     pub fn is_at_rest(&self) -> bool {
         let is_answered = |elsewhere: &Elsewhere| elsewhere.is_at_rest();
         self.own.store.is_at_rest() && self.elsewhere.as_ref().is_none_or(is_answered)
     }
 
-    /// Who is who, as the store knows before it is shared out: with one core nobody needs it.
+    /// Takes the snapshot of all accounts, before the store is shared out. A single core does not
+    /// need it.
     pub fn note_accounts(&mut self) {
         if let Some(elsewhere) = &mut self.elsewhere {
             elsewhere.accounts = Arc::new(Accounts::of(&self.own.store));
         }
     }
 
-    /// Letters on their way to the disk, as far as this core knows.
+    /// Messages on their way to the disk, as far as this core knows.
     pub fn letters_under_way(&self) -> usize {
         let elsewhere = self.elsewhere.as_ref();
         self.own.store.deliveries_under_way()
@@ -396,7 +416,7 @@ impl Archive {
         self.elsewhere.iter().flat_map(|elsewhere| elsewhere.distant.all_status())
     }
 
-    /// The way to an owner, unless that is this core.
+    /// The client for the stores of other cores, unless the owner is this core.
     pub(crate) fn distant_at(&mut self, owner: CoreId) -> Option<&mut Distant> {
         let elsewhere = self.elsewhere.as_mut().filter(|_| owner != self.core)?;
         Some(&mut elsewhere.distant)

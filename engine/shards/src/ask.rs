@@ -1,4 +1,4 @@
-//! A question to the owner of something.
+//! The trait of questions to the core that owns a subject.
 
 use alloc::boxed::Box;
 
@@ -12,28 +12,28 @@ pub trait Question: Sized {
     /// The owner's reply.
     type Reply;
 
-    /// What it is about.
+    /// The subject of the question.
     fn subject(&self) -> Subject;
 
-    /// What the owner does, and replies.
+    /// Computes the reply, on the owner.
     fn answer(self, owned: &mut Owned) -> Self::Reply;
 
-    /// Nothing waits for the reply any more: what of it goes home.
+    /// Handles a reply that nothing waits for any more. Returns the resources to give back.
     fn unwanted(_reply: Self::Reply) -> Option<GiveBack> {
         None
     }
 }
 
-/// What a question is about. It has one owner among the cores.
+/// The subject of a question. It has one owner among the cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
     /// An account.
     Account(AccountId),
-    /// A network or domain elsewhere, by a keyed hash.
+    /// An external network or domain, by a keyed hash.
     Elsewhere(u64),
 }
 
-/// What a reply holds that its owner has to have back.
+/// A resource in a reply that its owner must get back.
 pub enum GiveBack {
     /// A maildrop, to be unlocked.
     Maildrop(Box<Maildrop>),

@@ -1,8 +1,9 @@
-//! The questions about a destination of mail: whether one more connection may be made there, and
-//! what came of one. With leave comes what is known of the domain's policy.
+//! Questions about a destination of outgoing mail: whether one more connection to it is allowed,
+//! and how a connection ended. A permission includes the known policy of the domain.
 //!
-//! The owner may reply later, and tells cores with connections by itself how many they may keep.
-//! So what it tells ([`CallTold`]) is a message of its own, and a reply at once is the same.
+//! The owner of the destination may reply later. It also tells cores how many connections they may
+//! keep for reuse. So its messages ([`CallTold`]) are a type of their own, and an immediate reply
+//! has the same type.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -19,30 +20,30 @@ use crate::point::Point;
 
 /// May this core make one more connection to a destination?
 pub struct MayCall {
-    /// By [`crate::Facts::destination`].
+    /// The hash from [`crate::Facts::destination`].
     pub(crate) destination: u64,
     /// The core that asks.
     pub(crate) core: CoreId,
-    /// What waits there for the reply.
+    /// The continuation that waits there for the reply.
     pub(crate) at: Continuation,
     pub(crate) now: Instant,
 }
 
-/// What the owner of a destination tells.
+/// A message from the owner of a destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallTold {
-    /// What waits at this point for leave to make a connection to this destination has it, or hears
-    /// that the destination is down.
+    /// The answer to the wait point that asked for a connection to this destination: it is allowed,
+    /// or the destination is down.
     Leave(Continuation, u64, Leave, DomainPolicy),
-    /// The core may keep so many connections to this destination for further messages.
+    /// The core may keep this many connections to this destination for further messages.
     Keeps(u64, u16),
 }
 
-/// What is known of the policy of a destination's domain.
+/// The known policy of a destination's domain.
 pub type DomainPolicy = Option<Arc<KnownPolicy>>;
 
 impl Facts {
-    /// What a core is to be told next.
+    /// The next message for a core.
     pub(crate) fn next_told(&mut self) -> Option<(CoreId, CallTold)> {
         Some(match self.destinations.next_told()? {
             Told::Leave(core, destination, at, leave) => (core, self.leave(at, destination, leave)),
@@ -56,7 +57,7 @@ impl Facts {
 }
 
 impl Question for MayCall {
-    /// `None`: the owner tells it later.
+    /// `None`: the owner sends the answer later.
     type Reply = Option<CallTold>;
 
     fn subject(&self) -> Subject {
@@ -70,27 +71,27 @@ impl Question for MayCall {
     }
 }
 
-/// What a core has found out about a destination.
+/// An event that a core reports about a destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallEvent {
-    /// Messages get through there by a connection that goes on.
+    /// Messages get through on a connection that stays open.
     Reached,
-    /// A connection that was granted is over, or was not made. `random`: any number.
+    /// A permitted connection has ended, or was not made.
     Ended {
-        /// How it has ended.
+        /// How it ended.
         how: Ended,
-        /// When.
+        /// The time.
         now: Instant,
         /// Any number.
         random: u64,
     },
-    /// This came of a fetch of its policy.
+    /// The result of a fetch of its policy.
     Fetched(Box<Fetched>),
-    /// It is to be tried although it was down.
+    /// It must be tried again although it was down.
     ToBeTried,
 }
 
-/// This was found out about a destination.
+/// Reports an event at a destination.
 pub struct CallNews {
     pub(crate) destination: u64,
     pub(crate) core: CoreId,

@@ -1,17 +1,16 @@
-//! Where other cores' requests meet the store of a core.
+//! The shard request server: requests of other cores to the store of this core.
 //!
 //! Each request becomes the call that a session of this core would make, with a continuation that
-//! says which core has asked. A message has a place here, in the slot that it has on its own core,
-//! until it is committed or given up.
+//! identifies the requesting core. A message has a place here, in the slot that it has on its own
+//! core, until it is committed or aborted.
 //!
 //! Invariants:
-//! - Pages of a message are appended in the order in which they came, and then go home.
-//! - A message that waits to be begun has its place, so no more of them wait than there are places.
-//! - A message that the store refused is refused once to its core, and whatever comes of it later
-//!   goes home unread.
-//! - A request that finds the store busy waits here, first come first served: its core does not ask
-//!   again. So do messages of other cores when as many as may be are under way: there is always a
-//!   place for each message that this core may begin.
+//! - Pages of a message are appended in the order of arrival, and are then returned.
+//! - A message that waits to begin has its place, so no more of them wait than there are places.
+//! - The refusal of a message is reported once to its core. Its later pages are returned unread.
+//! - A request that finds the store busy waits here in order of arrival: its core does not ask
+//!   again. Messages of other cores also wait while the maximum number is in progress. So each
+//!   message that this core may begin always has a place.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -26,24 +25,24 @@ use crate::messages::{End, Letter, Limits, News, Page, Request, Status, refused}
 use crate::point::Point;
 use crate::purpose::{Purpose, core_of, on_core};
 
-/// The other cores' business with the store.
+/// The server for all other cores.
 pub(crate) struct Desk {
-    /// One for each core but this one.
+    /// One for each core except this one.
     guests: Vec<Option<Guest>>,
     /// Requests that found the store busy.
     waiting: VecDeque<(CoreId, Request)>,
-    /// Letters that wait to be begun.
+    /// Messages that wait to begin.
     beginning: VecDeque<(CoreId, Letter)>,
-    /// Letters under way, of this core and others, above which no other core's is begun.
+    /// If this many messages of all cores are in progress, none of another core is begun.
     letters: usize,
     told: Option<Status>,
 }
 
-/// One other core.
+/// The state of one other core.
 struct Guest {
-    /// Its letters, each in the slot that it has there.
+    /// Its messages, each in the slot that it has there.
     arrivals: Vec<Option<Arrival>>,
-    /// How the store is, if it has not heard.
+    /// The state of the store, if the core has not been told.
     status: Option<Status>,
     news: VecDeque<News>,
     has_taken_over: bool,
@@ -51,20 +50,20 @@ struct Guest {
     has_left: bool,
 }
 
-/// A letter that comes page by page.
+/// A message that arrives page by page.
 struct Arrival {
     letter: Letter,
-    /// None where it was not begun yet.
+    /// `None` if it has not begun yet.
     delivery: Option<Result<DeliveryId, Refusal>>,
-    /// Pages that the store has not taken yet; of the first one so many octets are taken.
+    /// Pages that the store has not taken yet, and the octets taken from the first one.
     pages: VecDeque<(Box<Page>, Option<End>)>,
     taken: usize,
-    /// All is there, and waits to hear of space.
+    /// It is complete, and waits for its space.
     is_preparing: bool,
 }
 
 impl Desk {
-    /// `core`: whose it is, of `cores` that have these `limits`.
+    /// `core`: the core of this server, among `cores` with these `limits`.
     pub(crate) fn new(core: CoreId, cores: u8, limits: &Limits) -> Desk {
         let letters = limits.letters_for_others;
         let guest = || Guest {
@@ -84,7 +83,7 @@ impl Desk {
         }
     }
 
-    /// A core asks for something.
+    /// A core sends a request.
     pub(crate) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
@@ -108,8 +107,7 @@ impl Desk {
         }
     }
 
-    /// The next end of something that a session of this core has asked for; what other cores asked
-    /// for goes to them.
+    /// The next result for a session of this core. Results for other cores are sent to them.
     pub(crate) fn next_wake(&mut self, store: &mut Store) -> Option<Wake> {
         loop {
             let wake = store.next_wake()?;
@@ -122,7 +120,8 @@ impl Desk {
         }
     }
 
-    /// The end of a turn: whoever waited tries again, and all hear how the store is.
+    /// Ends a turn: waiting requests are tried again, and all cores are told the state of the
+    /// store.
     pub(crate) fn turn_ended(&mut self, store: &mut Store) {
         while let Some((core, request)) = self.waiting.pop_front() {
             if !self.fulfil(core, &request, store) {
@@ -135,7 +134,7 @@ impl Desk {
         self.tell_status(Status { state: store.state(), room: store.room(), is_short_of_buffers });
     }
 
-    /// Something that a core asked for has ended, or may go on.
+    /// An operation of another core has ended, or may continue.
     pub(crate) fn woken(
         &mut self,
         (core, purpose): (CoreId, Purpose),
@@ -169,7 +168,7 @@ impl Desk {
         self.guests.iter().flatten().all(|guest| guest.has_left)
     }
 
-    /// How many have taken over their share of the shards.
+    /// The number of cores that have taken over their share of the shards.
     pub(crate) fn have_taken_over(&self) -> usize {
         self.guests.iter().flatten().filter(|guest| guest.has_taken_over).count()
     }
@@ -178,7 +177,7 @@ impl Desk {
         self.guests.iter().flatten().all(|guest| guest.is_serving)
     }
 
-    /// Whether messages wait to be begun.
+    /// Whether messages wait to begin.
     pub(crate) fn is_short_of_places(&self) -> bool {
         !self.beginning.is_empty()
     }
@@ -187,7 +186,7 @@ impl Desk {
         self.waiting.is_empty() && self.beginning.is_empty()
     }
 
-    /// Tells all cores the state of the store if it is new: each gets the latest alone.
+    /// Tells all cores the state of the store if it has changed. Each gets only the latest state.
     fn tell_status(&mut self, status: Status) {
         if self.told.replace(status) != Some(status) {
             let staying = self.guests.iter_mut().flatten().filter(|guest| !guest.has_left);
@@ -215,7 +214,7 @@ impl Desk {
         place.as_mut().filter(|arrival| arrival.letter == letter)
     }
 
-    /// Asks the store. False: it is busy.
+    /// Tries a request. Returns false if the store is busy.
     fn fulfil(&mut self, core: CoreId, request: &Request, store: &mut Store) -> bool {
         let (purpose, continuation, asked) = match request {
             Request::Read { account, uid, offset, continuation } => {
@@ -271,7 +270,7 @@ impl Desk {
         self.go_on(core, letter, store);
     }
 
-    /// Begins the letters that wait for it, if there are not too many under way.
+    /// Begins the messages that wait for it, unless too many are in progress.
     fn begin_waiting(&mut self, store: &mut Store) {
         while store.deliveries_under_way() < self.letters
             && let Some((core, letter)) = self.beginning.pop_front()
@@ -294,7 +293,7 @@ impl Desk {
         }
     }
 
-    /// Gives the store as much of a letter as it takes.
+    /// Gives the store as much of a message as it takes.
     fn go_on(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         while let Some(arrival) = self.arrival(core, letter) {
             if arrival.is_preparing {
@@ -321,7 +320,7 @@ impl Desk {
         }
     }
 
-    /// A letter is complete, and is delivered.
+    /// Commits a message that is complete.
     fn commit(&mut self, core: CoreId, letter: Letter, closing: Closing, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         if let Some(Ok(delivery)) = arrival.delivery
@@ -333,7 +332,7 @@ impl Desk {
         self.forget(core, letter);
     }
 
-    /// A letter is complete, and finds its space, or hears later whether there is some.
+    /// Allocates the space for a complete message, or learns later whether there is some.
     fn prepare(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         let Some(Some(Ok(delivery))) = self.arrival(core, letter).map(|arrival| arrival.delivery)
         else {
@@ -361,7 +360,7 @@ impl Desk {
         self.tell(core, News::Woken(Purpose::Letter, refused(stored(letter), refusal)));
     }
 
-    /// Nobody wants the letter any more.
+    /// Aborts a message.
     fn abort(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         sometimes!(DeskForgets);
@@ -391,16 +390,16 @@ impl Desk {
     }
 }
 
-/// What of a page the store has taken.
+/// How much of a page the store has taken.
 enum Appended {
     /// All.
     Page,
-    /// Not all: it wakes us when it takes the rest.
+    /// A part. It wakes us when it takes the rest.
     LessThanThat,
 }
 
 impl Arrival {
-    /// Appends what is left of the first page. Errors: the letter is refused from now on.
+    /// Appends the rest of the first page. Errors: the message is refused from now on.
     fn append(&mut self, core: CoreId, store: &mut Store) -> Result<Appended, Refusal> {
         let delivery = match self.delivery {
             None => return Ok(Appended::LessThanThat),
@@ -435,7 +434,7 @@ mod tests {
     use super::*;
     use store::{Room, State};
 
-    /// For so many messages at a time.
+    /// Limits for this many messages at a time.
     fn limits(letters: usize) -> Limits {
         let store = store::Limits {
             deliveries: 4,
@@ -480,7 +479,7 @@ mod tests {
             desk.requested(CoreId(1), Request::Abort(letter), &mut store);
             assert!(
                 matches!(desk.next_news(CoreId(1)), Some(News::PageDone(_))),
-                "its page goes home"
+                "its page is returned"
             );
         }
         assert!(desk.is_at_rest() && desk.beginning.is_empty());

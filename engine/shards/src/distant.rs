@@ -1,14 +1,14 @@
-//! The stores of all other cores: what is known of them here, and what is asked of them.
+//! The client for the stores of all other cores: their known state, and the requests to them.
 //!
-//! Messages gather in pages of our own. A message has one as soon as it begins, sends it when it is
-//! full or complete, and takes another if there is one to spare; otherwise it waits until one of
-//! its own comes home, and goes on with that.
+//! Octets of messages are gathered in pages of this core. A message gets a page when it begins, and
+//! sends the page when it is full or complete. It takes another page if there is a spare one.
+//! Otherwise it waits until one of its own pages is returned, and continues with that.
 //!
 //! Invariants:
-//! - What concerns an account is asked of the core that owns it, the *owner*.
-//! - Who waits for a page has one under way, and is told when it comes home.
-//! - A message is known here until the owner has told its result, or we have told the owner that
-//!   it is given up.
+//! - Requests about an account go to the core that owns it, the *owner*.
+//! - A message that waits for a page has one in flight, and is woken when that is returned.
+//! - A message is known here until the owner has reported its result, or has been told that it is
+//!   aborted.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -24,15 +24,15 @@ use tasks::{Continuation, FrameId, FrameTable};
 use crate::messages::{End, Letter, PAGE_OCTETS, Page, Request, Status, end_of};
 use crate::purpose::Purpose;
 
-/// The other side of the rings.
+/// The client for all other cores.
 pub(crate) struct Distant {
-    /// How the store of each core is, and what it is to be asked.
+    /// For each core: the state of its store, and the requests for it.
     owners: Vec<Owner>,
     letters: FrameTable<Gathering>,
     pages: Vec<Box<Page>>,
-    /// Parts of bodies asked for, and not given back.
+    /// Parts of bodies that were requested and not given back.
     reads: usize,
-    /// Removals asked for, and what is to be forgotten.
+    /// Removals and forgotten arrivals in progress.
     removals: usize,
     wakes: VecDeque<Wake>,
 }
@@ -42,30 +42,30 @@ struct Owner {
     requests: VecDeque<Request>,
 }
 
-/// A letter that gathers.
+/// A message that is being sent to its owner.
 struct Gathering {
     owner: CoreId,
     page: Option<Box<Page>>,
     expect: Expect,
-    /// Who waits for room, or for the end.
+    /// The continuation that waits for space, or for the end.
     continuation: Option<Continuation>,
     refused: Option<Refusal>,
 }
 
-/// What a letter waits for.
+/// What a message waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     /// Octets, or its commit.
     Octets,
-    /// Whether the owner has all of it and space for it, or its commit.
+    /// The owner's report that all of it and its space are there, or its commit.
     Prepared,
-    /// What the owner says came of it.
+    /// The owner's report of the result.
     Stored,
 }
 
 impl Distant {
-    /// `cores`: how many there are; `letters`: how many messages may be under way at a time, and
-    /// how many reads.
+    /// `cores`: the number of cores. `letters`: the most messages in progress at a time, and the
+    /// most reads.
     pub(crate) fn new(cores: u8, letters: usize) -> Distant {
         let nowhere = Letter(FrameId::new(0, 0));
         let page = || Page {
@@ -88,13 +88,13 @@ impl Distant {
         }
     }
 
-    /// Begins a letter for accounts of `owner`.
+    /// Begins a message for accounts of `owner`.
     pub(crate) fn begin(
         &mut self,
         owner: CoreId,
         recipients: &[Recipient],
     ) -> Result<Letter, Refusal> {
-        // Who has not told yet how it is, is asked.
+        // An owner that has not reported its state yet is asked.
         if let State::ReadOnly(_) = self.status(owner)?.state {
             return Err(Refusal::ReadOnly);
         }
@@ -126,12 +126,12 @@ impl Distant {
         self.send_page(letter, None);
     }
 
-    /// Why the owner has refused a message of which it does not have all, if it has.
+    /// The reason why the owner has refused an incomplete message, if it has.
     pub(crate) fn refusal(&self, letter: Letter) -> Option<Refusal> {
         self.letters.get(letter.0)?.refused
     }
 
-    /// Whether the core that a message is for has fewer buffers or places than are asked for.
+    /// Whether the owner of a message is short of buffers or places.
     pub(crate) fn is_owner_short(&self, letter: Letter) -> bool {
         let owner = self
             .letters
@@ -182,7 +182,7 @@ impl Distant {
         self.complete(letter, End::Commit(closing), Expect::Stored, continuation)
     }
 
-    /// Has a complete letter prepared; `continuation` is woken with [`Outcome::Room`] when it is.
+    /// Has a complete message prepared. `continuation` is woken with [`Outcome::Room`] when it is.
     pub(crate) fn prepare(
         &mut self,
         letter: Letter,
@@ -191,7 +191,7 @@ impl Distant {
         self.complete(letter, End::Prepare, Expect::Prepared, continuation)
     }
 
-    /// Commits a letter that is prepared.
+    /// Commits a prepared message.
     pub(crate) fn commit_prepared(
         &mut self,
         letter: Letter,
@@ -204,7 +204,7 @@ impl Distant {
         self.ask(owner, Request::Commit(letter, closing));
     }
 
-    /// All of a letter is there, and space for it.
+    /// All of a message is there, and space for it.
     pub(crate) fn prepared(&mut self, letter: Letter) {
         let continuation =
             self.letters.get_mut(letter.0).and_then(|gathering| gathering.continuation.take());
@@ -212,7 +212,7 @@ impl Distant {
             .extend(continuation.map(|continuation| Wake { continuation, outcome: Outcome::Room }));
     }
 
-    /// Tells of an end that is known here.
+    /// Adds a result that is known on this core.
     pub(crate) fn wake(&mut self, wake: Wake) {
         self.wakes.push_back(wake);
     }
@@ -291,7 +291,7 @@ impl Distant {
         self.ask(owner, Request::ForgetArrival { account, origin, continuation });
     }
 
-    /// Tells `owner` something that ends nothing, or whose end it tells by itself.
+    /// Queues a request that has no result, or that counts its result itself.
     pub(crate) fn ask(&mut self, owner: CoreId, request: Request) {
         self.at(owner).requests.push_back(request);
     }
@@ -303,7 +303,7 @@ impl Distant {
         }
     }
 
-    /// A page has come home: its letter goes on with it, if it waits for one.
+    /// A page has been returned. Its message continues with it, if it waits for one.
     pub(crate) fn page_done(&mut self, mut page: Box<Page>) {
         let letter = page.letter;
         page.clear();
@@ -314,7 +314,7 @@ impl Distant {
         self.offer_room(letter);
     }
 
-    /// The owner says what came of something.
+    /// The owner reports a result.
     pub(crate) fn woken(&mut self, purpose: Purpose, wake: Wake) {
         match purpose {
             Purpose::Letter => self.letter_ended(Letter(wake.continuation.frame), wake.outcome),
@@ -331,17 +331,17 @@ impl Distant {
         }
     }
 
-    /// A core says how its store is.
+    /// A core reports the state of its store.
     pub(crate) fn status_changed(&mut self, core: CoreId, news: Status) {
         self.at(core).status = news;
     }
 
-    /// How the store of a core is.
+    /// The state of a core's store.
     pub(crate) fn status(&self, core: CoreId) -> Result<Status, Refusal> {
         self.owners.get(core.index()).map(|owner| owner.status).ok_or(Refusal::NotServing)
     }
 
-    /// How the stores of all cores are; of this core's own nothing.
+    /// The states of the stores of all cores. This core's own entry has no state.
     pub(crate) fn all_status(&self) -> impl Iterator<Item = Status> {
         self.owners.iter().map(|owner| owner.status)
     }
@@ -363,7 +363,7 @@ impl Distant {
         self.owners.iter().any(|owner| !owner.requests.is_empty())
     }
 
-    /// Those included of which a page has not come home.
+    /// Including messages with a page that has not been returned.
     pub(crate) fn letters_under_way(&self) -> usize {
         self.letters.len().max(2 * self.letters.capacity() - self.pages.len())
     }
@@ -376,14 +376,14 @@ impl Distant {
         self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0
     }
 
-    /// Whether an owner is so far behind that nothing more is begun.
+    /// Whether an owner is so far behind that nothing new is begun.
     fn is_crowded(&self, owner: CoreId) -> bool {
         self.owners
             .get(owner.index())
             .is_none_or(|owner| owner.requests.len() >= self.letters.capacity())
     }
 
-    /// A further page for a letter, if no letter that begins will miss it.
+    /// A further page for a message, if the next message to begin still finds one.
     fn page_to_spare(&mut self) -> Option<Box<Page>> {
         if self.pages.len() > self.letters.capacity() { self.pages.pop() } else { None }
     }
@@ -406,7 +406,7 @@ impl Distant {
         self.ask(owner, Request::Octets { page, end });
     }
 
-    /// The owner says what came of a letter, be it complete or not.
+    /// The owner reports the result of a message, complete or not.
     fn letter_ended(&mut self, letter: Letter, outcome: Outcome) {
         let Some(gathering) = self.letters.get_mut(letter.0) else { return };
         if gathering.expect == Expect::Octets {
@@ -418,7 +418,7 @@ impl Distant {
         self.wakes.extend(continuation.map(|continuation| Wake { continuation, outcome }));
     }
 
-    /// Lets a letter go on that waits for room.
+    /// Wakes a message that waits for space.
     fn offer_room(&mut self, letter: Letter) {
         let Some(gathering) = self.letters.get_mut(letter.0) else {
             unreachable!("a message that has ended")
@@ -443,7 +443,7 @@ impl Page {
         self.length = 0;
     }
 
-    /// Takes as many octets as there is room for.
+    /// Takes as many octets as fit.
     fn take(&mut self, octets: &[u8]) -> usize {
         let Some(room) = self.octets.get_mut(self.length..) else {
             unreachable!("a page of more octets than fit")

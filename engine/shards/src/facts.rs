@@ -1,7 +1,7 @@
-//! What this core knows of hosts elsewhere.
+//! The state that this core keeps about external hosts.
 //!
-//! Each fact has one owner in the machine: the core that a keyed hash of the network or domain
-//! names ([`Subject::Elsewhere`]). It is asked there, so it holds for all cores.
+//! Each fact has one owner in the machine: a keyed hash of the network or domain selects the core
+//! ([`Subject::Elsewhere`]). Questions go to the owner, so its answer holds for all cores.
 //!
 //! [`Subject::Elsewhere`]: crate::Subject::Elsewhere
 
@@ -14,25 +14,25 @@ use relay::policies::Policies;
 use siphasher::sip::SipHasher13;
 use tasks::Continuation;
 
-/// Connections of the machine to a destination of mail.
+/// The most connections of the machine to a destination of mail.
 pub const CONNECTIONS_MAX: u16 = 4;
 
-/// Destinations of which a core knows something, and connections to each.
+/// The most destinations that a core knows, and connections to each.
 const DESTINATIONS: Limits = Limits { destinations: 4096, connections: CONNECTIONS_MAX };
 
-/// What a core knows of those hosts elsewhere that are its own to know.
+/// The facts about external hosts that this core owns.
 pub struct Facts {
-    /// Which senders are known, and which messages were deferred; if any are.
+    /// The known senders and the deferred messages, if greylisting is on.
     greylist: Option<Greylist>,
-    /// Where mail goes.
+    /// The destinations of outgoing mail.
     pub(crate) destinations: Destinations<Continuation>,
-    /// What domains say of the hosts that take their mail.
+    /// The policies of destination domains.
     pub(crate) policies: Policies,
     key: [u8; 16],
 }
 
 impl Facts {
-    /// Nothing is known. `key`: random, and the same on all cores.
+    /// Empty facts. `key`: random, and the same on all cores.
     pub fn new(greylist: Option<Greylist>, key: [u8; 16]) -> Facts {
         Facts {
             greylist,
@@ -42,25 +42,24 @@ impl Facts {
         }
     }
 
-    /// How the owners of destinations of mail know one of them. `name`: a domain in lower case, or
-    /// a smarthost.
+    /// The hash that identifies a destination. `name`: a domain in lower case, or a smarthost.
     pub fn destination(&self, name: &str) -> u64 {
         let mut hasher = SipHasher13::new_with_key(&self.key);
         hasher.write(name.as_bytes());
         hasher.finish()
     }
 
-    /// Connections to destinations that cores have, or may make, by leave of this one.
+    /// Connections to destinations that cores have or may make, with permission from this one.
     pub fn connections(&self) -> usize {
         self.destinations.connections()
     }
 
-    /// Whether messages from origins that are not known are deferred.
+    /// Whether messages of unknown origin are deferred.
     pub fn is_greylisting(&self) -> bool {
         self.greylist.is_some()
     }
 
-    /// How the greylists of all cores know a message, if there are greylists.
+    /// The triplet of a message for the greylists of all cores, if greylisting is on.
     pub fn triplet(&self, origin: Origin<'_>, sender: &str, recipient: &str) -> Option<Triplet> {
         Some(self.greylist.as_ref()?.triplet(origin, sender, recipient))
     }

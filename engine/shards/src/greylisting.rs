@@ -1,4 +1,4 @@
-//! The question whether a message may come in, or is deferred until it comes again.
+//! The greylisting question: whether a message is accepted, or deferred until the client retries.
 
 use machine::Instant;
 use mail::Triplet;
@@ -6,18 +6,18 @@ use mail::Triplet;
 use crate::ask::{Question, Subject};
 use crate::owned::Owned;
 
-/// May this message come in? If not, it may when it comes again.
+/// May this message be accepted? If not, it may at a later retry.
 pub struct MayCome {
     triplet: Triplet,
     now: Instant,
 }
 
-/// Whether it may.
+/// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Greylisted {
-    /// Its origin is known from now on.
+    /// It is accepted: its origin is known now.
     Known(Triplet),
-    /// It is to come again.
+    /// It is deferred: the client must retry.
     Deferred(Triplet),
 }
 
@@ -31,7 +31,7 @@ impl Greylisted {
 }
 
 impl MayCome {
-    /// At this time.
+    /// The question at this time.
     pub fn new(triplet: Triplet, now: Instant) -> MayCome {
         MayCome { triplet, now }
     }

@@ -1,21 +1,21 @@
-//! The accounts where there are several cores: a snapshot that all of them share and nothing
-//! changes, and the passwords that were changed since.
+//! The accounts of a machine with several cores: an immutable snapshot that all cores share, and
+//! the passwords that were changed since.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use store::{AccountId, AccountInfo, Store};
 
-/// What a session needs to know of an account.
+/// The properties of an account that a session needs.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownAccount<'a> {
-    /// Its name here.
+    /// Its id.
     pub id: AccountId,
     /// Its address.
     pub address: &'a str,
-    /// What its password is checked against.
+    /// The hash that its password is checked against.
     pub password_hash: &'a str,
-    /// What proofs of knowing the password are checked against; empty where there is none.
+    /// The verifier that proofs of the password are checked against. Empty if there is none.
     pub verifier: &'a str,
 }
 
@@ -27,7 +27,7 @@ impl<'a> KnownAccount<'a> {
     }
 }
 
-/// The snapshot. Passwords that are changed later stand beside it.
+/// The snapshot. Changed passwords are kept beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     known: BTreeMap<AccountId, Account>,
@@ -82,13 +82,13 @@ impl Accounts {
         self.secret_of_paths
     }
 
-    /// What passwords are checked against.
+    /// The password hashes of all accounts.
     pub(crate) fn password_hashes(&self) -> impl Iterator<Item = &str> {
         self.known.values().map(|account| &*account.password_hash)
     }
 }
 
-/// The password that an account has now.
+/// The current password of an account.
 #[derive(Debug)]
 pub(crate) struct Changed {
     account: AccountId,
@@ -97,12 +97,12 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    /// Whose it is.
+    /// The account.
     pub(crate) fn account(&self) -> AccountId {
         self.account
     }
 
-    /// As the store of its owner knows it.
+    /// The password in the store of the account's owner.
     pub(crate) fn of(info: &AccountInfo<'_>) -> Changed {
         Changed {
             account: info.id(),
@@ -112,13 +112,13 @@ impl Changed {
     }
 }
 
-/// What salts for names without an account are made from: the disk's, so that they are the same on
+/// The secret for the salts of unknown names. It belongs to the disk, so that it is the same on
 /// each core and after each start.
 pub(crate) fn secret_of_nobody(store: &Store) -> [u8; 16] {
     store.secret(b"SCRAM of nobody")
 }
 
-/// What addresses of those are sealed with whose letters are sent on: the same so, too.
+/// The secret for the rewritten senders (SRS) of forwarded mail. It belongs to the disk, too.
 pub(crate) fn secret_of_paths(store: &Store) -> [u8; 16] {
     store.secret(b"senders of letters that are sent on")
 }

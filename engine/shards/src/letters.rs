@@ -1,8 +1,6 @@
-//! What a session does with a message that it brings: into the store of this core, to another core,
-//! or to several.
+//! Deliveries of a session: into the store of this core, of another core, or of several.
 //!
-//! Which of these it is was decided when the message began, and its [`LetterId`] says so from then
-//! on.
+//! The kind is decided when a message begins, and its [`LetterId`] has it from then on.
 
 use machine::CoreId;
 use store::{AccountId, Closing, Guid, Origin, Recipient, Refusal};
@@ -12,7 +10,7 @@ use crate::archive::Archive;
 use crate::messages::LetterId;
 
 impl Archive {
-    /// Begins a message. Errors: as [`store::Store::begin`]; what another core finds out only later
+    /// Begins a message. Errors: as [`store::Store::begin`]. An error that another core finds later
     /// ends the message later.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
@@ -29,7 +27,7 @@ impl Archive {
         }
     }
 
-    /// Whether a core that gets some of a message has fewer buffers or places than are asked for.
+    /// Whether a core that gets a part of a message is short of buffers or places.
     pub fn is_short_for(&self, letter: LetterId) -> bool {
         match (letter, &self.elsewhere) {
             (LetterId::Own(_), _) => self.is_short_of_buffers_itself(),
@@ -107,12 +105,12 @@ impl Archive {
         }
     }
 
-    /// Whether a letter with this origin is noted as arrived, or nobody knows that here.
+    /// Whether the arrival of a message with this origin is noted, or that is unknown on this core.
     pub fn may_have_arrived(&self, account: AccountId, origin: Origin) -> bool {
         self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
     }
 
-    /// What the message of a letter's first recipient will be called, if all of it is this core's.
+    /// The GUID for a message's first recipient, if this core owns all recipients.
     pub fn guid(&self, letter: LetterId) -> Option<Guid> {
         if let LetterId::Own(delivery) = letter { self.own.store.guid(delivery) } else { None }
     }

@@ -1,42 +1,41 @@
-//! The store as sessions see it: the same calls on every core, whoever owns the account.
+//! The sharded store client: sessions make the same calls on every core, for accounts of any core.
 //!
-//! A core owns the shards of some accounts, and has a store of these: [`Owned`]. What concerns
-//! other accounts is asked of the cores that own them: `distant` answers at once what has to be
-//! answered at once, from what they have told, and sends the rest through the ring to the owner.
-//! What comes of it comes back, and from there on is the same [`store::Wake`] that the owner's own
-//! sessions get. A message for accounts of several cores is one message for each of them:
-//! `spread`.
+//! A core owns the shards of some accounts, and has a store of these: [`Owned`]. Operations on
+//! other accounts are requests to the cores that own them. `distant` gives an immediate answer if
+//! one is needed, from the owners' last reports, and sends the request through the ring to the
+//! owner. The result comes back as the same [`store::Wake`] that the owner's own sessions get. A
+//! message for accounts of several cores becomes one message for each of them: `spread`.
 //!
 //! | file | story |
 //! |---|---|
-//! | `archive`, `letters` | the calls of a core's clients, and where each goes |
+//! | `archive`, `letters` | the calls of a core's sessions, and their routing |
 //! | `distant`, `desk` | requests to other owners, and those of other cores here |
 //! | `spread` | messages for accounts of several cores |
-//! | `serving` | what cores tell each other by themselves: shares, passwords, the end |
-//! | `messages`, `purpose`, `point` | what travels, and where something waits for it |
+//! | `serving` | messages between cores that no session causes: shares, passwords, the end |
+//! | `messages`, `purpose`, `point` | the messages between cores, and the wait points for them |
 //! | `ask`, `question` | questions to the owner of an account or fact; the list of them |
 //! | `usage`, `sending`, `opening`, `greylisting` | one question each, and its reply |
-//! | `calling` | the questions about a destination of mail, and what its owner tells |
-//! | `owned`, `allowances`, `maildrop` | what an owner has of accounts |
-//! | `facts` | what an owner knows of hosts elsewhere |
-//! | `known` | what all cores know of accounts |
+//! | `calling` | the questions about a destination of mail, and its owner's messages |
+//! | `owned`, `allowances`, `maildrop` | the state that an owner keeps of accounts |
+//! | `facts` | the state that an owner keeps of external hosts |
+//! | `known` | the accounts as all cores know them |
 //!
-//! The disk has one queue for us, so one core keeps it: the first. It opens the disk, makes the
-//! accounts, and hands over to the others their shares of the shards; their stores run errands to
-//! it from then on (crate `store`).
+//! The disk has one queue for us, so one core owns it: the first. It opens the disk, creates the
+//! accounts, and hands the other cores their shares of the shards. From then on their stores
+//! forward their disk requests to it (crate `store`).
 //!
 //! | | for an account of this core | for one of another |
 //! |---|---|---|
-//! | who is who | a snapshot that all cores share | the same |
-//! | a letter's octets | into the store's buffer | into a page, which travels and comes home |
-//! | a body's octets | in the store's buffer | in the owner's buffer, which travels and comes home |
+//! | accounts | a snapshot that all cores share | the same |
+//! | a message's octets | into the store's buffer | into a page, which is sent and returned |
+//! | a body's octets | in the store's buffer | in the owner's buffer, which is sent and returned |
 //! | a maildrop | locked | locked by the owner, and sent |
 //!
 //! Invariants:
-//! - What waits to be sent is bounded: by the pages, letters, reads and sessions that there are.
-//! - Requests to a core keep their order. So the owner hears of a message's end after all of its
+//! - The queues for other cores are bounded by the numbers of pages, messages, reads and sessions.
+//! - Requests to a core keep their order. So the owner learns of a message's end after all of its
 //!   octets.
-//! - With one core nobody is asked: each call is the store's own.
+//! - With one core there are no requests: each call goes to the local store.
 #![no_std]
 #![forbid(unsafe_code)]
 

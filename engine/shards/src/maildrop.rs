@@ -1,4 +1,5 @@
-//! A maildrop: an inbox as it was when a session opened it, and what of it is marked as deleted.
+//! A maildrop: the snapshot of an inbox when a session opened it, and its messages marked as
+//! deleted.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -7,10 +8,10 @@ use alloc::vec::Vec;
 
 use store::{AccountId, INBOX, MailboxInfo, MessageInfo, Store, Uid, UidRange};
 
-/// Messages of all maildrops of a machine that are open at the same time: 12 bytes each.
+/// The most messages in all open maildrops of a machine, 12 bytes each.
 const OPEN_MESSAGES_MAX: usize = 4 << 20;
 
-/// One message of it.
+/// One message of a maildrop.
 #[derive(Clone, Copy, Debug)]
 struct Letter {
     uid: Uid,
@@ -24,8 +25,8 @@ enum Mark {
     Deleted,
 }
 
-/// The snapshot. Messages that arrive later are for the next session; one that was removed
-/// meanwhile cannot be read.
+/// The snapshot. Messages that arrive later are for the next session. A message that was removed in
+/// the meantime cannot be read.
 #[derive(Debug)]
 pub struct Maildrop {
     account: AccountId,
@@ -33,27 +34,27 @@ pub struct Maildrop {
     letters: Vec<Letter>,
 }
 
-/// Which maildrops of this core's accounts are open, on all cores.
+/// The open maildrops of this core's accounts, on all cores.
 #[derive(Debug)]
 pub struct Maildrops {
-    /// Those that a POP3 session has locked (RFC 1939 section 4).
+    /// Maildrops that a POP3 session has locked (RFC 1939 section 4).
     locked: BTreeSet<AccountId>,
-    /// Messages in all of them, and how many that may be.
+    /// The number of messages in all of them, and its limit.
     messages: usize,
     messages_max: usize,
 }
 
-/// Why a maildrop is not open.
+/// The reason why a maildrop is not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotOpened {
-    /// Another session has it.
+    /// Another session has locked it.
     InUse,
-    /// Too much is open already, or the account is not there.
+    /// Too many messages are open already, or the account does not exist.
     TooMuch,
 }
 
 impl Maildrops {
-    /// `cores`: how many share what there may be of open maildrops.
+    /// `cores`: the number of cores that share the limit.
     pub(crate) fn new(cores: u8) -> Maildrops {
         Maildrops {
             locked: BTreeSet::new(),
@@ -64,7 +65,7 @@ impl Maildrops {
 
     /// Opens and locks the inbox of `account`.
     ///
-    /// Errors: another session has it, or too much is open already.
+    /// Errors: another session has locked it, or too many messages are open already.
     pub(crate) fn open(
         &mut self,
         store: &Store,
@@ -88,12 +89,12 @@ impl Maildrops {
         self.locked.remove(&maildrop.account);
     }
 
-    /// How many are locked.
+    /// The number of locked maildrops.
     pub fn count(&self) -> usize {
         self.locked.len()
     }
 
-    /// Messages in all that are locked.
+    /// The number of messages in all locked maildrops.
     pub fn messages(&self) -> usize {
         self.messages
     }
@@ -106,26 +107,26 @@ impl Maildrop {
         messages: impl Iterator<Item = MessageInfo>,
     ) -> Maildrop {
         let mut letters = Vec::with_capacity(mailbox.messages as usize);
-        // A mailbox's messages lie in blocks, which `for_each` goes through one by one, and
-        // `extend` asks for each message.
+        // The messages are in blocks. `for_each` walks them block by block, while `extend` would
+        // request each message.
         messages.for_each(|message| {
             letters.push(Letter { uid: message.uid, octets: message.octets, mark: Mark::None });
         });
         Maildrop { account, uid_validity: mailbox.uid_validity, letters }
     }
 
-    /// Whose it is.
+    /// The account.
     pub fn account(&self) -> AccountId {
         self.account
     }
 
-    /// How many messages it has.
+    /// The number of its messages.
     #[expect(clippy::len_without_is_empty, reason = "nothing asks")]
     pub fn len(&self) -> usize {
         self.letters.len()
     }
 
-    /// The length of all of its messages together, in octets.
+    /// The length of all its messages together, in octets.
     pub fn octets_of_all(&self) -> u64 {
         self.letters.iter().map(|letter| u64::from(letter.octets)).sum()
     }
@@ -157,12 +158,12 @@ impl Maildrop {
         }
     }
 
-    /// Takes all marks away.
+    /// Clears all marks.
     pub fn unmark_all(&mut self) {
         self.letters.iter_mut().for_each(|letter| letter.mark = Mark::None);
     }
 
-    /// The marked messages, as few ranges of UIDs as cover no other message.
+    /// The marked messages, as the fewest ranges of UIDs that cover no other message.
     pub fn marked(&self) -> Vec<UidRange> {
         let mut ranges = vec![];
         for run in self.letters.chunk_by(|one, next| one.mark == next.mark) {

@@ -1,4 +1,4 @@
-//! What the stores of several cores tell each other, and where their messages wait.
+//! The messages between the stores of several cores.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -16,33 +16,33 @@ use crate::maildrop::Maildrop;
 use crate::purpose::Purpose;
 use crate::question::{Asked, Reply};
 
-/// Octets that travel in one page.
+/// Octets in one page.
 pub(crate) const PAGE_OCTETS: usize = 4096;
 
-/// What the stores of two cores tell each other.
+/// A message between the stores of two cores.
 pub struct Message(pub(crate) Kind);
 
-/// What it is.
+/// The kinds of messages.
 pub(crate) enum Kind {
     /// To the owner of accounts.
     Request(Request),
     /// From the owner of accounts.
     News(News),
-    /// To the first core, which has the disk.
+    /// To the disk owner.
     Errand(Errand),
-    /// From the first core, which has the disk.
+    /// From the disk owner.
     Answer(Answer),
 }
 
-/// What has come from another core and concerns more than the stores.
+/// An event from another core that concerns more than the stores.
 pub enum Event {
-    /// This account has another password: its sessions on this core are to be ended.
+    /// The password of this account has changed: its sessions on this core must be ended.
     PasswordChanged(AccountId),
-    /// A core knows the password that the frame has told.
+    /// A core knows the new password that this frame has announced.
     PasswordKnown(FrameId),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
-    /// Owners of destinations of mail have told something ([`crate::Archive::next_called`]).
+    /// Owners of destinations have sent messages ([`crate::Archive::next_called`]).
     Called,
     /// Mail is served from now on.
     Serve,
@@ -50,107 +50,107 @@ pub enum Event {
     Stop,
 }
 
-/// How much of everything a core may have.
+/// The limits of a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Of its store.
+    /// The limits of its store.
     pub store: store::Limits,
     /// Messages that its clients may send at a time.
     pub transactions: usize,
-    /// Of these, messages for accounts of other cores.
+    /// How many of these may be for accounts of other cores.
     pub letters_for_others: usize,
 }
 
-/// Names a letter on its own core, and on the owner's.
+/// Identifies a message on its own core, and on the owner's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Letter(pub(crate) FrameId);
 
-/// A letter on its way into the store.
+/// A message on its way into the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LetterId {
     /// For accounts of this core.
     Own(DeliveryId),
-    /// For accounts of another.
+    /// For accounts of one other core.
     Distant(Letter),
-    /// For accounts of several.
+    /// For accounts of several cores.
     Spread(FrameId),
 }
 
-/// Octets of a letter on their way to the owner. It belongs to the core that filled it.
+/// Octets of a message on their way to the owner. The page belongs to the core that filled it.
 pub(crate) struct Page {
     pub(crate) letter: Letter,
-    /// Who gets the letter; in its first page only.
+    /// The recipients of the message, only in its first page.
     pub(crate) recipients: Vec<Recipient>,
     pub(crate) length: usize,
     pub(crate) octets: [u8; PAGE_OCTETS],
 }
 
-/// What a core asks of another, as the owner of accounts.
+/// A request to the core that owns an account.
 pub(crate) enum Request {
-    /// Octets of a letter.
+    /// Octets of a message.
     Octets { page: Box<Page>, end: Option<End> },
-    /// A letter that was prepared is to be delivered.
+    /// Delivers a prepared message.
     Commit(Letter, Closing),
-    /// Nobody wants the letter any more.
+    /// Aborts a message.
     Abort(Letter),
-    /// A part of a body is wanted.
+    /// Reads a part of a body.
     Read { account: AccountId, uid: Uid, offset: u32, continuation: Continuation },
-    /// A body comes home.
+    /// Returns the buffer of a body.
     BodyDone(Body),
-    /// Messages are to go.
+    /// Removes messages.
     Remove { account: AccountId, ranges: Vec<UidRange>, continuation: Continuation },
-    /// That this letter has arrived is to be forgotten.
+    /// Forgets that this message has arrived.
     ForgetArrival { account: AccountId, origin: Origin, continuation: Continuation },
-    /// A question, whose reply is for the frame that waits at this point.
+    /// A question. Its reply goes to the frame that waits at this point.
     Asked(Continuation, Asked),
-    /// A maildrop comes home, to be unlocked.
+    /// Returns a maildrop, to be unlocked.
     CloseMaildrop(Box<Maildrop>),
-    /// The core knows the password that a clerk of this frame has told it.
+    /// This core knows the new password that a request handler in this frame has announced.
     PasswordKnown(FrameId),
-    /// The core owns its share of the shards now. To the first core only.
+    /// This core owns its share of the shards now. Only to the first core.
     TookOver,
-    /// Callers are heard on the core from now on. To the first core only.
+    /// This core accepts connections from now on. Only to the first core.
     Serving,
-    /// The core asks for nothing any more. To the first core: nor has its store any errand.
+    /// This core sends no further requests. To the first core: its store has no forwarded request
+    /// either.
     Left,
 }
 
-/// What is to be done with a letter that is complete.
+/// What happens with a complete message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     /// It is delivered.
     Commit(Closing),
-    /// It waits to be committed, with the space that it needs.
+    /// Its space is allocated, and it waits for its commit.
     Prepare,
 }
 
-/// What an owner of accounts tells another core.
+/// A message from an account owner to another core.
 pub(crate) enum News {
-    /// A page comes home.
+    /// Returns a page.
     PageDone(Box<Page>),
-    /// What came of a letter, a read, a removal or what was to be forgotten.
+    /// The result of a delivery, a read, a removal or a forgotten arrival.
     Woken(Purpose, Wake),
-    /// All of a letter is there, and space for it.
+    /// All of a message is there, and space for it.
     Prepared(Letter),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
-    /// What is to be known of a destination of mail.
+    /// The message of a destination owner.
     Called(CallTold),
-    /// The password of an account is another; the clerk of this frame wants to know when that is
-    /// known.
+    /// The password of an account has changed. The request handler in this frame waits until all
+    /// cores know it.
     Password(FrameId, Arc<Changed>),
-    /// How the store is.
+    /// The state of the store.
     Status(Status),
-    /// These shards are the other core's from now on. From the first core only, as are the next
-    /// two.
+    /// The other core owns these shards from now on. Only from the first core, as the next two.
     Share(Box<Share>),
-    /// Mail is served from now on, for these accounts, which are owned so.
+    /// Mail is served from now on, for these accounts with these owners.
     Serve(Arc<Accounts>, Owners),
     /// The machine is asked to stop.
     Stop,
 }
 
-/// How the store is, as every core has to know it.
+/// The state of the store that every core must know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Status {
     pub(crate) state: State,
@@ -163,7 +163,7 @@ pub(crate) fn refused(continuation: Continuation, refusal: Refusal) -> Wake {
     Wake { continuation, outcome: Outcome::Refused(refusal) }
 }
 
-/// What the end of a letter says.
+/// The refusal in the result of a message, if any.
 pub(crate) fn end_of(outcome: &Outcome) -> Option<Refusal> {
     if let Outcome::Refused(refusal) = outcome { Some(*refusal) } else { None }
 }

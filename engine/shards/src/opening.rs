@@ -8,10 +8,10 @@ use crate::ask::{GiveBack, Question, Subject};
 use crate::maildrop::{Maildrop, NotOpened};
 use crate::owned::Owned;
 
-/// The inbox of an account is to be opened and locked.
+/// Opens and locks the inbox of an account.
 pub struct OpenMaildrop(pub AccountId);
 
-/// It is, or another session has it, or too much is open already.
+/// The maildrop, or the reason why it is not opened.
 pub type Opened = Result<Box<Maildrop>, NotOpened>;
 
 impl Question for OpenMaildrop {

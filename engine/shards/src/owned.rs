@@ -1,5 +1,5 @@
-//! What a core has of its accounts: their mail, and what is counted of them; and what it knows of
-//! hosts elsewhere.
+//! The state that a core owns: the mail of its accounts, their counters, and facts about external
+//! hosts.
 
 use store::Store;
 
@@ -7,12 +7,12 @@ use crate::allowances::Allowances;
 use crate::facts::Facts;
 use crate::maildrop::Maildrops;
 
-/// The store of a core's accounts, their maildrops that are locked, and what they have sent.
+/// The store of a core's accounts, their locked maildrops, and their sending limits.
 pub struct Owned {
-    /// Their mail.
+    /// The mail of its accounts.
     pub store: Store,
     pub(crate) maildrops: Maildrops,
     pub(crate) allowances: Allowances,
-    /// What is known of hosts elsewhere, if this core owns that.
+    /// The facts about external hosts that this core owns.
     pub facts: Facts,
 }

@@ -1,21 +1,21 @@
-//! Where messages for accounts of several cores wait.
+//! The wait points of messages for accounts of several cores.
 
 use tasks::Subsystem;
 
 tasks::points! {
-    /// Where messages wait that concern several cores.
+    /// The wait points of messages that concern several cores.
     pub(crate) enum Point of Subsystem::Shards;
-    /// A message for accounts of several cores: one of them has a place for its part.
+    /// A multi-shard message: one core has a place for its part.
     PartBegun,
-    /// The same: one of them has room for more of it.
+    /// The same: one core has space for more of its part.
     PartRoom,
     /// The same: this core may know now whether it has space for its part.
     PartSpace,
-    /// The same: one of them has all of it, and space for it.
+    /// The same: one core has all of its part, and space for it.
     PartPrepared,
-    /// The same: one of them has it on the disk.
+    /// The same: one core has its part on the disk.
     PartStored,
-    /// A message of another core for accounts of this one: the store has room for more of it.
+    /// A message of another core for accounts of this one: the store has space for more of it.
     LetterRoom,
     /// The same: it is on the disk.
     LetterStored,

@@ -1,17 +1,17 @@
-//! Continuations of other cores, as the owner of an account has them: by the bits of their entries
-//! it knows the core, and what that core has asked for.
+//! Continuations of other cores, as the owner of an account stores them: bits of their entries
+//! contain the core and the kind of the request.
 
 use machine::CoreId;
 use tasks::{Continuation, Entry};
 
-/// What another core has asked of the owner of an account.
+/// The kind of a request from another core to the owner of an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// To deliver a message.
+    /// Deliver a message.
     Letter,
-    /// To read a part of one.
+    /// Read a part of a message.
     Read,
-    /// To remove some, or to forget that one has arrived.
+    /// Remove messages, or forget that one has arrived.
     Removal,
 }
 
@@ -19,8 +19,8 @@ impl Purpose {
     const ALL: [Purpose; 3] = [Purpose::Letter, Purpose::Read, Purpose::Removal];
 }
 
-/// An owner knows the continuations of other cores, and what those have asked for, by bits of the
-/// entry that its own continuations do not use.
+/// Puts the core and the kind of the request into bits of the entry that the core's own
+/// continuations do not use.
 pub(crate) fn on_core(
     (core, purpose): (CoreId, Purpose),
     continuation: Continuation,
@@ -29,8 +29,8 @@ pub(crate) fn on_core(
     Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
 }
 
-/// The core of a continuation of [`on_core`] with what that has asked for, and what it was made
-/// from.
+/// The core and the kind of the request in a continuation of [`on_core`], and the original
+/// continuation.
 pub(crate) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
     let Entry(bits) = continuation.entry;
     let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
@@ -55,7 +55,7 @@ mod tests {
             frame: FrameId::new(3, 4),
             entry: Entry::new(Subsystem::Outbound as u8, 15),
         };
-        assert_eq!(core_of(continuation), (None, continuation), "it is this core's own");
+        assert_eq!(core_of(continuation), (None, continuation), "a continuation of this core");
         for core in [0, 1, 15].map(CoreId) {
             for purpose in Purpose::ALL {
                 let there = on_core((core, purpose), continuation);

@@ -1,8 +1,8 @@
-//! Questions to the owner of an account or fact, each a type of its own.
+//! The list of questions to the owner of an account or fact. Each question is a type of its own.
 //!
-//! A question, its reply and what the owner does for it stand in one file. Here is the list of
-//! them: what carries questions between cores knows no more. A new one is a file and a line of the
-//! list.
+//! A question, its reply and the owner's work for it are in one file. This is the list of them. The
+//! code that carries questions between cores knows nothing else about them. A new question is a
+//! file and a line of the list.
 
 use crate::ask::{GiveBack, Question};
 use crate::calling::{CallNews, MayCall};
@@ -39,7 +39,7 @@ macro_rules! questions {
         }
 
         impl Reply {
-            /// Nothing waits for it any more: what of it goes home.
+            /// Handles a reply that nothing waits for any more. Returns the resources to give back.
             pub(crate) fn unwanted(self) -> Option<GiveBack> {
                 match self {
                     $(Reply::$name(reply) => <$question>::unwanted(reply),)+
@@ -50,16 +50,16 @@ macro_rules! questions {
 }
 
 questions! {
-    /// How much an account has.
+    /// The usage of an account.
     Usage(UsageOf),
     /// Whether an account may send a message.
     MaySend(MaySend),
-    /// A maildrop is opened.
+    /// Opens a maildrop.
     Maildrop(OpenMaildrop),
-    /// Whether a message may come in, or is deferred.
+    /// Whether a message is accepted, or deferred.
     MayCome(MayCome),
     /// Whether one more connection may be made to a destination of mail.
     MayCall(MayCall),
-    /// Something was found out about such a destination.
+    /// Reports an event at such a destination.
     CallNews(CallNews),
 }

@@ -12,27 +12,27 @@ use crate::owned::Owned;
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// May this account send one more message? If so, it counts.
+/// May this account send one more message? If so, the message is counted.
 pub struct MaySend {
     account: AccountId,
     /// Days since 1970.
     day: u32,
     daily: Daily,
-    /// The recipients elsewhere.
+    /// The external recipients.
     people: Vec<String>,
 }
 
-/// Whether it may.
+/// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permitted {
     /// The account.
     pub account: AccountId,
-    /// What its owner says.
+    /// The owner's decision.
     pub verdict: Verdict,
 }
 
 impl MaySend {
-    /// At this time, to these recipients elsewhere.
+    /// A message at this time, to these external recipients.
     pub fn new(account: AccountId, now: UnixTime, daily: Daily, people: Vec<String>) -> MaySend {
         MaySend { account, day: (now.seconds() / DAY_SECONDS) as u32, daily, people }
     }

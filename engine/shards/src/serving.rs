@@ -1,5 +1,5 @@
-//! What a core tells others, and hears from them, of its own accord: shares of the shards,
-//! passwords, how its store is, and the end.
+//! Messages between cores that no session causes: shares of the shards, passwords, the state of
+//! stores, and the end.
 
 use alloc::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::messages::{Event, Kind, Message, News, Request};
 use crate::question::Reply;
 
 impl Archive {
-    /// Another core has sent this. What concerns more than the stores comes back.
+    /// A message of another core has arrived. Returns the event, if it concerns more than the
+    /// stores.
     pub fn message_arrived(&mut self, from: CoreId, message: Message) -> Option<Event> {
         match message.0 {
             Kind::Request(Request::PasswordKnown(frame)) => {
@@ -55,7 +56,7 @@ impl Archive {
 
     fn requested(&mut self, from: CoreId, request: Request) -> Option<Event> {
         let Some(elsewhere) = &mut self.elsewhere else {
-            unreachable!("a core that is alone is asked nothing")
+            unreachable!("a request without other cores")
         };
         match request {
             Request::Asked(at, asked) => {
@@ -71,7 +72,7 @@ impl Archive {
 
     fn news_arrived(&mut self, from: CoreId, news: News) -> Option<Event> {
         let Some(elsewhere) = &mut self.elsewhere else {
-            unreachable!("a core that is alone is told nothing")
+            unreachable!("a message without other cores")
         };
         match news {
             News::PageDone(page) => elsewhere.distant.page_done(page),
@@ -102,7 +103,8 @@ impl Archive {
         None
     }
 
-    /// The end of a turn: what was gathered becomes a group, and other cores hear how the store is.
+    /// Ends a turn: gathered records become a group, and other cores are told the state of the
+    /// store.
     pub fn turn_ended(&mut self) {
         self.own.store.turn_ended();
         if let Some(elsewhere) = &mut self.elsewhere {
@@ -110,8 +112,8 @@ impl Archive {
         }
     }
 
-    /// Tells each of the next cores to take over its share, if everything there is can be shared
-    /// out now; how the shards are owned then.
+    /// Hands each of the next cores its share of the shards, if everything can be shared out now.
+    /// Returns the owners.
     pub fn share_out(&mut self, cores: u8) -> Option<Owners> {
         let (owners, shares) = self.own.store.share_out(cores)?;
         for (share, core) in shares.into_iter().zip(1..) {
@@ -123,7 +125,7 @@ impl Archive {
         Some(owners)
     }
 
-    /// Whether each core that was told to take over a share has done so.
+    /// Whether each core that was given a share has taken it over.
     pub fn is_taken_over(&self, owners: Owners) -> bool {
         let has = |elsewhere: &Elsewhere| {
             elsewhere.desk.have_taken_over() + 1 == usize::from(owners.count())
@@ -131,7 +133,7 @@ impl Archive {
         self.elsewhere.as_ref().is_none_or(has)
     }
 
-    /// Mail is served from now on, for accounts that are owned so: all other cores are told.
+    /// Begins to serve mail for accounts with these owners, and tells all other cores.
     pub fn begin_serving(&mut self, owners: Owners) {
         self.owners = owners;
         if let Some(Elsewhere { desk, accounts, .. }) = &mut self.elsewhere {
@@ -144,19 +146,19 @@ impl Archive {
         self.elsewhere.as_ref().is_none_or(|elsewhere| elsewhere.desk.all_serve())
     }
 
-    /// What passwords are checked against, where there are several cores.
+    /// The password hashes of all accounts, if there are several cores.
     pub fn password_hashes(&self) -> impl Iterator<Item = &str> {
         self.elsewhere.iter().flat_map(|elsewhere| elsewhere.accounts.password_hashes())
     }
 
-    /// The next account of this core's whose sessions here are to be ended.
+    /// The next account of this core with sessions here that must be ended.
     pub fn next_outdated(&mut self) -> Option<AccountId> {
         self.outdated.pop()
     }
 
-    /// Tells all other cores the password that an account of this core's has now, for the request
-    /// handler of this frame: how many they are. The sessions of the account on this core are to be
-    /// ended before anything else is heard ([`Archive::next_outdated`]).
+    /// Tells all other cores the new password of an account of this core, for the request handler
+    /// in this frame. Returns the number of these cores. The sessions of the account on this core
+    /// must be ended before any further input is handled ([`Archive::next_outdated`]).
     pub fn tell_password(&mut self, account: AccountId, frame: FrameId) -> u8 {
         self.outdated.push(account);
         let Some(known) = self.own.store.account(account) else { return 0 };
@@ -174,7 +176,7 @@ impl Archive {
         }
     }
 
-    /// Tells all other cores but the first that this one asks for nothing any more.
+    /// Tells all other cores except the first that this one sends no further requests.
     pub fn leave_others(&mut self) {
         let own = self.core;
         let Some(elsewhere) = &mut self.elsewhere else { return };
@@ -182,14 +184,14 @@ impl Archive {
         others.for_each(|core| elsewhere.distant.ask(core, Request::Left));
     }
 
-    /// Tells the first core the same, and that the store has no errand any more.
+    /// Tells the same to the first core, and that the store has no forwarded request any more.
     pub fn leave_first(&mut self) {
         if let Some(elsewhere) = &mut self.elsewhere {
             elsewhere.distant.ask(CoreId::FIRST, Request::Left);
         }
     }
 
-    /// Whether no other core is left that may ask for something.
+    /// Whether no other core is left that may send requests.
     pub fn is_last(&self) -> bool {
         self.elsewhere.as_ref().is_none_or(|elsewhere| elsewhere.desk.all_have_left())
     }

@@ -1,18 +1,20 @@
-//! Messages for accounts of several cores: each of these cores gets one of its own, and they end
-//! together.
+//! Messages for accounts of several cores: each of these cores gets a part of its own, and the
+//! parts end together.
 //!
-//! A core lets so many messages begin at a time. So the parts take their places one after the
-//! other, by the numbers of their cores, and octets are taken when all have one. A message that has
-//! a place waits for higher cores only: no two messages wait for each other.
+//! A core lets a limited number of messages begin at a time. So the parts take their places one
+//! after another, in the order of their cores, and octets are accepted when all parts have one. A
+//! message with a place waits only for higher cores, so no two messages wait for each other.
 //!
-//! The parts may take different numbers of octets at a time. As many as all have taken are taken;
-//! what some have ahead of the others is left out for them when it comes again. A complete message
-//! is first prepared on all cores: each has all of it, and space for it. Only then it is committed
-//! on all, and what can still fail is the disk.
+//! The parts may take different numbers of octets at a time. The message takes as many as all parts
+//! have taken. A part that is ahead skips the octets that it has when they come again. A complete
+//! message is first prepared on all cores: each has all of it, and space for it. Only then is it
+//! committed on all, and only the disk can still fail.
 //!
 //! Invariants:
-//! - The letter's end is told when all parts have ended: delivered if all are, else refused.
-//! - Where a part is refused before all are prepared, so is the letter, and no part is ever seen.
+//! - The end of the message is reported when all parts have ended: delivered if all are, else
+//!   refused.
+//! - If a part is refused before all are prepared, so is the message, and no part ever becomes
+//!   visible.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -29,47 +31,47 @@ use crate::point::Point;
 #[cfg(test)]
 mod tests;
 
-/// Recipients that a record keeps room for.
+/// The recipients that a record keeps capacity for.
 const OWN_KEPT: usize = 8;
 
-/// The letters for several cores that have begun on this one.
+/// The multi-shard messages that have begun on this core.
 pub(crate) struct Spread {
     letters: FrameTable<Box<Parts>>,
-    /// Records that nobody uses.
+    /// Unused records.
     #[expect(clippy::vec_box, reason = "they are handed on as pointers")]
     idle: Vec<Box<Parts>>,
 }
 
-/// One letter.
+/// One message.
 #[derive(Default)]
 struct Parts {
-    /// Those that have a place, or wait for one.
+    /// The parts that have a place, or wait for one.
     parts: Vec<Part>,
-    /// Those that do not wait for one yet, the next one last.
+    /// The parts that do not wait for a place yet, with the next one last.
     coming: Vec<Unplaced>,
     /// The recipients of this core's part, until it has a place.
     own: Vec<Recipient>,
     /// Octets that all parts have taken, modulo 2^32.
     taken: u32,
     stage: Stage,
-    /// What was said of it when it was complete.
+    /// The facts that came with its completion.
     closing: Option<Closing>,
-    /// Parts that are not prepared yet, or were committed and have not ended.
+    /// Parts that are not prepared yet, or that were committed and have not ended.
     outstanding: usize,
     refused: Option<Refusal>,
-    /// Who waits for room, or for the end.
+    /// The continuation that waits for space, or for the end.
     continuation: Option<Continuation>,
 }
 
-/// How far a letter has come.
+/// The progress of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
     /// Not all parts have a place.
     #[default]
     Beginning,
-    /// Its octets come.
+    /// Its octets arrive.
     Octets,
-    /// It is complete; not all parts are known to have space.
+    /// It is complete. Not all parts are known to have space.
     Preparing,
     /// Its parts are committed.
     Committed,
@@ -82,7 +84,7 @@ enum Unplaced {
     Distant(Letter),
 }
 
-/// What one core gets of it.
+/// The part of one core.
 struct Part {
     letter: LetterId,
     taken: u32,
@@ -108,7 +110,7 @@ impl Spread {
         self.letters.get_mut(letter).map(|parts| &mut **parts)
     }
 
-    /// Forgets a letter.
+    /// Removes a message.
     fn remove(&mut self, letter: FrameId) {
         let Some(mut parts) = self.letters.remove(letter) else {
             unreachable!("a message that has ended")
@@ -133,12 +135,12 @@ impl Spread {
         self.letters.len()
     }
 
-    /// Something has happened to a part: what that is to the session.
-    fn woken(&mut self, wake: Wake) -> Option<Wake> {
+    /// An event of a part. Returns the result for the session, if there is one.
+    pub(crate) fn woken(&mut self, wake: Wake) -> Option<Wake> {
         let letter = wake.continuation.frame;
         let parts = self.letters.get_mut(letter)?;
         if Point::of(wake.continuation.entry) == Some(Point::PartRoom) {
-            // All octets may have been taken meanwhile: then the session waits for the end.
+            // All octets may have been taken in the meantime. Then the session waits for the end.
             let continuation = parts.continuation.take_if(|_| parts.stage == Stage::Octets)?;
             return Some(Wake { continuation, outcome: Outcome::Room });
         }
@@ -170,7 +172,7 @@ impl Parts {
         self.forget_own();
     }
 
-    /// The recipients of this core's part are not needed any more.
+    /// Clears the recipients of this core's part.
     fn forget_own(&mut self) {
         self.own.clear();
         self.own.shrink_to(OWN_KEPT);
@@ -180,8 +182,8 @@ impl Parts {
         self.parts.push(Part { letter, taken: 0 });
     }
 
-    /// Gives every part what it has not got of `octets`; how many all have taken then. None while
-    /// not all have a place.
+    /// Gives every part the `octets` that it does not have yet. Returns how many all parts have
+    /// taken, or 0 while not all have a place.
     fn append(
         &mut self,
         octets: &[u8],
@@ -208,9 +210,9 @@ impl Parts {
         Ok(taken_by_all)
     }
 
-    /// Nothing more comes of it. It is prepared when all parts have a place.
+    /// Completes the message. It is prepared when all parts have a place.
     ///
-    /// Errors: a core has refused its part, and nothing would end the message any more.
+    /// Errors: a core has refused its part, so nothing would end the message.
     fn complete(&mut self, closing: Closing, continuation: Continuation) -> Result<(), Refusal> {
         if let Some(refusal) = self.refused {
             return Err(refusal);
@@ -224,7 +226,7 @@ impl Parts {
 }
 
 impl Archive {
-    /// Begins a letter for each core that owns some of the recipients.
+    /// Begins a part for each core that owns some of the recipients.
     pub(crate) fn begin_spread(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         sometimes!(LetterSpread);
         let letter = self.elsewhere.as_mut().ok_or(Refusal::NoSuchAccount)?.spread.begin()?;
@@ -239,7 +241,7 @@ impl Archive {
         }
     }
 
-    /// Notes the part of a message for the accounts that `owner` has, if it has some of them.
+    /// Notes the part of a message for the recipients that `owner` has, if any.
     fn note_part(
         &mut self,
         letter: FrameId,
@@ -249,7 +251,7 @@ impl Archive {
         let (owners, is_own) = (self.owners, owner == self.core);
         let Some(Elsewhere { distant, spread, recipients: theirs, .. }) = &mut self.elsewhere
         else {
-            unreachable!("a core that is alone has all accounts")
+            unreachable!("a multi-shard message without other cores")
         };
         let Some(parts) = spread.get(letter) else { unreachable!("a message that has just begun") };
         let owned = recipients.iter().filter(|recipient| owners.of(recipient.account) == owner);
@@ -266,12 +268,12 @@ impl Archive {
         Ok(())
     }
 
-    /// Takes the places of a message's parts, up to one that it has to wait for.
+    /// Takes the places of a message's parts, up to one that it must wait for.
     ///
-    /// Errors: this core's store refuses it.
+    /// Errors: this core's store refuses its part.
     fn take_places(&mut self, letter: FrameId) -> Result<(), Refusal> {
         let Some(Elsewhere { distant, spread, .. }) = &mut self.elsewhere else {
-            unreachable!("a core that is alone has all accounts")
+            unreachable!("a multi-shard message without other cores")
         };
         let Some(parts) = spread.get(letter) else {
             unreachable!("a message that has ended takes no place")
@@ -294,8 +296,9 @@ impl Archive {
         Ok(())
     }
 
-    /// A core has a place for the last part that asked for one, or refuses it: the next one's turn.
-    fn place_taken(&mut self, letter: FrameId) -> Option<Wake> {
+    /// A core has a place for the last part that asked for one, or refuses it. The next part
+    /// follows.
+    pub(crate) fn place_taken(&mut self, letter: FrameId) -> Option<Wake> {
         let Elsewhere { distant, spread, .. } = self.elsewhere.as_mut()?;
         let refusal = match spread.get(letter)?.parts.last()?.letter {
             LetterId::Distant(part) => distant.refusal(part),
@@ -311,7 +314,7 @@ impl Archive {
             let continuation = parts.continuation.take()?;
             return Some(Wake { continuation, outcome: Outcome::Room });
         }
-        // It is complete already: it has no octets.
+        // It is complete already, because it has no octets.
         parts.stage = Stage::Preparing;
         match taken {
             Ok(()) => self.prepare_parts(letter),
@@ -348,7 +351,7 @@ impl Archive {
 
     /// Has all parts of a message prepared. Then all are committed, or none if one cannot be.
     ///
-    /// Errors: the message is given up.
+    /// Errors: the message is aborted.
     pub(crate) fn prepare_spread(
         &mut self,
         letter: FrameId,
@@ -391,8 +394,8 @@ impl Archive {
         }
     }
 
-    /// This core's part of a letter may find space now.
-    fn part_has_space(&mut self, letter: FrameId) {
+    /// This core's part of a message may find space now.
+    pub(crate) fn part_has_space(&mut self, letter: FrameId) {
         let own = |parts: &mut Parts| {
             parts.parts.iter().find_map(|part| {
                 if let LetterId::Own(own) = part.letter { Some(own) } else { None }
@@ -412,8 +415,8 @@ impl Archive {
         }
     }
 
-    /// One more part of a letter is prepared; with the last one all are committed.
-    fn part_prepared(&mut self, letter: FrameId) {
+    /// One more part of a message is prepared. With the last one all are committed.
+    pub(crate) fn part_prepared(&mut self, letter: FrameId) {
         let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing)
         else {
             return;
@@ -445,7 +448,7 @@ impl Archive {
         }
     }
 
-    /// Refuses a letter that was not committed on any core; false: there is none such.
+    /// Refuses a message that was not committed on any core. Returns false if there is none.
     pub fn refuse_preparing(&mut self, letter: FrameId, refusal: Refusal) -> bool {
         let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing)
         else {
@@ -459,7 +462,7 @@ impl Archive {
         true
     }
 
-    /// Whether a message for accounts of several cores is complete, but not yet prepared on all.
+    /// Whether a multi-shard message is complete, but not prepared on all cores yet.
     pub fn is_preparing(&self, letter: FrameId) -> bool {
         self.elsewhere
             .as_ref()
@@ -470,7 +473,7 @@ impl Archive {
         self.elsewhere.as_mut()?.spread.get(letter)
     }
 
-    /// Gives a letter up. Once it is committed this only means that nobody is woken.
+    /// Aborts a message. If it is committed, this only removes its continuation.
     pub(crate) fn abort_spread(&mut self, letter: FrameId) {
         let Some(parts) = self.spread(letter) else { return };
         parts.continuation = None;
@@ -488,27 +491,9 @@ impl Archive {
         }
         parts.into_iter().for_each(|part| self.abort(part.letter));
     }
-
-    /// What of a wake is for a session: all of it, but where a part of a letter is meant.
-    pub(crate) fn of_session(&mut self, wake: Wake) -> Option<Wake> {
-        let letter = wake.continuation.frame;
-        match (Point::of(wake.continuation.entry), &wake.outcome) {
-            (Some(Point::PartBegun), _) => return self.place_taken(letter),
-            (Some(Point::PartSpace), _) => self.part_has_space(letter),
-            (Some(Point::PartPrepared), Outcome::Refused(refusal)) => {
-                self.refuse_preparing(letter, *refusal);
-            }
-            (Some(Point::PartPrepared), _) => self.part_prepared(letter),
-            (Some(Point::PartRoom | Point::PartStored), _) => {
-                return self.elsewhere.as_mut().and_then(|elsewhere| elsewhere.spread.woken(wake));
-            }
-            _ => return Some(wake),
-        }
-        None
-    }
 }
 
-/// What a part of `letter` waits at.
+/// The continuation of a part of `letter`.
 fn part_at(letter: FrameId, point: Point) -> Continuation {
     Continuation { frame: letter, entry: point.entry() }
 }

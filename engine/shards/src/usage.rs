@@ -1,19 +1,19 @@
-//! How much an account has: asked of its owner before a recipient is accepted.
+//! The question for the usage of an account, asked before a recipient is accepted.
 
 use store::{AccountId, Usage};
 
 use crate::ask::{Question, Subject};
 use crate::owned::Owned;
 
-/// How much does this account have?
+/// The question for the usage of this account.
 pub struct UsageOf(pub AccountId);
 
-/// It has so much.
+/// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used {
     /// The account.
     pub account: AccountId,
-    /// What it has.
+    /// Its usage.
     pub usage: Usage,
 }
 

@@ -44,7 +44,6 @@ pub(super) const FILE_LINES: Bound = Bound {
         ("engine/net/src/connections/segments.rs", 554),
         ("engine/net/src/tcp/tcb/arrival.rs", 544),
         ("engine/net/src/tcp/tcb/output.rs", 504),
-        ("engine/shards/src/spread.rs", 514),
     ],
 };
 

@@ -11,8 +11,8 @@ fn number(letter: LetterId) -> usize {
     frame.index()
 }
 
-/// Three parts that take as much at a time as a small clock says, which is offered in pieces
-/// of changing lengths.
+/// Three parts that take pseudo-random numbers of octets at a time, offered in pieces of changing
+/// lengths.
 #[test]
 fn every_part_gets_each_octet_once_for_any_progress() {
     let octets: Vec<u8> =
@@ -36,7 +36,7 @@ fn every_part_gets_each_octet_once_for_any_progress() {
             got[number(part)].extend_from_slice(&octets[..count]);
             Ok(count)
         });
-        at += taken.expect("nobody refuses");
+        at += taken.expect("no part refuses");
     }
     assert!(got.iter().all(|got| *got == octets));
 }
@@ -83,7 +83,7 @@ fn late_room_wake_does_not_end_a_multi_shard_message() {
     assert_eq!(wake.continuation, session);
 }
 
-/// A message without octets is complete before anything else is asked of it.
+/// A message without octets is complete before anything else is requested.
 #[test]
 fn message_with_a_refused_reservation_is_not_committed() {
     for refused in [None, Some(Refusal::IndexFull)] {
