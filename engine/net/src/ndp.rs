@@ -1,18 +1,24 @@
-//! What IPv6 knows of its link: our addresses, the neighbours, the routers, the networks, and when which of them has to be
-//! asked for, confirmed or forgotten (Neighbor Discovery, RFC 4861; address autoconfiguration, RFC 4862).
+//! The state of IPv6 on the link: our addresses, neighbours, routers and networks, with the times
+//! at which each must be queried, confirmed or removed (Neighbor Discovery, RFC 4861; address
+//! autoconfiguration, RFC 4862).
 //!
 //! ```text
-//!   begin ─ link-local address ── duplicate? ──> ours ── router solicitations ──> router advertisement ─┬─ default router
-//!                                    │ yes                                                            ├─ networks on the link
-//!                                    └─> another one, at most three times                             └─ addresses: duplicate? ──> ours
+//! begin ─ link-local address ── duplicate? ──> ours ── router solicitations
+//!                                 │ yes                       │
+//!                                 └─> another one,            v
+//!                                     at most three   router advertisement ─┬─ default router
+//!                                     attempts                              ├─ on-link networks
+//!                                                                           └─ addresses:
+//!                                                                              duplicate? ──> ours
 //! ```
-//! State lives here; messages are read in [`arrival`] and written in [`departure`].
+//! State lives here; [`arrival`] handles received messages and [`departure`] sends ours.
 //!
 //! Invariants:
-//! - Every list has its size from the start, and what comes from the network can fill a list and never grow it.
-//! - What is believed was sent by somebody on this link: its hop limit is 255, so no router has passed it on.
-//! - An address answers for itself only after nobody else on the link did (RFC 4862 §5.4).
-//! - `next_due` is never later than the earliest moment at which something here has to happen.
+//! - Every list has its full size at construction. Network input can fill a list but never grow it.
+//! - A message is accepted only from this link: its hop limit is 255, so no router has forwarded
+//!   it.
+//! - An address is used only after duplicate address detection (RFC 4862 §5.4).
+//! - `next_due` is never later than the earliest deadline here.
 
 pub(crate) mod arrival;
 mod cache;
@@ -41,28 +47,28 @@ use listening::Listening;
 use own::{Origin, OwnAddresses};
 use routers::{NameServers, Networks, Routers};
 
-/// The prefix of all addresses that are good on one link only (RFC 4291 §2.5.6).
+/// The prefix of all link-local addresses (RFC 4291 §2.5.6).
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
 
-/// The wait for the answer to a solicitation, unless a router says another (RFC 4861 §10).
+/// The wait for the answer to a solicitation, unless a router advertises another (RFC 4861 §10).
 const RETRANSMIT: Micros = Micros::from_secs(1);
 /// The first wait for a router's answer; it doubles (RFC 4861 §10, RFC 7559 §2.1).
 const SOLICITATION_INTERVAL: Micros = Micros::from_secs(4);
-/// The longest one (RFC 7559 §2).
+/// The longest such wait (RFC 7559 §2).
 const SOLICITATION_INTERVAL_MAX: Micros = Micros::from_secs(3600);
 
-/// What has changed, until the user is told.
+/// Changes that the user has not been told yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct News {
-    /// The addresses are others than before.
+    /// The set of addresses has changed.
     pub(crate) changed: bool,
-    /// One of them is ours no longer: what was bound to it ends.
+    /// We have lost an address: what was bound to it ends.
     pub(crate) lost: bool,
-    /// One of them belongs to another machine.
+    /// An address belongs to another machine.
     pub(crate) taken: Option<Ipv6Addr>,
 }
 
-/// Numbers that routers may set.
+/// Parameters that routers may set.
 #[derive(Clone, Debug)]
 struct Parameters {
     hop_limit: u8,
@@ -70,7 +76,7 @@ struct Parameters {
     retransmit: Micros,
 }
 
-/// What the first core of a machine tells the others.
+/// The state that the first core of a machine sends to the others.
 #[derive(Debug)]
 pub(crate) struct Knowledge {
     own: OwnAddresses,
@@ -80,14 +86,14 @@ pub(crate) struct Knowledge {
     reachable: Micros,
 }
 
-/// All that IPv6 knows.
+/// The state of IPv6 on one core.
 pub(crate) struct Ndp {
     addressing: Ipv6Addressing,
     hardware: Ethernet,
     link_mtu: u16,
-    /// Set when IPv6 has begun, on the core that forms addresses.
+    /// Set when IPv6 has started, on the core that forms addresses.
     identifiers: Option<Identifiers>,
-    /// Changes whenever [`Knowledge`] may have changed; zero until IPv6 is spoken.
+    /// Changes whenever [`Knowledge`] may have changed; zero while IPv6 is off.
     revision: u32,
     random: Random,
     own: OwnAddresses,
@@ -97,7 +103,7 @@ pub(crate) struct Ndp {
     name_servers: NameServers,
     listening: Listening,
     parameters: Parameters,
-    /// When the routers are asked next, and the wait after that.
+    /// When the routers are solicited next, and the wait after that.
     solicit_at: Instant,
     solicit_wait: Micros,
     next_due: Instant,
@@ -131,8 +137,8 @@ impl Ndp {
         }
     }
 
-    /// Begins to speak IPv6, if it is to be spoken. `secret`: of this machine and none else, and the same after each start,
-    /// so that its addresses are (RFC 7217 §5).
+    /// Starts IPv6 if it is configured. `secret`: known to this machine alone and the same at each
+    /// start, so that its addresses stay the same (RFC 7217 §5).
     pub(crate) fn begin(&mut self, now: Instant, secret: &[u8; 16]) {
         if self.addressing == Ipv6Addressing::None
             || self.link_mtu < ipv6::MTU_MIN
@@ -164,13 +170,13 @@ impl Ndp {
         self.look_ahead();
     }
 
-    /// Whether IPv6 is spoken.
+    /// Whether IPv6 is on.
     #[inline]
     pub(crate) fn is_spoken(&self) -> bool {
         self.revision != 0
     }
 
-    /// Another number whenever [`Ndp::knowledge`] may be another.
+    /// A number that changes whenever [`Ndp::knowledge`] may have changed.
     pub(crate) fn revision(&self) -> u32 {
         self.revision
     }
@@ -179,7 +185,7 @@ impl Ndp {
         self.revision = self.revision.wrapping_add(1).max(1);
     }
 
-    /// What other cores have to know.
+    /// The state for the other cores.
     pub(crate) fn knowledge(&self) -> Knowledge {
         Knowledge {
             own: self.own.only_assigned(),
@@ -190,7 +196,7 @@ impl Ndp {
         }
     }
 
-    /// Takes over what the first core knows.
+    /// Adopts the state of the first core.
     pub(crate) fn learn(&mut self, knowledge: Knowledge) {
         let Knowledge { own, routers, networks, parameters, reachable } = knowledge;
         let lost = |before: &own::Own| {
@@ -213,19 +219,19 @@ impl Ndp {
         self.parameters.hop_limit
     }
 
-    /// Our addresses, as far as they are surely ours.
+    /// Our addresses that have passed duplicate address detection.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = Ipv6Address> {
         self.own
             .assigned()
             .map(|own| Ipv6Address { address: own.address, prefix_bits: own.prefix_bits })
     }
 
-    /// The router that everything outside goes through, if there is one.
+    /// The default router, if there is one.
     pub(crate) fn router(&self) -> Option<Ipv6Addr> {
         self.routers.choose(|address| self.cache.is_probably_reachable(address))
     }
 
-    /// Name servers that routers have named, best first.
+    /// The name servers from router advertisements, best first.
     pub(crate) fn name_servers(&self) -> impl Iterator<Item = Ipv6Addr> {
         self.name_servers.iter()
     }
@@ -234,7 +240,7 @@ impl Ndp {
         self.own.assigned().find(|own| own.local == local).map(|own| own.address.into())
     }
 
-    /// Whom `destination` means, and which address of ours it is if it means us.
+    /// Which hosts `destination` means, and the number of our address if it is ours.
     #[inline]
     pub(crate) fn meant(&self, destination: Ipv6Addr) -> (Meant, Local) {
         if let Some(own) = self.own.assigned().find(|own| own.address == destination) {
@@ -245,7 +251,7 @@ impl Ndp {
         (if is_ours { Meant::Everybody } else { Meant::Others }, Local::IPV4)
     }
 
-    /// The address of ours that speaks to `destination` (RFC 6724 §5, as far as there is a choice).
+    /// Our source address for packets to `destination` (RFC 6724 §5, as far as there is a choice).
     pub(crate) fn source_for(
         &self,
         now: Instant,
@@ -254,7 +260,8 @@ impl Ndp {
         self.own.source_for(now, destination).map(|own| (own.local, own.address))
     }
 
-    /// The neighbour that a packet to `destination` goes to: itself, or a router (RFC 4861 §5.2).
+    /// The next hop of a packet to `destination`: the destination itself, or a router (RFC 4861
+    /// §5.2).
     fn next_hop(&self, destination: Ipv6Addr) -> Option<Ipv6Addr> {
         if ipv6::is_link_local(destination) || self.networks.hold(destination) {
             return Some(destination);
@@ -266,12 +273,12 @@ impl Ndp {
         self.next_hop(destination).is_some()
     }
 
-    /// Where packets to `destination` go, if that is known.
+    /// The hardware address of the next hop to `destination`, if known.
     pub(crate) fn lookup(&mut self, now: Instant, destination: Ipv6Addr) -> Option<Ethernet> {
         self.cache.lookup(now, self.next_hop(destination)?)
     }
 
-    /// Asks for the neighbour that packets to `destination` go to, unless he is known or being asked for.
+    /// Resolves the next hop to `destination`, unless it is known or already being resolved.
     pub(crate) fn resolve(&mut self, now: Instant, destination: Ipv6Addr) {
         if let Some(next_hop) = self.next_hop(destination) {
             self.cache.resolve(now, next_hop, |address| self.routers.has(address));
@@ -285,14 +292,14 @@ impl Ndp {
         }
     }
 
-    /// Keeps a frame until the neighbour is found that packets to `destination` go to.
+    /// Keeps a frame until the next hop to `destination` is resolved.
     pub(crate) fn hold(&mut self, destination: Ipv6Addr, frame: &[u8]) {
         if let Some(next_hop) = self.next_hop(destination) {
             self.cache.held.hold(next_hop, frame);
         }
     }
 
-    /// When something has to happen here.
+    /// The next deadline of IPv6.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Instant {
         self.next_due.min(self.cache.next_due())
@@ -307,8 +314,8 @@ impl Ndp {
         core::mem::take(&mut self.news)
     }
 
-    /// Forms an address in the network of `prefix`, and begins to look for its double. The `attempt`-th, because the ones
-    /// before had doubles.
+    /// Forms an address in the network of `prefix` and begins its duplicate address detection.
+    /// `attempt`: how many earlier ones were duplicates.
     fn form_address(
         &mut self,
         now: Instant,
@@ -331,7 +338,8 @@ impl Ndp {
         );
     }
 
-    /// Another machine uses `address`, which we were about to take: another one is tried, if there is one to be tried.
+    /// Another machine uses `address`, which we were about to assign. Tries another address if one
+    /// may be formed.
     fn double_found(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(own) = self.own.remove(address) else { return };
         let is_last = own.attempt + 1 >= identifier::ATTEMPTS_MAX;
@@ -343,7 +351,7 @@ impl Ndp {
         }
     }
 
-    /// An address is ours: nobody has answered for it.
+    /// An address has passed duplicate address detection.
     fn assigned(&mut self, now: Instant, origin: Origin) {
         self.news.changed = true;
         self.revise();
@@ -352,7 +360,7 @@ impl Ndp {
         }
     }
 
-    /// Forgets what is too old.
+    /// Removes what has expired.
     fn expire(&mut self, now: Instant) {
         if self.own.expire(now) {
             self.news.changed = true;
@@ -364,7 +372,7 @@ impl Ndp {
         self.name_servers.expire(now);
     }
 
-    /// Finds out when something has to happen next.
+    /// Updates the next deadline.
     fn look_ahead(&mut self) {
         self.next_due = self
             .own
@@ -376,7 +384,7 @@ impl Ndp {
             .min(self.solicit_at);
     }
 
-    /// The groups that we listen to.
+    /// The multicast groups that we listen to.
     fn groups(&self) -> Vec<Ipv6Addr, { own::OWN_MAX }> {
         let mut groups = Vec::new();
         for group in self.own.groups() {

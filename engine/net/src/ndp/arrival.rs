@@ -1,6 +1,8 @@
-//! What others on the link say, and what of it is believed (RFC 4861 §6.1, §7.1; RFC 4862 §5.4, §5.5).
+//! Received Neighbor Discovery messages, and which of their contents are accepted (RFC 4861 §6.1,
+//! §7.1; RFC 4862 §5.4, §5.5).
 //!
-//! Redirects are not followed: one that is wrong takes our packets away, and one that is right saves a hop on this link.
+//! Redirects are ignored: a forged one diverts our packets, and a correct one only saves a hop on
+//! this link.
 
 use core::net::Ipv6Addr;
 
@@ -17,13 +19,14 @@ use super::cache::{Claim, REACHABLE};
 use super::message::{self, Message, Outgoing, Prefix};
 use super::own::{self, Origin, Phase};
 
-/// The longest times that a router may set: an hour (RFC 4861 §6.2.1), and for questions a minute.
+/// The longest times that a router may set: an hour (RFC 4861 §6.2.1), and a minute for
+/// retransmissions.
 const REACHABLE_MAX: Micros = Micros::from_secs(3600);
 const RETRANSMIT_MAX: Micros = Micros::from_secs(60);
-/// No question is repeated sooner.
+/// The shortest retransmission time.
 const RETRANSMIT_MIN: Micros = Micros::from_millis(100);
 
-/// Who says something, and to whom.
+/// The sender and the destination of a message.
 struct From {
     source: Ipv6Addr,
     destination: Ipv6Addr,
@@ -31,7 +34,8 @@ struct From {
 }
 
 impl Link {
-    /// A message of Neighbor Discovery came, its checksum right. Returns what a neighbour has claimed by it of himself.
+    /// A Neighbor Discovery message with a correct checksum has arrived. Returns the claim of a
+    /// neighbour about itself, if there is one.
     pub(crate) fn ndp_arrived(
         &mut self,
         now: Instant,
@@ -60,7 +64,7 @@ impl Link {
                     is_sound
                 }
             },
-            // What routers ask each other for is none of ours.
+            // Router solicitations concern routers only.
             None => kind < message::ROUTER_ADVERTISEMENT,
         };
         if !is_sound {
@@ -70,13 +74,13 @@ impl Link {
         claimed
     }
 
-    /// A neighbour has advertised himself to another core.
+    /// A neighbour has advertised itself to another core.
     pub(crate) fn ipv6_neighbour_heard(&mut self, now: Instant, address: Ipv6Addr, claim: Claim) {
         self.ndp.cache.advertised(now, address, claim);
         self.release_found(address);
     }
 
-    /// Somebody asks for an address; false when he must not ask like this.
+    /// A neighbour solicitation; false when it is invalid.
     fn solicited(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
         let target = message.target();
         let is_nobody = from.source.is_unspecified();
@@ -88,7 +92,8 @@ impl Link {
         }
         let Some(own) = self.ndp.own.find(target).copied() else { return true };
         if let Phase::Tentative { .. } = own.phase {
-            // Who asks as nobody is about to take it, too; unless it is our own question that a loop brings back.
+            // An unspecified source means that another host is about to assign the address, too. An
+            // own solicitation that a loop returns is ignored.
             if is_nobody && message.nonce() != Some(own.nonce & NONCE_MASK) {
                 self.counters.count(Counter::Duplicates);
                 self.ndp.double_found(now, target);
@@ -112,7 +117,7 @@ impl Link {
         true
     }
 
-    /// Somebody says where an address is; false when he must not say it like this.
+    /// A neighbour advertisement; false when it is invalid.
     fn neighbour_advertised(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
         let is_router = message.is_from_router();
         let (target, claim) = message.claim();
@@ -127,13 +132,13 @@ impl Link {
                 self.counters.count(Counter::Duplicates);
                 self.ndp.double_found(now, target);
             }
-            // It was ours first, and both of us would have to give it up at once.
+            // We had the address first. If both hosts gave it up, neither could use it.
             Some(Phase::Ours) => self.counters.count(Counter::Duplicates),
             None => {
                 let was_known = self.ndp.cache.known(target).is_some();
                 self.ipv6_neighbour_heard(now, target, claim);
                 if was_known && !is_router && self.ndp.routers.has(target) {
-                    // Whoever says that he is no router any more is none (§7.2.5).
+                    // A router that no longer sets the router flag is removed (§7.2.5).
                     self.ndp.routers.advertised_no_more(target);
                     self.ndp.revise();
                 }
@@ -142,7 +147,7 @@ impl Link {
         true
     }
 
-    /// A router says that it is there, and what it knows; false when it must not say it like this.
+    /// A router advertisement; false when it is invalid.
     fn router_advertised(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
         if !ipv6::is_link_local(from.source) {
             return false;
@@ -158,7 +163,7 @@ impl Link {
         true
     }
 
-    /// Sends what has waited for a neighbour, if he is found.
+    /// Sends the frames that waited for a neighbour, if it is resolved.
     fn release_found(&mut self, address: Ipv6Addr) {
         if let Some(hardware) = self.ndp.cache.known(address) {
             let held = &mut self.ndp.cache.held;
@@ -166,7 +171,7 @@ impl Link {
         }
     }
 
-    /// Somebody asks what we listen to.
+    /// A multicast listener query has arrived.
     pub(crate) fn listeners_asked(&mut self, now: Instant, received: &Received<'_>) {
         let is_near = ipv6::is_link_local(received.source.to_v6());
         if is_near && received.hop_limit == super::listening::HOP_LIMIT {
@@ -177,7 +182,7 @@ impl Link {
     }
 }
 
-/// What of a random number goes into a nonce.
+/// The bits of a random number that make a nonce.
 pub(super) const NONCE_MASK: u64 = (1 << 48) - 1;
 
 impl Ndp {
@@ -191,7 +196,7 @@ impl Ndp {
             self.parameters.retransmit = wait.clamp(RETRANSMIT_MIN, RETRANSMIT_MAX);
         }
         let base = says.reachable.unwrap_or(REACHABLE).min(REACHABLE_MAX);
-        // Between half of it and half more, so that not all of the link asks at once (§6.3.2).
+        // A random factor between 0.5 and 1.5, so that not all hosts ask at once (§6.3.2).
         self.cache.reachable = Micros(base.0 / 2 + self.random.below(base.0));
         let mtu = message.mtu().and_then(|mtu| u16::try_from(mtu).ok());
         if let Some(mtu) = mtu.filter(|mtu| (ipv6::MTU_MIN..=self.link_mtu).contains(mtu)) {
@@ -214,7 +219,7 @@ impl Ndp {
         self.revise();
     }
 
-    /// A prefix: whose addresses are all on this link, or in which we may form one, or both.
+    /// A prefix is on-link, or for address autoconfiguration, or both.
     fn learn_prefix(&mut self, now: Instant, about: &Prefix) {
         if ipv6::is_link_local(about.prefix) || about.prefix.is_multicast() {
             return;

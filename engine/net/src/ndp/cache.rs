@@ -1,16 +1,18 @@
-//! Who is where on the link, and whether he still is: the neighbour cache (RFC 4861 §7).
+//! The neighbour cache: the hardware address and the reachability of each neighbour (RFC 4861 §7).
 //!
 //! ```text
-//!   (nobody) ── resolve ──> Incomplete ── answer ──> Reachable ── 30 s ──> Stale ── used ──> Delay ── 5 s ──> Probe
-//!       ^                      │ 3 questions            ^  answer                                             │ │
-//!       └──────────────────────┴────────────────────────┴─────────────────────────────────────────────────────┘ │
-//!       └── 3 questions ─────────────────────────────────────────────────────────────────────────────────────────┘
+//!   (none) ─resolve─> Incomplete ─answer─> Reachable ─30 s─> Stale ─used─> Delay ─5 s─> Probe
+//!     ^                   │                    ^  answer                                 │ │
+//!     ├─── 3 requests ────┘                    └─────────────────────────────────────────┘ │
+//!     └──────────────────────────────── 3 requests ────────────────────────────────────────┘
 //! ```
 //!
 //! Invariants:
-//! - At most [`NEIGHBOURS_MAX`] entries, all made at the start. Who asks for us gets an entry, but pushes out nobody who is in
-//!   use, is waited for, or is a router (RFC 6583).
-//! - Each neighbour is asked at most [`QUESTIONS_MAX`] times in a row, with a wait after each.
+//! - At most [`NEIGHBOURS_MAX`] entries, all allocated at construction. A host that solicits us
+//!   gets an entry. It evicts no router, and no entry that is in use or has packets waiting (RFC
+//!   6583).
+//! - Each neighbour is asked at most [`QUESTIONS_MAX`] times in a row, with a wait after each
+//!   request.
 
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
@@ -21,24 +23,25 @@ use crate::held::Held;
 
 /// Entries in the cache.
 pub(super) const NEIGHBOURS_MAX: usize = 128;
-/// How long an answer is believed without asking again (REACHABLE_TIME), unless a router says another time.
+/// How long an answer is trusted without asking again (REACHABLE_TIME), unless a router advertises
+/// another time.
 pub(super) const REACHABLE: Micros = Micros::from_secs(30);
-/// How long other layers get to show that a neighbour is there (DELAY_FIRST_PROBE_TIME).
+/// How long upper layers get to confirm that a neighbour is reachable (DELAY_FIRST_PROBE_TIME).
 pub(super) const DELAY: Micros = Micros::from_secs(5);
-/// Questions without an answer until a neighbour is forgotten (MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT).
+/// Unanswered requests until a neighbour is removed (MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT).
 pub(super) const QUESTIONS_MAX: u8 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Everybody is being asked where he is.
+    /// Being resolved by multicast.
     Incomplete { asked: u8, due: Instant },
-    /// He has answered us lately.
+    /// It has answered us recently.
     Reachable { until: Instant },
-    /// He was there, or has said so unasked.
+    /// It was reachable, or has advertised itself unasked.
     Stale,
-    /// He was there and is being used; other layers may show that he still is.
+    /// It was reachable and is in use; upper layers may confirm that it still is.
     Delay { until: Instant },
-    /// He himself is being asked.
+    /// Being asked by unicast.
     Probe { asked: u8, due: Instant },
 }
 
@@ -49,32 +52,32 @@ struct Neighbour {
     used_at: Instant,
 }
 
-/// What to do about a neighbour.
+/// The next action for a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// Ask for `address`: the machine that was there, or everybody.
+    /// Ask for `address`: by unicast to `hardware`, or by multicast.
     Ask { address: Ipv6Addr, hardware: Option<Ethernet> },
-    /// Nobody answers: he is forgotten.
+    /// No answer came: the neighbour is removed.
     Silent { address: Ipv6Addr },
 }
 
-/// What an advertisement claims.
+/// The claim of an advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Claim {
     pub(super) hardware: Option<Ethernet>,
-    /// It answers a question of ours.
+    /// It answers a solicitation of ours.
     pub(super) solicited: bool,
-    /// It is to be believed against what we know.
+    /// It overrides the cached hardware address.
     pub(super) overrides: bool,
 }
 
 pub(super) struct Cache {
     entries: Vec<Neighbour>,
-    /// What waits for an answer.
+    /// The packets that wait for an answer.
     pub(super) held: Held<Ipv6Addr>,
-    /// How long an answer is believed.
+    /// How long an answer is trusted.
     pub(super) reachable: Micros,
-    /// Never later than the earliest moment at which somebody has to be asked.
+    /// Never later than the earliest time at which a neighbour must be asked.
     next_due: Instant,
 }
 
@@ -89,7 +92,8 @@ impl Cache {
         }
     }
 
-    /// Where `address` is, if known. It is used, so whoever has not been heard of for long will be asked.
+    /// The hardware address of `address`, if known. The entry counts as used, so a stale one will
+    /// be probed.
     pub(super) fn lookup(&mut self, now: Instant, address: Ipv6Addr) -> Option<Ethernet> {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address)?;
         neighbour.used_at = now;
@@ -105,7 +109,8 @@ impl Cache {
         Some(neighbour.hardware)
     }
 
-    /// Asks for `address` unless it is known or being asked for. `is_router`: whom no other entry may push out.
+    /// Resolves `address` unless it is known or already being resolved. `is_router`: entries that
+    /// are not evicted.
     pub(super) fn resolve(
         &mut self,
         now: Instant,
@@ -121,7 +126,7 @@ impl Cache {
         self.next_due = self.next_due.min(now);
     }
 
-    /// Doubts that `address` is where it was, because packets to it seem to get lost: he is asked.
+    /// Packets to `address` seem to get lost: probes it.
     pub(super) fn doubt(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(neighbour) =
             self.entries.iter_mut().find(|neighbour| neighbour.address == address)
@@ -134,13 +139,14 @@ impl Cache {
         }
     }
 
-    /// Whether there is reason to believe that `address` is there (RFC 4861 §6.3.6).
+    /// Whether `address` is probably reachable (RFC 4861 §6.3.6).
     pub(super) fn is_probably_reachable(&self, address: Ipv6Addr) -> bool {
         let found = self.entries.iter().find(|neighbour| neighbour.address == address);
         found.is_some_and(|neighbour| !matches!(neighbour.state, State::Incomplete { .. }))
     }
 
-    /// `address` has asked for something, and said where it is (RFC 4861 §7.2.3, §6.3.4). `is_router` as for `resolve`.
+    /// `address` has sent a solicitation or router advertisement with its hardware address (RFC
+    /// 4861 §7.2.3, §6.3.4). `is_router` as for `resolve`.
     pub(super) fn asked_by(
         &mut self,
         now: Instant,
@@ -171,7 +177,8 @@ impl Cache {
         }
     }
 
-    /// `address` has advertised itself (RFC 4861 §7.2.5). Nobody enters who was not asked for.
+    /// `address` has advertised itself (RFC 4861 §7.2.5). An unsolicited advertisement adds no
+    /// entry.
     pub(super) fn advertised(&mut self, now: Instant, address: Ipv6Addr, claim: Claim) {
         let until = now + self.reachable;
         let Some(neighbour) =
@@ -196,7 +203,7 @@ impl Cache {
         }
     }
 
-    /// Where `address` is, if that is known; it is not used.
+    /// The hardware address of `address`, if known. The entry does not count as used.
     pub(super) fn known(&self, address: Ipv6Addr) -> Option<Ethernet> {
         let found = self.entries.iter().find(|neighbour| neighbour.address == address);
         found
@@ -204,7 +211,7 @@ impl Cache {
             .map(|found| found.hardware)
     }
 
-    /// The next thing to do, if anything is due; `wait`: for an answer.
+    /// The next action that is due, if any. `wait`: the time for an answer.
     pub(super) fn next_step(&mut self, now: Instant, wait: Micros) -> Option<Step> {
         if self.next_due > now {
             return None;
@@ -212,14 +219,14 @@ impl Cache {
         self.next_due = Instant::NEVER;
         for at in 0..self.entries.len() {
             let Some(neighbour) = self.entries.get_mut(at) else {
-                unreachable!("a neighbour behind the last one")
+                unreachable!("the index is below the length")
             };
             let Some(due) = neighbour.due() else { continue };
             if due > now {
                 self.next_due = self.next_due.min(due);
                 continue;
             }
-            // There may be more that is due.
+            // More entries may be due.
             self.next_due = now;
             let address = neighbour.address;
             if neighbour.ask(now + wait) {
@@ -240,7 +247,7 @@ impl Cache {
         self.next_due
     }
 
-    /// Makes room for one entry: of those that may go, the one that was not used for longest.
+    /// Makes room for one entry by evicting the least recently used one that `may_go` permits.
     fn make_room(&mut self, may_go: impl Fn(&Neighbour, &Held<Ipv6Addr>) -> bool) -> bool {
         if self.entries.len() < NEIGHBOURS_MAX {
             return true;
@@ -267,7 +274,7 @@ impl Neighbour {
         }
     }
 
-    /// Counts another question, whose answer may take until `next`; false when there were enough.
+    /// Counts another request, whose answer may take until `next`. False when the limit is reached.
     fn ask(&mut self, next: Instant) -> bool {
         match &mut self.state {
             State::Incomplete { asked, due } | State::Probe { asked, due }

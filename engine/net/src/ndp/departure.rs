@@ -1,4 +1,5 @@
-//! What is due to be said on the link: questions for doubles, routers and neighbours, answers, and what we listen to.
+//! The messages that are due on the link: duplicate address detection, router and neighbour
+//! solicitations, and listener reports.
 
 use core::net::Ipv6Addr;
 
@@ -17,7 +18,7 @@ use super::own::{Due, Origin};
 use super::{SOLICITATION_INTERVAL_MAX, arrival};
 
 impl Link {
-    /// Does and says what is due.
+    /// Performs the actions that are due, and sends their messages.
     pub(crate) fn ndp_output(&mut self, now: Instant) {
         if self.ndp.next_deadline() > now {
             return;
@@ -27,7 +28,8 @@ impl Link {
         while let Some(due) = self.ndp.own.next_due(now, wait) {
             match due {
                 Due::Ask(own) => {
-                    // The answer comes to a group, which switches have to know of first (RFC 4862 §5.4.2).
+                    // The answer comes to a group, so switches must know that we listen to it (RFC
+                    // 4862 §5.4.2).
                     self.report(now, &[ipv6::solicited_node(own.address)], Why::Begun);
                     let question = Outgoing::AskForDouble {
                         target: own.address,
@@ -38,7 +40,8 @@ impl Link {
                 }
                 Due::Assigned(own) => {
                     self.ndp.assigned(now, own.origin);
-                    // Routers pass over what nobody has said (RFC 3590 §4): now somebody says it.
+                    // Routers ignore reports from the unspecified address (RFC 3590 §4). Now there
+                    // is a source address.
                     let groups = self.ndp.groups();
                     self.report(now, &groups, Why::Begun);
                 }
@@ -50,7 +53,7 @@ impl Link {
         self.ndp.look_ahead();
     }
 
-    /// Asks the routers, if it is time; each time a little later than the last (RFC 7559).
+    /// Sends a router solicitation if it is time; the wait doubles each time (RFC 7559).
     fn ask_routers(&mut self, now: Instant) {
         let Some(own) = self.link_local().filter(|_| self.ndp.solicit_at <= now) else { return };
         let wait = self.ndp.solicit_wait;
@@ -94,7 +97,7 @@ impl Link {
         }
     }
 
-    /// Says which groups we listen to.
+    /// Reports the groups that we listen to.
     fn report(&mut self, now: Instant, groups: &[Ipv6Addr], why: Why) {
         let length = listening::report_bytes(groups.len());
         self.send_report(now, listening::ALL_LISTENERS_ROUTERS, length, |bytes| {
@@ -102,7 +105,7 @@ impl Link {
         });
     }
 
-    /// Sends a message of MLD, which has options in front of it.
+    /// Sends an MLD message, which has hop-by-hop options before it.
     fn send_report(
         &mut self,
         now: Instant,
@@ -125,7 +128,7 @@ impl Link {
         self.counters.add(Counter::ListenerReportsOut, u64::from(sent.is_ok()));
     }
 
-    /// Sends a message of Neighbor Discovery, to a neighbour or a group.
+    /// Sends a Neighbor Discovery message to a neighbour or a group.
     pub(super) fn send_ndp(
         &mut self,
         now: Instant,
@@ -154,7 +157,7 @@ impl Link {
         self.counters.add(counter, u64::from(sent.is_ok()));
     }
 
-    /// Our address on this link, if it is surely ours.
+    /// Our link-local address, once it is assigned.
     fn link_local(&self) -> Option<Ipv6Addr> {
         self.ndp.own.assigned().find(|own| own.origin == Origin::LinkLocal).map(|own| own.address)
     }

@@ -1,5 +1,5 @@
-//! Addresses that stay the same for as long as the machine and its network do, and that tell nothing of either
-//! (RFC 7217, which RFC 8064 asks for).
+//! Stable, opaque interface identifiers: they change only with the machine or its network, and
+//! reveal nothing of either (RFC 7217, which RFC 8064 recommends).
 
 use core::hash::Hasher;
 use core::net::Ipv6Addr;
@@ -9,9 +9,10 @@ use siphasher::sip::SipHasher24;
 
 use crate::ipv6::NETWORK_BITS;
 
-/// Addresses that are tried in one network until one has no double (IDGEN_RETRIES, RFC 7217 §7).
+/// Addresses that are tried in one network until one is no duplicate (IDGEN_RETRIES, RFC 7217 §7).
 pub(super) const ATTEMPTS_MAX: u8 = 3;
-/// How often an identifier that is reserved may be passed over. Two in a row are less likely than a broken machine.
+/// How many reserved identifiers may be skipped. Two in a row are less likely than a broken
+/// machine.
 const RESERVED_MAX: u8 = 8;
 
 /// The function F of RFC 7217 §5, with its secret.
@@ -26,8 +27,8 @@ impl Identifiers {
         Identifiers { hasher }
     }
 
-    /// The address in the network of `prefix` for this attempt, or for the first one after it whose identifier is not
-    /// reserved.
+    /// The address in the network of `prefix` for this attempt, or for the next one whose
+    /// identifier is not reserved. Also returns the attempt.
     pub(super) fn address(&self, prefix: Ipv6Addr, attempt: u8) -> (Ipv6Addr, u8) {
         let network = prefix.to_bits() >> NETWORK_BITS;
         let identifier = |attempt: u8| {
@@ -43,7 +44,8 @@ impl Identifiers {
     }
 }
 
-/// RFC 5453: the routers' anycast address, what IANA has taken of Ethernet's block, and the anycast block.
+/// RFC 5453: the subnet-router anycast address, IANA's Ethernet block, and the reserved anycast
+/// block.
 fn is_reserved(identifier: u64) -> bool {
     identifier == 0
         || identifier >> 24 == 0x0200_5eff_fe00_0000 >> 24
@@ -57,7 +59,7 @@ mod tests {
     use machine::Ethernet;
 
     #[test]
-    fn an_address_depends_on_everything_and_changes_with_nothing_else() {
+    fn an_address_depends_on_its_inputs_alone() {
         let (network, other): (Ipv6Addr, Ipv6Addr) =
             ("2001:db8::".parse().unwrap(), "2001:db8:1::".parse().unwrap());
         let card = Ethernet([2, 0, 0, 0, 0, 1]);

@@ -1,17 +1,17 @@
-//! Which groups we listen to, for switches that pass on only what somebody wants (MLD: RFC 3810, and RFC 2710 for those who
-//! ask in its words).
+//! Multicast listener reports, for switches that forward a group only to its listeners (MLD: RFC
+//! 3810, and RFC 2710 for old queriers).
 //!
-//! We listen for as long as we have the address that a group belongs to, to everybody who sends to it. So a report is a list
-//! of groups and nothing more.
+//! We listen to the group of an address as long as we have that address, and to every source. So a
+//! report is just a list of groups.
 
 use core::net::Ipv6Addr;
 
 use machine::{Instant, Micros};
 use smoltcp::wire::{MldAddressRecord, MldRecordType};
 
-/// Everybody who wants to know what is listened to (RFC 3810 §5.2.14).
+/// All MLDv2-capable routers (RFC 3810 §5.2.14).
 pub(super) const ALL_LISTENERS_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
-/// The options in front of each message: it concerns routers, too (RFC 2711; the next header is ICMPv6).
+/// The options before each message: the router alert (RFC 2711). The next header is ICMPv6.
 pub(super) const ROUTER_ALERT: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
 /// Hop-by-Hop Options.
 pub(super) const PROTOCOL_OPTIONS: u8 = 0;
@@ -23,7 +23,7 @@ const REPORT: u8 = 143;
 const REPORT_BYTES: usize = 8;
 const RECORD_BYTES: usize = 20;
 
-/// The words in which to answer.
+/// The MLD version of the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Version {
     One,
@@ -33,9 +33,9 @@ pub(super) enum Version {
 /// Why a report is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Why {
-    /// We have begun to listen.
+    /// We have started to listen.
     Begun,
-    /// Somebody has asked.
+    /// A querier has asked.
     Asked,
 }
 
@@ -49,7 +49,7 @@ impl Listening {
         Listening { due: Instant::NEVER, version: Version::Two }
     }
 
-    /// Somebody asks what is listened to; `chance` picks the moment of the answer.
+    /// A query has arrived. `chance` picks the time of the answer.
     pub(super) fn asked(&mut self, now: Instant, query: &[u8], chance: impl FnOnce(u64) -> u64) {
         let Some(&[_, _, _, _, high, low, ..]) = query.first_chunk::<QUERY_BYTES_VERSION_1>()
         else {
@@ -69,7 +69,7 @@ impl Listening {
         self.due = self.due.min(now + Micros(chance(Micros::from_millis(span_ms).0)));
     }
 
-    /// The words of the answer that is due.
+    /// The version of the report that is due, if one is.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<Version> {
         (self.due <= now).then(|| {
             self.due = Instant::NEVER;
@@ -82,15 +82,15 @@ impl Listening {
     }
 }
 
-/// Bytes of a report in today's words, of `groups` groups at once (RFC 3810 §5.2).
+/// Bytes of an MLDv2 report of `groups` groups (RFC 3810 §5.2).
 pub(super) fn report_bytes(groups: usize) -> usize {
     REPORT_BYTES + groups * RECORD_BYTES
 }
 
-/// Writes such a report, without its checksum, into `bytes`, which is [`report_bytes`] long and zeroed. The wire crate's own
-/// writer needs a record that has been written already.
+/// Writes such a report, without its checksum, into `bytes`, which is [`report_bytes`] long and
+/// zeroed. The wire crate's own writer needs a record that is already written.
 pub(super) fn write_report(groups: &[Ipv6Addr], why: Why, bytes: &mut [u8]) {
-    // To listen to everybody is to exclude nobody.
+    // To listen to every source is to exclude none.
     let kind = match why {
         Why::Asked => MldRecordType::ModeIsExclude,
         Why::Begun => MldRecordType::ChangeToExclude,
@@ -107,7 +107,7 @@ pub(super) fn write_report(groups: &[Ipv6Addr], why: Why, bytes: &mut [u8]) {
     }
 }
 
-/// A report in the words of RFC 2710 §3, of one group.
+/// A version 1 report (RFC 2710 §3) of one group.
 pub(super) fn report_version_1(group: Ipv6Addr) -> [u8; QUERY_BYTES_VERSION_1] {
     let mut bytes = [0; QUERY_BYTES_VERSION_1];
     let Some(place) = bytes.last_chunk_mut() else {

@@ -1,4 +1,4 @@
-//! The messages of Neighbor Discovery as values: what of a received one counts, and how ours are written.
+//! Neighbor Discovery messages: parses received ones and writes ours.
 
 use core::net::Ipv6Addr;
 
@@ -20,18 +20,18 @@ pub(super) const NEIGHBOUR_SOLICITATION: u8 = 135;
 pub(super) const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 pub(super) const REDIRECT: u8 = 137;
 
-/// The hop limit of all of them, which no packet has that a router has passed on.
+/// The hop limit of all of them. A packet that a router has forwarded cannot have it.
 pub(super) const HOP_LIMIT: u8 = 255;
 
 /// Bytes before the options.
 const ROUTER_ADVERTISEMENT_BYTES: usize = 16;
 const NEIGHBOUR_BYTES: usize = 24;
-/// An option's type, its length, and the unit of that.
+/// Bytes of an option of one unit, and the unit of option lengths.
 const OPTION_BYTES: usize = 8;
 const OPTION_NONCE: u8 = 14;
 const OPTION_NAME_SERVERS: u8 = 25;
 
-/// Bytes of a nonce that makes an option of one unit (RFC 3971 §5.3.2).
+/// Bytes of a nonce in an option of one unit (RFC 3971 §5.3.2).
 const NONCE_BYTES: usize = 6;
 
 /// A message with its options.
@@ -41,7 +41,7 @@ pub(super) struct Message<'a> {
     options: &'a [u8],
 }
 
-/// What a router says of itself.
+/// The parameters in a router advertisement.
 pub(super) struct RouterSays {
     pub(super) hop_limit: Option<u8>,
     pub(super) lifetime: Micros,
@@ -49,7 +49,7 @@ pub(super) struct RouterSays {
     pub(super) retransmit: Option<Micros>,
 }
 
-/// A prefix that a router tells of.
+/// A prefix in a router advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Prefix {
     pub(super) prefix: Ipv6Addr,
@@ -61,7 +61,7 @@ pub(super) struct Prefix {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message whose checksum is right; `None` for one of another kind, or that is malformed.
+    /// Parses a message with a correct checksum. `None` for another type, or if it is malformed.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Message<'a>> {
         let [kind, code, ..] = *bytes.first_chunk::<4>()?;
         let fixed = match kind {
@@ -70,7 +70,8 @@ impl<'a> Message<'a> {
             _ => return None,
         };
         let options = bytes.get(fixed..)?;
-        // An option of no length would go on for ever, and one that is cut off says that the message is.
+        // An option of length zero would loop for ever. A truncated option means that the message
+        // is truncated.
         let mut rest = options;
         while let Some((_, following)) = split_option(rest) {
             rest = following;
@@ -83,12 +84,12 @@ impl<'a> Message<'a> {
         self.packet().target_addr()
     }
 
-    /// Whether the sender of an advertisement says that he is a router.
+    /// Whether the sender of an advertisement is a router.
     pub(super) fn is_from_router(&self) -> bool {
         self.packet().neighbor_flags().contains(NdiscNeighborFlags::ROUTER)
     }
 
-    /// What an advertisement claims, and of whom.
+    /// The target of an advertisement, and the claim about it.
     pub(super) fn claim(&self) -> (Ipv6Addr, Claim) {
         let flags = self.packet().neighbor_flags();
         let claim = Claim {
@@ -111,7 +112,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Where the sender is, as he says.
+    /// The source link-layer address option.
     pub(super) fn source_hardware(&self) -> Option<Ethernet> {
         self.reprs().find_map(|option| match option {
             NdiscOptionRepr::SourceLinkLayerAddr(address) => card(address.as_bytes()),
@@ -119,7 +120,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Where the target is, as the sender says.
+    /// The target link-layer address option.
     pub(super) fn target_hardware(&self) -> Option<Ethernet> {
         self.reprs().find_map(|option| match option {
             NdiscOptionRepr::TargetLinkLayerAddr(address) => card(address.as_bytes()),
@@ -147,14 +148,14 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The nonce, if it is of the length that ours are.
+    /// The nonce, if it has the length of ours.
     pub(super) fn nonce(&self) -> Option<u64> {
         let nonce = self.options_of(OPTION_NONCE).next()?;
         let [a, b, c, d, e, f] = <[u8; NONCE_BYTES]>::try_from(nonce).ok()?;
         Some(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    /// Name servers, and how long they may be asked (RFC 8106 §5.1).
+    /// The name servers with their lifetimes (RFC 8106 §5.1).
     pub(super) fn name_servers(&self) -> impl Iterator<Item = (Ipv6Addr, Micros)> {
         self.options_of(OPTION_NAME_SERVERS).flat_map(|body| {
             let (lifetime, addresses) = match body.split_first_chunk::<6>() {
@@ -173,7 +174,7 @@ impl<'a> Message<'a> {
         Icmpv6Packet::new_unchecked(self.bytes)
     }
 
-    /// The options that the wire crate reads.
+    /// The options that the wire crate parses.
     fn reprs(&self) -> impl Iterator<Item = NdiscOptionRepr<'a>> {
         core::iter::successors(split_option(self.options), |(_, rest)| split_option(rest))
             .filter_map(|(option, _)| {
@@ -181,7 +182,7 @@ impl<'a> Message<'a> {
             })
     }
 
-    /// What stands in the options of a kind, behind type and length.
+    /// The bodies of the options of a kind, without type and length.
     fn options_of(&self, kind: u8) -> impl Iterator<Item = &'a [u8]> {
         core::iter::successors(split_option(self.options), |(_, rest)| split_option(rest))
             .filter_map(move |(option, _)| {
@@ -208,13 +209,13 @@ fn card(bytes: &[u8]) -> Option<Ethernet> {
 /// A message of ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outgoing {
-    /// Asks the routers to say that they are there.
+    /// A router solicitation.
     AskRouters { own: Ethernet },
-    /// Asks who has an address; `own`: where we are, for the answer.
+    /// A neighbour solicitation; `own`: our hardware address, for the answer.
     Ask { target: Ipv6Addr, own: Ethernet },
-    /// Asks whether anybody has an address that we are about to take.
+    /// A solicitation for duplicate address detection.
     AskForDouble { target: Ipv6Addr, nonce: u64 },
-    /// Says that an address is ours.
+    /// A neighbour advertisement of our address.
     Advertise { target: Ipv6Addr, own: Ethernet, solicited: bool },
 }
 
@@ -247,7 +248,8 @@ impl Outgoing {
         Icmpv6Repr::Ndisc(self.repr()).buffer_len() + nonce
     }
 
-    /// Writes the message, without its checksum, into `bytes`, which is [`Outgoing::len`] long and zeroed.
+    /// Writes the message, without its checksum, into `bytes`, which is [`Outgoing::len`] long and
+    /// zeroed.
     pub(super) fn emit(&self, bytes: &mut [u8]) {
         let (repr, nobody) = (Icmpv6Repr::Ndisc(self.repr()), Ipv6Addr::UNSPECIFIED);
         let (message, option) = bytes.split_at_mut(repr.buffer_len());

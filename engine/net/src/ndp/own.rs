@@ -1,4 +1,5 @@
-//! Our own addresses: how each came to be, whether it is surely ours, and for how long (RFC 4862 §5.4 and §5.5).
+//! Our own addresses: the origin of each, its state of duplicate address detection, and its
+//! lifetimes (RFC 4862 §5.4 and §5.5).
 
 use core::net::Ipv6Addr;
 
@@ -8,17 +9,18 @@ use machine::{Instant, Micros};
 use crate::ip::Local;
 use crate::ipv6;
 
-/// Addresses at once: one for the link, and a few networks.
+/// The most addresses: one link-local address, and a few in networks.
 pub(super) const OWN_MAX: usize = 8;
-/// Questions whether somebody else has an address, until it is ours (DupAddrDetectTransmits).
+/// Solicitations of duplicate address detection (DupAddrDetectTransmits).
 const QUESTIONS: u8 = 1;
-/// A lifetime that is nearly over is not shortened by who could be anybody (RFC 4862 §5.5.3 e).
+/// An unauthenticated advertisement cannot shorten the remaining lifetime below this (RFC 4862
+/// §5.5.3 e).
 pub(super) const TWO_HOURS: Micros = Micros::from_secs(2 * 3600);
 
-/// How we came to an address.
+/// The origin of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// Formed for this link.
+    /// The link-local address.
     LinkLocal,
     /// Formed in a network that a router has advertised.
     Network,
@@ -28,7 +30,8 @@ pub(super) enum Origin {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// Perhaps somebody else has it. The next question is due, or its time is over.
+    /// Duplicate address detection is in progress. At `due`, the next solicitation is due or
+    /// detection ends.
     Tentative {
         asked: u8,
         due: Instant,
@@ -44,7 +47,7 @@ pub(super) struct Own {
     pub(super) origin: Origin,
     pub(super) attempt: u8,
     pub(super) phase: Phase,
-    /// Stands in our questions, so that we know them when a loop brings them back (RFC 7527).
+    /// Identifies our solicitations when a loop returns them (RFC 7527).
     pub(super) nonce: u64,
     pub(super) preferred_until: Instant,
     pub(super) valid_until: Instant,
@@ -53,32 +56,32 @@ pub(super) struct Own {
 /// What is due for an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// Ask whether somebody else has it.
+    /// Send a solicitation of duplicate address detection.
     Ask(Own),
-    /// Nobody has answered: it is ours.
+    /// No duplicate was found: the address is assigned.
     Assigned(Own),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct OwnAddresses {
     list: Vec<Own, OWN_MAX>,
-    /// Numbers given out so far.
+    /// How many numbers have been assigned.
     numbers: u32,
 }
 
 impl OwnAddresses {
-    /// Those that are surely ours.
+    /// The assigned addresses.
     #[inline]
     pub(super) fn assigned(&self) -> impl Iterator<Item = &Own> {
         self.list.iter().filter(|own| own.phase == Phase::Ours)
     }
 
-    /// The same, without those that are not ours yet.
+    /// A copy without the tentative addresses.
     pub(super) fn only_assigned(&self) -> OwnAddresses {
         OwnAddresses { list: self.assigned().copied().collect(), numbers: self.numbers }
     }
 
-    /// The groups that we listen to, for addresses that are ours or are to be; one may come twice.
+    /// The groups of all addresses, tentative ones included. A group may come twice.
     #[inline]
     pub(super) fn groups(&self) -> impl Iterator<Item = Ipv6Addr> {
         self.list.iter().map(|own| ipv6::solicited_node(own.address))
@@ -88,7 +91,7 @@ impl OwnAddresses {
         self.list.iter().find(|own| own.address == address)
     }
 
-    /// The one that was formed in the network of `prefix`.
+    /// The address that was formed in the network of `prefix`.
     pub(super) fn in_network(&mut self, prefix: Ipv6Addr) -> Option<&mut Own> {
         let bits = ipv6::NETWORK_BITS;
         self.list.iter_mut().find(|own| {
@@ -100,7 +103,7 @@ impl OwnAddresses {
         self.list.is_full()
     }
 
-    /// Adds an address that is perhaps somebody else's. Without room for it nothing happens.
+    /// Adds a tentative address. Does nothing if there is no room.
     #[expect(clippy::too_many_arguments, reason = "all that there is to say of an address")]
     pub(super) fn add(
         &mut self,
@@ -137,7 +140,7 @@ impl OwnAddresses {
         Some(self.list.swap_remove(at))
     }
 
-    /// What is due next for an address that is not ours yet; `wait`: for an answer.
+    /// The next action for a tentative address. `wait`: the time for an answer.
     pub(super) fn next_due(&mut self, now: Instant, wait: Micros) -> Option<Due> {
         self.list.iter_mut().find_map(|own| match own.phase {
             Phase::Tentative { due, .. } if due > now => None,
@@ -153,7 +156,7 @@ impl OwnAddresses {
         })
     }
 
-    /// Forgets those whose time is over; whether one was ours.
+    /// Removes expired addresses. Returns whether one of them was assigned.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
         let before = self.assigned().count();
         self.list.retain(|own| own.valid_until > now);
@@ -168,8 +171,8 @@ impl OwnAddresses {
         self.list.iter().map(due).min().unwrap_or(Instant::NEVER)
     }
 
-    /// The one that speaks to `destination`: of the same scope, preferred, and as near as possible (RFC 6724 §5, rules 2, 3
-    /// and 8).
+    /// The source address for `destination`: of the same scope, preferred, and with the longest
+    /// common prefix (RFC 6724 §5, rules 2, 3 and 8).
     pub(super) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<&Own> {
         let wanted = is_near(destination);
         self.assigned().filter(|own| is_near(own.address) == wanted).max_by_key(|own| {
@@ -183,8 +186,8 @@ impl OwnAddresses {
 }
 
 impl Own {
-    /// A router says how long the address is good for (RFC 4862 §5.5.3 e). Who shortens a life could be anybody: it keeps two
-    /// hours.
+    /// A router advertises the lifetimes of the address (RFC 4862 §5.5.3 e). The advertisement may
+    /// be forged, so at least two hours remain.
     pub(super) fn advertised(&mut self, now: Instant, preferred: Micros, valid: Micros) {
         self.preferred_until = until(now, preferred);
         let left = self.valid_until.since(now);
@@ -196,12 +199,12 @@ impl Own {
     }
 }
 
-/// The end of a lifetime that begins now; the longest never ends.
+/// The end of a lifetime that begins now. The longest lifetime is infinite.
 pub(super) fn until(now: Instant, lifetime: Micros) -> Instant {
     if lifetime >= Micros::from_secs(u64::from(u32::MAX)) { Instant::NEVER } else { now + lifetime }
 }
 
-/// Whether an address, or a group, is known on its link only.
+/// Whether an address or group has link-local scope.
 fn is_near(address: Ipv6Addr) -> bool {
     let [first, ..] = address.segments();
     ipv6::is_link_local(address) || first & 0xff0f == 0xff02

@@ -1,4 +1,4 @@
-//! What routers have told: who of them is there, which networks are on this link, and who knows names.
+//! What router advertisements have announced: default routers, on-link networks, and name servers.
 
 use core::net::Ipv6Addr;
 
@@ -7,11 +7,11 @@ use machine::Instant;
 
 use crate::ipv6;
 
-/// Routers that are remembered.
+/// The most routers that are stored.
 pub(super) const ROUTERS_MAX: usize = 4;
-/// Networks on the link that are remembered.
+/// The most networks that are stored.
 pub(super) const NETWORKS_MAX: usize = 8;
-/// Name servers that are remembered.
+/// The most name servers that are stored.
 pub(super) const NAME_SERVERS_MAX: usize = 3;
 
 /// The default routers (RFC 4861 §6.3.4).
@@ -19,12 +19,12 @@ pub(super) const NAME_SERVERS_MAX: usize = 3;
 pub(super) struct Routers(Vec<(Ipv6Addr, Instant), ROUTERS_MAX>);
 
 impl Routers {
-    /// A router is there until then.
+    /// A router is valid until `until`.
     pub(super) fn advertised(&mut self, address: Ipv6Addr, until: Instant) {
         remember(&mut self.0, address, until);
     }
 
-    /// A router is none any more.
+    /// A router withdraws itself.
     pub(super) fn advertised_no_more(&mut self, address: Ipv6Addr) {
         self.0.retain(|(router, _)| *router != address);
     }
@@ -33,7 +33,8 @@ impl Routers {
         self.0.iter().any(|(router, _)| *router == address)
     }
 
-    /// The one to be used: the first that is probably reachable, else simply the first (RFC 4861 §6.3.6).
+    /// The router to use: the first that is probably reachable, or else the first (RFC 4861
+    /// §6.3.6).
     pub(super) fn choose(
         &self,
         is_probably_reachable: impl Fn(Ipv6Addr) -> bool,
@@ -43,7 +44,8 @@ impl Routers {
         Some(all.find(|router| is_probably_reachable(*router)).unwrap_or(first))
     }
 
-    /// Nobody answers at `address`: the others come first from now on, so that each has its turn.
+    /// The router at `address` does not answer. It moves to the end of the list, so that each
+    /// router gets its turn.
     pub(super) fn silent(&mut self, address: Ipv6Addr) {
         if let Some(at) = self.0.iter().position(|(router, _)| *router == address) {
             let silent = self.0.remove(at);
@@ -60,12 +62,12 @@ impl Routers {
     }
 }
 
-/// The prefixes whose addresses are all on this link (RFC 4861 §6.3.4, RFC 5942).
+/// The on-link prefixes (RFC 4861 §6.3.4, RFC 5942).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Networks(Vec<((Ipv6Addr, u8), Instant), NETWORKS_MAX>);
 
 impl Networks {
-    /// The addresses that share the first `bits` bits with `prefix` are on the link until then.
+    /// Addresses that share the first `bits` bits with `prefix` are on the link until `until`.
     pub(super) fn advertised(&mut self, prefix: Ipv6Addr, bits: u8, until: Instant) {
         let mask = u128::MAX.checked_shl(128 - u32::from(bits.min(128))).unwrap_or(0);
         remember(&mut self.0, (Ipv6Addr::from_bits(prefix.to_bits() & mask), bits), until);
@@ -85,7 +87,7 @@ impl Networks {
     }
 }
 
-/// Name servers that routers have named (RFC 8106 §5.1).
+/// The name servers from router advertisements (RFC 8106 §5.1).
 #[derive(Default)]
 pub(super) struct NameServers(Vec<(Ipv6Addr, Instant), NAME_SERVERS_MAX>);
 
@@ -107,8 +109,8 @@ impl NameServers {
     }
 }
 
-/// Sets until when `what` is true. A list that is full takes nothing new: who came first is not pushed out by who makes up
-/// the most.
+/// Sets the expiry of `what`. A full list accepts nothing new, so that a flood of invented entries
+/// evicts no older one.
 fn remember<T: PartialEq, const N: usize>(
     list: &mut Vec<(T, Instant), N>,
     what: T,
