@@ -1,22 +1,28 @@
-//! One machine, several networks: what a core does with frames that are not its own, and what the cores tell each other.
+//! Several cores as one machine: what a core does with frames that belong to another core, and what
+//! the cores tell each other.
 //!
-//! Each core has a [`Net`], and no two share anything. They look like one machine all the same:
-//! - **The first core** speaks for the machine: it gets its addresses, announces them, and answers whoever asks. The others
-//!   are told of the addresses, and of what neighbours answer; what is not TCP they hand over to the first ([`sorting`]).
-//! - **The core that a SYN comes to owns the connection**, and sends by its own queue of the card.
-//! - **Where the card has fewer queues than there are cores** those who receive steer ([`steering`]): of `q` queues the one of
-//!   core `r` is for the cores `r`, `r + q`, `r + 2q` and so on. A queue for each core, and nothing is steered.
-//! - **A stray**, a segment that nobody here knows, goes round all cores until somebody knows it. If nobody does, one of them
-//!   answers as if there were but one: so nobody is answered twice ([`strays`]).
+//! Each core has a [`Net`], and no two share anything. To the network they look like one machine:
+//! - **The first core** acts for the machine. It gets the addresses, announces them, and answers
+//!   requests for them. It tells the other cores the addresses and the neighbours' hardware
+//!   addresses. The other cores pass everything but TCP on to it ([`sorting`]).
+//! - **The core that receives a SYN owns the connection**, and sends through its own queue of the
+//!   card.
+//! - **If the card has fewer queues than there are cores**, the receiving cores steer
+//!   ([`steering`]). With `q` queues, core `r` receives for the cores `r`, `r + q`, `r + 2q` and so
+//!   on. With one queue for each core, nothing is steered.
+//! - **A stray**, a segment of no connection known here, goes round all cores until one knows it.
+//!   If none does, exactly one of them answers as if it were the only core ([`strays`]).
 //!
-//! What cores tell each other are [`NetMessage`]s, carried by whoever runs the networks, each way in order.
+//! The cores send each other [`NetMessage`]s. The machine that runs the networks delivers them, in
+//! order in each direction.
 //!
 //! Invariants:
-//! - A message is never lost once it was taken out here. States (addresses, loads) are told whenever they are others than
-//!   those told last, so that they need no queue; frames beyond a bound are dropped, here, and counted.
-//! - A frame's buffer belongs to one card and returns to it, whatever becomes of the frame. A
-//!   limited number of buffers is away at a time, and each core has a share of it ([`away`]).
-//! - A machine with one core has none of this, and asks once a frame.
+//! - A message that was taken from here is never lost. State (addresses, loads) is sent when it
+//!   differs from what was sent last, so it needs no queue. Frames beyond a bound are dropped here
+//!   and counted.
+//! - The buffer of a frame belongs to one card and always returns to it. A limited number of
+//!   buffers is on other cores at a time, and each core has a share of it ([`away`]).
+//! - A machine with one core has none of this, at the cost of one check for each frame.
 
 mod away;
 mod message;
@@ -43,34 +49,34 @@ use sorting::Sort;
 use steering::{Holdings, Load, Steering};
 pub(crate) use strays::Fit;
 
-/// What a network knows of those on the other cores.
+/// The state of a network that concerns the other cores.
 pub(crate) struct Fellows {
     cores: Cores,
-    /// The time of the turn in which a frame was looked at last.
+    /// The time of the turn in which the current frame was received.
     now: Instant,
-    /// Cores that have looked before at the frame that is being looked at, and let it go round.
+    /// How many cores have already passed the current frame on because they do not know it.
     hops: u8,
-    /// The one among them that answers, should nobody know it.
+    /// The core that answers the current frame if no core knows it.
     answerer: Option<CoreId>,
-    /// Where it goes from here, if it does.
+    /// Where the current frame goes from here, if it goes on.
     onward: Option<Onward>,
-    /// What waits for each core; for this one nothing ever does.
+    /// The queue for each core; this core's own stays empty.
     posts: Vec<Post>,
-    /// Buffers of our card that are with other cores.
+    /// Buffers of our card that are on other cores.
     away: Away,
-    /// The connections here, if somebody steers for us.
+    /// The connections on this core, if another core steers for it.
     holdings: Option<Holdings>,
-    /// Whose connections are where, if we steer.
+    /// Which core owns which connections, if this core steers.
     steering: Option<Steering>,
 }
 
 impl Fellows {
-    /// `None` for a core that is alone. `queues`: how many cores receive for themselves.
+    /// `None` on a machine with one core. `queues`: how many cores have a receive queue.
     /// `connections_max`: how many connections each core may have.
     pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<Fellows> {
         assert!(
             cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX,
-            "a core of those that there are"
+            "the core's number is below the number of cores"
         );
         assert!(queues > 0, "a card has a queue");
         if cores.count == 1 {
@@ -93,7 +99,7 @@ impl Fellows {
         })
     }
 
-    /// Whether all have looked at what is being looked at: it is answered here.
+    /// Whether all cores have seen the current frame: it is answered here.
     pub(crate) fn all_have_looked(&self) -> bool {
         self.hops == self.cores.count
     }
@@ -114,7 +120,8 @@ impl Fellows {
         }
     }
 
-    /// Who steers for himself knows at once what others are told in a message.
+    /// A core that steers for itself applies its own load changes directly; others send them in
+    /// messages.
     fn tell_steering(&mut self) {
         if let (Some(steering), Some(holdings)) = (&mut self.steering, &mut self.holdings) {
             while let Some(load) = holdings.next_change(self.cores.own) {
@@ -123,9 +130,9 @@ impl Fellows {
         }
     }
 
-    /// Puts a frame among those that wait for a core.
+    /// Queues a frame for another core.
     ///
-    /// Errors: the frame, for which there is no room.
+    /// Errors: the frame, if there is no room for it.
     fn post(&mut self, onward: Onward, home: Option<Home>, frame: Frame) -> Result<(), Frame> {
         let Onward { core, kind, hops, answerer, verified, syn } = onward;
         let ours = home.filter(|home| home.core == self.cores.own);
@@ -147,7 +154,7 @@ impl Fellows {
         Ok(())
     }
 
-    /// Whether no connection is open here, as far as we know of those whom we steer for, too.
+    /// Whether no connection is open here, or known on the cores that this core steers for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.holdings.as_ref().is_none_or(Holdings::is_empty)
@@ -158,8 +165,8 @@ impl Fellows {
         self.cores
     }
 
-    /// A frame has arrived by the card of this core. False: it goes to another core.
-    /// `bucket`: gives the bucket of a flow.
+    /// A frame has arrived on the card of this core. False: it goes to another core. `bucket`:
+    /// returns the bucket of a flow.
     pub(crate) fn is_for_us(
         &mut self,
         now: Instant,
@@ -181,12 +188,12 @@ impl Fellows {
         self.onward.is_none()
     }
 
-    /// Whether the frame that was looked at goes to another core.
+    /// Whether the current frame goes on to another core.
     pub(crate) fn goes_on(&self) -> bool {
         self.onward.is_some()
     }
 
-    /// A frame of our card has been handled. It goes on, or is given back.
+    /// A frame of our card has been handled. It goes on, or is returned.
     pub(crate) fn own_handled(&mut self, frame: Frame, counters: &mut Counters) -> Option<Frame> {
         let Some(onward) = self.onward.take() else {
             unreachable!("a frame that goes on to no core")
@@ -195,7 +202,7 @@ impl Fellows {
         self.pass_on(frame, Some(home), onward, counters).err()
     }
 
-    /// A frame has arrived that another core has passed on.
+    /// Another core has passed a frame on to this one.
     pub(crate) fn passed_arrived(&mut self, now: Instant, passed: &Passed) {
         (self.now, self.hops, self.answerer, self.onward) =
             (now, passed.hops, passed.answerer, None);
@@ -207,7 +214,7 @@ impl Fellows {
         }
     }
 
-    /// It has been handled. It goes on, or home; it is given back if it is at home here.
+    /// A passed frame has been handled. It goes on, or home; it is returned if its home is here.
     pub(crate) fn passed_handled(
         &mut self,
         passed: Passed,
@@ -218,7 +225,7 @@ impl Fellows {
             Some(onward) => self.pass_on(frame, home, onward, counters).err()?,
             None => frame,
         };
-        // Who has no home was made of fragments, and ends here.
+        // A frame without a home was made of reassembled fragments, and ends here.
         let home = home?;
         if home.core == self.cores.own {
             return Some(frame);
@@ -235,7 +242,7 @@ impl Fellows {
         self.away.came_home(charged_to);
     }
 
-    /// A core that we steer for says how much it holds.
+    /// A core that this core steers for reports its load.
     pub(crate) fn load_told(&mut self, load: &Load) {
         let Some(steering) = &mut self.steering else {
             unreachable!("a load told to a core that steers nothing")
@@ -264,7 +271,7 @@ impl Fellows {
         post.next().map(NetMessage)
     }
 
-    /// Whether anything waits for another core.
+    /// Whether a message waits for another core.
     pub(crate) fn has_messages(&self, link: &Link) -> bool {
         let (own, is_first) = (usize::from(self.cores.own.0), self.cores.is_first());
         let mut posts = self.posts.iter().enumerate().filter(|(core, _)| *core != own);
@@ -272,12 +279,12 @@ impl Fellows {
             || self.holdings.as_ref().is_some_and(|holdings| holdings.has_changes())
     }
 
-    /// Frames of our card that are with other cores.
+    /// How many frames of our card are on other cores.
     pub(crate) fn frames_away(&self) -> usize {
         self.away.frames()
     }
 
-    /// What the first core has heard the others hear, too.
+    /// The first core passes news from the link on to the other cores.
     pub(crate) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
         if self.cores.is_first() {
             self.others().for_each(|post| post.push_hearsay(hearsay));
@@ -286,7 +293,7 @@ impl Fellows {
 
     /// Passes a frame on to another core.
     ///
-    /// Errors: the frame, for which there was no room.
+    /// Errors: the frame, if there was no room for it.
     fn pass_on(
         &mut self,
         frame: Frame,
@@ -312,7 +319,7 @@ impl Fellows {
         result
     }
 
-    /// The other cores.
+    /// The queues for the other cores.
     fn others(&mut self) -> impl Iterator<Item = &mut Post> {
         let own = usize::from(self.cores.own.0);
         self.posts

@@ -1,11 +1,11 @@
-//! How a core without a queue of the card's sends: in parcels, through a core that has one.
+//! Sending from a core without a transmit queue: in parcels, through a core that has one.
 //!
-//! To the network it looks as if the card were here: [`Through`] is the machine, but for `transmit`,
-//! which fills a parcel. The parcel travels to the core that has the queue, is transmitted there when
-//! the card has room, and comes home.
+//! To the network, [`Through`] looks like a machine with a card, but its `transmit` fills a parcel.
+//! The parcel goes to the core with the queue, which transmits it when the card has room and sends
+//! it back.
 //!
-//! Invariant: a core has a fixed number of parcels. When all are on their way, the card counts as
-//! full, and the next parcel that comes home ends the core's sleep.
+//! Invariant: a core has a fixed number of parcels. When all are in use, the card counts as full,
+//! and the next parcel that returns wakes the core.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -22,10 +22,10 @@ use sometimes::{buggify, sometimes};
 /// Parcels of one core.
 const PARCELS: usize = 128;
 
-/// The longest head: a whole frame, where nothing follows it.
+/// The longest head: a whole frame without further pieces.
 const HEAD_BYTES: usize = 1514;
 
-/// A frame on its way to the core that sends it.
+/// A frame for another core to send.
 pub struct Parcel {
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
@@ -34,18 +34,18 @@ pub struct Parcel {
     segment_bytes: Option<NonZeroU16>,
 }
 
-/// How a core sends what its own queue of the card does not: its parcels, and those of other cores.
+/// The parcels of a core: its own, and those that it sends for other cores.
 pub struct Sending {
-    /// What this core sends through another one, if it has no queue of the card's.
+    /// The parcels of this core, if it has no transmit queue.
     parcels: Option<Parcels>,
-    /// What other cores send through this one, and the card had no room for yet.
+    /// Parcels of other cores that wait for room in the card.
     for_others: VecDeque<(CoreId, Box<Parcel>)>,
-    /// In the next turn the other cores may fill the card before this core.
+    /// In the next turn the other cores fill the card before this core.
     others_first: bool,
 }
 
 impl Sending {
-    /// For core `own` of a card with so many queues.
+    /// For core `own` of a card with `queues` queues.
     pub fn new(own: CoreId, queues: u8) -> Sending {
         Sending {
             parcels: Parcels::new(own, queues),
@@ -54,13 +54,13 @@ impl Sending {
         }
     }
 
-    /// The machine of a core that has no queue; `None` for a core that has one.
+    /// The machine of a core without a queue. `None` for a core that has one.
     #[inline]
     pub fn through<'a, M>(&'a mut self, machine: &'a mut M) -> Option<Through<'a, M>> {
         self.parcels.as_mut().map(|parcels| Through { machine, parcels })
     }
 
-    /// The next parcel for that core, if that one sends for us.
+    /// The next filled parcel for `core`, if that core sends for this one.
     pub fn next_filled(&mut self, core: CoreId) -> Option<Box<Parcel>> {
         self.parcels.as_mut().filter(|parcels| parcels.sender == core)?.filled.pop_front()
     }
@@ -70,12 +70,12 @@ impl Sending {
         self.parcels.as_ref().is_some_and(|parcels| !parcels.filled.is_empty())
     }
 
-    /// How many are filled, or with the core that sends for us.
+    /// How many parcels are filled, or are with the sending core.
     pub fn under_way(&self) -> usize {
         self.parcels.as_ref().map_or(0, |parcels| PARCELS - parcels.idle.len())
     }
 
-    /// A parcel of this core has been sent.
+    /// A parcel of this core has been sent and returns.
     pub fn came_home(&mut self, parcel: Box<Parcel>) {
         let Some(parcels) = &mut self.parcels else {
             unreachable!("a core with a queue has no parcels")
@@ -83,25 +83,25 @@ impl Sending {
         parcels.idle.push(parcel);
     }
 
-    /// That core wants a parcel to be sent.
+    /// A parcel of another core has arrived for sending.
     pub fn arrived(&mut self, from: CoreId, parcel: Box<Parcel>) {
         self.for_others.push_back((from, parcel));
     }
 
-    /// Whether other cores want something to be sent.
+    /// Whether parcels of other cores wait to be sent.
     #[inline]
     pub fn has_for_others(&self) -> bool {
         !self.for_others.is_empty()
     }
 
-    /// Whether the other cores may fill the card first. In the next turn it is the other way round.
+    /// Whether the other cores fill the card first in this turn. It alternates from turn to turn.
     #[inline]
     pub fn others_go_first(&mut self) -> bool {
         self.others_first = !self.others_first;
         !self.others_first
     }
 
-    /// Sends what other cores want to be sent, as far as the card has room. `sent`: goes home.
+    /// Sends parcels of other cores while the card has room. `sent` returns each to its core.
     pub fn transmit_for_others(
         &mut self,
         machine: &mut impl Machine,
@@ -120,9 +120,9 @@ impl Sending {
     }
 }
 
-/// The parcels of a core that has no queue.
+/// The parcels of a core without a queue.
 struct Parcels {
-    /// The core that sends for us.
+    /// The core that sends for this one.
     sender: CoreId,
     #[expect(clippy::vec_box, reason = "a parcel travels as a pointer")]
     idle: Vec<Box<Parcel>>,
@@ -130,7 +130,7 @@ struct Parcels {
 }
 
 impl Parcels {
-    /// For core `own` of a card with so many queues; `None` for a core that has one.
+    /// For core `own` of a card with `queues` queues. `None` for a core that has one.
     fn new(own: CoreId, queues: u8) -> Option<Parcels> {
         let empty = || Parcel {
             head: [0; HEAD_BYTES],
@@ -164,7 +164,7 @@ impl Parcels {
 }
 
 impl Parcel {
-    /// Sends it. False: the card has no room now. Once it is sent it holds nothing.
+    /// Sends the parcel. False: the card has no room now. A sent parcel holds no pieces.
     fn transmit(&mut self, machine: &mut impl Machine) -> bool {
         let frame = Outgoing {
             head: self.head.get(..self.head_bytes).unwrap_or_default(),
@@ -180,7 +180,7 @@ impl Parcel {
     }
 }
 
-/// The machine of a core that has no queue.
+/// The machine of a core without a queue.
 pub struct Through<'a, M> {
     /// Used for everything but sending.
     machine: &'a mut M,

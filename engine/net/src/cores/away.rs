@@ -1,4 +1,4 @@
-//! Buffers of this core's card that are with other cores.
+//! Buffers of this core's card that are on other cores.
 //!
 //! Half of the buffers that may be away are divided between the cores. So a core that is slow to
 //! return buffers takes nothing from the shares of the others. Any core may use the other half.
@@ -13,7 +13,7 @@ use crate::config::CORES_MAX;
 
 /// Buffers that may be away at once.
 pub(super) const FRAMES_MAX: usize = 256;
-/// Of these, the buffers that may hold something else than steered segments.
+/// Of these, the buffers that may hold unsteered frames.
 const STRAYS_MAX: usize = FRAMES_MAX / 2;
 /// Of these, the buffers that are in no core's share.
 const SHARED_MAX: usize = FRAMES_MAX / 2;
@@ -36,7 +36,7 @@ impl Away {
         (FRAMES_MAX - SHARED_MAX) / self.charged.len().saturating_sub(1).max(1)
     }
 
-    /// Whether another one may be charged to `core`.
+    /// Whether another buffer may be charged to `core`.
     pub(super) fn has_room(&self, core: CoreId, kind: Kind) -> bool {
         let charged = self.charged.get(usize::from(core.0)).copied();
         let has_room =
@@ -53,14 +53,14 @@ impl Away {
         self.shared += usize::from(is_shared);
         assert!(
             self.frames <= FRAMES_MAX && self.shared <= SHARED_MAX,
-            "it was asked whether there is room"
+            "the room was checked before"
         );
     }
 
     pub(super) fn came_home(&mut self, core: CoreId) {
         let share = self.share();
         let charged = self.charged_mut(core);
-        assert!(*charged > 0, "a buffer comes home that was away");
+        assert!(*charged > 0, "only a buffer that is away comes home");
         *charged -= 1;
         let was_shared = *charged >= share;
         self.frames -= 1;

@@ -1,4 +1,4 @@
-//! What cores tell each other, and what becomes of a frame.
+//! Messages between cores, and where a frame goes.
 
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,8 @@ use crate::ndp::{Claim, Knowledge};
 
 use super::steering::Load;
 
-/// What one core's network tells another's: see [`crate::Net::next_message`] and [`crate::Net::message_arrived`].
+/// A message from one core's network to another's: see [`crate::Net::next_message`] and
+/// [`crate::Net::message_arrived`].
 #[derive(Debug)]
 pub struct NetMessage(pub(crate) Message);
 
@@ -21,28 +22,28 @@ const _: () = travels::<NetMessage>();
 
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A frame, to be looked at.
+    /// A frame to process.
     Frame(Passed),
-    /// The buffer of a frame on its way home, and the core that it was charged to.
+    /// The buffer of a frame that returns home, and the core that it was charged to.
     Shell(Frame, CoreId),
     /// The machine's IPv4 address.
     Address(Option<Address>),
-    /// What the machine knows of IPv6.
+    /// The machine's IPv6 state.
     Ipv6(Box<Knowledge>),
-    /// How much a core holds.
+    /// The load of a core.
     Load(Load),
-    /// What the first core has heard.
+    /// News from the link.
     Hearsay(Hearsay),
 }
 
-/// What the first core has heard, and may concern others.
+/// News from the link that the first core has heard, and that may concern other cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hearsay {
-    /// A neighbour has said by ARP where he is.
+    /// A neighbour has announced its hardware address by ARP.
     Neighbour { address: Ipv4Addr, hardware: Ethernet },
-    /// A neighbour has advertised himself.
+    /// A neighbour has advertised itself.
     Ipv6Neighbour { address: Ipv6Addr, claim: Claim },
-    /// Somebody reports trouble with a segment that the first core did not send.
+    /// An ICMP error about a segment that the first core did not send.
     Trouble(Report),
 }
 
@@ -51,36 +52,36 @@ pub(crate) enum Hearsay {
 pub(crate) struct Home {
     /// The core that owns the card.
     pub(crate) core: CoreId,
-    /// The core that it was passed to first, to which it is charged while it is away.
+    /// The core that it was passed to first. It is charged to that core while it is away.
     pub(crate) charged_to: CoreId,
 }
 
-/// A frame on its way from core to core.
+/// A frame in transit between cores.
 #[derive(Debug)]
 pub(crate) struct Passed {
     pub(crate) frame: Frame,
-    /// The time of the turn in which it was looked at last.
+    /// The time of the turn in which a core last processed it.
     pub(crate) seen_at: Instant,
-    /// Where the buffer belongs; `None` for one that belongs to no card.
+    /// Where the buffer belongs; `None` if it belongs to no card.
     pub(crate) home: Option<Home>,
-    /// Cores that have looked for its connection in vain.
+    /// How many cores have looked for its connection without success.
     pub(crate) hops: u8,
-    /// The one of them that answers, should nobody know it: the one where it began if it is `None`.
+    /// The core that answers if no core knows the connection. `None` means the core where it began.
     pub(crate) answerer: Option<CoreId>,
-    /// Whether its transport checksum was found right.
+    /// Whether its transport checksum has been verified.
     pub(crate) verified: bool,
-    /// The bucket of a SYN that was steered.
+    /// The bucket of a steered SYN.
     pub(crate) syn: Option<u16>,
 }
 
 /// Why a frame goes to another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// It belongs to a connection there, or begins one.
+    /// Its connection is there, or it opens one there.
     Steered,
-    /// It is for the first core to answer.
+    /// The first core answers it.
     Other,
-    /// Nobody here knows its connection.
+    /// This core does not know its connection.
     Stray,
 }
 
@@ -88,13 +89,13 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a frame may have to go to another core"]
 pub enum Route {
-    /// Nowhere: always where there is but one core.
+    /// To no other core; always so on a machine with one core.
     Here,
-    /// To another core; the network knows to which.
+    /// To another core; the network knows which.
     Onward,
 }
 
-/// The way of a frame to another core.
+/// The route of a frame to another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Onward {
     pub(crate) core: CoreId,
@@ -106,13 +107,13 @@ pub(crate) struct Onward {
 }
 
 impl Onward {
-    /// The way of a frame that nobody has looked at.
+    /// The route of a frame that no core has processed yet.
     pub(crate) fn first(core: CoreId, kind: Kind) -> Onward {
         Onward { core, kind, hops: 0, answerer: None, verified: false, syn: None }
     }
 }
 
-/// A message that has arrived, until its events have been handled: see [`crate::Net::message_handled`].
+/// A message that has arrived, until its events are handled: see [`crate::Net::message_handled`].
 #[derive(Debug)]
 #[must_use = "it may hold a frame"]
 pub struct Arrived(pub(crate) What);
@@ -125,7 +126,7 @@ pub(crate) enum What {
 }
 
 impl Arrived {
-    /// The bytes in which those of the events lie, to be worked on in place.
+    /// The bytes that the events refer to, for decoding in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             What::Frame(passed) => passed.frame.bytes_mut(),

@@ -1,9 +1,9 @@
-//! What waits for another core until it can be sent.
+//! The queue of messages for another core.
 //!
 //! Invariants:
-//! - All room is made at the start. Frames and hearsay that find none are refused; shells always find some, because no
-//!   more buffers of a card are away than there is room for.
-//! - Addresses come before frames that were sent to them.
+//! - All space is allocated at construction. Frames and hearsay are refused when it is full. Shells
+//!   always fit, because the number of a card's buffers on other cores is bounded.
+//! - Address changes are sent before the frames that were sent to these addresses.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,11 +15,12 @@ use crate::link::Link;
 
 use super::message::{Hearsay, Kind, Message, Passed};
 
-/// Frames that may wait for one core, those that are steered among them.
+/// The most frames that wait for one core, steered ones included.
 const FRAMES_MAX: usize = 128;
-/// Frames that may wait before one that is not steered: a flood of strays leaves room for what belongs to somebody.
+/// The most waiting frames before an unsteered one is refused: a flood of strays leaves room for
+/// segments of known connections.
 const STRAYS_MAX: usize = 64;
-/// What may wait to be heard. Whoever misses it asks the neighbour himself.
+/// The most waiting news from the link. A core that misses one asks the neighbour itself.
 const HEARSAY_MAX: usize = 32;
 
 pub(super) struct Post {
@@ -27,13 +28,13 @@ pub(super) struct Post {
     /// Buffers to return, each with the core that it was charged to.
     shells: VecDeque<(Frame, CoreId)>,
     hearsay: VecDeque<Hearsay>,
-    /// What was told last of the machine's addresses.
+    /// The addresses that were last sent.
     told_address: Option<Address>,
     told_ipv6: u32,
 }
 
 impl Post {
-    /// `shells`: buffers of the core's card that may be away at once.
+    /// `shells`: the most buffers of that core's card on other cores.
     pub(super) fn new(shells: usize) -> Post {
         Post {
             frames: VecDeque::with_capacity(FRAMES_MAX),
@@ -57,7 +58,7 @@ impl Post {
     pub(super) fn push_shell(&mut self, frame: Frame, charged_to: CoreId) {
         assert!(
             self.shells.len() < self.shells.capacity(),
-            "so many buffers of a card are away at the most"
+            "the buffers of a card that are away are bounded"
         );
         self.shells.push_back((frame, charged_to));
     }
@@ -73,7 +74,7 @@ impl Post {
         Some(Message::Shell(frame, charged_to))
     }
 
-    /// The machine's addresses, if they are others than those told last.
+    /// The machine's addresses, if they differ from those last sent.
     pub(super) fn next_state(&mut self, link: &Link) -> Option<Message> {
         let address = link.interface.address;
         if self.told_address != address {

@@ -1,5 +1,6 @@
-//! Whom a frame is for, found out by as little of it as it takes. Nothing is counted or refused here: whoever the frame goes
-//! to reads it as if it had come by his own card.
+//! Classifies a frame by as few of its bytes as possible, to find the core that processes it.
+//! Nothing is counted or refused here: the receiving core parses the frame as if its own card had
+//! received it.
 
 use crate::ethernet::{self, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::flow::Flow;
@@ -11,14 +12,14 @@ use crate::link::Link;
 use crate::tcp::Flags;
 use crate::template::TCP_BYTES;
 
-/// Whom a frame is for.
+/// Which core a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sort {
-    /// Whoever has the connection. `opens`: it is a SYN, which may begin one.
+    /// The core of the connection. `opens`: it is a SYN, which may open one.
     Segment { flow: Flow, opens: bool },
-    /// The first core: what it is about concerns the machine.
+    /// The first core: the frame concerns the whole machine.
     Other,
-    /// Nobody: it is dropped by whoever looks at it.
+    /// No core: the frame is dropped where it is processed.
     Nothing,
 }
 
@@ -37,7 +38,7 @@ pub(super) fn sort(frame: &[u8], link: &Link) -> Sort {
 
 fn sort_ipv4(packet: &[u8], link: &Link) -> Sort {
     let Ok(ip) = ipv4::Header::parse(packet) else { return Sort::Nothing };
-    // The parts of a datagram have to meet.
+    // The fragments of a datagram must be reassembled on one core.
     if ip.protocol != PROTOCOL_TCP || ip.is_fragment() {
         return Sort::Other;
     }
@@ -49,7 +50,7 @@ fn sort_ipv4(packet: &[u8], link: &Link) -> Sort {
 
 fn sort_ipv6(packet: &[u8], link: &Link) -> Sort {
     let Some(ip) = ipv6::Header::parse(packet) else { return Sort::Nothing };
-    // Extension headers are rare, and the first core walks over them.
+    // Extension headers are rare, and the first core walks them.
     if ip.next_header != PROTOCOL_TCP {
         return Sort::Other;
     }

@@ -1,20 +1,22 @@
-//! Steering: which core a connection belongs to, where one core's queue of the card is for several.
+//! Steering: which core owns a connection, when one receive queue of the card serves several cores.
 //!
-//! Flows are thrown into [`BUCKETS`] buckets by the keyed hash that names them, so nobody outside chooses who shares one. A
-//! bucket belongs to one core, as long as that core has a connection of it, or may be about to: when none is left, and the core
-//! has two more than another, the next SYN gives it to the one with the fewest. So a core that is slow to get rid of
+//! Flows are divided into [`BUCKETS`] buckets by their keyed hash, so no outsider can choose which
+//! flows share one. A bucket belongs to one core as long as that core has a connection of it, or
+//! may be about to. When none is left and the core has at least two more connections than another,
+//! the next SYN moves the bucket to the least loaded core. So a core that is slow to close
 //! connections gets fewer.
 //!
 //! The steering core receives and sends for all the others, so it gets fewer connections. While
 //! there are few, it has half as many as each other core. Later it has fewer by an eighth of those
 //! that it could still have. When the others are full, it is full too.
 //!
-//! Owners tell how many connections they have, of a bucket and in all. These are states: what was told last counts, however
-//! often it was told before. And they tell how many SYNs they have seen of those that were given to them: a bucket whose last
-//! SYN has not been seen yet stays where it is, and the SYNs on their way count as connections.
+//! Owners report how many connections they have, of a bucket and in total. These reports are
+//! states: only the last one counts. Owners also report how many of their steered SYNs they have
+//! seen. A bucket whose last SYN has not been seen stays where it is, and SYNs in transit count as
+//! connections.
 //!
-//! What is over and only remembered (TIME-WAIT) does not count; if its bucket has gone to another core, a segment for it is a
-//! stray.
+//! TIME-WAIT entries do not count. If their bucket has moved to another core, a segment for one is
+//! a stray.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -25,23 +27,23 @@ use machine::CoreId;
 
 use crate::config::CORES_MAX;
 
-/// The steering core has fewer connections than the others, by those that it could still have
-/// divided by this.
+/// The steering core counts an extra load: the connections that it could still have, divided by
+/// this.
 const SPARED_PART: u32 = 8;
 
 /// Buckets of the table.
 pub(crate) const BUCKETS: usize = 4096;
 
-/// How much a core holds.
+/// The load of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Load {
     core: CoreId,
     bucket: u16,
-    /// Connections of the bucket, and handshakes.
+    /// Connections and handshakes of the bucket.
     of_bucket: u32,
-    /// Connections of all buckets.
+    /// Connections and handshakes of all buckets.
     in_all: u32,
-    /// SYNs seen of those that were given to the core, modulo 2^32.
+    /// How many steered SYNs the core has seen, modulo 2^32.
     syns_seen: u32,
 }
 
@@ -51,7 +53,7 @@ pub(super) struct Holdings {
     of_bucket: Box<[u32]>,
     in_all: u32,
     syns_seen: u32,
-    /// Buckets of which something is to be told; each stands in it at most once.
+    /// Buckets with unreported changes; each is in the queue at most once.
     changes: VecDeque<u16>,
     is_changed: Box<[bool]>,
 }
@@ -68,7 +70,7 @@ impl Holdings {
         }
     }
 
-    /// The core that is to be told.
+    /// The core to report to.
     pub(super) fn steered_by(&self) -> CoreId {
         self.steered_by
     }
@@ -81,19 +83,19 @@ impl Holdings {
 
     pub(super) fn closed(&mut self, bucket: u16) {
         let count = self.count_mut(bucket);
-        assert!(*count > 0, "what is closed was open");
+        assert!(*count > 0, "a flow is closed only after it was opened");
         *count -= 1;
         self.in_all -= 1;
         self.change(bucket);
     }
 
-    /// A SYN has arrived that was given to us.
+    /// A steered SYN has arrived.
     pub(super) fn syn_seen(&mut self, bucket: u16) {
         self.syns_seen = self.syns_seen.wrapping_add(1);
         self.change(bucket);
     }
 
-    /// What is to be told next.
+    /// The next report.
     pub(super) fn next_change(&mut self, own: CoreId) -> Option<Load> {
         let bucket = self.changes.pop_front()?;
         *self.is_changed_mut(bucket) = false;
@@ -133,16 +135,16 @@ impl Holdings {
 
 #[derive(Clone, Copy)]
 struct Bucket {
-    /// Which of the members has it.
+    /// The index of the member that owns it.
     owner: u8,
-    /// Connections of it that the owner has told of.
+    /// Its connections, as reported by the owner.
     connections: u32,
-    /// The number of the last SYN of it that was given to the owner.
+    /// The number of its last SYN that was steered to the owner.
     last_syn: u32,
 }
 
 impl Bucket {
-    /// Whether no connection of it is left, and none is about to be.
+    /// Whether it has no connection, and none is about to open.
     fn is_free(&self, members: &[Member]) -> bool {
         self.connections == 0 && member(members, self.owner).has_seen(self.last_syn)
     }
@@ -150,15 +152,15 @@ impl Bucket {
 
 struct Member {
     core: CoreId,
-    /// What he has told of himself.
+    /// As last reported.
     connections: u32,
     syns_seen: u32,
-    /// SYNs given to him, modulo 2^32.
+    /// SYNs steered to it, modulo 2^32.
     syns_given: u32,
 }
 
 impl Member {
-    /// Connections, and SYNs that may become some.
+    /// Connections, and SYNs that may become connections.
     fn load(&self) -> u32 {
         self.connections.saturating_add(self.syns_given.wrapping_sub(self.syns_seen))
     }
@@ -168,18 +170,18 @@ impl Member {
     }
 }
 
-/// Who has which bucket.
+/// The owner of each bucket.
 pub(super) struct Steering {
     buckets: Box<[Bucket]>,
-    /// This core first.
+    /// This core is the first.
     members: Vec<Member, CORES_MAX>,
-    /// Connections that each member may have.
+    /// The most connections of each member.
     connections_max: u32,
 }
 
 impl Steering {
     /// `members`: the cores to steer for, at most [`CORES_MAX`], this one first. `connections_max`:
-    /// how many each of them may have.
+    /// the most connections of each.
     pub(super) fn new(members: impl Iterator<Item = CoreId>, connections_max: usize) -> Steering {
         let member = |core| Member { core, connections: 0, syns_seen: 0, syns_given: 0 };
         let members: Vec<Member, CORES_MAX> = members.map(member).collect();
@@ -192,7 +194,8 @@ impl Steering {
         Steering { buckets: (0..BUCKETS).map(bucket).collect(), members, connections_max }
     }
 
-    /// The core that a segment of this bucket goes to. If it `opens` a connection, the bucket may change hands.
+    /// The core that a segment of this bucket goes to. If it `opens` a connection, the bucket may
+    /// move.
     pub(super) fn owner(&mut self, bucket: u16, opens: bool) -> CoreId {
         let Some(found) = self.buckets.get_mut(usize::from(bucket)) else {
             unreachable!("a bucket above the last one")
@@ -202,7 +205,7 @@ impl Steering {
             let owner = usize::from(found.owner);
             let load =
                 counted_load(owner, member(&self.members, found.owner), self.connections_max);
-            // As long as it hardly matters who calls again comes to the same core again.
+            // While the loads are nearly equal, a repeated SYN goes to the same core again.
             if load > least + 1 {
                 found.owner = least_loaded;
                 found.last_syn = member(&self.members, least_loaded).syns_seen;
@@ -211,7 +214,7 @@ impl Steering {
         member(&self.members, found.owner).core
     }
 
-    /// A SYN of this bucket is on its way to the bucket's owner.
+    /// A SYN of this bucket is in transit to the bucket's owner.
     pub(super) fn given(&mut self, bucket: u16) {
         let Some(bucket) = self.buckets.get_mut(usize::from(bucket)) else {
             unreachable!("a bucket above the last one")
@@ -229,11 +232,11 @@ impl Steering {
             && self.buckets.iter().all(|bucket| bucket.connections == 0)
     }
 
-    /// A core tells how much it holds.
+    /// A core reports its load.
     pub(super) fn told(&mut self, load: &Load) {
         let mut members = self.members.iter_mut().enumerate();
         let Some((at, member)) = members.find(|(_, member)| member.core == load.core) else {
-            unreachable!("a load of a core that another one steers")
+            unreachable!("only members report their load here")
         };
         member.connections = load.in_all;
         member.syns_seen = load.syns_seen;
@@ -242,7 +245,7 @@ impl Steering {
         if usize::from(bucket.owner) == at {
             bucket.connections = load.of_bucket;
         } else if load.of_bucket > 0 && bucket.is_free(&self.members) {
-            // A connection that was opened from there.
+            // The owner of this connection opened it itself.
             *bucket =
                 Bucket { owner: at as u8, connections: load.of_bucket, last_syn: load.syns_seen };
         }
@@ -257,8 +260,8 @@ fn member(members: &[Member], at: u8) -> &Member {
     }
 }
 
-/// The load by which the member in place `at` is compared. An addition makes the steering core
-/// (place 0) seem busier. The addition shrinks as that core fills.
+/// The load by which the member at index `at` is compared. An extra load makes the steering core
+/// (index 0) seem busier. It shrinks as that core fills.
 fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
     let load = member.load();
     let more = load.min(connections_max.saturating_sub(load) / SPARED_PART);

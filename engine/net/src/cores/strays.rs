@@ -1,17 +1,22 @@
-//! Strays: segments for which there is no connection on this core, or none that they fit.
+//! Strays: segments without a connection on this core, or that do not fit the flow's entry here.
 //!
-//! A connection may be on another core than its segments come to: the card changed its mind about where they go, or the
-//! connection is one that we opened. Such a segment goes round the cores, and whoever knows it keeps it. A SYN that may open a
-//! connection does not go round: it would cost every newcomer the way. So a SYN that is repeated on another queue is taken
-//! for a newcomer there, and for a while a flow may lead to two handshakes, or to one and to a connection that is over
-//! elsewhere. Therefore such an entry keeps only what fits it exactly, and lets everything else go round:
-//! - A handshake keeps what completes it. The other one, whose SYN-ACK the peer did not take, is given up in its time.
+//! A connection may be on another core than its segments arrive at. Either the card has changed its
+//! distribution, or we opened the connection. Such a segment goes round the cores, and the core
+//! that knows it keeps it.
+//!
+//! A SYN that may open a connection does not go round, because that would delay every new
+//! connection. So a core takes a SYN that is repeated on another queue for a new one. For a while a
+//! flow may then have two handshakes, or a handshake and a closed connection on another core.
+//! Therefore such an entry keeps only segments that fit it exactly, and lets all others go round:
+//! - A handshake keeps a segment that completes it. The other handshake, whose SYN-ACK the peer did
+//!   not accept, expires.
 //! - TIME-WAIT keeps the peer's last FIN.
-//! - A connection keeps what lies in its windows or a little before. The peer may have forgotten it, started anew, and called again by
-//!   another queue.
-//! - A cookie is good on the core that gave it.
+//! - A connection keeps segments within its windows or slightly before. The peer may have restarted
+//!   and opened a new connection through another queue.
+//! - A cookie is valid on the core that issued it.
 //!
-//! What nobody keeps is answered as if there were one core: by the first that has an entry for it, or else where it began.
+//! A segment that no core keeps is answered exactly once: by the first core with an entry for it,
+//! or else by the core where it began.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -27,18 +32,18 @@ use crate::ipv4;
 use crate::ipv6;
 use crate::received::Received;
 
-/// How well a segment fits what a core has.
+/// How well a segment fits the state of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fit {
-    /// It is for us.
+    /// It is for this core.
     Exactly,
-    /// We know its flow, but there may be somebody whom it fits better.
+    /// This core knows its flow, but another core may fit it better.
     Somehow,
     NotAtAll,
 }
 
 impl Fellows {
-    /// Lets a segment go on to the next core. False: it is answered here.
+    /// Passes a segment on to the next core. False: it is answered here.
     pub(crate) fn send_round(
         &mut self,
         fit: Fit,
@@ -48,7 +53,7 @@ impl Fellows {
     ) -> bool {
         let (own, hops) = (self.cores.own, self.hops + 1);
         let answerer = self.answerer.or((fit == Fit::Somehow).then_some(own));
-        // From the last one it goes to who answers, which may be this one.
+        // The last core passes it to the answering core, which may be this one.
         let core = answerer.filter(|_| hops == self.cores.count).unwrap_or(self.cores.next());
         if core == own {
             return false;
@@ -57,7 +62,8 @@ impl Fellows {
         match place {
             Place::Frame(_) => self.onward = Some(onward),
             Place::Reassembled(_) => {
-                // Its fragments met here: it goes on in one piece. If there is no room for it, that is counted.
+                // The fragments were reassembled here, so it goes on in one piece. A lack of room
+                // is counted.
                 let _ = self.pass_on(whole_frame(received), None, onward, counters);
             }
         }
@@ -65,7 +71,7 @@ impl Fellows {
     }
 }
 
-/// The frame in which a packet would have come that came in fragments.
+/// The frame that a fragmented packet would have come in without fragmentation.
 fn whole_frame(received: &Received<'_>) -> Frame {
     let payload = received.payload;
     let mut bytes = vec![0; ETHERNET_BYTES + ipv6::IPV6_BYTES + payload.len()];
@@ -96,7 +102,7 @@ fn whole_frame(received: &Received<'_>) -> Frame {
 
 fn write(bytes: &mut [u8], at: usize, what: &[u8]) {
     let Some(place) = bytes.get_mut(at..at + what.len()) else {
-        unreachable!("a frame that is shorter than its parts")
+        unreachable!("the frame is as long as its parts")
     };
     place.copy_from_slice(what);
 }
