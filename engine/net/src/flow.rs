@@ -1,17 +1,20 @@
-//! Which connection a segment belongs to: one open-addressed table from four-tuples to connections, half-open ones
-//! and those in TIME-WAIT.
+//! The flow table: one open-addressed table from four-tuples to connections, half-open connections
+//! and TIME-WAIT entries.
 //!
-//! A slot holds the ports and a hash of the whole four-tuple, so a search touches nothing else and a slot is small whatever
-//! the family. The hash is multilinear with secret keys of 128 bits (Lemire and Kaser, "Strongly universal string hashing is
-//! fast", 2014): two flows have one name with a probability of 2^-64, whoever chose them, since nobody outside sees a name.
-//! A sum of products keeps neighbours apart by equal steps, which would crowd some of a table's slots; so its bits are
-//! scattered once more, one to one (the finalizer of SplitMix64; Steele, Lea and Flood 2014). Whoever is found knows his own
-//! flow, and is asked.
+//! A slot holds the ports and a hash of the whole four-tuple. So a search touches nothing else, and
+//! a slot is small for either family. The hash is multilinear with secret keys of 128 bits (Lemire
+//! and Kaser, "Strongly universal string hashing is fast", 2014). Two flows have the same name with
+//! a probability of 2^-64, even if an attacker chooses them, since no outsider sees a name.
+//!
+//! A sum of products maps neighbouring flows to equal distances, which would crowd some slots. So
+//! its bits are mixed once more by a bijection (the finalizer of SplitMix64; Steele, Lea and Flood
+//! 2014). The entry that a search finds knows its own flow, and the caller compares it.
 //!
 //! Invariants:
 //! - There are at least twice as many slots as entries, so a search ends soon.
-//! - From the slot that a hash names to the entry with that hash, every slot is taken (linear probing). Removal moves
-//!   entries back instead of leaving marks, so this stays true however long the machine lives.
+//! - From the home slot of a hash to the entry with that hash, every slot is taken (linear
+//!   probing). Removal moves entries back instead of leaving tombstones, so this stays true for as
+//!   long as the machine runs.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -22,7 +25,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::ip::{Ip, Local};
 
-/// A four-tuple, of either family; our own address stands in it by its number.
+/// A four-tuple of either family. Our own address is represented by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flow {
     pub(crate) peer: Ip,
@@ -31,7 +34,8 @@ pub(crate) struct Flow {
     pub(crate) local_port: u16,
 }
 
-/// Who knocks: a flow, and the neighbour that it came through, to whom the SYN-ACK goes while nobody knows better.
+/// A remote end that opens a connection: its flow, and the neighbour that its SYN came through. The
+/// SYN-ACK goes to that neighbour while the route is unresolved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub(crate) flow: Flow,
@@ -39,22 +43,23 @@ pub(crate) struct Caller {
 }
 
 impl PartialEq for Caller {
-    /// The neighbour is no part of the name: the same caller may come another way next time.
+    /// The neighbour is not part of the identity: the same caller may come through another one next
+    /// time.
     fn eq(&self, other: &Caller) -> bool {
         self.flow == other.flow
     }
 }
 
-/// Both ends of a connection, named by their addresses: what sequence numbers and cookies depend on.
+/// Both ends of a connection with their addresses: the input to sequence numbers and cookies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) flow: Flow,
-    /// The address of ours that the flow names.
+    /// Our address that the flow refers to.
     pub(crate) own: Ip,
 }
 
 impl Hash for Ends {
-    /// In one stretch, of another length for each family.
+    /// Hashed in one write, whose length depends on the family.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Flow { peer, peer_port, local_port, .. } = self.flow;
         let ports = (u32::from(peer_port) << 16 | u32::from(local_port)).to_ne_bytes();
@@ -85,10 +90,10 @@ pub(crate) enum Entry {
     TimeWait(u32),
 }
 
-/// What a flow is known by.
+/// What a slot is compared by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Name {
-    /// Of the four-tuple. The low bits name its slot.
+    /// Of the four-tuple. The low bits select the home slot.
     hash: u64,
     peer_port: u16,
     local_port: u16,
@@ -111,7 +116,7 @@ impl Slot {
 
 const _: () = assert!(size_of::<Slot>() == 16);
 
-/// An entry in 32 bits: two for the table, the others for the index.
+/// An entry in 32 bits: two bits for the table, and the rest for the index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct PackedEntry(u32);
 
@@ -141,7 +146,7 @@ impl PackedEntry {
 const INDEX_MASK: u32 = (1 << 30) - 1;
 const VACANT: Slot = Slot { hash: 0, peer_port: 0, local_port: 0, entry: PackedEntry::NONE };
 
-/// Secret keys: one to begin with and one for each word that may be hashed.
+/// Secret keys: one as the start value, and one for each word that may be hashed.
 struct Keys {
     ipv4: [u128; 2],
     ipv6: [u128; 4],
@@ -177,7 +182,7 @@ impl Keys {
     }
 }
 
-/// Another number for each number, no two the same, in which every bit depends on every bit.
+/// Mixes the bits of a number: a bijection in which every output bit depends on every input bit.
 #[inline]
 fn scattered(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -193,7 +198,7 @@ pub(crate) struct FlowTable {
 }
 
 impl FlowTable {
-    /// Bytes of memory for each entry: there are two slots for it.
+    /// Bytes of memory for each entry: it has two slots.
     pub(crate) const ENTRY_BYTES: usize = 2 * size_of::<Slot>();
 
     /// A table for at most `entries_max` entries, fewer than 2^30.
@@ -208,14 +213,14 @@ impl FlowTable {
         }
     }
 
-    /// Where `flow` leads.
+    /// The entry of `flow`.
     #[inline(always)]
     pub(crate) fn find(&self, flow: &Flow) -> Option<Entry> {
         let at = self.position(flow)?;
         self.slot(at).entry.unpack()
     }
 
-    /// Makes `flow` lead to `entry`, wherever it led before.
+    /// Sets the entry of `flow`, and replaces an existing one.
     pub(crate) fn set(&mut self, flow: Flow, entry: Entry) {
         let entry = PackedEntry::pack(entry);
         let name = self.name(&flow);
@@ -228,7 +233,7 @@ impl FlowTable {
                 self.taken += 1;
                 assert!(
                     self.taken * 2 <= capacity,
-                    "no more flows than the tables that they lead to can hold"
+                    "there are at most as many flows as the tables have entries"
                 );
                 let Name { hash, peer_port, local_port } = name;
                 *slot = Slot { hash, peer_port, local_port, entry };
@@ -242,7 +247,7 @@ impl FlowTable {
         }
     }
 
-    /// Makes `flow` lead nowhere.
+    /// Removes the entry of `flow`.
     pub(crate) fn remove(&mut self, flow: &Flow) {
         let Some(mut hole) = self.position(flow) else { return };
         let mut at = hole;
@@ -252,7 +257,8 @@ impl FlowTable {
             if slot.entry == PackedEntry::NONE {
                 break;
             }
-            // It may move into the hole if the hole lies on its way from where it wants to be.
+            // The entry may move into the hole if the hole lies between its home slot and its
+            // place.
             let from_home = at.wrapping_sub(slot.hash as u32) & self.mask;
             let from_hole = at.wrapping_sub(hole) & self.mask;
             if from_home >= from_hole {
@@ -264,12 +270,13 @@ impl FlowTable {
         self.taken -= 1;
     }
 
-    /// The bucket of the flow, of 4,096: the same on all cores, and told by other bits than its slot.
+    /// The bucket of the flow, of 4,096. It is the same on all cores, and uses other bits than the
+    /// home slot.
     pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
         (self.name(flow).hash >> 52) as u16
     }
 
-    /// How many flows lead somewhere.
+    /// How many flows have an entry.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.taken
@@ -285,7 +292,7 @@ impl FlowTable {
         let ports = u64::from(flow.peer_port) << 16 | u64::from(flow.local_port);
         let [high, low] = flow.peer.words();
         let hash = if flow.local.is_ipv4() {
-            // All that differs between two IPv4 addresses fits one word together with the ports.
+            // The peer's IPv4 address and the ports fit one word.
             let [_, _, _, _, a, b, c, d] = low.to_ne_bytes();
             self.keys.hash_ipv4(u64::from(u32::from_ne_bytes([a, b, c, d])) << 32 | ports)
         } else {
@@ -358,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_flows_have_one_name_and_names_lead_all_over_the_table() {
+    fn names_of_flows_differ_and_spread_over_the_table() {
         let other = FlowTable::new(4096, &[0; 16]);
         let flows: Vec<Flow> = (0..4096).map(flow).collect();
         for key in 1..50 {
@@ -366,7 +373,7 @@ mod tests {
             let hashes: HashSet<u64> = flows.iter().map(|flow| table.name(flow).hash).collect();
             let homes: HashSet<u32> = hashes.iter().map(|hash| table.home(*hash)).collect();
             assert_eq!(hashes.len(), flows.len());
-            // Of 8,192 slots chance takes some 3,200 for 4,096 flows.
+            // Of 8,192 slots, 4,096 random flows take some 3,200.
             assert!(homes.len() > 3_100, "{} slots", homes.len());
             assert!(
                 flows.iter().all(|flow| other.name(flow).hash != table.name(flow).hash),
@@ -458,7 +465,8 @@ mod tests {
             ends("2001:db8::1", 1, "2001:db8::2", 26, 1),
         ];
         assert_eq!(HashSet::from(all).len(), all.len());
-        // The number of our address does not: who starts again gives others, and names the same ends.
+        // The number of our address does not count: it may differ after a restart, and the ends are
+        // the same.
         assert_eq!(
             ends("2001:db8::1", 1, "2001:db8::2", 25, 2),
             ends("2001:db8::1", 1, "2001:db8::2", 25, 1)

@@ -1,38 +1,39 @@
-//! What one event did to a connection, and what the caller is to do about it.
+//! What one event did to a connection, and what the caller must do about it.
 
 use core::ops::Range;
 
-/// Why a connection is over.
+/// Why a connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseReason {
-    /// Both directions were closed in order and everything was acknowledged.
+    /// Both directions were closed in order, and everything was acknowledged.
     Normal,
     /// The peer reset it.
     Reset,
     /// The peer refused our attempt to connect.
     Refused,
-    /// The peer stopped answering: retransmissions, probes, or the wait for its FIN ran out.
+    /// The peer stopped answering: retransmissions, probes, or the wait for its FIN timed out.
     TimedOut,
     /// We aborted it.
     Aborted,
 }
 
-/// What one event did. To be acted upon in the order of the fields, at once, before the next event of the same
-/// connection.
+/// The effects of one event. The caller handles them in the order of the fields, before the next
+/// event of the same connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[must_use]
 pub struct Actions {
     /// An active open has succeeded.
     pub connected: bool,
-    /// In-order bytes lie here in the payload of the segment that arrived. They count as received: what the session
-    /// does not take at once is handed to [`super::Tcb::keep`].
+    /// The range of in-order bytes in the payload of the segment that arrived. They count as
+    /// received. The caller passes what the session does not consume at once to
+    /// [`super::Tcb::keep`].
     pub data: Range<usize>,
-    /// Bytes that follow all those delivered so far wait in the receive queue: [`super::Tcb::waiting`].
+    /// The receive queue has more readable bytes: [`super::Tcb::waiting`].
     pub buffered: bool,
-    /// A send that was cut short, or refused, may be tried again.
+    /// A send that was cut short or refused may be tried again.
     pub send_room: bool,
     /// The peer has sent its FIN: no byte follows those delivered or waiting.
     pub peer_closed: bool,
-    /// The connection is over. Nothing follows but what [`super::Tcb::ended`] says.
+    /// The connection is closed. Only [`super::Tcb::ended`] is still to be checked.
     pub closed: Option<CloseReason>,
 }

@@ -1,11 +1,13 @@
-//! A table of fixed size whose entries age: every entry stands in one of a few queues, and within one queue all
-//! entries wait equally long. So each queue is in order of its deadlines by construction, and there is nothing to sort.
+//! A table of fixed size whose entries expire. Each entry is in one of a few queues, and all
+//! entries of a queue wait for the same time. So each queue is in order of its deadlines by
+//! construction, and needs no sorting.
 //!
-//! Half-open and TIME-WAIT connections live in such tables: many, small, and each with a deadline.
+//! Half-open and TIME-WAIT connections are kept in such tables: they are many and small, and each
+//! has a deadline.
 //!
 //! Invariants:
 //! - Every slot is either on the free list or in exactly one queue.
-//! - Within one queue deadlines never fall from the head to the tail; `enqueue` asserts it.
+//! - Within a queue, deadlines never decrease from head to tail; `enqueue` asserts it.
 
 use alloc::vec::Vec;
 
@@ -27,7 +29,7 @@ struct Ends {
     tail: u32,
 }
 
-/// The table. `QUEUES` queues, numbered from zero.
+/// The table, with `QUEUES` queues numbered from zero.
 pub(super) struct Ageing<T, const QUEUES: usize> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
@@ -59,7 +61,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         self.free.is_empty()
     }
 
-    /// Puts `value` at the end of `queue`; `None` when the table is full.
+    /// Adds `value` at the end of `queue`. `None` when the table is full.
     pub(super) fn insert(&mut self, value: T, queue: usize, deadline: Instant) -> Option<u32> {
         let index = self.free.pop()?;
         self.slot_mut(index).value = Some(value);
@@ -90,18 +92,18 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         }
     }
 
-    /// The entry of `queue` whose deadline is the earliest.
+    /// The entry of `queue` with the earliest deadline.
     pub(super) fn oldest(&self, queue: usize) -> Option<(u32, Instant)> {
         let head = self.queues.get(queue)?.head;
         self.slots.get(head as usize).map(|slot| (head, slot.deadline))
     }
 
-    /// Whether nothing is in it, which is what it says most of the time.
+    /// Whether it has no entries, which is so most of the time.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.slots.len()
     }
 
-    /// The earliest deadline of all.
+    /// The earliest deadline of all entries.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         if self.is_empty() { None } else { self.earliest_deadline() }
     }

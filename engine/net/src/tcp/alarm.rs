@@ -1,40 +1,42 @@
-//! A connection's alarms, and how long each waits. `tcb::timers` says what happens then.
+//! The alarms of a connection, and the length of each. `tcb::timers` handles their expiry.
 
 use machine::{Instant, Micros};
 
-/// How long what was sent may stay unacknowledged, or a probe unanswered, until the peer is given up: the user timeout of RFC
-/// 9293 §3.9.1.1, with its default of five minutes (§3.8.3 asks for 100 seconds at least). Each connection may have
-/// another.
+/// How long sent data may stay unacknowledged, or probes unanswered, until the connection is
+/// closed. This is the user timeout of RFC 9293 §3.9.1.1, with its default of five minutes (§3.8.3
+/// requires at least 100 seconds). It can be set for each connection.
 pub const USER_TIMEOUT: Micros = Micros::from_secs(300);
 
 /// The longest user timeout.
 pub const USER_TIMEOUT_MAX: Micros = Micros::from_secs(3 * 3600);
 
-/// SYNs without an answer: 1 + 2 + 4 + … seconds, 187 in all (RFC 9293 §3.8.3 asks for three minutes).
+/// Unanswered SYNs until a connection attempt fails: 1 + 2 + 4 + … seconds, 187 in all (RFC 9293
+/// §3.8.3 requires three minutes).
 pub const SYN_ATTEMPTS_MAX: u8 = 7;
 
-/// How long an acknowledgment may wait for a reply to ride on. RFC 9293 allows half a second; peers that wait for
-/// it deserve better.
+/// How long an acknowledgment is delayed, so that it can be sent with a reply. RFC 9293 allows half
+/// a second; a shorter delay helps peers that wait for it.
 pub const ACKNOWLEDGE_DELAY: Micros = Micros::from_millis(40);
 
-/// How long a peer may be silent before it is asked whether it still lives. RFC 9293 §3.8.4 says two hours unless set
-/// otherwise; a mail session is over long before that.
+/// How long a peer may be silent before keep-alive probes start. RFC 9293 §3.8.4 requires a default
+/// of two hours; a mail session ends long before that.
 pub const KEEPALIVE_IDLE: Micros = Micros::from_secs(300);
 
-/// The time between two such questions.
+/// The time between two keep-alive probes.
 pub const KEEPALIVE_INTERVAL: Micros = Micros::from_secs(30);
 
-/// Questions without an answer.
+/// Unanswered keep-alive probes until the connection is closed.
 pub const KEEPALIVE_PROBES: u8 = 4;
 
-/// How long a peer may be silent after we have closed and it has acknowledged that, before it is forgotten: longer than
-/// its longest timeout, so that it may have something lost on the way.
+/// How long a peer may be silent after it has acknowledged our FIN, before the connection is
+/// removed. This is longer than the peer's longest retransmission timeout, so one of its segments
+/// may get lost.
 pub const FIN_WAIT: Micros = Micros::from_secs(120);
 
-/// How soon room in the pools is looked for again.
+/// The wait until the pools are checked again for free buffers.
 pub const ROOM_RETRY: Micros = Micros::from_millis(50);
 
-/// A point in time in milliseconds on a circle of 49 days, in four bytes; or none.
+/// A time in milliseconds modulo 2^32 (49 days), in four bytes; or none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Alarm(u32);
 
@@ -45,7 +47,7 @@ pub(super) fn millis(now: Instant) -> u32 {
 impl Alarm {
     pub(super) const NONE: Alarm = Alarm(0);
 
-    /// The first whole millisecond that is not before `now + span`.
+    /// The first whole millisecond not before `now + span`.
     #[inline]
     pub(super) fn after(now: Instant, span: Micros) -> Alarm {
         Alarm((((now + span).0.saturating_add(999)) / 1000) as u32).or_one()
@@ -60,7 +62,8 @@ impl Alarm {
         self.0 != 0
     }
 
-    /// Milliseconds until it is due, zero or less when it is; [`NOT_SET`] when it is not set.
+    /// Milliseconds until the alarm is due, zero or less when it is due; [`NOT_SET`] when it is not
+    /// set.
     #[inline]
     fn left(self, now: Instant) -> i32 {
         if self.is_set() { self.0.wrapping_sub(millis(now)) as i32 } else { NOT_SET }
@@ -72,23 +75,23 @@ impl Alarm {
     }
 }
 
-/// No alarm is set for as late as this: 24 days.
+/// 24 days: no alarm is set that far ahead.
 const NOT_SET: i32 = i32::MAX;
 
 /// What the retransmit alarm waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Awaited {
-    /// An acknowledgment of what is on the way: RFC 6298.
+    /// An acknowledgment of data in flight: RFC 6298.
     Acknowledgment,
-    /// The same, but when none comes only the tail is probed: RFC 8985 §7.
+    /// The same, but on expiry only a tail loss probe is sent: RFC 8985 §7.
     TailAcknowledgment,
-    /// What may have been overtaken: RFC 8985 §6.2.
+    /// Segments that may have been reordered: RFC 8985 §6.2.
     Reordered,
-    /// A wider window of the peer's: the persist timer.
+    /// A wider send window: the persist timer.
     Window,
 }
 
-/// The three alarms.
+/// The three alarms of a connection.
 #[derive(Clone, Copy)]
 pub(super) struct Timers {
     pub(super) retransmit: Alarm,

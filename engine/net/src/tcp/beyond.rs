@@ -1,12 +1,14 @@
-//! Which bytes are kept beyond a gap: ranges in order. A few find their place here; when a full queue somewhere on a long
-//! path drops every other segment for a while there are hundreds, and a long list is lent from the pool.
+//! The ranges of bytes received beyond a gap, in order. A few ranges are stored in the list itself.
+//! When a full queue on a long path drops every other segment, there are hundreds; then a long list
+//! is borrowed from the pool.
 //!
-//! Places are found by halving, and what arrives in order beyond the last gap only lengthens the last range: so an arrival
-//! costs the same however much is kept.
+//! Ranges are found by binary search. A segment that arrives in order beyond the last gap only
+//! extends the last range. So an arrival costs the same however many ranges there are.
 //!
 //! Invariants:
-//! - The ranges lie in order, with gaps between them, and none is empty.
-//! - `newest` names ranges, none twice, what has grown last first. It may name some that have been joined since.
+//! - The ranges are in order, with gaps between them, and none is empty.
+//! - `newest` refers to ranges, to none twice, most recently grown first. It may refer to ranges
+//!   that have been joined since.
 
 use alloc::boxed::Box;
 
@@ -17,24 +19,25 @@ use super::nodes::LongList;
 use super::options::{SACK_BLOCKS_MAX, SackBlock, SackBlocks};
 use super::sequence::SequenceNumber;
 
-/// Ranges that every queue may have.
+/// Ranges in each list without borrowing.
 const FEW: usize = 16;
 
-/// Ranges whose order of growth is known: some more than are told, because some of them will be joined.
+/// How many ranges have a known order of growth: a few more than are reported, because some of them
+/// will be joined.
 const NEWEST: usize = 8;
 
-/// What is kept beyond gaps.
+/// The ranges beyond gaps.
 #[derive(Default)]
 pub(super) struct Beyond {
     few: Vec<SackBlock, FEW>,
-    /// All of them, while there are more than a few.
+    /// All ranges, while there are more than a few.
     many: Option<Box<LongList>>,
-    /// A byte of each.
+    /// One byte of each of these ranges.
     newest: Vec<SequenceNumber, NEWEST>,
 }
 
 impl Beyond {
-    /// Whether nothing is kept.
+    /// Whether there are no ranges.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.many.is_none() && self.few.is_empty()
@@ -55,7 +58,8 @@ impl Beyond {
         }
     }
 
-    /// Makes sure that there is a place for the bytes from `start` to `end`. False when there is none to be had.
+    /// Makes sure that there is an entry for the bytes from `start` to `end`. False when there is
+    /// none left.
     pub(super) fn has_place_for(
         &mut self,
         start: SequenceNumber,
@@ -79,7 +83,8 @@ impl Beyond {
         !self.ranges_mut().is_full()
     }
 
-    /// Adds a range, joined with all that it touches. There is a place for it.
+    /// Adds a range, joined with all ranges that it touches. The caller has made sure that there is
+    /// an entry.
     pub(super) fn insert(&mut self, start: SequenceNumber, end: SequenceNumber) {
         let (first, last) = self.touching(start, end);
         let ranges = self.ranges_mut();
@@ -90,14 +95,15 @@ impl Beyond {
         }
         assert!(
             ranges.insert(first, new).is_ok(),
-            "a place for the range was found before its bytes were written"
+            "an entry for the range was found before its bytes were written"
         );
         self.newest.retain(|byte| byte.is_before(new.start) || !byte.is_before(new.end));
         self.newest.truncate(NEWEST - 1);
         assert!(self.newest.insert(0, start).is_ok(), "the oldest has just made room");
     }
 
-    /// Forgets all ranges that touch what lies before `tail`, and returns where the last of them ended, or `tail`.
+    /// Removes all ranges that begin at or before `tail`. Returns the end of the last of them, or
+    /// `tail`.
     pub(super) fn join(&mut self, tail: SequenceNumber, blocks: &mut BlockPool) -> SequenceNumber {
         let joined = self.ranges().iter().take_while(|range| !range.start.is_after(tail));
         let (count, end) =
@@ -109,7 +115,7 @@ impl Beyond {
         end
     }
 
-    /// Gives a long list back when few ranges are left.
+    /// Returns a long list to the pool when few ranges are left.
     fn shorten(&mut self, blocks: &mut BlockPool) {
         if let Some(many) = self.many.take_if(|many| many.len() <= FEW / 2) {
             self.few.clear();
@@ -118,7 +124,7 @@ impl Beyond {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all ranges.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
         self.few.clear();
         self.newest.clear();
@@ -127,8 +133,8 @@ impl Beyond {
         }
     }
 
-    /// Adds what is kept to `told`, what has grown last first (RFC 2018 §4). The first block is that of the segment that
-    /// arrived last.
+    /// Adds the ranges to `told`, most recently grown first (RFC 2018 §4). The first block contains
+    /// the segment that arrived last.
     pub(super) fn tell(&self, told: &mut SackBlocks) {
         let ranges = self.ranges();
         let named = self.newest.iter().filter_map(|byte| {
@@ -138,7 +144,7 @@ impl Beyond {
         named.take(SACK_BLOCKS_MAX).for_each(|range| told.push(*range));
     }
 
-    /// Which of the bytes from `start` to `end` are kept already: the first such stretch.
+    /// The first stretch of the bytes from `start` to `end` that has been received already.
     pub(super) fn overlap(
         &self,
         start: SequenceNumber,
@@ -150,7 +156,8 @@ impl Beyond {
         found.map_or((start, start), |range| (range.start.later(start), range.end.earlier(end)))
     }
 
-    /// The ranges that bytes from `start` to `end` overlap or adjoin: the first of them, and the first beyond.
+    /// The ranges that overlap or adjoin the bytes from `start` to `end`: the index of the first,
+    /// and of the first beyond.
     fn touching(&self, start: SequenceNumber, end: SequenceNumber) -> (usize, usize) {
         let ranges = self.ranges();
         let first = ranges.partition_point(|range| range.end.is_before(start));

@@ -1,12 +1,14 @@
-//! The blocks of bytes that queues are lent, and the nodes and lists in which long queues go on.
+//! The blocks of bytes that queues borrow, and the nodes and lists that extend long queues.
 //!
-//! What a queue has in its first stage is lent as long as there is any. Beyond it each has at most a quarter of what is free
-//! then: one that grows leaves four fifths, many that grow leave some, and as they come to be more each is brought down.
+//! In its first stage a queue may borrow whatever is free. Beyond that, each may have at most a
+//! quarter of what is then free. A single growing queue leaves four fifths, many growing queues
+//! leave some, and as their number grows the share of each shrinks.
 //!
 //! Invariants:
-//! - A block in `free` is shared with nobody. A block in `retired` may still be read by the card.
-//! - Sending leaves [`RECEIVE_RESERVE`] blocks untouched. So what a session leaves of one received frame always finds
-//!   room, even after the same session has queued a reply: received bytes that we are about to acknowledge are never lost.
+//! - A block in `free` is not shared. The card may still read a block in `retired`.
+//! - Sending leaves [`RECEIVE_RESERVE`] blocks untouched. So the unconsumed part of one received
+//!   frame can always be stored, even after the same session has queued a reply. Received bytes
+//!   that we are about to acknowledge are never lost.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,20 +21,21 @@ use super::nodes::{
     BlockNode, LongList, LongRuns, NODE_BLOCKS, NODE_PIECES, PieceNode, new_block_node,
 };
 
-/// Blocks that only received bytes may take: the largest frame (64 KiB), begun and ended inside of a block.
+/// Blocks reserved for received bytes: the largest frame (64 KiB), beginning and ending within a
+/// block.
 pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
 
-/// How many retired blocks one search looks at.
+/// How many retired blocks one search checks.
 const RETIRED_LOOKED_AT_MAX: usize = 8;
 
-/// One queue has at most one in so many of what is free, once it is beyond its first stage.
+/// Beyond its first stage, a queue may have one part in this many of what is free.
 pub(super) const SHARES: usize = 4;
 
-/// For so many blocks there is one long list of ranges beyond gaps, and one of runs.
+/// There is one long list of ranges and one of runs for this many blocks.
 const BLOCKS_PER_LONG_LIST: usize = 128;
 
-/// Blocks of bytes, each owned by the pool, a queue, or a queue and the card.
-/// And the nodes of the queues that hold them.
+/// Blocks of bytes, each owned by the pool, by a queue, or by a queue and the card; and the nodes
+/// of the queues that hold them.
 #[expect(
     clippy::vec_box,
     reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24"
@@ -49,7 +52,8 @@ pub(super) struct BlockPool {
 
 impl BlockPool {
     pub(super) fn with_capacity(count: usize) -> BlockPool {
-        // More of them than full ones would be: none is full where a queue begins and ends, or has gaps.
+        // Twice as many nodes as full ones need: a node is not full where a queue begins, ends, or
+        // has gaps.
         let block_nodes_made = 2 * count.div_ceil(NODE_BLOCKS);
         BlockPool {
             free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),
@@ -67,12 +71,12 @@ impl BlockPool {
         bytes_of(self.free_for_sending() / SHARES)
     }
 
-    /// How many nodes more a row may borrow that has `lent` of them.
+    /// How many more nodes a row that has `lent` of them may borrow.
     pub(super) fn share_of_piece_nodes(&self, lent: usize) -> usize {
         self.piece_nodes.len().saturating_sub(lent * SHARES).div_ceil(SHARES + 1)
     }
 
-    /// A node with nothing in it, unless `lent` of them are the share of who asks.
+    /// An empty node, unless `lent` nodes are already the caller's share.
     pub(super) fn lend_piece_node(&mut self, lent: usize) -> Option<Box<PieceNode>> {
         if self.share_of_piece_nodes(lent) > 0 { self.piece_nodes.pop() } else { None }
     }
@@ -81,12 +85,12 @@ impl BlockPool {
         self.piece_nodes.push(node);
     }
 
-    /// A node with nothing in it.
+    /// An empty node.
     pub(super) fn lend_block_node(&mut self) -> Option<Box<BlockNode>> {
         self.block_nodes.pop()
     }
 
-    /// A list with nothing in it.
+    /// An empty list of ranges.
     pub(super) fn lend_long_list(&mut self) -> Option<Box<LongList>> {
         self.long_lists.pop()
     }
@@ -96,7 +100,7 @@ impl BlockPool {
         self.long_lists.push(list);
     }
 
-    /// A list of runs with nothing in it.
+    /// An empty list of runs.
     pub(super) fn lend_long_runs(&mut self) -> Option<Box<LongRuns>> {
         self.long_runs.pop()
     }
@@ -110,33 +114,33 @@ impl BlockPool {
         self.block_nodes.push(node);
     }
 
-    /// Nodes of blocks that are free.
+    /// The number of free block nodes.
     #[inline]
     pub(super) fn free_block_nodes(&self) -> usize {
         self.block_nodes.len()
     }
 
-    /// Whether more than half of the nodes of blocks are free.
+    /// Whether more than half of the block nodes are free.
     pub(super) fn has_half_of_block_nodes(&self) -> bool {
         self.block_nodes.len() * 2 > self.block_nodes_made
     }
 
-    /// Blocks that are free at once.
+    /// The number of free blocks.
     pub(super) fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// The same, and those that the card has let go of since. Looks at all retired ones.
+    /// The same, plus the retired blocks that the card has released. Checks all retired blocks.
     pub(super) fn unheld(&self) -> usize {
         self.free.len() + self.retired.iter().filter(|block| Arc::strong_count(block) == 1).count()
     }
 
-    /// Blocks that sending may take.
+    /// The number of blocks that sending may take.
     pub(super) fn free_for_sending(&self) -> usize {
         self.free.len().saturating_sub(RECEIVE_RESERVE)
     }
 
-    /// Nodes of both kinds and long lists that nobody holds.
+    /// The number of free nodes of both kinds, and of free long lists of both kinds.
     #[cfg(test)]
     pub(super) fn free_nodes(&self) -> [usize; 4] {
         [
@@ -147,7 +151,7 @@ impl BlockPool {
         ]
     }
 
-    /// A block that nobody else holds.
+    /// A block that is not shared.
     pub(super) fn take(&mut self) -> Option<Arc<Block>> {
         self.free.pop()
     }
@@ -160,7 +164,7 @@ impl BlockPool {
         if self.free.len() > RECEIVE_RESERVE { self.free.pop() } else { None }
     }
 
-    /// Gives a block back. While the card still reads it, it waits.
+    /// Returns a block. It is retired while the card still reads it.
     pub(super) fn give_back(&mut self, mut block: Arc<Block>) {
         self.collect_retired();
         if Arc::get_mut(&mut block).is_some() {
@@ -170,14 +174,14 @@ impl BlockPool {
         }
     }
 
-    /// Gives back the block of a piece, if it has one.
+    /// Returns the block of a piece, if it has one.
     pub(super) fn give_back_piece(&mut self, piece: Piece) {
         if let Some(block) = piece.into_block() {
             self.give_back(block);
         }
     }
 
-    /// Frees retired blocks that the card has let go of.
+    /// Frees retired blocks that the card has released.
     pub(super) fn collect_retired(&mut self) {
         for _ in 0..RETIRED_LOOKED_AT_MAX {
             let Some(mut block) = self.retired.pop_front() else { return };
@@ -191,7 +195,7 @@ impl BlockPool {
     }
 }
 
-/// Bytes in so many blocks.
+/// The bytes in this many blocks.
 pub(super) fn bytes_of(blocks: usize) -> u32 {
     u32::try_from(blocks.saturating_mul(BLOCK_BYTES)).unwrap_or(u32::MAX)
 }

@@ -1,11 +1,11 @@
-//! What a segment gets that belongs to no connection (RFC 9293 §3.10.7.1).
+//! The answer to a segment that belongs to no connection (RFC 9293 §3.10.7.1).
 
 use super::segment::{Flags, SegmentRepr, SegmentToSend};
 use super::sequence::SequenceNumber;
 
-/// The reset that answers a segment for which there is no connection; `None` for a reset, which nobody answers.
+/// The reset for a segment without a connection. `None` for a reset, which is never answered.
 ///
-/// The caller limits their rate: each one tells a scanner something, and costs us a frame.
+/// The caller limits the rate: each reset tells a scanner something, and costs a frame.
 pub fn reset_for(segment: &SegmentRepr<'_>) -> Option<SegmentToSend> {
     if segment.flags.has(Flags::RST) {
         return None;

@@ -1,7 +1,8 @@
-//! Congestion control: how much may be on the way at the same time. CUBIC (RFC 9438) after slow start (RFC 5681, RFC 9406), with the
-//! initial window of RFC 6928; while a loss is repaired the rate falls proportionally (PRR, RFC 6937).
+//! Congestion control: how much data may be in flight. CUBIC (RFC 9438) after slow start (RFC 5681,
+//! RFC 9406), with the initial window of RFC 6928. During loss recovery the rate falls
+//! proportionally (PRR, RFC 6937).
 //!
-//! `tcb::loss` finds out what was lost, and when, and calls here.
+//! `tcb::loss` detects losses and calls here.
 //!
 //! Invariant: the window never falls below one segment.
 
@@ -10,20 +11,22 @@ use machine::Instant;
 use super::cubic::{BETA_TENTHS, Epoch};
 use super::slow_start::Pace;
 
-/// The window never grows beyond this: several times what a send queue holds.
+/// The largest window: several times what a send queue holds.
 const WINDOW_MAX: u32 = 16 * 1024 * 1024;
 
-/// How many segments one acknowledgment may let the window grow by in slow start. Receivers that take segments in joined
-/// frames, or in batches, acknowledge many at a time (RFC 9406 §4.2: eight where nothing paces what is sent).
+/// The most segments by which one acknowledgment grows the window in slow start. Receivers that
+/// merge segments or process batches acknowledge many at once (RFC 9406 §4.2: eight without
+/// pacing).
 const SLOW_START_SEGMENTS: u32 = 8;
 
-/// Congestion state of one connection; all in bytes. What only counts while something is on the way lies in the send
-/// queue.
+/// The congestion state of one connection, in bytes. State that only matters while data is in
+/// flight is in the send queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Congestion {
     window: u32,
     slow_start_threshold: u32,
-    /// The window before the last loss, lowered for others to have their share: W_max. Zero before the first.
+    /// The window before the last loss, reduced to leave other flows a share: W_max. Zero before
+    /// the first loss.
     peak: u32,
 }
 
@@ -32,26 +35,26 @@ pub(super) fn initial_window(mss: u32) -> u32 {
     (10 * mss).min((2 * mss).max(14_600))
 }
 
-/// Bytes newly acknowledged, and all around it that growth depends on.
+/// Newly acknowledged bytes, and the other inputs of window growth.
 #[derive(Clone, Copy)]
 pub(super) struct Growth {
     pub(super) now: Instant,
     pub(super) bytes: u32,
-    /// What was on the way before.
+    /// Bytes in flight before the acknowledgment.
     pub(super) flight: u32,
     pub(super) mss: u32,
-    /// Smoothed, in microseconds.
+    /// The smoothed round trip, in microseconds.
     pub(super) round_trip: u32,
-    /// In the first slow start.
+    /// The pace of the first slow start.
     pub(super) pace: Pace,
 }
 
-/// What proportional rate reduction keeps while a loss is repaired (RFC 6937 §3.1), in bytes.
+/// The state of proportional rate reduction during loss recovery (RFC 6937 §3.1), in bytes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reduction {
-    /// What was on the way when it began.
+    /// Bytes in flight when recovery began.
     pub(super) flight: u32,
-    /// What has arrived since, and what was sent.
+    /// Bytes delivered since, and bytes sent since.
     pub(super) delivered: u32,
     pub(super) sent: u32,
 }
@@ -63,26 +66,29 @@ impl Congestion {
         Congestion { window, slow_start_threshold: u32::MAX, peak: 0 }
     }
 
-    /// How much may be on the way.
+    /// How many bytes may be in flight.
     #[inline]
     pub(super) fn window(&self) -> u32 {
         self.window
     }
 
-    /// Whether nothing was ever lost: slow start goes on until it is, or until the path is found to be full.
+    /// Whether no loss has happened yet: slow start continues until a loss, or until the path is
+    /// found to be full.
     #[inline]
     pub(super) fn is_in_first_slow_start(&self) -> bool {
         self.slow_start_threshold == u32::MAX
     }
 
-    /// Whether the window was what held us back when `flight` was on the way, and not the session (RFC 7661 §1).
+    /// Whether the window was the limit when `flight` bytes were in flight, and not the session
+    /// (RFC 7661 §1).
     #[inline]
     pub(super) fn is_held_back_by_window(&self, flight: u32) -> bool {
         flight.saturating_mul(2) >= self.window
     }
 
-    /// New bytes were acknowledged, and nothing is being repaired. The window grows only when it was what held us back: in
-    /// slow start by what was acknowledged, at most [`SLOW_START_SEGMENTS`] at a time; later along the curve.
+    /// New bytes were acknowledged outside of recovery. The window grows only if it was the limit.
+    /// In slow start it grows by the acknowledged bytes, at most [`SLOW_START_SEGMENTS`] at a time;
+    /// later along the curve.
     #[inline]
     pub(super) fn acknowledged(&mut self, growth: &Growth, epoch: &mut Epoch) {
         if !self.is_held_back_by_window(growth.flight) {
@@ -104,9 +110,9 @@ impl Congestion {
         self.window = self.window.saturating_add(by).min(WINDOW_MAX);
     }
 
-    /// A loss was found, or reported by a router: lowers the threshold (RFC 9438 §4.6), and remembers the peak; less of it
-    /// when the last one was higher, for then others have come (§4.7). `flight`: what was on the way, of which no more
-    /// counts than the window allowed.
+    /// A loss was detected, or a router reported congestion: lowers the threshold (RFC 9438 §4.6)
+    /// and stores the peak. The peak is reduced if the previous one was higher, because other flows
+    /// have joined (§4.7). `flight`: bytes in flight, of which at most the window counts.
     pub(super) fn lower(&mut self, flight: u32, mss: u32) {
         let used = flight.min(self.window);
         let kept = u64::from(used) * u64::from(BETA_TENTHS) / 10;
@@ -115,8 +121,8 @@ impl Congestion {
         self.peak = if used < self.peak { shared as u32 } else { used };
     }
 
-    /// While a loss is repaired: `arrived` bytes have newly arrived and `pipe` bytes are on the way (RFC 6937 §3.1, with the
-    /// slow-start reduction bound).
+    /// During recovery: `arrived` bytes were newly delivered, and `pipe` bytes are in flight (RFC
+    /// 6937 §3.1, with the slow-start reduction bound).
     pub(super) fn reduce(&mut self, reduction: &mut Reduction, arrived: u32, pipe: u32, mss: u32) {
         reduction.delivered = reduction.delivered.saturating_add(arrived);
         let threshold = self.slow_start_threshold;
@@ -131,13 +137,14 @@ impl Congestion {
         self.window = pipe.saturating_add(more).max(mss);
     }
 
-    /// The repair is done. `pipe`: what is on the way now (RFC 6582 §3.2 step 3, option 1: no burst).
+    /// Recovery is complete. `pipe`: bytes in flight now (RFC 6582 §3.2 step 3, option 1: no
+    /// burst).
     pub(super) fn recovered(&mut self, pipe: u32, mss: u32) {
         self.window = self.slow_start_threshold.min(pipe.max(mss) + mss);
     }
 
-    /// The retransmission timer expired: start again from one segment. The threshold falls only with the first
-    /// expiry for the same data (RFC 5681 §3.1).
+    /// The retransmission timer expired: restarts from one segment. The threshold falls only with
+    /// the first expiry for the same data (RFC 5681 §3.1).
     pub(super) fn timed_out(&mut self, flight: u32, mss: u32, first: bool) {
         if first {
             self.lower(flight, mss);
@@ -145,7 +152,8 @@ impl Congestion {
         self.window = mss;
     }
 
-    /// Nothing was sent for a while, so the window says nothing about the path any more (RFC 5681 §4.1).
+    /// Nothing was sent for a while, so the window does not describe the path any more (RFC 5681
+    /// §4.1).
     pub(super) fn idled(&mut self, mss: u32) {
         self.window = self.window.min(initial_window(mss));
     }

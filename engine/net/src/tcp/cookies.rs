@@ -1,10 +1,12 @@
-//! SYN cookies (RFC 4987 §3.6): when there is no room to remember a SYN, its sender is made to remember for us. Our initial
-//! number is a keyed hash of who he is, of his number and of the time, with the segment size in its low bits; what
-//! completes the handshake brings it back. With timestamps their low bits bring back the rest.
-//!
-//! - Who cannot see our SYN-ACK guesses a cookie with 29 bits of hash, of which two are good at a time: 2^-28 a try.
-//! - A cookie is good for one to two minutes, and none is looked at when none was given for so long.
-//! - Without timestamps the peer's windows are not scaled, nor does he acknowledge selectively: the price of the flood.
+//! SYN cookies (RFC 4987 §3.6): a handshake without stored state, for when there is no room for a
+//! SYN. Our initial sequence number is a keyed hash of both ends, of the peer's sequence number and
+//! of the time. Its low bits encode the segment size. The segment that completes the handshake
+//! returns it. With timestamps, their low bits return the other options.
+//! - A sender that cannot see our SYN-ACK must guess 29 bits of hash. Two values are valid at a
+//!   time, so a guess succeeds with a probability of 2^-28.
+//! - A cookie is valid for one to two minutes. None is checked if none was issued for that long.
+//! - Without timestamps, window scaling and selective acknowledgments are lost: the price of the
+//!   flood.
 
 use core::hash::{Hash, Hasher};
 
@@ -18,38 +20,38 @@ use super::sequence::SequenceNumber;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
-/// How long one cookie is given for the same SYN.
+/// How long the same SYN gets the same cookie.
 const PERIOD: Micros = Micros::from_secs(64);
 
-/// Segment sizes that a cookie can say: of a peer between two of them the smaller is remembered.
+/// The segment sizes that a cookie can encode. A size between two of them is rounded down.
 const SIZES: [u16; 8] = [MSS_MIN, 536, 1220, 1360, 1400, 1440, 1460, 8960];
 const SIZE_MASK: u32 = SIZES.len() as u32 - 1;
 
-/// Bits of a timestamp that say what was agreed on: four of the peer's shift, one each of selective acknowledgments and of
-/// marks of congestion.
+/// The bits of a timestamp that encode the options: four for the peer's window shift, one for
+/// selective acknowledgments, and one for ECN.
 const AGREED_MASK: u32 = 63;
-/// The shift of who does not scale.
+/// The value of the shift bits for a peer without window scaling.
 const NO_SHIFT: u32 = 15;
 const SACK_BIT: u32 = 16;
 const ECN_BIT: u32 = 32;
 
-/// Gives cookies and takes them back.
+/// Issues and checks cookies.
 pub struct Cookies {
     hasher: SipHasher24,
     local_mss: u16,
-    /// When the last one was given.
+    /// When the last cookie was issued.
     given_at: Option<Instant>,
 }
 
 impl Cookies {
-    /// `secret` is random, and chosen anew each time the machine starts. `local_mss`: the largest payload that we take in
-    /// one segment, in bytes.
+    /// `secret`: random, and new at each start of the machine. `local_mss`: the largest payload
+    /// that we receive in one segment, in bytes.
     pub fn new(secret: &[u8; 16], local_mss: u16) -> Cookies {
         Cookies { hasher: SipHasher24::new_with_key(secret), local_mss, given_at: None }
     }
 
-    /// The SYN-ACK for a SYN that is not remembered. `key`: addresses and ports of both ends; `timestamp_offset`: from
-    /// [`super::InitialSequences::next`].
+    /// The SYN-ACK for a SYN that is not stored. `key`: addresses and ports of both ends;
+    /// `timestamp_offset`: from [`super::InitialSequences::next`].
     pub fn answer(
         &mut self,
         now: Instant,
@@ -89,7 +91,7 @@ impl Cookies {
         }
     }
 
-    /// What was agreed on with the sender of a segment that acknowledges a cookie; `None` when it does not.
+    /// The handshake that a segment completes by acknowledging a cookie. `None` when it does not.
     pub fn completed(
         &self,
         now: Instant,
@@ -148,7 +150,7 @@ fn period(now: Instant) -> u32 {
     (now.0 / PERIOD.0) as u32
 }
 
-/// A timestamp not later than `value` whose low bits say what was agreed on.
+/// A timestamp not later than `value` whose low bits encode the options.
 fn with_agreed(value: u32, syn: &SegmentRepr<'_>) -> u32 {
     let shift = syn.options.window_scale.map_or(NO_SHIFT, u32::from);
     let sack = if syn.options.sack_permitted { SACK_BIT } else { 0 };

@@ -1,44 +1,47 @@
-//! CUBIC's curve in whole numbers (RFC 9438 §4.2, §4.3): after a loss the window rises quickly to near where it was, stays
-//! there for a while, and then looks for more; faster than Reno on long paths, and never slower on short ones.
+//! The CUBIC curve in integer arithmetic (RFC 9438 §4.2, §4.3). After a loss the window rises
+//! quickly to near its former size, stays there for a while, and then probes for more. On long
+//! paths it is faster than Reno, and on short ones never slower.
 //!
-//! An epoch begins with the first growth after a loss, or after a pause in which the session held us back, and lies in the
-//! lent send queue: with nothing on the way it is over, so a pause never counts as time in which the path was tried
-//! (§5.8). Times in milliseconds, windows in bytes.
+//! An epoch begins with the first growth after a loss, or after a pause in which the session was
+//! the limit. It is part of the borrowed send queue and ends when nothing is in flight, so a pause
+//! never counts as time in which the path was probed (§5.8). Times are in milliseconds, windows in
+//! bytes.
 
 use machine::Instant;
 
 use super::alarm::millis;
 
-/// The window after a loss, in tenths of that before: beta_cubic.
+/// The window after a loss, in tenths of the window before: beta_cubic.
 pub(super) const BETA_TENTHS: u32 = 7;
 
-/// No curve is followed for longer than this, in milliseconds.
+/// The longest time on one curve, in milliseconds.
 const TIME_MAX: i64 = 500_000;
 
-/// One climb of the window.
+/// One epoch of window growth.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Epoch {
-    /// Whether it has begun.
+    /// Whether the epoch has begun.
     has_begun: bool,
-    /// When it began.
+    /// When the epoch began.
     since: u32,
-    /// How long the curve takes to where it is flat: K.
+    /// The time from the start of the curve to its plateau: K.
     to_plateau: u32,
-    /// The window where the curve is flat.
+    /// The window at the plateau.
     plateau: u32,
-    /// What Reno's window would be, in 1/1024 bytes.
+    /// The estimate of Reno's window, in 1/1024 bytes.
     reno: u64,
-    /// What was acknowledged towards the next byte of growth.
+    /// The remainder of acknowledged bytes that have not yet caused a byte of growth.
     rest: u64,
 }
 
 impl Epoch {
-    /// The next growth begins a new one.
+    /// Ends the epoch: the next growth begins a new one.
     pub(super) fn end(&mut self) {
         self.has_begun = false;
     }
 
-    /// How much the window grows by when `bytes` are acknowledged. `peak`: the window before the last loss, or zero.
+    /// How much the window grows when `bytes` are acknowledged. `peak`: the window before the last
+    /// loss, or zero.
     pub(super) fn growth(
         &mut self,
         now: Instant,
@@ -79,14 +82,15 @@ impl Epoch {
         };
     }
 
-    /// Reno's window, with the share that makes up for the smaller cut (§4.3) until it is where it was.
+    /// Reno's window. Until it reaches its former size, its growth is scaled to make up for the
+    /// smaller reduction (§4.3).
     fn climb_like_reno(&mut self, window: u32, peak: u32, bytes: u32, mss: u32) {
         let step = ((u64::from(mss) * u64::from(bytes)) << 10) / u64::from(window.max(1));
         let has_caught_up = self.reno >> 10 >= u64::from(peak);
         self.reno += if has_caught_up { step } else { step * 9 / 17 };
     }
 
-    /// W_cubic: the curve `time` after the epoch's begin.
+    /// W_cubic: the curve at `time` after the start of the epoch.
     fn at(&self, time: i64, mss: u32) -> u32 {
         let distance = (time - i64::from(self.to_plateau)).clamp(-TIME_MAX, TIME_MAX);
         let height = distance * distance * distance / 1_000_000 * 2 * i64::from(mss) / 5000;
@@ -119,7 +123,8 @@ mod tests {
         }
     }
 
-    /// The window after `seconds` of a full window acknowledged each `round_trip` milliseconds, in segments.
+    /// The window in segments after `seconds`, when a full window is acknowledged every
+    /// `round_trip` milliseconds.
     fn climb(start: u32, peak: u32, round_trip: u64, seconds: u64) -> u32 {
         let (mss, mut epoch, mut window) = (1000, Epoch::default(), start * 1000);
         let mut now = 1_000_000;
@@ -140,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn the_window_climbs_along_the_curve_to_its_plateau_and_beyond() {
-        // K = cbrt(300 / 0.4) = 9.1 s; after five, 1000 - 0.4 * 4.1^3.
+    fn window_follows_the_curve_to_its_plateau_and_beyond() {
+        // K = cbrt(300 / 0.4) = 9.1 s; after five seconds: 1000 - 0.4 * 4.1^3.
         assert!((965..=978).contains(&climb(700, 1000, 100, 5)), "{}", climb(700, 1000, 100, 5));
         assert!((995..=1003).contains(&climb(700, 1000, 100, 9)));
         assert!((1075..=1110).contains(&climb(700, 1000, 100, 15)));
@@ -149,7 +154,8 @@ mod tests {
 
     #[test]
     fn on_a_short_path_it_grows_as_fast_as_reno() {
-        // 10 s at 10 ms: Reno gains 9/17 of a segment each round trip until where it was, then one.
+        // 10 s at 10 ms: Reno gains 9/17 of a segment each round trip up to its former size, then
+        // one.
         let reno = climb(7, 10, 10, 10);
         assert!((900..=1010).contains(&reno), "{reno}");
     }

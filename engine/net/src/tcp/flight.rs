@@ -1,15 +1,17 @@
-//! What is on the way: every byte between SND.UNA and SND.MAX with when it was sent last and what became of it, as a row of
-//! runs. This is the scoreboard of RFC 6675 and the list of transmission times of RFC 8985 in one.
+//! The data in flight: for every byte between SND.UNA and SND.MAX, when it was last sent and its
+//! fate, as a list of runs. This combines the scoreboard of RFC 6675 with the list of transmission
+//! times of RFC 8985.
 //!
-//! A run is cut when only a part of it is acknowledged, lost or sent again, and joined with its neighbour when nothing
-//! tells them apart; see [`Runs`] for what is done while there are many. What still finds no room is not told apart. Nothing is ever
-//! thought to have arrived that was not acknowledged.
+//! A run is cut when only a part of it is acknowledged, lost or retransmitted. It is joined with
+//! its neighbour when they do not differ. [`Runs`] describes what happens when there are many. When
+//! there is still no room, differences are dropped. No byte is ever taken for arrived that was not
+//! acknowledged.
 //!
 //! Invariants:
-//! - The runs lie in order, without gaps, and none is empty.
+//! - The runs are in order and without gaps, and none is empty.
 //! - `arrived` and `lost` are the bytes of the runs of that fate.
-//! - Bytes that arrived beyond a gap are kept until they are acknowledged in order: a peer may take its word back
-//!   (RFC 2018 §8).
+//! - Bytes that arrived beyond a gap are kept until they are acknowledged in order, because a peer
+//!   may renege (RFC 2018 §8).
 
 use super::blocks::BlockPool;
 use super::options::SackBlock;
@@ -17,7 +19,7 @@ use super::run::{Fate, Run};
 use super::runs::Runs;
 use super::sequence::SequenceNumber;
 
-/// All that was sent and not acknowledged in order.
+/// All sent bytes that are not yet acknowledged in order.
 #[derive(Default)]
 pub(super) struct Flight {
     runs: Runs,
@@ -33,13 +35,14 @@ impl Flight {
         self.arrived
     }
 
-    /// Bytes that are to be sent again.
+    /// Bytes that must be retransmitted.
     #[inline]
     pub(super) fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// If all of it is one run that was sent once and is on the way: when it was sent. It is forgotten then.
+    /// If everything is a single run that was sent once and is in flight, removes it and returns
+    /// when it was sent.
     #[inline]
     pub(super) fn take_single_run(&mut self) -> Option<u32> {
         match self.runs.all() {
@@ -52,7 +55,7 @@ impl Flight {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all runs.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
         self.runs.all_mut().clear();
         self.runs.shorten(blocks);
@@ -60,23 +63,23 @@ impl Flight {
         self.lost = 0;
     }
 
-    /// Selective acknowledgments are about to come in: finds room for what they tell apart.
+    /// Selective acknowledgments are about to be processed: makes room for more runs.
     pub(super) fn lengthen(&mut self, blocks: &mut BlockPool) {
         self.runs.lengthen(blocks);
     }
 
-    /// Gives back what room is not needed any more.
+    /// Returns room that is not needed any more.
     #[inline]
     pub(super) fn shorten(&mut self, blocks: &mut BlockPool) {
         self.runs.shorten(blocks);
     }
 
-    /// When the last of it was sent.
+    /// When the last run was sent.
     pub(super) fn last_sent_at(&self) -> Option<u32> {
         self.runs.all().last().map(|run| run.sent_at)
     }
 
-    /// The first bytes that are to be sent again.
+    /// The first bytes that must be retransmitted.
     pub(super) fn first_lost(&self) -> Option<SackBlock> {
         let mut start = self.start;
         for run in self.runs.all() {
@@ -88,8 +91,8 @@ impl Flight {
         None
     }
 
-    /// Bytes from `start` on were sent: for the first time if they follow the last run, else again. `fate`: what is to be
-    /// thought of them.
+    /// The bytes from `start` to `end` were sent: for the first time if they follow the last run,
+    /// otherwise again. `fate`: their new fate.
     #[inline]
     pub(super) fn sent(
         &mut self,
@@ -128,7 +131,7 @@ impl Flight {
         if let Some(last) = joins {
             last.end = run.end;
         } else if let Err(run) = self.runs.push(run) {
-            // Nothing could be joined: what the last one was known to be is forgotten.
+            // Nothing could be joined: the details of the last run are dropped.
             let Some(last) = self.runs.all_mut().last_mut() else {
                 unreachable!("a list that is full and empty")
             };
@@ -154,7 +157,8 @@ impl Flight {
         }
     }
 
-    /// Everything before `to` is acknowledged. `each` is told of the runs that had not arrived before. Returns their bytes.
+    /// Everything before `to` is acknowledged. Calls `each` for the runs that had not arrived
+    /// before. Returns their bytes.
     #[inline]
     pub(super) fn acknowledge(&mut self, to: SequenceNumber, each: &mut impl FnMut(&Run)) -> u32 {
         let (mut whole, mut bytes) = (0, 0);
@@ -179,7 +183,8 @@ impl Flight {
         bytes
     }
 
-    /// A block was acknowledged selectively. `each` is told of the runs that had not arrived before. Returns their bytes.
+    /// A block was acknowledged selectively. Calls `each` for the runs that had not arrived before.
+    /// Returns their bytes.
     pub(super) fn acknowledge_block(
         &mut self,
         block: SackBlock,
@@ -189,7 +194,7 @@ impl Flight {
         let (start, end) = (block.start.later(self.start), block.end.earlier(self.end()));
         let first = self.runs.all().get(self.runs.ended_by(start));
         if first.is_some_and(|run| run.fate == Fate::Arrived && !run.end.is_before(end)) {
-            // As it is mostly: a block is told several times.
+            // The usual case: a block is reported several times.
             return 0;
         }
         self.mark(start, end, |run| {
@@ -201,12 +206,12 @@ impl Flight {
         self.arrived - before
     }
 
-    /// Whether the first byte was said to have arrived, while it was never acknowledged: the peer has taken its word back.
+    /// Whether the first byte was acknowledged selectively, but not in order: the peer has reneged.
     pub(super) fn is_reneged(&self) -> bool {
         self.runs.all().first().is_some_and(|run| run.fate == Fate::Arrived)
     }
 
-    /// Forgets all that was acknowledged selectively.
+    /// Drops all selective acknowledgments.
     pub(super) fn forget_arrived(&mut self) {
         for run in self.runs.all_mut().iter_mut() {
             if run.fate == Fate::Arrived {
@@ -216,7 +221,7 @@ impl Flight {
         self.arrived = 0;
     }
 
-    /// Lets `judge` change the fates of the runs that are on the way.
+    /// Lets `judge` change the fates of the runs in flight.
     pub(super) fn judge(&mut self, mut judge: impl FnMut(&Run) -> Fate) {
         let mut has_changed = false;
         for run in self.runs.all_mut().iter_mut().filter(|run| run.fate == Fate::OnTheWay) {
@@ -229,7 +234,7 @@ impl Flight {
         }
     }
 
-    /// What was thought lost is on the way after all.
+    /// Bytes that were marked lost are in flight after all.
     pub(super) fn find_lost(&mut self) {
         for run in self.runs.all_mut().iter_mut() {
             if run.fate == Fate::Lost {
@@ -239,7 +244,7 @@ impl Flight {
         self.lost = 0;
     }
 
-    /// The first `count` bytes are lost, unless they are known to be already.
+    /// Marks the first `count` bytes as lost, unless they have arrived.
     pub(super) fn lose_first(&mut self, count: u32) {
         let (start, end) = self.widen(self.start, (self.start + count).earlier(self.end()));
         self.mark(start, end, |run| match run.fate {
@@ -248,7 +253,8 @@ impl Flight {
         });
     }
 
-    /// Changes what is known of the bytes from `start` to `end`, run by run. A run that there is no room to cut stays as it is.
+    /// Applies `change` to each run of the bytes from `start` to `end`. A run that cannot be cut
+    /// for lack of room stays as it is.
     fn mark(
         &mut self,
         start: SequenceNumber,
@@ -284,7 +290,8 @@ impl Flight {
             .map_or(self.start, |run| run.end)
     }
 
-    /// Makes a run begin at `at`, if it may. How many runs end there or before, and the first that begins there or later.
+    /// Cuts the run at `at`, if it may. Returns how many runs end there or before, and the index of
+    /// the first that begins there or later.
     fn cut(&mut self, at: SequenceNumber, may_be_cut: bool) -> (usize, usize) {
         let place = self.runs.ended_by(at);
         let Some(run) = self.runs.all().get(place).copied() else { return (place, place) };
@@ -296,7 +303,7 @@ impl Flight {
         (place + usize::from(is_cut), place + 1)
     }
 
-    /// The numbers where the runs begin and end that `start` and `end` fall into, if those cannot be cut.
+    /// Widens the range to whole runs, if runs cannot be cut.
     fn widen(
         &mut self,
         start: SequenceNumber,
@@ -330,11 +337,7 @@ impl Flight {
 
     /// Asserts the invariants.
     pub(super) fn assert_invariants(&self, una: SequenceNumber, max: SequenceNumber) {
-        assert_eq!(
-            (self.arrived, self.lost),
-            self.tally(),
-            "what arrived and what is lost is counted"
-        );
+        assert_eq!((self.arrived, self.lost), self.tally(), "arrived and lost bytes are counted");
         let is_empty = self.runs.all().is_empty();
         assert!(
             is_empty || (self.start, self.end()) == (una, max),

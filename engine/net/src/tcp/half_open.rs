@@ -1,19 +1,23 @@
-//! Half-open connections: a SYN has arrived and nobody knows yet whether its sender exists. Each costs one small entry
-//! here and no TCB; the TCB is made when the handshake completes (RFC 4987 §3.3).
+//! Half-open connections: a SYN has arrived, and its sender may not exist. Each costs one small
+//! entry here and no TCB. The TCB is created when the handshake completes (RFC 4987 §3.3).
 //!
-//! This is the LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with RFC 5961's rules for
-//! resets and SYNs.
+//! This implements LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with
+//! RFC 5961's rules for resets and SYNs.
 //!
-//! When the table is full and handshakes are merely many at once, a SYN that finds no room is not answered and comes again: a
-//! crowd comes in no faster than it can be greeted. In a flood entries do not answer, and the oldest gives way: to anybody after seven seconds, to who knocks again ([`super::Knocks`]) after one.
-//! Where none is so old, he gets a cookie ([`super::Cookies`]). A table without any room leaves
-//! every handshake to cookies.
+//! When the table is full because of many real handshakes, a SYN without room is not answered. Its
+//! sender repeats it, so connections arrive no faster than they can be accepted. In a flood,
+//! entries do not answer, and the oldest is evicted. A new SYN evicts an entry after seven seconds;
+//! a repeated SYN ([`super::Knocks`]) does so after one second. If no entry is that old, a repeated
+//! SYN gets a cookie ([`super::Cookies`]). A table with a capacity of zero leaves every handshake
+//! to cookies.
 //!
-//! So who is real has an entry nearly always, and what gets lost of his handshake is sent again. A cookie cannot: a peer whose
-//! ACK of it is lost waits for our greeting, and we do not know of him. Whose entry gives way may wait for it too: he is told that it does
-//! not come.
+//! So a real client nearly always has an entry, and lost segments of its handshake are
+//! retransmitted. A cookie cannot do that. If the ACK of a cookie is lost, the client waits for our
+//! greeting, and we do not know of it. A client whose entry is evicted might wait too, so it is
+//! sent a reset.
 //!
-//! An entry stands in the queue of how many SYN-ACKs it has been sent; queue 0 is of those to be sent one now.
+//! An entry is in the queue of the number of SYN-ACKs that it has been sent. Queue 0 holds those to
+//! be sent now.
 
 use machine::{Instant, Micros};
 
@@ -26,27 +30,29 @@ use super::sequence::SequenceNumber;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
-/// SYN-ACKs that one entry is sent at the most. The last one is waited for as long as the others together.
+/// The most SYN-ACKs for one entry. The wait after the last one is as long as all the others
+/// together.
 pub const SYN_ACKS_MAX: u8 = 6;
 
-/// The wait for an answer to the first SYN-ACK; it doubles with each (RFC 6298 §2.1, §5.5). Micros.
+/// The wait for an answer to the first SYN-ACK; it doubles with each one (RFC 6298 §2.1, §5.5).
 pub const SYN_ACK_WAIT: Micros = Micros::from_secs(1);
 
-/// The age at which an entry gives way to anybody. It has been sent four SYN-ACKs by then.
+/// The age at which any SYN may evict an entry. By then it has been sent four SYN-ACKs.
 const OLD: Micros = Micros::from_secs(7);
-/// The age at which one gives way to who has knocked before.
+/// The age at which a repeated SYN may evict an entry.
 const NOT_YOUNG: Micros = Micros::from_secs(1);
 
-/// How long after an entry has given way there is a flood.
+/// How long a flood is assumed after an eviction.
 const FLOOD: Micros = Micros::from_secs(1);
 
-/// Answers to doubtful segments that one entry gives at the most.
+/// The most challenge acknowledgments for one entry.
 const CHALLENGES_MAX: u8 = 8;
 
 const QUEUES: usize = SYN_ACKS_MAX as usize + 1;
 const TO_BE_SENT: usize = 0;
 
-/// Names an entry until it is removed. The entry's key is compared on each use, so a stale one finds nothing.
+/// Identifies an entry until it is removed. The entry's key is compared on each use, so a stale id
+/// finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HalfOpenId(pub u32);
 
@@ -65,37 +71,39 @@ struct HalfOpen<K> {
     challenges: u8,
 }
 
-/// What a segment did to a half-open connection.
+/// The effect of a segment on a half-open connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HalfOpenVerdict {
-    /// Nothing is to be done (there may be something to send: [`HalfOpenTable::output`]).
+    /// Nothing to do, except that there may be something to send: [`HalfOpenTable::output`].
     Nothing,
     /// Send this.
     Respond(SegmentToSend),
-    /// The handshake is complete: make a TCB by [`super::Tcb::accepted`], give it this same segment, and remove the
-    /// entry. When there is no TCB to be had leave the entry: the peer's next segment tries again.
+    /// The handshake is complete. The caller creates a TCB with [`super::Tcb::accepted`], passes it
+    /// this same segment, and removes the entry. If no TCB is available, the entry stays, and the
+    /// peer's next segment tries again.
     Completed(Handshake),
     /// The peer has reset the connection, and the entry is gone.
     Removed,
 }
 
-/// What becomes of a SYN that finds the table full.
+/// The result for a SYN that finds the table full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room<K> {
-    /// Somebody has given way, and is forgotten.
+    /// An entry was evicted.
     Made {
-        /// Who it was.
+        /// Its key.
         gone: K,
-        /// What he is told, if he has heard of us.
+        /// A reset for its peer, if a SYN-ACK was sent.
         farewell: Option<SegmentToSend>,
     },
-    /// There is none, and it is to be answered by a cookie.
+    /// There is no room: answer with a cookie.
     None,
-    /// It is not to be answered: its sender comes again.
+    /// Do not answer: the sender repeats the SYN.
     Later,
 }
 
-/// All half-open connections of one core. `K` names a connection: addresses and ports of both ends.
+/// All half-open connections of one core. `K` identifies a connection: addresses and ports of both
+/// ends.
 pub struct HalfOpenTable<K> {
     entries: Ageing<HalfOpen<K>, QUEUES>,
     local_mss: u16,
@@ -103,7 +111,8 @@ pub struct HalfOpenTable<K> {
 }
 
 impl<K: Copy + PartialEq> HalfOpenTable<K> {
-    /// A table for `capacity` entries. `local_mss`: the largest payload that we take in one segment, in bytes.
+    /// A table for `capacity` entries. `local_mss`: the largest payload that we receive in one
+    /// segment, in bytes.
     pub fn new(capacity: usize, local_mss: u16) -> Self {
         HalfOpenTable {
             entries: Ageing::with_capacity(capacity),
@@ -112,28 +121,28 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         }
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a SYN finds room only as [`HalfOpenTable::make_room`] says.
+    /// Whether a SYN needs [`HalfOpenTable::make_room`] first.
     pub fn is_full(&self) -> bool {
         self.entries.is_full()
     }
 
-    /// A SYN has found the table full.
+    /// A SYN has found the table full: evicts an entry if one is old enough.
     pub fn make_room(&mut self, now: Instant, knock: Knock) -> Room<K> {
         let age = match knock {
             Knock::First => OLD,
             Knock::Again => NOT_YOUNG,
         };
-        // Who stands behind another in a queue has hardly been there for longer.
+        // The entries behind the first of a queue are hardly older.
         let firsts =
             (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
         let longest = firsts
@@ -150,10 +159,10 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         if is_flooded || self.is_empty() { Room::None } else { Room::Later }
     }
 
-    /// A SYN (without ACK and RST) has arrived for a port that is listened on. Its SYN-ACK goes out by the next
-    /// `output`. `None` when the table is full.
+    /// A SYN (without ACK and RST) has arrived for an open port. The next `output` sends its
+    /// SYN-ACK. `None` when the table is full.
     ///
-    /// Data on the SYN is not kept: the peer sends it again, because the SYN-ACK does not acknowledge it.
+    /// Data on the SYN is dropped: the SYN-ACK does not acknowledge it, so the peer sends it again.
     pub fn syn_arrived(
         &mut self,
         now: Instant,
@@ -234,7 +243,8 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         HalfOpenVerdict::Completed(entry.handshake(now))
     }
 
-    /// Whether the segment completes the handshake: [`HalfOpenVerdict::Completed`] is what it would come to.
+    /// Whether the segment completes the handshake, that is, would give
+    /// [`HalfOpenVerdict::Completed`].
     pub fn is_completed_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let Some(entry) = self.entries.get(id.0).filter(|entry| entry.key == *key) else {
             return false;
@@ -247,23 +257,24 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             && !entry.lacks_timestamps(segment)
     }
 
-    /// Whether the segment is a reset that ends the handshake: [`HalfOpenVerdict::Removed`] is what it would come to.
+    /// Whether the segment is a reset that ends the handshake, that is, would give
+    /// [`HalfOpenVerdict::Removed`].
     pub fn is_reset_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let entry = self.entries.get(id.0).filter(|entry| entry.key == *key);
         segment.flags.has(Flags::RST)
             && entry.is_some_and(|entry| segment.sequence == entry.irs + 1)
     }
 
-    /// Removes an entry whose connection has got its TCB.
+    /// Removes an entry whose connection now has a TCB.
     pub fn remove(&mut self, id: HalfOpenId, key: &K) {
         if self.entries.get(id.0).is_some_and(|entry| entry.key == *key) {
             self.entries.remove(id.0);
         }
     }
 
-    /// Sends every SYN-ACK that is due, new ones and repetitions.
+    /// Sends every SYN-ACK that is due, first ones and retransmissions.
     ///
-    /// Errors: `Full` as `emit` says; the rest waits for the next call.
+    /// Errors: `Full` from `emit`; the rest waits for the next call.
     pub fn output(
         &mut self,
         now: Instant,
@@ -278,7 +289,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                     break;
                 }
                 let Some(entry) = self.entries.get_mut(index) else {
-                    unreachable!("an entry that stands in a queue")
+                    unreachable!("a queue holds only existing entries")
                 };
                 emit(&entry.key, &entry.syn_ack(now, self.local_mss))?;
                 entry.sent = entry.sent.saturating_add(1).min(SYN_ACKS_MAX);
@@ -290,7 +301,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         Ok(())
     }
 
-    /// Removes the next entry that has not answered its last SYN-ACK, and says which it was.
+    /// Removes the next entry that has not answered its last SYN-ACK, and returns its key.
     pub fn give_up(&mut self, now: Instant) -> Option<K> {
         let (index, deadline) = self.entries.oldest(usize::from(SYN_ACKS_MAX))?;
         if deadline > now { None } else { self.entries.remove(index).map(|entry| entry.key) }
@@ -315,7 +326,7 @@ impl<K> HalfOpen<K> {
         }
     }
 
-    /// Whether the segment does not do what was agreed on (RFC 7323 §3.2).
+    /// Whether the segment lacks the timestamps that were agreed on (RFC 7323 §3.2).
     fn lacks_timestamps(&self, segment: &SegmentRepr<'_>) -> bool {
         self.timestamps.is_some() && segment.options.timestamps.is_none()
     }
@@ -341,7 +352,8 @@ impl<K> HalfOpen<K> {
         }
     }
 
-    /// For who takes the connection for established, because what he said to that got lost.
+    /// For a peer that takes the connection for established because its completing segment was
+    /// lost.
     fn reset(&self) -> SegmentToSend {
         SegmentToSend { sequence: self.iss + 1, flags: Flags::RST, ..SegmentToSend::default() }
     }

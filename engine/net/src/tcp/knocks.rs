@@ -1,17 +1,19 @@
-//! Who has knocked before: SYNs that found no room and were not answered.
+//! The SYN retry filter: recognises repeated SYNs that found no room and were not answered.
 //!
-//! A flood comes from addresses that nobody has, each of which calls once, or as fast as it can; who is real and hears nothing
-//! calls again in a second (RFC 6298 §2.1), and begins with the same number as before. So while SYNs flood in, who knocks a
-//! second time is heard before all others, and answers that nobody waits for are not sent: that leaves time to take the frames
-//! that matter out of the card's ring.
+//! A SYN flood uses spoofed addresses, each once or as fast as it can. A real client that gets no
+//! answer repeats its SYN after a second (RFC 6298 §2.1), with the same sequence number. So during
+//! a flood, repeated SYNs are served first, and no answers are sent to spoofed addresses. That
+//! leaves time to take the other frames from the card's ring.
 //!
-//! There are places for a million callers, in buckets of one cache line each. Of a keyed hash one part names the bucket and
-//! another stands there for who has called, with the time: a stranger seems known once in a million times.
-//!
-//! - A bucket holds the newest first. A newcomer displaces who has not knocked for the longest time, but nobody before his time:
-//!   who finds a place is known when he knocks again after a second, however many call meanwhile.
-//! - Below 760,000 SYNs a second nearly everybody finds a place; of twice as many every second one does, and the others knock
-//!   once more. The fewer call, the longer is the memory: that helps who waits longer each time.
+//! There is room for a million SYNs, in buckets of one cache line each. One part of a keyed hash
+//! selects the bucket. Another part is stored there, with the time. A new SYN is taken for a
+//! repeated one with a probability of one in a million.
+//! - A bucket is ordered by time, newest first. A new SYN evicts the oldest entry, but never one
+//!   that is too young. So a SYN that is stored is recognised when it is repeated after a second,
+//!   however many others arrive meanwhile.
+//! - Below 760,000 SYNs a second, nearly every SYN is stored. At twice the rate, every second one
+//!   is, and the others need one more retry. At lower rates entries stay longer, which helps
+//!   clients with longer retry intervals.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -20,27 +22,28 @@ use core::hash::{Hash, Hasher};
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
-/// Buckets of [`PLACES`] callers.
+/// The number of buckets, each of [`PLACES`] entries.
 const BUCKETS: usize = 1 << 16;
-/// Callers that a bucket remembers.
+/// The entries of a bucket.
 const PLACES: usize = 16;
-/// Time is remembered in such steps.
+/// The resolution of stored times.
 const STEP: Micros = Micros::from_millis(250);
-/// Who calls again sooner than after so many steps is no TCP: half a second at least.
+/// A SYN repeated sooner than after this many steps does not come from a TCP: half a second at
+/// least.
 const STEPS_MIN: u8 = 3;
-/// Nobody is displaced sooner: a second and a quarter at least.
+/// An entry is kept for at least this many steps: a second and a quarter at least.
 const STEPS_KEPT: u8 = 6;
 
-/// How often somebody has called, as far as we know.
+/// Whether a SYN has been seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Knock {
-    /// Never before, or just now.
+    /// Not before, or only just now.
     First,
-    /// Not long ago.
+    /// Recently.
     Again,
 }
 
-/// Remembers who has knocked.
+/// The filter.
 pub struct Knocks {
     hasher: SipHasher13,
     buckets: Box<[Bucket]>,
@@ -52,7 +55,7 @@ struct Bucket([Place; PLACES]);
 
 const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one cache line");
 
-/// Who, in the upper 24 bits, and when, in steps modulo a minute.
+/// Part of the hash in the upper 24 bits, and the time in steps modulo a minute.
 #[derive(Clone, Copy)]
 struct Place(u32);
 
@@ -63,26 +66,26 @@ impl Place {
         self.0 >> 8 == other.0 >> 8
     }
 
-    /// Steps since its caller knocked.
+    /// Steps since its SYN was last seen.
     fn age(self, now: Place) -> u8 {
         (now.0 as u8).wrapping_sub(self.0 as u8)
     }
 
-    /// Whether its caller still has time to knock again.
+    /// Whether its sender still has time to repeat the SYN.
     fn is_kept(self, now: Place) -> bool {
         !self.is_of(Place::NOBODYS) && self.age(now) < STEPS_KEPT
     }
 }
 
 impl Knocks {
-    /// `secret` is random, so that nobody outside chooses who displaces whom.
+    /// `secret`: random, so that no outsider can choose which entries are evicted.
     pub fn new(secret: &[u8; 16]) -> Knocks {
         let buckets = vec![Bucket([Place::NOBODYS; PLACES]); BUCKETS].into_boxed_slice();
         Knocks { hasher: SipHasher13::new_with_key(secret), buckets }
     }
 
-    /// Somebody knocks; from now on he is known, if there is a place for him. `key`: addresses and ports of both ends, and the
-    /// number that he begins with.
+    /// A SYN has arrived. It is stored, if there is room for it. `key`: addresses and ports of both
+    /// ends, and its sequence number.
     pub fn knock(&mut self, now: Instant, key: &impl Hash) -> Knock {
         let mut hasher = self.hasher;
         key.hash(&mut hasher);
@@ -98,7 +101,7 @@ impl Knocks {
             }
             None => (PLACES - 1, false),
         };
-        // Who has knocked since then moves on by one.
+        // The newer entries move on by one.
         let Some(newer) = places.get_mut(..=at) else { unreachable!("a place above the last one") };
         newer.rotate_right(1);
         let [newest, ..] = places;

@@ -1,41 +1,50 @@
-//! TCP (RFC 9293): from segments to ordered bytes and back, as a pure function of (connection, now, segment) to actions.
+//! TCP (RFC 9293): from segments to ordered bytes and back, as a pure function of (connection, now,
+//! segment) to actions.
 //!
-//! Nothing here knows an address, a port, a frame or a clock. The caller finds out which connection a segment belongs
-//! to, hands it over as a [`SegmentRepr`], and acts upon the [`Actions`] that come back; once a turn, or whenever
-//! [`Tcb::wants_output`] says so, it lets the connection speak through [`Tcb::output`]. So acknowledgments ride on
-//! replies, and a test drives two connections against each other with two variables and a fixed clock.
+//! Nothing here knows addresses, ports, frames or clocks. The caller finds the connection of a
+//! segment, passes the segment as a [`SegmentRepr`], and handles the returned [`Actions`]. Once a
+//! turn, or whenever [`Tcb::wants_output`] says so, it calls [`Tcb::output`]. So acknowledgments
+//! are sent with replies, and a test connects two connections to each other with two variables and
+//! a fixed clock.
 //!
-//! A connection's life, from the caller's side (one flow table maps addresses and ports to one of the three homes):
+//! The life of a connection, from the caller's side. One flow table maps addresses and ports to one
+//! of the three tables. A `Tcb` has 128 bytes.
 //! ```text
-//!                 SYN               completing ACK                    ended() == TimeWait
-//!   (listener) ────────> HalfOpenTable ───────────> Tcb (128 bytes) ──────────────────────> TimeWaitTable ──> (gone)
-//!       └── it is full: Cookies, and nothing kept ──^      │ ended() == Gone                     │ SYN: NewConnection
-//!                          Tcb::connect ────────────┘      └─────────────> (gone)                └──> as (listener)
+//!               SYN               completing ACK       ended(): TimeWait
+//!   (listener) ─────> HalfOpenTable ────────────> Tcb ──────────────────> TimeWaitTable ──> (gone)
+//!       │                                         ^ ^ │ ended(): Gone         │ SYN: NewConnection
+//!       └─ full: Cookies, without an entry ───────┘ │ └─────────> (gone)      └──> as (listener)
+//!                               Tcb::connect ───────┘
 //! ```
-//! - A segment for no connection: [`reset_for`], rate limited by the caller.
-//! - Order of work after an event on a `Tcb`: act on `Actions` at once (deliver, [`Tcb::keep`] what the session leaves);
-//!   in the out phase call `output` if `wants_output()`; then look at `ended()`, and if it is `Some`, call `release`,
-//!   drop the TCB and, for `TimeWait`, insert into the [`TimeWaitTable`]. After `Actions::closed` the connection may still
-//!   want output (a last ACK or RST); `ended()` stays `None` until that is out.
-//! - Deadlines: one per connection, [`Tcb::deadline`], looked up after each event, send or output. Calling
-//!   `deadline_expired` too early does nothing, so a timer need only be re-armed when the new deadline is earlier
-//!   than the armed one; when it fires early, re-arm it from `deadline()`.
-//! - [`Pools`] are one per core and are passed to whatever may borrow from them or give back.
+//!
+//! - A segment without a connection: [`reset_for`], rate-limited by the caller.
+//! - After an event on a `Tcb`, the caller first handles the `Actions`: it delivers the data, and
+//!   passes what the session does not consume to [`Tcb::keep`]. In the out phase it calls `output`
+//!   if `wants_output()`. Then it checks `ended()`. If that is `Some`, it calls `release`, drops
+//!   the TCB and, for `TimeWait`, adds an entry to the [`TimeWaitTable`]. After `Actions::closed`
+//!   the connection may still have output (a last ACK or RST); `ended()` stays `None` until it is
+//!   sent.
+//! - Each connection has one deadline, [`Tcb::deadline`], read after each event, send or output.
+//!   Calling `deadline_expired` too early does nothing. So a timer must be re-armed only when the
+//!   new deadline is earlier than the armed one. When it fires early, it is re-armed from
+//!   `deadline()`.
+//! - [`Pools`] exist once for each core. They are passed to whatever borrows or returns buffers.
 //!
 //! Invariants:
 //! - `snd_una <= snd_max`, both within what was queued, FIN included ([`Tcb::assert_invariants`]).
-//! - The right edge of the receive window never moves left; what was promised is taken if blocks are there.
+//! - The right edge of the receive window never moves left. Data within it is accepted if blocks
+//!   are free.
 //! - An idle connection owns no queue and no block.
-//! - Nothing here panics on a segment, whatever it says.
+//! - No segment causes a panic here.
 //!
-//! Nagle's algorithm is off by design: sessions write whole replies, so the small segment it would hold back is the
-//! last one of a reply that the peer is waiting for. Silly windows are avoided at both ends all the same.
+//! Nagle's algorithm is off by design. Sessions write whole replies, so the small segment that it
+//! would delay is the end of a reply that the peer waits for. Both ends still avoid silly windows.
 //!
-//! How loss is found and repaired: `flight` knows what is on the way, `rack` (or duplicates, for peers without SACK) says what of
-//! it is lost, `tcb::loss` acts upon that and `congestion` says how much may be sent, along the
-//! curve of `cubic`; `slow_start` says when its first climb is to end. What only
-//! counts while something is on the way lies in the lent send queue: an idle connection keeps its windows, its round
-//! trip and nothing else.
+//! Loss recovery: `flight` knows what is in flight. `rack` (or duplicate acknowledgments, for peers
+//! without SACK) decides what is lost. `tcb::loss` acts on that. `congestion` decides how much may
+//! be sent, along the curve of `cubic`, and `slow_start` decides when the first slow start ends.
+//! State that only matters while data is in flight is in the borrowed send queue. An idle
+//! connection keeps only its windows and its round trip.
 
 mod actions;
 mod ageing;

@@ -1,6 +1,7 @@
-//! What long queues are lent: nodes of pieces and of blocks, and lists of ranges and of runs.
+//! The parts that long queues borrow: nodes of pieces and of blocks, and lists of ranges and of
+//! runs.
 //!
-//! Invariant: a node of pieces counts its bytes, so that a search passes over whole nodes.
+//! Invariant: a node of pieces counts its bytes, so that a search skips whole nodes.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,18 +15,19 @@ use super::run::Run;
 /// Blocks in one node.
 pub(super) const NODE_BLOCKS: usize = 64;
 
-/// A part of a ring.
+/// A part of a ring of blocks.
 pub(super) type BlockNode = [Option<Arc<Block>>; NODE_BLOCKS];
 
-/// A node with nothing in it.
+/// An empty node.
 pub(super) fn new_block_node() -> Box<BlockNode> {
     Box::new([const { None }; NODE_BLOCKS])
 }
 
-/// Ranges that a queue with a long list may have. A segment that would open another gap is dropped, and sent again.
+/// The most ranges in a long list. A segment that would open another gap is dropped, and the peer
+/// sends it again.
 const MANY_RANGES: usize = 1024;
 
-/// Runs that a row with a long list may have.
+/// The most runs in a long list.
 pub(super) const MANY_RUNS: usize = 2048;
 
 /// A long list of ranges.
@@ -34,7 +36,7 @@ pub(super) type LongList = Vec<SackBlock, MANY_RANGES>;
 /// A long list of runs.
 pub(super) type LongRuns = Vec<Run, MANY_RUNS>;
 
-/// Pieces that lie in one node.
+/// The most pieces in one node.
 pub(super) const NODE_PIECES: usize = 64;
 
 /// A part of a long row.
@@ -45,7 +47,7 @@ pub(super) struct PieceNode {
 }
 
 impl PieceNode {
-    /// How many pieces more find a place.
+    /// How many more pieces fit.
     #[inline]
     pub(super) fn room(&self) -> usize {
         NODE_PIECES - self.pieces.len()
@@ -64,7 +66,7 @@ impl PieceNode {
 
     /// Adds a piece at the end.
     ///
-    /// Errors: the piece when there is no place for it.
+    /// Errors: the piece, when there is no room for it.
     #[inline]
     pub(super) fn push(&mut self, piece: Piece) -> Result<(), Piece> {
         let bytes = piece.len() as u32;
@@ -73,7 +75,7 @@ impl PieceNode {
         Ok(())
     }
 
-    /// Takes the first piece away.
+    /// Removes the first piece.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Piece> {
         let piece = self.pieces.pop_front()?;
@@ -81,7 +83,7 @@ impl PieceNode {
         Some(piece)
     }
 
-    /// Replaces the last piece by another, not shorter. Returns how many bytes longer it is.
+    /// Replaces the last piece by one that is not shorter. Returns how many bytes longer it is.
     #[inline]
     pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) -> u32 {
         let grown = self.pieces.back_mut().map_or(0, |last| exchange(last, change));
@@ -90,7 +92,7 @@ impl PieceNode {
     }
 }
 
-/// Puts another piece, not shorter, in the place of `piece`. Returns how many bytes longer it is.
+/// Replaces `piece` by one that is not shorter. Returns how many bytes longer it is.
 #[inline]
 pub(super) fn exchange(piece: &mut Piece, change: impl FnOnce(Piece) -> Piece) -> u32 {
     let before = piece.len();

@@ -1,38 +1,40 @@
-//! TCP options: those that we understand, from the wire and to it (RFC 9293 §3.2, RFC 7323 §2 and §3, RFC
+//! TCP options: parses and writes those that we support (RFC 9293 §3.2, RFC 7323 §2 and §3, RFC
 //! 2018).
 //!
-//! A malformed list ends the parse and keeps what came before it: the segment itself is still good. What nearly every
-//! segment carries, timestamps alone in the layout that RFC 7323 appendix A recommends, is read and written without a
-//! search.
+//! A malformed list ends the parse, and the options before it count: the segment itself is still
+//! valid. Nearly every segment carries only timestamps, in the layout that RFC 7323 appendix A
+//! recommends. That layout is parsed and written without a search.
 
 use super::sequence::SequenceNumber;
 
-/// The most bytes that [`Options::emit`] writes: all that a header has room for.
+/// The most bytes that [`Options::emit`] writes: the most that a header has room for.
 pub const OPTIONS_BYTES_MAX: usize = 40;
 
-/// What stands before the values when timestamps are the first option: two no-operations, kind and length.
+/// What precedes the values when timestamps are the first option: two no-operations, kind and
+/// length.
 const TIMESTAMPS_ALONE: [u8; 4] = [1, 1, 8, 10];
 
-/// The largest shift that a window may be scaled by (RFC 7323 §2.3).
+/// The largest window shift (RFC 7323 §2.3).
 pub const WINDOW_SHIFT_MAX: u8 = 14;
 
 /// A timestamp option (RFC 7323 §3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Timestamps {
-    /// TSval: what the sender's clock showed.
+    /// TSval: the sender's clock.
     pub value: u32,
-    /// TSecr: what the receiver's clock had shown, as the sender last learned it. Counts only with an acknowledgment.
+    /// TSecr: the receiver's clock, as the sender last learned it. Valid only with an
+    /// acknowledgment.
     pub echo: u32,
 }
 
-/// Selective acknowledgments that fit into a header (RFC 2018 §3).
+/// The most SACK blocks in a header (RFC 2018 §3).
 pub const SACK_BLOCKS_MAX: usize = 4;
 
-/// Those that fit beside timestamps.
+/// The most SACK blocks beside timestamps.
 const SACK_BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
 
-/// The kinds of options. The wire crate knows three blocks of selective acknowledgments and reads each option by itself; a
-/// SYN has five.
+/// The kinds of options. The wire crate supports only three SACK blocks, and parses each option
+/// separately; a SYN has five options.
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const MSS: u8 = 2;
@@ -41,16 +43,16 @@ const SACK_PERMITTED: u8 = 4;
 const SACK_KIND: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// Bytes that were received beyond the acknowledgment: the number of the first, and the one after the last.
+/// Bytes that were received beyond the acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlock {
-    /// The number of the first byte.
+    /// The sequence number of the first byte.
     pub start: SequenceNumber,
-    /// The number after the last byte.
+    /// The sequence number after the last byte.
     pub end: SequenceNumber,
 }
 
-/// Some blocks, in the order of the wire; the first may report a duplicate (RFC 2883).
+/// SACK blocks in wire order. The first may report a duplicate (RFC 2883).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlocks {
     blocks: [SackBlock; SACK_BLOCKS_MAX],
@@ -79,20 +81,21 @@ impl SackBlocks {
         Some(first)
     }
 
-    /// Sorts the blocks by how far beyond `una` they begin.
+    /// Sorts the blocks by the distance of their start from `una`.
     pub(super) fn sort_by_distance_from(&mut self, una: SequenceNumber) {
         if let Some(blocks) = self.blocks.get_mut(..usize::from(self.count)) {
             blocks.sort_unstable_by_key(|block| block.start.since(una));
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no blocks.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Reads the option from the start of `bytes` and returns what is behind it; `None` when it is malformed, or another.
+    /// Parses the option at the start of `bytes`, and returns what follows it. `None` when it is
+    /// malformed or another option.
     fn parse(bytes: &[u8]) -> Option<(SackBlocks, &[u8])> {
         let (&[kind, len], _) = bytes.split_first_chunk()?;
         let (option, rest) = bytes.split_at_checked(usize::from(len))?;
@@ -117,23 +120,25 @@ impl SackBlock {
     }
 }
 
-/// What the options of one segment say.
+/// The options of one segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// The largest payload that the sender of the option takes in one segment, in bytes. Only on a SYN.
+    /// The largest payload that the sender of the option receives in one segment, in bytes. Only on
+    /// a SYN.
     pub mss: Option<u16>,
-    /// How far the sender of the option shifts its windows to the right. Only on a SYN. At most 14 after `parse`.
+    /// The shift of the sender's windows. Only on a SYN. At most 14 after `parse`.
     pub window_scale: Option<u8>,
-    /// Timestamps: on a SYN to ask for them, later on every segment if both ends did.
+    /// Timestamps: on a SYN to propose them, later on every segment if both ends did.
     pub timestamps: Option<Timestamps>,
     /// Whether the sender of the option understands selective acknowledgments. Only on a SYN.
     pub sack_permitted: bool,
-    /// What was received beyond a gap. Beside timestamps the first three go out: a fourth is an old one.
+    /// What was received beyond a gap. Only the first three are sent beside timestamps: a fourth is
+    /// an old one.
     pub sack: SackBlocks,
 }
 
 impl Options {
-    /// Reads the options part of a header. Unknown options are passed over.
+    /// Parses the options of a header. Unknown options are skipped.
     #[inline(always)]
     pub fn parse(bytes: &[u8]) -> Options {
         if let [1, 1, 8, 10, a, b, c, d, e, f, g, h] = *bytes {
@@ -144,7 +149,7 @@ impl Options {
         Options::parse_list(bytes)
     }
 
-    /// What is malformed ends the list.
+    /// A malformed option ends the list.
     fn parse_list(bytes: &[u8]) -> Options {
         let mut options = Options::default();
         let mut rest = bytes;
@@ -178,7 +183,7 @@ impl Options {
                     None => return options,
                 },
                 [MSS | WINDOW_SCALE | SACK_PERMITTED, ..] => return options,
-                // Unknown ones are passed over.
+                // Unknown options are skipped.
                 [_, length, ..] if length >= 2 => {
                     rest.get(usize::from(length)..).unwrap_or_default()
                 }
@@ -198,7 +203,7 @@ impl Options {
         timestamps + mss + scale + permitted + blocks
     }
 
-    /// The blocks that fit beside the rest.
+    /// The SACK blocks that fit beside the other options.
     fn blocks_told(&self) -> &[SackBlock] {
         let blocks = self.sack.as_slice();
         let most =
@@ -206,13 +211,13 @@ impl Options {
         blocks.get(..most).unwrap_or(blocks)
     }
 
-    /// Whether there is no option.
+    /// Whether there are no options.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes the options to the start of `bytes`, which must hold [`Options::len`] bytes; a shorter one gets none of
-    /// those that do not fit.
+    /// Writes the options to the start of `bytes`, which must hold [`Options::len`] bytes. In a
+    /// shorter slice, options that do not fit are omitted.
     #[inline]
     pub fn emit(&self, bytes: &mut [u8]) {
         let rest = match self.timestamps {
@@ -249,7 +254,7 @@ impl Options {
     }
 }
 
-/// Writes an option of four bytes, if there is room for it, and returns the room behind it.
+/// Writes an option of four bytes, if there is room for it, and returns the room after it.
 fn put(room: &mut [u8], option: [u8; 4]) -> &mut [u8] {
     match room.split_first_chunk_mut() {
         Some((place, _)) => *place = option,
@@ -259,7 +264,8 @@ fn put(room: &mut [u8], option: [u8; 4]) -> &mut [u8] {
 }
 
 impl Timestamps {
-    /// Writes them, aligned, and returns the room behind them; `None` when there is no room for them.
+    /// Writes the aligned option, and returns the room after it. `None` when there is no room for
+    /// it.
     #[inline]
     fn emit(self, bytes: &mut [u8]) -> Option<&mut [u8]> {
         let (room, rest) = bytes.split_first_chunk_mut::<12>()?;

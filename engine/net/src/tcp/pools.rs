@@ -1,10 +1,10 @@
-//! What a connection is lent while it has something to send or to keep: blocks of bytes, the queues that hold them, and for
-//! queues that grow long, because their path holds much, nodes in which they go on.
+//! The buffers that a connection borrows while it has data to send or to keep: blocks of bytes, the
+//! queues that hold them, and nodes that extend long queues on long paths.
 //!
-//! Everything is made at construction; nothing is allocated afterwards. What a pool has run out of is refused, and the
-//! peer's own retransmission or the session's later attempt tries again.
+//! Everything is allocated at construction, and nothing later. When a pool is empty, the request is
+//! refused. The peer's retransmission or the session's later attempt tries again.
 //!
-//! How much of it one queue may have stands in `blocks`.
+//! `blocks` defines how much one queue may have.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -19,19 +19,20 @@ use super::receive_queue::ReceiveQueue;
 use super::send_queue::SendQueue;
 use super::window::RECEIVE_WINDOW;
 
-/// How much is made at construction.
+/// How much is allocated at construction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolSizes {
-    /// Blocks of [`machine::BLOCK_BYTES`] bytes, for both directions: over [`RECEIVE_RESERVE`].
+    /// Blocks of [`machine::BLOCK_BYTES`] bytes, for both directions: more than
+    /// [`RECEIVE_RESERVE`].
     pub blocks: usize,
-    /// Connections that may have bytes to be sent or acknowledged at the same time. 2.9 KB each.
+    /// Connections that may have unsent or unacknowledged bytes at the same time. 2.9 KB each.
     pub send_queues: usize,
-    /// Connections that may keep received bytes at the same time. 1.4 KB each. While all are lent no other
-    /// connection can receive anything, because what arrives may have to be kept.
+    /// Connections that may keep received bytes at the same time. 1.4 KB each. While all are in
+    /// use, no other connection can receive anything, because received bytes may have to be kept.
     pub receive_queues: usize,
 }
 
-/// The pools of one core. The queues are boxed because they are lent: what moves is a pointer.
+/// The pools of one core. The queues are boxed because they are lent: only a pointer moves.
 #[expect(clippy::vec_box, reason = "a queue of 2 KB must not be copied when it is lent")]
 pub struct Pools {
     /// The blocks.
@@ -44,7 +45,7 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// Makes everything.
+    /// Allocates all pools.
     pub fn new(sizes: PoolSizes) -> Pools {
         assert!(
             sizes.blocks > RECEIVE_RESERVE,
@@ -60,17 +61,18 @@ impl Pools {
         }
     }
 
-    /// Blocks that are free at once.
+    /// The number of free blocks.
     pub fn free_blocks(&self) -> usize {
         self.blocks.free()
     }
 
-    /// Blocks that are free, or will be when the next one is given back: nothing holds them.
+    /// Blocks that are free, or will be when the next one is returned: nothing holds them.
     pub fn unheld_blocks(&self) -> usize {
         self.blocks.unheld()
     }
 
-    /// A block to be filled and handed to [`super::Tcb::send_piece`], which saves a copy. `None` when sending must wait.
+    /// A block to fill and pass to [`super::Tcb::send_piece`], which saves a copy. `None` when
+    /// sending must wait.
     pub fn lend_block(&mut self) -> Option<Arc<Block>> {
         self.blocks.take_for_sending()
     }
@@ -80,40 +82,41 @@ impl Pools {
         self.blocks.give_back(block);
     }
 
-    /// Send queues that nobody holds.
+    /// The number of free send queues.
     pub fn free_send_queues(&self) -> usize {
         self.send_queues.len()
     }
 
-    /// Receive queues that nobody holds.
+    /// The number of free receive queues.
     pub fn free_receive_queues(&self) -> usize {
         self.receive_queues.len()
     }
 
-    /// Whether of anything no more than one part in `parts` is left: time to take back what is lent in vain.
+    /// Whether some pool has at most one `parts`th left: time to take back buffers from idle
+    /// borrowers.
     pub fn are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks_are_down_to_one_in(parts)
             || self.send_queues_are_down_to_one_in(parts)
             || self.receive_queues_are_down_to_one_in(parts)
     }
 
-    /// The same of blocks to send from.
+    /// The same for blocks to send from.
     pub(super) fn blocks_are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks.free_for_sending() * parts <= self.blocks_made
     }
 
-    /// The same of send queues.
+    /// The same for send queues.
     pub(super) fn send_queues_are_down_to_one_in(&self, parts: usize) -> bool {
         self.send_queues.len() * parts <= self.send_queues_made
     }
 
-    /// The same of receive queues.
+    /// The same for receive queues.
     pub(super) fn receive_queues_are_down_to_one_in(&self, parts: usize) -> bool {
         self.receive_queues.len() * parts <= self.receive_queues_made
     }
 
-    /// A receive queue for bytes beyond a gap. They may never become readable, so they get half of everything at the most:
-    /// peers that open gaps and never fill them cannot starve the others.
+    /// A receive queue for bytes beyond a gap. Such bytes may never become readable, so they get at
+    /// most half of everything: peers that open gaps and never fill them cannot starve the others.
     pub(super) fn lend_receive_queue_for_gaps(&mut self) -> Option<Box<ReceiveQueue>> {
         let is_plenty =
             self.free_receive_queues() * 2 > self.receive_queues_made && self.may_fill_gaps();
@@ -127,8 +130,8 @@ impl Pools {
             && !buggify!(NoRoomForGap)
     }
 
-    /// How many bytes one connection may keep now: its share of the free blocks. `limit`: what it may have at most; beyond the
-    /// first stage that takes nodes too.
+    /// How many bytes one connection may keep now: its share of the free blocks. `limit`: the most
+    /// that it may have. Beyond the first stage, it needs nodes too.
     #[inline]
     pub(super) fn share_for_receiving(&self, limit: u32) -> u32 {
         let share = bytes_of(self.free_blocks() / SHARES);

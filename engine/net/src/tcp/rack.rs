@@ -1,11 +1,13 @@
-//! RACK: what was sent before something that has arrived, and long enough ago, is lost (RFC 8985 §6).
+//! RACK: a segment is lost if another one that was sent sufficiently later has arrived (RFC 8985
+//! §6).
 //!
-//! Time decides, not a count of duplicates. How long is long enough adapts to how far the network reorders: nothing at
-//! first once a loss is known or three segments have arrived out of order, then a quarter of the least round trip, and more
-//! for each duplicate that the peer reports.
+//! Time decides, not a count of duplicates. The reordering window adapts to the network. It is zero
+//! once a loss is known or three segments have arrived out of order, as long as the network has not
+//! reordered. Otherwise it is a quarter of the minimum round trip, and more for each duplicate that
+//! the peer reports.
 //!
-//! All of it lies in the lent send queue. With nothing on the way it is forgotten; a connection that starts to send
-//! again learns its path anew within a round trip.
+//! All of this is part of the borrowed send queue. It is dropped when nothing is in flight; a
+//! connection that starts to send again learns the path anew within a round trip.
 
 use machine::Micros;
 
@@ -15,10 +17,10 @@ use super::sequence::SequenceNumber;
 /// Recoveries for which a widened reordering window is kept (RFC 8985 §6.2 step 4).
 const PERSIST_RECOVERIES: u8 = 16;
 
-/// The widest reordering window, in quarters of the least round trip.
+/// The widest reordering window, in quarters of the minimum round trip.
 const QUARTERS_MAX: u32 = 40;
 
-/// What is known of the newest that has arrived. Times in microseconds, on a circle.
+/// The most recently sent segment that has arrived. Times are in microseconds modulo 2^32.
 #[derive(Clone, Copy)]
 pub(super) struct Rack {
     /// Whether anything has arrived.
@@ -27,14 +29,14 @@ pub(super) struct Rack {
     end: SequenceNumber,
     round_trip: u32,
     round_trip_min: u32,
-    /// The number after the highest that has arrived.
+    /// The number after the highest byte that has arrived.
     highest: SequenceNumber,
     has_reordered: bool,
-    /// How many quarters of the least round trip the reordering window is wide.
+    /// The reordering window, in quarters of the minimum round trip.
     quarters: u32,
-    /// Recoveries until it is narrow again.
+    /// Recoveries until the window is narrow again.
     persists: u8,
-    /// Until this is acknowledged another duplicate widens nothing.
+    /// Until this number is acknowledged, another duplicate does not widen the window.
     widened_until: Option<SequenceNumber>,
 }
 
@@ -56,12 +58,13 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// A run has arrived (§6.2 steps 1 to 3). `clock`: now. `smoothed`: the round trip as far as it was known before.
+    /// A run has arrived (§6.2 steps 1 to 3). `clock`: now. `smoothed`: the known round trip before
+    /// that.
     #[inline]
     pub(super) fn arrived(&mut self, clock: u32, run: &Run, smoothed: u32) {
         let round_trip = clock.wrapping_sub(run.sent_at).max(1);
         if run.vague && round_trip < self.round_trip_min.min(smoothed) {
-            // It is rather the first copy that arrived: nothing is known of the second.
+            // The first copy probably arrived: nothing is known of the second.
             return;
         }
         if !self.is_known {
@@ -80,7 +83,7 @@ impl Rack {
         }
     }
 
-    /// The number after the highest that has arrived, as far as that is known.
+    /// The number after the highest byte that is known to have arrived.
     pub(super) fn highest(&self) -> SequenceNumber {
         self.highest
     }
@@ -90,14 +93,14 @@ impl Rack {
         self.has_reordered
     }
 
-    /// Whether the run was sent no earlier than the newest that has arrived.
+    /// Whether the run was sent after the most recently sent one that has arrived.
     fn is_after(&self, run: &Run) -> bool {
         let later = run.sent_at.wrapping_sub(self.sent_at) as i32;
         later > 0 || (later == 0 && run.end.is_after(self.end))
     }
 
-    /// How much longer the run may take before it is lost: `None` when nothing sent later has arrived, zero when it is (§6.2
-    /// step 5).
+    /// How much longer the run may take before it is lost. `None` when nothing sent later has
+    /// arrived; zero when it is lost (§6.2 step 5).
     pub(super) fn time_left(&self, clock: u32, run: &Run, window: Micros) -> Option<Micros> {
         if !self.is_known
             || self.is_after(run)
@@ -109,12 +112,13 @@ impl Rack {
         Some(Micros(waits.saturating_sub(u64::from(clock.wrapping_sub(run.sent_at)))))
     }
 
-    /// The newest round trip, zero when none is known.
+    /// The most recent round trip; zero when none is known.
     pub(super) fn round_trip(&self) -> Micros {
         Micros(u64::from(self.round_trip))
     }
 
-    /// The reordering window (§6.2 step 4). `is_sure`: a loss is being repaired, or three segments arrived beyond a gap.
+    /// The reordering window (§6.2 step 4). `is_sure`: a loss is being repaired, or three segments
+    /// arrived beyond a gap.
     pub(super) fn window(&self, is_sure: bool, smoothed: u32) -> Micros {
         if (is_sure && !self.has_reordered) || self.round_trip_min == u32::MAX {
             return Micros(0);
@@ -122,12 +126,13 @@ impl Rack {
         Micros(u64::from((self.round_trip_min / 4).saturating_mul(self.quarters).min(smoothed)))
     }
 
-    /// What was thought lost has arrived after all, later than what was sent after it.
+    /// Bytes that were marked lost have arrived after all, later than bytes sent after them.
     pub(super) fn overtaken(&mut self) {
         self.has_reordered = true;
     }
 
-    /// The peer reports that something arrived twice: we were too quick. Once a round trip the window widens.
+    /// The peer reports a duplicate: a retransmission was unnecessary. Widens the window at most
+    /// once a round trip.
     pub(super) fn duplicate_reported(&mut self, una: SequenceNumber, max: SequenceNumber) {
         if self.widened_until.is_none_or(|until| !una.is_before(until)) {
             self.widened_until = Some(max);
@@ -136,7 +141,7 @@ impl Rack {
         }
     }
 
-    /// A recovery is over.
+    /// A recovery is complete.
     pub(super) fn recovered(&mut self) {
         self.persists = self.persists.saturating_sub(1);
         if self.persists == 0 {

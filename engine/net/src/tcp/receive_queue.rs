@@ -1,12 +1,13 @@
-//! Received bytes that nobody has taken yet: in-order ones that the session left, and out-of-order ones that wait for a gap
-//! to be filled. Lent to a connection only while there are such bytes.
+//! Received bytes that the session has not consumed: in-order bytes, and out-of-order bytes that
+//! wait for a gap to be filled. A connection borrows the queue only while there are such bytes.
 //!
-//! The bytes lie in blocks in a ring, each at the place that its sequence number says; a block exists once a byte in it
-//! does. Which out-of-order bytes are there is known to [`Beyond`].
+//! The bytes are in a ring of blocks, each at the position of its sequence number. A block is
+//! allocated with its first byte. [`Beyond`] knows which out-of-order bytes are present.
 //!
 //! Invariants:
-//! - `head <= tail`; the bytes between are readable. All ranges of [`Beyond`] lie beyond `tail`, with a gap before them.
-//! - No byte lies [`RECEIVE_WINDOW_MAX`] or further beyond `head`, so the ring never meets its own tail.
+//! - `head <= tail`; the bytes between them are readable. All ranges of [`Beyond`] are after
+//!   `tail`, with a gap before them.
+//! - No byte is [`RECEIVE_WINDOW_MAX`] or more beyond `head`, so the ring never overlaps itself.
 
 use machine::BLOCK_BYTES;
 
@@ -17,21 +18,21 @@ use super::ring::Ring;
 use super::sequence::SequenceNumber;
 use super::window::RECEIVE_WINDOW_MAX;
 
-/// Kept bytes of one connection.
+/// The kept bytes of one connection.
 #[derive(Default)]
 pub(super) struct ReceiveQueue {
     blocks: Ring,
-    /// Where in the first block `head` lies.
+    /// The offset of `head` in the first block.
     offset: usize,
     head: SequenceNumber,
     tail: SequenceNumber,
     beyond: Beyond,
-    /// The number of a FIN that arrived ahead of its turn.
+    /// The number of a FIN that arrived out of order.
     fin: Option<SequenceNumber>,
 }
 
 impl ReceiveQueue {
-    /// Starts anew: the first byte to be kept in order will have the number `at`.
+    /// Starts anew: the first in-order byte will have the number `at`.
     pub(super) fn begin(&mut self, at: SequenceNumber) {
         self.head = at;
         self.tail = at;
@@ -48,7 +49,7 @@ impl ReceiveQueue {
         !self.beyond.is_empty() || self.fin.is_some()
     }
 
-    /// Whether nothing is kept.
+    /// Whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.readable() == 0 && !self.has_gaps()
     }
@@ -86,7 +87,7 @@ impl ReceiveQueue {
         copied
     }
 
-    /// Writes `bytes` over the first readable ones, of which there are as many at least.
+    /// Overwrites the first readable bytes with `bytes`. At least as many bytes are readable.
     pub(super) fn overwrite_front(&mut self, bytes: &[u8], blocks: &mut BlockPool) {
         assert!(bytes.len() <= self.readable() as usize, "only what is there is written over");
         let written = self.write(self.head, bytes, blocks);
@@ -104,7 +105,8 @@ impl ReceiveQueue {
         }
     }
 
-    /// Appends in-order bytes and returns how many found a block. Whatever they join up with becomes readable too.
+    /// Appends in-order bytes, and returns how many fitted into blocks. Ranges that they join
+    /// become readable too.
     pub(super) fn append(&mut self, bytes: &[u8], blocks: &mut BlockPool) -> usize {
         let written = self.write(self.tail, bytes, blocks);
         self.tail = self.tail + written as u32;
@@ -114,35 +116,35 @@ impl ReceiveQueue {
         written
     }
 
-    /// Keeps bytes that lie beyond a gap. Not all may be kept: what is not will be sent again.
+    /// Adds bytes beyond a gap. Bytes that do not fit are dropped, and the peer sends them again.
     pub(super) fn insert(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) {
         if bytes.is_empty() || !self.beyond.has_place_for(at, at + bytes.len() as u32, blocks) {
             return;
         }
         let written = self.write(at, bytes, blocks);
         let end = at + written as u32;
-        // What was cut short may not reach the range that was to make place for it.
+        // A truncated segment may not reach the range that it was to be joined with.
         if written > 0 && (written == bytes.len() || self.beyond.has_place_for(at, end, blocks)) {
             self.beyond.insert(at, end);
         }
     }
 
-    /// Remembers where the FIN is that arrived ahead of its turn.
+    /// Stores the number of a FIN that arrived out of order.
     pub(super) fn fin_arrived(&mut self, at: SequenceNumber) {
         self.fin = Some(at);
     }
 
-    /// Adds what is kept beyond gaps to `told`, the newest first.
+    /// Adds the ranges beyond gaps to `told`, newest first.
     pub(super) fn tell_ranges(&self, told: &mut SackBlocks) {
         self.beyond.tell(told);
     }
 
-    /// Whether anything is kept beyond a gap.
+    /// Whether there are ranges beyond a gap.
     pub(super) fn has_ranges(&self) -> bool {
         !self.beyond.is_empty()
     }
 
-    /// Which of the bytes from `start` to `end` are kept beyond a gap already: the first such stretch.
+    /// The first stretch of the bytes from `start` to `end` that is already kept beyond a gap.
     pub(super) fn overlap(
         &self,
         start: SequenceNumber,
@@ -151,12 +153,12 @@ impl ReceiveQueue {
         self.beyond.overlap(start, end)
     }
 
-    /// Whether the FIN is what comes next.
+    /// Whether the FIN is next in order.
     pub(super) fn fin_is_next(&self) -> bool {
         self.fin == Some(self.tail)
     }
 
-    /// The stream has ended: whatever claims to lie beyond is forgotten.
+    /// The stream has ended: drops everything beyond.
     pub(super) fn end(&mut self, blocks: &mut BlockPool) {
         self.fin = None;
         self.beyond.clear(blocks);
@@ -167,7 +169,7 @@ impl ReceiveQueue {
         self.tail
     }
 
-    /// Gives everything back.
+    /// Returns all buffers.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
         self.blocks.clear(blocks);
         self.beyond.clear(blocks);
@@ -175,7 +177,8 @@ impl ReceiveQueue {
         self.begin(SequenceNumber(0));
     }
 
-    /// Writes `bytes` at their place, as far as there are blocks, and returns how many were written.
+    /// Writes `bytes` at the position of `at`, as far as there are blocks. Returns how many were
+    /// written.
     fn write(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) -> usize {
         let distance = at.since(self.head) as usize;
         assert!(

@@ -1,4 +1,4 @@
-//! What loss recovery remembers while something is on the way. `tcb::loss` acts on it.
+//! The state of loss recovery while data is in flight. `tcb::loss` acts on it.
 
 use super::congestion::{Congestion, Reduction};
 use super::rack::Rack;
@@ -6,43 +6,43 @@ use super::sequence::SequenceNumber;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Phase {
-    /// Nothing is known to be lost.
+    /// No loss is known.
     #[default]
     Open,
-    /// A loss was found; it is being repaired.
+    /// A loss was detected and is being repaired.
     Repairing,
-    /// The timer expired; everything starts anew, slowly.
+    /// The retransmission timer expired; sending restarts slowly.
     TimedOut,
 }
 
-/// What is taken back when nothing was lost.
+/// The state to restore if nothing was lost.
 #[derive(Clone, Copy)]
 pub(super) struct Undo {
     pub(super) congestion: Congestion,
-    /// Our timestamp in the first segment that was sent again.
+    /// Our timestamp in the first retransmitted segment.
     pub(super) stamp: Option<u32>,
 }
 
-/// Loss recovery of one connection while something is on the way.
+/// The loss recovery of one connection while data is in flight.
 #[derive(Default)]
 pub(super) struct Recovery {
     pub(super) phase: Phase,
     pub(super) duplicates: u8,
-    /// Bytes that duplicates tell of, without saying which.
+    /// Bytes that duplicate acknowledgments account for, without saying which.
     pub(super) assumed: u32,
     pub(super) reduction: Reduction,
     pub(super) rack: Rack,
     pub(super) undo: Option<Undo>,
-    /// The next round trip is measured by what lies beyond.
+    /// The next round trip sample needs an acknowledgment beyond this number.
     pub(super) timed_until: Option<SequenceNumber>,
 }
 
 impl Recovery {
-    /// Asserts the invariants. `is_idle`: nothing is on the way.
+    /// Asserts the invariants. `is_idle`: nothing is in flight.
     pub(super) fn assert_invariants(&self, is_idle: bool) {
         assert!(
             !is_idle || self.assumed == 0,
-            "of what is on the way some may have arrived, of nothing nothing"
+            "bytes are assumed to have arrived only while some are in flight"
         );
     }
 }

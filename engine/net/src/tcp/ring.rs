@@ -1,10 +1,12 @@
-//! The blocks of a receive window, each found by how many blocks lie before it: a ring of places, cut into nodes. Two of
-//! them belong to the ring; a wide window borrows more from the pool.
+//! The blocks of a receive window, in a ring of slots that is divided into nodes. A block is found
+//! by its distance from the first one. Two nodes belong to the ring; a wide window borrows more
+//! from the pool.
 //!
 //! Invariants:
-//! - A node is attached once a block in it is asked for, and detached when the ring's beginning has left it.
-//! - At most [`BLOCKS_MAX`] blocks from the first on are in use. That is at least a node less than there are places, so the end
-//!   never reaches into the node in which the beginning lies.
+//! - A node is attached when a block in it is first requested, and detached when the start of the
+//!   ring has left it.
+//! - At most [`BLOCKS_MAX`] blocks are in use. That is at least a node fewer than there are slots,
+//!   so the end never reaches the node of the start.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -16,21 +18,21 @@ use super::blocks::BlockPool;
 use super::nodes::{BlockNode, NODE_BLOCKS, new_block_node};
 use super::window::RECEIVE_WINDOW_MAX;
 
-/// One block more than the window fills, because it seldom starts at a block's start.
+/// One block more than the window fills, because it seldom starts at the start of a block.
 const BLOCKS_MAX: usize = (RECEIVE_WINDOW_MAX as usize).div_ceil(BLOCK_BYTES) + 1;
 
 const NODES: usize = BLOCKS_MAX.div_ceil(NODE_BLOCKS) + 1;
 const PLACES: usize = NODES * NODE_BLOCKS;
 const _: () = assert!(PLACES >= BLOCKS_MAX + NODE_BLOCKS, "the end never meets the beginning");
 
-/// Nodes of the ring's own: with them what lies in as many bytes as one holds always finds its places.
+/// The ring's own nodes. They always hold as many bytes as one node has room for.
 const OWN_NODES: usize = 2;
 
 /// The ring.
 pub(super) struct Ring {
     nodes: [Option<Box<BlockNode>>; NODES],
     own: Vec<Box<BlockNode>, OWN_NODES>,
-    /// The place of the first block.
+    /// The slot of the first block.
     first: usize,
 }
 
@@ -45,14 +47,14 @@ impl Default for Ring {
 }
 
 impl Ring {
-    /// The block before which `count` lie, if there is one.
+    /// The block at distance `count` from the first, if there is one.
     #[inline]
     pub(super) fn block(&self, count: usize) -> Option<&Block> {
         let (node, place) = self.place(count);
         self.nodes.get(node)?.as_ref()?.get(place)?.as_deref()
     }
 
-    /// The same; it is there now, unless the pool has run out.
+    /// The same; allocates the block unless the pool is empty.
     pub(super) fn block_mut(&mut self, count: usize, blocks: &mut BlockPool) -> Option<&mut Block> {
         assert!(count < BLOCKS_MAX, "blocks lie within the window");
         let (node, place) = self.place(count);
@@ -72,7 +74,7 @@ impl Ring {
         Some(own)
     }
 
-    /// Gives back the first block: the next is the first now.
+    /// Returns the first block to the pool; the next one is now the first.
     pub(super) fn pop(&mut self, blocks: &mut BlockPool) {
         let (node, place) = self.place(0);
         if let Some(block) =
@@ -86,7 +88,7 @@ impl Ring {
         }
     }
 
-    /// Gives back everything.
+    /// Returns all blocks and nodes.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
         for node in 0..NODES {
             for block in self
@@ -105,7 +107,7 @@ impl Ring {
         self.first = 0;
     }
 
-    /// Takes an empty node away.
+    /// Removes an empty node.
     fn detach(&mut self, node: usize, blocks: &mut BlockPool) {
         if let Some(node) = self.nodes.get_mut(node).and_then(Option::take)
             && let Err(node) = self.own.push(node)

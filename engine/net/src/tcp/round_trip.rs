@@ -1,24 +1,24 @@
-//! The round trip and the retransmission timeout that follows from it (RFC 6298).
+//! The round trip estimate, and the retransmission timeout that follows from it (RFC 6298).
 //!
-//! One sample a round trip is taken, which is what the constants of RFC 6298 are made for (RFC 7323 appendix G): see
-//! `tcb::loss`, which knows when everything was sent.
+//! One sample is taken each round trip, as the constants of RFC 6298 assume (RFC 7323 appendix G):
+//! see `tcb::loss`, which knows when everything was sent.
 
 use machine::Micros;
 
-/// The timeout before anything was measured (RFC 6298 §2.1).
+/// The timeout before the first sample (RFC 6298 §2.1).
 pub const RTO_INITIAL: Micros = Micros::from_secs(1);
 
-/// The timeout before anything was measured, after the handshake had to be repeated (RFC 6298 §5.7).
+/// The timeout before the first sample, after a retransmitted handshake (RFC 6298 §5.7).
 const RTO_AFTER_LOST_SYN: Micros = Micros::from_secs(3);
 
-/// The least timeout. RFC 6298 §2.4 says a second and allows for less once clocks are fine enough; 200 ms is
-/// what the large stacks of today use: longer than any delayed acknowledgment, short enough to go unnoticed.
+/// The shortest timeout. RFC 6298 §2.4 says one second and allows less with fine clocks. 200 ms is
+/// common today: longer than any delayed acknowledgment, and short enough to go unnoticed.
 pub const RTO_MIN: Micros = Micros::from_millis(200);
 
-/// The greatest timeout, with backoff.
+/// The longest timeout, with backoff.
 pub const RTO_MAX: Micros = Micros::from_secs(60);
 
-/// What is known of one connection's round trip. Spans in microseconds.
+/// The round trip estimate of one connection, in microseconds.
 #[derive(Clone, Copy)]
 pub(super) struct RoundTrip {
     /// Zero before the first sample.
@@ -27,12 +27,12 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nothing is measured yet.
+    /// Before the first sample.
     pub(super) fn unknown() -> RoundTrip {
         RoundTrip { smoothed: 0, variation: 0 }
     }
 
-    /// After a handshake that took `sample`, or had to be repeated.
+    /// After a handshake that took `sample`, or had to be retransmitted.
     pub(super) fn after_handshake(sample: Option<Micros>) -> RoundTrip {
         let mut round_trip = RoundTrip::unknown();
         match sample {
@@ -62,13 +62,13 @@ impl RoundTrip {
         Micros(self.timeout().0 << backoff.min(16)).min(RTO_MAX)
     }
 
-    /// The round trip in microseconds, zero when none is known.
+    /// The smoothed round trip in microseconds; zero when none is known.
     #[inline]
     pub(super) fn smoothed(&self) -> u32 {
         self.smoothed
     }
 
-    /// RFC 6298 §2.2 and §2.3.
+    /// Adds a sample: RFC 6298 §2.2 and §2.3.
     pub(super) fn learn(&mut self, span: Micros) {
         let sample = (span.0.min(RTO_MAX.0) as u32).max(1);
         if self.smoothed == 0 {

@@ -1,8 +1,10 @@
-//! A row of pieces, first in, first out: a short one lies in itself, a long one goes on in nodes that are lent from the pool.
+//! A first-in, first-out queue of pieces. A short one is stored in place; a long one continues in
+//! nodes borrowed from the pool.
 //!
 //! Invariants:
-//! - What lies in the row itself is older than what lies in nodes: a piece joins it only while no node is lent.
-//! - No node stays lent that is empty, and no row borrows one that has its share already.
+//! - Pieces stored in place are older than pieces in nodes: a piece is stored in place only while
+//!   no node is borrowed.
+//! - No empty node stays borrowed, and no row borrows a node beyond its share.
 
 use alloc::boxed::Box;
 
@@ -12,10 +14,10 @@ use machine::Piece;
 use super::blocks::BlockPool;
 use super::nodes::{NODE_PIECES, PieceNode, exchange};
 
-/// Pieces that lie in the row itself.
+/// The most pieces stored in place.
 pub(super) const ROW_PIECES: usize = 64;
 
-/// Nodes of one row: 4 MiB in full blocks, begun and ended inside of a node.
+/// The most nodes of one row: 4 MiB in full blocks, beginning and ending within a node.
 const NODES_MAX: usize = 17;
 
 /// The row.
@@ -28,7 +30,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// How many pieces would surely find a place.
+    /// How many pieces are certain to fit.
     pub(super) fn room(&self, blocks: &BlockPool) -> usize {
         let own = if self.nodes.is_empty() { ROW_PIECES - self.own.len() } else { 0 };
         let in_last = self.nodes.back().map_or(0, |node| node.room());
@@ -39,7 +41,7 @@ impl Row {
 
     /// Adds a piece at the end.
     ///
-    /// Errors: the piece when there is no place for it.
+    /// Errors: the piece, when there is no room for it.
     #[inline]
     pub(super) fn push(&mut self, piece: Piece, blocks: &mut BlockPool) -> Result<(), Piece> {
         if !self.nodes.is_empty() {
@@ -69,7 +71,7 @@ impl Row {
         self.own.front().or_else(|| self.nodes.front()?.pieces().front())
     }
 
-    /// Takes the first piece away.
+    /// Removes the first piece.
     #[inline]
     pub(super) fn pop(&mut self, blocks: &mut BlockPool) -> Option<Piece> {
         if let Some(piece) = self.own.pop_front() {
@@ -86,7 +88,7 @@ impl Row {
         Some(piece)
     }
 
-    /// Puts another piece, not shorter, in the place of the last.
+    /// Replaces the last piece by one that is not shorter.
     pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) {
         if let Some(node) = self.nodes.back_mut() {
             self.node_bytes += node.change_last(change);
@@ -98,8 +100,9 @@ impl Row {
         }
     }
 
-    /// Shows the pieces one after the other to `take`, from that on which the byte at `offset` lies in, until it has
-    /// enough: it returns false then. It is told where in the piece to begin. `bytes`: of all pieces.
+    /// Passes the pieces one after the other to `take`, starting with the piece that contains the
+    /// byte at `offset`, until `take` returns false. `take` also gets the offset in the piece to
+    /// start from. `bytes`: of all pieces.
     #[inline]
     pub(super) fn visit(
         &self,
@@ -126,7 +129,8 @@ impl Row {
     }
 }
 
-/// Passes over `skip` bytes and shows what follows. False when enough was shown.
+/// Skips `skip` bytes and passes the pieces after them to `take`. False when `take` has returned
+/// false.
 #[inline]
 fn visit_each<const COUNT: usize>(
     pieces: &Deque<Piece, COUNT>,

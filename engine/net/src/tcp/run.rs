@@ -1,14 +1,14 @@
-//! A stretch of bytes that share when they were sent last and what became of them.
+//! A run: a stretch of bytes with the same time of last transmission and the same fate.
 
 use super::sequence::SequenceNumber;
 
-/// What became of bytes that were sent.
+/// The fate of sent bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     OnTheWay,
     /// Acknowledged selectively.
     Arrived,
-    /// To be sent again.
+    /// To be retransmitted.
     Lost,
 }
 
@@ -16,15 +16,16 @@ pub(super) enum Fate {
 pub(super) struct Run {
     /// The number after its last byte.
     pub(super) end: SequenceNumber,
-    /// When it was sent last, in microseconds on a circle.
+    /// When it was last sent, in microseconds modulo 2^32.
     pub(super) sent_at: u32,
     pub(super) fate: Fate,
-    /// Its round trip says nothing: it was sent more than once, or parts of it at other times.
+    /// Its round trip is unusable: it was sent more than once, or parts of it were sent at other
+    /// times.
     pub(super) vague: bool,
 }
 
 impl Run {
-    /// Whether the two may be joined, their times aside.
+    /// Whether the two may be joined, apart from their times.
     #[inline]
     pub(super) fn is_like(&self, other: &Run) -> bool {
         self.fate == other.fate && (self.vague == other.vague || self.fate != Fate::OnTheWay)

@@ -1,14 +1,17 @@
-//! The runs of a flight: stretches of bytes that share when they were sent last and what became of them, as a row.
+//! The runs of a flight: stretches of bytes with the same time of last transmission and the same
+//! fate, in order.
 //!
-//! A few find their place in the row itself. While a full queue somewhere on a long path drops every other segment there are
-//! hundreds, and a long list is lent from the pool. Places are found by halving.
+//! A few runs are stored in place. When a full queue on a long path drops every other segment,
+//! there are hundreds; then a long list is borrowed from the pool. Runs are found by binary search.
 //!
-//! Neighbours are joined when nothing tells them apart, and when the row is crowded: those that were sent within a small
-//! part of the time that all of it took, so that however much a long path holds it is told in few runs. Only where that makes no room more is
-//! joined, and what it is joined to counts as sent when the last of it was, and as [`Run::vague`].
+//! Neighbours are joined when they do not differ. When the list is crowded, neighbours are also
+//! joined if they were sent within a small part of the time span of all runs. So few runs suffice
+//! for a long path. Only if that does not make enough room, more are joined. A joined run counts as
+//! sent when its last part was, and as [`Run::vague`].
 //!
 //! Invariants:
-//! - The runs lie in order, and runs of different fates, or vague and exact ones that are on the way, are never joined.
+//! - The runs are in order. Runs of different fates are never joined, nor vague and exact ones in
+//!   flight.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -20,22 +23,22 @@ use super::nodes::{LongRuns, MANY_RUNS};
 use super::run::{Fate, Run};
 use super::sequence::SequenceNumber;
 
-/// Runs that every row may have.
+/// The most runs stored in place.
 pub(super) const FEW: usize = 64;
 
-/// In no more parts of time than these everything was sent whose runs are joined because the row is crowded.
+/// In a crowded list, the time span of all runs is divided into at most this many parts.
 const PARTS_OF_TIME: u32 = 32;
 
-/// Places that a change of one stretch may take: where it begins and where it ends.
+/// Entries that a change of one stretch may need: one at its start and one at its end.
 const CUTS: usize = 2;
 
 /// The row.
 #[derive(Default)]
 pub(super) struct Runs {
     few: Vec<Run, FEW>,
-    /// All of them, while a long list is lent.
+    /// All runs, while a long list is borrowed.
     many: Option<Box<LongRuns>>,
-    /// How many there may be until the row is crowded again.
+    /// The number of runs at which the list counts as crowded again.
     crowded_at: usize,
 }
 
@@ -59,7 +62,7 @@ impl Runs {
 
     /// Adds a run at the end.
     ///
-    /// Errors: the run when there is no place for it.
+    /// Errors: the run, when there is no room for it.
     #[inline]
     pub(super) fn push(&mut self, run: Run) -> Result<(), Run> {
         let count = self.all().len();
@@ -69,7 +72,7 @@ impl Runs {
         self.all_mut().push(run)
     }
 
-    /// Whether the row may be cut in two places; room is made for that.
+    /// Whether runs may be cut at two places; makes room for that.
     pub(super) fn may_be_cut(&mut self) -> bool {
         if !self.has_room() {
             self.make_room();
@@ -91,7 +94,7 @@ impl Runs {
         self.all().partition_point(|run| !run.end.is_after(at))
     }
 
-    /// Drops the first `count`.
+    /// Drops the first `count` runs.
     #[inline]
     pub(super) fn drop_first(&mut self, count: usize) {
         if count > 0 {
@@ -99,20 +102,22 @@ impl Runs {
         }
     }
 
-    /// Joins neighbours within `range` that nothing tells apart.
+    /// Joins neighbours within `range` that do not differ.
     pub(super) fn join_equal(&mut self, range: Range<usize>) {
         self.join(range, |one, other| {
             one.is_like(other) && (one.sent_at == other.sent_at || one.fate != Fate::OnTheWay)
         });
     }
 
-    /// Joins neighbours that were sent in the same part of time; if that makes no room, in larger ones.
+    /// Joins neighbours that were sent in the same part of time; if that is not enough, with larger
+    /// parts.
     fn make_room(&mut self) {
         let runs = self.all();
         let last = runs.last().map_or(0, |run| run.sent_at);
         let age = |run: &Run| last.wrapping_sub(run.sent_at);
         let oldest = runs.iter().map(age).filter(|age| *age <= i32::MAX as u32).max().unwrap_or(0);
-        // Powers of two lie within each other: what is joined again and again still lies within one part.
+        // Parts are powers of two, so each is contained in a larger one: repeated joins stay within
+        // one part.
         let exact = (oldest / PARTS_OF_TIME + 1).next_power_of_two();
         self.join_within(exact, false);
         let mut part = exact;
@@ -125,7 +130,7 @@ impl Runs {
 
     fn join_within(&mut self, part: u32, makes_vague: bool) {
         if makes_vague {
-            // Before they are joined, since exact runs are not joined with vague ones.
+            // This comes before joining, since exact runs are not joined with vague ones.
             self.blur(part);
         }
         let all = 0..self.all().len();
@@ -134,7 +139,7 @@ impl Runs {
         });
     }
 
-    /// Makes those vague that will be joined.
+    /// Marks runs as vague that will be joined.
     fn blur(&mut self, part: u32) {
         let runs = self.all_mut();
         for place in 1..runs.len() {
@@ -147,7 +152,7 @@ impl Runs {
         }
     }
 
-    /// Joins neighbours within `range` if they may be. Time is that of the one that was sent later.
+    /// Joins neighbours within `range` if `may_join` permits. The later time counts.
     fn join(&mut self, range: Range<usize>, may_join: impl Fn(&Run, &Run) -> bool) {
         let end = range.end.min(self.all().len());
         let runs = self.all_mut();
@@ -161,7 +166,7 @@ impl Runs {
             let is_later = (other.sent_at.wrapping_sub(one.sent_at) as i32) > 0;
             let joined = Run {
                 sent_at: if is_later { other.sent_at } else { one.sent_at },
-                // What is known to have arrived, or to be lost, may come to be on the way again.
+                // Arrived or lost runs may count as in flight again.
                 vague: one.vague
                     || other.vague
                     || one.fate != Fate::OnTheWay && one.sent_at != other.sent_at,
@@ -178,7 +183,7 @@ impl Runs {
         }
     }
 
-    /// Borrows a long list, if the row is nearly full even when it is not crowded.
+    /// Borrows a long list if the list is nearly full even after joining.
     pub(super) fn lengthen(&mut self, blocks: &mut BlockPool) {
         if self.many.is_some() || self.few.len() <= FEW / 2 {
             return;
@@ -196,7 +201,7 @@ impl Runs {
         }
     }
 
-    /// Gives a long list back when few runs are left.
+    /// Returns a long list when few runs are left.
     #[inline]
     pub(super) fn shorten(&mut self, blocks: &mut BlockPool) {
         if let Some(many) = self.many.take_if(|many| many.len() <= FEW / 4) {

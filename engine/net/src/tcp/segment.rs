@@ -1,5 +1,5 @@
-//! Segments as plain values: what arrived, and what is to be sent. Addresses and ports are the caller's: which
-//! connection a segment belongs to is decided before it comes here.
+//! Segments as plain values: received ones and ones to send. They have no addresses and ports: the
+//! caller has already found the connection.
 
 use core::fmt;
 use core::num::NonZeroU16;
@@ -7,7 +7,7 @@ use core::num::NonZeroU16;
 use super::options::Options;
 use super::sequence::SequenceNumber;
 
-/// The control bits of a segment, as they lie on the wire (RFC 9293 §3.1).
+/// The control bits of a segment, in wire format (RFC 9293 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u8);
 
@@ -20,13 +20,13 @@ impl Flags {
     pub const SYN: Flags = Flags(0x02);
     /// Reset the connection.
     pub const RST: Flags = Flags(0x04);
-    /// Hand over what has arrived so far.
+    /// Deliver what has arrived so far.
     pub const PSH: Flags = Flags(0x08);
-    /// The acknowledgment number counts.
+    /// The acknowledgment number is valid.
     pub const ACK: Flags = Flags(0x10);
-    /// A mark of congestion is echoed; on a SYN: the sender knows of such marks (RFC 3168).
+    /// Echoes a congestion mark; on a SYN: the sender supports ECN (RFC 3168).
     pub const ECE: Flags = Flags(0x40);
-    /// The congestion window was reduced; on a SYN: the sender knows of marks.
+    /// The congestion window was reduced; on a SYN: the sender supports ECN.
     pub const CWR: Flags = Flags(0x80);
 
     /// Both sets of bits together.
@@ -49,7 +49,7 @@ impl Flags {
         self.0 & other.0 != 0
     }
 
-    /// Whether a segment with these may open a connection: a SYN and nothing that contradicts it.
+    /// Whether a segment with these flags may open a connection: a SYN without ACK, RST or FIN.
     pub const fn opens(self) -> bool {
         self.has(Flags::SYN) && !self.has_any(Flags::ACK.with(Flags::RST).with(Flags::FIN))
     }
@@ -73,27 +73,28 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// A segment that arrived, its checksum found good. The payload is borrowed from the frame.
+/// A received segment with a valid checksum. The payload is borrowed from the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SegmentRepr<'a> {
-    /// The number of the first byte of the payload, or of the SYN.
+    /// The sequence number of the first byte of the payload, or of the SYN.
     pub sequence: SequenceNumber,
-    /// The next byte that the peer expects; counts only with [`Flags::ACK`].
+    /// The next byte that the peer expects; valid only with [`Flags::ACK`].
     pub acknowledgment: SequenceNumber,
     /// The control bits.
     pub flags: Flags,
-    /// The window as it stands on the wire, not scaled.
+    /// The window as on the wire, not scaled.
     pub window: u16,
     /// Whether a router has marked it (the codepoint CE of RFC 3168).
     pub congestion_experienced: bool,
-    /// What the options say; default when there are none.
+    /// The options; default when there are none.
     pub options: Options,
     /// The payload.
     pub payload: &'a [u8],
 }
 
 impl SegmentRepr<'_> {
-    /// The numbers that the segment takes: its payload, and one each for SYN and FIN (SEG.LEN of RFC 9293).
+    /// The sequence numbers that the segment occupies: its payload, and one each for SYN and FIN
+    /// (SEG.LEN of RFC 9293).
     pub fn sequence_len(&self) -> u32 {
         self.payload.len() as u32
             + u32::from(self.flags.has(Flags::SYN))
@@ -101,27 +102,28 @@ impl SegmentRepr<'_> {
     }
 }
 
-/// The header of a segment to be sent; the payload goes with it as pieces.
+/// The header of a segment to send; the payload is passed separately as pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SegmentToSend {
-    /// The number of the first byte of the payload, or of the SYN.
+    /// The sequence number of the first byte of the payload, or of the SYN.
     pub sequence: SequenceNumber,
     /// The next byte that we expect; zero without [`Flags::ACK`].
     pub acknowledgment: SequenceNumber,
     /// The control bits.
     pub flags: Flags,
-    /// The window as it goes on the wire, scaled already.
+    /// The window as on the wire, already scaled.
     pub window: u16,
     /// Whether routers may mark it instead of dropping it (the codepoint ECT(0) of RFC 3168).
     pub may_be_marked: bool,
     /// Options, for [`Options::emit`].
     pub options: Options,
-    /// Bytes in all pieces together.
+    /// The bytes of all pieces together.
     pub payload_bytes: usize,
-    /// Set when the payload is longer than one segment: the card cuts it into segments of this many bytes.
+    /// Set when the payload is longer than one segment: the card divides it into segments of this
+    /// many bytes.
     pub segment_bytes: Option<NonZeroU16>,
 }
 
-/// The card has no room for another frame now: nothing was queued, ask again in a later turn.
+/// The card has no room for another frame now. Nothing was queued; try again in a later turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;

@@ -1,11 +1,13 @@
-//! Bytes that are to be sent or were sent and not acknowledged yet: a row of pieces. Lent to a connection only while
-//! there are such bytes.
+//! Bytes that are unsent or unacknowledged, as a row of pieces. A connection borrows the queue only
+//! while there are such bytes.
 //!
-//! Small replies are appended to the last block while the card does not read it; once it does, the next bytes start
-//! another block, so what the card reads never changes. The block is one nobody else holds, which `Arc::get_mut` proves.
+//! Small replies are appended to the last block while the card does not read it. Once the card
+//! reads it, the next bytes start another block, so bytes that the card reads never change.
+//! `Arc::get_mut` proves that a block is not shared.
 //!
 //! Invariants:
-//! - `len` is the sum of the pieces' lengths, less `acknowledged`, which is less than the first piece's length.
+//! - `len` is the sum of the pieces' lengths minus `acknowledged`, which is less than the first
+//!   piece's length.
 //! - No piece is empty.
 
 use alloc::sync::Arc;
@@ -20,25 +22,25 @@ use super::recovery::Recovery;
 use super::row::Row;
 use super::slow_start::SlowStart;
 
-/// Bytes that every connection may have queued and unacknowledged, as far as there are blocks.
+/// Bytes that every connection may have queued and unacknowledged, if there are enough blocks.
 pub const SEND_BYTES: u32 = 256 * 1024;
 
-/// The most bytes that one connection may have queued and unacknowledged, however much its path holds.
+/// The most bytes that one connection may have queued and unacknowledged, even on the longest path.
 pub const SEND_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
 /// The pieces of one output.
 pub(super) type Pieces = Vec<Piece, PIECES_MAX>;
 
-/// Queued bytes of one connection.
+/// The queued bytes of one connection.
 #[derive(Default)]
 pub(super) struct SendQueue {
     pieces: Row,
     len: u32,
     /// Bytes of the first piece that are acknowledged.
     acknowledged: u32,
-    /// Up to where the last piece's block is filled, when it is a block that may be appended to.
+    /// How far the last piece's block is filled, if it may be appended to.
     filled: Option<u16>,
-    /// What of it is on the way, how losses of it are repaired, and both climbs of the congestion window.
+    /// The state of the data in flight, of loss recovery, and of both kinds of window growth.
     pub(super) flight: Flight,
     pub(super) recovery: Recovery,
     pub(super) epoch: Epoch,
@@ -52,14 +54,15 @@ impl SendQueue {
         self.len
     }
 
-    /// How many bytes `append` would surely take.
+    /// How many bytes `append` is certain to take.
     pub(super) fn room(&self, limit: u32, blocks: &BlockPool) -> usize {
         let pieces = self.pieces.room(blocks).min(blocks.free_for_sending());
         let bytes = limit.saturating_sub(self.len) as usize;
         bytes.min(pieces * BLOCK_BYTES)
     }
 
-    /// Copies as many of `bytes` as fit and returns how many did. `limit`: bytes that may be queued in all.
+    /// Copies as many of `bytes` as fit, and returns how many did. `limit`: the most bytes that may
+    /// be queued.
     pub(super) fn append(&mut self, bytes: &[u8], limit: u32, blocks: &mut BlockPool) -> usize {
         let bytes = bytes.get(..limit.saturating_sub(self.len) as usize).unwrap_or(bytes);
         let mut taken = self.append_to_last(1, |room| copy(bytes, room));
@@ -74,8 +77,9 @@ impl SendQueue {
         taken
     }
 
-    /// Lets `write` fill the free end of a block, at least `least` bytes, and returns how many it wrote: of the last block if that has as many, else of a
-    /// fresh one. `least` is at most a block's. Without room `write` is not called.
+    /// Lets `write` fill the free end of a block of at least `least` bytes, and returns how many it
+    /// wrote. It gets the last block if that has enough room, or else a new one. `least` is at most
+    /// a block's size. Without room `write` is not called.
     pub(super) fn append_with(
         &mut self,
         least: usize,
@@ -91,12 +95,12 @@ impl SendQueue {
         let mut once = |room: &mut [u8]| {
             let room_bytes = room.len().min(most);
             let Some(room) = room.get_mut(..room_bytes) else {
-                unreachable!("a part that is larger than the whole")
+                unreachable!("the part is at most the whole")
             };
             write.take().map_or(0, |write| write(room))
         };
         let mut written = self.append_to_last(least, &mut once);
-        // What is written cannot be taken back.
+        // Written bytes cannot be taken back, so the room for a piece is checked first.
         if written == 0 && self.pieces.room(blocks) > 0 {
             written = self.append_block(&mut once, blocks);
         }
@@ -146,9 +150,9 @@ impl SendQueue {
         count
     }
 
-    /// Queues a piece as it is. `limit`: bytes that may be queued in all.
+    /// Queues a piece without copying. `limit`: the most bytes that may be queued.
     ///
-    /// Errors: the piece when there is no room.
+    /// Errors: the piece, when there is no room.
     pub(super) fn push(
         &mut self,
         piece: Piece,
@@ -185,8 +189,8 @@ impl SendQueue {
         self.filled = None;
     }
 
-    /// Collects up to `count` bytes, at least one, from `offset` on as pieces, at most as many as one output takes, and returns how many
-    /// bytes they hold.
+    /// Collects up to `count` bytes, at least one, from `offset` on as pieces, at most as many as
+    /// one output takes. Returns how many bytes they hold.
     pub(super) fn collect(&self, offset: u32, count: u32, pieces: &mut Pieces) -> u32 {
         let mut wanted = count as usize;
         self.pieces.visit(
@@ -205,7 +209,7 @@ impl SendQueue {
         count - wanted as u32
     }
 
-    /// Gives everything back.
+    /// Returns all buffers.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
         while let Some(piece) = self.pieces.pop(blocks) {
             blocks.give_back_piece(piece);
@@ -220,12 +224,12 @@ impl SendQueue {
     }
 }
 
-/// How many bytes an empty queue would surely take.
+/// How many bytes an empty queue is certain to take.
 pub(super) fn room_when_empty(limit: u32, blocks: &BlockPool) -> usize {
     (limit as usize).min(blocks.free_for_sending() * BLOCK_BYTES)
 }
 
-/// Copies what fits of `bytes` to `room`.
+/// Copies as many of `bytes` as fit into `room`.
 fn copy(bytes: &[u8], room: &mut [u8]) -> usize {
     let count = bytes.len().min(room.len());
     let (Some(target), Some(source)) = (room.get_mut(..count), bytes.get(..count)) else {

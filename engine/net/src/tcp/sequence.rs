@@ -1,7 +1,8 @@
-//! Sequence numbers: points on a circle of 2^32, compared by the shorter way round (RFC 9293 §3.4).
+//! Sequence numbers: modulo 2^32, compared by the shorter distance (RFC 9293 §3.4).
 //!
-//! There is no `Ord` here on purpose: "before" on a circle is no total order, and a sorted collection of these would be
-//! a bug. Two numbers are compared only when they are known to lie less than 2^31 apart.
+//! `Ord` is deliberately not implemented: "before" on a circle is no total order, and a sorted
+//! collection of these would be a bug. Two numbers are compared only when they are known to be less
+//! than 2^31 apart.
 
 use core::ops::{Add, Sub};
 
@@ -10,7 +11,7 @@ use core::ops::{Add, Sub};
 pub struct SequenceNumber(pub u32);
 
 impl SequenceNumber {
-    /// How many numbers lie from `earlier` to here; wraps when `earlier` is later.
+    /// The distance from `earlier` to this number; wraps when `earlier` is later.
     #[inline]
     pub const fn since(self, earlier: SequenceNumber) -> u32 {
         self.0.wrapping_sub(earlier.0)

@@ -1,34 +1,37 @@
-//! The end of slow start before anything is lost: HyStart++ (RFC 9406). When the round trip grows a queue does, and the
-//! path is full; then the window grows slowly for some rounds, and if the round trip stays what it is slow start is over.
-//! If it falls again it was a burst that had made it longer, and slow start goes on.
+//! Ends slow start before a loss: HyStart++ (RFC 9406). When the round trip grows, a queue grows,
+//! so the path is full. Then the window grows slowly for some rounds. If the round trip stays long,
+//! slow start is over. If it falls again, a burst had made it longer, and slow start continues.
 //!
-//! The least round trip of a round is that of its first segments, and says nothing about a queue that begins and overflows in
-//! one round: where much fits on the path and little into the queue. There another sign comes first and ends slow start at
-//! once (Ha and Rhee: Taming the elephants, 2011): acknowledgments come one upon the other for half a round trip, so what was
-//! sent in the last round fills half of the path, and what was sent in this one the rest.
+//! The minimum round trip of a round is that of its first segments. It does not show a queue that
+//! begins and overflows within one round, as happens when the path is long and its queue is short.
+//! There another sign ends slow start at once (Ha and Rhee: Taming the elephants, 2011). If
+//! acknowledgments arrive back to back for half a round trip, the data of the last round fills half
+//! of the path, and the data of this round fills the rest.
 //!
-//! What others have overtaken on the way makes no train long: behind the last of a round it would add to it how late it is.
+//! Reordered segments do not make a train longer: at the end of a round, their delay would count as
+//! its length.
 //!
-//! A round lasts until something is acknowledged, selectively or not, that was sent after it began. All of it lies in the lent send queue:
-//! with nothing on the way it is forgotten.
+//! A round lasts until data is acknowledged, selectively or not, that was sent after the round
+//! began. All of this is part of the borrowed send queue, and is dropped when nothing is in flight.
 
 use super::sequence::SequenceNumber;
 
-/// Round trips that are measured before a round is judged.
+/// Round trip samples before a round is judged.
 const SAMPLES: u8 = 8;
 
-/// By how much the least round trip must have grown, in microseconds: an eighth, within these.
+/// The growth of the minimum round trip that ends slow start, in microseconds: an eighth, within
+/// these bounds.
 const GROWTH_MIN: u32 = 4000;
 const GROWTH_MAX: u32 = 16_000;
 
-/// Acknowledgments that follow each other within a sixteenth of the least round trip come one upon the other; or within this,
-/// in microseconds, however short it is.
+/// Acknowledgments are back to back if they follow each other within a sixteenth of the minimum
+/// round trip, or within this many microseconds.
 const TRAIN_GAP_MIN: u32 = 2000;
 
 /// Rounds of slow growth.
 const ROUNDS: u8 = 5;
 
-/// How the window is to grow.
+/// How the window grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pace {
     /// As in slow start.
@@ -39,24 +42,25 @@ pub(super) enum Pace {
     Over,
 }
 
-/// What is known of the rounds of one slow start. Round trips in microseconds.
+/// The rounds of one slow start. Round trips are in microseconds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SlowStart {
-    /// This round is over when more than this is acknowledged: with the first acknowledgment of what was sent in it.
+    /// The round ends when more than this is acknowledged, that is, with the first acknowledgment
+    /// of data sent in it.
     round_end: Option<SequenceNumber>,
     samples: u8,
     least: Option<u32>,
     least_before: Option<u32>,
     is_over: bool,
-    /// When the round's first acknowledgment came, and the last that came upon the one before it.
+    /// When the round's first acknowledgment came, and the last one that came back to back.
     train: (u32, u32),
-    /// While growth is slow: the round trip that made it so, and for how many rounds it has been.
+    /// While growth is slow: the round trip that caused it, and the number of rounds since.
     alarm: Option<(u32, u8)>,
 }
 
 impl SlowStart {
-    /// Something has arrived beyond all that had: everything up to `highest`, and everything before `max` was sent. `clock`: now, on
-    /// a circle. `sample`: how long it took.
+    /// New data has arrived beyond all earlier data: everything up to `highest`. Everything before
+    /// `max` was sent. `clock`: now, in microseconds modulo 2^32. `sample`: its round trip.
     pub(super) fn arrived(
         &mut self,
         clock: u32,
@@ -99,13 +103,15 @@ impl SlowStart {
         self.round_end = Some(max);
     }
 
-    /// Something has arrived that others had overtaken. The train goes on, but how long it is is told by what comes in order.
+    /// A reordered segment has arrived. The train continues, but only in-order data judges its
+    /// length.
     pub(super) fn arrived_late(&mut self, clock: u32) -> Pace {
         self.is_long_train(clock);
         self.pace()
     }
 
-    /// Whether acknowledgments have come one upon the other since the round began, for half of the least round trip.
+    /// Whether acknowledgments have come back to back since the round began, for half of the
+    /// minimum round trip.
     fn is_long_train(&mut self, clock: u32) -> bool {
         let (began, last) = self.train;
         let Some(least) = self.least.into_iter().chain(self.least_before).min() else {
@@ -134,13 +140,13 @@ mod tests {
     use super::{Pace, SlowStart};
     use crate::tcp::SequenceNumber;
 
-    /// A round of ten segments whose round trips begin at `least` microseconds and grow; a millisecond between any two, and then
-    /// a pause.
+    /// A round of ten segments whose round trips begin at `least` microseconds and grow. They come
+    /// one millisecond apart, and then there is a pause.
     fn round(slow_start: &mut SlowStart, round: u32, least: u32) -> Pace {
         train(slow_start, round, least, 10, 1000)
     }
 
-    /// A round of `count` segments, `gap` microseconds between any two.
+    /// A round of `count` segments, `gap` microseconds apart.
     fn train(slow_start: &mut SlowStart, round: u32, least: u32, count: u32, gap: u32) -> Pace {
         let at = |segment: u32| SequenceNumber((round * 1000 + 1 + segment) * 1000);
         let paces = (0..count).map(|place| {
@@ -151,15 +157,16 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_when_acknowledgments_come_without_a_pause_for_half_a_round_trip() {
+    fn slow_start_ends_after_an_ack_train_of_half_a_round_trip() {
         for (least, count, gap, expected) in [
             (100_000, 44, 1200, Pace::Over),
             (100_000, 41, 1200, Pace::Fast),
-            // With pauses it is no train.
+            // Acknowledgments with pauses are no train.
             (100_000, 44, 7000, Pace::Fast),
             (20_000, 11, 1500, Pace::Over),
             (20_000, 11, 2500, Pace::Fast),
-            // On a short path a train is longer than half a round trip, or any path would be full at once.
+            // On a short path a train must be longer than half a round trip, or any path would seem
+            // full at once.
             (1000, 30, 100, Pace::Fast),
             (1000, 42, 100, Pace::Over),
         ] {
@@ -181,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_when_the_round_trip_has_grown_and_stays_so() {
+    fn slow_start_ends_when_the_round_trip_stays_longer() {
         let mut slow_start = SlowStart::default();
         assert_eq!(round(&mut slow_start, 0, 20_000), Pace::Fast);
         assert_eq!(round(&mut slow_start, 1, 23_900), Pace::Fast);
@@ -193,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_makes_the_round_trip_longer_for_a_while_does_not_end_slow_start() {
+    fn a_short_rise_of_the_round_trip_does_not_end_slow_start() {
         let mut slow_start = SlowStart::default();
         for (place, least) in [100_000, 100_000, 113_000, 112_000].into_iter().enumerate() {
             assert_eq!(round(&mut slow_start, place as u32, least) == Pace::Slow, place == 2);

@@ -1,8 +1,9 @@
-//! The values of a connection's state: what it owes, what was agreed on, how it ended.
+//! The values of a connection's state: what it owes, what was agreed on, and how it ended.
 
 use super::time_wait::TimeWait;
 
-/// The states of RFC 9293 §3.3.2 that a TCB can be in. LISTEN and the passive SYN-RECEIVED have no TCB.
+/// The states of RFC 9293 §3.3.2 that a TCB can be in. LISTEN and the passive SYN-RECEIVED have no
+/// TCB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     SynSent,
@@ -18,7 +19,7 @@ pub(super) enum State {
     Closed,
 }
 
-/// What the connection is about to do, or waits for; a set of bits.
+/// What the connection is about to send or waits for; a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owed(u16);
 
@@ -28,30 +29,31 @@ impl Owed {
     pub(super) const ACK: Owed = Owed(1);
     /// A reset, and then nothing more.
     pub(super) const RESET: Owed = Owed(2);
-    /// The first of what is lost, or a SYN or FIN that stands alone, again, whatever the congestion window says.
+    /// A retransmission of the first lost bytes, or of a lone SYN or FIN, regardless of the
+    /// congestion window.
     pub(super) const RETRANSMIT: Owed = Owed(4);
-    /// A probe into a window that is closed, or too small.
+    /// A probe into a closed or too small window.
     pub(super) const PROBE: Owed = Owed(8);
-    /// A question whether the peer still lives.
+    /// A keep-alive probe.
     pub(super) const KEEPALIVE: Owed = Owed(16);
-    /// A tail probe, now.
+    /// A tail loss probe, now.
     pub(super) const TAIL_PROBE: Owed = Owed(32);
-    /// A session was refused room, and is to be told when there is some.
+    /// A session was refused room, and waits to be told when there is some.
     pub(super) const ROOM: Owed = Owed(64);
-    /// A reset for what answered our SYN wrongly; its number is in `snd_wl1`. The connection goes on.
+    /// A reset for a wrong answer to our SYN; its number is in `snd_wl1`. The connection continues.
     pub(super) const REFUSAL: Owed = Owed(128);
 
-    /// A tail probe is on the way, up to `tail`.
+    /// A tail loss probe is in flight, up to `tail`.
     pub(super) const TAIL: Owed = Owed(256);
-    /// It was not new, but the last segment once more.
+    /// The probe was not new data, but a retransmission of the last segment.
     pub(super) const TAIL_AGAIN: Owed = Owed(512);
 
-    /// The echo of a mark, with every segment.
+    /// The echo of a congestion mark, with every segment.
     pub(super) const ECHO: Owed = Owed(1024);
-    /// Word that our window was reduced, with the next new text.
+    /// The report that our window was reduced, with the next new data.
     pub(super) const REDUCED: Owed = Owed(2048);
 
-    /// What makes `output` send something whatever the windows say.
+    /// What makes `output` send something regardless of the windows.
     pub(super) const URGENT: Owed = Owed(1 | 2 | 4 | 8 | 16 | 32 | 128);
 
     pub(super) const fn with(self, other: Owed) -> Owed {
@@ -68,7 +70,8 @@ impl Owed {
     }
 }
 
-/// What both ends have agreed on; before the handshake is over: what we propose. A set of bits.
+/// What both ends have agreed on, or what we propose before the handshake is complete. A set of
+/// bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreed(u8);
 
@@ -80,12 +83,12 @@ impl Agreed {
     /// Selective acknowledgments.
     pub(super) const SACK: Agreed = Agreed(4);
 
-    /// Marks of congestion are echoed and heeded.
+    /// Congestion marks are echoed and obeyed.
     pub(super) const ECN: Agreed = Agreed(8);
-    /// Our text may be marked.
+    /// Our data is sent as ECN-capable.
     pub(super) const ECN_TEXT: Agreed = Agreed(16);
 
-    /// All that we propose.
+    /// Everything that we propose.
     pub(super) const PROPOSED: Agreed = Agreed(1 | 2 | 4 | 8);
 
     #[inline]
@@ -106,8 +109,8 @@ impl Agreed {
 /// How a connection ended, once nothing is left to be sent for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// Nothing is to be remembered.
+    /// Nothing needs to be stored.
     Gone,
-    /// To be remembered in the [`super::TimeWaitTable`].
+    /// An entry for the [`super::TimeWaitTable`].
     TimeWait(TimeWait),
 }

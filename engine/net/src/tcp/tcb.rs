@@ -1,12 +1,13 @@
-//! One connection: its numbers, how it begins and how it ends. What the session does with it stands
-//! in `session`, what segments do to it in `arrival` and `loss`, what it sends in `output`, what
-//! time does in `timers`.
+//! One connection: its state, and how it opens and closes. `session` has the operations of the
+//! session, `arrival` and `loss` handle received segments, `output` sends, and `timers` handles
+//! deadlines.
 //!
 //! Invariants (see [`Tcb::assert_invariants`]):
-//! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`: what is to be sent again is known to
-//!   the flight in the send queue.
-//! - The send queue's first byte has the number `snd_una`, from the end of the handshake until our FIN is acknowledged.
-//! - With nothing queued there is no send queue; with nothing kept there is no receive queue.
+//! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`: the flight in the
+//!   send queue knows what must be retransmitted.
+//! - The send queue's first byte has the number `snd_una`, from the end of the handshake until our
+//!   FIN is acknowledged.
+//! - Without queued bytes there is no send queue; without kept bytes there is no receive queue.
 //! - A connection whose `state` is `Closed` or `TimeWait` owes at most one last segment.
 
 mod arrival;
@@ -46,49 +47,52 @@ pub struct Tcb {
     snd_una: SequenceNumber,
     /// The number after the last one ever sent.
     snd_max: SequenceNumber,
-    /// The peer's window, in bytes, and the largest that it ever was.
+    /// The peer's window in bytes, and the largest that it ever was.
     snd_wnd: u32,
     snd_wnd_max: u32,
-    /// The number of the segment that the window was taken from last. SND.WL2 is never later than SND.UNA, so an acknowledgment
-    /// that is not older than that needs no comparison with it.
+    /// The number of the segment that last updated the window. SND.WL2 is never later than SND.UNA,
+    /// so an acknowledgment not older than that needs no comparison with it.
     snd_wl1: SequenceNumber,
     receive: ReceiveWindow,
-    /// What arrived a second time and is to be reported: the number of its first byte, and how many bytes.
+    /// Bytes that arrived twice and must be reported: the number of the first, and how many.
     duplicate_at: SequenceNumber,
     duplicate_bytes: u16,
     round_trip: RoundTrip,
     congestion: Congestion,
     /// The number after the last one sent when the congestion window was last lowered.
     recover: SequenceNumber,
-    /// The number after the last one of the tail probe.
+    /// The number after the last one of the tail loss probe.
     tail: SequenceNumber,
     timers: Timers,
     /// What the retransmit alarm waits for.
     awaited: Awaited,
     timestamps: TimestampClock,
-    /// When the peer was last heard, in milliseconds on a circle.
+    /// When the peer was last heard from, in milliseconds modulo 2^32.
     heard_at: u32,
-    /// When the last challenge acknowledgment was sent, in milliseconds on a circle of a minute; zero if none was.
+    /// When the last challenge acknowledgment was sent, in milliseconds modulo a minute; zero if
+    /// none was.
     challenged_at: u16,
     owed: Owed,
     agreed: Agreed,
-    /// The largest payload of one segment to the peer, less what timestamps take. Before anything was heard of it: to us.
+    /// The largest payload of one segment to the peer, without the timestamps. Until the peer's SYN
+    /// arrives: of one segment to us.
     mss: u16,
     state: State,
-    /// How far the peer's windows are shifted.
+    /// The shift of the peer's windows.
     peer_shift: u8,
-    /// How often the timeout is doubled; back to zero with the next good sample (Karn).
+    /// How often the timeout was doubled; reset by the next valid sample (Karn).
     backoff: u8,
-    /// Timeouts, or probes, without any answer.
+    /// Consecutive timeouts or probes without an answer.
     attempts: u8,
-    /// How long they may last together.
+    /// How long they may last in total.
     user_timeout_secs: u16,
 }
 
 const _: () = assert!(size_of::<Tcb>() <= 128, "an idle connection costs 128 bytes here");
 
 impl Tcb {
-    /// A connection whose handshake a [`super::HalfOpenTable`] has completed. Give it the completing segment next.
+    /// A connection whose handshake a [`super::HalfOpenTable`] has completed. The caller passes it
+    /// the completing segment next.
     pub fn accepted(now: Instant, handshake: &Handshake) -> Tcb {
         let syn_lost = handshake.round_trip.is_none();
         let beginning = Beginning { iss: handshake.iss, timestamp_offset: 0 };
@@ -110,8 +114,9 @@ impl Tcb {
         tcb
     }
 
-    /// A connection that we open. The SYN goes out by the next `output`. `local_mss`: the largest payload that we take in
-    /// one segment, in bytes. `beginning`: from [`super::InitialSequences::next`].
+    /// A connection that we open. The next `output` sends the SYN. `local_mss`: the largest payload
+    /// that we receive in one segment, in bytes. `beginning`: from
+    /// [`super::InitialSequences::next`].
     pub fn connect(now: Instant, beginning: Beginning, local_mss: u16) -> Tcb {
         Tcb::new(now, beginning, local_mss, State::SynSent)
     }
@@ -149,7 +154,7 @@ impl Tcb {
         }
     }
 
-    /// A segment of this connection has arrived, its checksum found good.
+    /// A segment of this connection with a valid checksum has arrived.
     #[inline(always)]
     pub fn segment_arrived(
         &mut self,
@@ -162,26 +167,26 @@ impl Tcb {
         actions
     }
 
-    /// When [`Tcb::deadline_expired`] is to be called; it may change with every call of anything else.
+    /// When [`Tcb::deadline_expired`] must be called; any other call may change it.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         self.timers.next(now)
     }
 
-    /// A deadline may have expired: does what is due, and nothing if none is.
+    /// A deadline may have expired: does what is due, and nothing if nothing is.
     pub fn deadline_expired(&mut self, now: Instant, pools: &mut Pools) -> Actions {
         let mut actions = Actions::default();
         self.expire(now, pools, &mut actions);
         actions
     }
 
-    /// Whether `output` is to be called: there is something to send now, or something that may not be sent yet and for
-    /// which no timer runs.
+    /// Whether `output` must be called: there is something to send now, or something that may not
+    /// be sent yet and no timer runs for it.
     pub fn wants_output(&self) -> bool {
         self.wants_to_speak() || (self.has_unsent() && !self.timers.retransmit.is_set())
     }
 
-    /// Whether all is said and done for the connection until `called_at`, when it is called upon in any case. May be false
-    /// though it is true: then [`Tcb::output`] finds nothing to do.
+    /// Whether the connection needs no call before `called_at`, when it will be called anyway.
+    /// False negatives are possible: then [`Tcb::output`] finds nothing to do.
     #[inline]
     pub fn rests(&self, now: Instant, called_at: Instant) -> bool {
         matches!(self.state, State::Established | State::CloseWait | State::FinWait2)
@@ -198,8 +203,8 @@ impl Tcb {
             || self.next_lost().is_some()
     }
 
-    /// Sends no more than what is queued, then a FIN. Receiving goes on until the peer closes too; what the session does not
-    /// take by then is dropped.
+    /// Sends what is queued, then a FIN. Receiving continues until the peer closes too; bytes that
+    /// the session has not consumed by then are dropped.
     pub fn close(&mut self, pools: &mut Pools) {
         match self.state {
             State::Established => self.state = State::FinWait1,
@@ -210,7 +215,8 @@ impl Tcb {
         self.forgive(Owed::ROOM);
     }
 
-    /// Resets the connection. What is queued is dropped; the RST goes out by the next `output`. No `closed` action follows.
+    /// Resets the connection and drops what is queued. The next `output` sends the RST. No `closed`
+    /// action follows.
     pub fn abort(&mut self, pools: &mut Pools) {
         let peer_knows_of_us =
             !matches!(self.state, State::SynSent | State::TimeWait | State::Closed);
@@ -222,7 +228,7 @@ impl Tcb {
         }
     }
 
-    /// The end: nothing is sent any more, and the session is told why.
+    /// Closes the connection: nothing more is sent, and the session is told the reason.
     fn finish(&mut self, reason: CloseReason, pools: &mut Pools, actions: &mut Actions) {
         self.enter_closed(pools);
         actions.closed = Some(reason);
@@ -242,7 +248,7 @@ impl Tcb {
         actions.closed = Some(CloseReason::Normal);
     }
 
-    /// How the connection ended; `None` while it lives or has a last segment to send.
+    /// How the connection ended. `None` while it is open or has a last segment to send.
     pub fn ended(&self) -> Option<Ended> {
         match self.state {
             _ if self.owes(Owed::URGENT) => None,
@@ -257,7 +263,7 @@ impl Tcb {
         }
     }
 
-    /// Gives back all that the connection was lent. To be called before it is dropped.
+    /// Returns all borrowed buffers. Call it before dropping the connection.
     pub fn release(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.send_queue.take() {
             pools.take_back_send_queue(queue);
@@ -267,14 +273,14 @@ impl Tcb {
         }
     }
 
-    /// Gives the send queue back when nothing is in it.
+    /// Returns the send queue when it is empty.
     fn settle_send_queue(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.send_queue.take_if(|queue| queue.len() == 0) {
             pools.take_back_send_queue(queue);
         }
     }
 
-    /// Gives the receive queue back when nothing is in it.
+    /// Returns the receive queue when it is empty.
     fn settle_receive_queue(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.receive_queue.take_if(|queue| queue.is_empty()) {
             pools.take_back_receive_queue(queue);
@@ -287,13 +293,13 @@ impl Tcb {
         self.send_queue.as_ref().map_or(0, |queue| queue.len())
     }
 
-    /// Bytes that arrived in order and were not taken yet.
+    /// Bytes that arrived in order and were not consumed yet.
     #[inline]
     fn kept(&self) -> u32 {
         self.receive_queue.as_ref().map_or(0, |queue| queue.readable())
     }
 
-    /// Whether both ends know each other's numbers.
+    /// Whether both ends know each other's sequence numbers.
     fn is_synchronized(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
@@ -315,31 +321,32 @@ impl Tcb {
         self.owed.has(any)
     }
 
-    /// How far our windows are shifted on the wire.
+    /// The shift of our windows on the wire.
     #[inline]
     fn shift(&self) -> u8 {
         if self.has_agreed(Agreed::SCALING) { WINDOW_SHIFT } else { 0 }
     }
 
-    /// Whether both ends do this.
+    /// Whether both ends have agreed on this.
     #[inline]
     fn has_agreed(&self, on: Agreed) -> bool {
         self.agreed.has(on)
     }
 
-    /// Forgets what a segment just sent has settled: each carries an acknowledgment.
+    /// Clears what a sent segment has settled: each carries an acknowledgment.
     fn acknowledgment_sent(&mut self) {
         self.forgive(Owed::ACK);
         self.timers.acknowledge = Alarm::NONE;
         self.receive.told = self.receive.nxt;
     }
 
-    /// Whether the peer of this connection may have sent the segment, now or a while ago: its number lies in our window or a window
-    /// before it, and what it acknowledges is what we have sent, or a window before (RFC 5961 §5.2). What neither can be is for
-    /// another connection, or forged.
-    // A peer that has restarted may call again from the same port, by another queue of the card.
-    // Then one core has the connection that the peer has forgotten, and another core the new one.
-    // The sequence numbers tell their segments apart.
+    /// Whether the peer of this connection may have sent the segment, now or a while ago. Its
+    /// number must be in our window or at most one window before it. It must acknowledge what we
+    /// have sent, or at most one window before (RFC 5961 §5.2). Any other segment is for another
+    /// connection, or forged.
+    // A peer that has restarted may connect again from the same port, through another queue of the
+    // card. Then one core has the connection that the peer has forgotten, and another core has the
+    // new one. The sequence numbers distinguish their segments.
     #[inline]
     pub(crate) fn may_be_meant(&self, segment: &SegmentRepr<'_>) -> bool {
         if matches!(self.state, State::Closed | State::SynSent) || segment.flags.opens() {
@@ -353,9 +360,10 @@ impl Tcb {
         is_near && (!segment.flags.has(Flags::ACK) || acknowledged <= ever_acknowledged)
     }
 
-    /// The network says that a segment which began at `sequence` was too long for some link, and that `mss` bytes of payload would
-    /// have fitted (RFC 1191). Believed only of what is on the way, and never below [`MSS_DEFAULT`]. What is on the way is
-    /// sent again in smaller segments; no congestion is inferred.
+    /// A router reports that the segment at `sequence` was too long for a link, and that `mss`
+    /// bytes of payload would have fitted (RFC 1191). The report counts only for data in flight,
+    /// and never lowers the MSS below [`MSS_DEFAULT`]. Data in flight is sent again in smaller
+    /// segments; no congestion is inferred.
     pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
         let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
         if is_on_the_way
@@ -367,8 +375,8 @@ impl Tcb {
         }
     }
 
-    /// What was sent was not answered, `attempts` times in a row: perhaps it is too long for the path. A segment that is not
-    /// full may be as well.
+    /// Sent data was not acknowledged `attempts` times in a row: perhaps the segments are too long
+    /// for the path. Even a segment that is not full may be.
     fn suspect_path(&mut self) {
         if let Some(mss) = path::size_to_try(self.attempts)
             && self.queued() > u32::from(mss)
@@ -377,7 +385,7 @@ impl Tcb {
         }
     }
 
-    /// Sends no longer segments than these any more. Returns whether they were longer.
+    /// Lowers the MSS to `mss`, unless it is already lower. Returns whether it has changed.
     fn shorten(&mut self, mss: u16) -> bool {
         let timestamps = if self.has_agreed(Agreed::TIMESTAMPS) { TIMESTAMP_BYTES } else { 0 };
         let mss = mss.max(MSS_DEFAULT) - timestamps;
@@ -386,7 +394,7 @@ impl Tcb {
         is_shorter
     }
 
-    /// The network says that nobody takes the segment that began at `sequence`, and will not.
+    /// A router reports that the segment at `sequence` is refused, and always will be.
     pub fn refused_on_the_way(&mut self, sequence: SequenceNumber, pools: &mut Pools) -> Actions {
         let mut actions = Actions::default();
         if self.state == State::SynSent && sequence == self.snd_una && self.snd_max != self.snd_una
@@ -397,7 +405,7 @@ impl Tcb {
     }
 }
 
-/// What tests ask a connection for.
+/// Accessors for tests.
 #[cfg(test)]
 impl Tcb {
     pub(super) fn congestion(&self) -> Congestion {

@@ -1,9 +1,11 @@
-//! TIME-WAIT: connections that are over, remembered for two maximum segment lifetimes so that a lost last
-//! acknowledgment can be repeated and old segments die out (RFC 9293 §3.6.1). Each costs one small entry, not a TCB.
+//! TIME-WAIT: closed connections, stored for two maximum segment lifetimes. So a lost last
+//! acknowledgment can be repeated, and old segments die out (RFC 9293 §3.6.1). Each costs one small
+//! entry, not a TCB.
 //!
-//! Resets are ignored here (RFC 1337), pure acknowledgments are never answered (nothing could come of it but a storm),
-//! and a SYN ahead of everything seen before, by its timestamp or else by its number, opens a new connection at once (RFC
-//! 9293 §3.10.7.4, RFC 6191). A full table forgets its oldest entry.
+//! Resets are ignored here (RFC 1337). Pure acknowledgments are never answered, because that could
+//! only cause a storm. A SYN that is newer than everything seen before, by its timestamp or else by
+//! its number, opens a new connection at once (RFC 9293 §3.10.7.4, RFC 6191). A full table drops
+//! its oldest entry.
 
 use machine::{Instant, Micros};
 
@@ -13,25 +15,25 @@ use super::segment::{Flags, SegmentRepr, SegmentToSend};
 use super::sequence::SequenceNumber;
 use super::timestamps::TimestampClock;
 
-/// Two maximum segment lifetimes of 30 seconds. RFC 9293 says 2 minutes each and leaves the choice open; no network of
-/// today holds a segment for longer.
+/// Two maximum segment lifetimes of 30 seconds. RFC 9293 says 2 minutes each and leaves the choice
+/// open; no network of today holds a segment for longer.
 pub const TIME_WAIT: Micros = Micros::from_secs(60);
 
-/// What is remembered of a connection.
+/// What is stored of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeWait {
     /// The number after our FIN.
     pub snd_nxt: SequenceNumber,
     /// The number after the peer's FIN.
     pub rcv_nxt: SequenceNumber,
-    /// The window that our last segment named, as on the wire.
+    /// The window of our last segment, as on the wire.
     pub window: u16,
-    /// The clocks of both ends, if they sent timestamps.
+    /// The clocks of both ends, if timestamps were in use.
     pub timestamps: Option<TimestampClock>,
 }
 
 impl TimeWait {
-    /// Whether a SYN comes after everything of the connection that is over (RFC 6191 §2).
+    /// Whether a SYN is newer than everything of the closed connection (RFC 6191 §2).
     fn is_followed_by(&self, syn: &SegmentRepr<'_>) -> bool {
         let is_beyond = !syn.sequence.is_before(self.rcv_nxt);
         match (&self.timestamps, syn.options.timestamps) {
@@ -43,26 +45,29 @@ impl TimeWait {
     }
 }
 
-/// Names an entry until it is removed. The entry's key is compared on each use, so a stale one finds nothing.
+/// Identifies an entry until it is removed. The entry's key is compared on each use, so a stale id
+/// finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TimeWaitId(pub u32);
 
-/// What a segment did to a connection in TIME-WAIT.
+/// The effect of a segment on a connection in TIME-WAIT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeWaitVerdict {
     /// Nothing.
     Nothing,
     /// Send this.
     Respond(SegmentToSend),
-    /// The entry is gone: the segment is a SYN that opens a new connection, to be treated as one for a listener. Our
-    /// numbers in it must begin beyond all of the old one's: [`super::InitialSequences::beyond`].
+    /// The entry is removed: the segment is a SYN that opens a new connection, to be handled as one
+    /// for a listener. Our numbers must begin beyond all of the old connection:
+    /// [`super::InitialSequences::beyond`].
     NewConnection {
-        /// The number after the last that we used in the old connection.
+        /// The number after the last one that we used in the old connection.
         snd_nxt: SequenceNumber,
     },
 }
 
-/// All connections of one core in TIME-WAIT. `K` names a connection: addresses and ports of both ends.
+/// All connections of one core in TIME-WAIT. `K` identifies a connection: addresses and ports of
+/// both ends.
 pub struct TimeWaitTable<K> {
     entries: Ageing<(K, TimeWait), 1>,
 }
@@ -74,17 +79,18 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         TimeWaitTable { entries: Ageing::with_capacity(capacity) }
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Remembers a connection. Returns its entry, and the key of the one forgotten for it, if one had to be.
+    /// Adds a connection. Returns its entry, and the key of the entry that was evicted for it, if
+    /// any.
     pub fn insert(&mut self, now: Instant, key: K, time_wait: TimeWait) -> (TimeWaitId, Option<K>) {
         let forgotten = if self.entries.is_full() { self.remove_oldest() } else { None };
         let Some(index) = self.entries.insert((key, time_wait), 0, now + TIME_WAIT) else {
@@ -141,7 +147,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         TimeWaitVerdict::Respond(answer)
     }
 
-    /// Whether the segment ends where the peer's FIN did: it is that FIN, said once more.
+    /// Whether the segment ends where the peer's FIN did, that is, repeats that FIN.
     pub fn is_ended_by(&self, id: TimeWaitId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let known = self.entries.get(id.0).filter(|(held, _)| held == key);
         segment.flags.has(Flags::FIN)
@@ -150,7 +156,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
             })
     }
 
-    /// Removes the next entry whose time is over, and says which it was.
+    /// Removes the next expired entry, and returns its key.
     pub fn expired(&mut self, now: Instant) -> Option<K> {
         let (_, deadline) = self.entries.oldest(0)?;
         if deadline > now { None } else { self.remove_oldest() }

@@ -1,11 +1,13 @@
-//! Timestamps (RFC 7323): a clock of milliseconds that starts elsewhere for each connection, and the last that the peer's
-//! clock has said. They tell old duplicates from new segments when numbers have gone once around the circle (PAWS), and
-//! give a round trip where a retransmission leaves none (RTTM).
-//!
-//! - They are agreed on in both SYNs or not at all; then every segment but a reset carries them, both ways (§3.2).
-//! - The peer's value is learned only from a segment that begins no later than what we last acknowledged (§4.3), so
-//!   what is echoed is the time of the segment that a delayed acknowledgment has waited longest for.
-//! - A value older than the learned one makes a segment unacceptable, unless nothing was heard for 24 days (§5.5).
+//! Timestamps (RFC 7323): a millisecond clock with a different offset for each connection, and the
+//! last value of the peer's clock. They distinguish old duplicates from new segments when sequence
+//! numbers have wrapped (PAWS), and give a round trip sample even after a retransmission (RTTM).
+//! - They are agreed on in both SYNs or not at all. Then every segment but a reset carries them, in
+//!   both directions (§3.2).
+//! - The peer's value is learned only from a segment that begins no later than our last
+//!   acknowledgment (§4.3). So the echoed time is that of the oldest segment that a delayed
+//!   acknowledgment covers.
+//! - A value older than the learned one makes a segment unacceptable, unless nothing was received
+//!   for 24 days (§5.5).
 
 use machine::{Instant, Micros};
 
@@ -13,23 +15,24 @@ use super::alarm::millis;
 use super::options::Timestamps;
 use super::round_trip::RTO_MAX;
 
-/// Bytes that timestamps take in every segment, aligned.
+/// Bytes of the aligned option in every segment.
 pub(super) const TIMESTAMP_BYTES: u16 = 12;
 
-/// How long a peer's timestamp counts. After as many milliseconds half of the circle has passed.
+/// How long a peer's timestamp is valid. In this time a millisecond clock covers half of its range.
 pub(super) const TIMESTAMP_VALID: Micros = Micros::from_secs(24 * 24 * 3600);
 
 /// The clocks of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimestampClock {
-    /// What our clock shows at the machine's start: nobody can tell from it how long the machine runs.
+    /// Our clock's value at the start of the machine. It hides how long the machine has been
+    /// running.
     pub(super) offset: u32,
-    /// The peer's value to be echoed.
+    /// The peer's value to echo.
     pub(super) recent: u32,
 }
 
 impl TimestampClock {
-    /// What our next segment says.
+    /// The timestamps of our next segment.
     #[inline]
     pub(super) fn stamps(&self, now: Instant) -> Timestamps {
         Timestamps { value: self.value(now), echo: self.recent }
@@ -40,18 +43,19 @@ impl TimestampClock {
         millis(now).wrapping_add(self.offset)
     }
 
-    /// Whether a segment that says `value` was sent before one that we have already seen.
+    /// Whether a segment with `value` was sent before one that we have already seen.
     #[inline]
     pub(super) fn has_seen_later_than(&self, value: u32) -> bool {
         (value.wrapping_sub(self.recent) as i32) < 0
     }
 
-    /// Whether a segment that says `value` was sent after all that we have seen.
+    /// Whether a segment with `value` was sent after all that we have seen.
     pub(super) fn is_before(&self, value: u32) -> bool {
         (value.wrapping_sub(self.recent) as i32) > 0
     }
 
-    /// How long ago we sent what is echoed; `None` when that cannot be. To half a millisecond.
+    /// How long ago we sent the echoed value. `None` when it is impossible. Accurate to half a
+    /// millisecond.
     pub(super) fn since(&self, now: Instant, echo: u32) -> Option<Micros> {
         let span = Micros::from_millis(u64::from(self.value(now).wrapping_sub(echo)));
         (span <= RTO_MAX).then_some(Micros(span.0 + 500))

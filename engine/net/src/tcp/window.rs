@@ -1,31 +1,34 @@
-//! The receive window: what has arrived in order, what the peer may still send, and what it was last told.
+//! The receive window: what has arrived in order, what the peer may still send, and what it was
+//! last told.
 //!
-//! The right edge only moves right, so what was promised is taken (RFC 9293 §3.8.6.2.1). It moves by at least a segment
-//! at a time, so that the peer is never tempted to send a small one (§3.8.6.2.2). With scaling the wire can only say
-//! multiples of 64, and what it says is rounded down; the promise kept is the unrounded one (RFC 7323 §2.4).
+//! The right edge only moves right, so data within an announced window is accepted (RFC 9293
+//! §3.8.6.2.1). It moves by at least a segment at a time, so that the peer is never tempted to send
+//! a small one (§3.8.6.2.2). With scaling, the wire can express only multiples of 64, and the
+//! announced value is rounded down; the unrounded one is honoured (RFC 7323 §2.4).
 //!
-//! How wide it is follows the path: when the session takes a quarter of a window within half a round trip, the path holds
-//! half of it and perhaps more, and the next window is twice as wide. So it stays ahead of a peer that doubles what it sends, comes
-//! to rest between two and four times what the path holds, and what a session leaves unread widens nothing.
+//! The width follows the path. When the session consumes a quarter of a window within half a round
+//! trip, the path holds at least half of the window, and the next window is twice as wide. So the
+//! window stays ahead of a peer that doubles its rate, and settles between two and four times what
+//! the path holds. Bytes that a session leaves unread do not widen it.
 
 use machine::Instant;
 
 use super::alarm::millis;
 use super::sequence::SequenceNumber;
 
-/// How many bytes every connection may have on the way to us or kept unread, as far as there are blocks.
+/// How many bytes every connection may have in flight to us or unread, if there are enough blocks.
 pub const RECEIVE_WINDOW: u32 = 256 * 1024;
 
-/// The most bytes that one connection may have on the way to us or kept unread, however long its path.
+/// The most bytes that one connection may have in flight to us or unread, even on the longest path.
 pub const RECEIVE_WINDOW_MAX: u32 = (u16::MAX as u32) << WINDOW_SHIFT;
 
-/// What a connection is offered however few blocks are free: enough for the peer to go on slowly.
+/// The window that a connection gets however few blocks are free: enough for slow progress.
 pub(super) const RECEIVE_WINDOW_SCARCE: u32 = 8 * 1024;
 
-/// The window that a SYN names: not scaled yet, whatever is agreed on (RFC 7323 §2.2). Bytes.
+/// The window in a SYN, in bytes. It is never scaled, whatever is agreed on (RFC 7323 §2.2).
 pub const WINDOW_ON_SYN: u16 = u16::MAX;
 
-/// How far our windows are shifted when the peer scales too.
+/// The shift of our windows when the peer scales too.
 pub const WINDOW_SHIFT: u8 = 6;
 
 /// How often the window may double.
@@ -35,27 +38,28 @@ const _: () = assert!(
     RECEIVE_WINDOW << DOUBLINGS_MAX >= RECEIVE_WINDOW_MAX && RECEIVE_WINDOW < RECEIVE_WINDOW_MAX
 );
 
-/// Segments that are acknowledged each by itself after a sign that the peer repairs a loss.
+/// How many segments are acknowledged individually after a sign that the peer repairs a loss.
 const PROMPT_SEGMENTS: u8 = 16;
 
-/// A path whose length nobody has measured is taken to be as long as this, in microseconds.
+/// The assumed round trip when none was measured, in microseconds.
 const ROUND_TRIP_ASSUMED: u32 = 100_000;
 
-/// The receive side's numbers.
+/// The variables of the receive side.
 #[derive(Clone, Copy)]
 pub(super) struct ReceiveWindow {
     /// The next number expected: RCV.NXT.
     pub(super) nxt: SequenceNumber,
-    /// The first number beyond what was promised: RCV.NXT + RCV.WND.
+    /// The first number beyond the announced window: RCV.NXT + RCV.WND.
     pub(super) edge: SequenceNumber,
-    /// RCV.NXT as our last segment told it.
+    /// RCV.NXT as our last segment reported it.
     pub(super) told: SequenceNumber,
-    /// Since when, in milliseconds on a circle, and from which byte on is counted what the session takes.
+    /// Start of the count of consumed bytes: the time, in milliseconds modulo 2^16, and the first
+    /// byte.
     counted_at: u16,
     counted_from: SequenceNumber,
     /// How often the window has doubled.
     doublings: u8,
-    /// Segments that are still to be acknowledged each by itself.
+    /// How many segments are still to be acknowledged individually.
     prompt: u8,
 }
 
@@ -75,14 +79,15 @@ impl ReceiveWindow {
         }
     }
 
-    /// How wide it may be, if there are blocks enough.
+    /// How wide it may be, if there are enough blocks.
     #[inline]
     pub(super) fn limit(&self) -> u32 {
         (RECEIVE_WINDOW << self.doublings).min(RECEIVE_WINDOW_MAX)
     }
 
-    /// Widens the window if the session takes so much in a round trip that the path holds half of it. `kept`: bytes that it
-    /// has not taken; `round_trip`: in microseconds, zero when none is known.
+    /// Widens the window if the session consumes so much in a round trip that the path holds half
+    /// of it. `kept`: bytes not yet consumed; `round_trip`: in microseconds, zero when none is
+    /// known.
     #[inline]
     pub(super) fn fit_path(&mut self, now: Instant, kept: u32, round_trip: u32) {
         let taken = self.nxt - kept;
@@ -101,12 +106,12 @@ impl ReceiveWindow {
         (self.counted_at, self.counted_from) = (clock, taken);
     }
 
-    /// The peer repairs a loss, with a small window perhaps: it waits for each acknowledgment.
+    /// The peer repairs a loss, perhaps with a small window: it waits for each acknowledgment.
     pub(super) fn be_prompt(&mut self) {
         self.prompt = PROMPT_SEGMENTS;
     }
 
-    /// Counts a segment, and says whether it is to be acknowledged at once.
+    /// Counts a segment, and returns whether it must be acknowledged at once.
     #[inline]
     pub(super) fn takes_prompt(&mut self) -> bool {
         let is_prompt = self.prompt > 0;
@@ -120,20 +125,21 @@ impl ReceiveWindow {
         self.edge.since(self.nxt)
     }
 
-    /// The window as it goes on the wire, shifted to the right by `shift`.
+    /// The window as on the wire, shifted right by `shift`.
     #[inline]
     pub(super) fn on_wire(&self, shift: u8) -> u16 {
         u16::try_from(self.open() >> shift).unwrap_or(u16::MAX)
     }
 
-    /// How far the edge could move right, with `kept` bytes unread and `limit` bytes for this connection.
+    /// How far the edge could move right, with `kept` bytes unread and `limit` bytes for this
+    /// connection.
     #[inline]
     fn gain(&self, kept: u32, limit: u32) -> u32 {
         let offer = limit.saturating_sub(kept);
         offer.saturating_sub(self.open())
     }
 
-    /// Moves the edge right, if by enough to be worth it.
+    /// Moves the edge right, if the gain is large enough.
     #[inline]
     pub(super) fn offer(&mut self, kept: u32, limit: u32, mss: u32) {
         let gain = self.gain(kept, limit);
@@ -142,7 +148,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether the peer should be told at once that the window has opened: it may be waiting for that.
+    /// Whether the peer should be told at once that the window has opened, because it may be
+    /// waiting for that.
     pub(super) fn should_tell(&self, kept: u32, limit: u32, mss: u32) -> bool {
         let gain = self.gain(kept, limit);
         gain >= limit / 2 || (self.open() < limit / 4 && gain >= mss.min(limit / 4) * 2)

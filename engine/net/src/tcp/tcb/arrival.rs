@@ -1,5 +1,5 @@
-//! What a segment that arrives does to a connection: RFC 9293 §3.10.7.3 and §3.10.7.4 in their order (sequence number, RST,
-//! SYN, ACK, text, FIN), with RFC 5961 against segments forged from outside.
+//! Received segments: RFC 9293 §3.10.7.3 and §3.10.7.4 in their order (sequence number, RST, SYN,
+//! ACK, data, FIN), with RFC 5961 against forged segments.
 
 use machine::{Instant, Micros};
 
@@ -17,8 +17,8 @@ use crate::tcp::state::{Agreed, Owed, State};
 use crate::tcp::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
 use crate::tcp::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
 
-/// The least time between two answers of one connection to doubtful segments (RFC 5961 §7). Counted for each
-/// connection by itself: a count shared by all would tell an attacker about the connections of others.
+/// The shortest time between two challenge acknowledgments of a connection (RFC 5961 §7). A limit
+/// shared by all connections would tell an attacker about other connections.
 pub const CHALLENGE_INTERVAL: Micros = Micros::from_millis(500);
 
 impl Tcb {
@@ -34,7 +34,7 @@ impl Tcb {
             State::Closed => {}
             State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
             State::SynReceived if self.is_syn_ack_again(segment) => {
-                // The window beside a SYN is never scaled (RFC 7323 §2.2).
+                // The window in a SYN is never scaled (RFC 7323 §2.2).
                 let window = segment.window >> self.peer_shift;
                 let rest = SegmentRepr {
                     sequence: segment.sequence + 1,
@@ -49,7 +49,7 @@ impl Tcb {
         }
     }
 
-    /// In a simultaneous open the peer's SYN comes a second time, with the acknowledgment of ours.
+    /// In a simultaneous open, the peer's SYN comes again, now with the acknowledgment of ours.
     fn is_syn_ack_again(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.flags.has(Flags::SYN.with(Flags::ACK)) && segment.sequence + 1 == self.receive.nxt
     }
@@ -140,7 +140,7 @@ impl Tcb {
             return self.challenge(now);
         }
         if self.has_agreed(Agreed::TIMESTAMPS) && segment.options.timestamps.is_none() {
-            // Somebody else's, or cut about on the way (RFC 7323 §3.2).
+            // It is forged, or damaged by a middlebox (RFC 7323 §3.2).
             return;
         }
         let is_too_old = self.is_too_old(now, segment);
@@ -181,8 +181,9 @@ impl Tcb {
         }
     }
 
-    /// Bytes that we have already: our acknowledgment was lost, and each copy is answered. What is empty is answered now and
-    /// then only, or two confused ends would answer each other for ever.
+    /// The segment holds bytes that we have already: our acknowledgment was lost, and each copy is
+    /// answered. An empty segment is only challenged, or two confused ends would answer each other
+    /// for ever.
     fn answer_unacceptable(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
         if segment.sequence_len() > 0 {
             self.note_duplicate(segment.sequence, segment.payload.len());
@@ -193,9 +194,9 @@ impl Tcb {
         }
     }
 
-    /// Whether the segment is what arrived last, once more. Cut off in front it is an empty one at RCV.NXT (RFC 9293
-    /// §3.10.7.4), and what it acknowledges is as new as the peer: in CLOSING, when the bare acknowledgment of our FIN was
-    /// lost, nothing else may ever bring it.
+    /// Whether the segment repeats the last one. Trimmed to the window it is an empty one at
+    /// RCV.NXT (RFC 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING, when the
+    /// bare acknowledgment of our FIN was lost, nothing else may ever bring it.
     fn repeats_the_last(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         len > 0 && segment.sequence + len == self.receive.nxt
@@ -211,8 +212,8 @@ impl Tcb {
         })
     }
 
-    /// RFC 7323 §5.3 R3, of a segment that is acceptable, its acknowledgment too: or whoever hits the window, which is wide,
-    /// could make all that the peer says later look old.
+    /// RFC 7323 §5.3 R3, for a segment that is acceptable, its acknowledgment included. Otherwise
+    /// an attacker that hits the wide window could make all later segments of the peer look old.
     #[inline]
     fn learn_timestamp(&mut self, segment: &SegmentRepr<'_>) {
         if let Some(stamps) = segment.options.timestamps
@@ -222,8 +223,9 @@ impl Tcb {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, first step. More is taken in two cases, in which the acknowledgment would be lost to no
-    /// purpose: an empty segment just at the edge, and bytes at RCV.NXT while the window is closed (a probe).
+    /// RFC 9293 §3.10.7.4, first step. Two more cases are accepted, in which the acknowledgment
+    /// would be lost for no reason: an empty segment at the right edge, and bytes at RCV.NXT while
+    /// the window is closed (a probe).
     fn is_acceptable(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         let ahead = segment.sequence.since(self.receive.nxt);
@@ -235,8 +237,8 @@ impl Tcb {
         behind < len
     }
 
-    /// A reset counts only at exactly the number that we expect; elsewhere in the window the peer is asked whether it
-    /// meant it (RFC 5961 §3.2).
+    /// A reset is accepted only at exactly RCV.NXT. Elsewhere in the window it is challenged (RFC
+    /// 5961 §3.2).
     fn reset_arrived(
         &mut self,
         now: Instant,
@@ -259,7 +261,7 @@ impl Tcb {
         }
     }
 
-    /// Answers a doubtful segment by what we know, not more often than [`CHALLENGE_INTERVAL`].
+    /// Sends a challenge acknowledgment, at most once in [`CHALLENGE_INTERVAL`].
     fn challenge(&mut self, now: Instant) {
         let now = millis(now) as u16;
         let since = Micros::from_millis(u64::from(now.wrapping_sub(self.challenged_at)));
@@ -278,7 +280,7 @@ impl Tcb {
         actions: &mut Actions,
     ) {
         if !self.may_receive() {
-            // The peer has sent its FIN before: whatever this is, it was answered already.
+            // The peer has already sent its FIN, so this segment has been answered before.
             self.owe(Owed::ACK);
             return;
         }
@@ -290,7 +292,7 @@ impl Tcb {
         let room = self.receive.edge.since(start) as usize;
         let end = len.min(behind.saturating_add(room));
         let fresh = segment.payload.get(behind.min(end)..end);
-        let Some(fresh) = fresh else { unreachable!("a part of a segment that ends behind it") };
+        let Some(fresh) = fresh else { unreachable!("the part ends within the segment") };
         let fin = segment.flags.has(Flags::FIN) && end == len;
         self.note_duplicate(segment.sequence, len);
         if start != nxt {
@@ -310,7 +312,8 @@ impl Tcb {
         self.settle_receive_queue(pools);
     }
 
-    /// Notes which of `count` bytes from `start` on we had already, for the next acknowledgment to say (RFC 2883 §4).
+    /// Notes which of `count` bytes from `start` on were duplicates, for the next acknowledgment to
+    /// report (RFC 2883 §4).
     fn note_duplicate(&mut self, start: SequenceNumber, count: usize) {
         let nxt = self.receive.nxt;
         let end = start + count as u32;
@@ -326,7 +329,7 @@ impl Tcb {
         }
     }
 
-    /// Takes bytes that begin at RCV.NXT. With nothing kept they go straight to the session.
+    /// Accepts bytes at RCV.NXT. If nothing is buffered, they go directly to the session.
     fn in_order_arrived(
         &mut self,
         now: Instant,
@@ -349,14 +352,15 @@ impl Tcb {
                 actions.data = behind..behind + fresh.len();
                 self.receive.nxt = self.receive.nxt + fresh.len() as u32;
             }
-            // It will be sent again; perhaps there is room then.
+            // The peer sends it again; by then there may be room.
             None => {}
         }
         self.schedule_acknowledgment(now);
     }
 
-    /// Every second full segment is acknowledged at once, what is less after a while (RFC 9293 §3.8.6.3); while the peer repairs a
-    /// loss, each (RFC 5681 §4.2 asks it for the first of them).
+    /// Every second full segment is acknowledged at once, and others after a delay (RFC 9293
+    /// §3.8.6.3). While the peer repairs a loss, each is acknowledged at once (RFC 5681 §4.2 asks
+    /// it for the first).
     fn schedule_acknowledgment(&mut self, now: Instant) {
         let untold = self.receive.nxt.since(self.receive.told);
         if untold >= 2 * u32::from(self.mss) || self.receive.takes_prompt() {
@@ -366,7 +370,7 @@ impl Tcb {
         }
     }
 
-    /// Keeps what lies beyond a gap, if there is plenty; if not, it will be sent again.
+    /// Keeps bytes beyond a gap if the pools have plenty; otherwise the peer sends them again.
     fn out_of_order_arrived(
         &mut self,
         start: SequenceNumber,
@@ -411,14 +415,15 @@ impl Tcb {
         }
     }
 
-    /// How many bytes this connection may have kept or on the way: less when blocks are scarce.
+    /// How many bytes this connection may have buffered or in flight: fewer when blocks are scarce.
     pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
         let limit = self.receive.limit();
         let sayable = u32::from(u16::MAX) << self.shift();
         pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)
     }
 
-    /// An acceptable segment has arrived: notes whether it was marked, and whether the peer has heard of the last mark.
+    /// Notes whether an acceptable segment was marked, and whether it reports that our echo was
+    /// received.
     #[inline]
     fn note_congestion(&mut self, segment: &SegmentRepr<'_>) {
         if !self.has_agreed(Agreed::ECN) {
@@ -447,7 +452,7 @@ impl Tcb {
             return if behind <= self.snd_wnd_max { Ok(()) } else { Err(Unacceptable) };
         }
         if outstanding == 0 || self.awaited == Awaited::Window {
-            // The peer lives, and answers; that is all a probe asks.
+            // The peer is alive and answers, which is all that a probe asks.
             self.attempts = 0;
         }
         if !segment.options.sack.is_empty()
@@ -469,7 +474,7 @@ impl Tcb {
         Ok(())
     }
 
-    /// Bytes, and our FIN perhaps, are acknowledged for the first time.
+    /// Bytes, and perhaps our FIN, are acknowledged for the first time.
     fn progress(
         &mut self,
         now: Instant,
@@ -512,14 +517,14 @@ impl Tcb {
         }
     }
 
-    /// RFC 5681 §2. An empty segment that changes nothing while something is on the way.
+    /// RFC 5681 §2: an empty segment that changes nothing while data is in flight.
     fn is_duplicate(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.sequence_len() == 0
             && u32::from(segment.window) << self.peer_shift == self.snd_wnd
             && self.awaited != Awaited::Window
     }
 
-    /// Takes the window of a segment that is not older than the one it was last taken from.
+    /// Updates the send window from a segment that is not older than the last one used.
     fn update_window(&mut self, segment: &SegmentRepr<'_>) {
         if segment.sequence.is_before(self.snd_wl1) {
             return;
@@ -529,16 +534,18 @@ impl Tcb {
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         self.snd_wl1 = segment.sequence;
         if self.snd_wnd > before && self.awaited == Awaited::Window {
-            // What was not answered were probes: it says nothing about the path.
+            // Only probes were unanswered, which says nothing about the path.
             self.backoff = 0;
         }
     }
 }
 
-/// Whether the session could leave `count` bytes and we would find room for them. Sending leaves that room alone.
+/// Whether `count` bytes could be buffered if the session did not consume them. Sending leaves that
+/// room alone.
 fn can_be_kept(count: usize, pools: &Pools) -> bool {
     pools.free_receive_queues() > 0 && count.div_ceil(machine::BLOCK_BYTES) <= pools.free_blocks()
 }
 
-/// The acknowledgment lies outside of what it could be (RFC 5961 §5.2): the rest of the segment is not to be trusted.
+/// The acknowledgment is outside the valid range (RFC 5961 §5.2), so the rest of the segment is not
+/// trusted.
 struct Unacceptable;

@@ -1,21 +1,24 @@
-//! Loss: from what an acknowledgment says to what is sent again, and how fast.
+//! Loss recovery: from acknowledgments to retransmissions, and their rate.
 //!
-//! One machine for every peer. The flight says what is on the way; something tells which of it is lost; then the window is
-//! lowered once, and proportional rate reduction paces what is sent until all that was on the way then is acknowledged.
-//! What tells of losses depends on the peer:
-//! - With selective acknowledgments RACK does, by time (RFC 8985), and a tail probe makes the peer speak up when only the
-//!   last segments are lost.
-//! - Without them three duplicates tell of the first segment, and each partial acknowledgment of the next (RFC 6582). A
-//!   duplicate counts as one segment that has arrived, somewhere (RFC 6937 §3).
-//! - The retransmission timer tells of all that is old, whoever the peer is.
+//! The same recovery serves every peer. The flight knows the data in flight, and a detector marks
+//! what is lost. Then the window is lowered once. Proportional rate reduction paces the sending
+//! until everything in flight at that time is acknowledged. The detector depends on the peer:
+//! - With selective acknowledgments it is RACK, by time (RFC 8985). A tail loss probe makes the
+//!   peer answer when only the last segments are lost.
+//! - Without them, three duplicates mean that the first segment is lost, and each partial
+//!   acknowledgment that the next one is (RFC 6582). A duplicate counts as one segment that has
+//!   arrived, at an unknown place (RFC 6937 §3).
+//! - The retransmission timer marks everything old, for every peer.
 //!
-//! Limited transmit (RFC 3042) needs nothing of its own: what has arrived is on the way no more and makes room.
+//! Limited transmit (RFC 3042) needs no code of its own: arrived data is not in flight any more and
+//! makes room.
 //!
-//! When it shows that the first copy has arrived after all, by the echo of a timestamp (RFC 3522) or because there was no
-//! second one yet, everything is taken back.
+//! A loss may turn out to be spurious, because a timestamp echo shows that the first copy arrived
+//! (RFC 3522), or because nothing was retransmitted yet. Then its effects are undone.
 //!
-//! `recover` is the number after the last byte that had been sent when the last loss was found: until it is acknowledged,
-//! whatever else comes to light is of the same flight, and lowers the window no second time.
+//! `recover` is the number after the last byte that had been sent when the last loss was found.
+//! Until it is acknowledged, further losses belong to the same flight, and do not lower the window
+//! again.
 
 use machine::{Instant, Micros};
 
@@ -30,7 +33,8 @@ use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::slow_start::Pace;
 use crate::tcp::state::{Agreed, Owed};
 
-/// How many duplicates tell of a loss (RFC 5681 §3.2); so many segments beyond a gap make RACK sure of one.
+/// Duplicates that mean a loss (RFC 5681 §3.2). With this many segments beyond a gap, RACK is sure
+/// of a loss.
 const DUPLICATES: u8 = 3;
 
 /// What one acknowledgment brought.
@@ -38,16 +42,16 @@ const DUPLICATES: u8 = 3;
 struct News {
     /// Bytes that have newly arrived.
     arrived: u32,
-    /// The run of them that was sent last.
+    /// The most recently sent run of them.
     newest: Option<Run>,
-    /// Whether something of it lies beyond all that had arrived before.
+    /// Whether some of them are beyond all that had arrived before.
     is_in_order: bool,
-    /// What the peer has received twice.
+    /// A range that the peer has received twice.
     duplicate: Option<SackBlock>,
 }
 
 impl Tcb {
-    /// Bytes that are thought to be in the network.
+    /// The estimated bytes in the network.
     #[inline]
     pub(in crate::tcp) fn pipe(&self) -> u32 {
         let outstanding = self.snd_max.since(self.snd_una);
@@ -57,7 +61,7 @@ impl Tcb {
         outstanding.saturating_sub(gone)
     }
 
-    /// Bytes that are to be sent again.
+    /// Bytes that must be retransmitted.
     #[inline]
     pub(super) fn lost(&self) -> u32 {
         self.send_queue.as_ref().map_or(0, |queue| queue.flight.lost())
@@ -67,8 +71,8 @@ impl Tcb {
         self.send_queue.as_ref().map_or(Phase::Open, |queue| queue.recovery.phase)
     }
 
-    /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Not for one that acknowledges our FIN
-    /// alone: it tells nothing.
+    /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Has no effect
+    /// for one that acknowledges only our FIN, which says nothing about data.
     pub(super) fn flight_acknowledged(
         &mut self,
         now: Instant,
@@ -107,7 +111,7 @@ impl Tcb {
         }
     }
 
-    /// Something has arrived, and nothing is being repaired. `flight`: what was on the way before.
+    /// Grows the window: data has arrived outside of recovery. `flight`: bytes in flight before.
     fn grow(&mut self, now: Instant, ahead: u32, flight: u32, news: &News) {
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
         let selective = self.has_agreed(Agreed::SACK);
@@ -128,8 +132,8 @@ impl Tcb {
         } else {
             slow_start.arrived_late(now.0 as u32)
         };
-        // Where the network reorders, a gap is no sign of a loss: what arrives beyond it counts when it does. Elsewhere duplicates
-        // let no more be sent than has arrived (RFC 5681 §3.2).
+        // If the network reorders, a gap is no sign of a loss, and bytes beyond it count when they
+        // arrive. Otherwise duplicates allow no more to be sent than has arrived (RFC 5681 §3.2).
         let bytes = if selective && recovery.rack.has_reordered() { news.arrived } else { ahead };
         if bytes > 0 {
             let growth = Growth { now, bytes, flight, mss, round_trip, pace };
@@ -137,8 +141,9 @@ impl Tcb {
         }
     }
 
-    /// The usual acknowledgment: of all that is on the way, which was sent together and once, while nothing is amiss. All that
-    /// counts of it is how long it took; nothing is left that could be lost or overtaken. False: it is another one.
+    /// The fast path: an acknowledgment of everything in flight, which was sent once and together,
+    /// with no loss known. Only its round trip matters: nothing is left that could be lost or
+    /// reordered. False: it is another kind of acknowledgment.
     #[inline]
     fn all_arrived_at_once(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) -> bool {
         let is_plain = segment.options.sack.is_empty() && !segment.flags.has(Flags::ECE);
@@ -165,7 +170,7 @@ impl Tcb {
         true
     }
 
-    /// Enters what was acknowledged into the flight.
+    /// Applies an acknowledgment to the flight.
     #[inline]
     fn take_in(
         &mut self,
@@ -196,7 +201,7 @@ impl Tcb {
             {
                 news.duplicate = blocks.take_first();
             }
-            // In the order in which they were sent: taken newest first, as they are told, they would look reordered.
+            // In the order of sending. In wire order, newest first, they would look reordered.
             blocks.sort_by_distance_from(una);
             for block in blocks.as_slice() {
                 if !block.start.is_before(una)
@@ -221,7 +226,8 @@ impl Tcb {
         Some(news)
     }
 
-    /// One sample of the round trip for each: of what was sent once by our own clock, else by the echo of our timestamp.
+    /// Takes one round trip sample each round trip. For bytes sent once it uses our own clock,
+    /// otherwise the echo of our timestamp.
     fn measure(&mut self, now: Instant, segment: &SegmentRepr<'_>, news: &News) {
         let max = self.snd_max;
         let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else {
@@ -245,7 +251,7 @@ impl Tcb {
         }
     }
 
-    /// Which of what is on the way is lost, now that something has arrived or time has passed.
+    /// Marks losses after data has arrived or time has passed.
     pub(super) fn find_losses(&mut self, now: Instant, ahead: u32) {
         let before = self.lost();
         if self.has_agreed(Agreed::SACK) {
@@ -265,7 +271,7 @@ impl Tcb {
         }
     }
 
-    /// RFC 8985 §6.2 step 5. Returns how long to wait until more of it will be lost.
+    /// RFC 8985 §6.2 step 5. Returns how long to wait until more data will be lost.
     fn judge_by_time(&mut self, now: Instant) -> Option<Micros> {
         let (mss, smoothed) = (u32::from(self.mss), self.round_trip.smoothed());
         let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
@@ -286,7 +292,7 @@ impl Tcb {
         wait
     }
 
-    /// RFC 6582 §3.2. Duplicates that echo what a timeout repeated tell nothing.
+    /// RFC 6582 §3.2. Duplicates caused by the retransmissions of a timeout are ignored.
     fn judge_by_duplicates(&mut self, ahead: u32) {
         let (una, recover, mss) = (self.snd_una, self.recover, u32::from(self.mss));
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
@@ -303,14 +309,15 @@ impl Tcb {
         }
     }
 
-    /// The peer is to be told that our window is smaller (RFC 3168 §6.1.2).
+    /// The next new data tells the peer that our window was reduced (RFC 3168 §6.1.2).
     fn tell_reduced(&mut self) {
         if self.has_agreed(Agreed::ECN_TEXT) {
             self.owe(Owed::REDUCED);
         }
     }
 
-    /// The network is too full: less is sent, once for all that is on the way now. `flight`: what of the window was in use.
+    /// The network is congested: lowers the window, once for all data in flight now. `flight`: how
+    /// much of the window was in use.
     fn reduce_window(&mut self, flight: u32) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         self.congestion.lower(flight, mss);
@@ -339,7 +346,7 @@ impl Tcb {
             return;
         }
         if recovery.phase == Phase::Open {
-            // Keeps `recover` from falling so far behind that the circle turns it into the future.
+            // Keeps `recover` from falling so far behind that its comparison would wrap.
             self.recover = recover.later(una - 1);
         } else if !una.is_before(recover) {
             if recovery.phase == Phase::Repairing {
@@ -351,8 +358,8 @@ impl Tcb {
         }
     }
 
-    /// What was thought lost was only late when an acknowledgment of it echoes a time before the first repetition (Eifel, RFC
-    /// 3522), or comes before there was any.
+    /// Undoes a loss that was only a delay. That is so when an acknowledgment echoes a time before
+    /// the first retransmission (Eifel, RFC 3522), or comes before there was any.
     fn take_back_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
         let stamps = segment.options.timestamps.filter(|_| self.has_agreed(Agreed::TIMESTAMPS));
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
@@ -376,8 +383,8 @@ impl Tcb {
         }
     }
 
-    /// The retransmission timer has expired: what is old is lost, and so is the first in any case (RFC 8985 §6.3). Everything
-    /// is, for a peer that cannot say what has arrived.
+    /// The retransmission timer has expired: old data is lost, and the first segment in any case
+    /// (RFC 8985 §6.3). Without selective acknowledgments everything is.
     pub(super) fn time_out(&mut self, now: Instant) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         let undo = Undo { congestion: self.congestion, stamp: None };
@@ -406,7 +413,7 @@ impl Tcb {
         recovery.undo = recovery.undo.or(Some(undo));
     }
 
-    /// Bytes were sent; `is_again`: not for the first time. They count against the reduced rate.
+    /// Bytes were sent; `is_again`: retransmitted. They count against the reduced rate.
     #[inline]
     pub(super) fn recovery_sent(&mut self, now: Instant, count: u32, is_again: bool) {
         let stamp = self.timestamps.stamps(now).value;
@@ -422,8 +429,9 @@ impl Tcb {
         }
     }
 
-    /// What an acknowledgment says about the tail probe that is on the way (RFC 8985 §7.4.2). Only when the probe repeated
-    /// what was lost is more acknowledged without a report of a duplicate: then the loss counts though it is repaired.
+    /// Evaluates an acknowledgment of the tail loss probe in flight (RFC 8985 §7.4.2). If the probe
+    /// repeated data, and more is acknowledged without the report of a duplicate, the original was
+    /// lost. Then the loss counts although it is repaired.
     fn tail_acknowledged(&mut self, news: &News, duplicate: bool) {
         if !self.owes(Owed::TAIL) || self.snd_una.is_before(self.tail) {
             return;
@@ -441,7 +449,7 @@ impl Tcb {
         }
     }
 
-    /// Whether a tail probe may be sent, now or later (RFC 8985 §7.2).
+    /// Whether a tail loss probe may be sent, now or later (RFC 8985 §7.2).
     pub(super) fn may_probe_tail(&self) -> bool {
         let Some(queue) = &self.send_queue else { return false };
         self.has_agreed(Agreed::SACK)
@@ -453,8 +461,8 @@ impl Tcb {
             && self.round_trip.smoothed() > 0
     }
 
-    /// Lowers the window if the peer's acknowledgment echoes a mark that was not heeded yet, and says whether it did. `flight`
-    /// was on the way before it.
+    /// Lowers the window if the acknowledgment echoes a new congestion mark, and returns whether it
+    /// did. `flight`: bytes in flight before the acknowledgment.
     fn heeds_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
         let is_news = self.phase() == Phase::Open && self.snd_una.is_after(self.recover);
         let heeds = segment.flags.has(Flags::ECE) && self.has_agreed(Agreed::ECN) && is_news;
@@ -465,7 +473,8 @@ impl Tcb {
     }
 }
 
-/// Whether the first block reports what had arrived before: it is acknowledged, or lies within the second (RFC 2883 §4).
+/// Whether the first block reports a duplicate: it is already acknowledged, or within the second
+/// block (RFC 2883 §4).
 fn is_duplicate(first: &SackBlock, una: SequenceNumber, second: Option<&SackBlock>) -> bool {
     let is_within = second.is_some_and(|second| {
         !first.start.is_before(second.start) && !first.end.is_after(second.end)

@@ -1,8 +1,10 @@
-//! What a connection sends: all that it owes and all that the windows allow, when the caller asks for it.
+//! The output of a connection: when the caller asks, everything that it owes and that the windows
+//! allow.
 //!
-//! Each segment is accounted for after `emit` has taken it, so an output that ends with `Full` is simply continued by the
-//! next one. Small segments are sent as soon as they are all there is (no Nagle); a segment that is small only
-//! because the peer's window is waits for a better one, or for the persist timer (RFC 9293 §3.8.6.2.1).
+//! Each segment is accounted for after `emit` has accepted it, so the next call continues an output
+//! that ended with `Full`. Small segments are sent at once (no Nagle). A segment that is small only
+//! because of the peer's window waits for a wider one, or for the persist timer (RFC 9293
+//! §3.8.6.2.1).
 
 use core::num::NonZeroU16;
 
@@ -21,16 +23,17 @@ use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::state::{Agreed, Owed, State};
 use crate::tcp::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
-/// What one output may hold.
+/// The size limits of one output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimits {
-    /// Payload bytes in one output when the card cuts it into segments; `None` when each output is one segment.
+    /// Payload bytes in one output when the card segments it; `None` when each output is one
+    /// segment.
     pub segmentation_bytes: Option<u32>,
-    /// The largest payload that we take in one segment, as our SYNs say it.
+    /// The largest payload that we receive in one segment, as announced in our SYNs.
     pub local_mss: u16,
 }
 
-/// A stretch of what is queued.
+/// A stretch of queued bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Stretch {
     offset: u32,
@@ -39,10 +42,10 @@ pub(super) struct Stretch {
 }
 
 impl Tcb {
-    /// Sends all that may be sent now: data, acknowledgments, FIN, probes, resets; and sets the timer for what may not. Look
-    /// at `deadline` and `ended` afterwards.
+    /// Sends everything that may be sent now: data, acknowledgments, FIN, probes, resets. Sets the
+    /// timer for the rest. The caller checks `deadline` and `ended` afterwards.
     ///
-    /// Errors: `Full` as `emit` says; what was not sent yet is sent by the next call, nothing is sent twice.
+    /// Errors: `Full` from `emit`. The next call sends the rest, and nothing twice.
     pub fn output(
         &mut self,
         now: Instant,
@@ -72,7 +75,7 @@ impl Tcb {
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         if self.owes(Owed::ACK) && self.has_sack_news() {
-            // By itself, so that segments with text keep their full size.
+            // Sent alone, so that segments with data keep their full size.
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         if self.owes(Owed::RETRANSMIT) {
@@ -103,13 +106,14 @@ impl Tcb {
             self.forgive(Owed::KEEPALIVE);
         }
         if self.owes(Owed::ACK) {
-            // With the highest number sent: a lower one is out of the window at a peer that has it all.
+            // With the highest number sent: a lower one is outside the window of a peer that has
+            // received everything.
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         Ok(())
     }
 
-    /// Bytes of new text that may be sent now, all in one stretch.
+    /// Bytes of new data that may be sent now, in one stretch.
     #[inline]
     pub(super) fn sendable(&self) -> u32 {
         let Some(queue) = self.send_queue.as_ref() else { return 0 };
@@ -132,7 +136,7 @@ impl Tcb {
         if room > 0 && room >= self.snd_wnd_max.div_ceil(2) { room } else { 0 }
     }
 
-    /// Whether our FIN, or our SYN, is the next to be sent, and the window has room for it.
+    /// Whether our FIN or SYN is next to be sent, and the window has room for it.
     pub(super) fn may_send_control(&self) -> bool {
         match self.state {
             State::SynSent | State::SynReceived => self.snd_max == self.snd_una,
@@ -145,7 +149,7 @@ impl Tcb {
         }
     }
 
-    /// Whether anything waits to be sent, or to be sent again, windows aside.
+    /// Whether something is unsent or lost, regardless of the windows.
     pub(super) fn has_unsent(&self) -> bool {
         let end = self.queued() + u32::from(self.fin_unacknowledged());
         self.snd_max.since(self.snd_una) < end || self.lost() > 0
@@ -155,7 +159,7 @@ impl Tcb {
         matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
     }
 
-    /// What was lost comes before what is new.
+    /// Lost data is sent before new data.
     fn next_stretch(&self, limits: SendLimits) -> Option<Stretch> {
         if let Some(lost) = self.next_lost() {
             return Some(lost);
@@ -166,7 +170,7 @@ impl Tcb {
             return self.may_send_control().then_some(Stretch { offset, len: 0, fin: true });
         }
         let mss = u32::from(self.mss);
-        // Word of a smaller window goes out once, so not in what the card cuts into many.
+        // The report of a reduced window is sent once, so not in a frame that the card segments.
         let most = limits
             .segmentation_bytes
             .filter(|_| !self.owes(Owed::REDUCED))
@@ -175,14 +179,14 @@ impl Tcb {
         Some(self.with_fin(offset, len))
     }
 
-    /// The FIN rides on the last text, if the window has room for it.
+    /// The FIN is sent with the last data, if the window has room for it.
     fn with_fin(&self, offset: u32, len: u32) -> Stretch {
         let end = offset + len;
         let fin = self.fin_unacknowledged() && end == self.queued() && end < self.snd_wnd;
         Stretch { offset, len, fin }
     }
 
-    /// The first of what is lost, if the congestion window has room for it.
+    /// The first lost stretch, if the congestion window has room for it.
     #[inline]
     pub(super) fn next_lost(&self) -> Option<Stretch> {
         if self.lost() == 0 {
@@ -192,8 +196,8 @@ impl Tcb {
         self.first_lost().filter(|stretch| stretch.len + u32::from(stretch.fin) <= room)
     }
 
-    /// The first segment of what is lost, filled up with what is new, or a FIN that stands alone; as far as the peer's window
-    /// has room for it.
+    /// The first lost segment, filled up with new data, or a lone FIN; as far as the peer's window
+    /// has room.
     fn first_lost(&self) -> Option<Stretch> {
         let Some(queue) = &self.send_queue else {
             return self.fin_unacknowledged().then_some(Stretch { offset: 0, len: 0, fin: true });
@@ -208,7 +212,7 @@ impl Tcb {
         (len > 0 || fin).then_some(Stretch { offset, len, fin })
     }
 
-    /// New bytes if there are any that the peer takes, else the last segment once more (RFC 8985 §7.3).
+    /// New data if the peer accepts any, otherwise the last segment again (RFC 8985 §7.3).
     fn probe_tail(
         &mut self,
         now: Instant,
@@ -239,7 +243,7 @@ impl Tcb {
         Ok(())
     }
 
-    /// As much as the window takes, and one byte (or the FIN) when it takes nothing.
+    /// As much as the window accepts, and one byte (or the FIN) when it is closed.
     fn probe(&self) -> Stretch {
         let queued = self.queued();
         let len = self.snd_wnd.clamp(1, u32::from(self.mss)).min(queued);
@@ -294,10 +298,10 @@ impl Tcb {
         let end = start + count;
         let is_probe = self.owes(Owed::PROBE);
         if start == self.snd_una && start == self.snd_max && !is_probe {
-            // What was asked in vain before, by keepalive, does not count against what is asked now.
+            // Unanswered keep-alive probes before it do not count for this data.
             self.attempts = 0;
         }
-        // A probe beyond the window is not on the way: it is to be sent again when the window opens.
+        // A probe beyond the window is not in flight: it is sent again when the window opens.
         let is_beyond_window = is_probe && end.since(self.snd_una) > self.snd_wnd;
         let fate = if is_beyond_window { Fate::Lost } else { Fate::OnTheWay };
         if let Some(queue) = self.send_queue.as_deref_mut() {
@@ -326,14 +330,14 @@ impl Tcb {
         Ok(())
     }
 
-    /// Whether there is something to be acknowledged selectively.
+    /// Whether there is something to acknowledge selectively.
     #[inline]
     fn has_sack_news(&self) -> bool {
         let has_ranges = self.receive_queue.as_ref().is_some_and(|queue| queue.has_ranges());
         (has_ranges || self.duplicate_bytes > 0) && self.has_agreed(Agreed::SACK)
     }
 
-    /// What arrived twice, then what lies beyond gaps, the newest first (RFC 2018 §4, RFC 2883 §4).
+    /// The duplicate first, then the ranges beyond gaps, newest first (RFC 2018 §4, RFC 2883 §4).
     fn sack_news(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if self.duplicate_bytes > 0 {
@@ -346,8 +350,8 @@ impl Tcb {
         blocks
     }
 
-    /// Promises the peer more room, if there is. Only in a segment that is about to be sent: a promise that the peer does not
-    /// know of opens nothing.
+    /// Opens the receive window further, if there is room. Only a segment about to be sent does so:
+    /// a window that the peer does not know of is useless.
     fn open_window(&mut self, now: Instant, pools: &Pools) {
         if self.may_receive() {
             let kept = self.kept();
@@ -370,14 +374,15 @@ impl Tcb {
         }
     }
 
-    /// The timestamps of the next segment, if it is to carry any.
+    /// The timestamps of the next segment, if they were agreed on.
     #[inline]
     fn stamps(&self, now: Instant) -> Option<Timestamps> {
         self.has_agreed(Agreed::TIMESTAMPS).then(|| self.timestamps.stamps(now))
     }
 
-    /// Resets the peer. Where its window is full of what was sent, another reset lies in the window: whoever lacks some of that takes none
-    /// that lies at the window's end, and whoever has it all takes none but that (RFC 9293 §3.10.7.4).
+    /// Resets the peer. If sent data fills its window, a second reset is sent within the window. A
+    /// peer that lacks some data ignores a reset at the window's end, and a peer that has it all
+    /// accepts no other (RFC 9293 §3.10.7.4).
     fn send_reset(
         &mut self,
         now: Instant,
@@ -415,7 +420,7 @@ impl Tcb {
         if self.snd_max == self.snd_una || self.owes(Owed::RETRANSMIT) {
             emit(&self.syn(now, local_mss), &[])?;
             if self.snd_max == self.snd_una {
-                // Nothing was heard yet: this is when the wait for it begins.
+                // Nothing was received yet: the wait for it begins now.
                 self.heard_at = millis(now);
             }
             self.snd_max = self.snd_una + 1;
@@ -450,17 +455,19 @@ impl Tcb {
         }
     }
 
-    /// RFC 5681 §4.1: after a pause longer than the timeout no more than the initial window is sent at once.
+    /// RFC 5681 §4.1: after a pause longer than the timeout, at most the initial window is sent at
+    /// once.
     pub(super) fn restart_after_idleness(&mut self, now: Instant) {
         let silence = self.silent_for(now);
-        // No timeout is shorter, and silence nearly always is.
+        // No timeout is shorter than `RTO_MIN`, and the silence nearly always is.
         if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout()
         {
             self.congestion.idled(u32::from(self.mss));
         }
     }
 
-    /// Asserts what always holds between events. For tests and simulators; costs a few dozen instructions.
+    /// Asserts what always holds between events. For tests and simulators; costs a few dozen
+    /// instructions.
     pub fn assert_invariants(&self) {
         let end = self.snd_una + self.queued() + 1;
         assert!(!self.snd_max.is_before(self.snd_una), "snd_una <= snd_max");
@@ -470,7 +477,7 @@ impl Tcb {
         );
         assert!(
             !self.receive.edge.is_before(self.receive.nxt),
-            "what has arrived was promised room"
+            "data arrives only within the window"
         );
         assert!(
             !self.receive.nxt.is_before(self.receive.told),
@@ -494,7 +501,7 @@ impl Tcb {
         }
     }
 
-    /// Whether text that begins at `start` may say that routers can mark it.
+    /// Whether data that begins at `start` is sent as ECN-capable.
     #[inline]
     fn may_be_marked(&self, start: SequenceNumber) -> bool {
         self.has_agreed(Agreed::ECN_TEXT)

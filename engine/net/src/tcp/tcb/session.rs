@@ -1,7 +1,9 @@
-//! What a session does with its connection: it queues bytes to be sent, and takes or leaves those that arrived.
+//! The session's operations on a connection: it queues bytes to send, and consumes or leaves
+//! received ones.
 //!
-//! Bytes to be sent are copied once, into blocks that are shared with the card and kept until they are acknowledged; or not at
-//! all, as pieces. Bytes that arrive are handed over where they lie; only what the session leaves is copied.
+//! Bytes to send are copied once, into blocks that are shared with the card and kept until they are
+//! acknowledged; pieces are not copied at all. Received bytes are delivered in place, and only
+//! those that the session leaves are copied.
 
 use machine::{Instant, Piece};
 use sometimes::buggify;
@@ -13,8 +15,9 @@ use crate::tcp::send_queue::{SEND_BYTES, SEND_BYTES_MAX, room_when_empty};
 use crate::tcp::state::{Owed, State};
 
 impl Tcb {
-    /// Queues a copy of `bytes` and returns how many fitted. When not all did, `Actions::send_room` follows; unless the
-    /// connection is not established yet, or closed for sending: then nothing fits.
+    /// Queues a copy of `bytes`, and returns how many fitted. If not all did, `Actions::send_room`
+    /// follows. Nothing fits, and nothing follows, before the connection is established and after
+    /// it is closed for sending.
     pub fn send(&mut self, now: Instant, bytes: &[u8], pools: &mut Pools) -> usize {
         if !self.may_queue() || bytes.is_empty() {
             return 0;
@@ -34,8 +37,11 @@ impl Tcb {
         taken
     }
 
-    /// Lets `write` put bytes where they are sent from: it is lent at least `least` bytes, at most a block, and answers how many it has written. Returns that; 0
-    /// when there is no room, and `Actions::send_room` follows as for `send`. `least`: at most [`machine::BLOCK_BYTES`].
+    /// Lets `write` place bytes directly in the send queue. It gets at least `least` bytes and at
+    /// most a block, and returns how many it has written.
+    ///
+    /// Returns that number. Returns 0 when there is no room; then `Actions::send_room` follows as
+    /// for `send`. `least`: at most [`machine::BLOCK_BYTES`].
     pub fn send_with(
         &mut self,
         now: Instant,
@@ -62,8 +68,8 @@ impl Tcb {
 
     /// Queues a piece without copying it: static bytes, or a block from [`Pools::lend_block`].
     ///
-    /// Errors: the piece when there is no room for it, and `Actions::send_room` follows; or when the connection is not
-    /// established yet, or closed for sending.
+    /// Errors: the piece. Either there is no room for it, and `Actions::send_room` follows; or the
+    /// connection is not established yet, or closed for sending.
     pub fn send_piece(
         &mut self,
         now: Instant,
@@ -92,7 +98,7 @@ impl Tcb {
         result
     }
 
-    /// How many bytes `send` would surely take now.
+    /// How many bytes `send` is certain to accept now.
     pub fn send_room(&self, pools: &Pools) -> usize {
         match &self.send_queue {
             _ if !self.may_queue() => 0,
@@ -107,13 +113,14 @@ impl Tcb {
         self.queued() as usize
     }
 
-    /// Bytes that the peer and the session have taken, modulo 2^32: where it stays the same, nothing moves.
+    /// Bytes acknowledged by the peer plus bytes consumed by the session, modulo 2^32. If the
+    /// number stays the same, the connection makes no progress.
     pub fn bytes_moved(&self) -> u32 {
         self.snd_una.0.wrapping_add(self.receive.nxt.0).wrapping_sub(self.kept())
     }
 
-    /// Whether the connection is lent something of which no more than one part in `parts` is left.
-    /// A queue has blocks.
+    /// Whether the connection borrows from a pool that has at most one `parts`th left. A queue has
+    /// blocks.
     pub fn borrows_scarce(&self, parts: usize, pools: &Pools) -> bool {
         let (sends, receives) = (self.send_queue.is_some(), self.receive_queue.is_some());
         (sends || receives) && pools.blocks_are_down_to_one_in(parts)
@@ -121,8 +128,9 @@ impl Tcb {
             || receives && pools.receive_queues_are_down_to_one_in(parts)
     }
 
-    /// How many bytes may be queued: twice what may be on the way, for while that is acknowledged as much again is to be sent.
-    /// Beyond [`SEND_BYTES`] no more than a share of what is free, so that those who come later find some too.
+    /// How many bytes may be queued: twice what may be in flight, because while that is
+    /// acknowledged, as much again must be ready. Beyond [`SEND_BYTES`] only a share of what is
+    /// free, which leaves some for later connections.
     fn send_limit(&self, pools: &Pools) -> u32 {
         let wanted = self.congestion.window().min(self.snd_wnd).saturating_mul(2);
         if wanted <= SEND_BYTES {
@@ -135,21 +143,22 @@ impl Tcb {
         matches!(self.state, State::Established | State::CloseWait)
     }
 
-    /// The session waits for room to send: `Actions::send_room` tells when there is some. A send that was cut short has
-    /// said so itself.
+    /// The session waits for room to send: `Actions::send_room` reports it. A send that was cut
+    /// short has requested it already.
     pub fn want_room(&mut self, now: Instant) {
         self.owe(Owed::ROOM);
         self.look_for_room_later(now);
     }
 
-    /// With bytes on the way an acknowledgment brings the room; else only another connection can, and nobody tells us.
+    /// With bytes in flight, an acknowledgment makes room. Otherwise only another connection can,
+    /// and there is no notification of that, so a timer checks.
     fn look_for_room_later(&mut self, now: Instant) {
         if self.send_queue.is_none() {
             self.arm_idle(now);
         }
     }
 
-    /// Tells the session of room, if it waits for some and there is enough to be worth it.
+    /// Reports room to the session, if it waits for some and there is enough.
     pub(super) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         pools.blocks.collect_retired();
         if self.send_room(pools) >= machine::BLOCK_BYTES {
@@ -160,8 +169,9 @@ impl Tcb {
         }
     }
 
-    /// Keeps what the session left of the `Actions::data` just delivered: exactly its last bytes. To be called before
-    /// anything else happens to this connection. They come back through `waiting`.
+    /// Buffers the part of the last `Actions::data` that the session did not consume: exactly its
+    /// last bytes. It must be called before anything else happens to this connection. `waiting`
+    /// returns the bytes later.
     pub fn keep(&mut self, bytes: &[u8], pools: &mut Pools) {
         if bytes.is_empty() || self.receive_queue.is_some() || self.state == State::Closed {
             return;
@@ -183,12 +193,13 @@ impl Tcb {
         );
     }
 
-    /// The first bytes that wait to be read; empty when none do. There may be more behind them.
+    /// The first contiguous bytes that wait to be read; empty if there are none. More may follow
+    /// them.
     pub fn waiting(&self) -> &[u8] {
         self.receive_queue.as_ref().map_or(&[], |queue| queue.front())
     }
 
-    /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
+    /// Copies the first waiting bytes into `into`, and returns how many. They stay in the buffer.
     pub fn copy_waiting(&self, into: &mut [u8]) -> usize {
         self.receive_queue.as_ref().map_or(0, |queue| queue.copy_front(into))
     }
@@ -198,14 +209,15 @@ impl Tcb {
         self.receive_queue.as_ref().map_or(0, |queue| queue.readable() as usize)
     }
 
-    /// Writes `bytes` over the first of those that wait to be read, which are as many at least: what was changed while it was worked on.
+    /// Overwrites the first waiting bytes with `bytes`, for a session that decodes data in place.
+    /// At least as many bytes must be waiting.
     pub fn put_back(&mut self, bytes: &[u8], pools: &mut Pools) {
         if let Some(queue) = self.receive_queue.as_mut() {
             queue.overwrite_front(bytes, &mut pools.blocks);
         }
     }
 
-    /// Drops the first `count` of the waiting bytes: the session has taken them. The window opens.
+    /// Drops the first `count` waiting bytes: the session has consumed them. The window opens.
     pub fn consumed(&mut self, count: usize, pools: &mut Pools) {
         if let Some(queue) = self.receive_queue.as_mut() {
             queue.consume(u32::try_from(count).unwrap_or(u32::MAX), &mut pools.blocks);

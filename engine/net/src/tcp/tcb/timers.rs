@@ -1,11 +1,12 @@
-//! A connection's timers: three alarms, of which the earliest is its one deadline.
-//!
-//! - `retransmit`: one of four, see [`Awaited`]. RFC 6298's timer while something is on the way, or before it the tail probe's
-//!   or the one for what may only be reordered (RFC 8985); the persist timer (RFC 9293 §3.8.6.1) while something waits
-//!   and nothing may be sent. Never two of them.
+//! The timers of a connection: three alarms, the earliest of which is its one deadline.
+//! - `retransmit`: one of four, see [`Awaited`]. While data is in flight it is the timer of RFC
+//!   6298. Before that one expires, it may be the timer of the tail loss probe, or of segments that
+//!   may only be reordered (RFC 8985). While data waits and none may be sent, it is the persist
+//!   timer (RFC 9293 §3.8.6.1). Never two of them.
 //! - `acknowledge`: the delayed acknowledgment (RFC 9293 §3.8.6.3).
-//! - `idle`: keepalive (RFC 9293 §3.8.4), the wait for the peer's FIN, and the next look for room in the pools.
-//!   It is not moved with every segment; when it expires, `heard_at` tells how long the peer has really been silent.
+//! - `idle`: keep-alive (RFC 9293 §3.8.4), the wait for the peer's FIN, and the next check for room
+//!   in the pools. It is not moved with every segment; when it expires, `heard_at` tells how long
+//!   the peer has really been silent.
 
 use machine::{Instant, Micros};
 
@@ -34,7 +35,7 @@ impl Tcb {
         }
     }
 
-    /// What is to be done about it is `output`'s business, which sets the timer again.
+    /// Only notes what to do: `output` does it, and sets the timer again.
     fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         match self.awaited {
             Awaited::Reordered => {
@@ -65,8 +66,8 @@ impl Tcb {
         }
     }
 
-    /// How long the timeouts since the last answer have lasted together; of those of the persist timer all but the first, which
-    /// has asked nothing yet.
+    /// The total length of the timeouts since the last answer. The first timeout of the persist
+    /// timer does not count, because no probe was sent before it.
     fn unanswered_for(&self) -> Micros {
         if self.attempts == 0 {
             return Micros(0);
@@ -81,16 +82,17 @@ impl Tcb {
         Micros::from_secs(u64::from(self.user_timeout_secs))
     }
 
-    /// Gives the peer up when it has acknowledged nothing of what it was sent for `span`: from a second to
-    /// [`USER_TIMEOUT_MAX`], in whole seconds, rounded up (those of RFC 5482 §3.1). It counts from the next timeout or probe on. A
-    /// SYN is repeated [`SYN_ATTEMPTS_MAX`] times at the most, however long the span.
+    /// Closes the connection when the peer has acknowledged nothing for `span`: from one second to
+    /// [`USER_TIMEOUT_MAX`], in whole seconds, rounded up (as in RFC 5482 §3.1). It takes effect
+    /// with the next timeout or probe. A SYN is retransmitted at most [`SYN_ATTEMPTS_MAX`] times,
+    /// however long the span.
     pub fn set_user_timeout(&mut self, span: Micros) {
         let span = Micros(span.0.min(USER_TIMEOUT_MAX.0));
         self.user_timeout_secs =
             u16::try_from(span.0.div_ceil(1_000_000)).unwrap_or(u16::MAX).max(1);
     }
 
-    /// Probes the tail, unless what was sent last has had less time than that.
+    /// Sends a tail loss probe, unless the last data was sent too recently for it.
     fn tail_unacknowledged(&mut self, now: Instant) {
         let sent_at = self.send_queue.as_ref().and_then(|queue| queue.flight.last_sent_at());
         let age = sent_at.map_or(0, |sent_at| (now.0 as u32).wrapping_sub(sent_at));
@@ -104,12 +106,12 @@ impl Tcb {
         }
     }
 
-    /// Two round trips, and a little for clocks (RFC 8985 §7.2). In microseconds.
+    /// Two round trips, and a margin for clocks, in microseconds (RFC 8985 §7.2).
     fn tail_patience(&self) -> u64 {
         2 * u64::from(self.round_trip.smoothed()) + 2000
     }
 
-    /// Looks again for losses once `wait` has passed.
+    /// Checks again for losses after `wait`.
     pub(super) fn wait_for_reordered(&mut self, now: Instant, wait: Micros) {
         self.awaited = Awaited::Reordered;
         self.timers.retransmit = Alarm::after(now, wait);
@@ -139,16 +141,17 @@ impl Tcb {
         }
     }
 
-    /// How long nothing was heard of the peer, in whole milliseconds.
+    /// How long nothing was received from the peer, in whole milliseconds.
     pub(super) fn silent_for(&self, now: Instant) -> Micros {
         Micros::from_millis(u64::from(millis(now).wrapping_sub(self.heard_at)))
     }
 
-    /// Sets the idle alarm to when the silence will have lasted long enough to matter, or sooner if room is wanted.
+    /// Sets the idle alarm to the time when the silence becomes long enough to matter, or sooner if
+    /// room is wanted.
     pub(super) fn arm_idle(&mut self, now: Instant) {
         let limit = if self.state == State::FinWait2 { FIN_WAIT } else { KEEPALIVE_IDLE };
         let silence_left = match limit.0.saturating_sub(self.silent_for(now).0) {
-            // Another timer is at it: that of what is on the way, or of the probes.
+            // Another timer is active: the retransmission or the persist timer.
             0 => KEEPALIVE_INTERVAL,
             left => Micros(left.max(1000)),
         };
@@ -156,7 +159,7 @@ impl Tcb {
         self.timers.idle = Alarm::after(now, span);
     }
 
-    /// Keeps the retransmit alarm in step with what is on the way and what waits.
+    /// Keeps the retransmit alarm in step with the data in flight and the unsent data.
     pub(super) fn settle_retransmit_alarm(&mut self, now: Instant) {
         if self.snd_max.since(self.snd_una) > self.lost() {
             if !self.timers.retransmit.is_set() || self.awaited == Awaited::Window {
@@ -172,8 +175,8 @@ impl Tcb {
         }
     }
 
-    /// The tail probe's timer comes first where there is one. A single segment's acknowledgment may be delayed, so its probe
-    /// would come no sooner than its timeout.
+    /// The timer of the tail loss probe comes first if there is one. The acknowledgment of a single
+    /// segment may be delayed, so its probe would come no sooner than its timeout.
     fn arm_for_flight(&mut self, now: Instant) {
         let patience = Micros(self.tail_patience());
         let is_single = self.snd_max.since(self.snd_una) <= u32::from(self.mss);
