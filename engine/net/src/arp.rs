@@ -1,4 +1,5 @@
-//! ARP (RFC 826): who asks for us is answered, who is asked for is asked, and our address is defended (RFC 5227).
+//! ARP (RFC 826): answers requests for our address, resolves neighbours, and defends our address
+//! (RFC 5227).
 
 use core::net::Ipv4Addr;
 
@@ -13,14 +14,14 @@ use crate::neighbours::Told;
 
 /// Bytes of an ARP packet for IPv4 over Ethernet.
 const ARP_BYTES: usize = 28;
-/// How often our address is defended against another machine that uses it (RFC 5227 §2.4).
+/// The shortest time between two defences of our address against another machine (RFC 5227 §2.4).
 const DEFEND_INTERVAL: Micros = Micros::from_secs(10);
 
-/// What an ARP packet meant beyond the cache.
+/// What an ARP packet means beyond the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ArpNews {
     Nothing,
-    /// A neighbour says where he is, without asking for us.
+    /// A neighbour announces its hardware address without asking for ours.
     Neighbour {
         address: Ipv4Addr,
         hardware: Ethernet,
@@ -58,7 +59,7 @@ impl Link {
             return self.conflict(now);
         }
         let asks_us = operation == ArpOperation::Request && target == own.address;
-        // The gateway may lie outside of the network: clouds give addresses with a prefix of 32 bits.
+        // The gateway may be outside the network: clouds assign addresses with a prefix of 32 bits.
         let is_near = own.is_on_link(sender) || own.gateway == Some(sender);
         let can_be_neighbour =
             is_near && ipv4::is_possible_source(sender) && Some(sender) != own.broadcast();
@@ -75,7 +76,7 @@ impl Link {
         ArpNews::Nothing
     }
 
-    /// A neighbour has said to another core where he is.
+    /// Another core has heard a neighbour's hardware address.
     pub(crate) fn neighbour_heard(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet) {
         self.neighbour_told(now, address, hardware, Told::Otherwise);
     }
@@ -119,7 +120,7 @@ impl Link {
         ArpNews::Conflict
     }
 
-    /// Tells the link of our address (RFC 5227 §2.3).
+    /// Announces our address on the link (RFC 5227 §2.3).
     pub(crate) fn announce(&mut self) {
         self.counters.count(Counter::ArpRequestsOut);
         let own = self.interface.own();

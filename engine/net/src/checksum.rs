@@ -1,22 +1,24 @@
-//! The Internet checksum (RFC 1071): a one's-complement sum of 16-bit words, made fast by adding 64 bits at a time.
+//! The Internet checksum (RFC 1071): a one's-complement sum of 16-bit words, computed 64 bits at a
+//! time.
 //!
-//! Sums are kept in the machine's own byte order, as words lie in memory, and unfolded: RFC 1071 §2 shows that
-//! neither matters until the end. [`Sum::field`] and [`Sum::is_valid`] are the two ends.
+//! Sums are kept in the machine's own byte order, as words lie in memory, and unfolded. RFC 1071 §2
+//! shows that neither matters until the end. [`Sum::field`] and [`Sum::is_valid`] finish a sum.
 
 use crate::ip::Ip;
 
-/// A sum under way: 64 bits with the carry brought around, which is the same sum modulo 0xffff.
+/// A partial sum: 64 bits with end-around carry, which is the same sum modulo 0xffff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Sum(u64);
 
 impl Sum {
-    /// The sum of `bytes`. What follows must start at an even offset, so only the last part may be odd in length.
+    /// The sum of `bytes`. Parts added later must start at an even offset, so only the last part
+    /// may be odd in length.
     #[inline]
     pub(crate) fn of(bytes: &[u8]) -> Sum {
         Sum::default().and(bytes)
     }
 
-    /// Adds `bytes`, which start at an even offset of what is summed.
+    /// Adds `bytes`, which start at an even offset of the summed data.
     #[inline]
     pub(crate) fn and(self, bytes: &[u8]) -> Sum {
         let mut sum = self;
@@ -38,7 +40,7 @@ impl Sum {
         }
     }
 
-    /// Adds a block in one chain of additions, each with the carry of the one before.
+    /// Adds a block in one chain of additions, each with the carry of the previous one.
     #[inline]
     fn and_block(self, block: &[u8; 64]) -> Sum {
         let (words, _) = block.as_chunks::<8>();
@@ -48,11 +50,11 @@ impl Sum {
         Sum(sum).plus(u64::from(carry))
     }
 
-    /// Adds 64 bits and brings the carry around.
+    /// Adds 64 bits with end-around carry.
     #[inline]
     fn plus(self, bits: u64) -> Sum {
         let (sum, carry) = self.0.overflowing_add(bits);
-        // There was a carry, so the sum is smaller than what was added, and one more does not overflow.
+        // After a carry the sum is smaller than either operand, so adding one does not overflow.
         Sum(sum + u64::from(carry))
     }
 
@@ -62,20 +64,21 @@ impl Sum {
         self.plus(u64::from(word.to_be()))
     }
 
-    /// Adds what another sum has come to, over bytes that start at an even offset.
+    /// Adds another sum, over bytes that start at an even offset.
     #[inline]
     pub(crate) fn and_sum(self, other: Sum) -> Sum {
         self.plus(other.0)
     }
 
-    /// Adds what another sum has come to, over bytes that start at an odd offset.
+    /// Adds another sum, over bytes that start at an odd offset.
     #[inline]
     pub(crate) fn and_sum_at_odd(self, other: Sum) -> Sum {
         self.plus(u64::from(other.fold().swap_bytes()))
     }
 
-    /// The pseudo header of a transport packet of `length` bytes, over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1). The
-    /// two differ in nothing that a sum could tell: an IPv4 address in 128 bits adds 0xffff, which is nothing.
+    /// The pseudo header of a transport packet of `length` bytes, over IPv4 (RFC 9293 §3.1) or IPv6
+    /// (RFC 8200 §8.1). The same code serves both: an IPv4 address in 128 bits adds 0xffff, which
+    /// is zero in one's complement.
     #[inline]
     pub(crate) fn pseudo_header(source: Ip, destination: Ip, protocol: u8, length: u16) -> Sum {
         let ([a, b], [c, d]) = (source.words(), destination.words());
@@ -88,25 +91,26 @@ impl Sum {
             .and_word(length)
     }
 
-    /// The checksum field over what was summed, the field itself having been zero: bytes in wire order.
+    /// The value for the checksum field, in wire order. The field must have been zero in the sum.
     #[inline]
     pub(crate) fn field(self) -> [u8; 2] {
         (!self.fold()).to_ne_bytes()
     }
 
-    /// What a card that computes the checksum wants to find in the field: the sum, not inverted, in wire order.
+    /// The value that checksum offload expects in the field: the sum, not inverted, in wire order.
     #[inline]
     pub(crate) fn offload_field(self) -> [u8; 2] {
         self.fold().to_ne_bytes()
     }
 
-    /// Whether what was summed, its checksum field included, is intact.
+    /// Whether the summed data is intact. It must include the checksum field.
     #[inline]
     pub(crate) fn is_valid(self) -> bool {
         self.fold() == 0xffff
     }
 
-    /// A half added to the other has its carry brought around in the upper one.
+    /// Adding both halves of a word leaves the sum in the upper half, with the carry of the lower
+    /// half included.
     #[inline]
     fn fold(self) -> u16 {
         let half = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;

@@ -1,13 +1,13 @@
-//! TCP on one core: its connections, the tables that find them, and what they share.
+//! TCP on one core: its connections, the tables that find them, and their shared state.
 //!
 //! [`segments`] finds the connection of a segment, [`connect`] opens connections, and [`output`]
-//! sends what they have to send. The state machine of one connection is in [`crate::tcp`].
+//! sends their segments. The state machine of one connection is in [`crate::tcp`].
 //!
 //! Invariants:
-//! - A connection stands in the flow table from its handshake until TIME-WAIT is over, in exactly
+//! - A connection is in the flow table from its handshake until the end of TIME-WAIT, in exactly
 //!   one of three forms.
-//! - A connection that has anything to do is among the touched ones, or its deadline is set.
-//! - A connection that is over has no deadline: [`Tcp::bury`] cancels it.
+//! - A connection that has anything to do is in the touched queue, or its deadline is set.
+//! - A closed connection has no deadline: [`Tcp::bury`] cancels it.
 
 mod arrival;
 mod connect;
@@ -36,33 +36,35 @@ use crate::tcp::{
 };
 use crate::template::{TCP_BYTES, Template};
 
-/// Ports that can be listened on.
+/// The most ports that can be listened on.
 const LISTENERS_MAX: usize = 32;
-/// Resets to strangers: so many a second, so many at once. Each tells a scanner something and costs a frame.
+/// The rate and burst of resets for segments of unknown connections. Each one tells a scanner
+/// something and costs a frame.
 const RESETS_PER_SECOND: u64 = 200;
 const RESETS_AT_ONCE: u64 = 50;
-/// The most payload that is handed to the card as one frame to be cut: what fits a packet of either family with all headers.
+/// The most payload in one frame that the card segments: what fits a packet of either family with
+/// all headers.
 const SEGMENTATION_BYTES: u32 = 65_535 - 60 - 60;
 
-/// Handshakes given up, and connections forgotten, in one turn. Each costs no more than a frame that arrives, and a
-/// turn that brings more new ones than this takes its time anyway.
+/// The most handshakes and TIME-WAIT entries that expire in one turn. Each costs no more than a
+/// received frame. A turn that adds more new ones than this takes long anyway.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
-/// A connection: its core, the headers of its segments, and what the tables need to find it again.
+/// A connection: its TCB, the headers of its segments, and what the tables need to find it.
 struct Connection {
     tcb: Tcb,
     template: Template,
-    /// The deadline that is set for it; never later than the core's own.
+    /// The deadline that is set for it; never later than the TCB's own.
     armed_for: Instant,
-    /// One beyond the highest number sent so far, to know what is sent again.
+    /// One beyond the highest sequence number sent so far, to detect retransmissions.
     sent_to: SequenceNumber,
-    /// Set when the user knows that it is over: nothing is told of it any more.
+    /// Set when the user knows that the connection is closed: no more events are reported for it.
     user_is_done: bool,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 240, "an idle connection costs little here");
 
-/// The connections.
+/// All connections of one core.
 pub(crate) struct Tcp {
     offloads: Offloads,
     listeners: Vec<(u16, Service), LISTENERS_MAX>,
@@ -73,27 +75,27 @@ pub(crate) struct Tcp {
     cookies: Cookies,
     time_wait: Kept<TimeWaitTable<Flow>>,
     initial_sequences: InitialSequences,
-    /// The largest payload that we take in one segment, in bytes.
+    /// The largest payload that we receive in one segment, in bytes.
     local_mss: u16,
     pools: Pools,
     timers: DelayQueue,
-    /// Connections to which something has happened since they last spoke.
+    /// Connections with activity since their last output.
     touched: ResumeQueue,
     resets: RateLimit,
     send_limits: SendLimits,
     send_limits_ipv6: SendLimits,
-    /// While connections of a lost address are being ended: the next slot to look at.
+    /// The next slot to check while connections of a lost address are being closed.
     ending_from: Option<usize>,
 }
 
 impl Tcp {
-    /// Bytes of memory for a connection that has nothing to send and keeps nothing.
+    /// Bytes of memory for a connection with nothing to send and no buffered data.
     pub(crate) const IDLE_CONNECTION_BYTES: usize = FrameTable::<Connection>::SLOT_BYTES
         + FlowTable::ENTRY_BYTES
         + DelayQueue::SLOT_BYTES
         + ResumeQueue::SLOT_BYTES;
 
-    /// There are no connections yet. `keys`: the same on all cores.
+    /// `keys`: the same on all cores.
     pub(crate) fn new(config: &Config, card: &Card, keys: &mut Random, now: Instant) -> Tcp {
         let limits = &config.limits;
         let local_mss = card.mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
@@ -125,7 +127,7 @@ impl Tcp {
         }
     }
 
-    /// False when too many ports are listened on, or this one already is.
+    /// False when too many ports are open, or this one already is.
     pub(crate) fn listen(&mut self, port: u16, service: Service) -> bool {
         self.service_of(port).is_none() && self.listeners.push((port, service)).is_ok()
     }
@@ -143,17 +145,17 @@ impl Tcp {
         self.connections.len()
     }
 
-    /// How many handshakes that others began are under way.
+    /// How many incoming handshakes are in progress.
     pub(crate) fn handshake_count(&self) -> usize {
         self.half_open.len()
     }
 
-    /// How many connections are over and still remembered.
+    /// How many connections are in TIME-WAIT.
     pub(crate) fn time_wait_count(&self) -> usize {
         self.time_wait.len()
     }
 
-    /// Flows that lead to something.
+    /// How many flows are in the flow table.
     #[cfg(test)]
     pub(crate) fn flow_count(&self) -> usize {
         self.flows.len()
@@ -177,7 +179,7 @@ impl Tcp {
         self.pools.give_back_block(block);
     }
 
-    // What the user may do with a connection: `Net` documents these methods.
+    // Operations of the user on a connection: `Net` documents these methods.
 
     pub(crate) fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> usize {
         let Some(found) = self.connections.get_mut(connection.0) else { return 0 };
@@ -291,25 +293,25 @@ impl Tcp {
         }
     }
 
-    /// Something has happened to a connection: the out phase lets it speak and sets its timer, once, whatever else
-    /// happens to it in this turn.
+    /// A connection has had activity. The out phase produces its output and sets its timer, once in
+    /// a turn.
     #[inline]
     fn touch(&mut self, connection: ConnectionId) {
         self.touched.resume(connection.0);
     }
 
-    /// Whether connections to which something has happened have not spoken since.
+    /// Whether a connection has had activity since its last output.
     pub(crate) fn wants_output(&self) -> bool {
         !self.touched.is_empty()
     }
 
-    /// When the next deadline of a connection comes.
+    /// The next deadline of any connection.
     pub(crate) fn next_deadline(&self) -> Instant {
         let stranded_at = if self.ending_from.is_some() { Instant::START } else { Instant::NEVER };
         Instant::or_never(self.timers.next_deadline()).min(stranded_at)
     }
 
-    /// Does what is due, as far as `budget` and the room in `events` allow.
+    /// Handles expired deadlines, within `budget` and the room in `events`.
     pub(crate) fn deadlines_expired(
         &mut self,
         now: Instant,
@@ -324,7 +326,7 @@ impl Tcp {
         }
     }
 
-    /// Forgets what is too old.
+    /// Removes expired handshakes and TIME-WAIT entries.
     pub(crate) fn forget(&mut self, now: Instant, fellows: &mut Option<Fellows>) {
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(caller) = self.half_open.give_up(now) else { break };
@@ -336,7 +338,7 @@ impl Tcp {
         }
     }
 
-    /// When there is something to be forgotten.
+    /// When the next of them expires.
     pub(crate) fn next_forgotten(&self) -> Instant {
         Instant::or_never(self.half_open.next_deadline())
             .min(Instant::or_never(self.time_wait.next_deadline()))
@@ -354,12 +356,12 @@ impl Tcp {
         self.time_wait.rest();
     }
 
-    /// An address is not ours any more: its connections are to end.
+    /// We have lost an address: its connections are to be closed.
     pub(crate) fn address_lost(&mut self) {
         self.ending_from = Some(0);
     }
 
-    /// Ends the connections of an address that is not ours any more. Their peers cannot be told.
+    /// Closes the connections of a lost address. Their peers cannot be told.
     pub(crate) fn end_stranded(
         &mut self,
         now: Instant,
@@ -377,7 +379,7 @@ impl Tcp {
             let Some(frame) = self.connections.id_at(index) else { continue };
             let connection = ConnectionId(frame);
             let Some(found) = self.connections.get(frame) else {
-                unreachable!("a name was just given for this slot")
+                unreachable!("the slot is occupied")
             };
             let (user_is_done, is_stranded) = (
                 found.user_is_done,
@@ -393,7 +395,7 @@ impl Tcp {
         }
     }
 
-    /// Forgets a connection that is over, except for what TIME-WAIT remembers of it.
+    /// Removes a closed connection, except for its TIME-WAIT entry.
     fn bury(
         &mut self,
         now: Instant,
@@ -420,13 +422,13 @@ impl Tcp {
         self.flow_closed(&flow, fellows);
     }
 
-    /// A handshake has come to nothing, and is forgotten.
+    /// Removes a handshake that failed.
     fn handshake_gone(&mut self, flow: &Flow, fellows: &mut Option<Fellows>) {
         self.flows.remove(flow);
         self.flow_closed(flow, fellows);
     }
 
-    /// A flow leads to a connection of ours from now on, or to its handshake.
+    /// A flow now leads to a connection or handshake of this core.
     #[inline]
     fn flow_opened(&self, flow: &Flow, fellows: &mut Option<Fellows>) {
         if let Some(fellows) = fellows {
@@ -434,7 +436,7 @@ impl Tcp {
         }
     }
 
-    /// It does not any more.
+    /// A flow no longer leads to a connection or handshake of this core.
     #[inline]
     fn flow_closed(&self, flow: &Flow, fellows: &mut Option<Fellows>) {
         if let Some(fellows) = fellows {
@@ -443,7 +445,7 @@ impl Tcp {
     }
 }
 
-/// A key of this core's alone: a cookie is good where it was given.
+/// A key of this core alone: a cookie is valid only on the core that issued it.
 fn own_key(mut key: [u8; 16], own: CoreId) -> [u8; 16] {
     let [first, ..] = &mut key;
     *first ^= own.0;

@@ -1,55 +1,57 @@
-//! What happened so far, in plain numbers: one list per core, readable at any time, never reset.
+//! Event counters: one set per core, readable at any time, never reset.
 //!
-//! Every frame that comes in is counted once in `FramesIn`, by the core that received it. One that
-//! is dropped is counted once more under the reason, by the core that dropped it. Numbers wrap only
-//! after centuries and order nothing.
+//! Each received frame is counted once in `FramesIn`, by the core that received it. A dropped frame
+//! is also counted under its reason, by the core that dropped it. The counters wrap only after
+//! centuries, and no decision depends on them.
 
 use machine::Micros;
 
-/// What is counted.
+/// The name of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counter {
-    /// Frames handed over by the card.
+    /// Frames received from the card.
     FramesIn,
     /// Bytes in them, headers included.
     BytesIn,
-    /// Frames queued at the card; one that the card cuts into many counts once.
+    /// Frames queued at the card. A frame that the card segments counts once.
     FramesOut,
     /// Bytes in them, headers included.
     BytesOut,
-    /// Turns in which the card's ring had no room for all that was to be sent.
+    /// Turns in which the card's ring had no room for all output.
     CardFull,
-    /// Outgoing frames that the card refused as malformed, or that found no room in the queue of small frames.
+    /// Outgoing frames that the card refused as malformed, or that did not fit in the outbox.
     DroppedOut,
 
-    /// Frames handed to the core that their connection belongs to, by the one that receives for it.
+    /// Frames that this core passed on to the core of their connection.
     Steered,
-    /// Segments that this core knew no connection for, and that went round the others.
+    /// Segments for no connection known here, sent round the other cores.
     Strays,
-    /// Frames that other cores handed to this one.
+    /// Frames that other cores passed to this one.
     PassedIn,
-    /// Microseconds that these were on their way, in all: from the turn in which one core looked at a frame to the turn in which the other did.
+    /// The total delay of these frames in microseconds, from the turn in which one core received a
+    /// frame to the turn in which this core did.
     PassedInMicros,
-    /// The most that one of them was.
+    /// The longest delay of one of them, in microseconds.
     PassedInMicrosMax,
-    /// Dropped: on the way to another core, where too many waited.
+    /// Dropped: too many frames waited for another core.
     DroppedBetweenCores,
 
     /// Dropped: sent to another hardware address.
     DroppedNotOurs,
-    /// Dropped: neither ARP nor IP of a version that is spoken.
+    /// Dropped: neither ARP nor an IP version that is enabled.
     DroppedUnknownProtocol,
-    /// Dropped: a header too short, too long, or with impossible fields.
+    /// Dropped: a header that is too short, too long, or has impossible fields.
     DroppedMalformed,
-    /// Dropped: a source that nobody can have, or our own address.
+    /// Dropped: an invalid source address, or our own.
     DroppedBadSource,
     /// Dropped: a destination that is not ours.
     DroppedBadDestination,
-    /// Dropped: a wrong checksum, of whatever layer.
+    /// Dropped: a wrong checksum at any layer.
     DroppedChecksum,
-    /// Dropped: a UDP datagram for a port that nobody bound.
+    /// Dropped: a UDP datagram for an unbound port.
     DroppedNoListener,
-    /// Dropped: an IP packet waiting for a neighbour that did not answer, or for which no room was left to wait.
+    /// Dropped: an IP packet that waited for a neighbour that did not answer, or that had no room
+    /// to wait.
     DroppedUnresolved,
     /// Dropped: no route to the destination.
     DroppedNoRoute,
@@ -61,24 +63,25 @@ pub enum Counter {
     /// ARP packets in which another machine used our address.
     ArpConflicts,
 
-    /// Neighbour solicitations sent, questions for doubles among them.
+    /// Neighbour solicitations sent, including those of duplicate address detection.
     NeighbourSolicitationsOut,
     /// Neighbour advertisements sent.
     NeighbourAdvertisementsOut,
     /// Router solicitations sent.
     RouterSolicitationsOut,
-    /// Reports sent of the groups that we listen to.
+    /// Reports sent of the multicast groups that we listen to.
     ListenerReportsOut,
-    /// Messages in which another machine used an IPv6 address that was, or was to be, ours.
+    /// Messages that show another machine using an IPv6 address that is, or was to be, ours.
     Duplicates,
-    /// Redirects received, which nobody follows.
+    /// Redirects received; all are ignored.
     RedirectsIgnored,
 
     /// Fragments received.
     FragmentsIn,
-    /// Datagrams put together from fragments.
+    /// Datagrams reassembled from fragments.
     Reassembled,
-    /// Datagrams given up: too late, too long, overlapping, or pushed out by newer ones.
+    /// Datagrams whose reassembly failed: too late, too long, overlapping, or evicted by newer
+    /// ones.
     ReassemblyFailed,
 
     /// ICMP echo requests answered.
@@ -97,19 +100,19 @@ pub enum Counter {
 
     /// TCP segments received for us, intact.
     SegmentsIn,
-    /// TCP segments sent; one that the card cuts into many counts once.
+    /// TCP segments sent. A segment that the card segments counts once.
     SegmentsOut,
-    /// Bytes of TCP payload sent again.
+    /// Bytes of TCP payload retransmitted.
     BytesSentAgain,
     /// Connections accepted.
     Accepted,
-    /// Connections that we opened, whatever came of them.
+    /// Connections that we opened, with any outcome.
     Connects,
-    /// SYNs answered by a cookie, because there was no room to remember them.
+    /// SYNs answered with a cookie because there was no room to store them.
     CookiesOut,
-    /// Cookies that came back.
+    /// Valid cookies that came back.
     CookiesIn,
-    /// SYNs not answered because a table was full: whoever is real comes again.
+    /// SYNs not answered because a table was full. A real client sends its SYN again.
     RefusedFull,
     /// Segments to a port or connection that does not exist.
     RefusedClosed,
@@ -117,14 +120,14 @@ pub enum Counter {
     ResetsIn,
     /// RSTs sent.
     ResetsOut,
-    /// Segments sent again, for whatever reason.
+    /// Segments retransmitted for any reason.
     Retransmits,
 }
 
 /// How many counters there are.
 const COUNTERS: usize = Counter::Retransmits as usize + 1;
 
-/// How often each of them happened since the start.
+/// The value of each counter since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counters([u64; COUNTERS]);
 
@@ -133,7 +136,7 @@ impl Counters {
         Counters([0; COUNTERS])
     }
 
-    /// How often `counter` happened; or how many bytes or microseconds it came to.
+    /// The value of `counter`: events, bytes or microseconds.
     #[inline]
     pub fn of(&self, counter: Counter) -> u64 {
         let Some(count) = self.0.get(counter as usize) else {
@@ -142,24 +145,24 @@ impl Counters {
         *count
     }
 
-    /// It has happened once more.
+    /// Adds one.
     #[inline]
     pub(crate) fn count(&mut self, counter: Counter) {
         self.add(counter, 1);
     }
 
-    /// It has happened so many times more.
+    /// Adds `times`.
     #[inline]
     pub(crate) fn add(&mut self, counter: Counter, times: u64) {
         *self.of_mut(counter) += times;
     }
 
-    /// What was counted here since it stood at `before` was counted elsewhere.
+    /// Resets the counter to `before`: another core has counted the same event.
     pub(crate) fn take_back(&mut self, counter: Counter, before: u64) {
         *self.of_mut(counter) = before;
     }
 
-    /// Another core has handed over a frame, `lay` after it had looked at it.
+    /// Another core has passed a frame on, `lay` after it received it.
     pub(crate) fn frame_was_passed(&mut self, lay: Micros) {
         self.count(Counter::PassedIn);
         self.add(Counter::PassedInMicros, lay.0);
@@ -171,7 +174,7 @@ impl Counters {
     fn of_mut(&mut self, counter: Counter) -> &mut u64 {
         match self.0.get_mut(counter as usize) {
             Some(count) => count,
-            None => unreachable!("there is a number for each counter"),
+            None => unreachable!("each counter has a number"),
         }
     }
 }

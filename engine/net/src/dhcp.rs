@@ -1,16 +1,21 @@
-//! The DHCP client (RFC 2131, RFC 2132): gets an address, keeps it while the server lets us, and starts over when not.
+//! The DHCP client (RFC 2131, RFC 2132): gets an address, keeps it while the server extends the
+//! lease, and starts over otherwise.
 //!
-//! A state machine of its own, fed with messages and time; what it wants done comes out of [`Dhcp::next_step`].
+//! It is a state machine fed with messages and time. [`Dhcp::next_step`] returns what it wants
+//! done.
 //! ```text
-//!   Discovery ──DISCOVER──> Offer ──REQUEST──> Acknowledgement ──ACK──> Renewal (bound) ──T1──> Extension
-//!       ^                                          │ NAK, silence          ^                     │  ACK
-//!       └──────────────────────────────────────────┴─────── NAK, expiry ───┴─────────────────────┘
+//!   Discovery ─DISCOVER─> Offer ─REQUEST─> Acknowledgement ─ACK─> Renewal (bound) ─T1─> Extension
+//!       ^                                        │ NAK, silence        ^                    │  ACK
+//!       └────────────────────────────────────────┴───── NAK, expiry ───┴────────────────────┘
 //! ```
-//! - Waits grow from 1 s to 64 s with a jitter of up to a second (RFC 2131 §4.1, but starting lower: a server on the
-//!   link answers within milliseconds, and it is the first message that a link just coming up loses).
-//! - The start is not delayed at random (§4.4.1), and an acknowledged address is used at once; should another machine
-//!   claim it within [`PROBATION`], it is declined. Probing first would cost seconds of every boot.
-//! - Only answers to our last question, from the server that we chose, are believed.
+//!
+//! - Waits grow from 1 s to 64 s with a jitter of up to a second (RFC 2131 §4.1). They start lower
+//!   than the RFC says: a server on the link answers within milliseconds, and a link that is just
+//!   coming up often loses the first message.
+//! - The start has no random delay (§4.4.1), and an acknowledged address is used at once. If
+//!   another machine claims it within [`PROBATION`], it is declined. Probing first would cost
+//!   seconds at each boot.
+//! - The client accepts only answers to its last request, from the server that it chose.
 
 use core::net::Ipv4Addr;
 
@@ -24,24 +29,24 @@ mod message;
 use message::{Answer, AnswerKind};
 pub(crate) use message::{CLIENT_PORT, SERVER_PORT};
 
-/// How long after it was acknowledged an address is declined when another machine claims it.
+/// How long after its acknowledgement an address is declined if another machine claims it.
 pub(crate) const PROBATION: Micros = Micros::from_secs(10);
 /// The wait after a declined address (RFC 2131 §3.1.5), and after a refusal.
 const PAUSE: Micros = Micros::from_secs(10);
 /// The least time between two attempts to extend a lease (RFC 2131 §4.4.5).
 const EXTEND_AGAIN_MIN: Micros = Micros::from_secs(60);
-/// Requests for an offered address until we look for another one.
+/// Requests for an offered address until the client discovers again.
 const REQUESTS_MAX: u8 = 4;
-/// No lease is believed to be shorter.
+/// The shortest lease; shorter ones are treated as this long.
 const LEASE_MIN: Micros = Micros::from_secs(30);
 
-/// Name servers that are remembered.
+/// The most name servers that are stored.
 pub(crate) const NAME_SERVERS_MAX: usize = 3;
 
 /// Addresses of name servers.
 pub(crate) type NameServers = heapless::Vec<Ipv4Addr, NAME_SERVERS_MAX>;
 
-/// What a server gave us.
+/// The lease that a server granted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lease {
     pub(crate) address: Address,
@@ -55,7 +60,7 @@ pub(crate) struct Lease {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
-    /// The moment to look for servers.
+    /// The time to look for servers.
     Discovery {
         at: Instant,
     },
@@ -69,9 +74,9 @@ enum Expect {
         asked: u8,
         again_at: Instant,
     },
-    /// The moment to renew the lease that we have.
+    /// The time to renew the current lease.
     Renewal,
-    /// The answer to an attempt to extend the lease: from its server, and after a while from anyone.
+    /// The answer to an attempt to extend the lease: from its server, and after T2 from any server.
     Extension {
         again_at: Instant,
     },
@@ -80,9 +85,9 @@ enum Expect {
 /// What the client wants done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Send this.
+    /// Send this message.
     Send(Request),
-    /// The address may not be used any more.
+    /// Stop using the address.
     GiveUpAddress,
 }
 
@@ -90,9 +95,9 @@ pub(crate) enum Step {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub(crate) kind: RequestKind,
-    /// Where to; `None` for everybody.
+    /// The destination; `None` for broadcast.
     pub(crate) server: Option<Ipv4Addr>,
-    /// From which address of ours; unspecified while we have none.
+    /// Our source address; unspecified while we have none.
     pub(crate) source: Ipv4Addr,
     transaction: u32,
     seconds: u16,
@@ -108,13 +113,13 @@ pub(crate) enum RequestKind {
     Decline { address: Ipv4Addr, server: Ipv4Addr },
 }
 
-/// What a message that came has changed.
+/// What a received message has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Nothing,
     /// There is a new or extended lease: [`Dhcp::lease`].
     Leased,
-    /// The address may not be used any more.
+    /// The address must not be used any more.
     Refused,
 }
 
@@ -124,9 +129,9 @@ pub(crate) struct Dhcp {
     expect: Expect,
     lease: Option<Lease>,
     transaction: u32,
-    /// When this attempt to get or to extend an address began.
+    /// When this attempt to get or extend a lease began.
     began_at: Instant,
-    /// A refusal of an address that another machine uses, still to be sent.
+    /// A pending DHCPDECLINE for an address that another machine uses.
     decline: Option<RequestKind>,
 }
 
@@ -183,7 +188,7 @@ impl Dhcp {
         }
     }
 
-    /// A message came for [`CLIENT_PORT`].
+    /// A message for [`CLIENT_PORT`] has arrived.
     pub(crate) fn message_arrived(&mut self, now: Instant, bytes: &[u8]) -> Outcome {
         let Some(answer) = message::parse(bytes, self.hardware) else { return Outcome::Nothing };
         if answer.transaction != self.transaction {
@@ -217,7 +222,7 @@ impl Dhcp {
         }
     }
 
-    /// Another machine uses our address. `Refused`, if we give way to it.
+    /// Another machine uses our address. Returns `Refused` if we give it up.
     pub(crate) fn conflict_seen(&mut self, now: Instant) -> Outcome {
         let Some(lease) = self.lease.take_if(|lease| now.since(lease.acknowledged_at) < PROBATION)
         else {
@@ -292,7 +297,7 @@ impl Dhcp {
     }
 
     fn start_over(&mut self, now: Instant) {
-        // A server that refuses what it has just offered is not to be asked in a tight circle.
+        // A pause keeps a server that refuses its own offer from being asked in a tight loop.
         let at = if self.lease.take().is_some() { now } else { now + PAUSE };
         self.expect = Expect::Discovery { at };
     }

@@ -1,4 +1,4 @@
-//! Ethernet II framing, and the one place where its header is written.
+//! Ethernet II framing: parses and writes the header.
 
 use core::net::Ipv6Addr;
 
@@ -12,10 +12,10 @@ pub(crate) const TYPE_IPV4: u16 = 0x0800;
 pub(crate) const TYPE_ARP: u16 = 0x0806;
 /// The EtherType of IPv6.
 pub(crate) const TYPE_IPV6: u16 = 0x86dd;
-/// Everybody on the link.
+/// The broadcast address.
 pub(crate) const BROADCAST: Ethernet = Ethernet([0xff; 6]);
 
-/// What stands in a frame's header.
+/// The fields of a frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) destination: Ethernet,
@@ -47,7 +47,7 @@ impl Header {
     }
 }
 
-/// Where packets to a group of IPv6 go (RFC 2464 §7).
+/// The hardware address of an IPv6 multicast group (RFC 2464 §7).
 pub(crate) fn of_group(group: Ipv6Addr) -> Ethernet {
     let [.., a, b, c, d] = group.octets();
     Ethernet([0x33, 0x33, a, b, c, d])

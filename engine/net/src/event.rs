@@ -1,4 +1,4 @@
-//! What the network tells its user.
+//! The events that the network reports to its user.
 
 use core::net::{Ipv6Addr, SocketAddr};
 use core::ops::Range;
@@ -9,24 +9,26 @@ use crate::config::Service;
 use crate::interface::Address;
 use crate::tcp::CloseReason;
 
-/// Names a connection for as long as it lives; afterwards it names nothing.
+/// Identifies a connection for as long as it lives. Afterwards it identifies nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub FrameId);
 
 impl ConnectionId {
-    /// Its slot: smaller than [`crate::Limits::connections`]. A slot serves a new connection only after
-    /// [`Event::Closed`], or after [`crate::Net::abort`], of the one before; or after [`crate::Net::close`] where no event follows it.
+    /// The slot of the connection: smaller than [`crate::Limits::connections`]. A slot is reused
+    /// only after [`Event::Closed`] or [`crate::Net::abort`] of the previous connection, or after a
+    /// [`crate::Net::close`] that no event follows.
     pub const fn index(self) -> usize {
         self.0.index()
     }
 }
 
-/// Where the bytes of a datagram lie: to be read with [`crate::Net::datagram`] before the next frame arrives.
+/// Where the bytes of a datagram lie. Read them with [`crate::Net::datagram`] before the next frame
+/// arrives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// In the frame that arrived.
     Frame(Range<usize>),
-    /// In the buffer where its fragments were put together.
+    /// In the buffer where its fragments were reassembled.
     Reassembled(Range<usize>),
 }
 
@@ -49,42 +51,44 @@ pub enum Event {
     Accepted {
         /// The new connection.
         connection: ConnectionId,
-        /// What was registered for the port.
+        /// The service that was registered for the port.
         service: Service,
         /// The peer's address and port.
         peer: SocketAddr,
     },
     /// A connection that we opened is established.
     Connected {
-        /// Which one.
+        /// The connection.
         connection: ConnectionId,
     },
-    /// The next bytes of the connection lie in the frame that arrived. What is not taken at once must be handed to
-    /// [`crate::Net::keep`] before anything else is done with the connection.
+    /// The next bytes of the connection lie in the frame that arrived. What the user does not
+    /// consume at once must be passed to [`crate::Net::keep`] before any other operation on the
+    /// connection.
     Data {
-        /// Whose.
+        /// The connection.
         connection: ConnectionId,
-        /// Where, counted from the first of [`machine::Frame::bytes`].
+        /// The position, counted from the first byte of [`machine::Frame::bytes`].
         bytes: Range<usize>,
     },
-    /// The next bytes, after those of `Data` if both come, wait in the connection: [`crate::Net::waiting`].
+    /// The next bytes wait in the connection: [`crate::Net::waiting`]. They follow those of `Data`
+    /// if both events come.
     Buffered {
-        /// Whose.
+        /// The connection.
         connection: ConnectionId,
     },
     /// A send that was cut short may be tried again.
     SendRoom {
-        /// Whose.
+        /// The connection.
         connection: ConnectionId,
     },
     /// The peer has sent its last byte; we may still send.
     PeerClosed {
-        /// Whose.
+        /// The connection.
         connection: ConnectionId,
     },
-    /// The connection is over. Nothing follows, and nothing more can be done with it.
+    /// The connection is closed. No further event follows, and no operation has an effect.
     Closed {
-        /// Which one.
+        /// The connection.
         connection: ConnectionId,
         /// Why.
         reason: CloseReason,
@@ -93,35 +97,38 @@ pub enum Event {
     Datagram {
         /// The port.
         port: u16,
-        /// Who sent it.
+        /// The sender's address and port.
         peer: SocketAddr,
         /// Its bytes.
         bytes: Place,
     },
-    /// Our IPv6 addresses have changed: [`crate::Net::ipv6_addresses`]. Connections of one that is gone are over.
+    /// Our IPv6 addresses have changed: [`crate::Net::ipv6_addresses`]. Connections of a removed
+    /// address are closed.
     Ipv6AddressesChanged,
     /// Another machine uses an IPv6 address that was to be ours; we do without it.
     AddressTaken {
         /// The address.
         address: Ipv6Addr,
     },
-    /// Our IPv4 address has changed: DHCP gave one or took it away. Connections of a former address are over.
+    /// Our IPv4 address has changed: DHCP assigned one or withdrew it. Connections of a former
+    /// address are closed.
     AddressChanged {
-        /// The address now.
+        /// The current address.
         address: Option<Address>,
     },
 }
 
-/// The most events that one frame can cause; and room for as many as a batch of timers may fill.
+/// The capacity of the event list: the most events that one frame can cause, and room for a batch
+/// of timers.
 pub const EVENTS_MAX: usize = 64;
 
-/// The most events that one happening of a connection can cause.
+/// The most events that one occurrence in a connection can cause.
 pub(crate) const EVENTS_AT_ONCE: usize = 6;
 
-/// Events, oldest first: to be emptied after each call that fills it.
+/// Events, oldest first. The user empties the list after each call that fills it.
 pub type Events = heapless::Vec<Event, EVENTS_MAX>;
 
-/// Whether there is room for what one happening of a connection can cause.
+/// Whether there is room for the events of one occurrence in a connection.
 pub(crate) fn has_room(events: &Events) -> bool {
     events.len() + EVENTS_AT_ONCE <= EVENTS_MAX
 }

@@ -1,12 +1,13 @@
-//! The few packets that wait until a neighbour is found.
+//! The few packets that wait until a neighbour is resolved.
 //!
 //! Invariants:
-//! - At most [`HELD_MAX`] wait, and [`HELD_FOR_ONE_MAX`] for one neighbour; their buffers are made at the start.
+//! - At most [`HELD_MAX`] packets wait, and at most [`HELD_FOR_ONE_MAX`] for one neighbour. Their
+//!   buffers are allocated at construction.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Packets that wait for answers, all neighbours together.
+/// Packets that wait for answers, for all neighbours together.
 pub(crate) const HELD_MAX: usize = 16;
 /// Packets that wait for one neighbour.
 pub(crate) const HELD_FOR_ONE_MAX: usize = 3;
@@ -15,7 +16,7 @@ pub(crate) const HELD_FOR_ONE_MAX: usize = 3;
 pub(crate) struct Held<A> {
     waiting: VecDeque<(A, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
-    /// Frames that were given up, until somebody counts them.
+    /// Frames that were dropped since the counter was last read.
     pub(crate) dropped: u64,
 }
 
@@ -29,7 +30,8 @@ impl<A: Copy + PartialEq> Held<A> {
         }
     }
 
-    /// Keeps a frame. When too many wait, the oldest for the same neighbour gives way, or else the frame is dropped.
+    /// Keeps a frame. When too many wait, it replaces the oldest frame for the same neighbour. If
+    /// there is none, the new frame is dropped.
     pub(crate) fn hold(&mut self, next_hop: A, frame: &[u8]) {
         let waiting = self.waiting.iter().filter(|(address, _)| *address == next_hop).count();
         if waiting >= HELD_FOR_ONE_MAX || (self.spare.is_empty() && waiting > 0) {
@@ -48,7 +50,8 @@ impl<A: Copy + PartialEq> Held<A> {
         }
     }
 
-    /// Takes the oldest frame that waits for `next_hop`; it comes back by [`Held::put_back`].
+    /// Takes the oldest frame that waits for `next_hop`. The caller returns it with
+    /// [`Held::put_back`].
     pub(crate) fn take(&mut self, next_hop: A) -> Option<Vec<u8>> {
         let at = self.waiting.iter().position(|(address, _)| *address == next_hop)?;
         self.waiting.remove(at).map(|(_, frame)| frame)
@@ -59,17 +62,17 @@ impl<A: Copy + PartialEq> Held<A> {
         self.spare.push(buffer);
     }
 
-    /// Whether anything waits for `next_hop`.
+    /// Whether a frame waits for `next_hop`.
     pub(crate) fn is_awaited(&self, next_hop: A) -> bool {
         self.waiting.iter().any(|(address, _)| *address == next_hop)
     }
 
-    /// Gives up all that waits for `next_hop`.
+    /// Drops all frames that wait for `next_hop`.
     pub(crate) fn drop_all(&mut self, next_hop: A) {
         while self.drop_first(next_hop) {}
     }
 
-    /// Gives up all that waits for anybody.
+    /// Drops all waiting frames.
     pub(crate) fn clear(&mut self) {
         while let Some((_, frame)) = self.waiting.pop_front() {
             self.dropped += 1;

@@ -1,9 +1,9 @@
-//! ICMP (RFC 792): echoes answered, errors sent to who deserves them and read from who may send them.
-//!
-//! - No error is sent about an error, a group's packet, a later fragment, or to a source that is not one host
-//!   (RFC 1122 §3.2.2); errors and echoes are limited in rate (RFC 1812 §4.3.2.8).
-//! - An error received is only a hint. It must quote a segment of ours that is in flight, and even then it ends no
-//!   established connection (RFC 5927 §4.1, §6.1). Redirects and source quenches are ignored (RFC 6633).
+//! ICMP (RFC 792): answers echo requests, sends errors, and reads received errors.
+//! - No error is sent about an error, a packet to a group, a later fragment, or to a source that is
+//!   not one host (RFC 1122 §3.2.2). Errors and echoes are rate-limited (RFC 1812 §4.3.2.8).
+//! - A received error is only a hint. It must quote a segment of ours that is in flight, and even
+//!   then it closes no established connection (RFC 5927 §4.1, §6.1). Redirects and source quenches
+//!   are ignored (RFC 6633).
 
 use machine::Instant;
 use smoltcp::wire::{Icmpv4Message, Icmpv4Packet};
@@ -22,7 +22,8 @@ use crate::template::TCP_BYTES;
 
 /// Bytes in the header of an error.
 const ERROR_BYTES: usize = 8;
-/// The most of a packet that an error quotes, so that the whole stays within 576 bytes (RFC 1812 §4.3.2.3).
+/// The most bytes of a packet that an error quotes, so that the whole error fits 576 bytes (RFC
+/// 1812 §4.3.2.3).
 const QUOTE_BYTES_MAX: usize = 576 - ipv4::IPV4_BYTES - ERROR_BYTES;
 const ECHO_REQUEST: u8 = 8;
 
@@ -42,24 +43,26 @@ impl Complaint {
     }
 }
 
-/// What somebody on the way says became of a segment of ours.
+/// What an ICMP error says about a segment of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     /// The connection, as quoted.
     pub(crate) flow: Flow,
-    /// The number of the first byte of the segment.
+    /// The sequence number of the first byte of the segment.
     pub(crate) sequence: u32,
     pub(crate) trouble: Trouble,
 }
 
-/// Kinds of trouble that concern TCP.
+/// The kinds of errors that concern TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Nobody there, or nobody who speaks with us, for now.
+    /// The host cannot be reached, or is prohibited, for now.
     Unreachable,
-    /// The host is there and does not take such packets: no such protocol, or no such port (RFC 1122 §4.2.3.9).
+    /// The host is there but does not accept such packets: no such protocol or port (RFC 1122
+    /// §4.2.3.9).
     Refused,
-    /// The packet did not fit, and would not be cut; how many bytes of payload would have fitted, if the router says so.
+    /// The packet was too large for the path. `mss`: the payload in bytes that would have fitted,
+    /// if the router says so.
     TooBig { mss: u16 },
 }
 
@@ -73,7 +76,7 @@ impl Icmp {
         Icmp { errors: RateLimit::new(100, 20), echoes: RateLimit::new(1_000, 100) }
     }
 
-    /// An ICMP message came for us. Errors about a segment of ours are handed back.
+    /// An ICMP message for us has arrived. Returns an error about a segment of ours.
     pub(crate) fn arrived(
         &mut self,
         link: &mut Link,
@@ -93,7 +96,8 @@ impl Icmp {
             Icmpv4Message::EchoRequest if code == 0 => self.answer_echo(link, now, received),
             Icmpv4Message::DstUnreachable if code == 4 => {
                 let [_, _, _, _, _, _, high, low] = *received.payload.first_chunk()?;
-                // A router older than RFC 1191 does not say what would have fitted: then the least that everybody takes.
+                // A router older than RFC 1191 does not report an MTU. The MSS is then zero, which
+                // means the minimum.
                 let mss = u16::from_be_bytes([high, low])
                     .saturating_sub((ipv4::IPV4_BYTES + TCP_BYTES) as u16);
                 return report(link, received, Trouble::TooBig { mss });
@@ -111,7 +115,7 @@ impl Icmp {
         None
     }
 
-    /// Tells the sender of a packet what is wrong with it, if it may be told.
+    /// Sends an ICMP error to the sender of a packet, if the rules allow one.
     pub(crate) fn complain(
         &mut self,
         link: &mut Link,
@@ -148,7 +152,8 @@ impl Icmp {
     }
 
     fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
-        // A broadcast ping is not answered (RFC 1122 §3.2.2.6): it serves to make many answer one victim.
+        // A broadcast ping is not answered (RFC 1122 §3.2.2.6): it would let an attacker direct
+        // many answers at one victim.
         if received.meant != Meant::Us || ethernet::is_group(received.ethernet.destination) {
             return;
         }
@@ -167,7 +172,7 @@ impl Icmp {
     }
 }
 
-/// Sends an ICMP message back to where a packet came from; false when it could not be sent.
+/// Sends an ICMP message back to where a packet came from. False when it could not be sent.
 fn answer(
     link: &mut Link,
     now: Instant,
@@ -193,7 +198,7 @@ fn answer(
     link.send(now, &packet, write).is_ok()
 }
 
-/// What an error quotes: a TCP segment that we sent, or nothing that concerns us.
+/// The report of a received error, if it quotes a TCP segment that we sent.
 fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<Report> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
     let Ok(ip) = ipv4::Header::parse_quoted(quoted) else {

@@ -1,10 +1,11 @@
-//! ICMPv6 (RFC 4443): echoes answered, errors sent to who deserves them and read from who may send them.
-//!
-//! - No error is sent about an error, to whom is not one host, or about a group's packet except where §2.4 (e) wants it.
-//!   Errors and echoes are limited in rate (§2.4 (f)), together with all others of their kind.
-//! - An error received is only a hint, exactly as in IPv4: see [`crate::icmp`]. A path that carries less than 1280 bytes is
-//!   none (RFC 8201 §4).
-//! - Who pings a group is answered only from the link: nobody outside can make many answer one victim.
+//! ICMPv6 (RFC 4443): answers echo requests, sends errors, and reads received errors.
+//! - No error is sent about an error, to a source that is not one host, or about a packet to a
+//!   group, except where §2.4 (e) requires it. Errors are rate-limited together, and so are echoes
+//!   (§2.4 (f)).
+//! - A received error is only a hint, exactly as in IPv4: see [`crate::icmp`]. A path MTU below
+//!   1280 bytes is ignored (RFC 8201 §4).
+//! - A ping to a group is answered only if it comes from the link: no outsider can direct many
+//!   answers at one victim.
 
 use core::net::Ipv6Addr;
 
@@ -28,9 +29,10 @@ use crate::received::Received;
 
 /// Bytes in the header of an error.
 const ERROR_BYTES: usize = 8;
-/// The most of a packet that an error quotes, so that the whole surely arrives (§2.4 (c)).
+/// The most bytes of a packet that an error quotes, so that the error fits the minimum MTU (§2.4
+/// (c)).
 const QUOTE_BYTES_MAX: usize = MTU_MIN as usize - IPV6_BYTES - ERROR_BYTES;
-/// The first type that is no error.
+/// The lowest type that is not an error.
 const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
 const REDIRECT: u8 = 137;
@@ -39,7 +41,7 @@ const REDIRECT: u8 = 137;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Complaint {
     PortUnreachable,
-    /// A protocol that is not spoken here.
+    /// A protocol that is not supported.
     Protocol,
     Problem(Problem),
 }
@@ -53,7 +55,7 @@ impl From<icmp::Complaint> for Complaint {
     }
 }
 
-/// What an ICMPv6 message meant beyond the link.
+/// What an ICMPv6 message means beyond the link.
 pub(crate) enum Icmpv6News {
     Nothing,
     /// A neighbour has advertised itself.
@@ -75,7 +77,7 @@ impl Icmpv6 {
         Icmpv6 { errors: RateLimit::new(100, 20), echoes: RateLimit::new(1_000, 100) }
     }
 
-    /// An ICMPv6 message came for us, or for a group of ours.
+    /// An ICMPv6 message for us, or for a group of ours, has arrived.
     pub(crate) fn arrived(
         &mut self,
         link: &mut Link,
@@ -124,7 +126,7 @@ impl Icmpv6 {
         report(link, received, trouble).map_or(Icmpv6News::Nothing, Icmpv6News::Trouble)
     }
 
-    /// Tells the sender of a packet what is wrong with it, if it may be told.
+    /// Sends an ICMPv6 error to the sender of a packet, if the rules allow one.
     pub(crate) fn complain(
         &mut self,
         link: &mut Link,
@@ -184,7 +186,7 @@ impl Icmpv6 {
     }
 }
 
-/// What an error quotes: a TCP segment that we sent, or nothing that concerns us.
+/// The report of a received error, if it quotes a TCP segment that we sent.
 fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<Report> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
     let Some(ip) = ipv6::Header::parse(quoted) else {
@@ -193,7 +195,7 @@ fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<
     };
     let (Meant::Us, local) = link.ndp.meant(ip.source) else { return None };
     let [a, b, c, d, e, f, g, h] = *quoted.get(IPV6_BYTES..)?.first_chunk()?;
-    // Ours have nothing between the two headers.
+    // Our segments have no extension headers.
     if ip.next_header != PROTOCOL_TCP {
         return None;
     }
@@ -202,7 +204,7 @@ fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<
     Some(Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble })
 }
 
-/// Sends an ICMPv6 message back to where a packet came from; false when it could not be sent.
+/// Sends an ICMPv6 message back to where a packet came from. False when it could not be sent.
 fn answer(
     link: &mut Link,
     now: Instant,
@@ -227,7 +229,7 @@ fn answer(
     sent.is_ok()
 }
 
-/// Writes the checksum of a message, which stands as zero in it.
+/// Writes the checksum of a message, whose checksum field must be zero.
 pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
     let sum = Sum::pseudo_header(source, destination, PROTOCOL_ICMPV6, message.len() as u16);
     let field = sum.and(message).field();
@@ -237,7 +239,8 @@ pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
     [*high, *low] = field;
 }
 
-/// Whether a packet carries an ICMPv6 error, or a redirect: about these nothing is said, or it would go on for ever.
+/// Whether a packet carries an ICMPv6 error or a redirect. No error is sent about these, or it
+/// would go on for ever.
 fn is_about_error(packet: &[u8]) -> bool {
     let Some(ip) = ipv6::Header::parse(packet) else { return true };
     let (protocol, at) = extensions::upper(packet, ip.next_header, IPV6_BYTES);

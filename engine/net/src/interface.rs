@@ -1,29 +1,31 @@
-//! Who we are on the link, whom a packet is meant for, and which neighbour a packet goes to next.
+//! Our IPv4 address on the link, whom a packet is meant for, and its next hop.
 //!
-//! One card, one address, one gateway: a mail server is a host, not a router (RFC 1122 §3.3.1).
+//! There is one card, one address and one gateway: a mail server is a host, not a router (RFC 1122
+//! §3.3.1).
 
 use core::net::Ipv4Addr;
 
 use machine::Ethernet;
 
-/// An address of ours with the network it lies in.
+/// An address of ours with its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
     /// Our own address.
     pub address: Ipv4Addr,
-    /// Bits of it that name the network, 0 to 32.
+    /// The length of the network prefix in bits, 0 to 32.
     pub prefix_bits: u8,
-    /// The router for everything outside of the network.
+    /// The router for everything outside the network.
     pub gateway: Option<Ipv4Addr>,
 }
 
 impl Address {
-    /// Whether `other` lies in our network.
+    /// Whether `other` is in our network.
     pub fn is_on_link(&self, other: Ipv4Addr) -> bool {
         (self.address.to_bits() ^ other.to_bits()) & self.mask() == 0
     }
 
-    /// The address that means everybody in our network; none where the prefix leaves no room for one (RFC 3021).
+    /// The broadcast address of our network. `None` where the prefix leaves no room for one (RFC
+    /// 3021).
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         (self.prefix_bits < 31).then(|| Ipv4Addr::from_bits(self.address.to_bits() | !self.mask()))
     }
@@ -33,7 +35,7 @@ impl Address {
     }
 }
 
-/// Whom a packet's destination means.
+/// Which hosts a destination address means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Meant {
     Us,
@@ -45,7 +47,7 @@ pub(crate) struct Interface {
     pub(crate) hardware: Ethernet,
     /// The largest IP packet that we send, in bytes.
     pub(crate) mtu: u16,
-    /// `None` until configuration or DHCP gives one.
+    /// `None` until the configuration or DHCP provides one.
     pub(crate) address: Option<Address>,
 }
 
@@ -55,7 +57,7 @@ impl Interface {
         self.address.map_or(Ipv4Addr::UNSPECIFIED, |own| own.address)
     }
 
-    /// Whom `destination` means. Nearly always it is us.
+    /// Which hosts `destination` means. Nearly always it is us.
     #[inline(always)]
     pub(crate) fn meant(&self, destination: Ipv4Addr) -> Meant {
         match self.address {
@@ -69,13 +71,14 @@ impl Interface {
         match self.address {
             _ if destination.is_broadcast() => Meant::Everybody,
             Some(own) if own.broadcast() == Some(destination) => Meant::Everybody,
-            // All hosts is the only group that every host belongs to (RFC 1112 §4).
+            // "All hosts" is the only group that every host belongs to (RFC 1112 §4).
             _ if destination == Ipv4Addr::new(224, 0, 0, 1) => Meant::Everybody,
             _ => Meant::Others,
         }
     }
 
-    /// The neighbour that a packet to `destination` goes to: itself or the gateway. `None` when there is no way.
+    /// The next hop of a packet to `destination`: the destination itself or the gateway. `None`
+    /// when there is no route.
     pub(crate) fn next_hop(&self, destination: Ipv4Addr) -> Option<Ipv4Addr> {
         let own = self.address?;
         if own.is_on_link(destination) { Some(destination) } else { own.gateway }
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_link_is_reached_directly_and_all_else_through_the_gateway() {
+    fn next_hop_is_the_gateway_unless_destination_is_on_link() {
         let interface = interface(24);
         assert_eq!(
             interface.next_hop(Ipv4Addr::new(10, 0, 0, 77)),
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcasts_are_told_from_strangers() {
+    fn broadcast_addresses_are_distinguished_from_other_hosts() {
         let interface = interface(24);
         assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 2)), Meant::Us);
         assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 255)), Meant::Everybody);

@@ -1,13 +1,15 @@
-//! An address of either family in 128 bits, as it lies on the wire: the one type that flows, tables and headers speak of.
+//! An address of either family in 128 bits, in wire order: the one address type of flows, tables
+//! and headers.
 //!
-//! An IPv4 address stands in the block that RFC 4291 §2.5.5.2 sets aside for it, `::ffff:a.b.c.d`. No packet of IPv6 may carry
-//! such an address (`ipv6::is_possible`), so the two families can never be taken for each other. And because the block's
-//! prefix adds nothing to a one's-complement sum, one pseudo header serves both ([`crate::checksum::Sum::pseudo_header`]).
+//! An IPv4 address is represented as an IPv4-mapped address, `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2).
+//! No IPv6 packet may carry such an address (`ipv6::is_possible`), so the two families cannot be
+//! confused. The mapping prefix adds nothing to a one's-complement sum, so one pseudo header serves
+//! both ([`crate::checksum::Sum::pseudo_header`]).
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address of either family. Two words, in the machine's own byte order as they lie in memory.
+/// An address of either family: two words in the machine's own byte order, as they lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ip {
     high: u64,
@@ -32,7 +34,7 @@ impl Ip {
         }
     }
 
-    /// Its two words, for sums and hashes.
+    /// The two words, for sums and hashes.
     #[inline]
     pub(crate) const fn words(self) -> [u64; 2] {
         [self.high, self.low]
@@ -44,13 +46,13 @@ impl Ip {
         self.high == 0 && u32::from_be_bytes([a, b, c, d]) == 0xffff
     }
 
-    /// The IPv4 address; `None` when it is none.
+    /// The IPv4 address, or `None` for an IPv6 address.
     pub(crate) fn to_v4(self) -> Option<Ipv4Addr> {
         let [_, _, _, _, a, b, c, d] = self.low.to_ne_bytes();
         self.is_ipv4().then_some(Ipv4Addr::new(a, b, c, d))
     }
 
-    /// The 16 bytes, as IPv6 writes them.
+    /// The 16 bytes in IPv6 notation.
     pub(crate) fn to_v6(self) -> Ipv6Addr {
         let [a, b, c, d, e, f, g, h] = self.high.to_ne_bytes();
         let [i, j, k, l, m, n, o, p] = self.low.to_ne_bytes();
@@ -93,13 +95,13 @@ impl fmt::Debug for Ip {
     }
 }
 
-/// Which address of ours: each that we ever take gets a number of its own, so that a flow of an address that was given up
-/// is never taken for one of its successor's.
+/// The number of an address of ours. Each address that we ever have gets a new number, so that a
+/// flow of a former address is never taken for one of its successor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Local(pub(crate) u32);
 
 impl Local {
-    /// Our IPv4 address, of which there is one.
+    /// Our single IPv4 address.
     pub(crate) const IPV4: Local = Local(0);
 
     #[inline]

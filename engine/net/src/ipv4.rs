@@ -1,8 +1,8 @@
-//! IPv4 headers (RFC 791): what of a received one matters to us, and how ours are written.
-//!
-//! - A header that contradicts itself or the frame it lies in is refused here; what lies above may trust it.
-//! - Options are stepped over, source routes too (RFC 7126): we are a host and forward nothing.
-//! - What we send is never fragmented, carries DF and so needs no identification (RFC 6864 §4.1).
+//! IPv4 headers (RFC 791): parses received headers and writes ours.
+//! - A header that contradicts itself or its frame is refused here; the layers above may trust it.
+//! - Options are skipped, source routes too (RFC 7126): we are a host and forward nothing.
+//! - Packets that we send are never fragmented. They carry DF and so need no identification (RFC
+//!   6864 §4.1).
 
 use core::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use smoltcp::wire::Ipv4Packet;
 
 use crate::checksum::Sum;
 
-/// Bytes in a header without options, which are the only ones that we write.
+/// Bytes in a header without options, the only kind that we write.
 pub(crate) const IPV4_BYTES: usize = 20;
 /// The protocol number of ICMP.
 pub(crate) const PROTOCOL_ICMP: u8 = 1;
@@ -18,29 +18,29 @@ pub(crate) const PROTOCOL_ICMP: u8 = 1;
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 /// The protocol number of UDP.
 pub(crate) const PROTOCOL_UDP: u8 = 17;
-/// The time to live that we send with (RFC 1340 and everybody since).
+/// The TTL of our packets (RFC 1340 and common practice since).
 pub(crate) const TIME_TO_LIVE: u8 = 64;
 
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
 
-/// What stands in a received header.
+/// The fields of a received header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) source: Ipv4Addr,
     pub(crate) destination: Ipv4Addr,
-    /// Whether both bits of explicit congestion notification are set.
+    /// Whether both ECN bits are set: congestion experienced.
     pub(crate) is_marked: bool,
     pub(crate) protocol: u8,
     pub(crate) identification: u16,
-    /// Where the payload lies in its datagram, in bytes.
+    /// The offset of the payload in its datagram, in bytes.
     pub(crate) fragment_offset: u16,
     pub(crate) more_fragments: bool,
     pub(crate) header_bytes: u16,
     pub(crate) total_bytes: u16,
 }
 
-/// Why a packet is not taken.
+/// Why a packet is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// Too short, too long for its frame, or not version 4.
@@ -50,7 +50,8 @@ pub(crate) enum Broken {
 }
 
 impl Header {
-    /// Reads and checks the header that `packet` starts with. The packet may be followed by padding.
+    /// Reads and checks the header that `packet` starts with. The packet may be followed by
+    /// padding.
     #[inline]
     pub(crate) fn parse(packet: &[u8]) -> Result<Header, Broken> {
         let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Broken::Malformed)?;
@@ -58,7 +59,7 @@ impl Header {
         if packet.len() < usize::from(header.total_bytes) {
             return Err(Broken::Malformed);
         }
-        // The length of nearly all headers is known when this is compiled, which makes their sum short.
+        // Nearly all headers have no options. A length known at compile time makes their sum fast.
         let mut sum = Sum::of(fixed);
         if usize::from(header.header_bytes) > IPV4_BYTES {
             let options = packet
@@ -69,8 +70,9 @@ impl Header {
         if sum.is_valid() { Ok(header) } else { Err(Broken::Checksum) }
     }
 
-    /// Reads the header of a packet that an ICMP error quotes: what follows it is cut off, and routers have changed
-    /// fields without mending the checksum (RFC 1812 §4.3.2.3 asks for no more).
+    /// Reads the header of a packet that an ICMP error quotes. The payload is truncated, and
+    /// routers may have changed fields without updating the checksum (RFC 1812 §4.3.2.3 requires no
+    /// more).
     pub(crate) fn parse_quoted(packet: &[u8]) -> Result<Header, Broken> {
         let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Broken::Malformed)?;
         let header = Header::read(fixed)?;
@@ -127,7 +129,7 @@ impl Header {
         })
     }
 
-    /// Whether this is a part of a datagram and not the whole.
+    /// Whether the packet is a fragment of a datagram.
     #[inline]
     pub(crate) fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset != 0
@@ -165,10 +167,11 @@ pub(crate) fn header(
     bytes
 }
 
-/// Whether a packet may come from this address: it names one host, and not this one's loopback (RFC 1122 §3.2.1.3).
+/// Whether a packet may come from this address: it names one host, and is not loopback (RFC 1122
+/// §3.2.1.3).
 #[inline]
 pub(crate) fn is_possible_source(address: Ipv4Addr) -> bool {
-    // 0/8 is "this network", 127/8 is loopback, 224/3 are groups, what is reserved, and everybody.
+    // 0/8 is "this network" and 127/8 is loopback. 224/3 is multicast, reserved and broadcast.
     let [first, ..] = address.octets();
     first != 0 && first != 127 && first < 224
 }

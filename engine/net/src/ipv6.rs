@@ -1,8 +1,8 @@
-//! IPv6 headers (RFC 8200): what of a received one matters to us, how ours are written, and which addresses are possible.
-//!
-//! - A header that contradicts the frame it lies in is refused here; what lies above may trust it.
-//! - What stands between the header and what it carries is walked in [`extensions`], with bounds.
-//! - What we send is never fragmented, and carries no extension header except the one that MLD demands.
+//! IPv6 headers (RFC 8200): parses received headers, writes ours, and classifies addresses.
+//! - A header that contradicts its frame is refused here; the layers above may trust it.
+//! - [`extensions`] walks the extension headers, with bounds.
+//! - Packets that we send are never fragmented, and carry no extension header except the one that
+//!   MLD requires.
 
 pub(crate) mod extensions;
 
@@ -12,26 +12,26 @@ use smoltcp::wire::{Ipv6Packet, Ipv6Repr};
 
 /// Bytes in the header.
 pub(crate) const IPV6_BYTES: usize = 40;
-/// What every link carries (RFC 8200 §5).
+/// The minimum MTU of every link (RFC 8200 §5).
 pub(crate) const MTU_MIN: u16 = 1280;
-/// The hop limit that we send with, unless a router says another.
+/// The hop limit of our packets, unless a router advertises another.
 pub(crate) const HOP_LIMIT: u8 = 64;
 /// The protocol number of ICMPv6.
 pub(crate) const PROTOCOL_ICMPV6: u8 = 58;
 
-/// Everybody on the link (RFC 4291 §2.7.1).
+/// All nodes on the link (RFC 4291 §2.7.1).
 pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-/// The routers on the link.
+/// All routers on the link.
 pub(crate) const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-/// Bits of the network in the addresses that hosts form for themselves (RFC 4291 §2.5.1).
+/// The length of the network prefix in addresses that hosts form for themselves (RFC 4291 §2.5.1).
 pub(crate) const NETWORK_BITS: u8 = 64;
 
-/// What stands in a received header.
+/// The fields of a received header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) source: Ipv6Addr,
     pub(crate) destination: Ipv6Addr,
-    /// Whether both bits of explicit congestion notification are set.
+    /// Whether both ECN bits are set: congestion experienced.
     pub(crate) is_marked: bool,
     pub(crate) next_header: u8,
     pub(crate) hop_limit: u8,
@@ -39,8 +39,8 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads the header that `packet` starts with; `None` when it is too short or not of version 6. What follows it may be
-    /// cut off: [`Header::cut`] says.
+    /// Reads the header that `packet` starts with. `None` when it is too short or not of version 6.
+    /// The payload may be truncated: [`Header::cut`] checks that.
     #[inline]
     pub(crate) fn parse(packet: &[u8]) -> Option<Header> {
         let (fixed, addresses) = packet.first_chunk::<IPV6_BYTES>()?.split_first_chunk::<8>()?;
@@ -56,7 +56,7 @@ impl Header {
         })
     }
 
-    /// The packet without the padding behind it; `None` when its end is missing.
+    /// The packet without its padding. `None` when it is truncated.
     #[inline]
     pub(crate) fn cut<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]> {
         packet.get(..IPV6_BYTES + usize::from(self.payload_bytes))
@@ -84,25 +84,25 @@ pub(crate) fn header(
     bytes
 }
 
-/// Whether a packet on the wire may come from, or go to, this address: neither is loopback's, or IPv4's in disguise
-/// (RFC 4291 §2.5.3; such a packet would be taken for one of the other family).
+/// Whether a packet on the wire may have this source or destination. Loopback and IPv4-mapped
+/// addresses are excluded (RFC 4291 §2.5.3): a mapped address would be taken for IPv4.
 #[inline]
 pub(crate) fn is_possible(address: Ipv6Addr) -> bool {
     !address.is_loopback() && address.to_ipv4_mapped().is_none()
 }
 
-/// Whether the address names one host: all but groups and nobody.
+/// Whether the address names one host: neither a group nor unspecified.
 pub(crate) fn is_unicast(address: Ipv6Addr) -> bool {
     !address.is_multicast() && !address.is_unspecified()
 }
 
-/// Whether the address is known on its link only (RFC 4291 §2.5.6).
+/// Whether the address is link-local (RFC 4291 §2.5.6).
 pub(crate) fn is_link_local(address: Ipv6Addr) -> bool {
     let [first, ..] = address.segments();
     first & 0xffc0 == 0xfe80
 }
 
-/// The group that hosts listen to whose address ends like this one's (RFC 4291 §2.7.1).
+/// The solicited-node group of the address (RFC 4291 §2.7.1).
 pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     Ipv6Addr::from_octets([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])

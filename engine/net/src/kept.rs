@@ -1,9 +1,9 @@
-//! A part of the network that waits for time as well as for frames, and whether anybody has touched it since its deadline was
-//! looked at.
+//! A part of the network with timers, and whether it has changed since its deadline was last read.
 //!
-//! There are six of them and they are nearly always at rest, so a turn does not ask each of them when it wants to be looked
-//! after: their earliest deadline is kept ([`crate::Net::next_deadline`]) until one of them is touched. Whoever changes a part
-//! has to borrow it for that, and a mutable loan is what counts as a touch: a deadline cannot be forgotten.
+//! There are six such parts, and they are nearly always at rest. So a turn does not ask each of
+//! them for its deadline. Their earliest deadline is cached ([`crate::Net::next_deadline`]) until
+//! one of them changes. A change needs a mutable borrow of the part, and each mutable borrow counts
+//! as a change: no deadline can be forgotten.
 
 use core::ops::{Deref, DerefMut};
 
@@ -17,13 +17,13 @@ impl<T> Kept<T> {
         Kept { part, is_stirred: true }
     }
 
-    /// Whether it may have another deadline than when it was last at rest.
+    /// Whether the deadline may have changed since the last call of [`Kept::rest`].
     #[inline]
     pub(crate) fn is_stirred(&self) -> bool {
         self.is_stirred
     }
 
-    /// Its deadline is known, until it is touched again.
+    /// The deadline has been read. It is valid until the next mutable borrow.
     #[inline]
     pub(crate) fn rest(&mut self) {
         self.is_stirred = false;

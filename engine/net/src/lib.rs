@@ -1,25 +1,28 @@
-//! From frames to ordered bytes and back: Ethernet, ARP and Neighbor Discovery, IPv4 and IPv6, ICMP, UDP, DHCP and TCP, one
-//! [`Net`] a core.
+//! The network stack: Ethernet, ARP, Neighbor Discovery, IPv4, IPv6, ICMP, UDP, DHCP and TCP. Each
+//! core runs one [`Net`].
 //!
-//! A frame goes up through one chain of calls and in place, and comes out as an [`Event`]: bytes of a connection lie in
-//! the frame itself. Replies go down at the end of the turn: [`Net::output`] lets every connection that has something
-//! to say build its segments from a header made when the connection was, and hands them to the card without a copy.
+//! A received frame goes up through one chain of calls and is parsed in place. It comes out as an
+//! [`Event`], and the bytes of a connection still lie in the frame. Replies are sent at the end of
+//! the turn. [`Net::output`] asks each connection with something to send to build its segments, and
+//! hands them to the card without a copy. Each connection keeps a prebuilt header for its segments.
 //!
 //! ```text
 //!   frame_arrived ─ ethernet ─┬─ arp ── link, neighbours
 //!                             ├─ ipv4 ─ reassembly ─┬─ icmp, icmpv6 ── ndp
 //!                             └─ ipv6 ─ extensions ─┤
 //!                                                   ├─ udp ── dhcp, Event::Datagram
-//!                                                   └─ tcp ── flow ─┬─ tcp::Tcb ── Event::{Accepted, Data, …}
+//!                                                   └─ tcp ── flow ─┬─ tcp::Tcb ── Event::{…}
 //!                                                                   ├─ tcp::HalfOpenTable
 //!                                                                   └─ tcp::TimeWaitTable
-//!   output ─ dhcp, arp, ndp ─ outbox ─ SYN-ACKs ─ connections with something to send ─ template ─ Machine::transmit
+//!   output ─ dhcp, arp, ndp ─ outbox ─ SYN-ACKs ─ connections with output ─ template ─ transmit
 //! ```
 //!
 //! Invariants:
-//! - Everything is sized at construction; what comes from the network can fill a table and never grow one.
-//! - Nothing in a packet panics, and nothing that is not for us is answered.
-//! - A connection stands in the flow table from its handshake until TIME-WAIT is over, in exactly one of three forms.
+//! - Every table has its full size at construction. Network input can fill a table but never grow
+//!   it.
+//! - No packet causes a panic, and no packet for another host is answered.
+//! - A connection is in the flow table from its handshake until the end of TIME-WAIT, in exactly
+//!   one of three forms.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! The way out for everything that is not the fast path: finds the neighbour, writes Ethernet and IP around a payload,
-//! and puts the frame into the outbox, or among those that wait until the neighbour is found. How neighbours are found stands
-//! in [`crate::arp`] and [`crate::ndp`].
+//! The send path for everything but connections: resolves the neighbour, writes the Ethernet and IP
+//! headers, and puts the frame into the outbox. A frame whose neighbour is unresolved waits in
+//! [`Held`]. [`crate::arp`] and [`crate::ndp`] resolve neighbours.
 
 use core::net::Ipv4Addr;
 
@@ -23,18 +23,18 @@ use crate::random::Random;
 use crate::tcp::Options;
 use crate::template::{TCP_BYTES, Template};
 
-/// Bytes of frames that may wait for the end of the turn: some 800 SYN-ACKs.
+/// Bytes of the outbox: room for some 800 SYN-ACKs.
 const OUTBOX_BYTES: usize = 64 * 1024;
-/// Bytes of headers in front of a segment over IPv6.
+/// Bytes of headers before the payload of a segment over IPv6.
 pub(crate) const HEADERS_IPV6: u16 = (IPV6_BYTES + TCP_BYTES) as u16;
-/// The payload that a peer takes over IPv6 which names no size (RFC 9293 §3.7.1).
+/// The MSS of a peer over IPv6 that announces none (RFC 9293 §3.7.1).
 const MSS_DEFAULT_IPV6: u16 = ipv6::MTU_MIN - HEADERS_IPV6;
 /// Why a packet was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsent {
     /// We have no address yet, or no route to the destination.
     NoRoute,
-    /// Longer than the link carries, and we send no fragments.
+    /// Longer than the link's MTU; we send no fragments.
     TooLong,
     /// No room in the outbox: try again in a later turn.
     Full,
@@ -47,12 +47,13 @@ pub(crate) struct Link {
     pub(crate) outbox: Outbox,
     pub(crate) counters: Counters,
     pub(crate) defended_at: Option<Instant>,
-    /// Whether we speak for the machine.
+    /// Whether this core acts for the machine.
     is_first: bool,
 }
 
 impl Link {
-    /// `key`: for what nobody outside may guess. `is_first`: whether we speak for the machine.
+    /// `key`: for values that outsiders must not guess. `is_first`: whether this core acts for the
+    /// machine.
     pub(crate) fn new(
         card: &Card,
         addressing: &Ipv6Addressing,
@@ -72,7 +73,8 @@ impl Link {
         }
     }
 
-    /// Takes an address, or gives it up, and if we speak for the machine tells the link of a new one (RFC 5227 §2.3).
+    /// Sets or removes our address. The first core also announces a new address on the link (RFC
+    /// 5227 §2.3).
     pub(crate) fn set_address(&mut self, now: Instant, address: Option<Address>) {
         let before = core::mem::replace(&mut self.interface.address, address);
         if before != address {
@@ -87,7 +89,7 @@ impl Link {
         }
     }
 
-    /// The address of ours that has this number; `None` when it is ours no longer.
+    /// Our address with this number. `None` when it is not ours any more.
     pub(crate) fn own_address(&self, local: Local) -> Option<Ip> {
         if local.is_ipv4() {
             self.interface.address.map(|own| own.address.into())
@@ -96,7 +98,7 @@ impl Link {
         }
     }
 
-    /// The address of ours that speaks to `destination`.
+    /// Our source address for packets to `destination`.
     pub(crate) fn source_for(&self, now: Instant, destination: Ip) -> Option<(Local, Ip)> {
         if destination.is_ipv4() {
             self.own_address(Local::IPV4).map(|own| (Local::IPV4, own))
@@ -105,7 +107,7 @@ impl Link {
         }
     }
 
-    /// Whether `address` names one host, and not this one.
+    /// Whether `address` names a single host other than this one.
     pub(crate) fn is_stranger(&self, address: Ip) -> bool {
         match address.to_v4() {
             Some(address) => self.interface.meant(address) == Meant::Others,
@@ -116,7 +118,7 @@ impl Link {
         }
     }
 
-    /// Whether packets to `destination` have a way: a neighbour that they go to.
+    /// Whether there is a route to `destination`: a neighbour as its next hop.
     pub(crate) fn has_way_to(&self, destination: Ip) -> bool {
         match destination.to_v4() {
             Some(destination) => self.interface.next_hop(destination).is_some(),
@@ -124,7 +126,8 @@ impl Link {
         }
     }
 
-    /// Where packets to `destination` go, if that is known now. Asks for it when it is not.
+    /// The hardware address of the next hop to `destination`, if known. Otherwise starts to resolve
+    /// it.
     pub(crate) fn hardware_for(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
         let known = self.hardware_if_known(now, destination);
         if known.is_none() {
@@ -147,9 +150,12 @@ impl Link {
         }
     }
 
-    /// Where to send the answer to a frame that came from `source` at `came_from`: to whom the route names, or back
-    /// where it came from as long as nobody knows better. `None` if that is no card's address: the
-    /// answer would go to a group, and [`BROADCAST`] stands for a neighbour that is not known yet.
+    /// Where to send the answer to a frame from `source` that came from the hardware address
+    /// `came_from`. The route to `source` decides; while its next hop is unresolved, the answer
+    /// goes back to `came_from`.
+    ///
+    /// `None` if `came_from` is not a unicast address. The answer would go to a group, and
+    /// [`BROADCAST`] stands for an unresolved neighbour.
     pub(crate) fn hardware_to_answer(
         &mut self,
         now: Instant,
@@ -164,7 +170,8 @@ impl Link {
         known.or(Some(came_from).filter(|card| ethernet::is_unicast(*card)))
     }
 
-    /// Packets to `destination` seem to get lost: where they go is asked again. Returns what is believed until then.
+    /// Packets to `destination` seem to get lost: resolves its next hop again. Returns the address
+    /// to use until then.
     pub(crate) fn doubt_way(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
         let known = self.hardware_if_known(now, destination);
         match destination.to_v4() {
@@ -174,34 +181,35 @@ impl Link {
         known
     }
 
-    /// The headers for a caller's segments; `None` when there is no way to him.
+    /// The headers for segments to a caller. `None` when there is no route to it.
     pub(crate) fn template_for(&mut self, now: Instant, caller: &Caller) -> Option<Template> {
         let own = self.own_address(caller.flow.local)?;
         let hardware = self.hardware_to_answer(now, caller.flow.peer, caller.came_from)?;
         Some(self.template(hardware, own, &caller.flow))
     }
 
-    /// The headers for segments of `flow` that go out from our address `own` by the neighbour at `hardware`.
+    /// The headers for segments of `flow` from our address `own` by way of the neighbour at
+    /// `hardware`.
     pub(crate) fn template(&self, hardware: Ethernet, own: Ip, flow: &Flow) -> Template {
         Template::new(self.interface.hardware, hardware, own, flow, self.ndp.hop_limit())
     }
 
-    /// TCP speaks of segments as IPv4 carries them. IPv6's header is longer, and who names no size takes more
-    /// (RFC 9293 §3.7.1): in `options` of a SYN, of either side, stands then what fits.
+    /// Adapts the MSS in `options` of a SYN, ours or the peer's. TCP computes with segments over
+    /// IPv4. IPv6 has a longer header, but a larger default MSS (RFC 9293 §3.7.1).
     pub(crate) fn adapt_options(&self, local: Local, options: &mut Options) {
         if !local.is_ipv4() {
             options.mss = Some(options.mss.unwrap_or(MSS_DEFAULT_IPV6).min(self.mss_ipv6()));
         }
     }
 
-    /// The largest payload of a segment over IPv6 on this link.
+    /// The MSS over IPv6 on this link.
     pub(crate) fn mss_ipv6(&self) -> u16 {
         self.ndp.mtu().saturating_sub(HEADERS_IPV6)
     }
 
     /// Sends an IP packet with a payload that `write` fills in.
     ///
-    /// Errors: [`Unsent`]. A packet that waits for its neighbour is as good as sent.
+    /// Errors: [`Unsent`]. A packet that waits for its neighbour counts as sent.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -264,7 +272,7 @@ impl Link {
         Ok(())
     }
 
-    /// Where a packet to `destination` goes; `None` when the neighbour is being asked for.
+    /// The hardware address of the next hop to `destination`. `None` while it is being resolved.
     fn way_to(&mut self, now: Instant, destination: Ip) -> Result<Option<Ethernet>, Unsent> {
         match destination.to_v4() {
             Some(destination) if self.interface.meant(destination) == Meant::Everybody => {
@@ -282,18 +290,18 @@ impl Link {
         Err(Unsent::NoRoute)
     }
 
-    /// Takes back the frame that was just written, to wait until the neighbour is found.
+    /// Takes back the frame that was just written, to wait until the neighbour is resolved.
     fn hold_last(&mut self, destination: Ip) {
         let frame = self.outbox.take_back();
         hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
     }
 
-    /// Keeps a frame until the neighbour is found through whom packets to `destination` go.
+    /// Keeps a frame until the next hop to `destination` is resolved.
     pub(crate) fn hold(&mut self, destination: Ip, frame: &[u8]) {
         hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
     }
 
-    /// Sends what waits in the outbox; false when the card has no room for more.
+    /// Sends the frames in the outbox. False when the card's ring is full.
     pub(crate) fn output(&mut self, machine: &mut impl Machine) -> bool {
         while let Some(frame) = self.outbox.front() {
             let outgoing =
@@ -333,7 +341,7 @@ fn hold(
     }
 }
 
-/// Sends what waited for `next_hop`, which is found at `hardware`.
+/// Sends the frames that waited for `next_hop`, now resolved to `hardware`.
 pub(crate) fn release_held<A: Copy + PartialEq>(
     held: &mut Held<A>,
     next_hop: A,
@@ -346,7 +354,7 @@ pub(crate) fn release_held<A: Copy + PartialEq>(
             Some(room) => {
                 room.copy_from_slice(&frame);
                 let Some(destination) = room.first_chunk_mut() else {
-                    unreachable!("a frame without its header")
+                    unreachable!("each frame starts with its header")
                 };
                 *destination = hardware.0;
             }
@@ -356,7 +364,7 @@ pub(crate) fn release_held<A: Copy + PartialEq>(
     }
 }
 
-/// What [`Link::send`] needs to know.
+/// The parameters of [`Link::send`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// Our address, or unspecified while we have none.
@@ -364,9 +372,9 @@ pub(crate) struct Packet {
     destination: Ip,
     protocol: u8,
     payload_bytes: usize,
-    /// Where to send it; `None` to find out.
+    /// The next hop's hardware address; `None` to resolve it.
     hardware: Option<Ethernet>,
-    /// Of IPv6; `None` for the usual one.
+    /// Of IPv6; `None` for the default.
     hop_limit: Option<u8>,
 }
 
@@ -375,12 +383,12 @@ impl Packet {
         Packet { source, destination, protocol, payload_bytes, hardware: None, hop_limit: None }
     }
 
-    /// The same, to be sent to this neighbour.
+    /// The same packet, sent to this neighbour.
     pub(crate) fn by(self, hardware: Ethernet) -> Packet {
         Packet { hardware: Some(hardware), ..self }
     }
 
-    /// The same, with a hop limit that means something to its receiver.
+    /// The same packet, with a hop limit that its receiver checks.
     pub(crate) fn with_hop_limit(self, hop_limit: u8) -> Packet {
         Packet { hop_limit: Some(hop_limit), ..self }
     }

@@ -1,13 +1,14 @@
-//! Who answers to which address on the link: the ARP cache (RFC 826, RFC 1122 §2.3.2), and the few packets that wait
-//! for an answer.
+//! The ARP cache (RFC 826, RFC 1122 §2.3.2), and the few packets that wait for a neighbour's
+//! answer.
 //!
 //! Invariants:
-//! - At most [`NEIGHBOURS_MAX`] entries, all made at the start.
-//! - Nobody is entered who was not asked for, except who asks for us: the reply to him needs an entry anyway. Such a
-//!   stranger never pushes out an entry that is fresh or has packets waiting.
-//! - A fresh entry changes only when we have asked, or when it is older than [`LOCK_TIME`]: two machines that fight
-//!   for an address, or one that lies, cannot make it flutter.
-//! - Each neighbour is asked at most once in [`ASK_AGAIN`] (RFC 1122 §2.3.2.1), at most [`ASKS_MAX`] times in a row.
+//! - At most [`NEIGHBOURS_MAX`] entries, all allocated at construction.
+//! - An unsolicited packet adds no entry, unless it asks for our address: the reply needs an entry
+//!   anyway. An entry added this way never evicts an entry that is fresh or has packets waiting.
+//! - A fresh entry changes only after we have asked, or when it is older than [`LOCK_TIME`]. So
+//!   neither two machines with the same address nor a spoofing one can make an entry flap.
+//! - Each neighbour is asked at most once in [`ASK_AGAIN`] (RFC 1122 §2.3.2.1), and at most
+//!   [`ASKS_MAX`] times in a row.
 
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -18,13 +19,13 @@ use crate::held::Held;
 
 /// Entries in the cache.
 pub(crate) const NEIGHBOURS_MAX: usize = 128;
-/// How long an answer is believed without asking again.
+/// How long an answer is trusted without asking again.
 pub(crate) const FRESH: Micros = Micros::from_secs(60);
-/// How long a fresh entry cannot be changed by who was not asked.
+/// How long an unsolicited packet cannot change a fresh entry.
 pub(crate) const LOCK_TIME: Micros = Micros::from_secs(1);
 /// Time between two requests for one neighbour.
 pub(crate) const ASK_AGAIN: Micros = Micros::from_secs(1);
-/// Requests without an answer until the neighbour is forgotten.
+/// Unanswered requests until the entry is removed.
 pub(crate) const ASKS_MAX: u8 = 3;
 
 const NEVER: Instant = Instant(u64::MAX);
@@ -35,7 +36,7 @@ struct Neighbour {
     confirmed_at: Instant,
     /// Requests sent since the last answer.
     asked: u8,
-    /// When the next request is due, or the neighbour is given up.
+    /// When the next request is due, or the entry is removed.
     ask_at: Instant,
 }
 
@@ -43,22 +44,23 @@ struct Neighbour {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Question {
     pub(crate) address: Ipv4Addr,
-    /// Whom to ask: the machine that last answered, or `None` for everybody.
+    /// The destination of the request: the hardware address that last answered, or `None` for
+    /// broadcast.
     pub(crate) hardware: Option<Ethernet>,
 }
 
 /// How an ARP packet told us of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Told {
-    /// He asked for our address.
+    /// The neighbour asked for our address.
     ByAskingUs,
-    /// He answered, or announced himself.
+    /// The neighbour answered, or announced itself.
     Otherwise,
 }
 
 pub(crate) struct Neighbours {
     entries: Vec<Neighbour>,
-    /// What waits for an answer.
+    /// The packets that wait for an answer.
     pub(crate) held: Held<Ipv4Addr>,
     /// Never later than the earliest `ask_at`.
     next_ask: Instant,
@@ -74,7 +76,8 @@ impl Neighbours {
         }
     }
 
-    /// Where `address` is, if known; an answer that has grown old is still given, and a new one asked for.
+    /// The hardware address of `address`, if known. An entry that is not fresh is still returned,
+    /// and asked for again.
     pub(crate) fn lookup(&mut self, now: Instant, address: Ipv4Addr) -> Option<Ethernet> {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address)?;
         if neighbour.ask_at == NEVER && now.since(neighbour.confirmed_at) >= FRESH {
@@ -84,8 +87,8 @@ impl Neighbours {
         neighbour.hardware
     }
 
-    /// Asks for `address` unless it is known or being asked for. `pinned` is the gateway, which no other entry may
-    /// push out.
+    /// Asks for `address` unless it is known or already being asked for. `pinned`: the gateway,
+    /// which no other entry may evict.
     pub(crate) fn resolve(&mut self, now: Instant, address: Ipv4Addr, pinned: Option<Ipv4Addr>) {
         if self.entries.iter().any(|neighbour| neighbour.address == address)
             || !self.make_room(now, pinned, Told::Otherwise)
@@ -102,7 +105,7 @@ impl Neighbours {
         self.next_ask = self.next_ask.min(now);
     }
 
-    /// Doubts what is known of `address`, because packets to it seem to get lost: asks again, as soon as allowed.
+    /// Packets to `address` seem to get lost: asks for it again, as soon as allowed.
     pub(crate) fn doubt(&mut self, now: Instant, address: Ipv4Addr) {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address);
         let Some(neighbour) = neighbour.filter(|neighbour| neighbour.ask_at == NEVER) else {
@@ -112,7 +115,7 @@ impl Neighbours {
         self.next_ask = self.next_ask.min(neighbour.ask_at);
     }
 
-    /// `address` said that it is at `hardware`. Returns whether that is now what we hold to be true.
+    /// `address` announced that it is at `hardware`. Returns whether the cache now says so.
     pub(crate) fn told(
         &mut self,
         now: Instant,
@@ -149,7 +152,7 @@ impl Neighbours {
         true
     }
 
-    /// The next question that is due, if any. Neighbours that never answered are forgotten on the way.
+    /// The next request that is due, if any. Also removes neighbours that never answered.
     pub(crate) fn next_question(&mut self, now: Instant) -> Option<Question> {
         while self.next_ask <= now {
             let Some(at) = self.entries.iter().position(|neighbour| neighbour.ask_at <= now) else {
@@ -161,7 +164,8 @@ impl Neighbours {
                 unreachable!("a neighbour that was just found")
             };
             if neighbour.asked < ASKS_MAX {
-                // Who answered before is asked alone first, and everybody is asked before he is given up.
+                // The first requests go to the hardware address that answered before; the last one
+                // is a broadcast.
                 let hardware = neighbour.hardware.filter(|_| neighbour.asked + 1 < ASKS_MAX);
                 neighbour.asked += 1;
                 neighbour.ask_at = now + ASK_AGAIN;
@@ -178,14 +182,14 @@ impl Neighbours {
         (self.next_ask != NEVER).then_some(self.next_ask)
     }
 
-    /// Forgets everybody, because the link or our address changed.
+    /// Removes all entries, because the link or our address changed.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.next_ask = NEVER;
         self.held.clear();
     }
 
-    /// Makes room for one entry: the one confirmed longest ago goes.
+    /// Makes room for one entry by evicting the one confirmed longest ago.
     fn make_room(&mut self, now: Instant, pinned: Option<Ipv4Addr>, newcomer: Told) -> bool {
         if self.entries.len() < NEIGHBOURS_MAX {
             return true;

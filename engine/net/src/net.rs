@@ -1,4 +1,4 @@
-//! The network of one core, and what its user may do with a connection.
+//! The network stack of one core, and the operations that its user has on connections.
 
 mod messages;
 mod receive;
@@ -27,30 +27,33 @@ use crate::tcp::Pools;
 use crate::udp::{self, Ports};
 pub use turn::Output;
 
-/// The network.
+/// The network stack of one core.
 pub struct Net {
-    /// `None` for who is alone on his machine.
+    /// The state shared with the other cores. `None` on a machine with one core.
     fellows: Option<Fellows>,
     link: Link,
     dhcp: Kept<Option<Dhcp>>,
     icmp: Icmp,
     icmpv6: Icmpv6,
     reassembly: Kept<Reassembly>,
-    /// The datagram put together last, until the next frame arrives.
+    /// The most recently reassembled datagram, kept until the next frame arrives.
     reassembled: Option<Box<[u8]>>,
     ports: Ports,
     tcp: Tcp,
-    /// When one of the parts that wait for time has something to do, as long as none of them is stirred.
+    /// The earliest deadline of the parts that have timers. It is valid while none of them is
+    /// stirred.
     chores_at: Instant,
-    /// Set when the address has changed and nobody was told yet.
+    /// Set when the IPv4 address has changed and no event has reported it yet.
     address_news: bool,
 }
 
 impl Net {
-    /// Bytes of memory for a connection that has nothing to send and keeps nothing.
+    /// Bytes of memory for a connection with nothing to send and no buffered data.
     pub const IDLE_CONNECTION_BYTES: usize = Tcp::IDLE_CONNECTION_BYTES;
 
-    /// A network behind `card`. `seed` is random, chosen anew each time the machine starts, and the same on all of its cores.
+    /// Creates the network stack behind `card`.
+    ///
+    /// `seed`: random, new at each start of the machine, and the same on all its cores.
     pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
         let ([first, second], []) = seed.as_chunks() else { unreachable!("a seed is two keys") };
         let mut keys = Random::new(*first, *second);
@@ -72,7 +75,7 @@ impl Net {
             address_news: false,
         };
         match config.addressing {
-            // The others are told.
+            // The first core tells the other cores the address.
             _ if !is_first => {}
             Addressing::None => {}
             Addressing::Static(address) => net.link.set_address(now, Some(address)),
@@ -83,19 +86,22 @@ impl Net {
         net
     }
 
-    /// Takes connections to `port` from now on, and announces each as one of `service`. False when too many ports are
-    /// listened on, or this one already is.
+    /// Accepts connections to `port` from now on, and reports each with `service`. False when too
+    /// many ports are open, or this one already is.
     pub fn listen(&mut self, port: u16, service: Service) -> bool {
         self.tcp.listen(port, service)
     }
 
-    /// Takes no more connections to `port`. Those that exist go on.
+    /// Stops accepting connections to `port`. Existing connections continue.
     pub fn stop_listening(&mut self, port: u16) {
         self.tcp.stop_listening(port);
     }
 
-    /// Begins to speak IPv6, if it is to be spoken, and this is the first core; the others begin with it. `secret`: known to this machine alone and the same whenever it starts, so
-    /// that it has the same addresses then (RFC 7217).
+    /// Starts IPv6 if it is configured and this is the first core. The other cores follow the
+    /// first.
+    ///
+    /// `secret`: known to this machine alone and the same at each start, so that its addresses stay
+    /// the same (RFC 7217).
     pub fn begin_ipv6(&mut self, now: Instant, secret: &[u8; 16]) {
         if self.cores().is_first() {
             self.link.ndp.begin(now, secret);
@@ -107,7 +113,7 @@ impl Net {
         self.link.ndp.addresses()
     }
 
-    /// The router through which everything is reached that IPv6 does not find on the link.
+    /// The router for IPv6 destinations that are not on the link.
     pub fn ipv6_router(&self) -> Option<Ipv6Addr> {
         self.link.ndp.router()
     }
@@ -125,7 +131,7 @@ impl Net {
         self.link.interface.address
     }
 
-    /// The name servers that DHCP and routers have named, best first.
+    /// The name servers from DHCP and from router advertisements, best first.
     pub fn name_servers(&self) -> impl Iterator<Item = IpAddr> {
         let leased = self
             .dhcp
@@ -135,7 +141,7 @@ impl Net {
         leased.iter().copied().map(IpAddr::V4).chain(self.link.ndp.name_servers().map(IpAddr::V6))
     }
 
-    /// What happened so far.
+    /// The event counters.
     pub fn counters(&self) -> &Counters {
         &self.link.counters
     }
@@ -145,37 +151,41 @@ impl Net {
         self.tcp.len()
     }
 
-    /// How many handshakes that others began are under way.
+    /// How many incoming handshakes are in progress.
     pub fn handshake_count(&self) -> usize {
         self.tcp.handshake_count()
     }
 
-    /// How many connections are over and still remembered.
+    /// How many connections are in TIME-WAIT.
     pub fn time_wait_count(&self) -> usize {
         self.tcp.time_wait_count()
     }
 
-    /// What connections are lent, and how much of it is left.
+    /// The pools that connections borrow buffers from, with what is left in them.
     pub fn pools(&self) -> &Pools {
         self.tcp.pools()
     }
 
-    /// Opens a connection to `peer`. [`crate::Event::Connected`] follows, or [`crate::Event::Closed`] with the reason; until
-    /// then nothing can be sent.
+    /// Opens a connection to `peer`. [`crate::Event::Connected`] follows, or
+    /// [`crate::Event::Closed`] with the reason. Nothing can be sent before that.
     ///
-    /// Errors: [`Unsent::NoRoute`] without an address or a way to the peer; [`Unsent::Full`] when there is no room for
-    /// another connection, or no port to be had.
+    /// Errors: [`Unsent::NoRoute`] without an address of ours or a route to the peer;
+    /// [`Unsent::Full`] when there is no room for another connection, or no free port.
     pub fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, Unsent> {
         self.tcp.connect(now, peer, &mut self.link, &mut self.fellows)
     }
 
-    /// Queues a copy of `bytes` to be sent, and returns how many fitted. When not all did, [`Event::SendRoom`] follows.
+    /// Queues a copy of `bytes` for sending, and returns how many bytes fitted. If not all did,
+    /// [`Event::SendRoom`] follows.
     pub fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> usize {
         self.tcp.send(now, connection, bytes)
     }
 
-    /// Lets `write` put bytes where they are sent from: it is lent at least `least` bytes, at most a block, and answers how many it has written. Returns that; 0 when
-    /// there is no room, and [`Event::SendRoom`] follows. `least`: at most [`machine::BLOCK_BYTES`].
+    /// Lets `write` place bytes directly in the send queue. It gets at least `least` bytes and at
+    /// most a block, and returns how many it has written.
+    ///
+    /// Returns that number. Returns 0 when there is no room; then [`Event::SendRoom`] follows.
+    /// `least`: at most [`machine::BLOCK_BYTES`].
     pub fn send_with(
         &mut self,
         now: Instant,
@@ -188,7 +198,8 @@ impl Net {
 
     /// Queues bytes without copying them.
     ///
-    /// Errors: the piece itself when there is no room for it; [`Event::SendRoom`] follows if the connection lives.
+    /// Errors: the piece itself when there is no room for it. [`Event::SendRoom`] follows if the
+    /// connection is alive.
     pub fn send_piece(
         &mut self,
         now: Instant,
@@ -198,12 +209,12 @@ impl Net {
         self.tcp.send_piece(now, connection, piece)
     }
 
-    /// How many bytes [`Net::send`] would take now.
+    /// How many bytes [`Net::send`] would accept now.
     pub fn send_room(&self, connection: ConnectionId) -> usize {
         self.tcp.send_room(connection)
     }
 
-    /// The same, but so that no more than `limit` bytes wait for the peer to take them.
+    /// The same, limited so that at most `limit` bytes are unacknowledged.
     pub fn send_room_within(&self, connection: ConnectionId, limit: usize) -> usize {
         self.send_room(connection).min(limit.saturating_sub(self.unacknowledged(connection)))
     }
@@ -213,24 +224,25 @@ impl Net {
         self.tcp.unacknowledged(connection)
     }
 
-    /// Bytes that the peer has taken from us and the user from the peer, modulo 2^32: where it stays the same, nothing
-    /// moves.
+    /// Bytes that the peer has acknowledged plus bytes that the user has consumed, modulo 2^32. If
+    /// the number stays the same, the connection makes no progress.
     pub fn bytes_moved(&self, connection: ConnectionId) -> u32 {
         self.tcp.bytes_moved(connection)
     }
 
-    /// Whether the connection is lent something of which no more than one part in `parts` is left.
+    /// Whether the connection borrows from a pool that has at most one `parts`th of its buffers
+    /// left.
     pub fn borrows_scarce(&self, parts: usize, connection: ConnectionId) -> bool {
         self.tcp.borrows_scarce(parts, connection)
     }
 
-    /// Tells by [`Event::SendRoom`] when there is room again, for a user who looked at [`Net::send_room`] and found too
-    /// little. A send that was cut short asks by itself.
+    /// Requests an [`Event::SendRoom`] when there is room again, for a user that found too little
+    /// in [`Net::send_room`]. A send that was cut short requests it implicitly.
     pub fn want_room(&mut self, now: Instant, connection: ConnectionId) {
         self.tcp.want_room(now, connection);
     }
 
-    /// A block to be filled and handed to [`Net::send_piece`]. `None` when sending must wait.
+    /// A block to fill and pass to [`Net::send_piece`]. `None` when sending must wait.
     pub fn lend_block(&mut self) -> Option<Arc<Block>> {
         self.tcp.lend_block()
     }
@@ -240,18 +252,19 @@ impl Net {
         self.tcp.give_back_block(block);
     }
 
-    /// Keeps what was not taken of the [`Event::Data`] just delivered: exactly its last bytes. They come back through
-    /// [`Net::waiting`]; no event says so.
+    /// Buffers the part of the last [`Event::Data`] that the user did not consume: exactly its last
+    /// bytes. [`Net::waiting`] returns them later; no event reports them again.
     pub fn keep(&mut self, connection: ConnectionId, bytes: &[u8]) {
         self.tcp.keep(connection, bytes);
     }
 
-    /// The first bytes that wait to be read; empty when none do. More may lie behind them.
+    /// The first contiguous bytes that wait to be read; empty if there are none. More may follow
+    /// them.
     pub fn waiting(&self, connection: ConnectionId) -> &[u8] {
         self.tcp.waiting(connection)
     }
 
-    /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
+    /// Copies the first waiting bytes into `into`, and returns how many. They stay in the buffer.
     pub fn copy_waiting(&self, connection: ConnectionId, into: &mut [u8]) -> usize {
         self.tcp.copy_waiting(connection, into)
     }
@@ -261,24 +274,27 @@ impl Net {
         self.tcp.waiting_bytes(connection)
     }
 
-    /// Writes `bytes` over the first of those that wait to be read, which are as many at least: what was changed while it was worked on.
+    /// Overwrites the first waiting bytes with `bytes`, for a user that decodes data in place. At
+    /// least as many bytes must be waiting.
     pub fn put_back(&mut self, connection: ConnectionId, bytes: &[u8]) {
         self.tcp.put_back(connection, bytes);
     }
 
-    /// Drops the first `count` of the waiting bytes: they have been taken.
+    /// Drops the first `count` waiting bytes: the user has consumed them.
     pub fn consumed(&mut self, connection: ConnectionId, count: usize) {
         self.tcp.consumed(connection, count);
     }
 
-    /// Ends our direction after all that is queued. Receiving goes on; [`Event::Closed`] follows when both are done. A
-    /// connection that was not told of as connected yet is aborted: no event follows.
+    /// Closes our direction after all queued data. Receiving continues. [`Event::Closed`] follows
+    /// when both directions are closed. A connection that has not been reported as connected is
+    /// aborted, and no event follows.
     pub fn close(&mut self, connection: ConnectionId) {
         self.tcp.close(connection);
     }
 
-    /// Gives the peer up when what it was sent stays unacknowledged for `span`, in whole seconds, at the most
-    /// [`crate::tcp::USER_TIMEOUT_MAX`]; unless this was called, for [`crate::tcp::USER_TIMEOUT`].
+    /// Closes the connection when sent data stays unacknowledged for `span`. `span` is in whole
+    /// seconds and at most [`crate::tcp::USER_TIMEOUT_MAX`]. The default is
+    /// [`crate::tcp::USER_TIMEOUT`].
     pub fn set_user_timeout(&mut self, connection: ConnectionId, span: Micros) {
         self.tcp.set_user_timeout(connection, span);
     }
@@ -288,19 +304,21 @@ impl Net {
         self.tcp.abort(connection);
     }
 
-    /// Takes datagrams for `port` from now on. False when too many ports are bound, or DHCP uses this one.
+    /// Receives datagrams for `port` from now on. False when too many ports are bound, or DHCP uses
+    /// this one.
     pub fn bind(&mut self, port: u16) -> bool {
         !self.is_dhcp_port(port) && self.ports.bind(port)
     }
 
-    /// Takes no more datagrams for `port`.
+    /// Stops receiving datagrams for `port`.
     pub fn release(&mut self, port: u16) {
         self.ports.release(port);
     }
 
     /// Sends a datagram from `port`.
     ///
-    /// Errors: [`Unsent`] says why not. Without an error it may still be lost, like any datagram.
+    /// Errors: [`Unsent`] gives the reason. A datagram that was sent without an error may still be
+    /// lost.
     pub fn send_datagram(
         &mut self,
         now: Instant,
@@ -313,17 +331,18 @@ impl Net {
         udp::send(&mut self.link, now, from, to, bytes.len(), |room| room.copy_from_slice(bytes))
     }
 
-    /// The bytes of a datagram of which an [`Event::Datagram`] told, when a frame with the bytes `frame` arrived.
+    /// The bytes of the datagram of an [`Event::Datagram`]. `frame`: the bytes of the frame that
+    /// caused the event.
     pub fn datagram<'a>(&'a self, frame: &'a [u8], place: &Place) -> &'a [u8] {
         let (bytes, range) = match place {
             Place::Frame(range) => (frame, range),
             Place::Reassembled(range) => match self.reassembled.as_deref() {
                 Some(bytes) => (bytes, range),
-                None => unreachable!("a datagram that is asked for too late"),
+                None => unreachable!("a reassembled datagram is read before the next frame"),
             },
         };
         let Some(bytes) = bytes.get(range.clone()) else {
-            unreachable!("a datagram of another frame")
+            unreachable!("the datagram lies in this frame")
         };
         bytes
     }
@@ -332,14 +351,14 @@ impl Net {
         self.dhcp.is_some() && port == crate::dhcp::CLIENT_PORT
     }
 
-    /// Takes another address, or none, and ends what was bound to the former one.
+    /// Sets a new address, or none, and ends what was bound to the former one.
     fn change_address(&mut self, now: Instant, address: Option<Address>) {
         let before = self.link.interface.address;
         self.link.set_address(now, address);
         if before == address {
             return;
         }
-        // The first core tells, for all.
+        // Only the first core reports the change, for all cores.
         self.address_news = self.cores().is_first();
         if before
             .is_some_and(|before| address.is_none_or(|address| address.address != before.address))
@@ -348,7 +367,7 @@ impl Net {
         }
     }
 
-    /// Tells of changed addresses, if there is room to tell it.
+    /// Reports changed addresses, if there is room for the events.
     fn tell_address(&mut self, events: &mut Events) {
         if self.link.ndp.has_news() && events.capacity() - events.len() >= EVENTS_AT_ONCE {
             let news = self.link.ndp.take_news();
@@ -370,13 +389,13 @@ impl Net {
         }
     }
 
-    /// Flows that lead to something.
+    /// How many flows are in the flow table.
     #[cfg(test)]
     pub(crate) fn flow_count(&self) -> usize {
         self.tcp.flow_count()
     }
 
-    /// Whether no connection is to speak.
+    /// Whether no connection has output pending.
     #[cfg(test)]
     pub(crate) fn is_quiet(&self) -> bool {
         !self.tcp.wants_output()
@@ -387,13 +406,13 @@ impl Net {
         self.link.interface.hardware
     }
 
-    /// The deadline that is kept of the parts that wait for time, and the one that they have.
+    /// The cached deadline of the parts with timers, and their actual one.
     #[cfg(test)]
     pub(crate) fn chores(&self) -> (Instant, Instant) {
         (self.chores_at, self.next_chore())
     }
 
-    /// Whether no connection is open here, nor at the cores that we steer for.
+    /// Whether no connection is open here, or on the cores that this core steers for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.fellows.as_ref().is_none_or(Fellows::holds_nothing)

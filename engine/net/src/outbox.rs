@@ -1,15 +1,18 @@
-//! Whole frames that wait for the end of the turn: ARP, ICMP, UDP, and TCP segments that belong to no connection.
+//! Complete frames that wait for the end of the turn: ARP, ICMP, UDP, and TCP segments that belong
+//! to no connection.
 //!
-//! One ring of bytes, made once. Each frame lies in one piece, behind two bytes that hold its length.
+//! One ring of bytes, allocated once. Each frame is contiguous and has a length of two bytes before
+//! it.
 //!
 //! Invariants:
-//! - `read == write` means empty. While `write < read` the frames go on to `end` and then from 0.
-//! - A frame that finds no room is refused; what is queued already is never harmed.
+//! - `read == write` means empty. While `write < read`, the frames continue to `end` and then from
+//!   0.
+//! - A frame that does not fit is refused; queued frames are never harmed.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// Bytes of the length in front of each frame.
+/// Bytes of the length before each frame.
 const LENGTH_BYTES: usize = 2;
 
 pub(crate) struct Outbox {
@@ -17,18 +20,19 @@ pub(crate) struct Outbox {
     read: usize,
     write: usize,
     end: usize,
-    /// Where the frame reserved last starts; it may be taken back until another one is reserved or one is popped.
+    /// Where the most recently reserved frame starts. It can be taken back until the next call that
+    /// reserves or pops a frame.
     last: usize,
 }
 
 impl Outbox {
-    /// Room for `capacity` bytes of frames and their lengths.
+    /// Allocates `capacity` bytes for frames and their lengths.
     pub(crate) fn with_capacity(capacity: usize) -> Outbox {
         Outbox { bytes: vec![0; capacity].into_boxed_slice(), read: 0, write: 0, end: 0, last: 0 }
     }
 
-    /// Lends room for a frame of `length` bytes at the end of the queue; its old contents are undefined.
-    /// `None` when there is no room for it, or when its length does not fit the length field.
+    /// Reserves `length` bytes for a frame at the end of the queue; their contents are undefined.
+    /// `None` when there is no room, or the length does not fit its field.
     pub(crate) fn reserve(&mut self, length: usize) -> Option<&mut [u8]> {
         let count = u16::try_from(length).ok()?;
         let needed = length + LENGTH_BYTES;
@@ -48,9 +52,7 @@ impl Outbox {
         self.write += needed;
         let frame =
             self.bytes.get_mut(start..start + needed).and_then(<[u8]>::split_first_chunk_mut);
-        let Some((place, frame)) = frame else {
-            unreachable!("it was looked whether there is room")
-        };
+        let Some((place, frame)) = frame else { unreachable!("the room was checked above") };
         *place = count.to_ne_bytes();
         Some(frame)
     }
@@ -60,13 +62,14 @@ impl Outbox {
         if self.is_empty() { None } else { Some(self.frame_at(self.read)) }
     }
 
-    /// Takes the frame back that was reserved last. To be called right after [`Outbox::reserve`] succeeded.
+    /// Takes back the most recently reserved frame. Call it directly after a successful
+    /// [`Outbox::reserve`].
     pub(crate) fn take_back(&mut self) -> &[u8] {
         self.write = self.last;
         self.frame_at(self.last)
     }
 
-    /// Takes the oldest frame away.
+    /// Removes the oldest frame.
     pub(crate) fn pop(&mut self) {
         let Some(length) = self.front().map(<[u8]>::len) else { return };
         self.read += length + LENGTH_BYTES;
@@ -85,10 +88,10 @@ impl Outbox {
     fn frame_at(&self, start: usize) -> &[u8] {
         let (_, rest) = self.bytes.split_at(start);
         let Some((count, rest)) = rest.split_first_chunk() else {
-            unreachable!("a frame without its length")
+            unreachable!("each frame has its length before it")
         };
         let Some(frame) = rest.get(..usize::from(u16::from_ne_bytes(*count))) else {
-            unreachable!("a frame that ends behind the last byte")
+            unreachable!("each frame ends within the ring")
         };
         frame
     }
@@ -103,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_frame_longer_than_its_length_can_say_is_refused() {
+    fn a_frame_too_long_for_its_length_field_is_refused() {
         let mut outbox = Outbox::with_capacity(200_000);
         assert!(outbox.reserve(usize::from(u16::MAX) + 1).is_none());
         assert!(outbox.is_empty());
@@ -128,7 +131,8 @@ mod tests {
                                 model.push_back(room.to_vec());
                             }
                         }
-                        // What is refused must truly be much: half of the ring can be lost to wrapping.
+                        // A refusal means that the ring is rather full: at most half of it can be
+                        // lost to wrapping.
                         None => prop_assert!(model.iter().map(|frame| frame.len() + 2).sum::<usize>() + length > 70),
                     }
                 } else {

@@ -1,4 +1,5 @@
-//! Numbers that nobody outside can guess, drawn from the seed that the machine gave: keys, transaction ids, jitter.
+//! Numbers that outsiders cannot guess, drawn from the machine's seed: keys, transaction ids,
+//! jitter.
 
 use core::hash::Hasher;
 use siphasher::sip::SipHasher13;
@@ -10,7 +11,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// From 32 bytes of seed: a key, and more to be hashed with every number.
+    /// From 32 bytes of seed: a key, and a salt that is hashed with every number.
     pub(crate) fn new(key: [u8; 16], salt: [u8; 16]) -> Random {
         let mut hasher = SipHasher13::new_with_key(&key);
         hasher.write(&salt);
@@ -24,7 +25,7 @@ impl Random {
         hasher.finish()
     }
 
-    /// A key for somebody else.
+    /// A key for another generator.
     pub(crate) fn key(&mut self) -> [u8; 16] {
         (u128::from(self.next()) << 64 | u128::from(self.next())).to_le_bytes()
     }

@@ -1,13 +1,13 @@
-//! A bucket of tokens: how often something may be done (RFC 1812 §4.3.2.8 for ICMP).
+//! A token bucket: limits how often something may be done (RFC 1812 §4.3.2.8 for ICMP).
 
 use machine::{Instant, Micros};
 
 pub(crate) struct RateLimit {
-    /// Time that one token takes to come back.
+    /// Time until one token is refilled.
     interval: Micros,
-    /// Tokens when full.
+    /// Tokens in a full bucket.
     burst: u64,
-    /// When the bucket would have been empty, had time only run: all of the state there is.
+    /// When the used tokens are all refilled: the whole state of the bucket.
     spent_until: Instant,
 }
 
@@ -21,7 +21,7 @@ impl RateLimit {
         }
     }
 
-    /// Whether it may be done now; if so, it counts as done.
+    /// Whether a token is available; takes it if so.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         let base = self.spent_until.max(now);
         let ahead = base.since(now).0;

@@ -1,11 +1,13 @@
-//! Datagrams put together from fragments (RFC 791 §3.2, RFC 815; RFC 8200 §4.5), within limits that no sender can stretch.
+//! Reassembly of datagrams from fragments (RFC 791 §3.2, RFC 815; RFC 8200 §4.5), within limits
+//! that no sender can exceed.
 //!
 //! Invariants:
-//! - At most [`DATAGRAMS_MAX`] datagrams are under way, each at most [`DATAGRAM_BYTES_MAX`] long and [`LIFETIME`] old;
-//!   when one more starts, the oldest gives way. All memory is there from the start.
-//! - Fragments that overlap differently end their datagram (RFC 5722), of either family; what still comes of it is
-//!   dropped. An exact repetition is what networks do, and is ignored.
-//! - Fragments are placed in units of 8 bytes, one bit each in `present`.
+//! - At most [`DATAGRAMS_MAX`] datagrams are in progress, each at most [`DATAGRAM_BYTES_MAX`] long
+//!   and [`LIFETIME`] old. A new one evicts the oldest. All memory is allocated at construction.
+//! - Fragments of either family that overlap with different contents end their datagram (RFC 5722),
+//!   and its later fragments are dropped. Networks duplicate packets, so an exact repetition is
+//!   ignored.
+//! - Fragments are placed in units of 8 bytes, with one bit each in `present`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -15,41 +17,41 @@ use machine::{Instant, Micros};
 
 use crate::ip::Ip;
 
-/// Datagrams under way at once.
+/// The most datagrams in progress at once.
 pub(crate) const DATAGRAMS_MAX: usize = 8;
-/// Bytes of payload in one: more than jumbo frames and DNS answers need.
+/// The most bytes of payload in a datagram: more than jumbo frames and DNS answers need.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 16 * 1024;
-/// How long the parts of a datagram may take.
+/// The longest time from the first fragment to the last.
 pub(crate) const LIFETIME: Micros = Micros::from_secs(30);
 
 const UNIT_BYTES: usize = 8;
 const WORDS: usize = DATAGRAM_BYTES_MAX / UNIT_BYTES / 64;
 
-/// What names a datagram (RFC 791 §3.2, RFC 8200 §4.5).
+/// The identity of a datagram (RFC 791 §3.2, RFC 8200 §4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     pub(crate) source: Ip,
     pub(crate) destination: Ip,
     pub(crate) identification: u32,
-    /// Zero for IPv6, where it is no part of the name.
+    /// Zero for IPv6, where it is not part of the identity.
     pub(crate) protocol: u8,
 }
 
-/// What the header of a fragment says.
+/// The header fields of a fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
     pub(crate) key: Key,
-    /// Where it lies in its datagram, in bytes.
+    /// The offset in the datagram, in bytes.
     pub(crate) offset: u16,
     pub(crate) more_fragments: bool,
-    /// The header that the datagram's payload begins with; what the first fragment says counts.
+    /// The protocol of the datagram's payload; the first fragment's value counts.
     pub(crate) begins_with: u8,
 }
 
-/// A whole datagram, taken out.
+/// A complete datagram, taken out.
 #[derive(Debug)]
 pub(crate) struct Whole {
-    /// Comes back by [`Reassembly::put_back`].
+    /// The caller returns it with [`Reassembly::put_back`].
     pub(crate) buffer: Box<[u8]>,
     pub(crate) length: usize,
     pub(crate) begins_with: u8,
@@ -58,25 +60,25 @@ pub(crate) struct Whole {
 struct Datagram {
     key: Key,
     expires_at: Instant,
-    /// Known once the last fragment has come.
+    /// Known once the last fragment has arrived.
     total_bytes: Option<usize>,
-    /// The first byte behind all that has come.
+    /// One beyond the highest byte that has arrived.
     end: usize,
     present: [u64; WORDS],
     begins_with: u8,
-    /// Set after an overlap: nothing of this datagram is taken any more.
+    /// Set after an overlap: later fragments of this datagram are ignored.
     refused: bool,
     bytes: Box<[u8]>,
 }
 
-/// What came of a fragment.
+/// The result of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More is needed, or this one was known already.
+    /// More fragments are needed, or this one was a repetition.
     Waiting,
-    /// The datagram is whole; the index is for [`Reassembly::take`].
+    /// The datagram is complete; the index is for [`Reassembly::take`].
     Whole(usize),
-    /// The datagram is given up.
+    /// The datagram has failed.
     Failed,
 }
 
@@ -84,7 +86,7 @@ pub(crate) struct Reassembly {
     datagrams: Vec<Option<Datagram>>,
     /// Buffers of the slots that are empty.
     spare: Vec<Box<[u8]>>,
-    /// How many datagrams gave way to newer ones, since last asked.
+    /// How many datagrams were evicted by newer ones, since last read.
     displaced: u64,
 }
 
@@ -99,7 +101,7 @@ impl Reassembly {
         }
     }
 
-    /// A fragment came: `payload` is what follows its header.
+    /// A fragment has arrived. `payload`: what follows its header.
     pub(crate) fn fragment_arrived(
         &mut self,
         now: Instant,
@@ -108,7 +110,8 @@ impl Reassembly {
     ) -> Progress {
         let start = usize::from(part.offset);
         let end = start + payload.len();
-        // Only the last fragment may be no multiple of the unit, and none may be empty (it could repeat for ever).
+        // Only the last fragment may have a length that is not a multiple of the unit. An empty one
+        // could repeat for ever.
         let impossible = payload.is_empty()
             || (part.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
         if impossible || end > DATAGRAM_BYTES_MAX {
@@ -116,7 +119,7 @@ impl Reassembly {
         }
         let index = self.find_or_start(now, part.key);
         let Some(Some(datagram)) = self.datagrams.get_mut(index) else {
-            unreachable!("it was just found or started")
+            unreachable!("the datagram was just found or started")
         };
         if datagram.refused {
             return Progress::Waiting;
@@ -131,7 +134,7 @@ impl Reassembly {
         if datagram.is_whole() { Progress::Whole(index) } else { Progress::Waiting }
     }
 
-    /// Takes a whole datagram out.
+    /// Takes a complete datagram out.
     pub(crate) fn take(&mut self, index: usize) -> Option<Whole> {
         let datagram = self.datagrams.get_mut(index)?.take()?;
         Some(Whole {
@@ -145,8 +148,8 @@ impl Reassembly {
         self.spare.push(buffer);
     }
 
-    /// Gives up what is too old. Returns how many datagrams were lost since the last call, those displaced included;
-    /// one that an overlap ended has been reported already.
+    /// Removes expired datagrams. Returns how many datagrams were lost since the last call, evicted
+    /// ones included. A datagram that an overlap ended has been counted already.
     pub(crate) fn expire(&mut self, now: Instant) -> u64 {
         if self.is_idle() {
             return 0;
@@ -168,7 +171,7 @@ impl Reassembly {
         self.datagrams.iter().flatten().map(|datagram| datagram.expires_at).min()
     }
 
-    /// Whether every buffer is at home, which is nearly always so.
+    /// Whether no datagram is in progress, which is nearly always so.
     fn is_idle(&self) -> bool {
         self.spare.len() == DATAGRAMS_MAX && self.displaced == 0
     }
@@ -185,15 +188,13 @@ impl Reassembly {
         let Some((index, slot)) =
             self.datagrams.iter_mut().enumerate().min_by_key(|(_, slot)| age(slot))
         else {
-            unreachable!("there are places for datagrams")
+            unreachable!("there are slots for datagrams")
         };
         if let Some(oldest) = slot.take() {
             self.displaced += u64::from(!oldest.refused);
             self.spare.push(oldest.bytes);
         }
-        let Some(bytes) = self.spare.pop() else {
-            unreachable!("there is a buffer for each place")
-        };
+        let Some(bytes) = self.spare.pop() else { unreachable!("there is a buffer for each slot") };
         *slot = Some(Datagram {
             key,
             expires_at: now + LIFETIME,
@@ -209,7 +210,7 @@ impl Reassembly {
 }
 
 impl Datagram {
-    /// Puts a fragment in its place. False when it contradicts what came before.
+    /// Copies a fragment to its place. False when it contradicts earlier fragments.
     fn place(&mut self, start: usize, end: usize, payload: &[u8], more_fragments: bool) -> bool {
         let units = start / UNIT_BYTES..end.div_ceil(UNIT_BYTES);
         let known = units.clone().filter(|&unit| self.has(unit)).count();
@@ -223,7 +224,7 @@ impl Datagram {
             return false;
         }
         let Some(room) = self.bytes.get_mut(start..end) else {
-            unreachable!("a datagram that is larger than the most")
+            unreachable!("the end was checked against the most")
         };
         room.copy_from_slice(payload);
         self.end = self.end.max(end);

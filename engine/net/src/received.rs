@@ -1,29 +1,30 @@
-//! A packet on its way up, as far as its IP header has told of it.
+//! A received packet, with the fields of its IP header.
 
 use crate::ethernet;
 use crate::interface::Meant;
 use crate::ip::{Ip, Local};
 
-/// A packet that came, of either family, with what stood around it.
+/// A received packet of either family, with its link and IP header fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
     pub(crate) ethernet: ethernet::Header,
     pub(crate) source: Ip,
     pub(crate) destination: Ip,
-    /// The address of ours that it was sent to; without meaning unless it is `meant` for us.
+    /// Our address that the packet was sent to. Without meaning unless `meant` says that it is for
+    /// us.
     pub(crate) local: Local,
     pub(crate) meant: Meant,
     pub(crate) hop_limit: u8,
-    /// Whether a router has marked it: both bits of explicit congestion notification are set (RFC 3168 §5).
+    /// Whether a router has marked congestion: both ECN bits are set (RFC 3168 §5).
     pub(crate) is_marked: bool,
     pub(crate) protocol: u8,
-    /// Where in `packet` the protocol is named.
+    /// The offset in `packet` of the field that names the protocol.
     pub(crate) named_at: u16,
-    /// From the IP header on, as far as it was received in one piece.
+    /// The packet from its IP header on, as far as it was received in one piece.
     pub(crate) packet: &'a [u8],
-    /// Whether `packet` is the datagram, or its beginning.
+    /// Whether `packet` is the whole datagram or its beginning.
     pub(crate) begins_datagram: bool,
     pub(crate) payload: &'a [u8],
-    /// Whether the transport checksum is known to be right.
+    /// Whether the transport checksum is known to be correct.
     pub(crate) verified: bool,
 }

@@ -1,9 +1,11 @@
-//! The fast path out: headers made once per connection and patched for each segment.
+//! The fast path for sending: headers built once for each connection and patched for each segment.
 //!
-//! What never changes between two segments of a connection (both Ethernet addresses, most of IP, the ports) lies ready, and
-//! so do the parts of the checksums that it makes up. A segment costs a copy of them, six stores and two foldings.
+//! The template holds what never changes between two segments of a connection: both Ethernet
+//! addresses, most of the IP header, and the ports. It also holds their parts of the checksums. A
+//! segment costs a copy of the template, six stores and two foldings.
 //!
-//! The TCP header stands at the same place for both families: an IPv4 connection's headers begin 20 bytes later.
+//! The TCP header is at the same place for both families: the headers of an IPv4 connection begin
+//! 20 bytes later.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +19,7 @@ use crate::ipv4::{self, IPV4_BYTES, PROTOCOL_TCP};
 use crate::ipv6::{self, IPV6_BYTES};
 use crate::tcp::{OPTIONS_BYTES_MAX, SegmentToSend};
 
-/// What text that may be marked says in the two bits of explicit congestion notification: ECT(0) (RFC 3168 §5).
+/// The ECN bits of a data segment that routers may mark: ECT(0) (RFC 3168 §5).
 const ECT_0: u8 = 2;
 
 /// Bytes in a TCP header without options.
@@ -28,25 +30,26 @@ const TCP_AT: usize = ETHERNET_BYTES + IPV6_BYTES;
 const IPV4_FRAME_AT: usize = IPV6_BYTES - IPV4_BYTES;
 /// Bytes in a template.
 const TEMPLATE_BYTES: usize = TCP_AT + TCP_BYTES;
-/// The most bytes of headers in front of a segment of ours.
+/// The most bytes of headers before the payload of our segments.
 pub(crate) const HEAD_BYTES_MAX: usize = TEMPLATE_BYTES + OPTIONS_BYTES_MAX;
 const _: () = assert!(HEAD_BYTES_MAX <= machine::HEAD_BYTES_MAX);
 
-/// Where the TCP checksum lies in its header.
+/// The offset of the checksum in the TCP header.
 const CHECKSUM_AT: u16 = 16;
 
 /// The headers of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
-    /// The IPv4 header without its length.
+    /// The sum of the IPv4 header without its length.
     ip_sum: Sum,
-    /// The pseudo header without the length.
+    /// The sum of the pseudo header without the length.
     tcp_sum: Sum,
     local: Local,
     bytes: [u8; TEMPLATE_BYTES],
 }
 
-/// The headers of one segment, ready to be sent; at first none: [`Template::head`] writes them where they stay.
+/// The buffer for the headers of one segment. [`Template::head`] writes them in place; before that
+/// it is empty.
 pub(crate) struct Head {
     bytes: [u8; HEAD_BYTES_MAX],
     start: usize,
@@ -54,7 +57,7 @@ pub(crate) struct Head {
 }
 
 impl Template {
-    /// `address`: ours, that `flow` names. `hop_limit`: of IPv6.
+    /// `address`: our address that `flow` refers to. `hop_limit`: of IPv6.
     pub(crate) fn new(
         own: Ethernet,
         peer: Ethernet,
@@ -100,7 +103,7 @@ impl Template {
         place.copy_from_slice(&peer.0);
     }
 
-    /// The connection that it was made for.
+    /// The flow of its connection.
     pub(crate) fn flow(&self) -> Flow {
         Flow {
             peer: self.address(&self.bytes[50..54], &self.bytes[38..54]),
@@ -110,10 +113,10 @@ impl Template {
         }
     }
 
-    /// Whether it was made for this one.
+    /// Whether it is the template of `flow`.
     #[inline(always)]
     pub(crate) fn is_of(&self, flow: &Flow) -> bool {
-        // Of an IPv4 connection the peer's address and the ports lie side by side.
+        // For IPv4, the peer's address and the ports are adjacent.
         let [.., p0, p1, p2, p3] = flow.peer.words()[1].to_ne_bytes();
         let ([l0, l1], [r0, r1]) = (flow.local_port.to_be_bytes(), flow.peer_port.to_be_bytes());
         let is_so =
@@ -121,7 +124,7 @@ impl Template {
         is_so && (self.local.is_ipv4() || self.flow() == *flow)
     }
 
-    /// The address of ours that it was made for.
+    /// Our address.
     pub(crate) fn source(&self) -> Ip {
         self.address(&self.bytes[46..50], &self.bytes[22..38])
     }
@@ -130,7 +133,8 @@ impl Template {
         self.local
     }
 
-    /// The headers of a segment with the payload of `pieces`, in `head`. The checksum is left to the card if it can do it.
+    /// Writes the headers of a segment with the payload of `pieces` into `head`. The card computes
+    /// the checksum if it can.
     #[inline]
     pub(crate) fn head<'a>(
         &self,
@@ -203,7 +207,7 @@ impl Head {
         bytes
     }
 
-    /// The frame that these headers start.
+    /// The frame of these headers and `pieces`.
     #[inline]
     pub(crate) fn outgoing<'a>(
         &'a self,
@@ -221,7 +225,7 @@ impl Head {
     }
 }
 
-/// Adds the bytes of all pieces, which may be of odd lengths.
+/// Adds the bytes of all pieces, which may have odd lengths.
 fn and_pieces(sum: Sum, pieces: &[Piece]) -> Sum {
     let mut odd = false;
     pieces.iter().fold(sum, |sum, piece| {

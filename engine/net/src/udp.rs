@@ -1,4 +1,4 @@
-//! UDP (RFC 768): a few bound ports, datagrams in and out. Enough for DHCP and DNS.
+//! UDP (RFC 768): a few bound ports, and datagrams in both directions. Enough for DHCP and DNS.
 
 use core::net::SocketAddr;
 
@@ -15,15 +15,15 @@ use crate::received::Received;
 
 /// Bytes in a UDP header.
 pub(crate) const UDP_BYTES: usize = 8;
-/// Ports that can be bound at once: one for each question to name servers that waits, and some.
+/// The most bound ports: one for each pending DNS query, and some more.
 pub(crate) const PORTS_MAX: usize = 144;
 
-/// The ports that datagrams are taken for.
+/// The bound ports.
 #[derive(Default)]
 pub(crate) struct Ports(Vec<u16, PORTS_MAX>);
 
 impl Ports {
-    /// False when too many are bound.
+    /// False when too many ports are bound.
     pub(crate) fn bind(&mut self, port: u16) -> bool {
         self.is_bound(port) || self.0.push(port).is_ok()
     }
@@ -37,7 +37,7 @@ impl Ports {
     }
 }
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram<'a> {
     pub(crate) source_port: u16,
@@ -45,22 +45,24 @@ pub(crate) struct Datagram<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Why a datagram is not taken.
+/// Why a datagram is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     Malformed,
     Checksum,
 }
 
-/// Reads and checks the datagram that an IP packet carries.
+/// Parses and checks the datagram in an IP packet.
 pub(crate) fn parse<'a>(received: &Received<'a>) -> Result<Datagram<'a>, Broken> {
     let packet = UdpPacket::new_checked(received.payload).map_err(|_| Broken::Malformed)?;
-    // Port 0 is reserved, as source it means "do not answer"; nobody who expects an answer of us uses it.
+    // Port 0 is reserved. As a source it means "do not answer", so no client that expects an answer
+    // uses it.
     if packet.dst_port() == 0 {
         return Err(Broken::Malformed);
     }
     let datagram = received.payload.get(..usize::from(packet.len())).ok_or(Broken::Malformed)?;
-    // A field of zero says that the sender did not compute it, which IPv6 does not allow (RFC 8200 §8.1).
+    // A zero checksum means that the sender did not compute it. IPv6 does not allow that (RFC 8200
+    // §8.1).
     let is_summed = packet.checksum() != 0 || !received.source.is_ipv4();
     let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_UDP, packet.len())
         .and(datagram);
@@ -96,7 +98,7 @@ pub(crate) fn send(
         view.set_dst_port(destination.port());
         view.set_len(field);
         let sum = Sum::pseudo_header(from, to, PROTOCOL_UDP, field).and(bytes).field();
-        // Zero would mean that there is none; its complement is the same number (RFC 768).
+        // Zero would mean "no checksum"; its complement is the same number (RFC 768).
         let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
         let Some([_, _, _, _, _, _, high, low]) = bytes.first_chunk_mut::<UDP_BYTES>() else {
             unreachable!("the room is as long as was asked for")

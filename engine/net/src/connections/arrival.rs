@@ -1,4 +1,4 @@
-//! A segment as it arrives: read once, and handed on in parts.
+//! A received segment: parsed once, and passed on in parts.
 
 use crate::checksum::Sum;
 use crate::event::Place;
@@ -9,7 +9,7 @@ use crate::received::Received;
 use crate::tcp::{Flags, Options, SegmentRepr, SequenceNumber};
 use crate::template::TCP_BYTES;
 
-/// A segment on its way to its connection.
+/// A parsed segment with its flow.
 pub(super) struct Arrival<'a> {
     pub(super) caller: Caller,
     pub(super) segment: SegmentRepr<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Arrival<'a> {
     pub(super) place: Place,
 }
 
-/// Reads a segment: the flow that it belongs to, and what it says. `place`: of what was received.
+/// Parses a segment: its flow and its fields. `place`: where the received transport packet lies.
 #[inline(always)]
 pub(super) fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
     let bytes = received.payload;

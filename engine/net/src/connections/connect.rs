@@ -1,11 +1,12 @@
-//! Connections that we open: a port that nobody can guess (RFC 6056), a SYN, and the way to a neighbour that may have to
-//! be asked for first.
+//! Outgoing connections: an unpredictable port (RFC 6056), a SYN, and a next hop that may have to
+//! be resolved first.
 //!
 //! Invariants:
-//! - A connection stands in the flow table from the call on, so the answer to its SYN finds it.
-//! - A port is used again for the same service only after all others were, however fast connections come and go: the server may
-//!   still remember the last one that came from there.
-//! - While the neighbour is not known the SYN waits with the packets that ask for it; it is not sent to everybody.
+//! - A connection is in the flow table from the call of `connect` on, so the answer to its SYN
+//!   finds it.
+//! - A port is reused for the same service only after all others, however fast connections come and
+//!   go: the server may still remember the last connection from it.
+//! - While the neighbour is unresolved, the SYN waits with its other packets; it is not broadcast.
 
 use core::net::SocketAddr;
 
@@ -23,13 +24,14 @@ use crate::link::{Link, Unsent};
 use crate::tcp::{Full, SegmentToSend, SendLimits, Tcb};
 use crate::template::{Head, Template};
 
-/// The first port that we connect from, and how many there are (RFC 6335 §6).
+/// The first local port of outgoing connections, and how many there are (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u32 = 16_384;
-/// Ports that are tried before the call gives up. Each is free unless another connection to the same service has it.
+/// Ports that are tried before the call fails. Each is free unless another connection to the same
+/// service has it.
 const TRIES_MAX: u32 = 64;
 
-/// The destination of a template whose neighbour is not known yet. Nothing is ever sent there.
+/// The destination of a template whose neighbour is unresolved. No frame is ever sent there.
 const UNKNOWN: Ethernet = BROADCAST;
 
 impl Tcp {
@@ -70,8 +72,9 @@ impl Tcp {
         Ok(ConnectionId(id))
     }
 
-    /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and the number of connections
-    /// opened so far point (RFC 6056 §3.3.3), or the next one that is free. No two cores have a port in common.
+    /// A local port without a connection to `peer`. A keyed hash of the peer and the number of
+    /// connections opened so far selects it (RFC 6056 §3.3.3); the next free one is taken. No two
+    /// cores have a port in common.
     fn free_flow(&self, local: Local, peer: SocketAddr, cores: Cores, opened: u64) -> Option<Flow> {
         let offset = self.initial_sequences.next(Instant::START, &peer).iss.0;
         let start = offset.wrapping_add(opened as u32);
@@ -86,15 +89,16 @@ impl Tcp {
     }
 }
 
-/// Whether the neighbour of these headers has still to be found.
+/// Whether the neighbour of these headers is unresolved.
 #[inline]
 pub(super) fn is_unresolved(template: &Template) -> bool {
     template.peer() == UNKNOWN
 }
 
 impl Tcp {
-    /// Lets a connection speak whose neighbour was not known when it was opened: as usual if he is known by now. Else what it
-    /// has to say is its SYN, which waits for him.
+    /// Produces the output of a connection whose neighbour was unresolved when it was opened. If
+    /// the neighbour is resolved by now, the output is sent as usual. Otherwise the output is a
+    /// SYN, and it waits for the neighbour.
     pub(super) fn unresolved_output(
         &mut self,
         now: Instant,
@@ -104,7 +108,7 @@ impl Tcp {
         fellows: &mut Option<Fellows>,
     ) -> Result<(), Full> {
         let Some(found) = self.connections.get_mut(connection.0) else {
-            unreachable!("it is about to speak")
+            unreachable!("its output was just requested")
         };
         let peer = found.template.flow().peer;
         if let Some(hardware) = link.hardware_for(now, peer) {

@@ -1,7 +1,8 @@
-//! The out phase: whatever the turn has left to be said is built and handed to the card, once, at its end.
+//! The out phase: at the end of each turn, builds the pending segments and hands them to the card.
 //!
-//! A connection stands among the touched ones at most once, so their queue cannot overflow. What finds the card full
-//! stays where it is and is tried again in the next turn: nothing is lost, and nothing is sent twice.
+//! A connection is in the touched queue at most once, so the queue cannot overflow. A connection
+//! that finds the card full stays in the queue and is tried again in the next turn: nothing is
+//! lost, and nothing is sent twice.
 
 use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
@@ -15,7 +16,7 @@ use crate::tcp::{Ended, Flags, Full, SegmentToSend, SendLimits};
 use crate::template::{Head, Template};
 
 impl Tcp {
-    /// Lets the connections speak to which something has happened.
+    /// Produces the output of the touched connections.
     ///
     /// Errors: the card is full.
     pub(crate) fn connections_output(
@@ -47,7 +48,7 @@ impl Tcp {
         link: &mut Link,
         fellows: &mut Option<Fellows>,
     ) -> Result<(), Full> {
-        // It may have ended since something happened to it.
+        // The connection may have been closed since it was touched.
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
         if connect::is_unresolved(&found.template) {
             return self.unresolved_output(now, connection, machine, link, fellows);
@@ -79,7 +80,7 @@ impl Tcp {
         result
     }
 
-    /// A connection has spoken: its timer is set, and if that was its last word it is buried.
+    /// A connection has produced its output: sets its timer, and removes it if it is closed.
     #[inline]
     pub(super) fn settle(
         &mut self,
@@ -105,7 +106,8 @@ impl Tcp {
         }
     }
 
-    /// Something had to be sent again: perhaps the neighbour is not where he was (RFC 1122 §3.3.1.4).
+    /// A retransmission suggests that the neighbour's hardware address may have changed (RFC 1122
+    /// §3.3.1.4).
     fn doubt_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("it has just spoken")
@@ -115,9 +117,9 @@ impl Tcp {
         }
     }
 
-    /// Sends the SYN-ACKs of handshakes that are under way.
+    /// Sends the SYN-ACKs of handshakes in progress.
     ///
-    /// Errors: the card is full, or the budget spent.
+    /// Errors: the card is full, or the budget is spent.
     pub(crate) fn handshakes_output(
         &mut self,
         now: Instant,
@@ -162,7 +164,7 @@ fn transmit(
             Ok(())
         }
         Err(TransmitError::Full) => Err(Full),
-        // It would be refused for ever: as good as lost on the way.
+        // The card would refuse it every time, so it counts as lost in the network.
         Err(TransmitError::Malformed) => {
             counters.count(Counter::DroppedOut);
             Ok(())

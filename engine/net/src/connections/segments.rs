@@ -1,4 +1,4 @@
-//! Segments on the way up: the connection that a segment belongs to, and segments without one.
+//! The receive path of TCP: finds the connection of a segment, and handles segments without one.
 
 use core::net::SocketAddr;
 
@@ -22,7 +22,7 @@ use crate::tcp::{
 };
 use crate::template::Head;
 
-/// What a segment may change around its connection: the link, the other cores, and the events.
+/// What a segment may change outside its connection: the link, the other cores, and the events.
 struct Around<'a> {
     link: &'a mut Link,
     fellows: &'a mut Option<Fellows>,
@@ -30,7 +30,8 @@ struct Around<'a> {
 }
 
 impl Tcp {
-    /// Of one piece with what calls it as far as its connection, so that a segment is not put together in memory before it is known to be worth it.
+    /// Handles a received TCP segment. Inlined into its caller, so that the segment is written to
+    /// memory only on the slow path.
     #[inline(always)]
     pub(crate) fn arrived(
         &mut self,
@@ -41,7 +42,8 @@ impl Tcp {
         fellows: &mut Option<Fellows>,
         events: &mut Events,
     ) {
-        // TCP is between two hosts: nothing sent to a group is taken, or answered (RFC 9293 §3.10).
+        // TCP is between two hosts: segments to a group are not accepted or answered (RFC 9293
+        // §3.10).
         if received.meant != Meant::Us || crate::ethernet::is_group(received.ethernet.destination) {
             link.counters.count(Counter::DroppedBadDestination);
             return;
@@ -76,7 +78,7 @@ impl Tcp {
         }
     }
 
-    /// A segment is for no connection that is known to be its own.
+    /// Handles a segment that the fast path does not hand to a connection.
     fn other_arrived(
         &mut self,
         now: Instant,
@@ -103,15 +105,15 @@ impl Tcp {
         }
     }
 
-    /// Whether a segment may be for the connection at `index`, where there are several cores.
+    /// Whether a segment may be for the connection at `index`, on a machine with several cores.
     #[inline(always)]
     fn is_meant_for(&self, index: u32, segment: &SegmentRepr<'_>) -> bool {
         let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));
         found.is_none_or(|found| found.tcb.may_be_meant(segment))
     }
 
-    /// Lets a segment go round the other cores that does not fit what its flow leads to here, `entry`; whether it does. A connection that it is meant for was not
-    /// found.
+    /// Passes a segment round the other cores if it does not fit `entry`, its flow's entry here.
+    /// Returns whether it did. The connection of the segment was not found here.
     #[cold]
     fn goes_round(
         &mut self,
@@ -144,7 +146,7 @@ impl Tcp {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return Fit::Exactly,
-            // It was looked at already.
+            // The fast path has checked it already.
             Some(Entry::Connection(_)) => false,
             None if self.cookie_completed(now, arrival, around.link).is_some() => {
                 return Fit::Exactly;
@@ -153,7 +155,7 @@ impl Tcp {
             Some(Entry::HalfOpen(index))
                 if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) =>
             {
-                // It may be for this handshake or for what is elsewhere: it ends both.
+                // It may be for this handshake or for a connection on another core: it ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
                 self.handshake_gone(&caller.flow, around.fellows);
                 return Fit::NotAtAll;
@@ -196,7 +198,7 @@ impl Tcp {
             unreachable!("a flow that leads nowhere")
         };
         let Some(found) = self.connections.get_mut(id) else {
-            unreachable!("a name was just given for this slot")
+            unreachable!("the slot is occupied")
         };
         if !found.template.is_of(&caller.flow) {
             return;
@@ -209,7 +211,8 @@ impl Tcp {
         self.act(now, connection, &actions, Some((segment, place)), &mut link.counters, events);
     }
 
-    /// Tells the user what an event did to a connection, and lets the connection speak if it has something to say.
+    /// Reports to the user what an event did to a connection, and touches the connection if it has
+    /// output.
     #[inline(always)]
     fn act(
         &mut self,
@@ -222,10 +225,7 @@ impl Tcp {
     ) {
         let mut tell = |event| {
             let told = events.push(event);
-            assert!(
-                told.is_ok(),
-                "whoever collects events leaves room for those of one connection"
-            );
+            assert!(told.is_ok(), "the events have room for those of one connection");
         };
         if actions.connected {
             tell(Event::Connected { connection });
@@ -237,7 +237,8 @@ impl Tcp {
             let data = place.part(actions.data.start, actions.data.len());
             match data {
                 Place::Frame(bytes) => tell(Event::Data { connection, bytes }),
-                // Only bytes of the frame itself can be lent: these are kept, as if nobody had taken them.
+                // Only bytes of the frame itself can be lent. Reassembled bytes are buffered, as if
+                // the user had not consumed them.
                 Place::Reassembled(_) => {
                     let (Some(bytes), Some(found)) = (
                         segment.payload.get(actions.data.clone()),
@@ -262,19 +263,20 @@ impl Tcp {
         if let Some(reason) = actions.closed {
             counters.add(Counter::ResetsIn, u64::from(reason == CloseReason::Reset));
             let Some(found) = self.connections.get_mut(connection.0) else {
-                unreachable!("it has just acted")
+                unreachable!("the connection has just acted")
             };
             found.user_is_done = true;
             tell(Event::Closed { connection, reason });
         }
-        // Whoever gets bytes mostly answers, and all else but acknowledgments is rare.
+        // A user that gets data mostly answers. Anything else but an acknowledgment is rare.
         let rests = |found: &Connection| found.tcb.rests(now, found.armed_for);
         if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(rests) {
             self.touch(connection);
         }
     }
 
-    /// A connection's deadline may have come. Most turns come to none, and are not to prepare for one.
+    /// A connection's deadline may have come. Kept out of line, because most turns have no deadline
+    /// and should not pay for one.
     #[inline(never)]
     pub(super) fn connection_due(
         &mut self,
@@ -308,7 +310,7 @@ impl Tcp {
         }
     }
 
-    /// A handshake is complete; `id` is its entry, unless a cookie has stood for it.
+    /// A handshake is complete. `id` is its entry, or `None` for a cookie.
     fn accept(
         &mut self,
         now: Instant,
@@ -319,7 +321,7 @@ impl Tcp {
     ) {
         let Caller { flow, .. } = arrival.caller;
         let Some(service) = self.service_of(flow.local_port) else {
-            // The service has closed its port in the meantime.
+            // The listener was closed in the meantime.
             if let Some(id) = id {
                 self.half_open.remove(id, &arrival.caller);
                 self.handshake_gone(&flow, around.fellows);
@@ -369,8 +371,8 @@ impl Tcp {
         }
     }
 
-    /// A SYN that belongs to no connection: it is for a service, or to be refused. `used`: the number after
-    /// the last that the connection used which was here before, if that is remembered.
+    /// Handles a SYN without a connection: it is for a listener, or is refused. `used`: the
+    /// sequence number after the last one of the flow's previous connection, if that is known.
     fn stranger_arrived(
         &mut self,
         now: Instant,
@@ -382,14 +384,15 @@ impl Tcp {
         if !segment.flags.opens() || self.service_of(caller.flow.local_port).is_none() {
             self.refuse(now, caller, segment, around.link);
         } else if self.connections.len() >= self.connections.capacity() {
-            // Not answered at all: the peer tries again in a second, and by then there may be room.
+            // No answer: the peer tries again in a second, and by then there may be room.
             around.link.counters.count(Counter::RefusedFull);
         } else {
             self.caller_arrived(now, arrival, used, around);
         }
     }
 
-    /// Somebody calls for a service: he is remembered, or gets a cookie, or has to call again.
+    /// A SYN for a listener: stores its handshake, or answers with a cookie, or ignores it until
+    /// its retry.
     fn caller_arrived(
         &mut self,
         now: Instant,
@@ -400,7 +403,7 @@ impl Tcp {
         let caller = &arrival.caller;
         let key = ends(caller.flow, around.link);
         if self.half_open.is_full() {
-            // Who is real sends the same SYN again.
+            // A real client sends the same SYN again.
             let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
             match self.half_open.make_room(now, knock) {
                 Room::Made { gone, farewell } => {
@@ -443,22 +446,23 @@ impl Tcp {
         }
     }
 
-    /// Something other than a SYN that belongs to no connection: it completes a handshake that a cookie stands for, or is
-    /// refused.
+    /// Handles a segment without a connection that is not a SYN: it completes a handshake by
+    /// cookie, or is refused.
     fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, around: &mut Around<'_>) {
         match self.cookie_completed(now, arrival, around.link) {
             Some(handshake) => {
                 around.link.counters.count(Counter::CookiesIn);
                 self.accept(now, None, &handshake, arrival, around);
             }
-            // A service hears only SYNs, and tells of acknowledgments that nobody has asked for (RFC 9293 §3.10.7.2).
+            // A listener ignores segments without SYN or ACK, but refuses unexpected
+            // acknowledgments (RFC 9293 §3.10.7.2).
             None if !arrival.segment.flags.has(Flags::ACK)
                 && self.service_of(arrival.caller.flow.local_port).is_some() => {}
             None => self.refuse(now, &arrival.caller, &arrival.segment, around.link),
         }
     }
 
-    /// What was agreed on in the handshake that a segment completes and a cookie of ours stands for.
+    /// The handshake that a segment completes by a valid cookie of ours.
     fn cookie_completed(
         &self,
         now: Instant,
@@ -483,20 +487,23 @@ impl Tcp {
         }
     }
 
-    /// Segments of a connection come from another neighbour than ours go to: the neighbour cache decides who is right.
+    /// Segments of a connection come from another neighbour than ours go to: the neighbour cache
+    /// decides which one is right.
     fn came_another_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
-            unreachable!("it has just taken a segment")
+            unreachable!("the connection has just received a segment")
         };
         if let Some(hardware) = link.hardware_for(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }
     }
 
-    /// Somebody on the way reports trouble with a segment that claims to be ours. It is a hint and no more: no
-    /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). What it changes
-    /// it changes only for a segment that is on its way: a path that carries less, or an attempt to connect that is refused.
-    /// False: we have no such connection.
+    /// An ICMP error reports trouble with a segment that claims to be ours. False: there is no such
+    /// connection.
+    ///
+    /// The report is only a hint: it closes no established connection, and retransmission finds out
+    /// whether it is true (RFC 5927 §4). It takes effect only if its segment is in flight: it
+    /// lowers the path MTU, or ends an attempt to connect that was refused.
     pub(crate) fn trouble_reported(
         &mut self,
         now: Instant,
@@ -531,7 +538,7 @@ impl Tcp {
     }
 }
 
-/// `flow` with the address of ours that it names, which is ours no longer if it has none.
+/// `flow` with our address that it refers to, or the unspecified address if that is lost.
 fn ends(flow: Flow, link: &Link) -> Ends {
     Ends { flow, own: link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
 }

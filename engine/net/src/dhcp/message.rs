@@ -1,4 +1,4 @@
-//! DHCP messages: what we ask, and what of an answer counts.
+//! DHCP messages: writes our requests and parses the answers.
 
 use core::net::Ipv4Addr;
 
@@ -7,19 +7,19 @@ use smoltcp::wire::{DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, Ipv4
 
 use super::{NAME_SERVERS_MAX, NameServers, Request, RequestKind};
 
-/// Where servers listen.
+/// The port of DHCP servers.
 pub(crate) const SERVER_PORT: u16 = 67;
-/// Where clients listen.
+/// The port of DHCP clients.
 pub(crate) const CLIENT_PORT: u16 = 68;
 
 /// The largest DHCP message that we take (RFC 2132 §9.10), IP header included.
 const MESSAGE_BYTES_MAX: u16 = 1_500;
-/// BOOTP relays and servers drop what is shorter than a BOOTP message (RFC 951).
+/// BOOTP relays and servers drop messages that are shorter than a BOOTP message (RFC 951).
 const MESSAGE_BYTES_MIN: usize = 300;
 const OPTION_ROUTER: u8 = 3;
 /// Subnet mask, router, name servers, lease time, T1, T2.
 const WANTED: &[u8] = &[1, 3, 6, 51, 58, 59];
-/// A lease without end.
+/// An infinite lease.
 const FOR_EVER: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ pub(super) enum AnswerKind {
     Refusal,
 }
 
-/// What a server said.
+/// The parsed answer of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     pub(super) kind: AnswerKind,
@@ -57,7 +57,7 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<Answer> {
         DhcpMessageType::Nak => AnswerKind::Refusal,
         _ => return None,
     };
-    // Without a mask the network is as large as its class once was (RFC 1122 §3.2.2.9).
+    // Without a mask, the former address class gives the prefix length (RFC 1122 §3.2.2.9).
     let prefix_bits = match repr.subnet_mask {
         Some(mask) => Ipv4Cidr::from_netmask(repr.your_ip, mask).ok()?.prefix_len(),
         None => class_bits(repr.your_ip),
@@ -83,7 +83,7 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<Answer> {
     })
 }
 
-/// The first of the routers: the wire crate reads the option only when it names just one.
+/// The first of the routers. The wire crate reads the option only when it names exactly one.
 fn router(packet: &DhcpPacket<&[u8]>) -> Option<Ipv4Addr> {
     let option = packet.options().find(|option| option.kind == OPTION_ROUTER)?;
     option.data.first_chunk().map(|octets| Ipv4Addr::from_octets(*octets))
@@ -106,7 +106,8 @@ impl Request {
 
     /// Writes the message into `bytes`, which is [`Request::len`] long and zeroed.
     pub(crate) fn emit(&self, bytes: &mut [u8]) {
-        // It fails only when the buffer is too short for the options, and `len` has made sure that it is not.
+        // It fails only if the buffer is too short for the options, and `len` has made sure that it
+        // is not.
         let written = self.repr().emit(&mut DhcpPacket::new_unchecked(bytes));
         debug_assert!(written.is_ok());
     }

@@ -1,10 +1,10 @@
-//! What stands between an IPv6 header and what the packet carries (RFC 8200 §4), walked with bounds.
-//!
-//! - At most [`HEADERS_MAX`] headers and [`OPTIONS_MAX`] options in each: no sender makes us walk for long (RFC 8504 §5.3).
-//! - Hop-by-Hop Options stand right behind the IPv6 header or nowhere. A routing header with stops left is refused (RFC 5095:
-//!   we are a host and forward nothing).
-//! - An option that is not known is treated as its own two highest bits say (§4.2).
-//! - A fragment that is the whole packet is no fragment (RFC 6946).
+//! IPv6 extension headers (RFC 8200 §4), walked with bounds.
+//! - At most [`HEADERS_MAX`] headers, and [`OPTIONS_MAX`] options in each: no sender can make the
+//!   walk long (RFC 8504 §5.3).
+//! - A Hop-by-Hop Options header is valid only directly after the IPv6 header. A routing header
+//!   with segments left is refused (RFC 5095: we are a host and forward nothing).
+//! - The two highest bits of an unknown option's type decide its treatment (§4.2).
+//! - An atomic fragment, which holds the whole packet, is treated as unfragmented (RFC 6946).
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -12,37 +12,37 @@ const FRAGMENT: u8 = 44;
 const NOTHING: u8 = 59;
 const DESTINATION: u8 = 60;
 
-/// Headers that are stepped over.
+/// The most headers in one packet.
 pub(crate) const HEADERS_MAX: usize = 8;
-/// Options that are looked at in one header, padding included.
+/// The most options in one header, padding included.
 pub(crate) const OPTIONS_MAX: usize = 32;
 
-/// Options that change nothing for us: padding, and the alert for routers (RFC 2711).
+/// Options without effect here: padding, and the router alert (RFC 2711).
 const PAD_ONE: u8 = 0;
 const PAD_MANY: u8 = 1;
 const ROUTER_ALERT: u8 = 5;
 
-/// Bytes in a Fragment header, and the unit of all others' lengths.
+/// Bytes in a Fragment header, and the unit of the other headers' lengths.
 const UNIT_BYTES: usize = 8;
 
-/// What is wrong with a packet, in the terms of ICMPv6's Parameter Problem (RFC 4443 §3.4).
+/// An error in a packet, in the terms of ICMPv6's Parameter Problem (RFC 4443 §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) code: u8,
-    /// The byte of the packet that is wrong.
+    /// The offset of the wrong byte in the packet.
     pub(crate) pointer: u32,
-    /// Whether to tell the sender even of a packet that was meant for a group.
+    /// Whether the error is reported even for a packet to a group.
     pub(crate) concerns_groups: bool,
 }
 
 impl Problem {
     /// A field with a wrong value.
     pub(crate) const FIELD: u8 = 0;
-    /// A next header that is not known.
+    /// An unknown next header.
     pub(crate) const NEXT_HEADER: u8 = 1;
-    /// An option that is not known.
+    /// An unknown option.
     pub(crate) const OPTION: u8 = 2;
-    /// A first fragment that does not hold all headers (RFC 7112 §5).
+    /// A first fragment without all headers (RFC 7112 §5).
     pub(crate) const INCOMPLETE: u8 = 3;
 
     pub(crate) fn new(code: u8, at: usize) -> Problem {
@@ -50,37 +50,37 @@ impl Problem {
     }
 }
 
-/// A part of a packet.
+/// A fragment of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    /// Where its Fragment header begins, and where what it carries.
+    /// The offset of its Fragment header, and of its payload.
     pub(crate) header_at: usize,
     pub(crate) at: usize,
-    /// What the whole begins with; counts in the first fragment only.
+    /// The first header of the whole packet; counts in the first fragment only.
     pub(crate) next_header: u8,
-    /// Where it lies in the whole, in bytes.
+    /// The offset in the whole packet, in bytes.
     pub(crate) offset: u16,
     pub(crate) more: bool,
     pub(crate) identification: u32,
 }
 
-/// Where a walk ended.
+/// The result of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walked {
-    /// At a protocol above IPv6 (or an unknown header). `named_at`: the field that names it.
+    /// A protocol above IPv6, or an unknown header. `named_at`: the field that names it.
     Payload { protocol: u8, at: usize, named_at: usize },
-    /// At a part of a packet.
+    /// A fragment.
     Fragment(Fragment),
-    /// At something that the sender is to be told of.
+    /// An error that is reported to the sender.
     Refused(Problem),
-    /// At an option that asks for silence, at the end of a packet that holds nothing, or of our patience.
+    /// A silent discard: an option asked for it, there is no next header, or a limit was reached.
     Dropped,
-    /// At the end of the bytes, in the middle of a header.
+    /// The packet ends within a header.
     Truncated,
 }
 
-/// Walks over the extension headers of `packet`. The first header is of kind `first`, named by the byte at `named_at`, and
-/// begins at `at`.
+/// Walks the extension headers of `packet`. The first header is of kind `first`, which the byte at
+/// `named_at` names, and begins at `at`.
 #[inline]
 pub(crate) fn walk(packet: &[u8], first: u8, named_at: usize, at: usize) -> Walked {
     match first {
@@ -147,8 +147,8 @@ fn walk_headers(packet: &[u8], first: u8, first_named_at: usize, first_at: usize
     }
 }
 
-/// The protocol above IPv6 and where it begins, as far as the headers before it are whole; what is wrong with these does not
-/// matter. Behind a part of a packet that is not its first there is none.
+/// The protocol above IPv6 and its offset, as far as the headers before it are complete. Errors in
+/// these headers do not matter. A fragment that is not the first has no such protocol.
 pub(crate) fn upper(packet: &[u8], first: u8, first_at: usize) -> (u8, usize) {
     let (mut kind, mut at) = (first, first_at);
     for _ in 0..HEADERS_MAX {
@@ -165,7 +165,8 @@ pub(crate) fn upper(packet: &[u8], first: u8, first_at: usize) -> (u8, usize) {
     (kind, at)
 }
 
-/// Looks at the options of one header, which begins at `header_at` of the packet. `None`: the walk goes on.
+/// Checks the options of one header, which begins at `header_at` of the packet. `None`: the walk
+/// continues.
 fn look_at_options(header: &[u8], header_at: usize) -> Option<Walked> {
     let mut at = 2;
     for _ in 0..OPTIONS_MAX {

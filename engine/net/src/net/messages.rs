@@ -1,5 +1,5 @@
-//! Messages of other cores, and frames that are for them. [`crate::cores`] keeps what is known of
-//! the other cores, and what waits for them.
+//! Messages from other cores, and frames that are for other cores. [`crate::cores`] keeps the state
+//! of the other cores, and the messages that are queued for them.
 
 use machine::{Checksum, CoreId, Frame, Instant};
 use sometimes::sometimes;
@@ -12,8 +12,8 @@ use crate::event::Events;
 use crate::icmp::Report;
 
 impl Net {
-    /// The frame of an arrival has been handled, and is not needed any more. It goes where `route` says; or it is given back,
-    /// for [`machine::Machine::give_back`].
+    /// The user has handled the events of a frame and does not need it any more. The frame goes
+    /// where `route` says, or is returned for [`machine::Machine::give_back`].
     #[inline]
     pub fn frame_handled(&mut self, frame: Frame, route: Route) -> Option<Frame> {
         match route {
@@ -30,7 +30,8 @@ impl Net {
         fellows.own_handled(frame, &mut self.link.counters)
     }
 
-    /// A message of another core has arrived. What it meant is added to `events`, which must be empty.
+    /// A message from another core has arrived. Its events are added to `events`, which must be
+    /// empty.
     pub fn message_arrived(
         &mut self,
         now: Instant,
@@ -59,7 +60,8 @@ impl Net {
         Arrived(What::Nothing)
     }
 
-    /// A message has been handled. Returns a frame for [`machine::Machine::give_back`], if one of this core's card came home.
+    /// A message has been handled. Returns a frame for [`machine::Machine::give_back`] if a buffer
+    /// of this core's card came back.
     pub fn message_handled(&mut self, arrived: Arrived) -> Option<Frame> {
         match arrived.0 {
             What::Nothing => None,
@@ -73,17 +75,18 @@ impl Net {
         }
     }
 
-    /// The next message for another core, if there is one. It must arrive there, after all that were taken before it.
+    /// The next message for another core, if there is one. The caller must deliver messages
+    /// reliably and in order.
     pub fn next_message(&mut self, to: CoreId) -> Option<NetMessage> {
         self.fellows.as_mut()?.next_message(to, &self.link)
     }
 
-    /// Whether anything waits for another core.
+    /// Whether a message waits for another core.
     pub fn has_messages(&self) -> bool {
         self.fellows.as_ref().is_some_and(|fellows| fellows.has_messages(&self.link))
     }
 
-    /// Frames of our card that are with other cores.
+    /// How many frames of our card are on other cores.
     pub fn frames_away(&self) -> usize {
         self.fellows.as_ref().map_or(0, Fellows::frames_away)
     }
@@ -92,7 +95,7 @@ impl Net {
         self.fellows.as_ref().map_or(Cores::ALONE, Fellows::cores)
     }
 
-    /// A frame has arrived by the card of one of several cores.
+    /// A frame has arrived on the card of a machine with several cores.
     #[cold]
     pub(super) fn frame_arrived_among(
         &mut self,
@@ -107,7 +110,8 @@ impl Net {
         if self.goes_on() { Route::Onward } else { Route::Here }
     }
 
-    /// The state shared with the other cores. Panics on a core that is alone: it gets no messages.
+    /// The state shared with the other cores. Panics on a machine with one core, which gets no
+    /// messages.
     fn among_fellows(&mut self) -> &mut Fellows {
         match &mut self.fellows {
             Some(fellows) => fellows,
@@ -115,7 +119,7 @@ impl Net {
         }
     }
 
-    /// Whether the frame that was looked at goes to another core.
+    /// Whether the current frame goes on to another core.
     fn goes_on(&self) -> bool {
         self.fellows.as_ref().is_some_and(Fellows::goes_on)
     }
@@ -125,15 +129,15 @@ impl Net {
         self.goes_up(now, bytes, verified, events);
     }
 
-    /// A frame has arrived that another core has passed on.
+    /// Another core has passed a frame on to this one.
     fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
         let Some(fellows) = &mut self.fellows else {
             unreachable!("a core that is alone gets no frames from others")
         };
         fellows.passed_arrived(now, &passed);
-        // Another core's turn may have begun after this one's.
+        // The other core's turn may have begun after this one's.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));
-        // Who goes round is counted where he began.
+        // A segment that goes round the cores is counted only on the core where it began.
         let segments_in = self.link.counters.of(Counter::SegmentsIn);
         let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
         self.goes_up_among(now, passed.frame.bytes(), verified, events);
@@ -154,7 +158,7 @@ impl Net {
         }
     }
 
-    /// What the first core has heard the others hear, too.
+    /// The first core passes news from the link on to the other cores.
     pub(super) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
         if let Some(fellows) = &mut self.fellows {
             fellows.pass_on_hearsay(hearsay);

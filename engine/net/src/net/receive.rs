@@ -1,4 +1,5 @@
-//! The way up: from a frame to whatever it carries. Each layer checks its header once, and what it refuses is counted.
+//! The receive path: from a frame to its payload. Each layer checks its header once, and each
+//! refused packet is counted.
 
 use core::net::SocketAddr;
 
@@ -22,14 +23,15 @@ use crate::reassembly::{Key, Part, Progress};
 use crate::received::Received;
 use crate::udp;
 
-/// Where the IPv6 header names what follows it.
+/// The offset of the next-header field in the IPv6 header.
 const NEXT_HEADER_AT: usize = 6;
-/// Where it says how long that is.
+/// The offset of the payload-length field in the IPv6 header.
 const LENGTH_AT: usize = 4;
 
 impl Net {
-    /// A frame has arrived. What it meant is added to `events`, which must be empty; the bytes of [`Event::Data`] lie
-    /// in the frame. When they have been handled the frame goes to [`Net::frame_handled`].
+    /// A frame has arrived. Its events are added to `events`, which must be empty. The bytes of
+    /// [`Event::Data`] lie in the frame. After handling them, the caller passes the frame to
+    /// [`Net::frame_handled`].
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
         self.link.counters.count(Counter::FramesIn);
         self.link.counters.add(Counter::BytesIn, frame.bytes().len() as u64);
@@ -40,8 +42,10 @@ impl Net {
         Route::Here
     }
 
-    /// A frame is for this core to look at. `verified`: its transport checksum is known to be right. The path of a machine with
-    /// one core, and a second time for those with several: only so does the first cost no call.
+    /// Processes a frame on this core. `verified`: the card has verified the transport checksum.
+    ///
+    /// This is inlined twice, for machines with one core and with several, so that a machine with
+    /// one core pays for no call.
     #[inline(always)]
     pub(super) fn goes_up(
         &mut self,
@@ -119,7 +123,8 @@ impl Net {
             return;
         }
         let meant = self.link.interface.meant(ip.destination);
-        // Before we have an address, DHCP servers write to the one that they are about to give us.
+        // Before we have an address, DHCP servers send to the address that they are about to
+        // assign.
         let for_dhcp = self.link.interface.address.is_none()
             && self.dhcp.is_some()
             && ip.protocol == PROTOCOL_UDP;
@@ -182,13 +187,13 @@ impl Net {
             Progress::Whole(index) => index,
         };
         let Some(whole) = self.reassembly.take(index) else {
-            unreachable!("it has just become whole")
+            unreachable!("the datagram has just been completed")
         };
         self.link.counters.count(Counter::Reassembled);
         let Some(payload) = whole.buffer.get(..whole.length) else {
-            unreachable!("more bytes than were put together")
+            unreachable!("the length is at most the buffer's")
         };
-        // What the card said of the checksum, it said of one fragment.
+        // The card verified the checksum of one fragment only, not of the whole datagram.
         let received =
             Received { payload, verified: false, protocol: whole.begins_with, ..*received };
         if received.source.is_ipv4() {
@@ -199,8 +204,9 @@ impl Net {
         self.reassembled = Some(whole.buffer);
     }
 
-    /// Of one piece with what calls it, so that what all layers have found of a segment is handed on in registers. Whatever else may be there is copied, since
-    /// only what nobody points at stays in them.
+    /// Inlined into its caller, so that the parsed fields of a segment stay in registers. For other
+    /// protocols `received` is copied, because only a value without references to it stays in
+    /// registers.
     #[inline(always)]
     fn transport_arrived(
         &mut self,
@@ -223,7 +229,7 @@ impl Net {
         self.other_transport_arrived(now, &received, place, events);
     }
 
-    /// What is no segment.
+    /// Handles every protocol but TCP.
     fn other_transport_arrived(
         &mut self,
         now: Instant,
@@ -251,7 +257,7 @@ impl Net {
         }
     }
 
-    /// Tells the sender of a packet what is wrong with it, if it may be told.
+    /// Sends an ICMP error to the sender of a packet, if the rules allow one.
     fn complain(&mut self, now: Instant, received: &Received<'_>, what: Complaint) {
         if received.source.is_ipv4() {
             self.icmp.complain(&mut self.link, now, received, what);
@@ -361,7 +367,7 @@ impl Net {
         );
     }
 
-    /// The headers of a packet have been walked over; `received` lacks what was found there.
+    /// The extension headers of a packet have been walked. `received` lacks what was found there.
     #[inline]
     fn walked(
         &mut self,
@@ -404,7 +410,7 @@ impl Net {
         place: Place,
         events: &mut Events,
     ) {
-        // Nobody speaks as nobody, except to find out who he may be.
+        // The unspecified source address is only valid for duplicate address detection.
         if received.source == Ip::UNSPECIFIED && received.protocol != PROTOCOL_ICMPV6 {
             self.link.counters.count(Counter::DroppedBadSource);
             return;
@@ -427,7 +433,8 @@ impl Net {
         } else if fragment.offset == 0
             && walk(payload, fragment.next_header, 0, 0) == Walked::Truncated
         {
-            // All headers stand in the first one, so that those who look on see what it is (RFC 7112).
+            // The first fragment must contain all headers, so that middleboxes can see them (RFC
+            // 7112).
             Some(Problem::new(Problem::INCOMPLETE, 0))
         } else {
             None
@@ -459,7 +466,8 @@ impl Net {
         self.fragment_arrived(now, &part, &received, events);
     }
 
-    /// All parts of a packet are there: `payload` is what follows the fragment headers, and `protocol` its first header.
+    /// A packet has been reassembled. `payload` is what follows the fragment headers, and
+    /// `protocol` is its first header.
     fn reassembled_ipv6_arrived(
         &mut self,
         now: Instant,
@@ -469,7 +477,7 @@ impl Net {
         match walk(received.payload, received.protocol, 0, 0) {
             Walked::Payload { protocol, at, .. } => {
                 let payload = received.payload.get(at..).unwrap_or_default();
-                // The packet itself is not there any more, so it cannot be quoted.
+                // The original packet does not exist any more, so an ICMP error cannot quote it.
                 let whole = Received { protocol, payload, begins_datagram: false, ..*received };
                 self.ipv6_transport_arrived(
                     now,
@@ -478,7 +486,7 @@ impl Net {
                     events,
                 );
             }
-            // Fragments of fragments have no use.
+            // A fragment inside a reassembled packet has no use.
             _ => self.link.counters.count(Counter::DroppedMalformed),
         }
     }

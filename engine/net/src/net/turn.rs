@@ -1,5 +1,5 @@
-//! What a turn asks of the network beside frames. In the deadlines phase everything runs that waits
-//! for time. In the out phase the network hands the card all that is to be sent.
+//! What a turn asks of the network beside frames. The deadlines phase runs everything that waits
+//! for time. The out phase hands all pending output to the card.
 
 use core::net::{Ipv4Addr, SocketAddr};
 
@@ -18,15 +18,16 @@ use crate::udp;
 pub enum Output {
     /// Everything that may be sent now is with the card.
     All,
-    /// The budget is spent and there is more: the next turn goes on.
+    /// The budget is spent and there is more output. The next turn continues.
     More,
-    /// The card has no room for more: the next turn tries again, and room wakes who sleeps until then.
+    /// The card's ring is full. The next turn tries again, and free space in the ring wakes a
+    /// sleeping machine.
     CardFull,
 }
 
 impl Net {
-    /// Does what is due, as far as `budget` (connections) and the room in `events` allow. What is left is still due:
-    /// [`Net::next_deadline`] says so.
+    /// Handles expired deadlines, within `budget` (connections) and the room in `events`. Deadlines
+    /// that are left over stay due: [`Net::next_deadline`] says so.
     pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
         if self.chores_are_due(now) {
             self.link.counters.add(Counter::ReassemblyFailed, self.reassembly.expire(now));
@@ -37,21 +38,21 @@ impl Net {
         self.tcp.deadlines_expired(now, &mut self.link.counters, events, budget);
     }
 
-    /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and [`Net::output`] then.
-    /// Never later than needed, sometimes earlier.
+    /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and
+    /// [`Net::output`] then. Never later than needed, sometimes earlier.
     pub fn next_deadline(&self) -> Option<Instant> {
         let chores_at = if self.is_stirred() { self.next_chore() } else { self.chores_at };
         let next = self.tcp.next_deadline().min(chores_at);
         (next != Instant::NEVER).then_some(next)
     }
 
-    /// Whether one of the parts that wait for time has something to do, or something new to wait for.
+    /// Whether one of the parts with timers has a deadline that has passed, or may have a new one.
     #[inline]
     pub(super) fn chores_are_due(&self, now: Instant) -> bool {
         self.is_stirred() || self.chores_at <= now
     }
 
-    /// All of them have been looked after: their earliest deadline is kept.
+    /// All parts with timers have run: caches their earliest deadline.
     #[inline]
     pub(super) fn keep_chores(&mut self) {
         if self.is_stirred() {
@@ -85,8 +86,8 @@ impl Net {
             .min(self.dhcp.as_ref().map_or(Instant::NEVER, Dhcp::next_deadline))
     }
 
-    /// Hands the card all that is to be sent, as far as `budget` (connections and handshakes) and the card's
-    /// ring allow.
+    /// Hands pending output to the card, within `budget` (connections and handshakes) and the space
+    /// in the card's ring.
     pub fn output(
         &mut self,
         now: Instant,
@@ -111,7 +112,7 @@ impl Net {
         match result {
             Ok(()) if !self.tcp.wants_output() => Output::All,
             Ok(()) => Output::More,
-            // Handshakes that find the budget spent say that the card is full.
+            // Handshake output reports a full card when the budget is spent.
             Err(Full) if budget.is_spent() => Output::More,
             Err(Full) => {
                 self.link.counters.count(Counter::CardFull);
@@ -141,7 +142,7 @@ impl Net {
             };
             let source = SocketAddr::from((request.source, CLIENT_PORT));
             let to = SocketAddr::from((request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT));
-            // A message that finds no room or no route is asked for again when its wait is over.
+            // A message without room or route is sent again when its retransmission wait is over.
             let _ = udp::send(&mut self.link, now, source, to, request.len(), |bytes| {
                 request.emit(bytes)
             });
