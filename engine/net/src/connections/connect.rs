@@ -1,5 +1,8 @@
-//! Outgoing connections: an unpredictable port (RFC 6056), a SYN, and a next hop that may have to
-//! be resolved first.
+//! Opening of connections, by us and by peers.
+//!
+//! For an outgoing connection: an unpredictable port (RFC 6056), a SYN, and a next hop that may
+//! have to be resolved first. For an incoming one: an entry or a cookie for its SYN, and a
+//! connection once its handshake is complete.
 //!
 //! Invariants:
 //! - A connection is in the flow table from the call of `connect` on, so the answer to its SYN
@@ -11,17 +14,22 @@
 use core::net::SocketAddr;
 
 use machine::{Ethernet, Instant, Machine, Offloads, Piece};
+use sometimes::buggify;
 
+use super::arrival::Arrival;
+use super::segments::{Around, answer};
 use super::{Connection, Tcp};
 use crate::config::Cores;
 use crate::cores::Fellows;
 use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
-use crate::event::ConnectionId;
-use crate::flow::{Ends, Entry, Flow};
+use crate::event::{ConnectionId, Event};
+use crate::flow::{Caller, Ends, Entry, Flow};
 use crate::ip::{Ip, Local};
 use crate::link::{Link, Unsent};
-use crate::tcp::{Full, SegmentToSend, SendLimits, Tcb};
+use crate::tcp::{
+    Full, HalfOpenId, Handshake, Room, SegmentToSend, SendLimits, SequenceNumber, Tcb,
+};
 use crate::template::{Head, Template};
 
 /// The first local port of outgoing connections, and how many there are (RFC 6335 §6).
@@ -127,4 +135,142 @@ impl Tcp {
         self.settle(now, connection, fellows);
         result
     }
+}
+
+impl Tcp {
+    /// A handshake is complete. `id` is its entry, or `None` for a cookie.
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        id: Option<HalfOpenId>,
+        handshake: &Handshake,
+        arrival: &Arrival<'_>,
+        around: &mut Around<'_>,
+    ) {
+        let Caller { flow, .. } = arrival.caller;
+        let Some(service) = self.service_of(flow.local_port) else {
+            // The listener was closed in the meantime.
+            if let Some(id) = id {
+                self.half_open.remove(id, &arrival.caller);
+                self.handshake_gone(&flow, around.fellows);
+            }
+            return self.refuse(now, &arrival.caller, &arrival.segment, around.link);
+        };
+        let Some(template) = around.link.template_for(now, &arrival.caller) else { return };
+        let tcb = Tcb::accepted(now, handshake);
+        let sent_to = handshake.iss + 1;
+        let new =
+            Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
+        let Ok(connection) = self.connections.insert(new) else {
+            // The entry stays: the peer's next segment tries again.
+            around.link.counters.count(Counter::RefusedFull);
+            return;
+        };
+        match id {
+            Some(id) => self.half_open.remove(id, &arrival.caller),
+            None => self.flow_opened(&flow, around.fellows),
+        }
+        self.flows.set(flow, Entry::Connection(connection.index() as u32));
+        around.link.counters.count(Counter::Accepted);
+        let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
+        let told = around.events.push(Event::Accepted {
+            connection: ConnectionId(connection),
+            service,
+            peer,
+        });
+        assert!(told.is_ok(), "a frame finds the events empty");
+        self.connected_arrived(now, connection.index() as u32, arrival, around);
+    }
+
+    /// Handles a SYN without a connection: it is for a listener, or is refused. `used`: the
+    /// sequence number after the last one of the flow's previous connection, if that is known.
+    pub(super) fn stranger_arrived(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        used: Option<SequenceNumber>,
+        around: &mut Around<'_>,
+    ) {
+        let (caller, segment) = (&arrival.caller, &arrival.segment);
+        if !segment.flags.opens() || self.service_of(caller.flow.local_port).is_none() {
+            self.refuse(now, caller, segment, around.link);
+        } else if self.connections.len() >= self.connections.capacity() {
+            // No answer: the peer tries again in a second, and by then there may be room.
+            around.link.counters.count(Counter::RefusedFull);
+        } else {
+            self.caller_arrived(now, arrival, used, around);
+        }
+    }
+
+    /// A SYN for a listener: stores its handshake, or answers with a cookie, or ignores it until
+    /// its retry.
+    fn caller_arrived(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        used: Option<SequenceNumber>,
+        around: &mut Around<'_>,
+    ) {
+        let caller = &arrival.caller;
+        let key = ends(caller.flow, around.link);
+        if self.half_open.is_full() {
+            // A real client sends the same SYN again.
+            let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
+            match self.half_open.make_room(now, knock) {
+                Room::Made { gone, farewell } => {
+                    if let Some(reset) = farewell {
+                        answer(around.link, now, &gone, &reset);
+                    }
+                    self.handshake_gone(&gone.flow, around.fellows);
+                }
+                Room::None => {}
+                Room::Later => {
+                    around.link.counters.count(Counter::RefusedFull);
+                    return;
+                }
+            }
+        }
+        let beginning = match used {
+            Some(snd_nxt) => self.initial_sequences.beyond(snd_nxt, now, &key),
+            None => self.initial_sequences.next(now, &key),
+        };
+        let mut segment = arrival.segment;
+        around.link.adapt_options(caller.flow.local, &mut segment.options);
+        let by_cookie = buggify!(CookieAlways);
+        let entry = if by_cookie {
+            None
+        } else {
+            self.half_open.syn_arrived(now, *caller, &segment, beginning)
+        };
+        match entry {
+            Some(id) => {
+                self.flows.set(caller.flow, Entry::HalfOpen(id.0));
+                self.flow_opened(&caller.flow, around.fellows);
+            }
+            None => {
+                around.link.counters.count(Counter::CookiesOut);
+                let mut reply =
+                    self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
+                around.link.adapt_options(caller.flow.local, &mut reply.options);
+                answer(around.link, now, caller, &reply);
+            }
+        }
+    }
+
+    /// The handshake that a segment completes by a valid cookie of ours.
+    pub(super) fn cookie_completed(
+        &self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        link: &Link,
+    ) -> Option<Handshake> {
+        let key = ends(arrival.caller.flow, link);
+        let offset = self.initial_sequences.timestamp_offset(&key);
+        self.cookies.completed(now, &key, &arrival.segment, offset)
+    }
+}
+
+/// `flow` with our address that it refers to, or the unspecified address if that is lost.
+fn ends(flow: Flow, link: &Link) -> Ends {
+    Ends { flow, own: link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
 }

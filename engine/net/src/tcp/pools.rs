@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::Block;
+use machine::{BLOCK_BYTES, Block};
 use sometimes::buggify;
 
 use super::blocks::{BlockPool, RECEIVE_RESERVE, SHARES, bytes_of};
@@ -128,6 +128,13 @@ impl Pools {
         self.free_blocks() * 2 > self.blocks_made
             && self.blocks.has_half_of_block_nodes()
             && !buggify!(NoRoomForGap)
+    }
+
+    /// Whether `count` bytes could be buffered if the session did not consume them. Sending leaves
+    /// that room alone.
+    #[inline]
+    pub(super) fn can_keep(&self, count: usize) -> bool {
+        self.free_receive_queues() > 0 && count.div_ceil(BLOCK_BYTES) <= self.free_blocks()
     }
 
     /// How many bytes one connection may keep now: its share of the free blocks. `limit`: the most

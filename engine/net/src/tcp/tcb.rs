@@ -21,12 +21,13 @@ pub use output::SendLimits;
 
 use alloc::boxed::Box;
 
-use machine::Instant;
+use machine::{Instant, Micros};
 
 use super::actions::{Actions, CloseReason};
 use super::alarm::{Alarm, Awaited, Timers, USER_TIMEOUT, millis};
 use super::congestion::Congestion;
-use super::handshake::{Beginning, Handshake, MSS_DEFAULT};
+use super::ecn;
+use super::handshake::{Beginning, Handshake, MSS_DEFAULT, mss_agreed};
 use super::path;
 use super::pools::Pools;
 use super::receive_queue::ReceiveQueue;
@@ -165,6 +166,44 @@ impl Tcb {
         let mut actions = Actions::default();
         self.arrive(now, segment, pools, &mut actions);
         actions
+    }
+
+    /// The SYN of the peer has arrived: adopts its numbers and options.
+    fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
+        self.receive = ReceiveWindow::after_syn(now, segment.sequence);
+        self.peer_shift = segment.options.window_scale.unwrap_or(0);
+        self.mss = mss_agreed(self.mss, segment.options.mss);
+        let ecn = ecn::agreed(segment, self.agreed, self.attempts);
+        self.agreed = ecn
+            .and(Agreed::TIMESTAMPS.given(segment.options.timestamps.is_some()))
+            .and(Agreed::SCALING.given(segment.options.window_scale.is_some()))
+            .and(Agreed::SACK.given(segment.options.sack_permitted));
+        if let Some(stamps) = segment.options.timestamps {
+            self.timestamps.recent = stamps.value;
+            self.mss -= TIMESTAMP_BYTES;
+        }
+        self.snd_wnd = u32::from(segment.window);
+        self.snd_wnd_max = self.snd_wnd;
+        self.snd_wl1 = segment.sequence;
+        self.forgive(Owed::REFUSAL);
+        self.congestion = Congestion::new(u32::from(self.mss), self.attempts > 0);
+    }
+
+    /// Our SYN was acknowledged: the connection is established.
+    fn syn_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, actions: &mut Actions) {
+        self.snd_una = segment.acknowledgment;
+        self.snd_max = self.snd_una;
+        self.forgive(Owed::RETRANSMIT);
+        let sample = (self.attempts == 0).then(|| Micros(self.silent_for(now).0 + 500));
+        self.round_trip = RoundTrip::after_handshake(sample);
+        self.attempts = 0;
+        self.backoff = 0;
+        self.state = State::Established;
+        self.timers.retransmit = Alarm::NONE;
+        self.heard_at = millis(now);
+        self.owe(Owed::ACK);
+        self.arm_idle(now);
+        actions.connected = true;
     }
 
     /// When [`Tcb::deadline_expired`] must be called; any other call may change it.

@@ -6,16 +6,11 @@ use machine::{Instant, Micros};
 use super::Tcb;
 use crate::tcp::actions::{Actions, CloseReason};
 use crate::tcp::alarm::{ACKNOWLEDGE_DELAY, Alarm, Awaited, millis};
-use crate::tcp::congestion::Congestion;
-use crate::tcp::ecn;
-use crate::tcp::handshake::mss_agreed;
 use crate::tcp::pools::Pools;
-use crate::tcp::round_trip::RoundTrip;
 use crate::tcp::segment::{Flags, SegmentRepr};
 use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::state::{Agreed, Owed, State};
-use crate::tcp::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
-use crate::tcp::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
+use crate::tcp::timestamps::TIMESTAMP_VALID;
 
 /// The shortest time between two challenge acknowledgments of a connection (RFC 5961 §7). A limit
 /// shared by all connections would tell an attacker about other connections.
@@ -87,43 +82,6 @@ impl Tcb {
             self.state = State::SynReceived;
             self.owe(Owed::RETRANSMIT);
         }
-    }
-
-    fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
-        self.receive = ReceiveWindow::after_syn(now, segment.sequence);
-        self.peer_shift = segment.options.window_scale.unwrap_or(0);
-        self.mss = mss_agreed(self.mss, segment.options.mss);
-        let ecn = ecn::agreed(segment, self.agreed, self.attempts);
-        self.agreed = ecn
-            .and(Agreed::TIMESTAMPS.given(segment.options.timestamps.is_some()))
-            .and(Agreed::SCALING.given(segment.options.window_scale.is_some()))
-            .and(Agreed::SACK.given(segment.options.sack_permitted));
-        if let Some(stamps) = segment.options.timestamps {
-            self.timestamps.recent = stamps.value;
-            self.mss -= TIMESTAMP_BYTES;
-        }
-        self.snd_wnd = u32::from(segment.window);
-        self.snd_wnd_max = self.snd_wnd;
-        self.snd_wl1 = segment.sequence;
-        self.forgive(Owed::REFUSAL);
-        self.congestion = Congestion::new(u32::from(self.mss), self.attempts > 0);
-    }
-
-    /// Our SYN was acknowledged: the connection is established.
-    fn syn_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, actions: &mut Actions) {
-        self.snd_una = segment.acknowledgment;
-        self.snd_max = self.snd_una;
-        self.forgive(Owed::RETRANSMIT);
-        let sample = (self.attempts == 0).then(|| Micros(self.silent_for(now).0 + 500));
-        self.round_trip = RoundTrip::after_handshake(sample);
-        self.attempts = 0;
-        self.backoff = 0;
-        self.state = State::Established;
-        self.timers.retransmit = Alarm::NONE;
-        self.heard_at = millis(now);
-        self.owe(Owed::ACK);
-        self.arm_idle(now);
-        actions.connected = true;
     }
 
     fn synchronized_arrive(
@@ -348,7 +306,7 @@ impl Tcb {
                     self.owe(Owed::ACK);
                 }
             }
-            None if can_be_kept(fresh.len(), pools) => {
+            None if pools.can_keep(fresh.len()) => {
                 actions.data = behind..behind + fresh.len();
                 self.receive.nxt = self.receive.nxt + fresh.len() as u32;
             }
@@ -413,13 +371,6 @@ impl Tcb {
         if self.state == State::CloseWait {
             self.arm_idle(now);
         }
-    }
-
-    /// How many bytes this connection may have buffered or in flight: fewer when blocks are scarce.
-    pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
-        let limit = self.receive.limit();
-        let sayable = u32::from(u16::MAX) << self.shift();
-        pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)
     }
 
     /// Notes whether an acceptable segment was marked, and whether it reports that our echo was
@@ -538,12 +489,6 @@ impl Tcb {
             self.backoff = 0;
         }
     }
-}
-
-/// Whether `count` bytes could be buffered if the session did not consume them. Sending leaves that
-/// room alone.
-fn can_be_kept(count: usize, pools: &Pools) -> bool {
-    pools.free_receive_queues() > 0 && count.div_ceil(machine::BLOCK_BYTES) <= pools.free_blocks()
 }
 
 /// The acknowledgment is outside the valid range (RFC 5961 §5.2), so the rest of the segment is not

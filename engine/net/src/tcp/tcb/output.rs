@@ -15,7 +15,6 @@ use crate::tcp::alarm::millis;
 use crate::tcp::ecn;
 use crate::tcp::options::{Options, SackBlock, SackBlocks, Timestamps};
 use crate::tcp::pools::Pools;
-use crate::tcp::round_trip::RTO_MIN;
 use crate::tcp::run::Fate;
 use crate::tcp::segment::{Flags, Full, SegmentToSend};
 use crate::tcp::send_queue::Pieces;
@@ -452,17 +451,6 @@ impl Tcb {
                 sack: SackBlocks::default(),
             },
             ..SegmentToSend::default()
-        }
-    }
-
-    /// RFC 5681 §4.1: after a pause longer than the timeout, at most the initial window is sent at
-    /// once.
-    pub(super) fn restart_after_idleness(&mut self, now: Instant) {
-        let silence = self.silent_for(now);
-        // No timeout is shorter than `RTO_MIN`, and the silence nearly always is.
-        if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout()
-        {
-            self.congestion.idled(u32::from(self.mss));
         }
     }
 

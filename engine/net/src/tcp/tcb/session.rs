@@ -13,6 +13,7 @@ use crate::tcp::actions::Actions;
 use crate::tcp::pools::Pools;
 use crate::tcp::send_queue::{SEND_BYTES, SEND_BYTES_MAX, room_when_empty};
 use crate::tcp::state::{Owed, State};
+use crate::tcp::window::RECEIVE_WINDOW_SCARCE;
 
 impl Tcb {
     /// Queues a copy of `bytes`, and returns how many fitted. If not all did, `Actions::send_room`
@@ -227,5 +228,12 @@ impl Tcb {
         if self.may_receive() && self.receive.should_tell(self.kept(), limit, u32::from(self.mss)) {
             self.owe(Owed::ACK);
         }
+    }
+
+    /// How many bytes this connection may have buffered or in flight: fewer when blocks are scarce.
+    pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
+        let limit = self.receive.limit();
+        let sayable = u32::from(u16::MAX) << self.shift();
+        pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)
     }
 }

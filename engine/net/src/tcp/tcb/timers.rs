@@ -17,6 +17,7 @@ use crate::tcp::alarm::{
     SYN_ATTEMPTS_MAX, USER_TIMEOUT_MAX, millis,
 };
 use crate::tcp::pools::Pools;
+use crate::tcp::round_trip::RTO_MIN;
 use crate::tcp::state::{Owed, State};
 
 impl Tcb {
@@ -196,5 +197,17 @@ impl Tcb {
         let left = self.user_timeout().0.saturating_sub(self.unanswered_for().0);
         let timeout = self.round_trip.timeout_after(self.backoff);
         self.timers.retransmit = Alarm::after(now, Micros(timeout.0.min(left)));
+    }
+
+    /// RFC 5681 §4.1: after a pause longer than the timeout, at most the initial window is sent at
+    /// once.
+    #[inline]
+    pub(super) fn restart_after_idleness(&mut self, now: Instant) {
+        let silence = self.silent_for(now);
+        // No timeout is shorter than `RTO_MIN`, and the silence nearly always is.
+        if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout()
+        {
+            self.congestion.idled(u32::from(self.mss));
+        }
     }
 }
