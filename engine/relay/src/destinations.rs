@@ -2,27 +2,27 @@
 //! there, which core waits for one, and whether a destination is worth a try.
 //!
 //! A destination that could not be reached is left alone for a while, longer after each failure.
-//! Mail for others does not wait behind it. When the while is over one connection tries, and more
-//! are made only when it has come through.
+//! Mail for others does not wait behind it. After that time one connection tries, and more are made
+//! only when it has succeeded.
 //!
-//! A core asks for leave before it makes a connection ([`Destinations::ask`]). Where the machine
-//! has as many as may be, the core waits, and a core with more connections is asked to do with
-//! fewer ([`Told::Keeps`]): it ends one after the message that is on its way there.
+//! A core asks for leave before it makes a connection ([`Destinations::ask`]). If the destination
+//! has as many connections as it may have, the core waits, and a core with more connections is
+//! asked to keep fewer ([`Told::Keeps`]): it ends one after the message that is being sent on it.
 //!
 //! Invariants:
-//! - A destination has at most so many connections, whichever cores have them; one that has failed
-//!   has one.
-//! - A core waits only where connections lead: the end of one of them is what it waits for. A core
-//!   has one place among those that wait.
-//! - A connection that ends is for the waiting core that has the fewest, and of these for the one
-//!   that waits longest.
-//! - A core is asked to do with fewer only where the waiting core has no connection, or still has
-//!   no more than the other when it has got one. So connections do not change hands for ever
-//!   between cores that have about as many.
-//! - Destinations without a connection are at most so many. The one with the back-off that ends
-//!   first is forgotten first, which costs one attempt. Those with connections stay: the delivery
-//!   attempts that there are bound them.
-//! - A destination that nothing is to be said of has no entry.
+//! - A destination has at most [`Limits::connections`] connections, whichever cores have them. One
+//!   that has failed has one.
+//! - A core waits only at a destination with connections: it waits until one of them ends. A core
+//!   has one place among the waiting cores.
+//! - A connection that ends goes to the waiting core with the fewest connections; among these, to
+//!   the one that waits longest.
+//! - A core is asked to keep fewer only if the waiting core has no connection, or would still have
+//!   no more than the other after it gets one. So connections do not move forever between cores
+//!   that have about as many.
+//! - Destinations without a connection are limited to [`Limits::destinations`]. The one with the
+//!   back-off that ends first is forgotten first, which costs one attempt. Those with connections
+//!   stay: the delivery attempts there bound their number.
+//! - A destination without state has no entry.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -33,15 +33,15 @@ use crate::schedule::jittered;
 
 /// The back-off of a destination after its first failure. It doubles with each further failure.
 const BACK_OFF_FIRST: Micros = Micros::from_secs(60);
-/// The longest back-off, but for the jitter.
+/// The longest back-off, without the jitter.
 const BACK_OFF_LONGEST: Micros = Micros::from_secs(3600);
 
-/// How much there may be.
+/// The limits of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Destinations that are known and have no connection.
+    /// Known destinations that have no connection.
     pub destinations: usize,
-    /// Connections to each.
+    /// Connections to each destination.
     pub connections: u16,
 }
 
@@ -54,45 +54,45 @@ pub enum Leave {
     NotFor(Micros),
 }
 
-/// What a core with leave has to know.
+/// The terms of a granted connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grant {
-    /// The destination has failed, and this connection alone tries it.
+    /// The destination has failed, and only this connection tries it.
     pub is_trial: bool,
     /// The connections that the core may keep there for further messages.
     pub keeps: u16,
 }
 
-/// What a core is told without having asked. `W` names what waits there.
+/// A message to a core. `W` identifies the waiting attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told<W> {
-    /// The reply to a question of this core about this destination, which had to wait.
+    /// The late reply to a core's question about this destination.
     Leave(CoreId, u64, W, Leave),
-    /// This core may keep so many connections to this destination for further messages: others
-    /// wait for one.
+    /// The number of connections to this destination that this core may keep for further messages,
+    /// because others wait for one.
     Keeps(CoreId, u64, u16),
 }
 
 /// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// The destination spoke SMTP with us, whatever it said of messages.
+    /// The destination spoke SMTP with us, whatever it said of the messages.
     Reached,
-    /// It did not.
+    /// It could not be reached.
     Failed,
-    /// Unknown: it was not tried.
+    /// Unknown: the destination was not tried.
     Unknown,
 }
 
 /// The state of one destination.
 #[derive(Debug)]
 struct DestinationState<W> {
-    /// In a row.
+    /// Failures in a row.
     failures: u8,
-    /// It is left alone until then.
+    /// No connection is made before this time.
     back_off_until: Instant,
     holders: Vec<Holder>,
-    /// What waits on which core, the longest first.
+    /// The waiting attempts and their cores, the longest waiting first.
     waiting: Vec<(CoreId, W)>,
 }
 
@@ -102,22 +102,22 @@ struct Holder {
     core: CoreId,
     /// At least one.
     connections: u16,
-    /// How many of them it may keep.
+    /// The number of them that it may keep.
     keeps: u16,
 }
 
-/// All destinations of which there is something to know, by keyed hashes of their names.
+/// All destinations with state, by keyed hashes of their names.
 #[derive(Debug)]
 pub struct Destinations<W> {
     limits: Limits,
     known: BTreeMap<u64, DestinationState<W>>,
-    /// Those without connections, by when their back-off ends.
+    /// Destinations without connections, by when their back-off ends.
     resting: BTreeSet<(Instant, u64)>,
     told: VecDeque<Told<W>>,
 }
 
 impl<W: Copy> Destinations<W> {
-    /// Nothing is known yet.
+    /// An empty table.
     pub fn new(limits: Limits) -> Destinations<W> {
         Destinations {
             limits,
@@ -127,8 +127,8 @@ impl<W: Copy> Destinations<W> {
         }
     }
 
-    /// Whether this core may make one more connection. `None`: it waits, and is told later. What
-    /// waited there on the same core before waits no longer.
+    /// Whether this core may make one more connection. `None`: it waits, and is told later. An
+    /// attempt of the same core that waited there before waits no longer.
     pub fn ask(&mut self, name: u64, core: CoreId, waiter: W, now: Instant) -> Option<Leave> {
         let most = self.limits.connections;
         let known = self.known.entry(name).or_insert_with(DestinationState::new);
@@ -148,13 +148,13 @@ impl<W: Copy> Destinations<W> {
         None
     }
 
-    /// Messages get through there by a connection that goes on.
+    /// Messages get through there, on a connection that goes on.
     pub fn reached(&mut self, name: u64) {
         let Some(known) = self.known.get_mut(&name).filter(|known| known.failures > 0) else {
             return;
         };
         let before = known.forgive();
-        // Without connections it would have been told too late.
+        // All connections are over: the news came too late.
         if known.holders.is_empty() {
             self.resting.remove(&(before, name));
             self.known.remove(&name);
@@ -171,7 +171,7 @@ impl<W: Copy> Destinations<W> {
         known.give_back(core);
         match how {
             Ended::Reached => drop(known.forgive()),
-            // Several that were on the way fail together, and count once.
+            // Connections that fail together count once.
             Ended::Failed if now >= known.back_off_until => {
                 let span = known.fail(now, random);
                 let waiting = known.waiting.drain(..);
@@ -186,7 +186,7 @@ impl<W: Copy> Destinations<W> {
         self.rest(name);
     }
 
-    /// A destination that is left alone is so no longer: somebody wants it to be tried.
+    /// An administrator wants the destination to be tried: its back-off ends.
     pub fn call_again(&mut self, name: u64) {
         let Some(known) = self.known.get_mut(&name) else { return };
         let until = core::mem::replace(&mut known.back_off_until, Instant::START);
@@ -195,27 +195,27 @@ impl<W: Copy> Destinations<W> {
         }
     }
 
-    /// What a core is to be told.
+    /// The next message to a core.
     pub fn next_told(&mut self) -> Option<Told<W>> {
         self.told.pop_front()
     }
 
-    /// Whether a core is to be told something.
+    /// Whether there is a message to a core.
     pub fn has_told(&self) -> bool {
         !self.told.is_empty()
     }
 
-    /// Destinations that are known.
+    /// The number of known destinations.
     pub fn count(&self) -> usize {
         self.known.len()
     }
 
-    /// Connections that were granted and are not over.
+    /// The number of connections that were granted and are not over.
     pub fn connections(&self) -> usize {
         self.known.values().map(|known| usize::from(known.connections())).sum()
     }
 
-    /// Gives leave to those that wait, as far as there is room.
+    /// Gives leave to waiting cores, as far as the limit allows.
     fn serve(&mut self, name: u64) {
         let Some(known) = self.known.get_mut(&name) else { return };
         while known.connections() < known.most(self.limits.connections)
@@ -227,7 +227,7 @@ impl<W: Copy> Destinations<W> {
         self.balance(name);
     }
 
-    /// Asks cores with more connections to do with fewer, for those that wait.
+    /// Asks cores with more connections to keep fewer, in favour of the waiting cores.
     fn balance(&mut self, name: u64) {
         let Some(known) = self.known.get_mut(&name) else { return };
         let is_sound =
@@ -251,7 +251,7 @@ impl<W: Copy> Destinations<W> {
         }
     }
 
-    /// A destination without connections is forgotten, unless it has failed.
+    /// Forgets a destination without connections, unless it has failed.
     fn rest(&mut self, name: u64) {
         let Some(known) = self.known.get(&name).filter(|known| known.holders.is_empty()) else {
             return;
@@ -281,17 +281,17 @@ impl<W: Copy> DestinationState<W> {
         }
     }
 
-    /// How many connections there are.
+    /// The number of its connections.
     fn connections(&self) -> u16 {
         self.holders.iter().map(|holder| holder.connections).sum()
     }
 
-    /// How many there may be.
+    /// The number of connections that it may have.
     fn most(&self, connections: u16) -> u16 {
         if self.failures > 0 { 1 } else { connections }
     }
 
-    /// How many a core has.
+    /// The number of a core's connections.
     fn of(&self, core: CoreId) -> u16 {
         self.holders
             .iter()
@@ -299,21 +299,21 @@ impl<W: Copy> DestinationState<W> {
             .map_or(0, |holder| holder.connections)
     }
 
-    /// The cores that wait, the next one first.
+    /// The waiting cores, in the order in which they are served.
     fn order(&self) -> Vec<CoreId> {
         let mut cores: Vec<CoreId> = self.waiting.iter().map(|(core, _)| *core).collect();
         cores.sort_by_key(|core| self.of(*core));
         cores
     }
 
-    /// What waits on the next core.
+    /// The waiting attempt of the core that is served next.
     fn take_next(&mut self) -> Option<(CoreId, W)> {
         let next = self.order().into_iter().next()?;
         let place = self.waiting.iter().position(|(core, _)| *core == next)?;
         Some(self.waiting.remove(place))
     }
 
-    /// A core gets one more.
+    /// Counts one more connection of a core.
     fn grant(&mut self, core: CoreId) -> Grant {
         let is_trial = self.failures > 0;
         let keeps = match self.holders.iter_mut().find(|holder| holder.core == core) {
@@ -329,7 +329,7 @@ impl<W: Copy> DestinationState<W> {
         Grant { is_trial, keeps }
     }
 
-    /// A core has one fewer.
+    /// Counts one connection of a core fewer.
     fn give_back(&mut self, core: CoreId) {
         let place = self.holders.iter().position(|holder| holder.core == core);
         let Some((place, holder)) =
@@ -344,13 +344,13 @@ impl<W: Copy> DestinationState<W> {
         }
     }
 
-    /// It works. Until when it would have been left alone.
+    /// The destination works. Returns the end of its back-off.
     fn forgive(&mut self) -> Instant {
         self.failures = 0;
         core::mem::replace(&mut self.back_off_until, Instant::START)
     }
 
-    /// It does not work. For how long it is left alone.
+    /// The destination does not work. Returns its back-off.
     fn fail(&mut self, now: Instant, random: u64) -> Micros {
         let longer = BACK_OFF_FIRST.0.saturating_mul(1 << self.failures.min(10));
         let span = jittered(Micros(longer).min(BACK_OFF_LONGEST), random);

@@ -1,19 +1,22 @@
-//! The envelope of a letter that waits: fields at its beginning, above all others.
+//! The stored envelope of a waiting message: fields at its beginning, above all others.
 //!
 //! ```text
 //!   Return-Path: <ada@us.test>
-//!   Envelope-Options: BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ1 HELDUNTIL=1795521600        where there are any; seconds since 1970
+//!   Envelope-Options: BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ1 HELDUNTIL=1795521600     (optional)
 //!   Envelope-To: <bob@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;bob@old.test,
 //!       <"a b"@there.test>
 //! ```
-//! What leaves is what follows. The fields are for nobody but us, so they have one form, in this order, a recipient a line; a line that ends in a comma is followed by another. What
-//! follows may well look like them: it is not looked at.
+//! The message that leaves follows the envelope. Only this server reads these fields, so they have
+//! one form, in this order, with one recipient a line. A line that ends in a comma is followed by
+//! another. The message may begin with fields that look the same: they are not read.
 //!
 //! Invariants:
-//! - What was written is read again, wherever an address has its quotes, and the letter begins where it did.
-//! - What is read holds valid paths and nothing that would end a line.
+//! - A written envelope can be read again, whatever quotes an address has, and the message begins
+//!   at the same byte.
+//! - An envelope that was read has valid paths, and nothing in it ends a line.
 //!
-//! Answers to: RFC 5321 section 4.4 (Return-Path), RFC 3461 section 4, RFC 6531 section 3.4, RFC 5322 section 2.1.1.
+//! Implements: RFC 5321 section 4.4 (Return-Path), RFC 3461 section 4, RFC 6531 section 3.4, RFC
+//! 5322 section 2.1.1.
 
 use alloc::format;
 use alloc::string::String;
@@ -28,9 +31,9 @@ use crate::letter::{
     write_wishes,
 };
 
-/// So many recipients an envelope has at most.
+/// The most recipients of an envelope.
 pub const RECIPIENTS_MAX: usize = 1024;
-/// So many bytes it has at most.
+/// The most bytes of an envelope.
 pub const BYTES_MAX: usize = 256 * 1024;
 
 const RETURN_PATH: &str = "Return-Path: ";
@@ -38,10 +41,10 @@ const OPTIONS: &str = "Envelope-Options: ";
 const HELD_UNTIL: &str = "HELDUNTIL";
 const TO: &str = "Envelope-To: ";
 
-/// Why an envelope is not written.
+/// Why an envelope cannot be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unwritable {
-    /// An address or a parameter is none.
+    /// An address or a parameter is not valid.
     Malformed,
     /// There are no recipients, or too many.
     Recipients,
@@ -49,16 +52,17 @@ pub enum Unwritable {
     TooLong,
 }
 
-/// Why an envelope is not read.
+/// Why an envelope cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreadable {
-    /// It goes on behind these bytes.
+    /// It goes on after these bytes.
     Partial,
-    /// It is none.
+    /// It is not valid.
     Malformed,
 }
 
-/// Writes the fields of an envelope. Recipients are numbered by their places, whatever their numbers are.
+/// Writes the fields of an envelope. Recipients are numbered by their positions, whatever their
+/// numbers are.
 ///
 /// Errors: nothing is written then.
 pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
@@ -108,10 +112,11 @@ fn options(envelope: &Envelope) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the envelope at the beginning of a letter. Returns it, with its recipients numbered from zero, and how many bytes it takes: the letter follows.
+/// Reads the envelope at the beginning of a message, with its recipients numbered from zero. Also
+/// returns its length in bytes: the message follows.
 pub fn read(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
     match read_fields(bytes) {
-        // It goes on for longer than any does.
+        // It is longer than any envelope.
         Err(Unreadable::Partial) if bytes.len() >= BYTES_MAX => Err(Unreadable::Malformed),
         read => read,
     }
@@ -173,7 +178,7 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
 fn read_recipient(number: u16, line: &str) -> Option<Recipient> {
     let (path, wishes) = smtp::ForwardPath::read(line).ok()?;
     let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
-    // A route would be left out when it is sent.
+    // A source route would be left out when the address is sent.
     line.strip_prefix('<')?.strip_prefix(mailbox.text)?;
     let mut recipient =
         Recipient { number, address: String::from(mailbox.text), notify: None, original: None };
@@ -193,13 +198,13 @@ fn read_recipient(number: u16, line: &str) -> Option<Recipient> {
     Some(recipient)
 }
 
-/// Lines that were not read yet.
+/// The lines that were not read yet.
 struct Lines<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Lines<'a> {
-    /// The rest of the next line if it begins so.
+    /// The rest of the next line, if it begins with `name`.
     fn field(&mut self, name: &str) -> Result<Option<&'a str>, Unreadable> {
         let Some(value) = self.rest.strip_prefix(name.as_bytes()) else {
             let may_be = name.as_bytes().starts_with(self.rest);

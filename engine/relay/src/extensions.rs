@@ -1,8 +1,8 @@
-//! What a server offers in its reply to EHLO.
+//! The extensions that a server offers in its reply to EHLO.
 //!
-//! Answers to: RFC 5321 section 4.1.1.1.
+//! Implements: RFC 5321 section 4.1.1.1.
 
-/// The extensions that we make use of. What else is offered does not matter.
+/// The extensions that we use. Others do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Extensions {
     pub(crate) starttls: bool,
@@ -10,7 +10,7 @@ pub(crate) struct Extensions {
     pub(crate) eight_bit: bool,
     pub(crate) utf8: bool,
     pub(crate) dsn: bool,
-    /// SIZE, with the largest message that is taken; zero where that is not said.
+    /// SIZE, with the largest message that is accepted; zero if the server does not say.
     pub(crate) size: Option<u64>,
     pub(crate) scram: bool,
     pub(crate) plain: bool,
@@ -18,9 +18,9 @@ pub(crate) struct Extensions {
 }
 
 impl Extensions {
-    /// Reads one line, without its code.
+    /// Reads one line of the reply, without its code.
     pub(crate) fn learn(&mut self, line: &[u8]) {
-        // Before RFC 2554 there was `AUTH=`, and some servers still say both.
+        // Before RFC 2554 there was `AUTH=`, and some servers still send both forms.
         let mut words =
             line.split(|byte| matches!(byte, b' ' | b'=')).filter(|word| !word.is_empty());
         let Some(keyword) = words.next() else { return };
@@ -47,7 +47,7 @@ impl Extensions {
     }
 }
 
-/// A number that is none, or is none that we can count to, is no limit.
+/// A number that is invalid or too large for us is no limit.
 fn size(digits: &[u8]) -> u64 {
     core::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }

@@ -1,10 +1,12 @@
-//! A policy of a domain's (`sts`) is fetched from its web server: one request, one response (`response`), on a connection of its own.
+//! The fetch of a domain's policy (`sts`) from its web server: one request, one response
+//! (`response`), on a connection of its own.
 //!
-//! What there is to say is in [`Speaker::output`]; what comes of it is [`Fetch::outcome`], once it is known.
+//! The bytes to send are in [`Speaker::output`]; the result is [`Fetch::outcome`], once it is
+//! known.
 //!
-//! Invariant: only plain text counts, and nobody is sent elsewhere.
+//! Invariant: only plain text counts, and redirects are not followed.
 //!
-//! Answers to: RFC 8461 section 3.3.
+//! Implements: RFC 8461 section 3.3.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -26,7 +28,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// From the web server of this name.
+    /// A fetch from the web server of this name.
     pub fn from(server: &Name) -> Fetch {
         let server = server.as_str();
         let request = format!(
@@ -39,7 +41,7 @@ impl Fetch {
         }
     }
 
-    /// What came of it: a policy, or why there is none. `None`: it is not over.
+    /// The result: a policy, or why there is none. `None`: the fetch is not over.
     pub fn outcome(&self) -> Option<Result<&Policy, Shortfall>> {
         self.outcome.as_ref().map(|outcome| outcome.as_ref().map_err(|why| *why))
     }

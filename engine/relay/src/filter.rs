@@ -1,16 +1,20 @@
-//! What a filter makes of a letter: it is asked by HTTP, as rspamd has it. One request, with the letter and what was said of it, one response (`response`) in JSON, on a connection of its own.
+//! A filter's verdict on a message, asked over HTTP in the protocol of rspamd. There is one request
+//! with the message and its envelope, and one response (`response`) in JSON, on a connection of its
+//! own.
 //!
-//! | it says | the letter |
+//! | the filter's action | the message |
 //! |---|---|
-//! | `no action` | is taken |
-//! | `add header`, `rewrite subject` | is suspicious, for the points that it has and what most of them are for |
+//! | `no action` | is accepted |
+//! | `add header`, `rewrite subject` | is suspicious, with its score and its highest symbols as the reason |
 //! | `soft reject`, `greylist` | is refused for now |
 //! | `reject` | is refused |
 //!
 //! Invariants:
-//! - What the client said stands in fields of the request, and never ends one: of it only what may stand in a line is sent.
-//! - Of an answer at most [`ANSWER_BYTES_MAX`] are read; what is longer, not whole, or no such answer, is none.
-//! - What the filter says to be said on is printable ASCII, in one line.
+//! - The client's words are sent in fields of the request, and never end one: only characters that
+//!   may occur in a line are sent.
+//! - At most [`ANSWER_BYTES_MAX`] of an answer are read. A longer, incomplete or invalid answer
+//!   counts as none.
+//! - The filter's words for the client are printable ASCII, in one line.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -27,55 +31,55 @@ use crate::speaker::Speaker;
 
 /// The longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// So many of what a letter has points for are named.
+/// The most symbols that are named.
 const SYMBOLS_MAX: usize = 6;
-/// Points beyond this are said to be so many.
+/// Higher scores are shown as this.
 const POINTS_MAX: f64 = 1e6;
-/// Characters of a word of the filter's, and of what it wants a client to be told.
+/// The most characters of a symbol, and of the filter's words for the client.
 const WORD_CHARACTERS_MAX: usize = 64;
 const WORDS_CHARACTERS_MAX: usize = 200;
 
-/// What was said of a letter.
+/// The envelope of a message, as the filter is told.
 #[derive(Clone, Debug)]
 pub struct Said<'a> {
-    /// Where it comes from.
+    /// The address of the client.
     pub address: IpAddr,
-    /// What the client calls itself.
+    /// The name of the client in EHLO.
     pub hello: &'a str,
-    /// Who sends it; empty: nobody.
+    /// The reverse path. Empty: no sender.
     pub reverse_path: &'a str,
-    /// Whom it is for.
+    /// The recipients.
     pub recipients: &'a [String],
-    /// Who takes it.
+    /// The name of this server.
     pub hostname: &'a str,
-    /// By what the log knows it.
+    /// The identifier of the message in the log.
     pub identifier: &'a str,
 }
 
-/// What a filter makes of a letter.
+/// A filter's verdict on a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing.
+    /// The message is accepted.
     Clean,
-    /// It is suspicious, for this reason.
+    /// The message is suspicious, for this reason.
     Suspect(String),
-    /// It is not wanted now, in these words, if there are any.
+    /// The message is refused for now, with these words, if not empty.
     Later(String),
-    /// It is not wanted, in these words, if there are any.
+    /// The message is refused, with these words, if not empty.
     Never(String),
 }
 
-/// A question about one letter.
+/// A question about one message.
 pub struct Question {
     head: Vec<u8>,
     letter: Vec<u8>,
-    /// How much of both was sent.
+    /// The number of bytes of both that were sent.
     sent: usize,
     response: Response,
     verdict: Option<Option<Verdict>>,
 }
 
-/// What the filter answers.
+/// The filter's answer.
 #[derive(Deserialize)]
 struct Answer {
     action: String,
@@ -99,20 +103,20 @@ struct Messages {
 }
 
 impl Question {
-    /// `host`: by what the filter is known, with its port. `letter`: as it came.
+    /// `host`: the name of the filter, with its port. `letter`: the message as it came.
     pub fn about(letter: Vec<u8>, said: &Said<'_>, host: &str, password: Option<&str>) -> Question {
         let head = head(letter.len(), said, host, password).into_bytes();
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
         Question { head, letter, sent: 0, response, verdict: None }
     }
 
-    /// The same, to be asked at another address from the beginning.
+    /// The same question, for another address, from the beginning.
     pub fn again(self) -> Question {
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
         Question { sent: 0, response, verdict: None, ..self }
     }
 
-    /// What came of it: a verdict, or none. `None`: it is not over.
+    /// The result: a verdict, or none. `None`: it is not known yet.
     pub fn verdict(&self) -> Option<Option<&Verdict>> {
         self.verdict.as_ref().map(Option::as_ref)
     }
@@ -151,7 +155,7 @@ impl Speaker for Question {
 }
 
 impl fmt::Debug for Question {
-    /// Without the password, so that no log ever holds it, and without the letter.
+    /// Omits the password, so that no log holds it, and the message.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Question")
             .field("sent", &self.sent)
@@ -177,7 +181,7 @@ fn head(length: usize, said: &Said<'_>, host: &str, password: Option<&str>) -> S
     head + "\r\n"
 }
 
-/// What an answer says. `None`: it is none.
+/// The verdict in an answer. `None`: the answer is not valid.
 fn read(text: &[u8]) -> Option<Verdict> {
     let answer: Answer = serde_json::from_slice(text).ok()?;
     let words = answer.messages.smtp_message.as_deref().unwrap_or_default();
@@ -191,7 +195,7 @@ fn read(text: &[u8]) -> Option<Verdict> {
     }
 }
 
-/// Why a letter is suspicious: its points, and what has brought most of them.
+/// Why a message is suspicious: its score, and the symbols with the highest scores.
 fn reason(answer: &Answer) -> String {
     let Answer { score, required_score, symbols, .. } = answer;
     let mut symbols: Vec<(&String, f64)> =

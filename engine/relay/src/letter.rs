@@ -1,6 +1,6 @@
-//! What is to be sent: the envelope of a letter, and what has to be known of its content.
+//! An outgoing message: its envelope, and what must be known of its content.
 //!
-//! Answers to: RFC 3461 section 4 (what is wanted of reports).
+//! Implements: RFC 3461 section 4 (the reports that the sender wants).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,57 +8,57 @@ use alloc::vec::Vec;
 use machine::UnixTime;
 use smtp::{ForwardPath, Notify, Return, ReversePath};
 
-/// One letter for one peer.
+/// One message for one peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Letter {
-    /// Whose it is and whom it is for; one to [`crate::RECIPIENTS_MAX`] recipients.
+    /// The sender and the recipients: one to [`crate::RECIPIENTS_MAX`].
     pub envelope: Envelope,
-    /// How long the content is, in bytes.
+    /// The length of the content in bytes.
     pub bytes: u64,
 }
 
-/// What is said of a letter before it is sent.
+/// The envelope of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Envelope {
-    /// Who is told of failures, without angle brackets; empty for nobody.
+    /// The sender, which is told of failures, without angle brackets. Empty: no sender.
     pub reverse_path: String,
-    /// Whom it is for.
+    /// The recipients.
     pub recipients: Vec<Recipient>,
-    /// What bytes the content has.
+    /// The bytes of the content.
     pub content: Content,
-    /// What its header has.
+    /// The script of the header.
     pub script: Script,
-    /// What of the letter goes back with a report (RET).
+    /// The part of the message that a report returns (RET).
     pub returned: Option<Return>,
-    /// What the sender calls this envelope (ENVID), as xtext.
+    /// The sender's identifier of this envelope (ENVID), as xtext.
     pub envelope_id: Option<String>,
-    /// Until when it waits, in whole seconds, if it does (RFC 4865).
+    /// The time until which the message is held, in whole seconds, if it is (RFC 4865).
     pub held_until: Option<UnixTime>,
 }
 
-/// Somebody whom a letter is for.
+/// A recipient of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recipient {
-    /// What the caller knows him by.
+    /// The number by which the caller knows the recipient.
     pub number: u16,
     /// `local-part@domain`, without angle brackets.
     pub address: String,
-    /// Of what the sender wants to hear (NOTIFY).
+    /// The reports that the sender wants (NOTIFY).
     pub notify: Option<Notify>,
-    /// What the sender wrote, before it was redirected (ORCPT): `rfc822;` and xtext.
+    /// The address that the sender wrote, before it was redirected (ORCPT): `rfc822;` and xtext.
     pub original: Option<String>,
 }
 
-/// What bytes a content has.
+/// Which bytes a content has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// ASCII alone, as is said.
+    /// ASCII only, as the sender has declared.
     SevenBit,
-    /// Others too, or who knows.
+    /// Other bytes too, or not declared.
     EightBit,
 }
 
-/// In what script a header is.
+/// The script of a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Script {
     /// ASCII.
@@ -68,13 +68,13 @@ pub enum Script {
 }
 
 impl Recipient {
-    /// Whether the sender wants to hear that it has arrived.
+    /// Whether the sender wants a report of successful delivery.
     pub fn wants_success(&self) -> bool {
         self.notify.is_some_and(|notify| notify.success)
     }
 }
 
-/// The parameters of RCPT that say what the sender wants to hear, each behind a space.
+/// Writes the parameters of RCPT that say which reports the sender wants, each after a space.
 pub(crate) fn write_wishes(recipient: &Recipient, line: &mut String) {
     if let Some(Notify { success, failure, delay }) = recipient.notify {
         let wishes = [(success, "SUCCESS"), (failure, "FAILURE"), (delay, "DELAY")];
@@ -89,20 +89,20 @@ pub(crate) fn write_wishes(recipient: &Recipient, line: &mut String) {
     }
 }
 
-/// Whether a text may stand behind `ENVID=` or `ORCPT=`. No address ends in a comma.
+/// Whether a text is valid after `ENVID=` or `ORCPT=`. No address ends in a comma.
 pub(crate) fn is_parameter(text: &str) -> bool {
     (1..=500).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_graphic())
         && !text.ends_with(',')
 }
 
-/// Whether a text, without angle brackets, is who a letter comes from: an address, or nobody.
+/// Whether a text without angle brackets is a valid reverse path: an address, or empty.
 pub(crate) fn is_reverse_path(path: &str) -> bool {
-    // A route is none that is said.
+    // A source route is not valid here.
     matches!(ReversePath::read(&alloc::format!("<{path}>")), Ok((read, "")) if read.text() == path)
 }
 
-/// Whether a text, without angle brackets, is somebody elsewhere.
+/// Whether a text without angle brackets is a valid address at another server.
 pub(crate) fn is_forward_path(path: &str) -> bool {
     matches!(ForwardPath::read(&alloc::format!("<{path}>")), Ok((ForwardPath::Mailbox(read), "")) if read.text == path)
 }

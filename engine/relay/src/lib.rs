@@ -1,22 +1,27 @@
-//! How mail leaves: a letter that is for somebody elsewhere, from the queue to the host that takes it.
+//! Outgoing mail: a message for another server, from the queue to the host that accepts it.
 //!
-//! A [`Client`] is the outgoing end of one SMTP connection. It is told what the peer says and keeps what there is to say; it knows no TCB, no name server, no store and no
-//! clock, so that a test is a conversation. Beside it stand plain functions of what a queue has to know: where a letter goes ([`route`]), when it is tried again ([`schedule`]),
-//! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`] and known by
-//! [`policies`]), whether a destination is worth trying ([`destinations`]), how often TLS was had
-//! there and why not ([`tally`]), how a message that waits holds what was said of it ([`envelope`]),
-//! what its sender is told ([`report`]), from which address a message is forwarded ([`srs`]), and
-//! whether it was forwarded before ([`loops`]). The verdict of a filter on an arriving message is
-//! here too ([`filter`]), since a filter is asked by the same means as a policy is fetched.
+//! A [`Client`] is the outgoing end of one SMTP connection. It is given the peer's bytes and keeps
+//! the bytes to send. It knows no TCB, no name server, no store and no clock, so a test reads like
+//! a conversation. Beside it are plain functions for the queue: where a message goes ([`route`]),
+//! when it is tried again ([`schedule`]), what its domain says of the hosts there ([`sts`], fetched
+//! by a [`Fetch`] and remembered by [`policies`]), whether a destination is worth a try
+//! ([`destinations`]), the TLS statistics ([`tally`]), how a waiting message stores its envelope
+//! ([`envelope`]), what its sender is told ([`report`]), the reverse path of a forwarded message
+//! ([`srs`]), and whether a message was forwarded before ([`loops`]). The verdict of a filter on an
+//! arriving message is here too ([`filter`]), since a filter is asked by the same means as a policy
+//! is fetched.
 //!
-//! What a recipient's letter comes to is one of three, as RFC 5321 section 4.2.1 has it: delivered, for a `2yz` to the message; never, for a `5yz` to anything that
-//! concerns it; later, for a `4yz` and for all that nobody can know, above all a connection that is lost.
+//! The outcome for a recipient is one of three (RFC 5321 section 4.2.1). Delivered: the message got
+//! a `2yz`. Never: any command of the transaction got a `5yz`. Later: a command got a `4yz`, or the
+//! outcome cannot be known, above all because the connection was lost.
 //!
-//! One window remains, and SMTP has it (RFC 5321 section 4.5.3.2.6, RFC 1047): whoever has the whole message and whose `250` does not reach us, or reaches us and is lost before it
-//! was written down, gets the message again. Nobody can close it from one side, and the other choice would lose letters.
+//! One window remains, and it is part of SMTP (RFC 5321 section 4.5.3.2.6, RFC 1047). A peer that
+//! has the whole message gets it again if its `250` does not reach us, or is lost before it is
+//! durable. One side alone cannot close this window, and the other choice would lose messages.
 //!
-//! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3207 (STARTTLS), RFC 3461 (DSN), RFC 4954 (AUTH), RFC 6152
-//! (8BITMIME), RFC 6531 (SMTPUTF8), RFC 8460 (TLSRPT), RFC 8461 (MTA-STS).
+//! Implements: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920
+//! (PIPELINING), RFC 3207 (STARTTLS), RFC 3461 (DSN), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC
+//! 6531 (SMTPUTF8), RFC 8460 (TLSRPT), RFC 8461 (MTA-STS).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
 //! Marks by which this server recognises a message that it has forwarded before.
 //!
-//! Forwarded mail may come back: an account here forwards to an account elsewhere that forwards to
-//! one here. A `Delivered-To:` field says that a message passed an account, but anybody can write
-//! that field. A forged one would keep mail from an account. So only a mark in a field of its own
-//! counts: a keyed hash of the account's address and of the message's identifier. The identifier
-//! does not change on the way.
+//! Forwarded mail may come back: an account here forwards to an account at another server that
+//! forwards to an account here. A `Delivered-To:` field says that a message passed an account, but
+//! anyone can write that field. A forged one would keep mail from an account. So only a mark in a
+//! field of its own counts: a keyed hash of the account's address and of the message's identifier.
+//! The identifier does not change on the way.
 //!
 //! Invariants:
 //! - Only this server can make a mark. A copied mark works only for the same account and messages
@@ -22,12 +22,12 @@ pub const FIELD: &str = "X-Loop";
 /// Characters of a mark, of five bits each.
 const CHARACTERS: u32 = 12;
 
-/// The mark of one message that one account has sent on.
+/// The mark of one message that one account has forwarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// `identifier`: the value of the message's `Message-ID:` field, empty where it has none.
+    /// `identifier`: the value of the message's `Message-ID:` field, empty if it has none.
     pub fn new(key: &Key, account: &str, identifier: &[u8]) -> Mark {
         // White space may change on the way, so it is left out. No address has a NUL, so no other
         // pair hashes the same text.
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_of_one_key_account_and_message() {
+    fn mark_depends_on_key_account_and_message() {
         let own = mark(1, "ada@us.test", " <1@far.test>");
         assert_eq!(
             own,
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_known_in_its_field() {
+    fn mark_is_recognised_in_its_field() {
         let own = mark(1, "ada@us.test", "<1@far.test>");
         let field = own.field();
         let value = field.strip_prefix("X-Loop:").unwrap();

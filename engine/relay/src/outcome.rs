@@ -1,32 +1,32 @@
-//! What a letter comes to, for one recipient.
+//! The outcome of a message for one recipient.
 //!
-//! Answers to: RFC 5321 sections 4.2.1 and 4.3.2; RFC 3463 section 3.
+//! Implements: RFC 5321 sections 4.2.1 and 4.3.2; RFC 3463 section 3.
 
 use core::fmt;
 
 use crate::reply::{Enhanced, Reply};
 
-/// What a letter came to for one recipient.
+/// The outcome of a message for one recipient.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The peer has it, and answers for it from now on (RFC 5321 section 6.1).
+    /// The peer has the message, and is responsible for it from now on (RFC 5321 section 6.1).
     Delivered(Reply),
-    /// It is to be tried again.
+    /// It must be tried again.
     Later(Reason),
-    /// Trying again would not help: whoever sent it is told.
+    /// Another try would not help: the sender is told.
     Never(Reason),
 }
 
-/// Why it was not delivered.
+/// Why the message was not delivered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reason {
-    /// What was waited for or done.
+    /// The stage of the conversation.
     pub stage: Stage,
     /// What happened.
     pub cause: Cause,
 }
 
-/// How far a conversation has come: what the peer is to answer.
+/// The stage of a conversation: what the peer has to answer next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
     /// The connection, and the greeting on it.
@@ -37,7 +37,7 @@ pub enum Stage {
     Tls,
     /// AUTH.
     Login,
-    /// Before MAIL, while the message is looked through.
+    /// Before MAIL, while the message is inspected.
     Inspection,
     /// MAIL.
     Sender,
@@ -47,57 +47,57 @@ pub enum Stage {
     Data,
     /// The message, up to its last dot.
     Message,
-    /// What the peer says of the whole message: nobody knows whether it has it.
+    /// The answer to the whole message: until it comes, the peer may have the message or not.
     MessageEnd,
-    /// Between two letters, or at the end.
+    /// Between two messages, or at the end.
     Rest,
 }
 
 /// What happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// The peer said no.
+    /// The peer has refused.
     Refused(Reply),
-    /// There is no connection any more.
+    /// The connection is gone.
     Lost(Lost),
-    /// What the peer says is not SMTP.
+    /// The peer does not speak SMTP.
     Misbehaved(Misbehaviour),
-    /// TLS is asked for, and the peer offers none.
+    /// TLS is required, and the peer offers none.
     NoTls,
-    /// We are to log in, and the peer offers no way that we know.
+    /// A login is required, and the peer offers no mechanism that we know.
     NoLogin,
-    /// The message is larger than the peer takes, in bytes.
+    /// The message is larger than the peer accepts, in bytes.
     TooLarge(u64),
-    /// The message has bytes beyond ASCII, and the peer does not take them (RFC 6152 section 3).
+    /// The message has bytes beyond ASCII, and the peer does not accept them (RFC 6152 section 3).
     EightBit,
-    /// An address of it is beyond ASCII, and the peer does not know such (RFC 6531 section 3.2).
+    /// An address is beyond ASCII, and the peer does not support that (RFC 6531 section 3.2).
     Utf8Address,
-    /// Its header is beyond ASCII, and the peer does not know such.
+    /// The header is beyond ASCII, and the peer does not support that.
     Utf8Header,
-    /// The address of the sender, or this recipient's, is none.
+    /// The address of the sender, or of this recipient, is not valid.
     BadAddress,
 }
 
 /// How a connection came to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lost {
-    /// Nobody took it.
+    /// No host accepted the connection.
     NotMade,
-    /// The peer ended it.
+    /// The peer closed it.
     Closed,
     /// The peer did not answer within [`crate::Client::patience`].
     Silence,
-    /// TLS failed: its handshake, or later.
+    /// The TLS handshake failed, or TLS failed later.
     Tls,
-    /// The peer did not prove that it is the one whose certificate is published.
+    /// The peer did not show a certificate that its domain has published.
     Unproven,
-    /// Nobody who is believed vouches for the peer under its name.
+    /// The peer showed no certificate of a trusted authority that is valid for its name.
     Unvouched,
-    /// We end it: the machine stops.
+    /// We end it because the machine stops.
     GivenUp,
 }
 
-/// What is not SMTP.
+/// How a peer violates SMTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misbehaviour {
     /// A line that is no reply.
@@ -108,18 +108,18 @@ pub enum Misbehaviour {
     TooManyLines,
     /// A reply with two codes.
     TwoCodes,
-    /// A reply to what was not said yet.
+    /// A reply before its command was sent.
     Early,
-    /// What asks for a proof of the password is no challenge, or one that nobody should answer.
+    /// The challenge for a proof of the password is not valid, or not safe to answer.
     NoChallenge,
-    /// The peer does not know the password either.
+    /// The peer has not proved that it knows the password.
     NoProof,
-    /// A reply that means nothing there.
+    /// A reply with a code that has no meaning there.
     OutOfPlace(u16),
 }
 
 impl Reason {
-    /// What the peer said, if it is that.
+    /// The peer's reply, if it has refused.
     pub fn reply(&self) -> Option<&Reply> {
         match &self.cause {
             Cause::Refused(reply) => Some(reply),
@@ -127,7 +127,8 @@ impl Reason {
         }
     }
 
-    /// The status to be reported (RFC 3463), for an outcome of this class: 4 where it is tried again or was too often, 5 where not.
+    /// The status to report (RFC 3463). `class`: 4 if the message is tried again or was tried too
+    /// long, 5 otherwise.
     pub fn status(&self, class: u8) -> Enhanced {
         let (subject, detail) = match &self.cause {
             Cause::Refused(Reply { enhanced: Some(enhanced), .. }) => {
@@ -157,7 +158,7 @@ impl Reason {
 }
 
 impl fmt::Display for Reason {
-    /// In words, for people, without a full stop.
+    /// The reason in words for people, without a full stop.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             Cause::Refused(reply) => {
@@ -199,7 +200,7 @@ impl Stage {
 }
 
 impl fmt::Display for Stage {
-    /// When it was.
+    /// The time of the event, in words.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Stage::Greeting => "before it greeted",

@@ -1,20 +1,20 @@
-//! Policies of domains (MTA-STS): which hosts take their mail, as a web server of each domain's own
-//! says it over TLS. What is known of them, for all cores of a machine.
+//! The MTA-STS policies of domains: which hosts accept their mail, as each domain's web server says
+//! over TLS. This is what all cores of a machine know of them.
 //!
-//! A policy that is enforced binds where no certificate is published by names that are
-//! authenticated. Then nothing goes to a host that it does not allow, nor to one without a
-//! certificate that is valid for its name.
+//! An enforced policy applies where no certificate is published under DNSSEC. Then nothing is sent
+//! to a host that it does not allow, nor to a host without a certificate that is valid for its
+//! name.
 //!
 //! Invariants:
-//! - What is known holds until its time is over, whatever is announced meanwhile and whether or not
-//!   its server can be reached. So an attacker in between can only keep us from a first fetch.
-//! - A server from which nothing came is left alone for [`PAUSE`].
-//! - There are at most [`POLICIES_MAX`] domains of which something is known, and [`BYTES_MAX`] in
-//!   all. The one that ends first has to go, but never the one that was just learnt. A policy of
-//!   more than [`KEPT_BYTES_MAX`] is not kept, so a few domains cannot push out all others. It
-//!   takes no earlier version away.
+//! - A known policy applies until its time is over, whatever is announced meanwhile, and whether or
+//!   not its server can be reached. So an attacker can only prevent the first fetch.
+//! - After a failed fetch, the server is left alone for [`PAUSE`].
+//! - At most [`POLICIES_MAX`] domains are known, with at most [`BYTES_MAX`] in total. The policy
+//!   that ends first is evicted, but never the one that was just stored. A policy of more than
+//!   [`KEPT_BYTES_MAX`] is not stored, so a few domains cannot evict all others. It does not
+//!   replace an earlier version.
 //!
-//! Answers to: RFC 8461 sections 3.3, 5 and 5.1.
+//! Implements: RFC 8461 sections 3.3, 5 and 5.1.
 
 #[cfg(test)]
 mod tests;
@@ -29,10 +29,10 @@ use crate::sts::{Policy, PolicyId, announced};
 
 const POLICIES_MAX: usize = 512;
 const BYTES_MAX: usize = 1 << 20;
-/// The largest policy that is kept: hundreds of hosts.
+/// The largest policy that is stored: hundreds of hosts.
 const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
 
-/// How long after a fetch of which nothing came there is no other.
+/// After a failed fetch there is no other for this time.
 const PAUSE: Micros = Micros::from_secs(300);
 
 /// What is known of the policies of domains, by keyed hashes of their names.
@@ -41,38 +41,38 @@ pub struct Policies {
     known: BTreeMap<u64, Arc<KnownPolicy>>,
 }
 
-/// What is known of one domain's.
+/// What is known of one domain's policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownPolicy {
     policy: Option<(PolicyId, Arc<Policy>)>,
-    /// Until when that holds, or what came of the last fetch.
+    /// The end of the policy's validity, or of the memory of the last fetch.
     until: Instant,
-    /// No fetch before this.
+    /// No fetch is made before this time.
     pause: Instant,
 }
 
-/// What came of a fetch.
+/// The result of a fetch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fetched {
     /// The version that was announced.
     pub id: PolicyId,
-    /// `None`: nothing came.
+    /// `None`: the fetch failed.
     pub policy: Option<Arc<Policy>>,
-    /// When.
+    /// The time of the fetch.
     pub at: Instant,
 }
 
-/// What a look comes to.
+/// The result of a lookup.
 pub enum Look<'a> {
-    /// This holds, or there is none.
+    /// This policy applies, or there is none.
     Known(Option<&'a Policy>),
-    /// This version is to be fetched first. If that fails, this holds.
+    /// This version must be fetched first. If that fails, the known policy applies.
     Fetch(PolicyId, Option<&'a Policy>),
 }
 
-/// What holds for a domain. `known`: what is known of its policy.
+/// The policy that applies for a domain. `known`: what is known of its policy.
 ///
-/// Errors: [`Missing`] says what has to be known first.
+/// Errors: [`Missing`] says what must be looked up first.
 pub fn look<'a>(
     known: Option<&'a KnownPolicy>,
     domain: &str,
@@ -96,11 +96,11 @@ pub fn look<'a>(
 }
 
 impl KnownPolicy {
-    /// What is known when this came of a fetch.
+    /// What is known after a fetch with this result.
     pub fn after(known: Option<&KnownPolicy>, fetched: &Fetched) -> Option<KnownPolicy> {
         let Fetched { id, policy, at } = fetched;
         match policy {
-            // Where it cannot be fetched the next time, an earlier version holds that is known.
+            // If the next fetch fails, the known earlier version applies.
             Some(policy) if policy.bytes() > KEPT_BYTES_MAX => known.cloned(),
             Some(policy) => {
                 let (until, policy) =
@@ -121,12 +121,12 @@ impl KnownPolicy {
 }
 
 impl Policies {
-    /// What is known of a domain's.
+    /// What is known of a domain's policy.
     pub fn of(&self, name: u64) -> Option<Arc<KnownPolicy>> {
         self.known.get(&name).cloned()
     }
 
-    /// This came of a fetch.
+    /// Takes in the result of a fetch.
     pub fn learn(&mut self, name: u64, fetched: &Fetched) {
         let known = self.known.get(&name).map(|known| &**known);
         let Some(now_known) = KnownPolicy::after(known, fetched) else { return };

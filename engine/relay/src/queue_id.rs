@@ -1,9 +1,10 @@
-//! Queue ids: the name that a message has in its `Received:` field and in the reply to the client.
+//! Queue ids: the name of a message in its `Received:` field and in the reply to the client.
 
 /// Characters of a queue id.
 const QUEUE_ID_BYTES: usize = 16;
 
-/// Gives each message an id that no message of this machine had since its start, nor likely before.
+/// Gives each message an id that no other message of this machine had since its start, and most
+/// likely none before.
 #[derive(Debug)]
 pub struct QueueIds {
     next: u64,
@@ -14,7 +15,7 @@ pub struct QueueIds {
 pub struct QueueId([u8; QUEUE_ID_BYTES]);
 
 impl QueueIds {
-    /// Two sources that count on from a random number: no id of one is one of the other's.
+    /// Two sources that count on from a random number. They never draw the same id.
     pub fn pair(random: u64) -> [QueueIds; 2] {
         [random, random ^ (1 << 63)].map(|next| QueueIds { next })
     }

@@ -1,11 +1,13 @@
-//! What a peer says: replies of one line or several, with a code.
+//! Replies of a peer: one line or several, with a code.
 //!
 //! Invariants:
 //! - A reply does not depend on how its bytes were cut.
-//! - What is kept of a reply is bounded, whatever comes: [`TEXT_BYTES_MAX`], and [`LINE_KEPT_BYTES`] of the line that is being read.
-//! - A reply's text is printable ASCII, so that it may stand in a header field, on a console and in a letter.
+//! - The memory for a reply is bounded, whatever comes: [`TEXT_BYTES_MAX`], and [`LINE_KEPT_BYTES`]
+//!   of the line that is being read.
+//! - A reply's text is printable ASCII, so that it can be written into a header field, on a console
+//!   and into a message.
 //!
-//! Answers to: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2.
+//! Implements: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,13 +16,13 @@ use core::fmt;
 use crate::extensions::Extensions;
 use crate::outcome::Misbehaviour;
 
-/// The longest line that is read over. RFC 5321 has 512; some servers have pages of advice.
+/// The longest line that is accepted. RFC 5321 has 512; some servers send pages of advice.
 const LINE_BYTES_MAX: usize = 4096;
-/// So much of a line is kept.
+/// The bytes of a line that are kept.
 const LINE_KEPT_BYTES: usize = 512;
-/// So many lines may a reply have.
+/// The most lines of a reply.
 const LINES_MAX: usize = 128;
-/// So much of a reply's text is kept.
+/// The bytes of a reply's text that are kept.
 const TEXT_BYTES_MAX: usize = 512;
 
 /// An enhanced status code (RFC 3463): `5.1.1`.
@@ -28,9 +30,9 @@ const TEXT_BYTES_MAX: usize = 512;
 pub struct Enhanced {
     /// 2, 4 or 5, as the first digit of the reply.
     pub class: u8,
-    /// What it is about.
+    /// The subject.
     pub subject: u16,
-    /// What is the matter.
+    /// The detail.
     pub detail: u16,
 }
 
@@ -40,14 +42,14 @@ impl fmt::Display for Enhanced {
     }
 }
 
-/// What the peer said.
+/// A reply of the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
     /// 200 to 599.
     pub code: u16,
     /// The enhanced status code, if there is one of the code's own class.
     pub enhanced: Option<Enhanced>,
-    /// The rest: the lines with a space between them, printable ASCII, at most 512 bytes.
+    /// The text: its lines with a space between them, printable ASCII, at most 512 bytes.
     pub text: String,
 }
 
@@ -59,7 +61,7 @@ impl Reply {
 }
 
 impl fmt::Display for Reply {
-    /// As it was said, on one line.
+    /// The reply on one line.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.code)?;
         if let Some(enhanced) = self.enhanced {
@@ -69,19 +71,19 @@ impl fmt::Display for Reply {
     }
 }
 
-/// A reply, and the extensions that it names if it is one to EHLO.
+/// A reply, and the extensions that it names if it answers EHLO.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) reply: Reply,
     pub(crate) extensions: Extensions,
 }
 
-/// Puts replies together.
+/// Assembles replies from bytes.
 #[derive(Default, Debug)]
 pub(crate) struct Reader {
     /// The line that is being read, as far as it is kept.
     line: Vec<u8>,
-    /// How long it is.
+    /// The length of that line.
     line_bytes: usize,
     lines: usize,
     code: u16,
@@ -145,7 +147,7 @@ impl Reader {
         if self.lines == 1 {
             self.enhanced = enhanced;
         }
-        // Each line of a reply repeats it (RFC 2034 section 4).
+        // Each line of a reply repeats the enhanced code (RFC 2034 section 4).
         let words = if enhanced == self.enhanced { words } else { text };
         if !self.text.is_empty() {
             self.text.push(' ');
@@ -158,14 +160,14 @@ impl Reader {
     }
 }
 
-/// Where a line stands in its reply.
+/// Whether a line is the last one of its reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Line {
     Last,
     Another,
 }
 
-/// Cuts a line up: the code, whether another line follows, and the text.
+/// Parses a line: the code, whether another line follows, and the text.
 fn parse(line: &[u8]) -> Option<(u16, Line, &[u8])> {
     let (code, rest) = line.split_first_chunk::<3>()?;
     if !matches!(code, [b'2'..=b'5', b'0'..=b'9', b'0'..=b'9']) {
@@ -180,7 +182,7 @@ fn parse(line: &[u8]) -> Option<(u16, Line, &[u8])> {
     }
 }
 
-/// The enhanced status code that a text begins with, and what follows it.
+/// The enhanced status code at the beginning of a text, and the rest of the text.
 fn enhanced(text: &[u8]) -> Option<(Enhanced, &[u8])> {
     let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end)?;

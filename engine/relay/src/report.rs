@@ -1,20 +1,27 @@
-//! What the sender of a letter is told of it: a message in words for people, in fields for programs, and with the letter or its header.
+//! A report to the sender of a message: words for people, fields for programs, and the message or
+//! its header.
 //!
 //! ```text
 //!   multipart/report
 //!   ├── text/plain                    in plain words
-//!   ├── message/delivery-status       a block for the letter, and one for each recipient
-//!   └── text/rfc822-headers           or message/global-headers, where they have more than ASCII; of the whole letter message/rfc822 or message/global
+//!   ├── message/delivery-status       a block for the message, and one for each recipient
+//!   └── text/rfc822-headers           or message/global-headers; for a whole message
+//!                                 message/rfc822 or message/global
 //! ```
 //! Invariants:
-//! - A letter that comes from nobody is never reported: whoever delivers a report gives it nobody as its sender (RFC 3464 section 2), and so there is an end to them.
-//! - What is written has lines of at most 998 bytes that end in CRLF; nothing that a peer or a letter said begins a field or a part.
-//! - A report is bounded, whatever the letter: of its header [`HEADER_BYTES_MAX`] go back. All of it goes back only with a failure (RFC 3461 section 4.3), and is not held here: it follows
-//!   what [`write`] has written, and [`write_end`] ends it.
+//! - A message with an empty reverse path is never reported. Reports have an empty reverse path
+//!   (RFC 3464 section 2), so no report causes another.
+//! - The lines of a report have at most 998 bytes and end in CRLF. No text of a peer or of the
+//!   message begins a field or a part.
+//! - A report is bounded, whatever the message: it returns at most [`HEADER_BYTES_MAX`] of the
+//!   header. Only a failure returns the whole message (RFC 3461 section 4.3), which is not held
+//!   here: it follows the bytes of [`write`], and [`write_end`] ends the report.
 //!
-//! Addresses beyond ASCII are written as RFC 6533 section 3 has them in ASCII (`utf-8; b\x{F8}b@there.test`), so that old programs read the fields too.
+//! Addresses beyond ASCII are written in the ASCII form of RFC 6533 section 3 (`utf-8;
+//! b\x{F8}b@there.test`), so that old programs can read the fields too.
 //!
-//! Answers to: RFC 3461 sections 4.1 and 5.2, RFC 3462, RFC 3464, RFC 3834 section 5 (Auto-Submitted), RFC 6522, RFC 6533.
+//! Implements: RFC 3461 sections 4.1 and 5.2, RFC 3462, RFC 3464, RFC 3834 section 5
+//! (Auto-Submitted), RFC 6522, RFC 6533.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,26 +34,26 @@ use smtp::Notify;
 use crate::letter::{Envelope, Recipient, Script};
 use crate::reply::{Enhanced, Reply};
 
-/// So much of a letter's header goes back.
+/// The bytes of a message's header that are returned.
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// Where lines are folded, if their words allow it.
+/// The length at which lines are folded, if their words allow it.
 const LINE_BYTES: usize = 76;
-/// A line is no longer than this; a word that is goes on in the next.
+/// The longest line. A longer word is split.
 const WORD_BYTES_MAX: usize = 900;
 
-/// What is told.
+/// The kind of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It was not delivered and will not be.
+    /// The message was not delivered and will not be.
     Failed,
-    /// It was not delivered yet, and is tried again until then.
+    /// The message was not delivered yet, and is tried again until then.
     Delayed {
-        /// When it is given up.
+        /// When the message is given up.
         until: UnixTime,
     },
-    /// It went on to a server that does not tell what becomes of it.
+    /// The message went on to a server that sends no reports.
     Relayed,
-    /// It was delivered.
+    /// The message was delivered.
     Delivered,
 }
 
@@ -60,8 +67,7 @@ pub enum ReportTo {
 }
 
 impl ReportTo {
-    /// The name of the message at the beginning of a sentence, and the participle for what was to
-    /// be done.
+    /// The subject of a sentence about the message, and the participle for its delivery.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             ReportTo::Sender => ("Your message", "delivered"),
@@ -70,62 +76,64 @@ impl ReportTo {
     }
 }
 
-/// A report on one letter.
+/// A report on one message.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// What is told.
+    /// The kind of the report.
     pub kind: Kind,
     /// The name of this server.
     pub hostname: &'a str,
-    /// Who writes: an address that somebody reads.
+    /// The author of the report: an address that people read.
     pub from: &'a str,
     /// The address that the report goes to. It is not empty.
     pub to: &'a str,
     /// The kind of recipient at `to`.
     pub reader: ReportTo,
-    /// When.
+    /// The date of the report.
     pub date: UnixTime,
-    /// What the report is to be known by, without angle brackets.
+    /// The identifier of the report, without angle brackets.
     pub message_id: &'a str,
-    /// Nobody can know it before the report is written: by this its parts are told apart.
+    /// A number that cannot be known before the report is written. It makes the boundary of the
+    /// parts.
     pub secret: u128,
-    /// When the letter came.
+    /// When the message came.
     pub arrived: UnixTime,
-    /// What the sender calls its envelope (ENVID), as xtext.
+    /// The sender's identifier of its envelope (ENVID), as xtext.
     pub envelope_id: Option<&'a str>,
-    /// Of whom there is something to tell.
+    /// The recipients that the report is about.
     pub recipients: &'a [Fate<'a>],
-    /// What goes back of the letter.
+    /// The part of the message that is returned.
     pub letter: Returned<'a>,
 }
 
-/// What goes back of a letter.
+/// The part of a message that is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returned<'a> {
-    /// Its header: the letter from its first field on. What follows its header is not looked at.
+    /// Its header: the message from its first field on. The bytes after the header are ignored.
     Header(&'a [u8]),
-    /// All of it, which whoever asks for the report has, in this script.
+    /// The whole message, in this script. The caller writes it.
     Whole(Script),
 }
 
-/// What there is to tell of one recipient.
+/// What a report says of one recipient.
 #[derive(Clone, Copy, Debug)]
 pub struct Fate<'a> {
-    /// Who.
+    /// The recipient.
     pub recipient: &'a Recipient,
-    /// How it stands (RFC 3463).
+    /// The status (RFC 3463).
     pub status: Enhanced,
-    /// The same in words, without a full stop.
+    /// The reason in words, without a full stop.
     pub words: &'a str,
-    /// What the other server said.
+    /// The other server's reply.
     pub reply: Option<&'a Reply>,
-    /// Which server that is.
+    /// The other server's name.
     pub host: Option<&'a str>,
 }
 
-/// Whether who sent a letter wants to be told this of this recipient (RFC 3461 section 4.1).
+/// Whether the sender of a message wants this kind of report about this recipient (RFC 3461 section
+/// 4.1).
 pub fn is_wanted(envelope: &Envelope, recipient: &Recipient, kind: Kind) -> bool {
-    // Who says nothing wants to hear of what goes wrong.
+    // By default, a sender wants reports of failures and delays.
     let notify = recipient.notify.unwrap_or(Notify { success: false, failure: true, delay: true });
     let is_wanted = match kind {
         Kind::Failed => notify.failure,
@@ -135,7 +143,8 @@ pub fn is_wanted(envelope: &Envelope, recipient: &Recipient, kind: Kind) -> bool
     is_wanted && !envelope.reverse_path.is_empty()
 }
 
-/// Writes a report as a whole message; where all of the letter goes back, up to its first byte.
+/// Writes a report. If the whole message is returned, the report is written up to the first byte of
+/// the message.
 pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
     assert!(!report.to.is_empty(), "nobody is told nothing");
     let boundary = boundary(report.secret);
@@ -160,7 +169,7 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
             };
             (kind, encoding, header.as_str())
         }
-        // Whether there is more than ASCII in it nobody has looked.
+        // Whether the message has more than ASCII is unknown.
         Returned::Whole(Script::Ascii) => ("message/rfc822", "8bit", ""),
         Returned::Whole(Script::Utf8) => ("message/global", "8bit", ""),
     };
@@ -172,7 +181,7 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What follows the letter in a report with this secret, where all of it goes back.
+/// Writes the end of a report with this secret, after a whole message that is returned.
 pub fn write_end(secret: u128, out: &mut Vec<u8>) {
     out.extend_from_slice(["\r\n--", &boundary(secret), "--\r\n"].concat().as_bytes());
 }
@@ -294,19 +303,20 @@ fn date(time: UnixTime) -> String {
     String::from_utf8_lossy(&date_time(time)).into_owned()
 }
 
-/// A field, folded between its words.
+/// Writes a field, folded between its words.
 fn field(name: &str, value: &str, out: &mut String) {
     out.extend([name, ": "]);
     fold(name.len() + 2, " ", value, out);
 }
 
-/// A paragraph, with so much space before each of its lines.
+/// Writes a paragraph, with this indentation before each of its lines.
 fn paragraph(indent: &str, text: &str, out: &mut String) {
     out.push_str(indent);
     fold(indent.len(), indent, text, out);
 }
 
-/// Words on lines; the first of which has so many bytes already, and each other begins with `indent`. What would end a line is a question mark.
+/// Writes words on lines. The first line has `start` bytes already, and each other line begins with
+/// `indent`. Control characters become question marks.
 fn fold(start: usize, indent: &str, text: &str, out: &mut String) {
     let mut column = start;
     let mut is_first = true;
@@ -335,7 +345,7 @@ fn fold(start: usize, indent: &str, text: &str, out: &mut String) {
     out.push_str("\r\n");
 }
 
-/// An address with its type: in ASCII, whatever it is (RFC 6533 section 3).
+/// An address with its type, always in ASCII (RFC 6533 section 3).
 fn typed(address: &str) -> String {
     if address.is_ascii() {
         return ["rfc822; ", address].concat();
@@ -345,14 +355,14 @@ fn typed(address: &str) -> String {
         if character.is_ascii_graphic() && !matches!(character, '+' | '=' | '\\') {
             text.push(character);
         } else {
-            // A string takes whatever it is given.
+            // Writing to a string never fails.
             let _ = write!(text, "\\x{{{:X}}}", u32::from(character));
         }
     }
     text
 }
 
-/// Undoes xtext (RFC 3461 section 4). What is none, or stands for what cannot be printed, stays as it is.
+/// Undoes xtext (RFC 3461 section 4). Invalid sequences and unprintable characters stay encoded.
 fn from_xtext(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -378,7 +388,7 @@ fn from_xtext(text: &str) -> String {
     plain
 }
 
-/// The header of a letter, line by line: what is no UTF-8 is not believed to be text, and becomes question marks.
+/// The header of a message, line by line. A line that is not UTF-8 gets question marks.
 fn header(letter: &[u8]) -> String {
     let most = letter.get(..HEADER_BYTES_MAX).unwrap_or(letter);
     let mut header = String::with_capacity(most.len().min(4096));
@@ -395,7 +405,7 @@ fn header(letter: &[u8]) -> String {
 }
 
 fn push_line(line: &[u8], out: &mut String) {
-    // A line that is longer than any may be is cut.
+    // A line above the limit is cut.
     let line = line.get(..WORD_BYTES_MAX).unwrap_or(line);
     match core::str::from_utf8(line) {
         Ok(line) => out.extend(line.chars().map(|character| match character {

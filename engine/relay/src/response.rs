@@ -1,12 +1,14 @@
-//! What a web server answers to one request on a connection of its own: the body, if there is one of the kind that is wanted.
+//! A web server's response to one request on a connection of its own. Only its body is used, if
+//! that has the wanted media type.
 //!
-//! It is asked in HTTP/1.0, so that a body ends where its length says, or with the connection.
+//! The request is in HTTP/1.0, so a body ends where its length says, or with the connection.
 //!
 //! Invariants:
-//! - Only a whole response of status 200 counts, of the kind that is wanted; nobody is sent elsewhere.
-//! - What is kept is bounded: [`HEAD_BYTES_MAX`], [`FIELDS_MAX`], and what a body may have.
+//! - Only a complete response of status 200 with the wanted media type counts. Redirects are not
+//!   followed.
+//! - Memory is bounded: [`HEAD_BYTES_MAX`], [`FIELDS_MAX`], and the limit for the body.
 //!
-//! Answers to: RFC 9112 sections 4 and 6.3.
+//! Implements: RFC 9112 sections 4 and 6.3.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -15,33 +17,33 @@ use httparse::{EMPTY_HEADER, Header, Status};
 
 /// The longest head of a response that is read.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// The most fields that it may have.
+/// The most fields of a head.
 const FIELDS_MAX: usize = 64;
 
-/// A response on its way.
+/// A response that is being received.
 #[derive(Debug)]
 pub(crate) struct Response {
-    /// The kind of body that is wanted.
+    /// The wanted media type.
     kind: &'static str,
     body_bytes_max: usize,
     heard: Vec<u8>,
-    /// Where the body lies in that, if there is one; none: it is not over.
+    /// The range of the body in `heard`, if there is a body. `None`: the response is not complete.
     body: Option<Option<Range<usize>>>,
 }
 
-/// What the head of a response says.
+/// The facts from the head of a response.
 struct Head {
     bytes: usize,
     length: Option<usize>,
 }
 
 impl Response {
-    /// `kind`: a type of media in lower case. A longer body is none.
+    /// `kind`: a media type in lower case. A longer body counts as none.
     pub(crate) fn of(kind: &'static str, body_bytes_max: usize) -> Response {
         Response { kind, body_bytes_max, heard: Vec::new(), body: None }
     }
 
-    /// The server has said this.
+    /// Takes bytes of the server.
     pub(crate) fn arrived(&mut self, bytes: &[u8]) {
         if self.body.is_some() {
             return;
@@ -65,7 +67,7 @@ impl Response {
         }
     }
 
-    /// The server has said all, and that it has.
+    /// The server has closed the connection properly.
     pub(crate) fn ended(&mut self) {
         if self.body.is_none() {
             self.body = Some(match self.head() {
@@ -75,17 +77,17 @@ impl Response {
         }
     }
 
-    /// Nothing comes of it.
+    /// The response fails.
     pub(crate) fn failed(&mut self) {
         self.body = self.body.take().or(Some(None));
     }
 
-    /// The body, or that there is none. `None`: it is not over.
+    /// The body, or that there is none. `None`: the response is not complete.
     pub(crate) fn body(&self) -> Option<Option<&[u8]>> {
         self.body.as_ref().map(|body| body.clone().and_then(|body| self.heard.get(body)))
     }
 
-    /// The head, once it is whole. Errors: there is nothing behind it for us.
+    /// The head, once it is complete. Errors: no usable body follows it.
     fn head(&self) -> Option<Result<Head, ()>> {
         let mut fields = [EMPTY_HEADER; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
@@ -100,7 +102,8 @@ impl Response {
     }
 }
 
-/// What the head says that is the first `bytes` of a response. `None`: no body of that kind is behind it.
+/// The facts from the head, which is the first `bytes` of a response. `None`: no body of the wanted
+/// media type follows.
 fn read(response: &httparse::Response<'_, '_>, kind: &str, bytes: usize) -> Option<Head> {
     let field =
         |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));

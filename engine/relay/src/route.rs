@@ -1,15 +1,20 @@
-//! Where a letter goes: the hosts that take a domain's mail, in the order in which they are to be tried.
+//! The route of a message: the hosts that accept a domain's mail, in the order in which they are
+//! tried.
 //!
-//! [`route`] is a plain function of what is known of names. What it has to know and does not it says, and it is called again when that is known too, with the same random number.
+//! [`route`] is a plain function of what is known of names. If it needs an answer that is not
+//! known, it returns the question. Then it is called again with the answer and with the same random
+//! number.
 //!
 //! Invariants:
-//! - Nothing is sent to ourselves, by whatever name or address, nor to whom a domain prefers no more than us: it would come back (RFC 5321 section 5.1).
-//! - What nobody can know now is tried later; only what name servers say makes an end.
+//! - Nothing is sent to ourselves, by whatever name or address, nor to a host that the domain
+//!   prefers no more than us: the message would come back (RFC 5321 section 5.1).
+//! - If an answer cannot be had now, the message is tried later. Only an answer of name servers is
+//!   final.
 //! - No name of another domain leads to an address that is not public ([`is_public`]), unless the
 //!   address is in [`Us::callable`].
 //! - There are at most [`HOPS_MAX`] hops, and a route asks for at most 11 names.
 //!
-//! Answers to: RFC 5321 sections 5.1 and 5.2; RFC 7505 (null MX); RFC 3596 (IPv6).
+//! Implements: RFC 5321 sections 5.1 and 5.2; RFC 7505 (null MX); RFC 3596 (IPv6).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -23,45 +28,45 @@ use siphasher::sip::SipHasher13;
 use crate::reach::is_public;
 use crate::reply::Enhanced;
 
-/// So many hosts are looked at.
+/// The most hosts that are looked up.
 const HOSTS_MAX: usize = 5;
-/// So many addresses of a host are, of each family.
+/// The most addresses of a host that are used, of each family.
 const ADDRESSES_MAX: usize = 2;
-/// So many hops a route has at most.
+/// The most hops of a route.
 pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
 
-/// Where a letter is to go.
+/// The target of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target<'a> {
-    /// To who takes the mail of a domain, or of the address in brackets.
+    /// The hosts that accept the mail of a domain, or the address in brackets.
     Domain(smtp::Domain<'a>),
-    /// To this host, which another domain names as a server of its own.
+    /// This host, which another domain names as a server of its own.
     Host(&'a Name),
-    /// To this host, which takes our mail for others.
+    /// This host, which relays our mail.
     Smarthost(&'a Name),
-    /// The same of the host at an address.
+    /// The host at this address, which relays our mail.
     SmarthostAt(IpAddr),
 }
 
-/// Who we are, and what we can reach.
+/// Our own name and addresses, and the addresses that we can reach.
 #[derive(Clone, Copy, Debug)]
 pub struct Us<'a> {
-    /// What we call ourselves.
+    /// Our name.
     pub name: &'a Name,
-    /// Where we are.
+    /// Our addresses.
     pub addresses: &'a [IpAddr],
     /// Addresses at which hosts of other domains are contacted although they are not public.
     pub callable: &'a [RangeInclusive<IpAddr>],
-    /// By what we reach others.
+    /// The families by which we reach others.
     pub families: Families,
 }
 
 /// Families of addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Families {
-    /// IPv4 alone.
+    /// IPv4 only.
     Ipv4,
-    /// IPv6 alone.
+    /// IPv6 only.
     Ipv6,
     /// Either, IPv6 first.
     Both,
@@ -70,48 +75,49 @@ pub enum Families {
 /// An address to be tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hop {
-    /// The host; none where an address stood in brackets.
+    /// The host. `None`: the address was a literal in brackets.
     pub host: Option<Name>,
-    /// Where it is.
+    /// Its address.
     pub address: IpAddr,
-    /// Whether name servers have checked the signatures of all that led here (DNSSEC).
+    /// Whether name servers have verified the signatures of all records that led here (DNSSEC).
     pub is_authenticated: bool,
 }
 
-/// The way of a letter.
+/// The route of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// One after the other, until one takes it.
+    /// Hosts to try one after the other, until one accepts the message.
     By {
-        /// Those that are known.
+        /// The known hops.
         hops: Vec<Hop>,
-        /// Why there may be others, of which nobody knows now.
+        /// Why there may be further hops that are unknown now.
         missing: Option<Unanswered>,
     },
-    /// There is none.
+    /// There is no route.
     Nowhere(Unroutable),
 }
 
-/// Why there is no way.
+/// Why there is no route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unroutable {
     /// Name servers did not answer.
     Unknown(Unanswered),
-    /// The domain's name is none, or beyond ASCII.
+    /// The domain's name is not valid, or beyond ASCII.
     NotAName,
     /// There is no such domain.
     NoDomain,
-    /// It takes no mail (RFC 7505).
+    /// The domain accepts no mail (RFC 7505).
     TakesNoMail,
-    /// None of the hosts that take its mail has an address, or one that we reach.
+    /// None of the domain's mail hosts has an address, or one that we can reach.
     NoAddress,
-    /// The hosts that take its mail have no public address ([`is_public`]).
+    /// The domain's mail hosts have no public address ([`is_public`]).
     Private,
-    /// Its mail comes to us, who do not know it.
+    /// The domain's mail comes to this server, which does not serve it.
     ComesBack,
-    /// The domain says that its mail goes to none of the hosts to which it leads (RFC 8461): it may be that somebody in between has named them.
+    /// The domain's policy allows none of its mail hosts (RFC 8461): an attacker may have named
+    /// them.
     Forbidden,
-    /// The host that takes our mail for others has no address, or none that we reach: no fault of the letter.
+    /// The smarthost has no address, or none that we can reach. That is no fault of the message.
     NoSmarthost,
 }
 
@@ -133,9 +139,10 @@ impl Target<'_> {
     }
 }
 
-/// Where a letter goes. `random`: any number, the same for each call about one attempt; by it those take turns that are preferred alike.
+/// Finds the route of a message. `random`: any number, the same for each call about one attempt. It
+/// decides the order of hosts with equal preference.
 ///
-/// Errors: [`Missing`] says what has to be known first.
+/// Errors: [`Missing`] says what must be looked up first.
 pub fn route(
     target: &Target<'_>,
     us: &Us<'_>,
@@ -208,7 +215,8 @@ fn to_literal(address: IpAddr, trust: Trust, us: &Us<'_>) -> Route {
     }
 }
 
-/// Hosts that take a domain's mail, the first to be tried first, each with how it is preferred: the lower, the sooner.
+/// Hosts that accept a domain's mail in the order to try them, each with its preference: the lower,
+/// the sooner.
 struct Hosts {
     names: Vec<(u16, Name)>,
     is_authenticated: bool,
@@ -220,7 +228,7 @@ fn exchangers(
     random: u64,
     knowledge: &Knowledge,
 ) -> Result<Result<Hosts, Unroutable>, Missing> {
-    // What is beyond ASCII would have to be written in ASCII first (RFC 5891).
+    // A name beyond ASCII would first have to be converted (RFC 5891).
     let Some(domain) = Name::of_bytes(domain.as_bytes()).ok().filter(|_| domain.is_ascii()) else {
         return Ok(Err(Unroutable::NotAName));
     };
@@ -251,7 +259,7 @@ fn ordered(
         return Err(Unroutable::NoDomain);
     }
     if hosts.is_empty() {
-        // It is its own exchanger.
+        // The domain is its own mail host.
         hosts.push((0, 0, domain.clone()));
     }
     hosts.retain(|(_, _, host)| !host.is_root());
@@ -268,9 +276,9 @@ fn ordered(
     Ok(hosts.into_iter().map(|(preference, _, host)| (preference, host)).take(HOSTS_MAX).collect())
 }
 
-/// Where a host is.
+/// The addresses of a host.
 struct Found {
-    /// Addresses to be tried, and whether they are authenticated.
+    /// Addresses to try, and whether each is authenticated.
     addresses: Vec<(IpAddr, bool)>,
     /// Whether one of its addresses is ours.
     is_ours: bool,
@@ -278,7 +286,7 @@ struct Found {
     has_private: bool,
 }
 
-/// Addresses of a host. Where name servers do not know those of one family, those of the other do.
+/// The addresses of a host. If those of one family are unknown, those of the other are enough.
 fn addresses(
     host: &Name,
     (us, trust): (&Us<'_>, Trust),
@@ -322,7 +330,7 @@ impl Us<'_> {
         self.addresses.contains(&address.to_canonical())
     }
 
-    /// Whether somebody else can be there.
+    /// Whether another host can be at this address.
     fn reaches(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let is_of_family = match self.families {
@@ -353,8 +361,8 @@ impl Families {
     }
 }
 
-/// The place of a host or an address among those that are preferred alike: the same each time for the
-/// same random number.
+/// A pseudo-random position of a host or address among those with equal preference. It is the same
+/// for the same random number.
 fn place(random: u64, of: &impl Hash) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(random, 0);
     of.hash(&mut hasher);
@@ -362,7 +370,7 @@ fn place(random: u64, of: &impl Hash) -> u64 {
 }
 
 impl Unroutable {
-    /// Whether there may be a way later.
+    /// Whether there may be a route later.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Unroutable::Unknown(_) | Unroutable::Forbidden | Unroutable::NoSmarthost)
     }
@@ -383,7 +391,7 @@ impl Unroutable {
 }
 
 impl fmt::Display for Unroutable {
-    /// In words, for people, without a full stop.
+    /// The reason in words for people, without a full stop.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unroutable::Unknown(why) => write!(out, "where its mail goes could not be found out: {why}"),

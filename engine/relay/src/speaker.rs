@@ -1,21 +1,21 @@
-//! Who speaks by a connection that we have made: bytes out and in, whatever they mean.
+//! A protocol client on a connection that we have made: bytes out and in, whatever they mean.
 
 use crate::outcome::Lost;
 
-/// Who speaks by a connection.
+/// A protocol client on a connection.
 pub trait Speaker {
-    /// What is to be sent. Take from its beginning, and say how much: [`Speaker::sent`].
+    /// The bytes to send. Take from the beginning, and say how many with [`Speaker::sent`].
     fn output(&self) -> &[u8];
 
-    /// So many bytes of the output were sent.
+    /// `count` bytes of the output were sent.
     fn sent(&mut self, count: usize);
 
-    /// The peer has said this.
+    /// Bytes of the peer have arrived.
     fn arrived(&mut self, bytes: &[u8]);
 
-    /// TLS is spoken from now on.
+    /// TLS is in use from now on.
     fn secured(&mut self) {}
 
-    /// Nothing more comes: the connection is over, or was never made, or is given up.
+    /// Nothing more arrives: the connection is over, was never made, or is given up.
     fn lost(&mut self, lost: Lost);
 }

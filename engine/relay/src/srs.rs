@@ -1,19 +1,22 @@
-//! Who a letter comes from that is sent on: the Sender Rewriting Scheme, so that the domain that sends a letter on speaks for it (SPF), and what is said of it comes back.
+//! The reverse path of a forwarded message: the Sender Rewriting Scheme. The forwarding domain
+//! becomes responsible for the message (SPF), and bounces come back through it.
 //!
 //! ```text
-//!   bob@there.test                               ──▸  SRS0=SEAL=DAY=there.test=bob@us.test
-//!   SRS0=theirs=DAY=there.test=bob@first.test    ──▸  SRS1=SEALDAY=first.test==theirs=DAY=there.test=bob@us.test
-//!   SRS1=other=first.test==theirs=…@second.test  ──▸  SRS1=SEALDAY=first.test==theirs=…@us.test
+//!   bob@there.test                               ──▸  SRS0=HASH=DAY=there.test=bob@us.test
+//!   SRS0=theirs=DAY=there.test=bob@first.test    ──▸  SRS1=HASHDAY=first.test==theirs=DAY=there.test=bob@us.test
+//!   SRS1=other=first.test==theirs=…@second.test  ──▸  SRS1=HASHDAY=first.test==theirs=…@us.test
 //! ```
-//! The seal is a keyed hash that we alone can make; it does not depend on case, since not everybody
-//! leaves that alone. The day is what the address was made on. Only who rewrote an address first
-//! reads its day, so each who rewrites it again adds a day of its own, behind the seal. An address
-//! that was rewritten before keeps the first one who did so, and no others: so it does not grow
-//! with each who sends a letter on.
+//! The hash is keyed, so only this server can make it. It does not depend on case, since some
+//! servers change that. The day is when the address was made. Only the first forwarder of an
+//! address reads its day, so each later forwarder adds a day of its own after the hash. An address
+//! that was rewritten before keeps only its first forwarder: so it does not grow with each
+//! forwarder.
 //!
 //! Invariants:
-//! - What is rewritten is a valid path, or is not rewritten: a local part has 64 octets at most (RFC 5321 section 4.5.3.1.1).
-//! - What was sealed with another key, or changed, is nobody's; so is what is older than [`DAYS`].
+//! - A rewritten path is valid, or it is not rewritten: a local part has at most 64 octets (RFC
+//!   5321 section 4.5.3.1.1).
+//! - An address that was signed with another key, was changed, or is older than [`DAYS`] stands for
+//!   no sender.
 
 use alloc::format;
 use alloc::string::String;
@@ -23,38 +26,39 @@ use siphasher::sip::SipHasher24;
 
 use crate::letter::is_reverse_path;
 
-/// How long what is said of a letter may take to come back.
+/// How long a bounce may take to come back.
 pub const DAYS: u64 = 21;
-/// Days that can be told from each other.
+/// The number of days that can be distinguished.
 const DAYS_TOLD: u64 = 1024;
 const SECONDS_A_DAY: u64 = 24 * 3600;
-/// Characters of a seal, of five bits each.
+/// Characters of a hash, of five bits each.
 const SEAL_CHARACTERS: u32 = 6;
 const DAY_CHARACTERS: u32 = 2;
-/// As RFC 4648 section 6 has them: case does not matter.
+/// The alphabet of RFC 4648 section 6: case does not matter.
 const CHARACTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// What seals are made with.
+/// The key of the hashes.
 pub struct Key([u8; 16]);
 
-/// What an address is.
+/// What an address stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Restored {
-    /// One that was not rewritten.
+    /// Itself: it was not rewritten.
     Plain,
-    /// One that was rewritten here, from this one.
+    /// This address: it was rewritten here.
     Of(String),
-    /// It says that it was rewritten here, and was not, or too long ago.
+    /// No sender: it claims to be rewritten here, and was not, or too long ago.
     Nobody,
 }
 
 impl Key {
-    /// From bytes that nobody else knows, and that are the same in each life of the machine.
+    /// A key from secret bytes, which are the same in each life of the machine.
     pub fn new(secret: [u8; 16]) -> Key {
         Key(secret)
     }
 
-    /// A path, without angle brackets, as a domain of ours says it. `None`: it cannot say it so.
+    /// Rewrites a path, without angle brackets, for a domain of ours. `None`: the result would not
+    /// be valid.
     pub fn rewrite(&self, path: &str, domain: &str, now: UnixTime) -> Option<String> {
         let (local_part, its_domain) = path.rsplit_once('@')?;
         let day = characters(day_of(now), DAY_CHARACTERS);
@@ -73,7 +77,7 @@ impl Key {
         is_reverse_path(&rewritten).then_some(rewritten)
     }
 
-    /// What a local part at one of our domains was before it was rewritten.
+    /// The address that a local part at one of our domains stands for.
     pub fn restore(&self, local_part: &str, now: UnixTime) -> Restored {
         let Some((kind, sealed)) = sealed_in(local_part) else { return Restored::Plain };
         let restored = match kind {
@@ -99,7 +103,7 @@ impl Key {
         (is_ours && is_recent(day, now)?).then(|| format!("SRS0{rest}@{first}"))
     }
 
-    /// What nobody else can make of these.
+    /// The keyed hash that protects these parts.
     fn seal(&self, day: &str, domain: &str, rest: &str) -> String {
         let sealed = format!("{day}={domain}={rest}").to_ascii_lowercase();
         characters(self.hash(sealed.as_bytes()), SEAL_CHARACTERS)
@@ -111,19 +115,19 @@ impl Key {
     }
 }
 
-/// What an address of ours was made of.
+/// The form of a rewritten address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Plain,
     Rewritten,
 }
 
-/// Whether a local part says that somebody has rewritten it.
+/// Whether a local part claims to be rewritten.
 pub fn is_rewritten(local_part: &str) -> bool {
     sealed_in(local_part).is_some()
 }
 
-/// What stands behind the name of the scheme and its separator.
+/// The text after the name of the scheme and its separator.
 fn sealed_in(local_part: &str) -> Option<(Kind, &str)> {
     let (name, rest) = local_part.split_at_checked(4)?;
     let kind = match name {
@@ -134,21 +138,22 @@ fn sealed_in(local_part: &str) -> Option<(Kind, &str)> {
     Some((kind, rest.strip_prefix(['=', '-', '+'])?))
 }
 
-/// Who has rewritten an address first, and what is his alone to read; none: nobody has rewritten it.
+/// The first forwarder of an address, and the part that only that one reads. `None`: the address
+/// was not rewritten.
 fn first_of<'a>(local_part: &'a str, domain: &'a str) -> Option<(&'a str, &'a str)> {
     match sealed_in(local_part)?.0 {
         Kind::Plain => Some((domain, local_part.get(4..)?)),
         Kind::Rewritten => {
             let mut parts = local_part.get(5..)?.splitn(3, '=');
             let (_, first, rest) = (parts.next()?, parts.next()?, parts.next()?);
-            // What is his begins with his separator.
+            // That part begins with the forwarder's separator.
             rest.starts_with(['=', '-', '+']).then_some((first, rest))
         }
     }
 }
 
-/// Whether a day is not too long ago. One of the future was made by a clock that went wrong since:
-/// it is the oldest there can be. `None`: it is no day.
+/// Whether a day is not too long ago. A day in the future comes from a clock that was wrong: it
+/// counts as the oldest. `None`: it is not a valid day.
 fn is_recent(day: &str, now: UnixTime) -> Option<bool> {
     let age = (DAYS_TOLD + day_of(now) - number(day)?) % DAYS_TOLD;
     Some(age <= DAYS)
@@ -158,7 +163,7 @@ fn day_of(now: UnixTime) -> u64 {
     now.seconds() / SECONDS_A_DAY % DAYS_TOLD
 }
 
-/// The lowest bits of a number, five a character.
+/// The lowest bits of a number, five in each character.
 pub(crate) fn characters(number: u64, count: u32) -> String {
     let character =
         |at: u32| CHARACTERS.get((number >> (5 * at) & 31) as usize).copied().unwrap_or_default();

@@ -1,13 +1,16 @@
-//! What a domain says of the hosts that take its mail, where names are not authenticated (MTA-STS): which they are, and that they speak TLS with certificates for their names.
+//! The MTA-STS policy of a domain, for domains without DNSSEC: which hosts accept its mail, and
+//! that they speak TLS with certificates that are valid for their names.
 //!
-//! A record of the domain's announces that it has such a policy, and which version of it ([`announced`]). The policy itself is a text at a web server of the domain's own, over TLS ([`crate::Fetch`]),
-//! and holds for as long as it says: whoever takes the record away, or the web server, does not take away what is known.
+//! A record of the domain announces that it has such a policy, and its version ([`announced`]). The
+//! policy itself is a text on a web server of the domain, over TLS ([`crate::Fetch`]), and is valid
+//! for the time that it states. So an attacker that removes the record, or blocks the web server,
+//! does not remove a known policy.
 //!
 //! Invariants:
-//! - A policy that is not whole, or not understood, is none.
-//! - What is kept of one is bounded, by [`TEXT_BYTES_MAX`].
+//! - A policy that is incomplete or not understood counts as none.
+//! - The memory for a policy is bounded by [`TEXT_BYTES_MAX`].
 //!
-//! Answers to: RFC 8461 sections 3.1, 3.2, 4.1 and 5.
+//! Implements: RFC 8461 sections 3.1, 3.2, 4.1 and 5.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,44 +21,45 @@ use machine::Micros;
 /// The longest policy that is read, in bytes (RFC 8461 section 3.3).
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// A policy holds for a year at most.
+/// A policy is valid for a year at most.
 const MAX_AGE_SECONDS_MAX: u64 = 31_557_600;
 
 const ID_BYTES_MAX: usize = 32;
 
-/// Which version of a domain's policy it is.
+/// The version of a domain's policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyId(Box<str>);
 
-/// What a domain says of the hosts that take its mail.
+/// The policy of a domain for the hosts that accept its mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// What is to be done with the rest.
+    /// What must happen with other hosts.
     pub mode: Mode,
-    /// For how long it holds.
+    /// For how long the policy is valid.
     pub max_age: Micros,
     exchangers: Vec<Pattern>,
 }
 
-/// What is to be done with a policy.
+/// The mode of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Nothing goes to a host that does not keep to it.
+    /// Nothing is sent to a host that violates it.
     Enforce,
-    /// It goes all the same.
+    /// Mail is sent even to a host that violates it.
     Testing,
-    /// There is none.
+    /// The domain has no policy.
     None,
 }
 
-/// A name, or all that have one label before it.
+/// A name, or all names with one more label before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Pattern {
     Name(Name),
     Below(Name),
 }
 
-/// The version that the records at `_mta-sts` below a domain announce. `None`: it has no policy, or nobody can tell which.
+/// The version that the records at `_mta-sts` below a domain announce. `None`: there is no policy,
+/// or the records are ambiguous.
 pub fn announced(records: &[Record]) -> Option<PolicyId> {
     let mut texts = records.iter().filter_map(|record| match record {
         Record::Text(text) => {
@@ -71,7 +75,7 @@ pub fn announced(records: &[Record]) -> Option<PolicyId> {
 }
 
 impl Policy {
-    /// Reads one. `None`: it is none.
+    /// Reads a policy. `None`: it is not valid.
     pub fn read(text: &[u8]) -> Option<Policy> {
         let text = core::str::from_utf8(text).ok()?;
         let fields = || {
@@ -79,7 +83,7 @@ impl Policy {
                 .filter_map(|line| line.split_once(':'))
                 .map(|(key, value)| (key.trim(), value.trim()))
         };
-        // Of what stands twice the first counts.
+        // If a key occurs twice, the first one counts.
         let first = |name: &str| fields().find(|(key, _)| *key == name).map(|(_, value)| value);
         let mode = match first("mode")? {
             "enforce" => Mode::Enforce,
@@ -99,7 +103,7 @@ impl Policy {
         is_whole.then_some(Policy { mode, max_age, exchangers })
     }
 
-    /// About how many bytes it takes.
+    /// The approximate size of the policy in bytes.
     pub fn bytes(&self) -> usize {
         let of_one = |pattern: &Pattern| match pattern {
             Pattern::Name(name) | Pattern::Below(name) => {
@@ -109,7 +113,7 @@ impl Policy {
         self.exchangers.iter().map(of_one).sum()
     }
 
-    /// Whether a host of this name may take the domain's mail.
+    /// Whether a host of this name may accept the domain's mail.
     pub fn allows(&self, host: &Name) -> bool {
         self.exchangers.iter().any(|pattern| match pattern {
             Pattern::Name(name) => name == host,

@@ -1,33 +1,36 @@
-//! How often TLS was had with the hosts that take a domain's mail, and why it was not: by domain and day, today and yesterday.
+//! TLS statistics: how often TLS succeeded with the hosts that accept a domain's mail, and why it
+//! did not. By domain and day, for today and yesterday.
 //!
-//! It is what reports to such a domain would say (SMTP TLS Reporting). None are sent: whoever runs the machine looks at it.
+//! A TLS-RPT report to the domain would state the same numbers (SMTP TLS Reporting). None is sent:
+//! the operator reads them.
 //!
-//! Invariant: of a day at most [`DOMAINS_MAX`] domains are known; who comes later counts among the [`OTHERS`].
+//! Invariant: at most [`DOMAINS_MAX`] domains of a day are known; later ones count among the
+//! [`OTHERS`].
 //!
-//! Answers to: RFC 8460 sections 4.2 and 4.3.
+//! Implements: RFC 8460 sections 4.2 and 4.3.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-/// The domains of a day that are counted each for itself.
+/// The number of domains of a day that are counted separately.
 pub const DOMAINS_MAX: usize = 256;
 
-/// All further ones of a day: no domain is called so.
+/// Stands for all further domains of a day: no domain has this name.
 pub const OTHERS: &str = "";
 
-/// By what of its domain's a host was judged.
+/// The policy of its domain that applied to a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
-    /// What is published of its certificates (DANE).
+    /// The published certificates (DANE).
     Tlsa,
-    /// A policy that is to be enforced, or that could not be had (MTA-STS).
+    /// A policy that must be enforced, or that could not be fetched (MTA-STS).
     Sts,
-    /// Nothing.
+    /// No policy.
     None,
 }
 
 impl Rule {
-    /// As reports call it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Rule::Tlsa => "tlsa",
@@ -37,33 +40,33 @@ impl Rule {
     }
 }
 
-/// Why TLS was not had, or not as it should be.
+/// Why TLS failed, or was not as the policy demands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Shortfall {
-    /// The host does not offer it, or refuses it.
+    /// The host does not offer TLS, or refuses it.
     NoStartTls,
-    /// Its certificate is for other names.
+    /// The certificate is for other names.
     OtherName,
-    /// It is not valid today.
+    /// The certificate is not valid today.
     Expired,
-    /// It is not the one that is published, or nobody who is believed vouches for it.
+    /// The certificate is not a published one, or no trusted authority has signed it.
     NotTrusted,
-    /// Anything else: a handshake came to nothing, or the policy allows none of the hosts.
+    /// Anything else: the handshake failed, or the policy allows none of the hosts.
     Failed,
-    /// What is published of certificates is of no use.
+    /// The published certificates are unusable.
     TlsaInvalid,
-    /// Nobody says what is published.
+    /// The published certificates could not be looked up.
     DnssecInvalid,
-    /// The policy could not be had.
+    /// The policy could not be fetched.
     PolicyNotFetched,
-    /// What the web server has is no policy.
+    /// The web server's text is not a valid policy.
     PolicyInvalid,
-    /// Nobody who is believed vouches for the web server under its name.
+    /// The web server has no certificate of a trusted authority that is valid for its name.
     PolicyUnvouched,
 }
 
 impl Shortfall {
-    /// As reports call it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Shortfall::NoStartTls => "starttls-not-supported",
@@ -80,32 +83,33 @@ impl Shortfall {
     }
 }
 
-/// So often the same.
+/// One row of the statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counted<'a> {
     /// The day, by its number since 1970.
     pub day: u64,
     /// The domain, or [`OTHERS`].
     pub domain: &'a str,
-    /// By what its hosts were judged.
+    /// The policy that applied to its hosts.
     pub rule: Rule,
-    /// What came of it.
+    /// The result.
     pub came: Result<(), Shortfall>,
-    /// How often.
+    /// The number of connections.
     pub count: u32,
 }
 
-/// What was counted of one domain on one day.
+/// The counts of one domain on one day.
 type Counts = BTreeMap<(Rule, Result<(), Shortfall>), u32>;
 
-/// What was counted.
+/// The statistics.
 #[derive(Debug, Default)]
 pub struct Tally {
     days: BTreeMap<u64, BTreeMap<Box<str>, Counts>>,
 }
 
 impl Tally {
-    /// This came of TLS with a host of this domain's, on this day. What was before yesterday is forgotten, and what is later than today: the clock was wrong then.
+    /// Counts a TLS result with a host of this domain on this day. Days before yesterday are
+    /// forgotten. So are days after today, which come from a wrong clock.
     pub fn count(&mut self, domain: &str, rule: Rule, came: Result<(), Shortfall>, today: u64) {
         self.days.retain(|day, _| is_recent(*day, today));
         let domains = self.days.entry(today).or_default();
@@ -115,7 +119,7 @@ impl Tally {
         *count = count.saturating_add(1);
     }
 
-    /// What there is of today and yesterday, by day and domain.
+    /// The rows of today and yesterday, by day and domain.
     pub fn counted(&self, today: u64) -> impl Iterator<Item = Counted<'_>> {
         let days = self.days.iter().filter(move |(day, _)| is_recent(**day, today));
         let domains = days.flat_map(|(day, domains)| {
@@ -133,7 +137,7 @@ impl Tally {
     }
 }
 
-/// Whether it is today or yesterday.
+/// Whether a day is today or yesterday.
 fn is_recent(day: u64, today: u64) -> bool {
     today.checked_sub(day).is_some_and(|ago| ago <= 1)
 }

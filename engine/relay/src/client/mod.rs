@@ -1,25 +1,34 @@
-//! The client: the outgoing end of one connection, for several letters one after the other.
+//! The SMTP client: the outgoing end of one connection, for several messages one after the other.
 //!
-//! What there is to say is in [`Speaker::output`], until the caller says that it took it; what else there is to do comes out of [`Client::next_action`]. The order of things:
+//! The bytes to send are in [`Speaker::output`] until the caller says that it took them. Everything
+//! else that must be done comes out of [`Client::next_action`]. The order of the conversation:
 //!
 //! ```text
 //!   greeting ── EHLO ─┬─ STARTTLS ── handshake ── EHLO ─┬─ AUTH ─┬─▸ idle ── MAIL, RCPT…, DATA ── message ── . ─┐
 //!                └ HELO ────────────────────────────────────────┘    ▴     all at once, if the peer can      │
 //!                                                                     └── RSET, if a transaction is open ◂────┘
 //! ```
-//! For a peer that takes ASCII alone a message is looked through before MAIL, whatever was said of it.
+//! For a peer that accepts only ASCII, a message is inspected before MAIL, whatever its envelope
+//! says of it.
 //!
 //! Invariants:
-//! - Each recipient of a letter has exactly one outcome, whatever comes.
-//! - A reply answers a command that was said: one that comes while the command is still in [`Speaker::output`] answers nothing, and ends the connection.
-//! - After a reply that makes no sense nothing is believed any more: what is open is to be tried again, by another connection.
-//! - Nothing heard in the clear outlives it: behind the reply to STARTTLS nothing may come, and what was offered is asked for again (RFC 3207 section 4.2).
-//! - A password is said under TLS, or where the settings say that there is to be none; and nowhere where the peer lets us prove it without (SCRAM). There the peer has to prove that it knows it, too.
-//! - What is kept is bounded: the output by [`RECIPIENTS_MAX`] commands and [`BODY_ROOM_BYTES`] of a message, what is read by `reply`.
+//! - Each recipient of a message has exactly one outcome, whatever comes.
+//! - A reply answers a command that was sent. A reply that comes while the command is still in
+//!   [`Speaker::output`] answers nothing, and ends the connection.
+//! - After an invalid reply, nothing from the peer is trusted any more. Open recipients are tried
+//!   again, on another connection.
+//! - Nothing that was heard in the clear is used under TLS: no byte may follow the reply to
+//!   STARTTLS, and the extensions are asked for again (RFC 3207 section 4.2).
+//! - A password is sent only under TLS, or where the settings exclude TLS. It is never sent to a
+//!   peer that offers a proof without it (SCRAM). Such a peer has to prove that it knows the
+//!   password too.
+//! - Memory is bounded: the output by [`RECIPIENTS_MAX`] commands and [`BODY_ROOM_BYTES`] of a
+//!   message, and the reader as in `reply`.
 //!
-//! `421` ends everything at any time (RFC 5321 section 3.8). A `4yz` or `5yz` while the message is on its way is the peer's answer to it: it said so early, and the rest is spared.
+//! `421` ends the connection at any time (RFC 5321 section 3.8). A `4yz` or `5yz` during the
+//! message is the peer's early answer to it, and the rest is not sent.
 //!
-//! Answers to: RFC 5321 sections 3.1, 3.3, 3.8, 4.1.4, 4.3 and 4.5.3.2; the rest as in `lib.rs`.
+//! Implements: RFC 5321 sections 3.1, 3.3, 3.8, 4.1.4, 4.3 and 4.5.3.2; the rest as in `lib.rs`.
 
 mod opening;
 mod output;
@@ -42,79 +51,84 @@ use transaction::Transaction;
 
 pub use output::BODY_ROOM_BYTES;
 
-/// So many recipients a letter has at most: what every server has to take (RFC 5321 section 4.5.3.1.8).
+/// The most recipients of a message: what every server has to accept (RFC 5321 section 4.5.3.1.8).
 pub const RECIPIENTS_MAX: usize = 100;
 
 /// How to speak with a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// What we call ourselves: a domain, or an address literal.
+    /// Our name in EHLO: a domain, or an address literal.
     pub hello: String,
-    /// Whether TLS is spoken.
+    /// Whether TLS is used.
     pub tls: Tls,
-    /// As whom to log in.
+    /// The account to log in with.
     pub login: Option<Login>,
 }
 
-/// Whether TLS is spoken.
+/// Whether TLS is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tls {
-    /// It is not.
+    /// TLS is not used.
     Never,
-    /// If the peer offers it. Where it fails ([`Lost::Tls`]), another connection without it may do.
+    /// TLS is used if the peer offers it. If it fails ([`Lost::Tls`]), another connection without
+    /// it may succeed.
     IfOffered,
-    /// Or nothing is sent.
+    /// Without TLS nothing is sent.
     Required,
-    /// It is already, since before the greeting.
+    /// TLS is in use since before the greeting.
     Implicit,
 }
 
-/// As whom to log in.
+/// The account to log in with.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// The name.
     pub user: String,
     /// The password.
     pub password: String,
-    /// What was never said before, and nobody can guess: where the password is proved and not said, that is proved with it.
+    /// A text that was never sent before, and that cannot be guessed. A proof of the password uses
+    /// it.
     pub nonce: String,
 }
 
 impl fmt::Debug for Login {
-    /// Without the password: what is printed is read by others.
+    /// Omits the password, so that no log holds it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
     }
 }
 
-/// What is to be done.
+/// What the caller must do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Begin TLS, as the client, when all of [`Speaker::output`] has been sent; then [`Speaker::secured`].
+    /// Begin TLS, as the client, when all of [`Speaker::output`] has been sent; then call
+    /// [`Speaker::secured`].
     StartTls,
-    /// Compute for a while what proves the password: [`Client::compute`]. Said again until that is done.
+    /// Call [`Client::compute`], which computes a part of the password's proof. Repeated until the
+    /// proof is done.
     Compute,
-    /// Bring more of the message: [`Client::body`] or [`Client::body_ended`]. Said again when there is room again after one of these.
+    /// Give more of the message: [`Client::body`] or [`Client::body_ended`]. Repeated when there is
+    /// buffer space again.
     NeedBody,
-    /// The message was only looked through: what is brought next is its beginning again.
+    /// The message was only inspected: give it again from its beginning.
     BodyAnew,
-    /// This is what came of it for a recipient.
+    /// The outcome for a recipient.
     Done {
         /// [`crate::Recipient::number`].
         recipient: u16,
-        /// What came of it.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// All outcomes of the letter are told: [`Client::deliver`] another, or [`Client::quit`].
+    /// All outcomes of the message are known: [`Client::deliver`] another, or [`Client::quit`].
     Idle,
-    /// It is over: close the connection, when the output has been sent.
+    /// The conversation is over: close the connection when the output has been sent.
     HangUp,
 }
 
-/// What a reply will answer.
+/// What the next reply answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
-    /// The connection.
+    /// The connection itself.
     Greeting,
     Hello,
     PlainHello,
@@ -129,14 +143,14 @@ enum Asked {
     Mail,
     Recipient(usize),
     Data,
-    /// The whole message.
+    /// The end of the message.
     End,
     Reset,
     Quit,
 }
 
 impl Asked {
-    /// RFC 5321 section 4.3.2: `3yz` where more is to be said, `2yz` elsewhere; a refusal anywhere.
+    /// RFC 5321 section 4.3.2: `3yz` where more must be sent, `2yz` elsewhere; a refusal anywhere.
     fn is_answered_by(self, reply: &Reply) -> bool {
         let wants_more = matches!(
             self,
@@ -154,28 +168,28 @@ impl Asked {
     }
 }
 
-/// What the client is at.
+/// What the client is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Getting to know the peer.
+    /// Greeting, EHLO, STARTTLS and AUTH.
     Opening,
-    /// TLS begins.
+    /// The TLS handshake.
     Handshake,
-    /// What proves the password is computed.
+    /// The password's proof is being computed.
     Proof,
-    /// Nothing.
+    /// Nothing: it waits for a message.
     Idle,
-    /// The message is looked through, for what the peer does not take.
+    /// The message is being inspected for bytes that the peer does not accept.
     Inspection,
     /// MAIL to DATA.
     Envelope,
-    /// The message.
+    /// The message is being sent.
     Body,
-    /// What the peer says of it.
+    /// The peer's answer to the message is awaited.
     End,
     /// RSET or QUIT.
     Clearing,
-    /// It is over.
+    /// The conversation is over.
     Closed,
 }
 
@@ -186,23 +200,23 @@ pub struct Client {
     state: State,
     reader: Reader,
     output: Output,
-    /// What was asked and not answered, and where in the output it ends.
+    /// The commands that are not answered, and where in the output each ends.
     asked: VecDeque<(Asked, u64)>,
     actions: VecDeque<Action>,
     extensions: Extensions,
     is_secured: bool,
-    /// By which we log in, where the password is not said.
+    /// The SCRAM login under way.
     claim: Option<Claim>,
     transaction: Option<Transaction>,
     is_quitting: bool,
-    /// [`Action::NeedBody`] was said and not answered.
+    /// [`Action::NeedBody`] was returned and is not answered.
     is_body_asked: bool,
-    /// Why it is over.
+    /// Why the conversation is over.
     end: Option<Outcome>,
 }
 
 impl Client {
-    /// A connection is made, or about to be. The first letter may be given at once.
+    /// For a connection that is made, or about to be. The first message may be given at once.
     pub fn new(settings: Settings) -> Client {
         let is_secured = settings.tls == Tls::Implicit;
         Client {
@@ -222,12 +236,13 @@ impl Client {
         }
     }
 
-    /// Sends a letter: at the beginning, or after [`Action::Idle`]. On a connection that is over it comes to nothing at once.
+    /// Sends a message: at the beginning, or after [`Action::Idle`]. On a closed connection its
+    /// outcomes come at once.
     pub fn deliver(&mut self, letter: Letter) {
-        assert!(self.transaction.is_none() && !self.is_quitting, "one letter after the other");
+        assert!(self.transaction.is_none() && !self.is_quitting, "one message at a time");
         assert!(
             (1..=RECIPIENTS_MAX).contains(&letter.envelope.recipients.len()),
-            "a letter has recipients, and not too many"
+            "a message has recipients, and not too many"
         );
         self.transaction = Some(Transaction::new(letter));
         self.actions.retain(|action| *action != Action::Idle);
@@ -238,7 +253,7 @@ impl Client {
         }
     }
 
-    /// What is to be done next, besides sending.
+    /// What the caller must do next, besides sending.
     pub fn next_action(&mut self) -> Option<Action> {
         if let Some(action) = self.actions.pop_front() {
             return Some(action);
@@ -251,19 +266,19 @@ impl Client {
         (self.state == State::Proof).then_some(Action::Compute)
     }
 
-    /// How long to wait for what is waited for now (RFC 5321 section 4.5.3.2).
+    /// How long to wait for the present answer (RFC 5321 section 4.5.3.2).
     pub fn patience(&self) -> Micros {
         Micros::from_secs(match self.stage() {
             Stage::Data => 2 * 60,
             Stage::Message => 3 * 60,
             Stage::MessageEnd => 10 * 60,
-            // Nothing depends on it any more.
+            // Nothing depends on this answer any more.
             Stage::Rest => 30,
             _ => 5 * 60,
         })
     }
 
-    /// Ends the connection in good order: at once when nothing is on the way, or behind the letter that is.
+    /// Ends the connection with QUIT: at once if no message is being sent, or else after it.
     pub fn quit(&mut self) {
         self.is_quitting = true;
         if self.state == State::Idle {
@@ -271,8 +286,9 @@ impl Client {
         }
     }
 
-    /// Whether the peer sees to the reports that the sender wants (DSN). If not, whoever wants to hear of success is to hear from us that his letter went on to a server that
-    /// will not tell (RFC 3461 section 5.2.2). Known when there are outcomes.
+    /// Whether the peer sends the reports that the sender wants (DSN). If not, we report success as
+    /// far as we know it: the message went on to a server that sends no reports (RFC 3461 section
+    /// 5.2.2). Known once there are outcomes.
     pub fn passes_on_reports(&self) -> bool {
         self.extensions.dsn
     }
@@ -318,13 +334,13 @@ impl Client {
         }
     }
 
-    /// Says a line, to which there will be an answer.
+    /// Sends a line that the peer will answer.
     fn ask(&mut self, asked: Asked, line: &str) {
         self.output.line(line);
         self.asked.push_back((asked, self.output.end()));
     }
 
-    /// Nothing is on the way.
+    /// Nothing is under way.
     fn rest(&mut self) {
         if self.is_quitting {
             self.state = State::Clearing;
@@ -341,7 +357,7 @@ impl Client {
         self.fail(Cause::Misbehaved(misbehaviour), Outcome::Later);
     }
 
-    /// It is over, for this reason.
+    /// Ends the conversation, for this reason.
     fn fail(&mut self, cause: Cause, class: fn(Reason) -> Outcome) {
         if self.state == State::Closed {
             return;
@@ -358,7 +374,7 @@ impl Client {
         self.actions.push_back(Action::HangUp);
     }
 
-    /// What the peer is to answer, or is in the middle of.
+    /// The stage whose answer is awaited or being read.
     fn stage(&self) -> Stage {
         match (self.state, self.asked.front().map(|(asked, _)| *asked)) {
             (State::Handshake, _) => Stage::Tls,
@@ -395,7 +411,7 @@ impl Speaker for Client {
     fn arrived(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.state != State::Closed {
             if self.state == State::Handshake {
-                // Nobody knows who has said this (RFC 3207 section 5).
+                // The bytes may come from an attacker (RFC 3207 section 5).
                 return self.misbehaved(Misbehaviour::Early);
             }
             match self.reader.arrived(&mut bytes) {
@@ -406,12 +422,12 @@ impl Speaker for Client {
         }
     }
 
-    /// Everything begins anew, but for the greeting.
+    /// Everything begins again, except the greeting.
     fn secured(&mut self) {
         self.begin_anew();
     }
 
-    /// Outcomes follow, and [`Action::HangUp`].
+    /// The outcomes follow, and [`Action::HangUp`].
     fn lost(&mut self, lost: Lost) {
         self.fail(Cause::Lost(lost), Outcome::Later);
     }

@@ -1,6 +1,8 @@
-//! From the greeting to where letters can be sent: EHLO, STARTTLS, AUTH.
+//! The opening of a conversation, from the greeting until messages can be sent: EHLO, STARTTLS,
+//! AUTH.
 //!
-//! Answers to: RFC 5321 sections 3.1 and 3.2; RFC 3207 section 4; RFC 4954 section 4, RFC 4616 (PLAIN); RFC 7677 (SCRAM-SHA-256); draft-murchison-sasl-login (LOGIN).
+//! Implements: RFC 5321 sections 3.1 and 3.2; RFC 3207 section 4; RFC 4954 section 4, RFC 4616
+//! (PLAIN); RFC 7677 (SCRAM-SHA-256); draft-murchison-sasl-login (LOGIN).
 
 use alloc::string::String;
 
@@ -13,7 +15,7 @@ use crate::outcome::{Cause, Misbehaviour, Outcome, Reason, Stage};
 use crate::reply::Reply;
 
 impl Client {
-    /// TLS is spoken from now on: what was offered before is asked for again.
+    /// TLS is in use from now on: the extensions are asked for again.
     pub(super) fn begin_anew(&mut self) {
         if self.state == State::Handshake {
             self.state = State::Opening;
@@ -41,7 +43,7 @@ impl Client {
                 self.extensions = extensions;
                 self.greeted();
             }
-            // It is from before 1995, or pretends to be (RFC 5321 section 3.2).
+            // The server is from before 1995, or pretends to be (RFC 5321 section 3.2).
             5 => {
                 let line = ["HELO ", &self.settings.hello].concat();
                 self.ask(Asked::PlainHello, &line);
@@ -76,11 +78,11 @@ impl Client {
         }
     }
 
-    /// It is spoken, or it is not, perhaps because of this reply.
+    /// Whether TLS is used is decided now; `refusal`: the reply that prevented it.
     fn tls_is_decided(&mut self, refusal: Option<Reply>) {
         let may_do_without = match self.settings.tls {
             Tls::Never | Tls::Implicit => true,
-            // Whoever stands between us could hide the offer, and hear the password.
+            // An active attacker could hide the offer, and read the password.
             Tls::IfOffered => self.settings.login.is_none(),
             Tls::Required => false,
         };
@@ -120,12 +122,13 @@ impl Client {
                 let password = base64(&login.password);
                 self.ask(Asked::LoginEnd, &password);
             }
-            // A wrong password is no fault of the letter: whoever looks after the machine may mend it.
+            // A wrong password is no fault of the message: the operator may correct it.
             _ => self.give_up(Stage::Login, Cause::Refused(reply)),
         }
     }
 
-    /// The peer asks for a proof, or says whether it was right; before it lets us in by one, it shows that it knows the password too.
+    /// The peer asks for a proof, or says whether it was right. Before it accepts the login, it has
+    /// to show that it knows the password too.
     pub(super) fn claim_answered(&mut self, asked: Asked, reply: Reply) {
         let Client { settings, claim: Some(claim), .. } = self else { return };
         let Some(login) = &settings.login else { return };
@@ -148,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Computes for a while.
+    /// Computes a part of the password's proof.
     pub fn compute(&mut self) {
         if self.state == State::Proof
             && let Some(proof) = self.claim.as_mut().and_then(Claim::step)
@@ -158,20 +161,20 @@ impl Client {
         }
     }
 
-    /// The peer will not have us.
+    /// The peer does not accept the connection.
     fn refuse(&mut self, stage: Stage, reply: Reply) {
         let class = if reply.class() == 5 { Outcome::Never } else { Outcome::Later };
         self.end = Some(class(Reason { stage, cause: Cause::Refused(reply) }));
         self.leave();
     }
 
-    /// Nothing can be sent by this connection.
+    /// Nothing can be sent on this connection.
     fn give_up(&mut self, stage: Stage, cause: Cause) {
         self.end = Some(Outcome::Later(Reason { stage, cause }));
         self.leave();
     }
 
-    /// Says goodbye, and waits for no answer.
+    /// Sends QUIT, and does not wait for the answer.
     fn leave(&mut self) {
         self.close();
         self.output.line("QUIT");

@@ -1,28 +1,29 @@
-//! What is to be sent: lines, and messages with their dots doubled.
+//! The output of the client: lines, and messages with dot stuffing.
 //!
 //! Invariants:
-//! - What ends a line in what is sent is CRLF and nothing else: a CR or an LF that stands alone becomes one, so no message holds what another server might take for its end.
-//! - Where a message's bytes were cut changes nothing.
+//! - Each line that is sent ends in CRLF and nothing else: a lone CR or LF becomes CRLF. So no
+//!   message holds an end that another server might recognise.
+//! - The output does not depend on how a message's bytes were cut.
 //!
-//! Answers to: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2.
+//! Implements: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2.
 
 use alloc::vec::Vec;
 
-/// About so much of a message waits to be sent, at most.
+/// About how many bytes of a message wait to be sent, at most.
 pub const BODY_ROOM_BYTES: usize = 16 * 1024;
 
-/// What waits to be sent.
+/// The bytes that wait to be sent.
 #[derive(Default, Debug)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// So many of them were sent.
+    /// The number of them that were sent.
     start: usize,
-    /// How many bytes were sent before the first of them.
+    /// The number of bytes that were sent before the first of them.
     before: u64,
     place: Place,
 }
 
-/// Where in a message the next byte stands.
+/// The position of a message's next byte in its line.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Place {
     #[default]
@@ -36,12 +37,12 @@ impl Output {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// How many bytes were sent in all.
+    /// The number of bytes that were sent in total.
     pub(super) fn position(&self) -> u64 {
         self.before + self.start as u64
     }
 
-    /// How many will have been when all of them are.
+    /// The position at which all of the output will have been sent.
     pub(super) fn end(&self) -> u64 {
         self.before + self.bytes.len() as u64
     }
@@ -49,7 +50,7 @@ impl Output {
     pub(super) fn taken(&mut self, count: usize) {
         self.start += count;
         assert!(self.start <= self.bytes.len(), "no more is sent than there is");
-        // So each byte is moved once at most.
+        // So each byte is moved at most once.
         if self.start >= self.bytes.len() / 2 {
             self.before += self.start as u64;
             self.bytes.drain(..self.start);
@@ -66,12 +67,12 @@ impl Output {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Whether it is worth bringing more of a message.
+    /// Whether there is space for more of a message.
     pub(super) fn has_room(&self) -> bool {
         self.bytes.len() <= BODY_ROOM_BYTES / 2
     }
 
-    /// Adds bytes of a message, as far as there is room. Returns how many.
+    /// Adds bytes of a message, as far as there is space. Returns how many.
     pub(super) fn body(&mut self, octets: &[u8]) -> usize {
         let mut rest = octets;
         while let Some((&first, after)) = rest.split_first() {

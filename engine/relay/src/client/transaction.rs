@@ -1,6 +1,7 @@
-//! A transaction: the envelope, the message, and what comes of it.
+//! A mail transaction: the envelope, the message, and the outcomes.
 //!
-//! Answers to: RFC 5321 sections 3.3, 4.1.1 and 4.3.2; RFC 1870 section 6; RFC 2920 section 3.1; RFC 3461 section 4; RFC 6152 section 3; RFC 6531 section 3.4.
+//! Implements: RFC 5321 sections 3.3, 4.1.1 and 4.3.2; RFC 1870 section 6; RFC 2920 section 3.1;
+//! RFC 3461 section 4; RFC 6152 section 3; RFC 6531 section 3.4.
 
 use alloc::vec::Vec;
 use core::fmt::Write as _;
@@ -14,25 +15,25 @@ use crate::letter::{
 use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
 use crate::reply::{Enhanced, Reply};
 
-/// A letter on its way.
+/// The message that is being sent.
 #[derive(Debug)]
 pub(super) struct Transaction {
     letter: Letter,
     standings: Vec<Standing>,
-    /// The peer has it open.
+    /// Whether the peer has the transaction open.
     is_open: bool,
-    /// The message was looked through, and all of it is ASCII.
+    /// Whether the message was inspected, and all of it is ASCII.
     is_inspected: bool,
 }
 
-/// How it stands with a recipient.
+/// The state of a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
-    /// Nothing was heard.
+    /// The peer has said nothing.
     Open,
     /// RCPT was accepted.
     Accepted,
-    /// His outcome is told.
+    /// The outcome was returned to the caller.
     Told,
 }
 
@@ -52,7 +53,7 @@ impl Transaction {
 }
 
 impl Client {
-    /// The peer knows us, and nothing else is on the way.
+    /// The opening is done, and nothing else is under way.
     pub(super) fn begin_transaction(&mut self) {
         self.state = State::Envelope;
         self.refuse_what_cannot_be();
@@ -73,7 +74,8 @@ impl Client {
         self.ask(Asked::Data, "DATA");
     }
 
-    /// Tells what needs no asking: what this peer cannot take, and addresses that are none.
+    /// Ends the recipients that need no question to the peer: the peer cannot accept the message,
+    /// or an address is not valid.
     fn refuse_what_cannot_be(&mut self) {
         let Some(transaction) = &self.transaction else { return };
         let (bytes, envelope, extensions) =
@@ -110,7 +112,7 @@ impl Client {
         let is_ascii = envelope.reverse_path.is_ascii()
             && envelope.recipients.iter().all(|to| to.address.is_ascii());
         let mut line = alloc::format!("MAIL FROM:<{}>", envelope.reverse_path);
-        // A string takes whatever it is given.
+        // Writing to a string never fails.
         let _ = extensions.size.map(|_| write!(line, " SIZE={bytes}"));
         if extensions.eight_bit && envelope.content == Content::EightBit {
             line.push_str(" BODY=8BITMIME");
@@ -150,7 +152,7 @@ impl Client {
             }
             _ => {
                 self.tell(Standing::Open, &self.refusal(Stage::Sender, reply));
-                // What else was said along with it is answered too.
+                // The other commands of the same pipeline are answered too.
                 if self.asked.is_empty() {
                     self.transaction_over();
                 }
@@ -177,7 +179,7 @@ impl Client {
         self.say_next(index + 1);
     }
 
-    /// The next command of the envelope, where it was not said before.
+    /// Sends the next command of the envelope, if it was not pipelined.
     fn say_next(&mut self, from: usize) {
         if !self.asked.is_empty() {
             return;
@@ -197,7 +199,8 @@ impl Client {
                 self.state = State::Body;
                 self.is_body_asked = false;
             }
-            // It wants a message for nobody: it gets none (RFC 2920 section 3.1).
+            // The peer wants a message for no recipient: it gets an empty one (RFC 2920 section
+            // 3.1).
             3 => self.end_message(),
             _ => {
                 self.tell(Standing::Accepted, &self.refusal(Stage::Data, reply));
@@ -206,8 +209,8 @@ impl Client {
         }
     }
 
-    /// More of the message, as it is: lines end in CRLF, dots are not doubled. Returns how many bytes were taken; the rest is to be offered again at the next
-    /// [`Action::NeedBody`].
+    /// Takes more of the message, unchanged: lines end in CRLF, dots are not doubled. Returns how
+    /// many bytes were taken. The rest is to be offered again at the next [`Action::NeedBody`].
     pub fn body(&mut self, octets: &[u8]) -> usize {
         self.is_body_asked = false;
         match self.state {
@@ -222,7 +225,7 @@ impl Client {
         octets.len()
     }
 
-    /// That was the whole message.
+    /// The whole message was given.
     pub fn body_ended(&mut self) {
         match (self.state, &mut self.transaction) {
             (State::Body, _) => self.end_message(),
@@ -242,7 +245,7 @@ impl Client {
     }
 
     pub(super) fn message_answered(&mut self, reply: Reply) {
-        // Where there was nobody to send it to, nothing came of it but its end.
+        // If no recipient was accepted, this answer changes no outcome.
         let outcome = match reply.class() {
             2 => Outcome::Delivered(reply),
             _ => self.refusal(Stage::MessageEnd, reply),
@@ -254,13 +257,14 @@ impl Client {
         self.transaction_over();
     }
 
-    /// The peer does not want the rest of the message. Where its commands would begin nobody knows, so the connection ends.
+    /// The peer does not want the rest of the message. Where it expects the next command is
+    /// unknown, so the connection ends.
     pub(super) fn refused_early(&mut self, reply: Reply) {
         self.tell(Standing::Accepted, &self.refusal(Stage::Message, reply));
         self.fail(Cause::Lost(Lost::Closed), Outcome::Later);
     }
 
-    /// Every outcome is told.
+    /// All outcomes are known.
     fn transaction_over(&mut self) {
         match self.transaction.take() {
             Some(Transaction { is_open: true, .. }) => {
@@ -271,7 +275,7 @@ impl Client {
         }
     }
 
-    /// The connection is over, and so is everything on it.
+    /// The connection is over, and all open recipients with it.
     pub(super) fn tell_all(&mut self) {
         if let Some(outcome) = self.end.clone() {
             self.tell(Standing::Open, &outcome);
@@ -307,7 +311,7 @@ impl Client {
         self.transaction.as_ref()?.first(standing, from)
     }
 
-    /// What a refusal comes to.
+    /// The outcome of a refusal.
     fn refusal(&self, stage: Stage, reply: Reply) -> Outcome {
         let may_help =
             stage == Stage::Recipient && is_too_many(&reply) || self.is_for_want_of_tls(&reply);
@@ -315,16 +319,18 @@ impl Client {
         outcome(Reason { stage, cause: Cause::Refused(reply) })
     }
 
-    /// Whether the peer wants TLS, which it offers, and which could not be had now (RFC 3207 section 4).
+    /// Whether the peer wants TLS, which it offers, but which could not be used now (RFC 3207
+    /// section 4).
     fn is_for_want_of_tls(&self, reply: &Reply) -> bool {
         reply.code == WANTS_TLS && self.extensions.starttls && !self.is_secured
     }
 }
 
-/// A reply to any command that is not to be said in the clear.
+/// The reply to a command that must not be sent in the clear.
 const WANTS_TLS: u16 = 530;
 
-/// RFC 5321 section 4.5.3.1.10: a 552 to RCPT is a 452 of a server that follows RFC 821, unless it says otherwise.
+/// RFC 5321 section 4.5.3.1.10: a 552 to RCPT is the 452 of a server that follows RFC 821, unless
+/// its enhanced code says otherwise.
 fn is_too_many(reply: &Reply) -> bool {
     let says_so = |enhanced: Enhanced| (enhanced.subject, enhanced.detail) == (5, 3);
     reply.code == 552 && reply.enhanced.is_none_or(says_so)

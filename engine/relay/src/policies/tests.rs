@@ -1,4 +1,4 @@
-//! Tests of what is kept of policies.
+//! Tests of the stored policies.
 
 use super::*;
 use alloc::format;
@@ -24,7 +24,7 @@ fn fetched(id: PolicyId, policy: Option<Policy>) -> Fetched {
     Fetched { id, policy: policy.map(Arc::new), at: Instant::START }
 }
 
-/// As many domains as are kept, each for a year.
+/// A full table of domains, each with a policy for a year.
 fn full() -> Policies {
     let mut policies = Policies::default();
     for name in 0..POLICIES_MAX as u64 {
@@ -35,7 +35,7 @@ fn full() -> Policies {
 }
 
 #[test]
-fn what_was_just_learnt_is_kept_in_a_full_table() {
+fn new_policy_is_stored_in_a_full_table() {
     for policy in [None, Some(policy(1, 60))] {
         let mut policies = full();
         policies.learn(u64::MAX, &fetched(id(), policy));
@@ -45,7 +45,7 @@ fn what_was_just_learnt_is_kept_in_a_full_table() {
 }
 
 #[test]
-fn few_domains_with_large_policies_push_out_no_others() {
+fn large_policies_do_not_evict_all_others() {
     let mut policies = full();
     for number in 0..16 {
         policies.learn(u64::MAX - number, &fetched(id(), Some(policy(1_500, 31_557_600))));
@@ -54,7 +54,7 @@ fn few_domains_with_large_policies_push_out_no_others() {
 }
 
 #[test]
-fn policy_too_large_to_be_kept_takes_no_earlier_one_away() {
+fn oversized_policy_does_not_replace_the_earlier_one() {
     let (mut policies, small, mut knowledge) =
         (Policies::default(), policy(1, 60), Knowledge::default());
     policies.learn(7, &fetched(id(), Some(small.clone())));

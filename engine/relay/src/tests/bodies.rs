@@ -1,9 +1,9 @@
-//! Messages on their way.
+//! Sending the body of a message.
 
 use super::*;
 use crate::BODY_ROOM_BYTES;
 
-/// What is sent of a message that is brought in pieces of this length.
+/// The bytes that are sent for a message that is given in pieces of this length.
 pub(super) fn sent(message: &[u8], piece: usize) -> Vec<u8> {
     let mut house = House::greeted(ABLE);
     house.is_bringing = false;
@@ -26,7 +26,7 @@ pub(super) fn sent(message: &[u8], piece: usize) -> Vec<u8> {
 }
 
 #[test]
-fn dots_are_doubled_and_only_crlf_ends_a_line() {
+fn dots_are_doubled_and_lines_end_in_crlf() {
     for (message, expected) in [
         ("", ".\r\n"),
         (".", "..\r\n.\r\n"),
@@ -48,7 +48,7 @@ fn dots_are_doubled_and_only_crlf_ends_a_line() {
 }
 
 #[test]
-fn no_more_waits_than_there_is_room_for() {
+fn output_is_bounded() {
     let mut house = House::greeted(ABLE);
     house.is_bringing = false;
     house.deliver(letter(&["bob@there.test"]));
@@ -67,7 +67,7 @@ fn no_more_waits_than_there_is_room_for() {
 }
 
 #[test]
-fn a_message_for_which_there_is_room_is_asked_for_again_at_once() {
+fn body_is_requested_again_while_there_is_space() {
     let mut house = House::greeted(ABLE);
     house.is_bringing = false;
     house.deliver(letter(&["bob@there.test"]));

@@ -1,4 +1,4 @@
-//! Envelopes of letters that wait.
+//! Envelopes of waiting messages.
 
 use machine::UnixTime;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn written(envelope: &Envelope) -> String {
 }
 
 #[test]
-fn an_envelope_is_fields_above_the_letter() {
+fn envelope_is_fields_above_the_message() {
     let plain = letter(&["bob@there.test"]).envelope;
     assert_eq!(written(&plain), "Return-Path: <ada@us.test>\r\nEnvelope-To: <bob@there.test>\r\n");
     let full = Envelope {
@@ -50,7 +50,7 @@ fn an_envelope_is_fields_above_the_letter() {
 }
 
 #[test]
-fn what_follows_an_envelope_is_the_letter_whatever_it_looks_like() {
+fn message_after_envelope_may_look_like_an_envelope() {
     let text = written(&letter(&["bob@there.test"]).envelope);
     for letter in ["", "Envelope-To: <eve@there.test>\r\n", "\t<eve@there.test>\r\n", "\0"] {
         let (read, length) = envelope::read(std::format!("{text}{letter}").as_bytes()).unwrap();
@@ -59,7 +59,7 @@ fn what_follows_an_envelope_is_the_letter_whatever_it_looks_like() {
 }
 
 #[test]
-fn what_is_no_envelope_is_neither_written_nor_read() {
+fn invalid_envelope_is_neither_written_nor_read() {
     let refused = |change: fn(&mut Envelope)| {
         let mut envelope = letter(&["bob@there.test"]).envelope;
         change(&mut envelope);
@@ -114,7 +114,7 @@ fn what_is_no_envelope_is_neither_written_nor_read() {
 }
 
 #[test]
-fn an_envelope_without_end_is_not_read_for_ever() {
+fn endless_envelope_is_malformed() {
     let mut text = b"Return-Path: <>\r\nEnvelope-To: <b@x>".to_vec();
     assert_eq!(envelope::read(&text), Err(Unreadable::Partial));
     text.resize(BYTES_MAX, b' ');
@@ -175,7 +175,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read_again(envelope in any_envelope(), cut in any::<proptest::sample::Index>()) {
+    fn written_envelope_is_read_again(envelope in any_envelope(), cut in any::<proptest::sample::Index>()) {
         let text = written(&envelope);
         prop_assert!(text.lines().all(|line| line.len() < 998));
         prop_assert_eq!(envelope::read(text.as_bytes()), Ok((envelope, text.len())));
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_read_is_written_so(text in "(Return-Path: <(a@b)?>\r\n)(Envelope-Options: [A-Z0-9=]{0,9}\r\n)?(Envelope-To: <[a-z\"@]{0,6}>( NOTIFY=[A-Z,]{0,16})?,?\r\n)(\t<a@b>,?\r\n){0,2}") {
+    fn envelope_that_is_read_is_written_identically(text in "(Return-Path: <(a@b)?>\r\n)(Envelope-Options: [A-Z0-9=]{0,9}\r\n)?(Envelope-To: <[a-z\"@]{0,6}>( NOTIFY=[A-Z,]{0,16})?,?\r\n)(\t<a@b>,?\r\n){0,2}") {
         if let Ok((envelope, length)) = envelope::read(text.as_bytes()) {
             let again = written(&envelope);
             prop_assert_eq!(envelope::read(again.as_bytes()), Ok((envelope, again.len())));

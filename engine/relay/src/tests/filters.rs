@@ -1,4 +1,4 @@
-//! What a filter is asked, and what it makes of letters.
+//! The question to a filter, and its verdict.
 
 use std::format;
 use std::string::{String, ToString};
@@ -19,7 +19,7 @@ fn said(recipients: &[String]) -> Said<'_> {
     Said { address, hello, reverse_path, recipients, hostname: "mail.test", identifier: "4D2" }
 }
 
-/// All that is sent, so many bytes at a time.
+/// All bytes that are sent, `step` bytes at a time.
 fn sent(question: &mut Question, step: usize) -> String {
     let mut all = Vec::new();
     while !question.output().is_empty() {
@@ -31,7 +31,7 @@ fn sent(question: &mut Question, step: usize) -> String {
 }
 
 #[test]
-fn a_filter_is_asked_with_the_letter_and_all_that_was_said_of_it() {
+fn filter_gets_the_message_and_its_envelope() {
     let recipients = ["ada@mail.test".to_string(), "bob@mail.test".to_string()];
     let whole = "POST /checkv2 HTTP/1.0\r\nHost: filter.test:11333\r\nContent-Length: 7\r\nIP: 203.0.113.7\r\n\
         Helo: far.test\r\nFrom: <me@far.test>\r\nRcpt: <ada@mail.test>\r\nRcpt: <bob@mail.test>\r\n\
@@ -56,14 +56,14 @@ fn a_filter_is_asked_with_the_letter_and_all_that_was_said_of_it() {
 }
 
 #[test]
-fn what_a_client_says_never_ends_a_field() {
+fn client_words_never_end_a_field() {
     let recipients = ["\"a\r\nUser: root\"@mail.test".to_string()];
     let said = Said { hello: "x\r\nPassword: y\u{85}", ..said(&recipients) };
     let said = sent(&mut question(b"", &said), usize::MAX);
     assert!(said.contains("\r\nHelo: xPassword: y\r\n") && !said.contains("\nUser"), "{said}");
 }
 
-/// What comes of a body of this type, in pieces of so many bytes.
+/// The verdict from a body of this type, in pieces of `step` bytes.
 fn answered(kind: &str, body: &str, step: usize) -> Option<Verdict> {
     let mut question = question(b"x", &said(&[]));
     let length = body.len();
@@ -82,7 +82,7 @@ fn json(action: &str, more: &str) -> String {
 }
 
 #[test]
-fn an_answer_is_one_of_four_verdicts() {
+fn filter_answer_is_one_of_four_verdicts() {
     let symbols = ",\"symbols\":{\"A\":{\"name\":\"A\",\"score\":1.5},\"B\":{\"score\":6.75,\"options\":[\"x\"]},\"C\":{\"score\":-2},\"D\":{}}";
     let words = ",\"messages\":{\"smtp_message\":\"Gtube\\r\\npatt\\u00e4ern\",\"other\":1}";
     let reason = "the filter gives it 8.25 of 15.00 points".to_string();
@@ -107,14 +107,14 @@ fn an_answer_is_one_of_four_verdicts() {
 }
 
 #[test]
-fn points_are_said_in_few_digits() {
+fn score_is_shown_in_few_digits() {
     let body = "{\"action\":\"add header\",\"score\":1e300,\"required_score\":-1e300}";
     let words = "the filter gives it 1000000.00 of -1000000.00 points".to_string();
     assert_eq!(answered("application/json", body, 1_000), Some(Verdict::Suspect(words)));
 }
 
 #[test]
-fn what_is_no_whole_answer_is_none() {
+fn incomplete_filter_answer_is_no_verdict() {
     let whole = json("reject", "");
     for (kind, body) in [
         ("text/html", whole.as_str()),
@@ -151,7 +151,7 @@ fn what_is_no_whole_answer_is_none() {
 
 proptest! {
     #[test]
-    fn whatever_a_filter_answers_is_a_verdict_that_can_be_said_or_none(body in ".{0,200}", step in 1_usize..50) {
+    fn any_filter_answer_gives_a_printable_verdict_or_none(body in ".{0,200}", step in 1_usize..50) {
         for text in [json("reject", &format!(",\"messages\":{{\"smtp_message\":{body:?}}}")), body.clone()] {
             if let Some(Verdict::Never(words)) = answered("application/json", &text, step) {
                 prop_assert!(words.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));

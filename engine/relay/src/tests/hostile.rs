@@ -1,8 +1,9 @@
-//! Peers that say what no server says.
+//! Peers that violate SMTP.
 
 use super::*;
 
-/// A letter to a peer that says this, a segment after the other. Returns what it comes to, in words.
+/// A message to a peer that sends these segments one after the other. Returns the outcomes in
+/// words.
 fn fate(segments: &[&str]) -> String {
     let mut house = House::with_tls(Tls::Never);
     house.deliver(letter(&["bob@there.test"]));
@@ -20,7 +21,7 @@ fn misbehaved(what: &str, when: &str) -> String {
 }
 
 #[test]
-fn what_is_no_reply_ends_the_connection() {
+fn invalid_reply_ends_the_connection() {
     for garbage in [
         "SSH-2.0-x\r\n",
         "\r\n",
@@ -44,7 +45,7 @@ fn what_is_no_reply_ends_the_connection() {
 }
 
 #[test]
-fn lines_and_replies_without_end_are_not_waited_for() {
+fn endless_lines_and_replies_end_the_connection() {
     let line = "x".repeat(4096);
     assert_eq!(fate(&["220 ", &line]), misbehaved("a line without an end", "before it greeted"));
     let lines = "220-x\r\n".repeat(129);
@@ -52,9 +53,9 @@ fn lines_and_replies_without_end_are_not_waited_for() {
 }
 
 #[test]
-fn a_reply_before_its_command_is_believed_by_nobody() {
+fn reply_before_its_command_is_not_trusted() {
     const EARLY: &str = "a reply before its command";
-    // Our EHLO was not said yet when the second came.
+    // Our EHLO was not sent yet when the second reply came.
     assert_eq!(fate(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after we greeted"));
     assert_eq!(
         fate(&["220 x\r\n", "250 x\r\n250 sender\r\n"]),
@@ -70,7 +71,7 @@ fn a_reply_before_its_command_is_believed_by_nobody() {
 }
 
 #[test]
-fn a_reply_that_came_while_its_command_was_half_sent_is_early() {
+fn reply_to_a_half_sent_command_is_early() {
     let mut house = House::greeted(ABLE);
     house.client.deliver(letter(&["bob@there.test"]));
     let length = house.client.output().len();
@@ -85,7 +86,7 @@ fn a_reply_that_came_while_its_command_was_half_sent_is_early() {
 }
 
 #[test]
-fn a_reply_out_of_place_is_believed_by_nobody() {
+fn reply_out_of_place_is_not_trusted() {
     for (segments, code, when) in [
         (&["354 go\r\n"][..], 354, "before it greeted"),
         (&["220 x\r\n", "354 go\r\n"], 354, "after we greeted"),
@@ -107,7 +108,7 @@ fn a_reply_out_of_place_is_believed_by_nobody() {
 }
 
 #[test]
-fn after_the_end_nothing_is_heard() {
+fn bytes_after_the_end_are_ignored() {
     let mut house = House::greeted(PLAIN);
     house.hears("nonsense\r\n");
     house.exchange(&[("250 ok\r\n", ""), ("354 go\r\n", "")]);
@@ -116,7 +117,7 @@ fn after_the_end_nothing_is_heard() {
 }
 
 #[test]
-fn a_peer_that_does_not_forget_a_transaction_is_left() {
+fn peer_that_refuses_rset_is_left() {
     let mut house = House::greeted(PLAIN);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[

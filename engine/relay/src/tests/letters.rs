@@ -1,4 +1,4 @@
-//! Letters and their outcomes, as RFC 5321 sections 4.2.1 and 4.3.2 have them.
+//! Messages and their outcomes, by RFC 5321 sections 4.2.1 and 4.3.2.
 
 use machine::UnixTime;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::{Notify, Return};
 
 #[test]
-fn a_letter_goes_line_by_line_to_who_cannot_do_more() {
+fn message_is_sent_step_by_step_without_pipelining() {
     let mut house = House::greeted(PLAIN);
     assert_eq!(
         house.deliver(letter(&["bob@there.test", "eve@there.test"])),
@@ -24,7 +24,7 @@ fn a_letter_goes_line_by_line_to_who_cannot_do_more() {
 }
 
 #[test]
-fn a_letter_goes_at_once_to_who_can() {
+fn message_is_pipelined_if_the_peer_offers_it() {
     let mut house = House::greeted(ABLE);
     assert_eq!(
         house.deliver(letter(&["bob@there.test", "eve@there.test"])),
@@ -32,13 +32,13 @@ fn a_letter_goes_at_once_to_who_can() {
     );
     house.exchange(&[
         ("250 ok\r\n250 ok\r\n", ""),
-        ("550 5.1.1 nobody\r\n354 go\r\n", "Subject: x\r\n\r\n..dot\r\n.\r\n"),
+        ("550 5.1.1 unknown\r\n354 go\r\n", "Subject: x\r\n\r\n..dot\r\n.\r\n"),
         ("250 taken\r\n", ""),
     ]);
     assert_eq!(
         house.outcomes(),
         [
-            "2 never 5.1.1 the other server refused the recipient: 550 5.1.1 nobody",
+            "2 never 5.1.1 the other server refused the recipient: 550 5.1.1 unknown",
             "1 delivered 250 taken"
         ]
     );
@@ -46,7 +46,7 @@ fn a_letter_goes_at_once_to_who_can() {
 }
 
 #[test]
-fn letters_follow_each_other_on_one_connection() {
+fn messages_follow_each_other_on_one_connection() {
     for hello in [ABLE, PLAIN] {
         let mut house = House::greeted(hello);
         for _ in 0..3 {
@@ -59,8 +59,9 @@ fn letters_follow_each_other_on_one_connection() {
     }
 }
 
-/// What two recipients' letters come to, after these replies to MAIL, RCPT, RCPT, DATA and the message, said to who can pipeline and to who cannot; and whether the
-/// connection is good for more. Where there is nothing to be answered, the reply is empty.
+/// The outcomes for two recipients after these replies to MAIL, RCPT, RCPT, DATA and the message,
+/// from a peer with pipelining and from one without; and whether the connection can be used again.
+/// A reply is empty where there is nothing to answer.
 fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
     for hello in ["250-x\r\n250 PIPELINING\r\n", PLAIN] {
         let mut house = House::greeted(hello);
@@ -68,7 +69,7 @@ fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
         let is_pipelined = hello != PLAIN;
         let mut last = String::new();
         for (place, reply) in replies.iter().enumerate() {
-            // Who pipelines has everything up to DATA answered.
+            // With pipelining, everything up to DATA is answered.
             let reply = if reply.is_empty() && is_pipelined && place < 4 {
                 "503 bad sequence"
             } else {
@@ -89,7 +90,7 @@ fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
 }
 
 #[test]
-fn the_sender_may_be_refused() {
+fn refused_sender_ends_all_recipients() {
     let never = "never 5.1.8 the other server refused the sender: 550 no";
     come_to(
         ["550 no", "", "", "", ""],
@@ -105,7 +106,7 @@ fn the_sender_may_be_refused() {
 }
 
 #[test]
-fn recipients_may_be_refused_one_by_one() {
+fn recipients_are_refused_separately() {
     let gone = "never 5.1.0 the other server refused the recipient: 550 no";
     let full = "later 4.2.2 the other server refused the recipient: 452 4.2.2 full";
     come_to(
@@ -126,7 +127,7 @@ fn recipients_may_be_refused_one_by_one() {
 }
 
 #[test]
-fn the_message_may_be_refused_before_and_after() {
+fn message_is_refused_at_data_or_after_its_end() {
     for (reply, expected) in [
         ("554 5.6.0 no", "never 5.6.0 the other server refused the message: 554 5.6.0 no"),
         ("451 no", "later 4.6.0 the other server refused the message: 451 no"),
@@ -139,7 +140,7 @@ fn the_message_may_be_refused_before_and_after() {
 }
 
 #[test]
-fn who_wants_a_message_for_nobody_gets_none() {
+fn empty_message_is_sent_if_all_recipients_were_refused() {
     let mut house = House::greeted(ABLE);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[("250 ok\r\n550 5.1.1 no\r\n354 go\r\n", ".\r\n"), ("250 taken\r\n", "")]);
@@ -151,7 +152,7 @@ fn who_wants_a_message_for_nobody_gets_none() {
 }
 
 #[test]
-fn a_421_ends_everything_at_any_time() {
+fn reply_421_ends_the_connection_at_any_time() {
     let replies = ["220 x\r\n", ABLE, "250 ok\r\n", "550 5.1.1 no\r\n", "250 ok\r\n", "354 go\r\n"];
     for count in 0..=replies.len() {
         let mut house = House::with_tls(Tls::Never);
@@ -173,7 +174,7 @@ fn a_421_ends_everything_at_any_time() {
 }
 
 #[test]
-fn a_connection_that_is_lost_leaves_everything_for_later() {
+fn lost_connection_defers_open_recipients() {
     let replies = ["220 x\r\n", ABLE, "250 ok\r\n", "550 5.1.1 no\r\n", "250 ok\r\n", "354 go\r\n"];
     let stages = [
         "before it greeted",
@@ -197,7 +198,7 @@ fn a_connection_that_is_lost_leaves_everything_for_later() {
 }
 
 #[test]
-fn a_refusal_during_the_message_is_the_answer_to_it() {
+fn refusal_during_the_message_is_its_answer() {
     let mut house = House::greeted(ABLE);
     house.is_bringing = false;
     house.deliver(letter(&["bob@there.test"]));
@@ -216,7 +217,7 @@ fn a_refusal_during_the_message_is_the_answer_to_it() {
 }
 
 #[test]
-fn a_552_to_a_recipient_means_too_many_where_it_does_not_say_otherwise() {
+fn reply_552_to_rcpt_means_too_many_recipients() {
     for (reply, expected) in [
         ("552 too many", "1 later 4.1.0 the other server refused the recipient: 552 too many"),
         (
@@ -234,7 +235,7 @@ fn a_552_to_a_recipient_means_too_many_where_it_does_not_say_otherwise() {
 }
 
 #[test]
-fn what_a_peer_cannot_take_is_not_sent_to_it() {
+fn unsupported_message_is_not_sent() {
     type Change = fn(&mut Letter);
     let cases: [(&str, Change, &str); 6] = [
         (
@@ -278,7 +279,7 @@ fn what_a_peer_cannot_take_is_not_sent_to_it() {
     }
 }
 
-/// A letter of which that is said.
+/// A message with an envelope that states this content.
 fn of(content: Content) -> Letter {
     let mut letter = letter(&["bob@there.test"]);
     letter.envelope.content = content;
@@ -286,7 +287,7 @@ fn of(content: Content) -> Letter {
 }
 
 #[test]
-fn what_is_ascii_goes_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
+fn ascii_message_is_sent_to_ascii_only_peer() {
     for content in [Content::SevenBit, Content::EightBit] {
         let mut house = House::greeted(PLAIN);
         house.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
@@ -303,7 +304,7 @@ fn what_is_ascii_goes_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
 
 /// RFC 6152 section 3.
 #[test]
-fn what_is_more_than_ascii_is_not_sent_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
+fn eight_bit_message_is_not_sent_to_ascii_only_peer() {
     for content in [Content::SevenBit, Content::EightBit] {
         let mut house = House::greeted(PLAIN);
         house.message =
@@ -324,7 +325,7 @@ fn what_is_more_than_ascii_is_not_sent_to_a_peer_that_takes_no_more_whatever_was
 }
 
 #[test]
-fn a_peer_that_is_lost_while_a_letter_is_looked_through_gets_it_later() {
+fn connection_lost_during_inspection_defers_the_message() {
     let looking = || {
         let mut house = House::greeted(PLAIN);
         house.is_bringing = false;
@@ -348,7 +349,7 @@ fn a_peer_that_is_lost_while_a_letter_is_looked_through_gets_it_later() {
 }
 
 #[test]
-fn an_address_that_is_none_keeps_nobody_else_from_his_letter() {
+fn invalid_address_does_not_stop_other_recipients() {
     for bad in [
         "",
         "bob",
@@ -372,7 +373,7 @@ fn an_address_that_is_none_keeps_nobody_else_from_his_letter() {
 }
 
 #[test]
-fn a_size_without_a_number_is_no_limit() {
+fn size_without_a_number_is_no_limit() {
     for hello in [
         "250-x\r\n250 SIZE\r\n",
         "250-x\r\n250 SIZE 0\r\n",
@@ -387,7 +388,7 @@ fn a_size_without_a_number_is_no_limit() {
 }
 
 #[test]
-fn what_the_letter_needs_is_asked_for() {
+fn needed_extensions_are_requested() {
     let mut house = House::greeted(ABLE);
     let envelope = Envelope {
         content: Content::EightBit,
@@ -430,7 +431,7 @@ fn what_the_letter_needs_is_asked_for() {
 }
 
 #[test]
-fn a_letter_for_a_hundred_goes_at_once() {
+fn message_for_a_hundred_recipients_is_pipelined() {
     let addresses: Vec<_> =
         (0..crate::RECIPIENTS_MAX).map(|number| std::format!("u{number}@there.test")).collect();
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
@@ -443,7 +444,7 @@ fn a_letter_for_a_hundred_goes_at_once() {
 }
 
 #[test]
-fn a_letter_may_be_given_before_it_is_asked_for() {
+fn message_may_be_given_before_the_greeting() {
     let mut house = House::with_tls(Tls::Never);
     house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
     house.client.arrived(b"250 x\r\n");
@@ -453,7 +454,7 @@ fn a_letter_may_be_given_before_it_is_asked_for() {
 }
 
 #[test]
-fn the_next_letter_waits_until_all_is_answered() {
+fn next_message_waits_for_all_answers() {
     let mut house = House::greeted(ABLE);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[("550 no\r\n", ""), ("503 ?\r\n", "")]);
@@ -463,7 +464,7 @@ fn the_next_letter_waits_until_all_is_answered() {
 }
 
 #[test]
-fn nothing_is_said_any_more_once_it_is_over() {
+fn nothing_is_sent_after_the_end() {
     let mut house = House::greeted(ABLE);
     house.client.deliver(letter(&["bob@there.test"]));
     house.client.arrived(b"nonsense\r\n");

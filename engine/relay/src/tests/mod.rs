@@ -24,19 +24,19 @@ use crate::{
     Speaker, Tls,
 };
 
-/// What a peer says that can do everything, and what one says that can do nothing.
+/// The extensions of a peer that supports everything, and of one that supports nothing.
 const ABLE: &str = "250-mail.test\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n250-STARTTLS\r\n250-AUTH LOGIN PLAIN\r\n250 HELP\r\n";
 const PLAIN: &str = "250 mail.test\r\n";
 
-/// A client, and what its peer and its caller see of it.
+/// A client with its peer and its caller.
 struct House {
     client: Client,
     said: Vec<u8>,
     outcomes: Vec<(u16, Outcome)>,
     message: Vec<u8>,
-    /// So much of the message was taken.
+    /// The number of bytes of the message that were taken.
     taken: usize,
-    /// Whether the message is brought when it is asked for.
+    /// Whether the caller gives the message when it is asked for.
     is_bringing: bool,
     wants_body: bool,
     wants_tls: bool,
@@ -70,7 +70,7 @@ impl House {
         House::new(Settings { hello: "us.test".to_string(), tls, login })
     }
 
-    /// A client that is idle, of a peer that says this to EHLO.
+    /// An idle client whose peer sends this reply to EHLO.
     fn greeted(hello: &str) -> House {
         let mut house = House::with_tls(Tls::Never);
         house.exchange(&[("220 mail.test ESMTP\r\n", "EHLO us.test\r\n"), (hello, "")]);
@@ -84,7 +84,7 @@ impl House {
         self.says()
     }
 
-    /// The peer says the first, and hears the second; and so on.
+    /// For each pair: the peer sends the first, and gets the second.
     fn exchange(&mut self, lines: &[(&str, &str)]) {
         for (theirs, ours) in lines {
             assert_eq!(self.hears(theirs), *ours, "after {theirs:?}");
@@ -96,7 +96,7 @@ impl House {
         self.says()
     }
 
-    /// Does what the client wants done. Returns what it said.
+    /// Does what the client asks for. Returns what it sent.
     fn says(&mut self) -> String {
         loop {
             let output = self.client.output();
@@ -134,7 +134,7 @@ impl House {
         assert!(self.is_over);
     }
 
-    /// The outcomes since the last look: `1 delivered 250 2.0.0 taken`.
+    /// The outcomes since the last call: `1 delivered 250 2.0.0 taken`.
     fn outcomes(&mut self) -> Vec<String> {
         let tell = |(number, outcome): &(u16, Outcome)| match outcome {
             Outcome::Delivered(reply) => std::format!("{number} delivered {reply}"),

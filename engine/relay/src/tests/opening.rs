@@ -1,9 +1,9 @@
-//! From the connection to where letters can be sent.
+//! The conversation from the connection until messages can be sent.
 
 use super::*;
 
 #[test]
-fn a_peer_is_greeted_and_the_first_letter_follows() {
+fn first_message_follows_the_greeting() {
     let mut house = House::with_tls(Tls::IfOffered);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[
@@ -13,7 +13,7 @@ fn a_peer_is_greeted_and_the_first_letter_follows() {
 }
 
 #[test]
-fn who_does_not_know_ehlo_is_said_helo() {
+fn helo_is_sent_to_a_peer_without_ehlo() {
     let mut house = House::with_tls(Tls::IfOffered);
     house.exchange(&[
         ("220 mail.test\r\n", "EHLO us.test\r\n"),
@@ -29,7 +29,7 @@ fn who_does_not_know_ehlo_is_said_helo() {
 }
 
 #[test]
-fn who_will_not_have_us_is_left_for_later_or_for_ever() {
+fn refusal_at_greeting_is_temporary_or_final() {
     for (theirs, expected) in [
         (
             &["554 no SMTP service here\r\n"][..],
@@ -58,14 +58,14 @@ fn who_will_not_have_us_is_left_for_later_or_for_ever() {
         assert_eq!(said.last().map(String::as_str), Some("QUIT\r\n"));
         assert_eq!(house.outcomes(), [expected]);
         assert!(house.is_over);
-        // It is the same for the next.
+        // The next message has the same outcome.
         house.deliver(letter(&["bob@there.test"]));
         assert_eq!(house.outcomes(), [expected]);
     }
 }
 
 #[test]
-fn tls_is_begun_where_it_is_offered_and_everything_is_asked_again() {
+fn tls_is_used_if_offered_and_ehlo_is_repeated() {
     for tls in [Tls::IfOffered, Tls::Required] {
         let mut house = House::with_tls(tls);
         house.exchange(&[
@@ -87,7 +87,7 @@ fn tls_is_begun_where_it_is_offered_and_everything_is_asked_again() {
 }
 
 #[test]
-fn what_was_offered_before_tls_is_not_offered_behind_it() {
+fn extensions_from_before_tls_are_forgotten() {
     let mut house = House::with_tls(Tls::IfOffered);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[
@@ -101,7 +101,7 @@ fn what_was_offered_before_tls_is_not_offered_behind_it() {
 }
 
 #[test]
-fn what_is_said_behind_the_reply_to_starttls_is_nobody_s() {
+fn bytes_after_the_starttls_reply_end_the_connection() {
     for theirs in [&["220 go\r\n250 SIZE 1\r\n"][..], &["220 go\r\n", "2"]] {
         let mut house = House::with_tls(Tls::IfOffered);
         house.deliver(letter(&["bob@there.test"]));
@@ -123,7 +123,7 @@ fn what_is_said_behind_the_reply_to_starttls_is_nobody_s() {
 }
 
 #[test]
-fn without_tls_nothing_is_sent_where_it_is_required() {
+fn nothing_is_sent_without_required_tls() {
     const NONE: &str =
         "1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there";
     const NOT_NOW: &str = "1 later 4.7.0 the other server refused TLS: 454 4.7.0 not now";
@@ -147,11 +147,11 @@ fn without_tls_nothing_is_sent_where_it_is_required() {
         ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
         ("454 not now\r\n", ""),
     ]);
-    assert!(house.is_idle, "where it is not, the letter goes as it can");
+    assert!(house.is_idle, "without required TLS, the message is sent in the clear");
 }
 
 #[test]
-fn a_handshake_that_fails_is_tried_again() {
+fn failed_handshake_is_tried_again() {
     let mut house = House::with_tls(Tls::IfOffered);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[
@@ -167,7 +167,7 @@ fn a_handshake_that_fails_is_tried_again() {
 }
 
 #[test]
-fn a_login_is_plain_where_that_is_offered_and_step_by_step_where_not() {
+fn login_uses_plain_or_else_login() {
     let mut house = House::with_login(Tls::Implicit);
     house.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
@@ -194,7 +194,7 @@ const SIGNATURE: &str = "334 dj02cnJpVFJCaTIzV3BSUi93dHVwK21NaFVaVW4vZEI1bkxUSlJ
 const SCRAM: &str = "250-x\r\n250 AUTH PLAIN SCRAM-SHA-256-PLUS scram-sha-256 LOGIN\r\n";
 
 #[test]
-fn a_password_is_proved_and_not_said_where_that_is_offered() {
+fn scram_is_preferred_to_sending_the_password() {
     let mut house = House::with_login(Tls::Implicit);
     house.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
@@ -207,7 +207,7 @@ fn a_password_is_proved_and_not_said_where_that_is_offered() {
 }
 
 #[test]
-fn a_peer_that_does_not_prove_that_it_knows_the_password_too_gets_nothing() {
+fn peer_without_scram_proof_gets_nothing() {
     const NOT_SMTP: &str = "1 later 4.5.0 the other server does not speak SMTP";
     for (lines, expected) in [
         (
@@ -231,7 +231,7 @@ fn a_peer_that_does_not_prove_that_it_knows_the_password_too_gets_nothing() {
 }
 
 #[test]
-fn a_proof_that_is_refused_is_no_fault_of_the_letter_and_no_password_is_said_then() {
+fn refused_scram_defers_and_sends_no_password() {
     for lines in [
         &[("504 no\r\n", "QUIT\r\n")][..],
         &[(CHALLENGE, PROOF), ("504 no\r\n", "QUIT\r\n")],
@@ -245,9 +245,10 @@ fn a_proof_that_is_refused_is_no_fault_of_the_letter_and_no_password_is_said_the
     }
 }
 
-/// What proves a password takes as many turns as the peer has asked for, and whoever cannot wait for it is none.
+/// The proof of a password takes as many turns as the peer's iteration count asks for. A peer that
+/// does not wait for it gets none.
 #[test]
-fn a_proof_is_computed_a_step_at_a_time_while_the_peer_is_silent() {
+fn scram_proof_is_computed_in_steps() {
     let mut house = House::with_login(Tls::Implicit);
     house.deliver(letter(&["bob@there.test"]));
     house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
@@ -269,7 +270,7 @@ fn a_proof_is_computed_a_step_at_a_time_while_the_peer_is_silent() {
 }
 
 #[test]
-fn a_password_is_not_said_where_somebody_may_listen() {
+fn password_is_not_sent_in_the_clear() {
     for hello in ["250-x\r\n250 AUTH PLAIN\r\n", "250 x\r\n"] {
         let mut house = House::with_login(Tls::IfOffered);
         house.deliver(letter(&["bob@there.test"]));
@@ -282,7 +283,7 @@ fn a_password_is_not_said_where_somebody_may_listen() {
 }
 
 #[test]
-fn a_login_that_is_refused_is_no_fault_of_the_letter() {
+fn refused_login_defers_the_message() {
     for (lines, expected) in [
         (
             &[("250 x\r\n", "QUIT\r\n")][..],
@@ -309,7 +310,7 @@ fn a_login_that_is_refused_is_no_fault_of_the_letter() {
 }
 
 #[test]
-fn quitting_waits_for_the_letter() {
+fn quit_waits_for_the_message() {
     let mut house = House::greeted(PLAIN);
     house.client.quit();
     assert_eq!(house.says(), "QUIT\r\n");
@@ -329,7 +330,7 @@ fn quitting_waits_for_the_letter() {
 }
 
 #[test]
-fn each_stage_has_its_patience() {
+fn each_stage_has_its_timeout() {
     let mut house = House::with_tls(Tls::Never);
     let minutes = |house: &House| house.client.patience().as_secs() / 60;
     house.is_bringing = false;
@@ -349,15 +350,16 @@ fn each_stage_has_its_patience() {
 }
 
 #[test]
-fn a_password_is_not_printed() {
+fn password_is_not_printed() {
     let house = House::with_login(Tls::Required);
     let printed = std::format!("{:?}", house.client);
     assert!(printed.contains("user") && !printed.contains("pencil"), "{printed}");
 }
 
-/// It could not speak TLS just now, and takes nothing without: that is no fault of the letter.
+/// The peer could not speak TLS just now, and accepts nothing without it: that is no fault of the
+/// message.
 #[test]
-fn a_peer_that_wants_tls_which_cannot_be_had_now_gets_the_letter_later() {
+fn peer_that_requires_failed_tls_defers_the_message() {
     let wants = "530 5.7.0 Must issue a STARTTLS command first";
     let later = std::format!("1 later 4.7.0 the other server refused the sender: {wants}");
     let never = std::format!("1 never 5.7.0 the other server refused the sender: {wants}");

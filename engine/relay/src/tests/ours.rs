@@ -1,4 +1,5 @@
-//! Our own server as the peer: what the client says is what it understands, and what arrives is what was sent.
+//! Our own server as the peer: it understands what the client sends, and the message arrives
+//! unchanged.
 
 use alloc::boxed::Box;
 
@@ -13,7 +14,7 @@ use testkit::scram;
 
 use super::*;
 
-/// What a server knows.
+/// The state of the server.
 struct World {
     settings: smtp::Settings,
     sent: Vec<u8>,
@@ -22,7 +23,7 @@ struct World {
     taken: Vec<(Vec<String>, Vec<u8>)>,
     is_over: bool,
     logins: Vec<String>,
-    /// What the last one was worth.
+    /// The server signature for the last SCRAM proof.
     signature: Option<Signature>,
 }
 
@@ -113,7 +114,7 @@ impl Actions for World {
     }
 }
 
-/// The client and the server, with a wire between them.
+/// The client and the server, with a connection between them.
 struct Pair {
     house: House,
     session: Box<Session>,
@@ -178,7 +179,7 @@ impl Pair {
 }
 
 #[test]
-fn our_own_server_takes_what_the_client_sends() {
+fn our_own_server_accepts_what_the_client_sends() {
     let pipelined = smtp::Settings::default();
     let poor =
         smtp::Settings { extensions: Extensions::ALL.without(Extensions::PIPELINING), ..pipelined };
@@ -221,7 +222,7 @@ fn our_own_server_takes_what_the_client_sends() {
 }
 
 #[test]
-fn our_own_server_hears_a_login_under_tls() {
+fn our_own_server_accepts_a_login_under_tls() {
     let settings = smtp::Settings {
         tls: smtp::Tls::Offered,
         login: smtp::Login::AfterTls,
@@ -235,7 +236,7 @@ fn our_own_server_hears_a_login_under_tls() {
 
 proptest! {
     #[test]
-    fn what_arrives_is_what_was_sent(message in "([.]{0,2}[ab.]{0,3}\r\n){0,12}") {
+    fn received_message_equals_sent_message(message in "([.]{0,2}[ab.]{0,3}\r\n){0,12}") {
         let mut pair = Pair::new(House::with_tls(Tls::IfOffered), smtp::Settings::default());
         pair.house.message = message.clone().into_bytes();
         pair.deliver(letter(&["bob@mail.test"]));

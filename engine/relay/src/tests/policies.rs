@@ -1,4 +1,4 @@
-//! What domains say of the hosts that take their mail (MTA-STS), and how it is fetched.
+//! MTA-STS policies of domains, and how they are fetched.
 
 use std::format;
 use std::string::String;
@@ -19,7 +19,7 @@ fn records(texts: &[&str]) -> Vec<Record> {
 }
 
 #[test]
-fn a_version_is_announced_by_one_record_and_no_more() {
+fn policy_version_needs_exactly_one_record() {
     for (one, other, is_same) in [
         ("v=STSv1; id=20160831085700Z;", "v=STSv1;id=20160831085700Z", true),
         ("v=STSv1; a=b; id=1;", "v=STSv1; id=1", true),
@@ -45,7 +45,7 @@ fn a_version_is_announced_by_one_record_and_no_more() {
 }
 
 #[test]
-fn a_policy_names_hosts_and_all_that_have_one_label_more() {
+fn policy_wildcard_matches_one_label() {
     let policy = Policy::read(POLICY.as_bytes()).unwrap();
     assert_eq!((policy.mode, policy.max_age), (Mode::Enforce, Micros::from_secs(86_400)));
     for (host, is_allowed) in [
@@ -63,7 +63,7 @@ fn a_policy_names_hosts_and_all_that_have_one_label_more() {
 }
 
 #[test]
-fn a_policy_that_is_not_whole_or_not_understood_is_none() {
+fn incomplete_or_unknown_policy_is_rejected() {
     let read = |text: &str| Policy::read(text.as_bytes());
     let lines = POLICY.replace("\r\n", "\n");
     assert_eq!(read(&lines), read(POLICY), "lines may end either way");
@@ -100,7 +100,8 @@ fn response(head: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {head}\r\n\r\n{body}").into_bytes()
 }
 
-/// What comes of a response that is said so, and whether the server ended in good order behind it.
+/// The result of a response in pieces of `cut` bytes. `is_ended`: whether the server closed the
+/// connection properly after it.
 fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortfall> {
     let mut fetch = Fetch::from(&Name::parse("mta-sts.there.test").unwrap());
     let said = String::from_utf8(fetch.output().to_vec()).unwrap();
@@ -120,7 +121,7 @@ fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortf
 }
 
 #[test]
-fn a_policy_is_fetched_with_its_length_or_to_its_end() {
+fn policy_ends_by_length_or_connection_close() {
     let whole = Policy::read(POLICY.as_bytes()).ok_or(NOT_FETCHED);
     let length = format!(
         "200 OK\r\nContent-Type: text/plain; charset=utf-8\r\ncontent-length: {}",
@@ -144,7 +145,7 @@ fn a_policy_is_fetched_with_its_length_or_to_its_end() {
 }
 
 #[test]
-fn what_is_no_policy_is_none_and_nobody_is_sent_elsewhere() {
+fn invalid_policy_response_and_redirect_are_rejected() {
     let long = "x".repeat(TEXT_BYTES_MAX + 1);
     for (head, body) in [
         ("301 Moved\r\nLocation: https://there.test/\r\nContent-Type: text/plain", POLICY),
@@ -175,7 +176,7 @@ fn what_is_no_policy_is_none_and_nobody_is_sent_elsewhere() {
 
 proptest! {
     #[test]
-    fn how_a_response_is_cut_changes_nothing_and_no_bytes_are_too_wild(cut in 1_usize..60, wild: Vec<u8>) {
+    fn response_parsing_ignores_segment_boundaries(cut in 1_usize..60, wild: Vec<u8>) {
         let whole = response("200 OK\r\nContent-Type: text/plain", POLICY);
         prop_assert_eq!(fetched(&whole, cut, true).ok(), Policy::read(POLICY.as_bytes()));
         let _ = (fetched(&wild, cut, true), Policy::read(&wild));

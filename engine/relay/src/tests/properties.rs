@@ -1,4 +1,4 @@
-//! What is true whatever a peer says.
+//! Properties that hold whatever a peer sends.
 
 use alloc::vec;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Words of peers, and what none would say.
+/// Words of peers, and words that no peer would send.
 fn words() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         8 => Just("220 x\r\n"),
@@ -26,7 +26,7 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(word, 0..24).prop_map(|words| words.concat().into_bytes())
 }
 
-/// The whole conversation, each segment heard in pieces of this length before anything is said.
+/// The whole conversation. Each segment arrives in pieces of this length before anything is sent.
 fn run(segments: &[Vec<u8>], piece: usize) -> (Vec<String>, String) {
     let mut house = House::with_tls(Tls::IfOffered);
     house.deliver(letter(&["bob@there.test", "eve@there.test"]));
@@ -47,7 +47,7 @@ fn run(segments: &[Vec<u8>], piece: usize) -> (Vec<String>, String) {
 
 proptest! {
     #[test]
-    fn everybody_has_one_outcome_and_cuts_change_nothing(
+    fn each_recipient_has_one_outcome_however_input_is_cut(
         segments in proptest::collection::vec(words(), 0..8),
         piece in 1_usize..40,
     ) {
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_arrives_as_it_is(message in "[.\r\nab]{0,40}", piece in 1_usize..8) {
+    fn message_survives_dot_stuffing(message in "[.\r\nab]{0,40}", piece in 1_usize..8) {
         let sent = super::bodies::sent(message.as_bytes(), piece);
         let text = core::str::from_utf8(&sent).unwrap();
         let body = text.strip_suffix(".\r\n").unwrap();

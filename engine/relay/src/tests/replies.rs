@@ -1,4 +1,4 @@
-//! What is read of replies.
+//! Parsing of replies.
 
 use super::*;
 use crate::reply::Reader;
@@ -12,7 +12,7 @@ fn read(text: &str) -> Reply {
 }
 
 #[test]
-fn a_reply_is_a_code_an_enhanced_code_and_words() {
+fn reply_has_code_enhanced_code_and_text() {
     let enhanced = Some(Enhanced { class: 5, subject: 1, detail: 1 });
     let expected = Reply { code: 550, enhanced, text: "no such user here".to_string() };
     assert_eq!(read("550-5.1.1 no such\r\n550 5.1.1 user here\r\n"), expected);
@@ -22,7 +22,7 @@ fn a_reply_is_a_code_an_enhanced_code_and_words() {
 }
 
 #[test]
-fn only_an_enhanced_code_of_the_same_class_is_one() {
+fn enhanced_code_must_match_the_reply_class() {
     for text in
         ["550 4.1.1 x", "550 5.1 x", "550 5.1.1111 x", "550 5.1.1.1 x", "550 5..1 x", "550 5.1.a x"]
     {
@@ -35,7 +35,7 @@ fn only_an_enhanced_code_of_the_same_class_is_one() {
 }
 
 #[test]
-fn what_is_kept_of_a_reply_is_short_and_printable() {
+fn reply_text_is_short_and_printable() {
     let reply = read(&std::format!("550-\x1b[31m\u{e9}\r\n550 {}\r\n", "y".repeat(4000)));
     assert!(reply.text.starts_with("?[31m?? yyy"), "{reply}");
     assert_eq!(reply.text.len(), 512);
@@ -44,7 +44,7 @@ fn what_is_kept_of_a_reply_is_short_and_printable() {
 }
 
 #[test]
-fn extensions_are_known_in_any_case_and_behind_the_first_line() {
+fn extensions_are_case_insensitive_after_the_first_line() {
     let hello = "250-pipelining\r\n250-Size 7 x\r\n250-8bitmime\r\n250-auth=plain\r\n250-AUTH  Login\r\n250 sTARTTLS\r\n";
     let mut bytes = hello.as_bytes();
     let extensions = Reader::default().arrived(&mut bytes).unwrap().unwrap().extensions;

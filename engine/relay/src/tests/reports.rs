@@ -1,4 +1,4 @@
-//! What senders are told.
+//! Reports to senders.
 
 use machine::UnixTime;
 use mail_parser::{MessageParser, MimeHeaders as _, PartType};
@@ -45,7 +45,8 @@ fn begun(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: Returned<'_>)
     String::from_utf8(out.split_off("before".len())).unwrap()
 }
 
-/// The parts of a report as a library reads them: the words, the fields for programs, and the letter's header.
+/// The parts of a report as a MIME library reads them: the words, the fields for programs, and the
+/// message's header.
 fn parts(text: &str) -> [String; 3] {
     let message = MessageParser::default().parse(text.as_bytes()).unwrap();
     let kind = message.content_type().unwrap();
@@ -69,7 +70,7 @@ fn parts(text: &str) -> [String; 3] {
 }
 
 #[test]
-fn a_failure_is_told_to_people_and_to_programs_with_the_letter_s_header() {
+fn failure_report_has_text_status_and_header() {
     let recipient = Recipient {
         original: Some("rfc822;bob+2Bold@old.test".to_string()),
         ..to(0, "bob@there.test")
@@ -102,11 +103,11 @@ fn a_failure_is_told_to_people_and_to_programs_with_the_letter_s_header() {
 }
 
 #[test]
-fn all_of_the_letter_goes_back_where_that_is_wanted() {
+fn whole_message_is_returned_if_requested() {
     let recipient = to(0, "bob@there.test");
     let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
     for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
-        // Even one that looks like the end of a report.
+        // Even a message that looks like the end of a report.
         let letter = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
         let mut text = begun(ReportTo::Sender, Kind::Failed, &[fate], Returned::Whole(script));
         text.push_str(letter);
@@ -124,7 +125,7 @@ fn all_of_the_letter_goes_back_where_that_is_wanted() {
 }
 
 #[test]
-fn a_delay_says_until_when_it_is_tried() {
+fn delay_report_states_the_last_retry() {
     let recipient = to(0, "bob@there.test");
     let status = Enhanced { class: 4, subject: 4, detail: 1 };
     let fate = Fate { recipient: &recipient, status, words: "it is down", reply: None, host: None };
@@ -141,7 +142,7 @@ fn a_delay_says_until_when_it_is_tried() {
 }
 
 #[test]
-fn an_account_that_sends_mail_on_is_told_of_it_in_other_words() {
+fn report_to_forwarding_account_uses_other_words() {
     let recipient = to(0, "bob@there.test");
     let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
     for (kind, subject, ours) in [
@@ -172,7 +173,7 @@ fn an_account_that_sends_mail_on_is_told_of_it_in_other_words() {
 }
 
 #[test]
-fn success_is_told_too() {
+fn success_is_reported_too() {
     let recipient = to(0, "bob@there.test");
     let status = Enhanced { class: 2, subject: 0, detail: 0 };
     let fate = Fate { recipient: &recipient, status, words: "250 ok", reply: None, host: None };
@@ -186,7 +187,7 @@ fn success_is_told_too() {
 }
 
 #[test]
-fn what_is_beyond_ascii_is_kept() {
+fn non_ascii_addresses_are_kept() {
     let recipient = to(0, "b\u{f8}b+\"a b\"@there.test");
     let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
     let text = written(Kind::Failed, &[fate], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
@@ -210,7 +211,7 @@ fn what_is_beyond_ascii_is_kept() {
 }
 
 #[test]
-fn a_report_is_bounded_whatever_the_letter() {
+fn report_is_bounded_whatever_the_message() {
     let recipient = to(0, "bob@there.test");
     let long = "x".repeat(3000);
     let fate =
@@ -224,7 +225,7 @@ fn a_report_is_bounded_whatever_the_letter() {
 }
 
 #[test]
-fn who_wants_to_hear_is_told_and_nobody_else() {
+fn reports_are_sent_only_if_wanted() {
     let mut envelope = letter(&["bob@there.test"]).envelope;
     let kinds = [Kind::Failed, Kind::Delayed { until: UNTIL }, Kind::Relayed, Kind::Delivered];
     let wanted =
@@ -238,12 +239,16 @@ fn who_wants_to_hear_is_told_and_nobody_else() {
     }
     envelope.recipients[0].notify = Some(Notify { success: true, failure: true, delay: true });
     envelope.reverse_path.clear();
-    assert_eq!(wanted(&envelope), [false; 4], "what comes from nobody is reported to nobody");
+    assert_eq!(
+        wanted(&envelope),
+        [false; 4],
+        "a message with an empty reverse path is not reported"
+    );
 }
 
 proptest! {
     #[test]
-    fn nothing_that_was_said_begins_a_field_or_a_part(
+    fn peer_text_never_begins_a_field_or_part(
         words in "\\PC{0,80}|[\r\n:a-]{0,40}",
         reply in "[ -~]{0,200}",
         letter in proptest::collection::vec(prop_oneof![Just(b"\r\n--=_r".to_vec()), Just(b"\n\r".to_vec()), proptest::collection::vec(any::<u8>(), 0..40)], 0..10),

@@ -1,4 +1,4 @@
-//! Where letters go.
+//! Routes of messages.
 
 use alloc::collections::BTreeSet;
 use core::net::IpAddr;
@@ -8,7 +8,8 @@ use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unansw
 use super::*;
 use crate::route::{Families, HOPS_MAX, Hop, Route, Target, Unroutable, Us, route};
 
-/// What names mean, a line each: `there.test MX 10 mx.there.test`, `mx.there.test A 192.0.2.1`, `gone.test -`, `down.test ?` and `down.test A ?`.
+/// The answers about names, one a line: `there.test MX 10 mx.there.test`, `mx.there.test A
+/// 192.0.2.1`, `gone.test -`, `down.test ?` and `down.test A ?`.
 struct World<'a>(&'a [&'a str]);
 
 impl World<'_> {
@@ -79,7 +80,7 @@ impl World<'_> {
 }
 
 #[test]
-fn the_preferred_host_is_first_and_its_addresses_follow_each_other() {
+fn preferred_host_comes_first_with_all_its_addresses() {
     let world = World(&[
         "there.test MX 20 second.there.test",
         "there.test MX 10 first.there.test",
@@ -98,7 +99,7 @@ fn the_preferred_host_is_first_and_its_addresses_follow_each_other() {
 }
 
 #[test]
-fn hosts_that_are_preferred_alike_take_turns() {
+fn equally_preferred_hosts_take_turns() {
     let world = World(&[
         "there.test MX 10 a.test",
         "there.test MX 10 b.test",
@@ -116,7 +117,7 @@ fn hosts_that_are_preferred_alike_take_turns() {
 }
 
 #[test]
-fn the_order_of_an_answer_does_not_change_the_route() {
+fn route_does_not_depend_on_answer_order() {
     let mut records = [
         "there.test MX 10 a.test",
         "there.test MX 10 b.test",
@@ -140,7 +141,7 @@ fn the_order_of_an_answer_does_not_change_the_route() {
 }
 
 #[test]
-fn a_domain_without_exchangers_is_its_own() {
+fn domain_without_mx_is_its_own_mail_host() {
     let world = World(&["there.test A 192.0.2.1"]);
     assert_eq!(world.hops("there.test", Families::Both, 7), "there.test 192.0.2.1");
     let world = World(&["there.test MX 10 mx.test", "there.test A 192.0.2.1"]);
@@ -152,7 +153,7 @@ fn a_domain_without_exchangers_is_its_own() {
 }
 
 #[test]
-fn who_takes_no_mail_gets_none() {
+fn null_mx_domain_gets_no_mail() {
     let none = "5.1.10 the domain takes no mail";
     assert_eq!(
         World(&["there.test MX 0 .", "there.test A 192.0.2.1"]).hops(
@@ -166,12 +167,12 @@ fn who_takes_no_mail_gets_none() {
     assert_eq!(
         world.hops("there.test", Families::Both, 7),
         "mx.test 192.0.2.1",
-        "who says both means the other"
+        "an MX host beside a null MX counts"
     );
 }
 
 #[test]
-fn what_is_not_there_is_never_reached_and_what_nobody_knows_later() {
+fn missing_domain_is_final_and_unknown_is_temporary() {
     assert_eq!(
         World(&["there.test -"]).hops("there.test", Families::Both, 7),
         "5.1.2 there is no such domain"
@@ -186,7 +187,7 @@ fn what_is_not_there_is_never_reached_and_what_nobody_knows_later() {
         World(&["there.test MX 1 mx.test", "mx.test AAAA ?"]).hops("there.test", Families::Both, 7),
         later
     );
-    // What is known is enough to begin with.
+    // The known answers are enough to begin with.
     let world = World(&[
         "there.test MX 1 a.test",
         "there.test MX 2 b.test",
@@ -207,7 +208,7 @@ fn what_is_not_there_is_never_reached_and_what_nobody_knows_later() {
 }
 
 #[test]
-fn mail_goes_to_nobody_who_would_bring_it_back() {
+fn hosts_less_preferred_than_us_are_skipped() {
     let world = World(&[
         "there.test MX 10 first.test",
         "there.test MX 20 us.test",
@@ -223,9 +224,9 @@ fn mail_goes_to_nobody_who_would_bring_it_back() {
     assert_eq!(World(&["us.test A 203.0.113.1"]).hops("us.test", Families::Both, 7), back);
 }
 
-/// Whatever they call us: a host further down would bring it to us, who prefer ourselves.
+/// Whatever name we have there: a host with a lower preference would send the message to us.
 #[test]
-fn mail_goes_to_nobody_who_would_bring_it_back_to_one_of_our_addresses() {
+fn hosts_less_preferred_than_our_address_are_skipped() {
     let lines = [
         "there.test MX 10 first.test",
         "there.test MX 20 alias.test",
@@ -260,7 +261,7 @@ fn mail_goes_to_nobody_who_would_bring_it_back_to_one_of_our_addresses() {
 }
 
 #[test]
-fn addresses_where_nobody_else_is_are_not_tried() {
+fn loopback_multicast_and_own_addresses_are_not_tried() {
     let world = World(&[
         "there.test A 127.0.0.1",
         "there.test A 0.0.0.0",
@@ -274,7 +275,7 @@ fn addresses_where_nobody_else_is_are_not_tried() {
 }
 
 #[test]
-fn a_route_is_bounded_whatever_a_domain_says() {
+fn route_is_bounded_whatever_a_domain_publishes() {
     let mut lines = Vec::new();
     for host in 0..40 {
         lines.push(std::format!("there.test MX {host} mx{host}.test"));
@@ -293,7 +294,7 @@ fn a_route_is_bounded_whatever_a_domain_says() {
 }
 
 #[test]
-fn an_address_in_brackets_and_a_smarthost_need_no_exchanger() {
+fn address_literal_and_smarthost_need_no_mx() {
     let world = World(&["smart.test A 192.0.2.9", "smart.test MX 10 other.test"]);
     let literal = |address: &str| {
         let target = Target::Domain(smtp::Domain::Literal(address.parse().unwrap()));
@@ -322,7 +323,7 @@ fn an_address_in_brackets_and_a_smarthost_need_no_exchanger() {
 }
 
 #[test]
-fn a_smarthost_that_cannot_be_reached_may_be_later() {
+fn unreachable_smarthost_is_temporary() {
     let none = Route::Nowhere(Unroutable::NoSmarthost);
     let at = |address: &str| {
         World(&[]).route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7)
@@ -338,7 +339,7 @@ fn a_smarthost_that_cannot_be_reached_may_be_later() {
 }
 
 #[test]
-fn a_way_is_authenticated_where_all_of_it_is() {
+fn route_is_authenticated_only_if_all_answers_are() {
     let is_authenticated = |signed: &[&str]| {
         let lines = [&["there.test MX 1 mx.test", "mx.test A 192.0.2.1"], signed].concat();
         match World(&lines).route(

@@ -1,4 +1,4 @@
-//! When letters are tried again, and destinations.
+//! When messages are tried again, and destinations.
 
 use machine::{CoreId, Instant, Micros};
 
@@ -9,7 +9,7 @@ use crate::schedule::{DELAY_NOTICE_AFTER, LIFETIME, Next, is_delay_to_be_told, n
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
 
-/// Ages in seconds at which a letter is tried, with this random number.
+/// Ages in seconds at which a message is tried, with this random number.
 fn attempts(random: u64) -> Vec<u64> {
     let mut ages = Vec::from([0]);
     let mut age = Micros(0);
@@ -21,13 +21,13 @@ fn attempts(random: u64) -> Vec<u64> {
     ages
 }
 
-/// A random number by which a span is what it would be without the jitter.
+/// The random number with which a span gets no jitter.
 fn even(span: u64) -> u64 {
     Micros::from_secs(span).0 / 4
 }
 
 #[test]
-fn a_letter_is_tried_after_minutes_then_hours_for_five_days() {
+fn retries_span_minutes_then_hours_for_five_days() {
     let next =
         |age: u64| next_attempt(Micros::from_secs(age), even(age.clamp(5 * MINUTE, 4 * HOUR)));
     for (age, expected) in [
@@ -52,7 +52,7 @@ fn a_letter_is_tried_after_minutes_then_hours_for_five_days() {
 }
 
 #[test]
-fn the_jitter_is_a_quarter_either_way() {
+fn jitter_is_a_quarter_either_way() {
     let waits = |random| match next_attempt(Micros::from_secs(HOUR), random) {
         Next::After(wait) => wait.as_secs() / MINUTE,
         Next::GiveUp => panic!("too early"),
@@ -66,7 +66,7 @@ fn the_jitter_is_a_quarter_either_way() {
 }
 
 #[test]
-fn a_letter_is_given_up_at_five_days_and_not_before() {
+fn message_is_given_up_at_five_days() {
     assert_eq!(next_attempt(LIFETIME, 7), Next::GiveUp);
     assert_eq!(next_attempt(Micros(LIFETIME.0 - 1), 7), Next::After(Micros(1)));
     assert_eq!(next_attempt(Micros(u64::MAX), 7), Next::GiveUp);
@@ -74,7 +74,7 @@ fn a_letter_is_given_up_at_five_days_and_not_before() {
 }
 
 #[test]
-fn a_delay_is_told_after_four_hours() {
+fn delay_is_reported_after_four_hours() {
     assert!(
         !is_delay_to_be_told(Micros(DELAY_NOTICE_AFTER.0 - 1))
             && is_delay_to_be_told(DELAY_NOTICE_AFTER)
@@ -112,7 +112,7 @@ fn told(table: &mut Table) -> Vec<Told<u32>> {
     core::iter::from_fn(|| table.next_told()).collect()
 }
 
-/// The cores that are told that they may make a connection, and those that are to keep so many.
+/// The cores that are granted a connection, and those that are to keep this many.
 fn granted_and_kept(table: &mut Table) -> (Vec<CoreId>, Vec<(CoreId, u16)>) {
     let (mut granted, mut kept) = (Vec::new(), Vec::new());
     for told in told(table) {
@@ -126,7 +126,7 @@ fn granted_and_kept(table: &mut Table) -> (Vec<CoreId>, Vec<(CoreId, u16)>) {
 }
 
 #[test]
-fn a_destination_has_so_many_connections_and_no_more() {
+fn connections_to_a_destination_are_limited() {
     let mut table = table(4, 2);
     assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
     assert!(![ONE, TWO, THREE].into_iter().any(|core| may(&mut table, A, core, at(0))));
@@ -139,7 +139,7 @@ fn a_destination_has_so_many_connections_and_no_more() {
 }
 
 #[test]
-fn nothing_is_left_of_a_destination_that_works() {
+fn working_destination_leaves_no_state() {
     let mut table = table(4, 2);
     for how in [Ended::Reached, Ended::Unknown] {
         assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
@@ -154,7 +154,7 @@ fn cores_that_wait_for_a_connection_take_turns() {
     let mut table = table(4, 2);
     assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, ONE, at(0)));
     assert!(![ONE, TWO, THREE].into_iter().any(|core| may(&mut table, A, core, at(0))));
-    // The first core is to do with none for the others, which have none.
+    // The first core is asked to give up all of its connections for the others, which have none.
     assert_eq!(granted_and_kept(&mut table), (Vec::new(), Vec::from([(ONE, 1), (ONE, 0)])));
     table.ended(A, ONE, Ended::Reached, at(1), 0);
     assert_eq!(granted_and_kept(&mut table), (Vec::from([TWO]), Vec::new()));
@@ -184,7 +184,7 @@ fn cores_with_about_as_many_connections_keep_them() {
 }
 
 #[test]
-fn a_core_that_asks_again_waits_once() {
+fn core_that_asks_again_waits_once() {
     let mut table = table(4, 1);
     assert!(may(&mut table, A, ONE, at(0)));
     for waiter in [1, 2, 3] {
@@ -199,7 +199,7 @@ fn a_core_that_asks_again_waits_once() {
 }
 
 #[test]
-fn a_destination_that_is_down_is_left_alone_for_longer_and_longer() {
+fn back_off_of_a_down_destination_grows() {
     let mut table = table(4, 2);
     let mut now = at(0);
     let mut waits = Vec::new();
@@ -207,7 +207,7 @@ fn a_destination_that_is_down_is_left_alone_for_longer_and_longer() {
         assert!(may(&mut table, A, ONE, now));
         let span = Micros::from_secs(60 << waits.len()).0.min(Micros::from_secs(HOUR).0);
         table.ended(A, ONE, Ended::Failed, now, span / 4);
-        // On whichever core.
+        // The answer is the same on every core.
         let Some(Leave::NotFor(span)) = table.ask(A, TWO, 7, now) else {
             panic!("it is left alone")
         };
@@ -218,7 +218,7 @@ fn a_destination_that_is_down_is_left_alone_for_longer_and_longer() {
         assert!(is_down(&mut table, A, Instant(now.0 - 1)));
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
-    // One tries; when it comes through all may.
+    // One core tries; when it succeeds, all may connect.
     let trial = Leave::Granted(Grant { is_trial: true, keeps: 1 });
     assert_eq!((table.ask(A, ONE, 7, now), table.ask(A, TWO, 7, now)), (Some(trial), None));
     told(&mut table);
@@ -227,7 +227,7 @@ fn a_destination_that_is_down_is_left_alone_for_longer_and_longer() {
 }
 
 #[test]
-fn cores_that_wait_hear_that_a_destination_is_down() {
+fn waiting_cores_are_told_that_a_destination_is_down() {
     let mut table = table(4, 1);
     assert!(may(&mut table, A, ONE, at(0)));
     assert!(!may(&mut table, A, TWO, at(0)) && !may(&mut table, A, THREE, at(0)));
@@ -239,7 +239,7 @@ fn cores_that_wait_hear_that_a_destination_is_down() {
 }
 
 #[test]
-fn a_destination_that_is_left_alone_is_tried_at_once_if_somebody_wants_it() {
+fn down_destination_is_tried_at_once_on_request() {
     let mut table = table(2, 2);
     for destination in [A, B] {
         assert!(may(&mut table, destination, ONE, at(0)));
@@ -269,7 +269,7 @@ fn connections_that_fail_together_count_once() {
 }
 
 #[test]
-fn the_table_is_bounded_and_forgets_who_is_left_alone_the_least() {
+fn destination_table_evicts_the_shortest_back_off() {
     let mut table = table(2, 2);
     for (name, random) in [(A, 0), (B, Micros::from_secs(5).0), (C, Micros::from_secs(9).0)] {
         assert!(may(&mut table, name, ONE, at(0)));
@@ -282,7 +282,7 @@ fn the_table_is_bounded_and_forgets_who_is_left_alone_the_least() {
 }
 
 #[test]
-fn who_was_left_alone_and_is_tried_again_stays_known() {
+fn destination_on_trial_stays_known() {
     let mut table = table(1, 2);
     assert!(may(&mut table, A, ONE, at(0)));
     table.ended(A, ONE, Ended::Failed, at(0), 0);

@@ -1,4 +1,4 @@
-//! Addresses that are rewritten, and what comes of those that come back.
+//! Rewritten addresses, and bounces to them.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
@@ -25,7 +25,7 @@ fn after(seconds: u64) -> UnixTime {
 }
 
 #[test]
-fn what_is_rewritten_here_is_restored_here_and_by_nobody_else() {
+fn rewritten_address_is_restored_only_with_our_key() {
     let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("it fits");
     assert!(
         rewritten.starts_with("SRS0=") && rewritten.ends_with("=there.test=bob@us.test"),
@@ -48,7 +48,7 @@ fn what_is_rewritten_here_is_restored_here_and_by_nobody_else() {
 }
 
 #[test]
-fn case_does_not_matter() {
+fn srs_ignores_case() {
     let rewritten = ours().rewrite("Bob.Builder@There.test", "us.test", NOW).expect("it fits");
     for local_part in [local_part(&rewritten).to_lowercase(), local_part(&rewritten).to_uppercase()]
     {
@@ -58,13 +58,13 @@ fn case_does_not_matter() {
 }
 
 #[test]
-fn what_is_older_than_three_weeks_or_of_the_future_is_nobodys() {
+fn expired_or_future_srs_address_is_invalid() {
     let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("it fits");
     let restored = |now| ours().restore(local_part(&rewritten), now);
     assert_eq!(restored(after(DAYS * DAY)), Restored::Of("bob@there.test".into()));
     assert_eq!(restored(after((DAYS + 1) * DAY)), Restored::Nobody);
     assert_eq!(restored(UnixTime::from_seconds(NOW.seconds() - 2 * DAY)), Restored::Nobody);
-    // One that another server rewrote before is nobody's after the same time.
+    // An address that another server rewrote before expires after the same time.
     let again = ours()
         .rewrite("SRS0=HHHHHH=AB=first.test=bob@there.test", "us.test", NOW)
         .expect("it fits");
@@ -79,12 +79,12 @@ fn what_is_older_than_three_weeks_or_of_the_future_is_nobodys() {
         Restored::Nobody,
         "the day is sealed"
     );
-    // Some day it is told from no other; until then it is nobody's.
+    // Some day its day number is valid again; until then it is not.
     assert_eq!(restored(after(900 * DAY)), Restored::Nobody);
 }
 
 #[test]
-fn an_address_that_others_rewrote_leads_to_the_first_of_them_and_does_not_grow() {
+fn srs1_keeps_only_the_first_forwarder() {
     let first = Key::new(*b"that of another.")
         .rewrite("bob@there.test", "first.test", NOW)
         .expect("it fits");
@@ -104,7 +104,7 @@ fn an_address_that_others_rewrote_leads_to_the_first_of_them_and_does_not_grow()
 }
 
 #[test]
-fn what_does_not_fit_into_a_local_part_is_not_rewritten() {
+fn oversized_local_part_is_not_rewritten() {
     let rewrite = |path: &str| ours().rewrite(path, "us.test", NOW);
     assert!(
         rewrite(&format!("{}@there.test", "b".repeat(38)))
@@ -119,7 +119,7 @@ fn what_does_not_fit_into_a_local_part_is_not_rewritten() {
 
 proptest! {
     #[test]
-    fn whatever_it_is_it_is_restored_or_nobodys(name in "[a-zA-Z0-9=+-]{1,20}", text in "(?i)(SRS[01])?[=+-]?[ -~]{0,60}") {
+    fn any_address_is_restored_or_invalid(name in "[a-zA-Z0-9=+-]{1,20}", text in "(?i)(SRS[01])?[=+-]?[ -~]{0,60}") {
         let path = format!("{name}@there.test");
         if let Some(rewritten) = ours().rewrite(&path, "us.test", NOW) {
             prop_assert_eq!(ours().restore(local_part(&rewritten), NOW), Restored::Of(path));

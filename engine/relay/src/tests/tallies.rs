@@ -1,4 +1,4 @@
-//! How often TLS was had, and why not.
+//! TLS statistics.
 
 use std::collections::BTreeSet;
 use std::format;
@@ -17,7 +17,7 @@ fn lines(tally: &Tally, today: u64) -> Vec<String> {
 }
 
 #[test]
-fn what_came_of_tls_is_counted_by_day_domain_policy_and_reason() {
+fn tls_results_are_counted_by_day_domain_policy_and_reason() {
     let mut tally = Tally::default();
     assert_eq!(tally.counted(7).count(), 0);
     for (domain, rule, came) in [
@@ -41,7 +41,7 @@ fn what_came_of_tls_is_counted_by_day_domain_policy_and_reason() {
 }
 
 #[test]
-fn today_and_yesterday_are_known_and_no_other_day() {
+fn only_today_and_yesterday_are_counted() {
     let mut tally = Tally::default();
     let count = |tally: &mut Tally, day| tally.count("a.test", Rule::None, Ok(()), day);
     count(&mut tally, 7);
@@ -68,7 +68,7 @@ fn today_and_yesterday_are_known_and_no_other_day() {
 }
 
 #[test]
-fn of_a_day_there_are_so_many_domains_and_the_rest_counts_as_others() {
+fn domains_beyond_the_limit_count_as_others() {
     let mut tally = Tally::default();
     for number in 0..1000 {
         tally.count(&format!("{number:04}.test"), Rule::None, Ok(()), 7);
