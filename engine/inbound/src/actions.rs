@@ -1,4 +1,4 @@
-//! What an SMTP session wants done, done to the connection, the directory and the store.
+//! Carries out the actions of an SMTP session on the connection, the directory and the store.
 
 use alloc::string::String;
 
@@ -25,18 +25,18 @@ use super::transaction::Transaction;
 use super::waiting::{Point, name_known_at};
 use super::{ending, login, recipients};
 
-/// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
+/// A message with this many `Received:` fields is in a loop (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
 
-/// A message whose header has more fields is not taken: what checks and signs it has work to do for
-/// each.
+/// A message whose header has more fields is not accepted: its checks and its signature cost work
+/// for each field.
 const FIELDS_MAX: u16 = 1_000;
 
-/// For how long a message may be held that is submitted here: 60 days.
+/// The longest hold of a submitted message: 60 days.
 const HOLD_SECONDS_MAX: u32 = 60 * 24 * 60 * 60;
 
-/// Bytes of replies that a client may leave unread before its next command is looked at. So clients
-/// that never read cannot have all the memory.
+/// The bytes of replies that a client may leave unread before its next command is looked at. So
+/// clients that never read cannot use up the memory.
 const UNREAD_BYTES_MAX: usize = 16 * 1024;
 
 impl sasl::Host for SmtpHost<'_, '_> {
@@ -59,7 +59,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         };
         let (login, settings) = (login::setting(self), self.inbound.settings);
         if login == smtp::Login::Absent {
-            // What strangers send is in a mailbox when they hear that we have it, or is not taken.
+            // For external mail, the answer is final: the message is in a mailbox, or it is not
+            // accepted. So no reports are offered.
             let extensions = settings.extensions.without(Extensions::DSN);
             let haste =
                 if self.cx.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
@@ -141,7 +142,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         if let Some(transaction) = self.transaction.as_deref_mut() {
             transaction.finding.forget(self.caller, &mut self.inbound.checks);
         }
-        // Else a message that is not committed yet could wait for space after its client has left.
+        // Otherwise an uncommitted message could wait for space after its client has left.
         self.abort_message();
         if let Some(mut transaction) = self.transaction.take() {
             transaction.clear();
@@ -230,7 +231,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
     }
 }
 
-/// Puts our trace fields in front of the message; where more is said last, only how it came.
+/// Puts our trace fields in front of the message. If the check results or signatures come last,
+/// only the `Received:` field is put here.
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &Envelope<'_>,
@@ -280,7 +282,7 @@ fn trace(
         return Ok(());
     }
     let taken = cx.store.append(letter, trace, continuation).map_err(message_refusal)?;
-    // What the store has no room for yet goes with the first bytes of the message.
+    // The rest goes with the first bytes of the message, when the store has buffer space.
     if let (Some(message), Some(rest)) = (&mut transaction.message, trace.get(taken..)) {
         message.head.extend_from_slice(rest);
     }

@@ -1,10 +1,10 @@
-//! Whether an account may send one more message today: asked before DATA, of `shards::allowances`.
+//! Whether an account may send one more message today. `shards::allowances` is asked before DATA.
 //!
 //! | | |
 //! |---|---|
-//! | as much of its mail waits to be sent as may | 452 4.2.2 |
-//! | it has sent as many messages as it may | 451 4.7.0 |
-//! | the message is for more new people elsewhere than it may still write to | 451 4.7.0, in other words |
+//! | the account's outbox is full | 452 4.2.2 |
+//! | the account has sent as many messages as it may | 451 4.7.0 |
+//! | the message has more new remote recipients than the account may still write to | 451 4.7.0, in other words |
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ use store::AccountId;
 use super::context::Context;
 use super::waiting::replied_at;
 
-/// What is known of whether a message may be sent.
+/// Whether a message may be sent, as far as known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Permission {
     #[default]
@@ -27,7 +27,8 @@ pub(super) enum Permission {
 }
 
 impl Permission {
-    /// Whether there is an answer for the account and these recipients elsewhere; else it is asked.
+    /// Whether the answer for the account and these remote recipients is known. If not, it is asked
+    /// for.
     pub(super) fn is_known(
         &mut self,
         account: AccountId,
@@ -53,7 +54,7 @@ impl Permission {
         *self != Permission::Asked(account)
     }
 
-    /// Whether an account may send its message is known. Says whether that was asked.
+    /// Takes in the answer for an account. Returns whether it was asked for.
     pub(super) fn learn(
         &mut self,
         Permitted { account, verdict }: Permitted,
@@ -66,7 +67,7 @@ impl Permission {
         is_asked
     }
 
-    /// Notes the verdict, and has administrators told.
+    /// Notes the verdict, and writes a line for administrators.
     fn settle(&mut self, account: AccountId, verdict: Verdict, cx: &mut Context<'_>) {
         *self = Permission::Known(verdict);
         let line = cx.store.account(account).and_then(|known| verdict.line(known.address));

@@ -23,11 +23,11 @@ pub struct Context<'c> {
     pub store: &'c mut Archive,
     /// Addresses and their accounts.
     pub directory: &'c Directory,
-    /// What is known of logins.
+    /// The state of logins.
     pub logins: &'c mut Logins,
-    /// What signs messages of our domains.
+    /// Signs messages of our domains.
     pub signer: &'c mut Signer,
-    /// What is asked of name servers.
+    /// The questions to name servers.
     pub names: &'c mut Names,
     /// Password hashes and signatures under way.
     pub compute: &'c mut Compute,
@@ -36,7 +36,7 @@ pub struct Context<'c> {
 }
 
 impl Context<'_> {
-    /// Whether the rules for strangers apply to the client.
+    /// Whether the rules for external mail apply to the client.
     pub(super) fn is_judged(&self, caller: Caller) -> bool {
         is_judged(caller, self.connections.net(), self.logins.access())
     }
@@ -50,13 +50,13 @@ impl Context<'_> {
         )
     }
 
-    /// What logs clients in, and the parts that it uses.
+    /// The login service, and the parts that it uses.
     pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
         let Context { turn, connections, store, directory, compute, logins, .. } = self;
         (logins, logins::Context { turn: *turn, connections, store, directory, compute })
     }
 
-    /// The parts by which a filter is asked.
+    /// The parts for a question to the filter.
     pub(super) fn for_filter(&mut self) -> filter::Context<'_> {
         filter::Context { turn: self.turn, connections: self.connections, names: self.names }
     }

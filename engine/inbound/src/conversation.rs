@@ -1,4 +1,5 @@
-//! An SMTP connection: what happens to it is told to its session, or to what the session waits for.
+//! An SMTP connection: passes its events to its session, or to the check that the session waits
+//! for.
 
 use alloc::boxed::Box;
 
@@ -28,7 +29,7 @@ impl SmtpConversation {
         SmtpConversation::with_session(|host| smtp::Session::connected(host), call)
     }
 
-    /// A client has asked for TLS, and speaks it now.
+    /// The client has asked for TLS, and its handshake is done.
     pub fn secured(call: &mut SmtpCall<'_>) -> SmtpConversation {
         SmtpConversation::with_session(|host| smtp::Session::secured(host), call)
     }
@@ -52,7 +53,7 @@ impl SmtpConversation {
         self.transaction.is_some()
     }
 
-    /// Whether a message is on its way into the store of a core that is short of buffers or places.
+    /// Whether a message of it is being written to a core that is short of buffers or places.
     pub fn holds_what_is_short(&self, store: &Archive) -> bool {
         self.message().is_some_and(|message| store.is_short_for(message.letter))
     }
@@ -60,7 +61,8 @@ impl SmtpConversation {
     /// Whether the session waits for a message that holds buffers that other sessions may wait for.
     /// Load shedding in the engine asks this.
     pub fn holds_and_waits(&self, store: &Archive) -> bool {
-        // While it begins it waits for places alone, and nothing waits for it in a circle.
+        // While the delivery begins, it waits only for places, and no circle of waiting sessions is
+        // possible.
         let begun = self.spread_letter().filter(|letter| !store.is_beginning(*letter));
         begun.is_some_and(|letter| match self.session.waits_for() {
             smtp::WaitsFor::MessageRoom => true,
@@ -69,7 +71,7 @@ impl SmtpConversation {
         })
     }
 
-    /// Has its complete letter refused, if that may be; false: it may not.
+    /// Refuses its complete message if possible. False: it is not possible.
     pub fn give_up_letter(&self, store: &mut Archive) -> bool {
         self.spread_letter().is_some_and(|letter| store.refuse_preparing(letter, Refusal::Busy))
     }
@@ -78,7 +80,7 @@ impl SmtpConversation {
         self.transaction.as_ref()?.message.as_ref()
     }
 
-    /// Whether it waits for room for the end of its message.
+    /// Whether it waits for buffer space for the end of its message.
     fn ends_without_room(&self) -> bool {
         self.message().is_some_and(|message| message.ending.waits_for_room())
     }
@@ -105,7 +107,8 @@ impl SmtpConversation {
         matches!(self.client.as_deref(), Some(Client::User(_)))
     }
 
-    /// The session's turn has come: its login is to be decided, or a signature under its message.
+    /// The session's turn has come: for the decision of its login, or for a signature of its
+    /// message.
     pub fn resumed(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             login::decide(session, host);
@@ -118,8 +121,8 @@ impl SmtpConversation {
         matches!(self.client.as_deref(), Some(Client::User(user)) if *user == account)
     }
 
-    /// The password of an account has changed. An attempt to log in is decided by what the password
-    /// is then.
+    /// The password of an account has changed. A login that is under way is decided by the new
+    /// password.
     pub fn password_changed(&mut self, account: AccountId, call: &mut SmtpCall<'_>) {
         if self.is_of(account) {
             self.with(call, |session, host| session.password_changed(host));
@@ -134,7 +137,7 @@ impl SmtpConversation {
         });
     }
 
-    /// This came of a question about who sends, or about a message.
+    /// The answer to a question about the sender, or about a message.
     pub fn name_known(&mut self, number: QuestionNumber, known: Known, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             let Some(known) = ending::name_known(number, known, session, host) else { return };
@@ -172,12 +175,13 @@ impl SmtpConversation {
         });
     }
 
-    /// Something has happened to the connection by which the filter is asked about the message.
+    /// Something has happened to the connection to the filter.
     pub fn filter_stirred(&mut self, stir: Stir, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| ending::filter_stirred(stir, session, host));
     }
 
-    /// A deadline has passed: of the session, an answer held back, or a check of sender or message.
+    /// A deadline has passed: of the session, of a delayed answer, or of a check of the sender or
+    /// the message.
     pub fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             if login::answer_held_back(session, host) {
@@ -194,7 +198,7 @@ impl SmtpConversation {
         });
     }
 
-    /// The store has done what the session waited for.
+    /// The store has answered what the session waited for.
     pub fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut SmtpCall<'_>) {
         let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match (point, outcome) {
@@ -209,13 +213,14 @@ impl SmtpConversation {
                 let queue_id = host.queue_id();
                 session.message_stored(Ok(queue_id.as_bytes()), host);
             }
-            // Nothing else acknowledges a letter.
+            // Nothing else acknowledges a message.
             _ => {}
         });
     }
 }
 
-/// This came of a question about the client or the sender. Says whether all is known now.
+/// Takes in the answer to a question about the client or the sender. Returns whether it was the
+/// last one.
 fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { inbound, cx, caller, transaction, client } = host;
     let known = match client.as_deref_mut() {
@@ -231,13 +236,13 @@ fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, 
     transaction.finding.name_known(number, known, *caller, &mut inbound.checks)
 }
 
-/// The client is not looked up any further. False where it was not being looked up.
+/// Ends the lookup of the client. False: no lookup was under way.
 fn is_search_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
     let Some(Client::Stranger(standing)) = host.client.as_deref_mut() else { return false };
     standing.forget(&mut host.inbound.lists, host.cx.turn.now)
 }
 
-/// Nothing more is found out about the sender. False where nothing was being found out.
+/// Ends the check of the sender. False: no check was under way.
 fn is_check_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
     let Some(transaction) = host.transaction.as_deref_mut() else { return false };
     transaction.finding.give_up(host.caller, &mut host.inbound.checks)

@@ -1,22 +1,23 @@
-//! Whether the message of a transaction is deferred until it comes again (`greylist`).
+//! Whether the message of a transaction is greylisted: deferred until the client tries again
+//! (`greylist`).
 
 use mail::Triplet;
 use shards::Greylisted;
 
-/// What is known of whether the message of a transaction is deferred.
+/// Whether the message of a transaction is deferred, as far as known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Deferral {
     #[default]
     NotAsked,
     Asked(Triplet),
-    /// This one is.
+    /// The message with this triplet is deferred.
     Deferred(Triplet),
-    /// Its origin is known, so it is not, for no recipient.
+    /// The origin is known, so no recipient is deferred.
     None,
 }
 
 impl Deferral {
-    /// The owner has replied. Says whether that was asked.
+    /// Takes in the owner's reply. Returns whether it was asked for.
     pub(super) fn learn(&mut self, known: Greylisted) -> bool {
         let is_asked = *self == Deferral::Asked(known.triplet());
         if is_asked {

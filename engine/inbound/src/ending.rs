@@ -1,11 +1,12 @@
-//! The end of a message: what stands between its last byte and its commit.
+//! The end of a message: the steps between its last byte and its commit.
 //!
 //! ```text
-//!   Revising ──what its header lacks──> Proving ──whose it is───> Asking ──what the filter says──┬─> Saying ──what stands above it──> Committed
-//!       └─ room ─┘   │                     └─ names, the gate ─┘      └─ the filter ─┘             │     └─ room ─┘
-//!                    └─submitted here───> Signing ──our signatures─────────────────────────────┘       what is in another's name than the account's is refused
-//!                                            └─ the gate ─┘
+//!   Revising ── missing fields ──▸ Proving ── origin ──▸ Asking ── verdict ──┬─▸ Saying ── fields above it ──▸ Committed
+//!       └─ space ─┘  │               └─ names, the gate ─┘   └─ the filter ─┘ │     └─ space ─┘
+//!                    └─ submitted ──▸ Signing ── signatures ─────────────────┘
+//!                                        └─ the gate ─┘
 //! ```
+//! A submitted message from another author than the account is refused in `Revising`.
 //! Invariant: a message is committed once or given up, whatever its client does meanwhile.
 
 use alloc::string::String;
@@ -17,7 +18,7 @@ use message::{Findings, return_path};
 use resolver::{Known, QuestionNumber};
 use signing::Signing;
 use smtp::MessageRefusal;
-use store::Head;
+use store::{AccountId, Head};
 
 use super::context::Context;
 use super::host::{Client, SmtpHost};
@@ -28,14 +29,14 @@ use super::trace::Trace;
 use super::transaction::Transaction;
 use super::waiting::{Point, signed};
 
-/// What comes of a step.
+/// The result of a step.
 enum Step {
     Done(Ending),
-    /// Something else has to happen first.
+    /// The step waits for an event.
     Waits,
 }
 
-/// All of the message has come.
+/// The last byte of the message has come.
 pub(super) fn begin(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
     let caller = host.caller;
     let (message, _, cx) = host.message()?;
@@ -46,7 +47,7 @@ pub(super) fn begin(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
     go_on(host)
 }
 
-/// There is room in the store.
+/// The store has buffer space.
 pub(super) fn room_found(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     if host.message().is_ok_and(|(message, ..)| message.ending.waits_for_room()) {
         go_on_later(session, host);
@@ -59,7 +60,7 @@ pub(super) fn resumed(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) 
     let Ok((message, inbound, cx)) = host.message() else { return };
     match (&message.ending, &mut message.proof, &mut message.signing) {
         (Ending::Proving, Some(proof), _) => proof.verify(caller, &inbound.checks, cx),
-        // It may be its turn.
+        // The question to the filter may begin now.
         (Ending::Asking, ..) => {}
         (Ending::Signing, _, Some(signing)) => {
             if !signing.take_signature(cx.compute) {
@@ -71,7 +72,8 @@ pub(super) fn resumed(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) 
     go_on_later(session, host);
 }
 
-/// This came of a question. It comes back where that was about something else than the message.
+/// Takes in the answer to a question. Returns the answer if it is about something other than the
+/// message.
 pub(super) fn name_known(
     number: QuestionNumber,
     known: Known,
@@ -99,7 +101,7 @@ pub(super) fn name_known(
     others
 }
 
-/// Something has happened to the connection by which the filter is asked.
+/// Something has happened to the connection to the filter.
 pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     if let Ok((message, _, cx)) = host.message()
         && let (Ending::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
@@ -147,7 +149,7 @@ fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, host: &mut SmtpH
     session.message_stored(Err(refusal), host);
 }
 
-/// Goes on as far as it comes.
+/// Goes on as far as possible.
 ///
 /// Errors: the message is given up.
 fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
@@ -172,7 +174,8 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     let Transaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
     let reverse_path = &*reverse_path;
     let standing = Client::standing(host.client.as_deref());
-    // Of what lies in an outbox the envelope says that, and who gets it at last says it above all.
+    // For a message in an outbox the envelope has the reverse path, and the last server writes it
+    // into the message.
     let is_elsewhere = posting.is_wanted();
     let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let letter = message.letter;
@@ -182,19 +185,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
             };
-            let authors = signing
-                .ended(|domain| cx.directory.has_domain(domain))
-                .ok_or(MessageRefusal::NoAuthor)?;
-            let is_theirs =
-                |author: &String| cx.directory.recipient_at(cx.store, author) == account;
-            if !authors.from.iter().all(is_theirs) {
-                // Who sends on what another has written says so, and answers for that alone.
-                if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs))
-                {
-                    return Err(MessageRefusal::NotTheirs);
-                }
-                signing.leave_unsigned();
-            }
+            check_authors(signing, account, cx)?;
             if cx.signer.has_keys() {
                 return Ok(Step::Done(Ending::Signing));
             }
@@ -217,7 +208,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                 return Ok(Step::Waits);
             }
             cx.connections.set_deadline(cx.turn.now, caller.connection, None);
-            // Of what is refused anyway nobody else is asked.
+            // For a message that is refused anyway, the filter is not asked.
             match proof.judgement() {
                 Judgement::Refuse => Err(MessageRefusal::Unproved),
                 Judgement::Defer => Err(MessageRefusal::Unchecked),
@@ -269,7 +260,31 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     }
 }
 
-/// The filter's verdict on a message, once it is known. A message it is not asked about is clean.
+/// Checks that a submitted message is from its account.
+///
+/// Errors: it has no author, or one that is not the account's.
+fn check_authors(
+    signing: &mut Signing,
+    account: Option<AccountId>,
+    cx: &Context<'_>,
+) -> Result<(), MessageRefusal> {
+    let authors =
+        signing.ended(|domain| cx.directory.has_domain(domain)).ok_or(MessageRefusal::NoAuthor)?;
+    let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author) == account;
+    if authors.from.iter().all(is_theirs) {
+        return Ok(());
+    }
+    // A forwarded message of another author names its sender in Resent-From, and we answer only
+    // for that.
+    if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs)) {
+        return Err(MessageRefusal::NotTheirs);
+    }
+    signing.leave_unsigned();
+    Ok(())
+}
+
+/// The filter's verdict on a message, once it is known. A message without a question to the filter
+/// is clean.
 fn verdict(
     inquiry: Option<&mut Inquiry>,
     filter: Option<&mut Filter>,
@@ -286,7 +301,7 @@ fn verdict(
     Some(inquiry.verdict())
 }
 
-/// What was said of a message is known to who asks the filter about it, if it is time for that.
+/// Gives the filter's question the envelope of the message, if it is about to begin.
 fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     let SmtpHost { inbound, cx, transaction: Some(transaction), .. } = host else { return };
     let is_to_begin = |message: &Incoming| {
@@ -306,9 +321,9 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-/// The trace fields of a message of which all is known; a message for elsewhere has none.
+/// The trace fields of a message after all checks. A message that leaves again has none.
 ///
-/// Errors: there is no room for them.
+/// Errors: there is no space for them.
 fn say(
     proof: Option<&Proof>,
     (standing, filtered): (Option<&Standing>, Option<&str>),
@@ -316,7 +331,7 @@ fn say(
     caller: Caller,
     trace: &mut Trace,
 ) -> Result<Saying, MessageRefusal> {
-    // Whoever gets it at last looks at it himself.
+    // The last server makes checks of its own.
     let Some(reverse_path) = path else { return Ok(Saying::NOTHING) };
     let unproved = match proof.map(Proof::judgement) {
         Some(Judgement::Suspect(reason)) => Some(reason),
@@ -337,14 +352,14 @@ fn say(
     Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
 }
 
-/// Why a message is suspicious, if it is, in one line.
+/// Why a message is suspicious, in one line. `None`: it is not.
 fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut all = reasons.collect::<Vec<_>>().join("; ");
     all.truncate(all.floor_char_boundary(REASON_TEXT_BYTES_MAX));
     Some(all).filter(|all| !all.is_empty())
 }
 
-/// What stands above a message that was submitted here.
+/// The fields above a message that was submitted here.
 fn above(
     signing: &Signing,
     path: Option<&String>,
@@ -357,7 +372,7 @@ fn above(
     Ok(Saying { fields, taken: 0, is_suspect: false })
 }
 
-/// The longest text that has room in a line of a header (RFC 5322 section 2.1.1).
+/// The longest text that fits into a line of a header (RFC 5322 section 2.1.1).
 const REASON_TEXT_BYTES_MAX: usize = 900;
-/// Bytes of the field with a reason for suspicion, beside the reason; and white space as filling.
+/// Bytes of the field with the reason for suspicion, without the reason itself and the padding.
 const REASON_BYTES: usize = 32;

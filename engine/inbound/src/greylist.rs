@@ -1,11 +1,11 @@
-//! Whether a stranger is told to come again, if the configuration says so (`mail::Greylist`). It is
-//! known by the domain that lets it send, or else by its network. So SPF is looked at before the
-//! first RCPT is answered, as long as it takes and no longer (`sender`). Mail for the postmaster is
-//! never deferred, nor is mail from a host on a list of `dnswl`.
+//! Greylisting of external mail, if the configuration asks for it (`mail::Greylist`). The origin is
+//! the domain that authorizes the client, or else its network. So the SPF check runs before the
+//! first RCPT is answered, and RCPT waits only for that check (`sender`). Mail for the postmaster
+//! is never deferred, nor is mail from a host on a `dnswl` list.
 //!
-//! What is known of an origin one core knows for all ([`shards::Facts`]), and RCPT waits for what
-//! that says. A recipient that is refused for something else is not asked about: a message that may
-//! not come has not come.
+//! One core knows the state of an origin for all cores ([`shards::Facts`]), and RCPT waits for its
+//! reply. No question is asked about a recipient that is refused for another reason: a message that
+//! was refused does not count as a first try.
 
 use mail::Origin;
 use shards::MayCome;
@@ -19,8 +19,8 @@ use super::lists::Standing;
 use super::transaction::Transaction;
 use super::waiting::replied_at;
 
-/// Whether it is known if the message is deferred, if that matters for this recipient. Goes on with
-/// finding it out.
+/// Whether it is known if the message is deferred for this recipient, or does not matter. Goes on
+/// with finding it out.
 pub(super) fn is_known(
     path: &ForwardPath<'_>,
     account: AccountId,
@@ -32,8 +32,7 @@ pub(super) fn is_known(
         || host.is_sender_known(greeting_name) && is_decided(path, host)
 }
 
-/// Whether nothing else is known for which the recipient is refused. Only then it counts that the
-/// message has come.
+/// Whether there is no other known reason to refuse the recipient. Only then the try is counted.
 fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_refused =
         |standing: &Standing| standing.is_not_looked_up() || standing.refusal().is_some();
@@ -48,7 +47,7 @@ fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
         && taken.room(account, *declared, inbound.settings.message_bytes_max, cx).is_ok()
 }
 
-/// Whether the owner of the origin has said if the message is deferred; else it is asked.
+/// Whether the owner of the origin has said if the message is deferred. If not, it is asked.
 fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction: Some(transaction), .. } = host else { return true };
     let origin = transaction
@@ -72,9 +71,9 @@ fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     }
 }
 
-/// Whether the message of the open transaction may come to this recipient.
+/// Whether the message of the open transaction is accepted for this recipient now.
 ///
-/// Errors: it may when it comes again.
+/// Errors: it is deferred until the client tries again.
 pub(super) fn check(
     path: &ForwardPath<'_>,
     host: &mut SmtpHost<'_, '_>,
@@ -86,7 +85,7 @@ pub(super) fn check(
     if transaction.deferral == Deferral::None {
         return Ok(());
     }
-    // It is asked again with the next recipient.
+    // The owner is asked again with the next recipient.
     transaction.deferral = Deferral::NotAsked;
     Err(RecipientRefusal::ComeAgain)
 }

@@ -1,4 +1,4 @@
-//! What an SMTP session acts by.
+//! The host of an SMTP session: everything that the session acts on.
 
 use alloc::boxed::Box;
 
@@ -18,24 +18,24 @@ use super::shared::{Inbound, SmtpCall};
 use super::transaction::Transaction;
 use super::waiting::Point;
 
-/// What is known of a client beside its address: its login, or what lists say of a stranger.
+/// What is known of a client beside its address: its login, or its listings.
 pub(super) enum Client {
-    /// It tries to log in: that is not decided, or the answer is held back.
+    /// It is logging in: the result is not known, or its answer is delayed.
     LoggingIn(Attempt),
     /// It has logged in to this account.
     User(AccountId),
-    /// It was looked up in lists.
+    /// It was looked up in lists of addresses.
     Stranger(Standing),
 }
 
 impl Client {
-    /// What lists say of a client, if it was looked up.
+    /// The listings of a client, if it was looked up.
     pub(super) fn standing(client: Option<&Client>) -> Option<&Standing> {
         if let Some(Client::Stranger(standing)) = client { Some(standing) } else { None }
     }
 }
 
-/// What an SMTP session acts by.
+/// The host of an SMTP session: everything that the session acts on.
 pub struct SmtpHost<'a, 'c> {
     pub(super) inbound: &'a mut Inbound,
     pub(super) cx: &'a mut Context<'c>,
@@ -55,7 +55,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         SmtpHost { inbound, cx, caller: *caller, transaction, client }
     }
 
-    /// The name of the message that is on its way into the store.
+    /// The queue id of the message that is being received.
     pub(super) fn queue_id(&self) -> QueueId {
         let message =
             self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
@@ -87,7 +87,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
-    /// The account that the client has proved to be.
+    /// The account that the client has logged in to.
     pub(super) fn account(&self) -> Option<AccountId> {
         match self.client.as_deref() {
             Some(Client::User(account)) => Some(*account),
@@ -95,12 +95,12 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         }
     }
 
-    /// What lists say of the client, if it was looked up.
+    /// The listings of the client, if it was looked up.
     pub(super) fn standing(&self) -> Option<&Standing> {
         Client::standing(self.client.as_deref())
     }
 
-    /// Whether all is known of the sender that is to be. Goes on with finding it out.
+    /// Whether the check of the sender is complete, or not needed. Goes on with the check.
     pub(super) fn is_sender_known(&mut self, greeting_name: &str) -> bool {
         let is_logged_in = self.account().is_some();
         let SmtpHost { inbound, cx, caller, transaction, .. } = self;
@@ -116,12 +116,12 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         )
     }
 
-    /// Whether a client may do this now, by how often it has. It is counted if it may.
+    /// Whether the rate limits allow the client this action now. If so, it is counted.
     pub(super) fn may_do(&mut self, deed: Deed) -> bool {
         limits::may_do(deed, self.caller, &mut self.inbound.strangers, self.cx)
     }
 
-    /// The message is given up, if there is one.
+    /// Gives the message up, if there is one.
     pub(super) fn abort_message(&mut self) {
         if let Ok((incoming, _, cx)) = self.message() {
             cx.store.abort(incoming.letter);

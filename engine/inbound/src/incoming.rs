@@ -1,4 +1,5 @@
-//! A message on its way into the store: first our fields, then its bytes, signed as they are kept.
+//! A message on its way into the store: first our trace fields, then its bytes, which are hashed
+//! for a signature as they are stored.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -21,23 +22,23 @@ use super::trace::Trace;
 /// A message on its way into the store.
 pub(super) struct Incoming {
     pub(super) letter: LetterId,
-    /// What stands above it and is not in the store yet.
+    /// The fields above it that are not in the store yet.
     pub(super) head: Vec<u8>,
     pub(super) queue_id: QueueId,
     /// The address of the account that submits it.
     pub(super) author: String,
     pub(super) revision: Revision,
-    /// What is found out about it, if it is a stranger's.
+    /// The checks of an external message.
     pub(super) proof: Option<Box<Proof>>,
-    /// What the filter makes of it, if that is asked.
+    /// The question to the filter, if it is asked.
     pub(super) inquiry: Option<Box<Inquiry>>,
-    /// What signs it, if it is submitted here.
+    /// The signing of a submitted message.
     pub(super) signing: Option<Box<Signing>>,
     pub(super) ending: Ending,
 }
 
 impl Incoming {
-    /// Whether something is found out about it, which is said above it.
+    /// Whether check results are written above it.
     pub(super) fn is_judged(&self) -> bool {
         self.proof.is_some() || self.inquiry.is_some()
     }
@@ -58,7 +59,7 @@ impl Incoming {
         })
     }
 
-    /// Puts what stands above it into the store. False: there is no room for all of it.
+    /// Puts the fields above it into the store. False: there is no space for all of them.
     fn put_head(
         &mut self,
         store: &mut Archive,
@@ -72,7 +73,7 @@ impl Incoming {
         Ok(self.head.is_empty())
     }
 
-    /// All of it has come: the rest goes into the store. False: there is no room for all of that.
+    /// All bytes have come: puts the rest into the store. False: there is no space for all of it.
     pub(super) fn complete(
         &mut self,
         trace: &mut Trace,
@@ -118,17 +119,17 @@ impl Incoming {
 
 /// How far the end of a message has come.
 pub(super) enum Ending {
-    /// It goes on.
+    /// More bytes of it are expected.
     NotYet,
-    /// What it lacks goes into the store.
+    /// Missing fields go into the store.
     Revising,
-    /// It is found out whose it is.
+    /// Its origin is being checked.
     Proving,
-    /// The filter is asked.
+    /// The filter is being asked.
     Asking,
-    /// It is signed.
+    /// A signature is being computed.
     Signing,
-    /// What stands above it goes into the store.
+    /// The fields above it go into the store.
     Saying(Saying),
     Committed,
 }
@@ -141,7 +142,7 @@ pub(super) struct Saying {
 }
 
 impl Ending {
-    /// Whether it waits for room in the store, if it waits.
+    /// Whether it waits for buffer space in the store, if it waits.
     pub(super) fn waits_for_room(&self) -> bool {
         matches!(self, Ending::Revising | Ending::Saying(_))
     }
@@ -156,7 +157,7 @@ impl Saying {
     }
 }
 
-/// What a client is told of a refusal of the store.
+/// The refusal that a client gets for a refusal of the store.
 pub(super) fn message_refusal(refusal: Refusal) -> MessageRefusal {
     match refusal {
         Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,

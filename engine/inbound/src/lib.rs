@@ -1,22 +1,22 @@
-//! SMTP served, for mail that comes and mail that is submitted.
+//! The SMTP service: incoming mail and submission.
 //!
-//! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session
-//! has none. The body goes from the received frame into the store's buffers, behind the trace
-//! fields that are ours. Of a message from outside, the fields that say what was found out about
-//! it come last, and are read first; so do the signatures under one that is submitted here.
+//! A transaction has a record while it is open, from a pool of a fixed size; an idle session has
+//! none. The body goes from the received frame into the store's buffers, behind our trace fields.
+//! The check results of external mail are written last and read first. So are the signatures of
+//! submitted mail.
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
-//! | `conversation` | what a connection is told |
-//! | `shared` | what all sessions of a core have together |
-//! | `context`, `waiting` | the parts of a core that sessions use, and what they wait for |
-//! | `host`, `actions` | what a session acts by, and what it wants done |
+//! | `conversation` | an SMTP connection and its events |
+//! | `shared` | what all sessions of a core share |
+//! | `context`, `waiting` | the parts of a core that sessions use, and the events that they wait for |
+//! | `host`, `actions` | what a session acts on, and its actions |
 //! | `transaction`, `incoming`, `trace` | an open transaction, its message on the way into the store, and our fields above it |
 //! | `login` | logging in |
-//! | `strangers`, `limits` | which clients are strangers, and how much they may do |
-//! | `lists`, `sender` | what lists say of a client, and whether it may send for a domain (SPF) |
-//! | `greylist`, `deferral` | whether a message is deferred until it comes again |
-//! | `recipients`, `quota`, `allowance`, `posting` | the recipients, whether they have room, how much an account may send, and mail for other servers |
+//! | `strangers`, `limits` | which clients are external, and their rate limits |
+//! | `lists`, `sender` | the listings of a client, and whether it may send for a domain (SPF) |
+//! | `greylist`, `deferral` | greylisting |
+//! | `recipients`, `quota`, `allowance`, `posting` | the recipients, their quotas, how much an account may send, and mail for other servers |
 //! | `proof` | which domains answer for a message (DKIM, ARC, DMARC) |
 //! | `ending` | the end of a message |
 #![no_std]

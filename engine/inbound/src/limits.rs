@@ -1,4 +1,4 @@
-//! What a client may do in a session, by what its network has done lately (`mail::Strangers`).
+//! Rate limits of a session, by what its network has done lately (`mail::Strangers`).
 
 use connections::Caller;
 use mail::{Deed, Strangers};
@@ -6,7 +6,7 @@ use smtp::RecipientRefusal;
 
 use super::context::Context;
 
-/// Whether a client may do this now, by how often it has. It is counted if it may.
+/// Whether the rate limits allow the client this action now. If so, it is counted.
 pub(super) fn may_do(
     deed: Deed,
     caller: Caller,
@@ -18,7 +18,8 @@ pub(super) fn may_do(
 
 /// Whether a client may name one more recipient. It is not counted.
 ///
-/// Errors: too many recipients lately, or too many unknown ones: it is not told about this one.
+/// Errors: too many recipients lately, or too many unknown ones. The client does not learn whether
+/// this one exists.
 pub(super) fn could_name_another(
     caller: Caller,
     strangers: &mut Strangers,
@@ -33,7 +34,7 @@ pub(super) fn could_name_another(
     }
 }
 
-/// The same. It is counted if the client may.
+/// The same, and it is counted if the client may.
 pub(super) fn may_name_another(
     caller: Caller,
     strangers: &mut Strangers,
@@ -46,7 +47,7 @@ pub(super) fn may_name_another(
     Ok(())
 }
 
-/// A recipient was refused. A client that named one that does not exist may have guessed.
+/// Notes a refused recipient. A client that named an unknown recipient may have guessed.
 pub(super) fn note_guess(
     refusal: RecipientRefusal,
     caller: Caller,

@@ -1,21 +1,21 @@
-//! What lists of addresses say of a stranger (DNSBL and DNSWL, RFC 5782): those that the
-//! configuration names, asked by name servers when the stranger names the first recipient.
+//! Lists of addresses (DNSBL and DNSWL, RFC 5782). The configuration names them. Name servers are
+//! asked about an external client when it names the first recipient.
 //!
-//! | he stands on | |
+//! | the client is on | |
 //! |---|---|
-//! | one of `dnsbl` | each recipient is refused but the postmaster (554 5.7.1), with the list and what it says |
-//! | one of `dnsbl_junk` | what he brings goes to Junk, for that reason |
-//! | one of `dnswl` | neither of both |
+//! | a list of `dnsbl` | each recipient but the postmaster is refused (554 5.7.1), with the list and its text |
+//! | a list of `dnsbl_junk` | its mail goes to Junk, for that reason |
+//! | a list of `dnswl` | neither applies |
 //!
 //! Invariants:
-//! - RCPT does not wait for longer than [`PATIENCE`], whatever name servers do; and a list that
-//!   does not answer says nothing.
-//! - Addresses in 127.0.0.0/8 mean "listed", but for those in 127.255.255.0/24, by which lists say
-//!   that they were asked wrongly.
-//! - A list that did not answer is not asked for a while ([`QUIET`]), so that no other client waits
-//!   for it, or for a place in the queue to name servers.
-//! - A client that was not looked up because too many questions wait is deferred, and not let
-//!   through unchecked. Each network has a share of those questions (`resolver`), so a client
+//! - RCPT does not wait longer than [`PATIENCE`], whatever name servers do. A list that does not
+//!   answer says nothing.
+//! - Addresses in 127.0.0.0/8 mean "listed". The exception is 127.255.255.0/24, by which lists say
+//!   that the question was wrong.
+//! - A list that did not answer is not asked for [`QUIET`]. So no other client waits for it, or for
+//!   a place in the queue to name servers.
+//! - A client that was not looked up because too many questions wait is deferred. It is not
+//!   accepted unchecked. Each network has a share of those questions (`resolver`), so a client
 //!   cannot have others deferred.
 
 use alloc::format;
@@ -32,14 +32,14 @@ use resolver::{Known, QuestionNumber};
 use super::context::Context;
 use super::waiting::name_known_at;
 
-/// How long lists may take.
+/// How long the lists may take.
 const PATIENCE: Micros = Micros::from_secs(5);
-/// How long one that did not answer is not asked.
+/// How long a list that did not answer is not asked.
 const QUIET: Micros = Micros::from_secs(60);
-/// Characters that are kept of what a list says about an address.
+/// Characters of a list's text that are kept.
 const WORDS_MAX: usize = 200;
 
-/// The lists, and how many strangers are looked up in them.
+/// The lists, and the number of clients that are being looked up.
 pub(crate) struct Lists {
     lists: Vec<List>,
     pub(super) searches: usize,
@@ -51,7 +51,7 @@ struct List {
     asked_again_at: Instant,
 }
 
-/// What it means to stand on a list.
+/// The meaning of a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meaning {
     Refused,
@@ -59,11 +59,12 @@ enum Meaning {
     Trusted,
 }
 
-/// What is known of where a stranger stands.
+/// The listings of a client, as far as known.
 pub(super) struct Standing {
-    /// What was asked, and is not answered.
+    /// The questions that are not answered.
     asked: Vec<(QuestionNumber, Inquiry)>,
-    /// Lists that could not be asked: too many questions wait. Each answer makes room for one.
+    /// The questions that could not be asked because too many wait. Each answer makes space for
+    /// one.
     put_off: Vec<Inquiry>,
     until: Instant,
     listings: Vec<Listing>,
@@ -71,19 +72,19 @@ pub(super) struct Standing {
     is_limited: bool,
 }
 
-/// A question about a stranger, to the list with this index.
+/// A question about a client, to the list with this index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Inquiry {
-    /// Whether he stands on it.
+    /// Whether the client is listed.
     Whether(usize),
-    /// Why he does.
+    /// Why it is listed.
     Why(usize),
 }
 
 struct Listing {
     list: usize,
     meaning: Meaning,
-    /// That he stands there, and what the list says about it.
+    /// The sentence that the client is listed, with the list's text.
     reason: String,
 }
 
@@ -120,7 +121,7 @@ impl Inquiry {
 }
 
 impl Standing {
-    /// Begins to look a client up, if it is to be.
+    /// Begins to look a client up, if the rules apply to it.
     pub(super) fn begin(
         caller: Caller,
         lists: &mut Lists,
@@ -139,7 +140,7 @@ impl Standing {
         Some(standing)
     }
 
-    /// Whether it is known where the client stands. It waits for that no longer than it may.
+    /// Whether the lookup is complete. If not, sets the deadline for it.
     pub(super) fn is_known(&self, caller: Caller, cx: &mut Context<'_>) -> bool {
         if self.asked.is_empty() {
             return true;
@@ -149,9 +150,9 @@ impl Standing {
         false
     }
 
-    /// This came of a question. Says whether it was the last one.
+    /// Takes in an answer. Returns whether it was the last one.
     ///
-    /// Errors: it was about something else, and comes back.
+    /// Errors: the answer belongs to another question.
     pub(super) fn name_known(
         &mut self,
         (number, known): (QuestionNumber, Known),
@@ -182,7 +183,7 @@ impl Standing {
         Ok(is_last)
     }
 
-    /// Nothing waits any more for answers: the rest stays unknown. False: nothing was asked.
+    /// Ends the lookup: the rest stays unknown. False: nothing was asked.
     pub(super) fn forget(&mut self, lists: &mut Lists, now: Instant) -> bool {
         if self.asked.is_empty() {
             return false;
@@ -202,7 +203,7 @@ impl Standing {
         self.is_limited && !self.is_trusted()
     }
 
-    /// Whether one of the lists that are trusted names him.
+    /// Whether a trusted list names the client.
     pub(super) fn is_trusted(&self) -> bool {
         self.listings.iter().any(|listing| listing.meaning == Meaning::Trusted)
     }
@@ -263,12 +264,12 @@ impl Standing {
         }
     }
 
-    /// Why no mail is taken from him, if none is.
+    /// Why no mail of the client is accepted. `None`: it is.
     pub(super) fn refusal(&self) -> Option<&str> {
         self.reasons(Meaning::Refused).next()
     }
 
-    /// Why what he brings goes to Junk.
+    /// Why the client's mail goes to Junk.
     pub(super) fn suspicions(&self) -> impl Iterator<Item = &str> {
         self.reasons(Meaning::Suspicious)
     }
@@ -281,7 +282,7 @@ impl Standing {
     }
 }
 
-/// Whether an answer says "listed" (RFC 5782 §2.1), and not that the list was asked wrongly.
+/// Whether an answer means "listed" (RFC 5782 section 2.1), and not that the question was wrong.
 fn is_listing(answer: &Answer) -> bool {
     answer.records.iter().any(|record| match record {
         Record::Address(IpAddr::V4(address)) => {
@@ -293,10 +294,10 @@ fn is_listing(answer: &Answer) -> bool {
     })
 }
 
-/// By this some lists say that they were asked too often.
+/// The address by which some lists say that they were asked too often.
 const NOT_ALLOWED_TO_ASK: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 255);
 
-/// What a list says about an address, as far as it can be said on.
+/// A list's text about an address: its printable characters.
 fn words(answer: &Answer) -> Option<String> {
     let text = answer.records.iter().find_map(|record| match record {
         Record::Text(text) => Some(text),

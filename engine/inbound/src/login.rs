@@ -1,4 +1,4 @@
-//! AUTH: what comes of an attempt to log in, and what may be done by whom it has let in.
+//! AUTH: the result of a login, and what a client may do after it.
 
 use alloc::boxed::Box;
 
@@ -14,14 +14,14 @@ use store::AccountId;
 
 use super::host::{Client, SmtpHost};
 
-/// The client has said who it is. What comes of that is decided in a later turn.
+/// The client has sent credentials. The result is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut SmtpHost<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
     *host.client =
         Some(Box::new(Client::LoggingIn(logins.begin(credentials, host.caller, &mut cx))));
 }
 
-/// The attempt's turn has come: its hash is computed, or it needs none.
+/// The login's turn has come: its hash is computed, or it needs none.
 pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     let Some(Client::LoggingIn(attempt)) = host.client.as_deref_mut() else { return };
     let (logins, mut cx) = host.cx.logins();
@@ -33,7 +33,7 @@ pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-/// A deadline has passed: gives the answer that was held back until then. False when there is none.
+/// A deadline has passed: gives the answer that was delayed until then. False: there is none.
 pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_held_back = matches!(
         host.client.as_deref(),
@@ -45,7 +45,7 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<
     is_held_back
 }
 
-/// Nobody waits for the answer any more, or the client does not want to be who it has proved to be.
+/// Ends a login that no client waits for any more, or logs the client out.
 pub(super) fn drop_attempt(host: &mut SmtpHost<'_, '_>) {
     if let Some(Client::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
         host.cx.logins.abandon(&attempt, host.cx.turn.now, host.cx.compute);
@@ -66,7 +66,7 @@ fn answer(
     session.login_answered(result.map(|_| signature), host);
 }
 
-/// Whether clients say who they are, and whether they may now.
+/// Whether AUTH is offered, and whether it is possible now.
 pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::Login {
     if host.caller.service_entry().protocol != Protocol::Submission {
         smtp::Login::Absent
@@ -79,7 +79,7 @@ pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::Login {
     }
 }
 
-/// Whoever has said who he is sends under his own addresses, or under none.
+/// A logged-in client may send only from its own addresses, or with an empty reverse path.
 pub(super) fn check_sender(
     path: &ReversePath<'_>,
     host: &SmtpHost<'_, '_>,
@@ -95,9 +95,9 @@ pub(super) fn check_sender(
     }
 }
 
-/// Mail for `path`, which is not local, goes on: to a domain by its name, for a client logged in.
+/// Mail for `path`, which is not local, is relayed for a logged-in client, to a domain by its name.
 ///
-/// Errors: it does not.
+/// Errors: it is not relayed.
 pub(super) fn check_relaying(
     path: &ForwardPath<'_>,
     host: &SmtpHost<'_, '_>,

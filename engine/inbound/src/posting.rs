@@ -1,18 +1,19 @@
-//! Mail for other servers: it goes into the sender's outbox, with all its recipients, local ones
-//! too, and the queue delivers it. So does mail that is held (RFC 4865), and mail with a request
-//! for delivery reports for local recipients: the queue has the time, and writes reports.
+//! Mail for other servers. It goes into the sender's outbox with all its recipients, also local
+//! ones, and the queue delivers it. Two other kinds of mail go the same way, because the queue has
+//! timers and writes reports: held mail (RFC 4865), and mail with a request for success reports
+//! about local recipients.
 //!
 //! A bounce of a message that was forwarded (`relay::srs`) goes into the postmaster's outbox, for
 //! the original sender.
 //!
 //! Invariants:
-//! - Only a client that is logged in names recipients on other servers. So each sender has an
-//!   account, and an outbox. Requests of strangers for reports are not kept: EHLO offers them
-//!   none, so they hear at once what becomes of their mail, or the hosts before us report it.
-//! - Strangers reach a recipient elsewhere only by an address of ours that stands for it, and only
-//!   with an empty reverse path (RFC 3464 section 2). So this sends mail to no other address, and
-//!   what cannot be returned is not reported.
-//! - The whole envelope is at the beginning of the entry: there are at most [`RECIPIENTS_MAX`]
+//! - Only a logged-in client may name recipients on other servers. So each sender has an account
+//!   and an outbox. EHLO offers no reports to external clients, so their requests are not kept:
+//!   they get a final answer at once, or the hosts before us send the reports.
+//! - External mail reaches a remote recipient only through an address of ours that stands for that
+//!   recipient, and only with an empty reverse path (RFC 3464 section 2). So this server sends such
+//!   mail to no other address, and a failure to deliver it is not reported.
+//! - The whole envelope is at the beginning of the entry: it has at most [`RECIPIENTS_MAX`]
 //!   recipients, with [`ENVELOPE_BYTES_MAX`] bytes of addresses.
 
 use alloc::string::{String, ToString};
@@ -30,19 +31,20 @@ use store::{AccountId, Recipient};
 use super::incoming::message_refusal;
 use super::transaction::Transaction;
 
-/// Bytes of a recipient in an envelope, at most, beside its address and its original address.
+/// The most bytes of a recipient in an envelope, beside its address and its original address.
 const RECIPIENT_OVERHEAD: usize = 8;
-/// The same where something is said of what is to be told of him.
+/// The same for a recipient with report parameters.
 const WISHES_OVERHEAD: usize = RECIPIENT_OVERHEAD + " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=".len();
 
-/// What an open transaction has for somebody elsewhere, and what its sender wants to hear.
+/// The part of an open transaction for the queue: remote recipients, and the reports that the
+/// sender wants.
 #[derive(Default)]
 pub(super) struct Posting {
-    /// Who is elsewhere, as the client wrote it.
+    /// Remote recipients, as the client wrote them.
     elsewhere: Vec<(String, Wishes)>,
-    /// Those who are here of whom something is said.
+    /// Local recipients with report parameters.
     here: Vec<(AccountId, Wishes)>,
-    /// Whose outbox it goes into, where whoever sends it has none.
+    /// The account whose outbox is used if the sender has none.
     pub(super) keeper: Option<AccountId>,
     is_eight_bit: bool,
     is_utf8: bool,
@@ -51,7 +53,7 @@ pub(super) struct Posting {
     held_until: Option<UnixTime>,
 }
 
-/// What the sender wants to hear of a recipient.
+/// The reports about a recipient that the sender wants.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(super) struct Wishes {
     notify: Option<Notify>,
@@ -67,7 +69,7 @@ impl Wishes {
         *self == Wishes::default()
     }
 
-    /// Bytes that he takes in an envelope whose address has so many.
+    /// The bytes of a recipient in an envelope, if its address has this many.
     fn envelope_bytes(&self, address: usize) -> usize {
         let overhead = if self.are_none() { RECIPIENT_OVERHEAD } else { WISHES_OVERHEAD };
         address + overhead + self.original.as_ref().map_or(0, String::len)
@@ -84,7 +86,7 @@ impl Wishes {
 }
 
 impl Posting {
-    /// A transaction begins so.
+    /// Takes in the parameters of MAIL.
     pub(super) fn note(&mut self, mail: &Mail<'_>) {
         self.is_eight_bit = mail.body != Body::SevenBit;
         self.is_utf8 = mail.character_set == CharacterSet::Utf8;
@@ -93,14 +95,15 @@ impl Posting {
         self.held_until = mail.held_until;
     }
 
-    /// Whether it is for the queue: a recipient is elsewhere, it is held, or a report is asked for.
+    /// Whether the message goes to the queue: a recipient is remote, the message is held, or a
+    /// success report is wanted.
     pub(super) fn is_wanted(&self) -> bool {
         let is_told =
             |(_, wishes): &(AccountId, Wishes)| wishes.notify.is_some_and(|notify| notify.success);
         !self.elsewhere.is_empty() || self.held_until.is_some() || self.here.iter().any(is_told)
     }
 
-    /// The addresses of those who are elsewhere.
+    /// The addresses of the remote recipients.
     pub(super) fn people_elsewhere(&self) -> Vec<String> {
         self.elsewhere.iter().map(|(address, _)| address.clone()).collect()
     }
@@ -112,7 +115,7 @@ impl Posting {
 }
 
 impl Transaction {
-    /// Somebody here is to get it.
+    /// Adds a local recipient.
     pub(super) fn add(
         &mut self,
         recipient: Recipient,
@@ -130,7 +133,7 @@ impl Transaction {
         checked
     }
 
-    /// Somebody elsewhere is.
+    /// Adds a remote recipient.
     pub(super) fn add_elsewhere(
         &mut self,
         address: &str,
@@ -146,14 +149,14 @@ impl Transaction {
         })
     }
 
-    /// The addresses of all.
+    /// The addresses of all recipients.
     pub(super) fn named(&self, store: &Archive) -> Vec<String> {
         let here =
             self.recipients.iter().map(|Recipient { account, .. }| address_of(*account, store));
         here.chain(self.posting.people_elsewhere()).collect()
     }
 
-    /// Whether all have room in an envelope.
+    /// Whether all recipients fit into an envelope.
     fn check_envelope(&self, store: &Archive) -> Result<(), RecipientRefusal> {
         let Transaction { recipients, posting, .. } = self;
         let here = recipients.iter().map(|Recipient { account, .. }| {
@@ -167,7 +170,8 @@ impl Transaction {
         if fits { Ok(()) } else { Err(RecipientRefusal::TooMany) }
     }
 
-    /// Begins the message, or its entries in the outbox. Returns what then stands above it.
+    /// Begins the delivery of the message, or of its entries in the outbox. Returns the bytes above
+    /// it.
     pub(super) fn begin(
         &self,
         account: Option<AccountId>,

@@ -1,27 +1,28 @@
-//! Which domains answer for a stranger's message: what its signatures are worth (DKIM, crate
-//! `dkim`), whether the hosts that forwarded it had it as it is (ARC, the same crate), and what the
-//! domain of its author wants of messages that nothing proves to be its own (DMARC, crate `dmarc`).
+//! Which domains answer for an external message: whether its signatures are valid (DKIM, crate
+//! `dkim`), whether the forwarding hosts saw the same message (ARC, the same crate), and what its
+//! author's domain wants to happen to messages that nothing proves to be its own (DMARC, crate
+//! `dmarc`).
 //!
-//! What that domain wants is done, unless the last forwarder is trusted here, and had found that
-//! the message was the domain's own when it came there: then it may have lost on the way what
-//! proves that, as on a mailing list.
+//! The domain's DMARC policy is applied, with one exception: the last forwarder is trusted here,
+//! and found that the message was the domain's own when it came there. Then the proof may have been
+//! lost on the way, as on a mailing list.
 //!
-//! Names are asked for as soon as the header is there, so that answers have usually come when the
-//! message ends; bodies are hashed as they come.
+//! Name servers are asked as soon as the header is there, so the answers have usually come when the
+//! message ends. Bodies are hashed as they come.
 //!
 //! Invariants:
-//! - A message does not wait longer than [`PATIENCE`] once all of it is there: what name servers
-//!   have not answered then is unknown, and nothing is refused for that.
-//! - What is unknown because a limit of ours was reached proves nothing and excuses nothing: a
-//!   message that it matters for is deferred. A sender cannot choose to be checked less, and cannot
-//!   choose that for others.
-//! - Each message has [`LEAST_BYTES`] of its header and of answers for its check. What it needs
-//!   more comes from a pool for all messages of a core, which addresses and networks share
-//!   (`budget`). One piece and one answer may come on top.
-//! - A session has [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the policy of
-//!   the author's domain, which waits for no other.
-//! - Signatures are computed behind a gate, one a turn: those of the message first, and then those
-//!   of its chain.
+//! - A complete message does not wait longer than [`PATIENCE`]. What name servers have not answered
+//!   by then is unknown, and nothing is refused for that.
+//! - A fact that is unknown because of a limit of ours neither proves nor excuses anything: if it
+//!   matters, the message is deferred. So a sender cannot choose to be checked less, and cannot
+//!   cause that for others.
+//! - Each message has [`LEAST_BYTES`] for its header and the answers of its check. More comes from
+//!   a pool for all messages of a core, which addresses and networks share (`budget`). One piece
+//!   and one answer may exceed this.
+//! - A session has at most [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the
+//!   policy of the author's domain, which does not wait for the others.
+//! - Signatures are verified behind a gate, one a turn: first those of the message, then those of
+//!   its ARC chain.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -42,64 +43,64 @@ use smtp::MessageRefusal;
 use super::context::Context;
 use super::waiting::name_known_at;
 
-/// How long names may take once the message is there.
+/// How long name servers may take once the message is complete.
 const PATIENCE: Micros = Micros::from_secs(20);
-/// Keys of one message that are asked for at a time: others ask, too.
+/// Questions for the keys of one message that may be under way, so that others can ask too.
 const KEY_QUESTIONS_MAX: usize = 8;
-/// Bytes of answers that are kept for one message.
+/// The bytes of answers that are kept for one message.
 const KNOWN_BYTES_MAX: usize = 32 * 1024;
 
 /// The checks of senders and messages of a core.
 pub(super) struct Checks {
-    /// Senders that are being checked.
+    /// The number of senders that are being checked.
     pub(super) under_way: usize,
-    /// What is kept of messages and senders while they are checked.
+    /// The memory of messages and senders that are being checked.
     pub(super) kept: MemoryBudget,
     /// Domains with ARC results that we trust.
     trusted_sealers: Vec<Name>,
 }
 
 impl Checks {
-    /// `pool_bytes`: for what messages need above [`LEAST_BYTES`], together. `key` is random.
+    /// `pool_bytes`: the memory of all messages above [`LEAST_BYTES`] each. `key` is random.
     pub(super) fn new(trusted_sealers: Vec<Name>, pool_bytes: usize, key: [u8; 16]) -> Checks {
         Checks { under_way: 0, kept: MemoryBudget::new(pool_bytes, key), trusted_sealers }
     }
 }
 
-/// What is known of whose a message is.
+/// The check of a message's origin.
 pub(super) struct Proof {
     sender: Sender,
     stage: Stage,
     author: Author,
     knowledge: Knowledge,
-    /// What was asked, and is not answered.
+    /// The questions that are not answered.
     asked: Vec<(QuestionNumber, Question)>,
-    /// What its signatures are worth, as far as that is known, from the top.
+    /// The verdicts of its signatures so far, from the top.
     verdicts: Vec<dkim::Verdict>,
-    /// How far its chain has been judged, and what it comes to, once that is known.
+    /// How far its ARC chain was verified, and the result, once it is known.
     chain_step: usize,
     chain: Option<ChainVerdict>,
-    /// The trusted forwarder that says that the message was its author's when it came there.
+    /// The trusted forwarder that found that the message was its author's own.
     voucher: Option<Name>,
-    /// What is kept of it, in [`Checks::kept`].
+    /// The memory of this check, in [`Checks::kept`].
     charge: Charge,
-    /// Whether something is unknown because a limit of ours was reached.
+    /// Whether a fact is unknown because of a limit of ours.
     is_limited: bool,
-    /// From the end of the message on.
+    /// The end of the wait, set at the end of the message.
     until: Option<Instant>,
     asks: Asks,
     /// Whether it waits at the gate, or has passed it.
     is_at_gate: bool,
 }
 
-/// What was found out about who sends it.
+/// The result of the SPF check of the sender.
 pub(super) struct Sender {
     pub(super) spf: spf::Verdict,
-    /// Whether that is no more because a limit of ours was reached.
+    /// Whether the verdict is `temperror` because of a limit of ours.
     pub(super) is_limited: bool,
-    /// The domain in whose name he does.
+    /// The domain that was checked.
     pub(super) domain: Box<str>,
-    /// Whether that stands in the reverse path; else it is what he calls himself.
+    /// Whether that domain is in the reverse path; else it is the EHLO name.
     pub(super) is_in_path: bool,
 }
 
@@ -108,24 +109,24 @@ enum Stage {
     Arrived(Box<dkim::Message>),
 }
 
-/// Whether names may be asked for.
+/// Whether name servers may be asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asks {
     Yes,
-    /// What is not known is unknown.
+    /// No more: what is not known is unknown.
     NoMore,
-    /// There is nobody to be asked: nothing is said.
+    /// There is no name server: no results are written.
     Nobody,
 }
 
-/// What is to be done with a message.
+/// What must happen with a message.
 pub(super) enum Judgement {
     Accept,
     /// It is suspicious, for this reason.
     Suspect(String),
     /// Its author's domain wants it refused.
     Refuse,
-    /// A limit was reached before it was known whether it is its author's.
+    /// A limit was reached before it was known whether the message is its author's.
     Defer,
 }
 
@@ -149,7 +150,7 @@ impl Proof {
         })
     }
 
-    /// The next bytes of the message, as they came.
+    /// Takes in the next bytes of the message, as they came.
     ///
     /// Errors: there is no memory to check it now.
     pub(super) fn arrived(
@@ -171,7 +172,7 @@ impl Proof {
         Ok(())
     }
 
-    /// All of the message is there.
+    /// The last byte of the message has come.
     pub(super) fn ended(&mut self, caller: Caller, cx: &mut Context<'_>) {
         self.until = Some(cx.turn.now + PATIENCE);
         if let Stage::Arriving(reading) = &mut self.stage {
@@ -185,7 +186,7 @@ impl Proof {
         self.seek(caller, cx);
     }
 
-    /// Goes on with the check of a message that has ended. Returns whether all is known.
+    /// Goes on with the check of a complete message. Returns whether the check is complete.
     ///
     /// Errors: there is no memory to check it now.
     pub(super) fn is_known(
@@ -211,7 +212,7 @@ impl Proof {
         Ok(false)
     }
 
-    /// One signature is computed, if its turn has come.
+    /// Verifies one signature, if its turn has come.
     pub(super) fn verify(&mut self, caller: Caller, checks: &Checks, cx: &mut Context<'_>) {
         if !cx.connections.has_entered(TurnGate::Verification, caller.connection.0) {
             return;
@@ -233,7 +234,7 @@ impl Proof {
         }
     }
 
-    /// This came of a question. It comes back where it is another's.
+    /// Takes in the answer to a question. Returns the answer if it belongs to another question.
     pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
         let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
             return Some(known);
@@ -249,7 +250,7 @@ impl Proof {
         None
     }
 
-    /// Nothing more is found out.
+    /// The time is over: what is not known stays unknown.
     pub(super) fn time_is_up(&mut self) {
         self.give_up(Asks::NoMore);
     }
@@ -259,7 +260,7 @@ impl Proof {
         self.asked.clear();
     }
 
-    /// What is kept of it no longer is.
+    /// Releases the memory of this check.
     pub(super) fn forget(&mut self, caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) {
         self.leave_gate(caller, cx);
         checks.kept.release(&mut self.charge, caller.address);
@@ -271,7 +272,7 @@ impl Proof {
         }
     }
 
-    /// Asks for what is to be known.
+    /// Asks the questions that are open.
     pub(super) fn seek(&mut self, caller: Caller, cx: &mut Context<'_>) {
         if self.knowledge.bytes() > KNOWN_BYTES_MAX || !cx.names.can_be_asked() {
             self.is_limited = true;
@@ -297,7 +298,7 @@ impl Proof {
         }
     }
 
-    /// What is to be known, and is to be asked now.
+    /// The questions that must be asked now.
     fn wanted(&self, wall: UnixTime) -> Vec<Question> {
         let mut keys = match &self.stage {
             Stage::Arriving(reading) => reading.missing(&self.knowledge, wall),
@@ -321,8 +322,8 @@ impl Proof {
         policy.iter().filter(|policy| !is_asked(policy)).cloned().chain(keys).collect()
     }
 
-    /// What the domain of the author says, if it can be told which that is. What could prove the
-    /// message its own if name servers answered is not held against it.
+    /// The verdict of the author's domain, if there is one author domain. A message whose proof
+    /// depends on a missing answer of name servers gets a temporary error instead of a failure.
     fn author_says(&self) -> Result<Option<dmarc::Verdict>, Missing> {
         let Author::Of(author) = &self.author else { return Ok(None) };
         let verdict = self.check(author, &[Outcome::Pass], &[spf::Verdict::Pass])?;
@@ -335,7 +336,7 @@ impl Proof {
         Ok(Some(if is_open { dmarc::Verdict::TempError } else { verdict }))
     }
 
-    /// The same, with these results of signatures and of the sender's check counted as proof.
+    /// The DMARC check, with these results of signatures and of the SPF check counted as proof.
     fn check(
         &self,
         author: &Name,
@@ -360,7 +361,7 @@ impl Proof {
         }
     }
 
-    /// What is to be done with a message of which all is known.
+    /// What must happen with a message whose check is complete.
     pub(super) fn judgement(&self) -> Judgement {
         match (&self.author, self.author_says()) {
             (Author::Of(_), _) if self.voucher.is_some() => Judgement::Accept,
@@ -380,7 +381,7 @@ impl Proof {
         }
     }
 
-    /// Writes down what was found out.
+    /// Writes the results.
     pub(super) fn write(&self, caller: Caller, findings: &mut Findings<'_>) {
         let domain = &*self.sender.domain;
         let domain = if self.sender.is_in_path {
@@ -414,9 +415,9 @@ impl Proof {
         self.verdicts.iter().for_each(|verdict| findings.signature(verdict));
     }
 
-    /// Counts what is kept of it.
+    /// Charges the memory of this check.
     ///
-    /// Errors: that is more than its share.
+    /// Errors: it is more than the share of its client.
     fn count(&mut self, caller: Caller, checks: &mut Checks) -> Result<(), MessageRefusal> {
         let footprint = match &self.stage {
             Stage::Arriving(reading) => reading.footprint(),
@@ -428,7 +429,7 @@ impl Proof {
     }
 }
 
-/// How many of a message's signatures are looked at.
+/// The number of a message's signatures that are verified.
 fn signatures(message: &dkim::Message) -> usize {
     message.signatures().min(SIGNATURES_MAX)
 }

@@ -1,17 +1,17 @@
-//! Whether a recipient has room for a message, before it comes (RFC 5321 section 4.5.3.1.10, RFC
-//! 3463 X.2.2).
+//! Whether a recipient has space for a message, before the message comes (RFC 5321 section
+//! 4.5.3.1.10, RFC 3463 X.2.2).
 //!
 //! | | |
 //! |---|---|
-//! | it would fit, were there less in his mailboxes | 452 4.2.2: it may later, and is to be tried again |
-//! | it is larger than all that he may have | 552 5.2.2: it never will |
+//! | the message does not fit into the mailboxes as they are | 452 4.2.2: it may fit later, and can be tried again |
+//! | the message is larger than the quota | 552 5.2.2: it never fits |
 //!
-//! The client declares the size of a message (SIZE, RFC 1870), or it counts as empty until it is
-//! there. Then the store decides, which has counted it (`store::quotas`), for all of its recipients
-//! together. So a client that declares no size may name several recipients only if each has room
-//! for the largest message. Others are to come in a transaction of their own (452 4.5.3).
+//! The client declares the size of a message (SIZE, RFC 1870); otherwise the message counts as
+//! empty until it is there. Then the store decides by its exact size (`store::quotas`), for all
+//! recipients together. So a client that declares no size may name several recipients only if each
+//! has space for the largest message. Other recipients need a transaction of their own (452 4.5.3).
 //!
-//! What an account of another core has is asked of that, and RCPT waits for the answer.
+//! The usage of an account on another core is asked of that core, and RCPT waits for the answer.
 
 use configuration::Quota;
 use connections::Caller;
@@ -23,10 +23,10 @@ use super::context::Context;
 use super::trace::TRACE_BYTES_MAX;
 use super::waiting::replied_at;
 
-/// What a message has in the store beside what its sender says, at most.
+/// The most bytes that the store adds to a message.
 const ADDED_OCTETS: u64 = 2 * TRACE_BYTES_MAX as u64;
 
-/// What is known of how much the account has that RCPT names.
+/// The usage of the account that RCPT names, as far as known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Taken {
     #[default]
@@ -35,17 +35,17 @@ pub(super) enum Taken {
     Known(AccountId, Usage),
 }
 
-/// Whether one has room for a message.
+/// Whether an account has space for a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Room {
-    /// However large it is.
+    /// For a message of any size.
     ForAll,
-    /// So far as is known by now.
+    /// For this message, as far as is known now.
     ForThis,
 }
 
 impl Taken {
-    /// Whether it is known how much the account has, if that matters; else it is asked.
+    /// Whether the account's usage is known, or does not matter. If not, it is asked for.
     pub(super) fn is_known(
         &mut self,
         account: AccountId,
@@ -65,7 +65,7 @@ impl Taken {
         used.is_some()
     }
 
-    /// An account has so much. Says whether that was asked.
+    /// Takes in the usage of an account. Returns whether it was asked for.
     pub(super) fn learn(&mut self, Used { account, usage }: Used) -> bool {
         let is_asked = *self == Taken::Asked(account);
         if is_asked {
@@ -74,8 +74,8 @@ impl Taken {
         is_asked
     }
 
-    /// Whether an account has room for a message of `declared` octets, of `largest` at most. What
-    /// it has by then may be something else when the next recipient is named, and is forgotten.
+    /// Whether an account has space for a message of `declared` bytes, or of `largest` at most. The
+    /// usage may change until the next recipient is named, so it is forgotten.
     ///
     /// Errors: as [`Taken::room`].
     pub(super) fn check(
@@ -88,9 +88,9 @@ impl Taken {
         core::mem::take(self).room(account, declared, largest, cx)
     }
 
-    /// The same, and what is known stays so.
+    /// The same, but the usage stays known.
     ///
-    /// Errors: it has none, or none is known to be left for a message of whatever size.
+    /// Errors: it has no space, or the usage is unknown.
     pub(super) fn room(
         &self,
         account: AccountId,
@@ -126,12 +126,12 @@ impl Taken {
 fn allowed(account: AccountId, cx: &Context<'_>) -> Option<u64> {
     let directory = cx.directory;
     let store = &cx.store.own.store;
-    // While less than half of the disk is used, no account can have that much.
+    // While less than half of the disk is used, no account can have reached its quota.
     if !store.is_half_full() && directory.has_usual_quotas() {
         return None;
     }
     let known = cx.store.account(account)?;
-    // An account that keeps no copy of forwarded mail needs room too: its inbox gets the reports.
+    // An account that keeps no copy of forwarded mail needs space too: its inbox gets the reports.
     let quota = directory.quota(known.address);
     let may_be_short = quota != Quota::HalfOfDisk || store.is_half_full();
     quota.octets(store.disk_bytes()).filter(|_| may_be_short)

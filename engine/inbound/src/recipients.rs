@@ -1,10 +1,10 @@
-//! Whom a message is for: what becomes of RCPT.
+//! The recipients of a message: the answers to RCPT.
 //!
-//! | who is named | where the message goes |
+//! | recipient | where the message goes |
 //! |---|---|
-//! | an account | into its inbox, or where its mail is sent on from |
-//! | who sent a letter that was sent on, by an address of ours | out again (`posting`), if it comes from nobody |
-//! | somebody elsewhere, by who has logged in | out again, too |
+//! | an account | into its inbox, or into the outbox from which its mail is forwarded |
+//! | an address of ours that stands for the sender of a forwarded message | out again (`posting`), if the reverse path is empty |
+//! | a remote address, named by a logged-in client | out again |
 //!
 //! A message that goes out again is not checked here (DMARC, lists, filter): the next server does
 //! that. So a message from a client without a login is either for accounts or goes out again. The
@@ -23,20 +23,20 @@ use super::posting::Wishes;
 use super::transaction::Transaction;
 use super::{greylist, limits};
 
-/// Whether all is known that the answer to RCPT needs. Goes on with finding it out.
+/// Whether everything is known that the answer to RCPT needs. Goes on with finding it out.
 pub(super) fn may_answer(
     path: &ForwardPath<'_>,
     greeting_name: &str,
     host: &mut SmtpHost<'_, '_>,
 ) -> bool {
-    // That a recipient is not here is said at once.
+    // A recipient that is not here is answered at once.
     let Ok(account) = host.cx.recipient(path) else { return true };
     is_looked_up(path, host)
         && is_room_known(account, host)
         && greylist::is_known(path, account, greeting_name, host)
 }
 
-/// Whether it is known what lists say of the client, if that is needed; else they are asked.
+/// Whether the client's listings are known, or not needed. If not, the lists are asked.
 fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     if path.is_postmaster() || host.inbound.lists.are_none() {
         return true;
@@ -49,7 +49,7 @@ fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     Client::standing(client.as_deref()).is_none_or(|standing| standing.is_known(*caller, cx))
 }
 
-/// Whether it is known how much the account has, if that is needed; else its owner is asked.
+/// Whether the account's usage is known, or not needed. If not, its owner is asked.
 fn is_room_known(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction, .. } = host;
     transaction
@@ -57,9 +57,9 @@ fn is_room_known(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
         .is_none_or(|transaction| transaction.taken.is_known(account, *caller, cx))
 }
 
-/// Somebody is named whom the message of the open transaction is for.
+/// Adds a recipient to the open transaction.
 ///
-/// Errors: he does not get it.
+/// Errors: the recipient does not get the message.
 pub(super) fn name(
     named: &smtp::Recipient<'_>,
     host: &mut SmtpHost<'_, '_>,
@@ -94,9 +94,11 @@ pub(super) fn name(
     Ok(())
 }
 
-/// Whether an address stands for the sender of a message that was forwarded: it gets the bounces.
+/// Whether an address stands for the sender of a message that was forwarded: that sender gets the
+/// bounces.
 ///
-/// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
+/// Errors: the address has an invalid hash, or the message has a reverse path: its sender can write
+/// to the original address.
 fn is_returning(
     path: &ForwardPath<'_>,
     host: &mut SmtpHost<'_, '_>,
@@ -126,7 +128,7 @@ fn is_returning(
     Ok(true)
 }
 
-/// The open transaction has a recipient: a local one, or one elsewhere after a login.
+/// Adds a local recipient, or a remote one after a login.
 fn add_recipient(
     named: &smtp::Recipient<'_>,
     host: &mut SmtpHost<'_, '_>,

@@ -1,17 +1,17 @@
-//! What is found out about a sender before a message from a stranger begins: whether the domain of
-//! its reverse path lets this host send (SPF, crate `spf`).
+//! The SPF check of an external sender, before its message begins: whether the domain of its
+//! reverse path authorizes this host (crate `spf`).
 //!
-//! DATA, or the first BDAT, waits for that. So a connection has at most one question under way, and
-//! none before it has named a recipient here. The result goes into the trace, and counts in the
-//! check of the message itself (`proof`). Nothing is refused for it alone.
+//! DATA, or the first BDAT, waits for the check. So a connection has at most one question under
+//! way, and none before it has named a local recipient. The result goes into the trace, and counts
+//! in the check of the message itself (`proof`). It alone refuses nothing.
 //!
 //! Invariants:
-//! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where a
-//!   limit of ours was reached, the verdict is `temperror`. Of the latter the check of the message
-//!   knows (`proof`): it is not held against the domain, and nothing is let through for it.
-//! - Where no name server is known nothing is found out, and nothing is said.
-//! - Of each sender [`KNOWN_BYTES_MAX`] and one answer are kept, from the budget that checks of
-//!   messages have.
+//! - Mail does not wait longer than [`PATIENCE`], whatever name servers do. Then, or if a limit of
+//!   ours was reached, the verdict is `temperror`. The check of the message (`proof`) knows of a
+//!   limit: it neither counts against the domain, nor lets anything through.
+//! - If no name server is known, nothing is checked and no result is written.
+//! - For each sender, [`KNOWN_BYTES_MAX`] and one answer are kept, from the memory budget of
+//!   message checks.
 
 use alloc::boxed::Box;
 
@@ -29,31 +29,31 @@ use super::proof::{Checks, Sender};
 use super::strangers::is_strange;
 use super::waiting::name_known_at;
 
-/// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
+/// The shortest limit for a check that RFC 7208 section 4.6.4 allows.
 const PATIENCE: Micros = Micros::from_secs(20);
-/// Bytes of answers that are kept for one of them.
+/// The bytes of answers that are kept for one sender.
 const KNOWN_BYTES_MAX: usize = 32 * 1024;
 
-/// What is known of who sends.
+/// The state of the SPF check.
 #[derive(Default)]
 pub(super) enum Finding {
-    /// Nothing yet.
+    /// Not begun.
     #[default]
     NotSought,
-    /// Something is being found out.
+    /// Under way.
     Sought(Box<Check>),
-    /// This.
+    /// Complete, with this verdict.
     Found(Verdict),
-    /// Nothing, since a limit of ours was reached: `temperror`.
+    /// Ended by a limit of ours: `temperror`.
     Limited,
-    /// That there is nothing to be found out.
+    /// Not needed, or not possible.
     Nothing,
 }
 
-/// Something that is being found out.
+/// A check that is under way.
 pub(super) struct Check {
     knowledge: Knowledge,
-    /// What was asked, and is not answered.
+    /// The question that is not answered.
     asked: Option<(QuestionNumber, Question)>,
     until: Instant,
     charge: Charge,
@@ -62,7 +62,7 @@ pub(super) struct Check {
 }
 
 impl Finding {
-    /// Whether all is known that is to be. Goes on with finding it out.
+    /// Whether the check is complete. Goes on with it.
     pub(super) fn is_known(
         &mut self,
         (reverse_path, greeting_name): (&str, &str),
@@ -80,7 +80,7 @@ impl Finding {
             reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
         let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) =
             domain_of(reverse_path, greeting_name);
-        // An address is no domain: nobody speaks for it.
+        // An address literal is no domain: no domain authorizes it.
         let domain = if domain.starts_with('[') { "" } else { domain };
         let sender =
             spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
@@ -106,7 +106,7 @@ impl Finding {
         true
     }
 
-    /// Begins to find something out about the sender, if it is a stranger.
+    /// Begins the check of an external sender.
     fn begin(caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) -> Finding {
         if !is_strange(caller, cx.connections.net()) || !cx.names.can_be_asked() {
             return Finding::Nothing;
@@ -123,7 +123,7 @@ impl Finding {
         Finding::Sought(Box::new(check))
     }
 
-    /// The result of a question. False: a later one was asked here, and nothing waits for this.
+    /// Takes in the answer to a question. False: the check does not wait for this answer.
     pub(super) fn name_known(
         &mut self,
         number: QuestionNumber,
@@ -145,7 +145,7 @@ impl Finding {
         true
     }
 
-    /// A deadline has passed: nothing more is found out. False when nothing is being found out.
+    /// A deadline has passed: ends the check. False: no check was under way.
     pub(super) fn give_up(&mut self, caller: Caller, checks: &mut Checks) -> bool {
         let is_sought = matches!(self, Finding::Sought(_));
         if is_sought {
@@ -166,13 +166,13 @@ impl Finding {
         }
     }
 
-    /// The domain of the reverse path, if it is known to let this host send.
+    /// The domain of the reverse path, if it is known to authorize this host.
     pub(super) fn authorized_domain<'a>(&self, reverse_path: &'a str) -> Option<&'a str> {
         let (_, domain) = reverse_path.rsplit_once('@')?;
         matches!(self, Finding::Found(Verdict::Pass)).then_some(domain)
     }
 
-    /// What was found out about the sender, if anything was.
+    /// The result, if there is one.
     pub(super) fn sender(&self, (reverse_path, greeting_name): (&str, &str)) -> Option<Sender> {
         let (spf, is_limited) = match *self {
             Finding::Found(verdict) => (verdict, false),
@@ -187,7 +187,7 @@ impl Finding {
     }
 }
 
-/// The domain in whose name a message comes.
+/// The domain that a message is sent for.
 fn domain_of<'a>(reverse_path: &'a str, greeting_name: &'a str) -> SenderDomain<'a> {
     match reverse_path.rsplit_once('@') {
         Some((_, domain)) => SenderDomain::Path(domain),

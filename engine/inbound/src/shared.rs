@@ -1,4 +1,4 @@
-//! What SMTP sessions of a core share.
+//! The state that SMTP sessions of a core share.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -21,7 +21,7 @@ use super::strangers::is_judged;
 use super::trace::Trace;
 use super::transaction::Transaction;
 
-/// What SMTP sessions of a core share.
+/// The state that SMTP sessions of a core share.
 pub struct Inbound {
     pub(super) settings: Settings,
     pub(super) queue_ids: QueueIds,
@@ -31,7 +31,7 @@ pub struct Inbound {
     pub(super) trace: Trace,
     /// What clients have done lately.
     pub(super) strangers: Strangers,
-    /// How long a client from outside is listened to before it is greeted.
+    /// How long an external client must wait for the greeting.
     pub(super) greeting_delay: Option<Micros>,
     /// Lists of addresses that clients are looked up in.
     pub(super) lists: Lists,
@@ -40,25 +40,25 @@ pub struct Inbound {
     pub(super) checks: Checks,
 }
 
-/// A client's connection, with what its session acts on.
+/// A client's connection, with everything that its session acts on.
 pub struct SmtpCall<'c> {
     /// The connection, and the client at its other end.
     pub caller: Caller,
-    /// What SMTP sessions share.
+    /// The state that SMTP sessions share.
     pub inbound: &'c mut Inbound,
     /// The parts of this core.
     pub cx: Context<'c>,
 }
 
-/// How much of what SMTP sessions share is in use.
+/// How much of the shared state is in use.
 pub struct InboundInUse {
     /// Transactions that may still be opened.
     pub transactions_left: usize,
-    /// Searches of lists of addresses under way.
+    /// Lookups in lists of addresses under way.
     pub searches: usize,
     /// Checks of senders under way.
     pub checks: usize,
-    /// Bytes of messages that are kept while they are checked.
+    /// Bytes of memory of messages that are being checked.
     pub kept_for_proofs: usize,
     /// Questions to the filter under way.
     pub inquiries: usize,
@@ -67,7 +67,7 @@ pub struct InboundInUse {
 }
 
 impl Inbound {
-    /// What the configuration says, and what is drawn.
+    /// From the configuration and the values drawn at the start.
     pub fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
         let InboundSeed {
             cores,
@@ -102,23 +102,23 @@ impl Inbound {
         self.transactions.is_empty()
     }
 
-    /// Whether other cores are to be told of what clients have done.
+    /// Whether other cores must be told of what clients have done.
     pub fn has_deeds(&self) -> bool {
         self.strangers.has_deeds()
     }
 
-    /// What clients have done lately, whatever they speak.
+    /// What clients have done lately, in whatever protocol.
     #[inline]
     pub fn strangers(&mut self) -> &mut Strangers {
         &mut self.strangers
     }
 
-    /// How long the client is listened to before it is greeted, if it is.
+    /// How long the client must wait for the greeting, if it must.
     pub fn greeting_delay(&self, caller: Caller, net: &Net, access: &Access) -> Option<Micros> {
         self.greeting_delay.filter(|_| is_judged(caller, net, access))
     }
 
-    /// What is in use now.
+    /// How much of it is in use now.
     pub fn in_use(&self) -> InboundInUse {
         let filter = self.filter.as_ref();
         InboundInUse {
@@ -132,17 +132,17 @@ impl Inbound {
     }
 }
 
-/// What is drawn or given for the SMTP sessions of a core at its start.
+/// The values that are drawn or given for the SMTP sessions of a core at its start.
 pub struct InboundSeed {
-    /// How many cores there are.
+    /// The number of cores.
     pub cores: u8,
     /// Transactions that may be open at a time.
     pub transactions: usize,
-    /// Bytes of the pool for what is kept of messages while they are checked.
+    /// Bytes of the memory pool for messages that are being checked.
     pub checked_bytes: usize,
     /// Bytes of messages that may be kept for the filter.
     pub filter_bytes: usize,
-    /// Ids for messages that arrive.
+    /// Queue ids for messages that arrive.
     pub queue_ids: QueueIds,
     /// Random.
     pub strangers_key: [u8; 16],

@@ -1,5 +1,5 @@
-//! Which clients are strangers, and which rules for strangers apply to them. What those rules are
-//! stands in `inbound` and in `mail::{Strangers, Greylist}`.
+//! Which clients are external, and which rules apply to them. The rules themselves are in `inbound`
+//! and in `mail::{Strangers, Greylist}`.
 
 use core::net::IpAddr;
 
@@ -8,7 +8,7 @@ use connections::Caller;
 use machine::Protocol;
 use net::Net;
 
-/// Whether a host is no stranger: its network is ours, or not of the Internet.
+/// Whether a host is in a local network: one of ours, or one that is not part of the Internet.
 pub(crate) fn is_near(address: IpAddr, net: &Net) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -25,12 +25,13 @@ pub(crate) fn is_near(address: IpAddr, net: &Net) -> bool {
     }
 }
 
-/// Whether nothing is known of the client, which brings mail for us.
+/// Whether the client is external, and brings mail for us without a login.
 pub(crate) fn is_strange(caller: Caller, net: &Net) -> bool {
     caller.service_entry().protocol == Protocol::Smtp && !is_near(caller.address, net)
 }
 
-/// Whether the rules for strangers apply to the client: its network is not exempt.
+/// Whether the rules for external mail apply to the client: it is external, and its network is not
+/// exempt.
 pub fn is_judged(caller: Caller, net: &Net, access: &Access) -> bool {
     is_strange(caller, net) && !access.is_unthrottled(caller.address)
 }

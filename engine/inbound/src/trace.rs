@@ -1,4 +1,4 @@
-//! Where the trace fields of a message are put together, and what they say of this server.
+//! The buffer for the trace fields of a message, and the facts about this server in them.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -7,12 +7,12 @@ use machine::UnixTime;
 use message::{DateTimeNow, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX};
 use store::Head;
 
-/// Bytes of the trace fields at most: of those that come first, and of those that come last.
+/// The most bytes of the trace fields: of those that come first, and of those that come last.
 pub(super) const TRACE_BYTES_MAX: usize = Head::OCTETS_MAX;
 
 const _: () = assert!(RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX <= TRACE_BYTES_MAX);
 
-/// The trace fields of the message that is looked at.
+/// The trace fields of the message at hand.
 pub(super) struct Trace {
     /// Our name.
     pub(super) hostname: String,

@@ -1,4 +1,4 @@
-//! What the server knows of an open SMTP transaction.
+//! The state of an open SMTP transaction.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,30 +13,30 @@ use super::posting::Posting;
 use super::quota::{Room, Taken};
 use super::sender::Finding;
 
-/// What the server knows of an open transaction.
+/// The state of an open SMTP transaction.
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub(super) reverse_path: String,
     /// The first recipient as the client wrote it.
     pub(super) first_recipient: String,
-    /// Those who are here.
+    /// The local recipients.
     pub(super) recipients: Vec<Recipient>,
     pub(super) posting: Posting,
     pub(super) finding: Finding,
-    /// How large its sender says the message is.
+    /// The size that the client has declared.
     pub(super) declared: Option<u64>,
     pub(super) taken: Taken,
     pub(super) permission: Permission,
     pub(super) deferral: Deferral,
-    /// The one recipient has no room for the largest message, and no size is declared.
+    /// The one recipient has no space for the largest message, and no size is declared.
     pub(super) is_narrow: bool,
-    /// Why its message is not kept, in the words of the filter.
+    /// Why its message is refused, in the words of the filter.
     pub(super) reason: String,
     pub(super) message: Option<Incoming>,
 }
 
 impl Transaction {
-    /// A record that has room for the usual transaction, so that none of those allocates.
+    /// A record with buffers for the usual transaction, so that it does not allocate.
     pub(crate) fn with_room() -> Transaction {
         Transaction {
             reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),
@@ -66,9 +66,9 @@ impl Transaction {
         self.message = None;
     }
 
-    /// Notes that one more recipient has so much room.
+    /// Notes the space of one more recipient.
     ///
-    /// Errors: `TooMany` where he and others could not all be told whether the message fits.
+    /// Errors: `TooMany` if the end of the message could not be answered for all recipients alike.
     pub(super) fn note_room(&mut self, room: Room) -> Result<(), RecipientRefusal> {
         if !self.recipients.is_empty() && (self.is_narrow || room == Room::ForThis) {
             return Err(RecipientRefusal::TooMany);

@@ -1,23 +1,23 @@
-//! The points at which SMTP sessions wait.
+//! The events that SMTP sessions wait for.
 
 use tasks::{Continuation, FrameId, Subsystem};
 
 tasks::points! {
-    /// Where an SMTP session may wait for the store.
+    /// The events of an SMTP session.
     pub(crate) enum Point of Subsystem::Inbound;
-    /// There is room for more of its message.
+    /// There is buffer space for more of its message.
     Room,
     /// Its message is on the disk.
     Stored,
-    /// A signature under its message is computed.
+    /// A signature of its message is computed.
     Signed,
-    /// It is known what it has asked about a name.
+    /// The answer about a name has come.
     NameKnown,
     /// The owner of an account has replied.
     Replied,
 }
 
-/// The session of this frame waits for what is known of a name.
+/// The session of this frame waits for an answer about a name.
 pub(super) fn name_known_at(session: FrameId) -> Continuation {
     Continuation { frame: session, entry: Point::NameKnown.entry() }
 }

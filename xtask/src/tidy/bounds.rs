@@ -45,7 +45,7 @@ pub(super) const FILE_LINES: Bound = Bound {
 };
 
 /// Lines of a function that is no test, by file and function.
-pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[("engine/inbound/src/ending.rs:step", 105)] };
+pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[] };
 
 /// Files that implement one type of the engine's, by crate and type. `Tcb` may end at 6.
 pub(super) const FILES_OF_TYPE: Bound = Bound { most: 4, not_yet: &[("engine/net:Tcb", 6)] };
