@@ -1,10 +1,10 @@
 //! The commands of a client: one line each, without its CRLF.
 //!
-//! More lenient than the grammar where real clients need it: spaces may follow `MAIL FROM:` and `RCPT TO:`, and the
-//! line's end (RFC 5321 section 4.1.1 asks for the latter).
+//! More lenient than the grammar where real clients need it: spaces may follow `MAIL FROM:` and
+//! `RCPT TO:`, and the line's end (RFC 5321 section 4.1.1 asks for the latter).
 //!
-//! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4 (STARTTLS),
-//! RFC 4954 section 4 (AUTH).
+//! Implements: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4
+//! (STARTTLS), RFC 4954 section 4 (AUTH).
 
 use machine::UnixTime;
 
@@ -13,14 +13,14 @@ use crate::parameters::{RecipientParameters, decimal, mail_parameters, recipient
 use crate::path::{ForwardPath, PathError, ReversePath, is_greeting_name, split_at_byte};
 use crate::wishes::{EnvelopeId, Notify, Original, Return};
 
-/// A command that parsed.
+/// A valid command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Command<'a> {
     /// HELO, and the client's name.
     Hello(&'a str),
     /// EHLO, and the client's name.
     ExtendedHello(&'a str),
-    /// MAIL, and how long the message is to wait here.
+    /// MAIL, and how long the message is held here.
     Mail(Mail<'a>, Option<Hold>),
     Recipient(Recipient<'a>),
     Data,
@@ -36,14 +36,14 @@ pub(crate) enum Command<'a> {
     Help,
     /// STARTTLS.
     StartTls,
-    /// AUTH, and with what; the client may have said its first response with it.
+    /// AUTH with its mechanism; the client may send its first response with it.
     Login {
         mechanism: &'a str,
         response: Option<&'a str>,
     },
 }
 
-/// Where in its message a chunk stands.
+/// Whether a chunk is the last one of its message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// Others follow.
@@ -55,43 +55,43 @@ pub(crate) enum Place {
 /// MAIL: the beginning of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mail<'a> {
-    /// Who sends.
+    /// The sender.
     pub reverse_path: ReversePath<'a>,
-    /// The message's size as the client expects it to be (RFC 1870), in bytes; it may be wrong.
+    /// The size in bytes that the client expects (RFC 1870). It may be wrong.
     pub declared_bytes: Option<u64>,
-    /// What the message's body is made of (RFC 6152).
+    /// The declared content of the message's body (RFC 6152).
     pub body: Body,
     /// Whether addresses and header fields may have non-ASCII characters (RFC 6531).
     pub character_set: CharacterSet,
-    /// What of the message goes back with a report that it was not delivered (RFC 3461).
+    /// The part of the message that a failure report returns (RFC 3461).
     pub returned: Option<Return>,
-    /// What the client calls this envelope, to know a report by it.
+    /// The client's identifier of this envelope, for reports.
     pub envelope_id: Option<EnvelopeId<'a>>,
     /// When the message goes on, if not at once (RFC 4865).
     pub held_until: Option<UnixTime>,
 }
 
-/// RCPT: somebody whom the message is for.
+/// RCPT: a recipient of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recipient<'a> {
-    /// Who.
+    /// The recipient's address.
     pub path: ForwardPath<'a>,
-    /// Of what the client wants to hear (RFC 3461).
+    /// The reports that the client wants (RFC 3461).
     pub notify: Option<Notify>,
-    /// Whom the sender has named at first.
+    /// The recipient that the sender originally named.
     pub original: Option<Original<'a>>,
 }
 
 /// Which characters addresses and header fields may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CharacterSet {
-    /// RFC 5321 and 5322 as they are.
+    /// ASCII, by RFC 5321 and 5322.
     Ascii,
     /// The client gave the parameter SMTPUTF8.
     Utf8,
 }
 
-/// What the body of a message is declared to be made of. Nothing is refused or changed for it.
+/// The declared content of a message's body. Nothing is refused or changed because of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Body {
     /// ASCII only.
@@ -103,33 +103,34 @@ pub enum Body {
 /// What is wrong with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// No command that is known.
+    /// An unknown command.
     UnknownCommand,
-    /// A command of SMTP that this server does not have.
+    /// A command of SMTP that this server does not support.
     NotImplemented,
-    /// The first word of a browser's request: somebody makes a browser talk to this port.
+    /// The first word of an HTTP request: an attacker makes a browser connect to this port.
     NotSmtp,
-    /// Bytes that are no UTF-8.
+    /// Bytes that are not UTF-8.
     NotUtf8,
-    /// Arguments where there must be none, or none where there must be.
+    /// Arguments where there must be none, or no arguments where there must be some.
     BadArguments,
-    /// EHLO or HELO without a name that could be one.
+    /// EHLO or HELO without a valid name.
     BadGreetingName,
-    /// No path where there must be one, or one that breaks the grammar.
+    /// A path is missing, or breaks the grammar.
     BadPath,
     /// A path beyond a limit.
     PathTooLong,
     /// A parameter's value is wrong.
     BadParameter,
-    /// A parameter of no extension that was announced.
+    /// A parameter of an extension that was not announced.
     UnknownParameter,
     /// A non-ASCII address without SMTPUTF8.
     NeedsSmtpUtf8,
-    /// BDAT whose size cannot be read: nobody knows where the next command begins.
+    /// BDAT whose size cannot be read: where the next command begins is unknown.
     BadChunk,
 }
 
-/// Parses a line. Only MAIL tells whether a non-ASCII recipient is allowed, so RCPT leaves that to the session.
+/// Parses a line. Only MAIL decides whether a non-ASCII recipient is allowed, so RCPT leaves that
+/// to the session.
 pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
     let line = core::str::from_utf8(line.trim_ascii_end()).map_err(|_| Fault::NotUtf8)?;
     let (verb, arguments) = split_at_byte(line, b' ').unwrap_or((line, ""));
@@ -156,7 +157,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
     }
 }
 
-/// The four letters of a verb in upper case; for any other word something that no verb is.
+/// The four characters of a verb in upper case. For a word of another length the result equals no
+/// verb.
 fn uppercase(verb: &str) -> [u8; 4] {
     <[u8; 4]>::try_from(verb.as_bytes()).unwrap_or_default().map(|byte| byte.to_ascii_uppercase())
 }
@@ -215,7 +217,7 @@ fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, Fault
     }
 }
 
-/// Only spaces: any other white space has no place between words.
+/// Only spaces: other white space is not allowed between words.
 fn without_leading_spaces(text: &str) -> &str {
     let spaces = text.bytes().take_while(|&byte| byte == b' ').count();
     text.get(spaces..).unwrap_or_default()

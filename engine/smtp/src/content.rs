@@ -1,28 +1,31 @@
-//! The bytes of a message as they stream by: undoes dot-stuffing, finds the end, and finds line ends that are none.
+//! The bytes of a message as they stream by: undoes dot-stuffing, and finds the end of data and
+//! bare line ends.
 //!
-//! The work is cut into runs. Nearly all of a message is one long [`Run::Content`] for each piece that arrives: a slice of
-//! what was received, passed on where it lies. Only a line that begins with a dot ends a run early. Line ends are looked for
-//! one by one only near a dot or a bare line end, and in the last bytes of a piece.
+//! The bytes are cut into runs. Nearly all of a message is one long [`Run::Content`] for each piece
+//! that arrives: a slice of what was received, passed on without a copy. Only a line that begins
+//! with a dot ends a run early. Line ends are examined one by one only near a dot or a bare line
+//! end, and in the last bytes of a piece.
 //!
 //! Invariants:
-//! - The concatenated content, and the place of the end, do not depend on how the bytes are cut into pieces.
-//! - Nothing is held back: a CR is passed on at once, because it is content whatever follows it, and a dot at a line's
-//!   start is content in no case.
+//! - The concatenated content, and the position of the end, do not depend on how the bytes are cut
+//!   into pieces.
+//! - Nothing is held back. A CR is passed on at once, because it is content whatever follows it. A
+//!   dot at a line's start is never content.
 //! - The end of data is found at CRLF.CRLF (or at .CRLF before any content) and nowhere else, bare line ends or not.
 //!
-//! Answers to: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2; RFC 3030 section 2.
+//! Implements: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2; RFC 3030 section 2.
 
-/// What was seen last of a message.
+/// The end of what was seen of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Position {
     /// Nothing yet, or a CRLF.
     #[default]
     LineStart,
-    /// Something else than the others here.
+    /// Anything else.
     InLine,
     /// A CR.
     AfterCr,
-    /// The dot at a line's start, which was taken away.
+    /// A dot at a line's start, which was removed.
     AfterDot,
     /// That dot and a CR.
     AfterDotCr,
@@ -39,25 +42,26 @@ impl Position {
     }
 }
 
-/// Whether dots at the start of lines were doubled.
+/// Whether dots at the start of lines are doubled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dots {
-    /// They were, and a line of one dot is the end: DATA.
+    /// They are, and a line of one dot is the end: DATA.
     Stuffed,
-    /// They were not, and the end is known otherwise: BDAT.
+    /// They are not, and the end is known otherwise: BDAT.
     Plain,
 }
 
-/// What a message's next bytes are.
+/// The kind of a message's next bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Run {
-    /// So many bytes of content; then the position is another.
+    /// This many bytes of content, and the position after them.
     Content(usize, Position),
-    /// So many bytes that are no content.
+    /// This many bytes that are not content.
     Dropped(usize, Position),
-    /// The last so many bytes of the end of data.
+    /// The last bytes of the end of data.
     End(usize),
-    /// So many bytes (perhaps none) that end in, or end before, a CR or an LF that is not part of a CRLF.
+    /// This many bytes (perhaps none) that end in, or end before, a CR or an LF that is not part of
+    /// a CRLF.
     BareLineEnd(usize, Position),
 }
 
@@ -85,11 +89,12 @@ pub(crate) fn next_run(position: Position, bytes: &[u8], dots: Dots) -> Run {
     }
 }
 
-/// The run of content from the first of `bytes`, of which `from` are known to end a line or are none.
+/// The run of content from the first of `bytes`. The first `from` bytes are known to have no bare
+/// line end.
 fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> Run {
     from += clean_blocks(bytes.get(from..).unwrap_or_default());
     if from > 0 && bytes.get(from - 1) == Some(&b'\r') {
-        // The line end that two blocks share is looked at as a whole.
+        // A line end that is cut between two blocks is examined as a whole.
         from -= 1;
     }
     loop {
@@ -111,17 +116,18 @@ fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> Run {
     }
 }
 
-/// Bytes that are looked at together.
+/// Bytes that are examined together.
 const BLOCK_BYTES: usize = 64;
 type Block = [u8; BLOCK_BYTES];
 
-/// How many of `bytes` are in whole blocks, from the first on, in which each CR has its LF, each LF its CR, and no line
-/// begins with a dot. Nearly all of a message is, and the comparisons are made without a branch, a vector at a time.
+/// The number of bytes in whole blocks, from the first on, in which each CR has its LF, each LF its
+/// CR, and no line begins with a dot. Nearly all of a message is like that, and the comparisons
+/// need no branch, and use vector instructions.
 fn clean_blocks(bytes: &[u8]) -> usize {
     if bytes.first() == Some(&b'\n') {
         return 0;
     }
-    // Each byte with the two behind it: a dot is known by the LF before it, so an LF is looked for once.
+    // Each byte with the two after it: a dot counts after an LF, so each LF is examined once.
     let from =
         |start: usize| bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK_BYTES>().0.iter();
     let is_clean = |((block, next), second): &((&Block, &Block), &Block)| {

@@ -1,6 +1,6 @@
-//! How long a message waits here before it goes on, as its sender wants it.
+//! How long a message is held here before it goes on, as its sender asks.
 //!
-//! Answers to: RFC 4865 sections 4 and 5, with RFC 3339 section 5.6 for dates (erratum 2040).
+//! Implements: RFC 4865 sections 4 and 5, with RFC 3339 section 5.6 for dates (erratum 2040).
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use machine::UnixTime;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcDateTime};
 
-/// For how long messages may be held: announced by FUTURERELEASE, with the date that is so far away.
+/// How long messages may be held: announced by FUTURERELEASE, with the latest date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holds {
     /// In seconds, less than 1,000,000,000.
@@ -17,7 +17,7 @@ pub struct Holds {
     pub now: UnixTime,
 }
 
-/// For how long, or until when.
+/// The requested hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hold {
     /// HOLDFOR, in seconds.
@@ -27,12 +27,12 @@ pub(crate) enum Hold {
 }
 
 impl Holds {
-    /// The latest that a message may go on.
+    /// The latest time to which a message may be held.
     pub(crate) fn latest(self) -> UnixTime {
         UnixTime::from_seconds(self.now.seconds().saturating_add(self.seconds_max.into()))
     }
 
-    /// When a message goes on that is held so. `None`: that is over, or too far away.
+    /// When a message with this hold goes on. `None`: that is in the past, or too far away.
     pub(crate) fn until(self, hold: Hold) -> Option<UnixTime> {
         match hold {
             Hold::For(seconds) if seconds <= self.seconds_max => {
@@ -45,14 +45,14 @@ impl Holds {
 }
 
 impl Hold {
-    /// Reads what stands behind `HOLDFOR=`: one to nine digits.
+    /// Reads the value of `HOLDFOR=`: one to nine digits.
     pub(crate) fn read_for(text: &str) -> Option<Hold> {
         let is_number =
             (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse().ok()).flatten().map(Hold::For)
     }
 
-    /// Reads what stands behind `HOLDUNTIL=`: a date of RFC 3339.
+    /// Reads the value of `HOLDUNTIL=`: a date of RFC 3339.
     pub(crate) fn read_until(text: &str) -> Option<Hold> {
         let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
         let seconds = u64::try_from(time.unix_timestamp()).ok()?;
@@ -60,7 +60,7 @@ impl Hold {
     }
 }
 
-/// A time as RFC 3339 writes it.
+/// A time in the form of RFC 3339.
 pub(crate) struct DateTime(pub(crate) UnixTime);
 
 impl fmt::Display for DateTime {

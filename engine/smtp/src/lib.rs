@@ -1,18 +1,25 @@
 //! RFC 5321: the server's side of an SMTP conversation, as a grammar and a state machine.
 //!
-//! A [`Session`] is told what arrived and acts through [`Actions`], which whoever owns the connection implements. It
-//! knows no TCB, no store and no clock, so that a test is a conversation and a simulator can hold thousands of them.
+//! A [`Session`] is given the bytes that arrive and acts through [`Actions`], which the owner of
+//! the connection implements. It knows no TCB, no store and no clock, so a test reads like a
+//! conversation and a simulator can hold thousands of sessions.
 //!
 //! Invariants:
-//! - A session owns no buffer. Bytes that it does not take are offered again: the caller keeps them.
-//! - Only CRLF ends a line and only CRLF.CRLF ends a message's data; whatever else another server might take for a
-//!   line's end is refused, so that a message can never be read as two (SMTP smuggling).
+//! - A session owns no buffer. Bytes that it does not take are offered again: the caller keeps
+//!   them.
+//! - Only CRLF ends a line, and only CRLF.CRLF ends a message's data. Anything else that another
+//!   server might take for a line end is refused. So a message can never be read as two (SMTP
+//!   smuggling).
 //! - Every command gets exactly one reply, in order; a reply fits into [`REPLY_BYTES_MAX`].
-//! - What the session began, it ends exactly once: a message by its end or its abort, a transaction by its end.
-//! - Nothing that was said in the clear is known once TLS is spoken: whoever asks for TLS gets another session, and what he said behind that is thrown away.
+//! - A session ends exactly once what it began: a message by its end or its abort, a transaction by
+//!   its end.
+//! - Nothing that was said in the clear is known under TLS: after STARTTLS the client gets a new
+//!   session, and the bytes that it sent after STARTTLS in the clear are thrown away.
 //!
-//! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3030
-//! (CHUNKING, without BINARYMIME), RFC 3461 (DSN), RFC 3207 (STARTTLS), RFC 4865 (FUTURERELEASE), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
+//! Implements: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920
+//! (PIPELINING), RFC 3030 (CHUNKING, without BINARYMIME), RFC 3461 (DSN), RFC 3207 (STARTTLS), RFC
+//! 4865 (FUTURERELEASE), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422
+//! (LIMITS).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,25 +1,27 @@
-//! Where a command line ends.
+//! Finds the end of a command line.
 //!
-//! Only CRLF ends it. A CR or LF on its own is a line's end to some servers and none to others, so a line that has one
-//! is never guessed at: whoever sends it may be smuggling a command past a relay in front.
+//! Only CRLF ends a line. A bare CR or LF is a line end to some servers and not to others, so a
+//! line with one is refused: its sender may be smuggling a command past a relay in front.
 //!
-//! Answers to: RFC 5321 sections 2.3.8 and 4.5.3.1.4.
+//! Implements: RFC 5321 sections 2.3.8 and 4.5.3.1.4.
 
-/// The longest command line, with its CRLF. RFC 5321 asks for 512; for MAIL the parameters of the extensions ask for some 700 more (most of them AUTH and ENVID), for RCPT some 550
+/// The longest command line, with its CRLF. RFC 5321 asks for 512. The parameters of the extensions
+/// need about 700 more for MAIL (most of them for AUTH and ENVID), and about 550 more for RCPT
 /// (ORCPT and NOTIFY).
 pub const LINE_BYTES_MAX: usize = 1536;
 
-/// The longest response of a login, with its CRLF: RFC 4954 section 4 asks for whatever the mechanisms need.
+/// The longest response of a login, with its CRLF: RFC 4954 section 4 asks for the length that the
+/// mechanisms need.
 pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + LINE_END_BYTES;
 
-/// What the bytes begin with.
+/// The beginning of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Line<'a> {
-    /// A line, here without its CRLF, which follows it.
+    /// A whole line, without the CRLF that follows it.
     Whole(&'a [u8]),
-    /// A line whose end is yet to come.
+    /// A line whose end has not come yet.
     Partial,
-    /// More bytes than a line may have, without its end.
+    /// More bytes than a line may have, without a line end.
     TooLong,
     /// A CR or an LF that is not part of a CRLF.
     BareEnd,
@@ -41,14 +43,14 @@ pub(crate) fn first_line(bytes: &[u8], limit: usize) -> Line<'_> {
     }
 }
 
-/// Where a line that is thrown away ends.
+/// The end of a line that is thrown away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rest {
-    /// After so many bytes, its CRLF among them.
+    /// It is after this many bytes, including its CRLF.
     EndsAfter(usize),
-    /// Not yet; so many bytes are of no further use.
+    /// It has not come; this many bytes are not needed any more.
     GoesOn(usize),
-    /// At a CR or an LF that is not part of a CRLF.
+    /// The line has a CR or an LF that is not part of a CRLF.
     BareEnd,
 }
 

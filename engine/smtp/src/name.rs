@@ -1,6 +1,7 @@
-//! What a client called itself, kept from its greeting to its last message.
+//! The client's name, kept from its greeting to its last message.
 //!
-//! Nearly every name fits into the session; only a long one costs an allocation, once in a connection.
+//! Nearly every name fits into the session. Only a long one costs an allocation, once in a
+//! connection.
 
 use alloc::boxed::Box;
 
@@ -9,7 +10,7 @@ use alloc::boxed::Box;
 pub(crate) enum Name {
     /// At most 46 bytes.
     Short(heapless::String<46, u8>),
-    /// More than that, and at most a command line.
+    /// More than that, and at most the length of a command line.
     Long(Box<str>),
 }
 

@@ -1,14 +1,15 @@
 //! The parameters after a path in MAIL and RCPT.
 //!
-//! Answers to: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC 6531 section 3.4,
-//! RFC 4954 section 5 (AUTH), RFC 3461 sections 4.1 to 4.4 (NOTIFY, ORCPT, RET, ENVID), RFC 4865 section 4 (HOLDFOR, HOLDUNTIL).
+//! Implements: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC
+//! 6531 section 3.4, RFC 4954 section 5 (AUTH), RFC 3461 sections 4.1 to 4.4 (NOTIFY, ORCPT, RET,
+//! ENVID), RFC 4865 section 4 (HOLDFOR, HOLDUNTIL).
 
 use crate::command::{Body, Fault};
 use crate::hold::Hold;
 use crate::path::split_at_byte;
 use crate::wishes::{EnvelopeId, Notify, Original, Return};
 
-/// What the parameters of MAIL say.
+/// The parameters of MAIL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct MailParameters<'a> {
     pub(crate) declared_bytes: Option<u64>,
@@ -20,14 +21,14 @@ pub(crate) struct MailParameters<'a> {
     pub(crate) hold: Option<Hold>,
 }
 
-/// What the parameters of RCPT say.
+/// The parameters of RCPT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct RecipientParameters<'a> {
     pub(crate) notify: Option<Notify>,
     pub(crate) original: Option<Original<'a>>,
 }
 
-/// Reads what follows the path of MAIL.
+/// Reads the text after the path of MAIL.
 pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
     let mut parameters = MailParameters::default();
     for (keyword, value) in parameters_of(text)? {
@@ -41,7 +42,8 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
             }
             core::mem::replace(&mut parameters.smtputf8, true)
         } else if keyword.eq_ignore_ascii_case("AUTH") {
-            // Who submitted it elsewhere (RFC 4954 section 5): nobody here believes it.
+            // The original submitter (RFC 4954 section 5). It is ignored, because the client is not
+            // trusted.
             if value.is_none_or(str::is_empty) {
                 return Err(Fault::BadParameter);
             }
@@ -64,7 +66,7 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
     Ok(parameters)
 }
 
-/// Reads what follows the path of RCPT.
+/// Reads the text after the path of RCPT.
 pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>, Fault> {
     let mut parameters = RecipientParameters::default();
     for (keyword, value) in parameters_of(text)? {
@@ -82,7 +84,7 @@ pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>
     Ok(parameters)
 }
 
-/// The keywords and values of `text`, which has nothing or begins with a space.
+/// The keywords and values of `text`, which is empty or begins with a space.
 fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)>, Fault> {
     let parameter = |word| {
         split_at_byte(word, b'=').map_or((word, None), |(keyword, value)| (keyword, Some(value)))
@@ -90,7 +92,7 @@ fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)
     words(text).map(|words| words.map(parameter))
 }
 
-/// The words of `text`, which has nothing or begins with a space.
+/// The words of `text`, which is empty or begins with a space.
 fn words(text: &str) -> Result<impl Iterator<Item = &str>, Fault> {
     if !text.is_empty() && !text.starts_with(' ') {
         return Err(Fault::BadPath);
@@ -120,7 +122,8 @@ fn body(value: Option<&str>) -> Result<Body, Fault> {
     }
 }
 
-/// A number of one to twenty digits; what is beyond 64 bits counts as the largest, which no limit allows.
+/// A number of one to twenty digits. A number beyond 64 bits counts as the largest, which no limit
+/// allows.
 pub(crate) fn decimal(text: &str) -> Option<u64> {
     if !(1..=20).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

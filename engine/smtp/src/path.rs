@@ -1,14 +1,15 @@
-//! Paths: who sends and who receives.
+//! Paths: the addresses of senders and recipients.
 //!
 //! Invariants:
-//! - What parses keeps the limits of RFC 5321 section 4.5.3.1: 64 bytes of local part, 255 of domain, 256 of path.
-//! - No path holds a control character, so it can stand in a header field as it is.
-//! - A source route is read over and never followed (section 3.3 and appendix C).
+//! - A parsed path keeps the limits of RFC 5321 section 4.5.3.1: 64 bytes of local part, 255 of
+//!   domain, 256 of path.
+//! - No path holds a control character, so it can be written into a header field unchanged.
+//! - A source route is skipped and never followed (section 3.3 and appendix C).
 //!
-//! More lenient than the grammar in one thing: dots may stand anywhere in an unquoted local part. Large providers have
-//! given out such addresses, and their mail must come through.
+//! More lenient than the grammar in one respect: dots may be anywhere in an unquoted local part.
+//! Large providers have assigned such addresses, and their mail must be accepted.
 //!
-//! Answers to: RFC 5321 sections 4.1.2 and 4.1.3; RFC 6531 section 3.3 (non-ASCII).
+//! Implements: RFC 5321 sections 4.1.2 and 4.1.3; RFC 6531 section 3.3 (non-ASCII).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,17 +22,18 @@ pub const PATH_BYTES_MAX: usize = 256;
 const DOMAIN_BYTES_MAX: usize = 255;
 const LABEL_BYTES_MAX: usize = 63;
 
-/// Where failures are reported to.
+/// The address to which failures are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReversePath<'a> {
-    /// `<>`: nobody. Reports of failures come so, and are never answered.
+    /// `<>`: no sender. Failure reports come so, and are never answered.
     Null,
-    /// Somebody.
+    /// A mailbox.
     Mailbox(Mailbox<'a>),
 }
 
 impl<'a> ReversePath<'a> {
-    /// Reads the path at the start of `text`, its angle brackets among it, and returns what follows it.
+    /// Reads the path at the start of `text`, including its angle brackets, and returns the text
+    /// after it.
     pub fn read(text: &'a str) -> Result<(ReversePath<'a>, &'a str), PathError> {
         if let Some(rest) = text.strip_prefix("<>") {
             return Ok((ReversePath::Null, rest));
@@ -49,17 +51,18 @@ impl<'a> ReversePath<'a> {
     }
 }
 
-/// Whom the message is for.
+/// The address of a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardPath<'a> {
     /// `<Postmaster>`, in any case and without a domain: this server's own (RFC 5321 section 4.5.1).
     Postmaster,
-    /// A mailbox, here or elsewhere.
+    /// A mailbox, local or remote.
     Mailbox(Mailbox<'a>),
 }
 
 impl<'a> ForwardPath<'a> {
-    /// Reads the path at the start of `text`, its angle brackets among it, and returns what follows it.
+    /// Reads the path at the start of `text`, including its angle brackets, and returns the text
+    /// after it.
     pub fn read(text: &'a str) -> Result<(ForwardPath<'a>, &'a str), PathError> {
         const POSTMASTER: &str = "<postmaster>";
         match text.split_at_checked(POSTMASTER.len()) {
@@ -70,7 +73,8 @@ impl<'a> ForwardPath<'a> {
         }
     }
 
-    /// Whether it is a postmaster's, of this server or of some domain, who is to be reached by everybody (RFC 5321 section 4.5.1).
+    /// Whether it is a postmaster of any domain. A postmaster must be reachable by every client
+    /// (RFC 5321 section 4.5.1).
     pub fn is_postmaster(&self) -> bool {
         match self {
             ForwardPath::Postmaster => true,
@@ -93,15 +97,15 @@ impl<'a> ForwardPath<'a> {
 /// A mailbox: a local part and a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mailbox<'a> {
-    /// The whole, `local-part@domain`, as it was written.
+    /// The whole, `local-part@domain`, as written.
     pub text: &'a str,
-    /// The local part as it was written; quotation marks are part of it.
+    /// The local part as written, including quotation marks.
     pub local_part: &'a str,
     /// The domain.
     pub domain: Domain<'a>,
 }
 
-/// What stands after the `@`.
+/// The text after the `@`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Domain<'a> {
     /// A domain name; case does not matter.
@@ -111,8 +115,8 @@ pub enum Domain<'a> {
 }
 
 impl<'a> Mailbox<'a> {
-    /// The local part with any quoting undone, which is what it means: `"a b"` and `"a\ b"` are one mailbox, and `"ada"`
-    /// is `ada`. `buffer` is used only when there is a quotation.
+    /// The local part without quoting, which is its meaning: `"a b"` and `"a\ b"` are one mailbox,
+    /// and `"ada"` is `ada`. `buffer` is used only for a quoted local part.
     pub fn plain_local_part<'b>(&self, buffer: &'b mut [u8; LOCAL_PART_BYTES_MAX]) -> &'b str
     where
         'a: 'b,
@@ -135,12 +139,12 @@ impl<'a> Mailbox<'a> {
                 length += 1;
             }
         }
-        // Only whole backslashes were left out of a valid text, so what remains is valid.
+        // Only whole backslashes were left out of a valid text, so the rest is valid.
         buffer.get(..length).and_then(|plain| core::str::from_utf8(plain).ok()).unwrap_or_default()
     }
 }
 
-/// Why a path does not parse.
+/// Why a path is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathError {
     /// It breaks the grammar.
@@ -149,9 +153,9 @@ pub enum PathError {
     TooLong,
 }
 
-/// Whether `text` may follow EHLO or HELO. Not checked against the grammar of domains: clients send the names of
-/// machines that were never meant to be domains, and RFC 5321 section 4.1.4 forbids to refuse mail over a name. What
-/// could not stand in a `Received:` field is refused.
+/// Whether `text` may follow EHLO or HELO. It is not checked against the grammar of domains:
+/// clients send names of machines that are no domains, and RFC 5321 section 4.1.4 forbids refusing
+/// mail because of a name. A name that cannot be written into a `Received:` field is refused.
 pub(crate) fn is_greeting_name(text: &str) -> bool {
     (1..=DOMAIN_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|byte| {
@@ -160,7 +164,7 @@ pub(crate) fn is_greeting_name(text: &str) -> bool {
         })
 }
 
-/// The mailbox in the angle brackets that `path` begins with, and what follows them.
+/// The mailbox in the angle brackets at the start of `path`, and the text after them.
 fn mailbox(path: &str) -> Result<(Mailbox<'_>, &str), PathError> {
     let text = without_source_route(path.strip_prefix('<').ok_or(PathError::Malformed)?)?;
     let (local_part, after) = split_local_part(text).ok_or(PathError::Malformed)?;
@@ -187,7 +191,7 @@ fn without_source_route(path: &str) -> Result<&str, PathError> {
     Ok(mailbox)
 }
 
-/// The local part at the start of `text`, and what follows it.
+/// The local part at the start of `text`, and the text after it.
 fn split_local_part(text: &str) -> Option<(&str, &str)> {
     let bytes = text.as_bytes();
     let length = match bytes.first() {
@@ -197,7 +201,7 @@ fn split_local_part(text: &str) -> Option<(&str, &str)> {
     text.split_at_checked(length).filter(|_| length > 0)
 }
 
-/// How many bytes the quotation at the start of `text` takes, its quotation marks among them.
+/// The length of the quoted string at the start of `text`, including its quotation marks.
 fn quoted_length(text: &[u8]) -> Option<usize> {
     let mut escaped = false;
     for (index, &byte) in text.iter().enumerate().skip(1) {
@@ -247,15 +251,17 @@ fn are_labels(text: &[u8]) -> bool {
     (1..=LABEL_BYTES_MAX).contains(&label_bytes)
 }
 
-/// What stands before the first `byte`, which is ASCII, and what stands after it.
+/// The text before the first `byte`, which is ASCII, and the text after it.
 pub(crate) fn split_at_byte(text: &str, byte: u8) -> Option<(&str, &str)> {
     let index = memchr::memchr(byte, text.as_bytes())?;
     Some((text.get(..index)?, text.get(index + 1..)?))
 }
 
-/// In an unquoted local part: `atext` of RFC 5322 section 3.2.3, the dot, and every byte of a non-ASCII character.
+/// Allowed in an unquoted local part: `atext` of RFC 5322 section 3.2.3, the dot, and every byte of
+/// a non-ASCII character.
 const ATOM: u8 = 1 << 0;
-/// In a label of a domain name. Underscores are no part of a host's name and stand in names that have mail all the same.
+/// Allowed in a label of a domain name. Underscores are not allowed in host names, but occur in
+/// domains that have mail.
 const LABEL: u8 = 1 << 1;
 
 static CLASSES: [u8; 256] = classes();

@@ -1,8 +1,9 @@
-//! What the server says: constant lines, and the two replies that have the server's name in them.
+//! The replies of the server: constant lines, and the two replies with the server's name.
 //!
 //! Invariants:
 //! - Every line is at most 512 bytes with its CRLF (RFC 5321 section 4.5.3.1.5).
-//! - Every reply but those to EHLO and HELO, the greeting and 354 has an enhanced status code (RFC 2034 section 4).
+//! - Every reply has an enhanced status code (RFC 2034 section 4), except the replies to EHLO and
+//!   HELO, the greeting and 354.
 
 use alloc::format;
 
@@ -18,17 +19,18 @@ use crate::hold::DateTime;
 /// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
 pub const REPLY_BYTES_MAX: usize = 576;
 
-/// The longest line of one.
+/// The longest line of a reply.
 const LINE_BYTES_MAX: usize = 512;
 
-/// What to tell a client whose address has too many connections, before this one is closed.
+/// The reply to a client whose address has too many connections, before this one is closed.
 pub const TOO_MANY_CONNECTIONS: &[u8] =
     b"421 4.7.0 Too many connections from your address, try again later\r\n";
 
-/// What to tell a client that has spoken before it was greeted, before the connection is closed.
+/// The reply to a client that has sent something before the greeting, before the connection is
+/// closed.
 pub const SPOKE_FIRST: &[u8] = b"554 5.5.0 Sent something before the greeting\r\n";
 
-/// What to tell a client for whom there is no session, before the connection is closed.
+/// The reply to a client for which there is no session, before the connection is closed.
 pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
 pub(crate) type Reply = &'static [u8];
@@ -153,24 +155,24 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
     });
 }
 
-/// No mail is taken from the client, for this reason, as far as it has room.
+/// No mail is accepted from the client, for this reason, cut to one line.
 fn unwanted(actions: &mut impl Actions) {
     let reason = reason(actions);
     Composed::default().put(b"554 5.7.1 ").put(&reason).put(LINE_END).send(actions);
 }
 
 const LINE_END: &[u8] = b"\r\n";
-/// What stands before a reason, where there is one.
+/// The length of the text before a reason.
 const CODE_BYTES: usize = b"554 5.7.1 ".len();
 const REASON_BYTES_MAX: usize = LINE_BYTES_MAX - CODE_BYTES - LINE_END.len();
 
-/// What of the server's reason may be said, as far as it has room.
+/// The printable part of the server's reason, cut to one line.
 fn reason(actions: &impl Actions) -> Vec<u8, REASON_BYTES_MAX> {
     let reason = actions.reason().bytes().filter(|byte| byte.is_ascii_graphic() || *byte == b' ');
     reason.take(REASON_BYTES_MAX).collect()
 }
 
-/// A message that was whole is not kept.
+/// A complete message is refused.
 pub(crate) fn message_refused(refusal: MessageRefusal, actions: &mut impl Actions) {
     let code: &[u8] = match refusal {
         MessageRefusal::Unwanted => b"550 5.7.1 ",
@@ -210,15 +212,15 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     }
 }
 
-/// A reply that is put together here, and sent at once.
+/// A reply that is composed here, and sent at once.
 #[derive(Default)]
 struct Composed(Vec<u8, REPLY_BYTES_MAX>);
 
 impl Composed {
-    /// Adds `text`, if there is room for all of it.
+    /// Adds `text`, if there is space for all of it.
     fn put(&mut self, text: &[u8]) -> &mut Composed {
         let fitted = self.0.extend_from_slice(text);
-        debug_assert!(fitted.is_ok(), "no reply is longer");
+        debug_assert!(fitted.is_ok(), "the reply fits into its buffer");
         self
     }
 
@@ -241,7 +243,7 @@ impl Composed {
     }
 }
 
-/// The first thing that a client hears.
+/// The greeting.
 pub(crate) fn greeting(actions: &mut impl Actions) {
     let mut reply = Composed::default();
     reply.put(b"220 ").put(actions.hostname().as_bytes()).put(b" ESMTP Barepost\r\n");
@@ -255,7 +257,7 @@ pub(crate) fn hello(actions: &mut impl Actions) {
     reply.send(actions);
 }
 
-/// The reply to EHLO. It ends in the server's limits, or in HELP, which every server has.
+/// The reply to EHLO. It ends in HELP, which every server has.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
     let Settings { message_bytes_max, recipients_max, extensions, holds, tls, login, .. } =
         actions.settings();
@@ -295,12 +297,12 @@ const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
     (Extensions::DSN, b"250-DSN\r\n"),
 ];
 
-/// What the client is to respond to in its login.
+/// A challenge of a login, for which the client must send a response.
 pub(crate) fn login_challenge(challenge: &[u8], actions: &mut impl Actions) {
     Composed::default().put(b"334 ").put(challenge).put(b"\r\n").send(actions);
 }
 
-/// The message is on the disk, under the name `identifier`; of a long name only the start is told.
+/// The message is on the disk, under the name `identifier`. A long name is cut.
 pub(crate) fn stored(identifier: &[u8], actions: &mut impl Actions) {
     const IDENTIFIER_BYTES_MAX: usize = 64;
     let name = identifier.get(..IDENTIFIER_BYTES_MAX).unwrap_or(identifier);

@@ -1,19 +1,23 @@
-//! A session: what the server remembers of one connection between two events.
+//! A session: the state of one connection between two events.
 //!
-//! Each variant of [`Expect`] is a waiting point and has one handler: commands in `session/commands.rs`, logging in
-//! in `session/login.rs`, messages in `session/messages.rs`. This file has the events that concern all of them, and the end.
+//! Each variant of [`Expect`] is a wait point with one handler: commands in `session/commands.rs`,
+//! logins in `session/login.rs`, messages in `session/messages.rs`. This file has the events that
+//! concern all of them, and the end.
 //!
 //! Invariants:
-//! - A transaction is open exactly while `transaction` is there, a message exactly while that says so; both are ended
-//!   before the session is [`Expect::Closed`], and nothing is asked of [`Actions`] after that.
-//! - While the session waits for the store it takes no bytes: replies leave in the order of the commands.
+//! - A transaction is open exactly while `transaction` is there, a message exactly while that says
+//!   so. Both are ended before the session is [`Expect::Closed`], and [`Actions`] is not called
+//!   after that.
+//! - While the session waits for the store it takes no bytes: replies leave in the order of the
+//!   commands.
 //!
-//! A bare CR or LF in a command ends the session by 521, as Postfix does with `smtpd_forbid_bare_newline = reject` and
-//! that code: what follows it is a second command to some servers, so nothing that follows is looked at. In a message it
-//! costs the message (554), which is read to its true end; there the session goes on, since both sides agree on where
-//! that end is.
+//! A bare CR or LF in a command ends the session with 521, as Postfix does with
+//! `smtpd_forbid_bare_newline = reject` and that code. The bytes after it are a second command to
+//! some servers, so none of them is looked at. In a message, a bare CR or LF makes the session
+//! refuse the message (554), which is read to its true end. Then the session goes on, since both
+//! sides agree on that end.
 //!
-//! Answers to: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2, RFC 4954 section 4.
+//! Implements: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2, RFC 4954 section 4.
 
 mod commands;
 mod login;
@@ -47,20 +51,20 @@ pub struct Session {
     stopping: Stopping,
     /// Since the last accepted message.
     faults: u8,
-    /// Commands that brought no message, since the last accepted one.
+    /// Commands without a message since the last accepted one.
     idle_commands: u8,
     refused_recipients: u8,
     transaction: Option<Transaction>,
     client_name: Name,
     identity: Identity,
     failed_logins: u8,
-    /// On the heap because it is there for a moment and a session for hours.
+    /// On the heap because it is needed for a moment, and a session lives for hours.
     exchange: Option<Box<Exchange>>,
 }
 
 const _: () = assert!(size_of::<Session>() <= 176);
 
-/// What the session waits for. One variant a waiting point, one handler each.
+/// What the session waits for. Each variant is one wait point with one handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     /// The next command.
@@ -71,13 +75,13 @@ enum Expect {
     MessageData(Incoming),
     /// The rest of a chunk after BDAT.
     ChunkData { chunk: Incoming, bytes_left: u64, place: Place },
-    /// The store's answer to a whole message.
+    /// The store's answer to a complete message.
     Stored,
     /// The client's next response in its login.
     LoginResponse,
     /// The answer to its login.
     LoginAnswer,
-    /// TLS, and another session in this one's place.
+    /// TLS, and the session that replaces this one.
     Handshake,
     /// Nothing any more.
     Closed,
@@ -88,20 +92,20 @@ enum Expect {
 pub enum WaitsFor {
     /// More bytes than it was offered, and nothing else.
     Bytes,
-    /// Room for a reply: offer the bytes again once [`Actions::send_room`] is [`REPLY_BYTES_MAX`].
+    /// Space for a reply: offer the bytes again once [`Actions::send_room`] is [`REPLY_BYTES_MAX`].
     SendRoom,
-    /// What is to be found out about the sender, or about a recipient: [`Session::sender_known`].
+    /// A check of the sender, or of a recipient: [`Session::sender_known`].
     Sender,
-    /// Room for the message: [`Session::message_room`].
+    /// Space for the message: [`Session::message_room`].
     MessageRoom,
     /// [`Session::message_stored`].
     Stored,
     /// [`Session::login_answered`].
     Login,
-    /// The handshake of TLS, which is done by whoever owns the connection. What the client has said and was not taken is to be thrown away, and [`Session::secured`] is the
-    /// session from then on.
+    /// The TLS handshake, which the owner of the connection makes. The client's bytes that were not
+    /// taken must be thrown away, and [`Session::secured`] gives the session from then on.
     Handshake,
-    /// Nothing: it is over.
+    /// Nothing: the session is over.
     Nothing,
 }
 
@@ -113,12 +117,12 @@ enum Greeted {
     Extended,
 }
 
-/// Who the client is.
+/// The identity of the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Identity {
-    /// Anybody.
+    /// Unknown.
     Unknown,
-    /// Who it says it is.
+    /// Proved by a login.
     Proved,
 }
 
@@ -126,9 +130,10 @@ enum Identity {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stopping {
     No,
-    /// The server goes away, as soon as the message, or the login, that is on its way is answered.
+    /// The server stops, as soon as the message or the login under way is answered.
     AfterMessage,
-    /// The password has changed: as soon as the whole message that is on its way is answered.
+    /// The password has changed: the session ends as soon as the complete message under way is
+    /// answered.
     PasswordChanged,
 }
 
@@ -136,7 +141,7 @@ enum Stopping {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Transaction {
     recipients: u16,
-    /// The most that it may have.
+    /// The most recipients that it may have.
     recipients_max: u16,
     character_set: CharacterSet,
     message: Message,
@@ -148,36 +153,36 @@ enum Message {
     NotBegun,
     /// Begun by BDAT and waiting for its next chunk.
     BetweenChunks(Incoming),
-    /// Begun, and arriving: [`Expect`] has the rest.
+    /// Begun, and arriving: [`Expect`] has its state.
     Arriving,
-    /// Whole and handed over.
+    /// Complete and handed over.
     Whole,
 }
 
-/// A message, or what is read in place of one, while it arrives.
+/// A message while it arrives, or the bytes that are read in place of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Incoming {
-    /// Content so far, whether it was passed on or thrown away.
+    /// The bytes of content so far, whether they were passed on or thrown away.
     bytes: u64,
     position: Position,
     fate: Fate,
 }
 
-/// What becomes of the bytes that arrive.
+/// What happens to the bytes that arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     /// They are passed on.
     Kept,
-    /// They are thrown away, and at their end this is said.
+    /// They are thrown away, and at their end this reply is sent.
     Refused(Reply),
 }
 
 /// What a handler has done with the bytes that it was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Taken {
-    /// So many bytes; there may be work for the next handler.
+    /// It took this many bytes; there may be work for the next handler.
     AndGoOn(usize),
-    /// So many bytes, and now something else must happen first.
+    /// It took this many bytes, and now something else must happen first.
     AndWait(usize, WaitsFor),
 }
 
@@ -188,7 +193,8 @@ impl Session {
         Session::begin(actions)
     }
 
-    /// TLS is spoken with a client that has asked for it: he begins anew, and is not greeted again (RFC 3207 section 4.2).
+    /// The TLS handshake with a client is done: the client begins again, and is not greeted again
+    /// (RFC 3207 section 4.2).
     pub fn secured(actions: &mut impl Actions) -> Session {
         Session::begin(actions)
     }
@@ -211,16 +217,18 @@ impl Session {
         }
     }
 
-    /// What must happen before bytes are worth offering.
+    /// What must happen before the session takes bytes.
     pub fn waits_for(&self) -> WaitsFor {
         self.waits_for
     }
 
-    /// Bytes have arrived, or there may be room now for what was offered before. Returns how many were taken; the rest
-    /// is to be offered again, with what follows it, when [`Session::waits_for`] has come.
+    /// Bytes have arrived, or there may be space now for bytes that were offered before. Returns
+    /// how many were taken. The rest must be offered again, with the bytes that follow, when the
+    /// event of [`Session::waits_for`] has happened.
     ///
-    /// The rest of an incomplete command is at most [`crate::LINE_BYTES_MAX`] bytes, of a login's response [`crate::RESPONSE_LINE_BYTES_MAX`]; of a message nothing is left over for
-    /// lack of bytes.
+    /// The rest of an incomplete command has at most [`crate::LINE_BYTES_MAX`] bytes, of a login's
+    /// response [`crate::RESPONSE_LINE_BYTES_MAX`]. Of a message, no byte is left over for lack of
+    /// further bytes.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
@@ -248,9 +256,10 @@ impl Session {
                 }
                 Expect::Stored => Taken::AndWait(0, WaitsFor::Stored),
                 Expect::LoginAnswer => Taken::AndWait(0, WaitsFor::Login),
-                // Nobody knows who has said this (RFC 3207 section 5).
+                // The bytes may come from an attacker (RFC 3207 section 5).
                 Expect::Handshake => Taken::AndWait(rest.len(), WaitsFor::Handshake),
-                // Unread bytes would make TCP answer by a reset, which could overtake the last reply.
+                // Unread bytes would make TCP answer with a reset, which could overtake the last
+                // reply.
                 Expect::Closed => Taken::AndWait(rest.len(), WaitsFor::Nothing),
             };
             match step {
@@ -268,8 +277,9 @@ impl Session {
         taken
     }
 
-    /// The message that [`Actions::message_end`] handed over is on the disk, under the name `identifier` (printable
-    /// ASCII, at most 64 bytes), or it never will be. Bytes are taken again afterwards.
+    /// The message that [`Actions::message_end`] handed over is on the disk, under the name
+    /// `identifier` (printable ASCII, at most 64 bytes), or never will be. The session takes bytes
+    /// again afterwards.
     pub fn message_stored(
         &mut self,
         result: Result<&[u8], MessageRefusal>,
@@ -293,7 +303,8 @@ impl Session {
         self.renew_deadline(actions);
     }
 
-    /// [`Actions::may_begin`] or [`Actions::may_answer`] may say something else now. Offer the bytes again.
+    /// [`Actions::may_begin`] or [`Actions::may_answer`] may give another answer now. Offer the
+    /// bytes again.
     pub fn sender_known(&mut self, actions: &mut impl Actions) {
         if self.waits_for == WaitsFor::Sender {
             self.waits_for = WaitsFor::Bytes;
@@ -301,7 +312,7 @@ impl Session {
         }
     }
 
-    /// There is room again for the message's bytes. Offer them.
+    /// There is space for the message's bytes again. Offer them.
     pub fn message_room(&mut self, actions: &mut impl Actions) {
         if self.waits_for == WaitsFor::MessageRoom {
             self.waits_for = WaitsFor::Bytes;
@@ -309,7 +320,7 @@ impl Session {
         }
     }
 
-    /// The time that was last set is up: the client has been silent for too long.
+    /// The last deadline has passed: the client has been silent for too long.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Stored | Expect::LoginAnswer | Expect::Handshake | Expect::Closed => {}
@@ -317,8 +328,8 @@ impl Session {
         }
     }
 
-    /// The server is about to go away. A message on its way is still taken and answered, everything else is not begun
-    /// any more (RFC 5321 section 3.8).
+    /// The server is about to stop. A message that is being received is still accepted and
+    /// answered. Nothing else is begun (RFC 5321 section 3.8).
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Command | Expect::LoginResponse | Expect::LongLineEnd => {
@@ -328,9 +339,9 @@ impl Session {
         }
     }
 
-    /// The password by which the client has logged in is not the account's any more: the session
-    /// ends (RFC 5321 section 3.8). A message that is whole is still answered, and one that is not
-    /// is dropped. Whoever has not logged in goes on.
+    /// The password by which the client has logged in is not valid any more: the session ends (RFC
+    /// 5321 section 3.8). A complete message is still answered, and an incomplete one is dropped. A
+    /// session without a login goes on.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             _ if self.identity == Identity::Unknown => {}
@@ -340,8 +351,9 @@ impl Session {
         }
     }
 
-    /// The client will send no more, or the connection is lost. Everything before that was offered, and the session was
-    /// not waiting for anything but bytes; or it does not matter any more. What is not whole is dropped, without a reply.
+    /// The client will send no more, or the connection is lost. All earlier bytes were offered, and
+    /// the session waited for nothing but bytes; or that does not matter any more. Anything
+    /// incomplete is dropped, without a reply.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
             self.finish(actions);
@@ -403,7 +415,7 @@ impl Session {
         }
     }
 
-    /// The client did something wrong: says so, and ends the session when it did so too often.
+    /// The client has made an error: sends a reply, and ends the session after too many errors.
     fn fault(&mut self, reply: Reply, actions: &mut impl Actions) {
         if self.faults >= actions.settings().faults_max {
             return self.end(reply::TOO_MANY_FAULTS, actions);
@@ -412,7 +424,7 @@ impl Session {
         actions.reply(reply);
     }
 
-    /// Says `reply` and ends the session.
+    /// Sends `reply` and ends the session.
     fn end(&mut self, reply: Reply, actions: &mut impl Actions) {
         actions.reply(reply);
         self.finish(actions);
@@ -430,7 +442,7 @@ impl Session {
         actions.close();
     }
 
-    /// Ends the transaction, if there is one, and drops its message, if that is not whole.
+    /// Ends the transaction, if there is one, and drops its message, if that is not complete.
     fn transaction_over(&mut self, actions: &mut impl Actions) {
         let Some(transaction) = self.transaction.take() else { return };
         match transaction.message {
@@ -440,8 +452,8 @@ impl Session {
         actions.transaction_end();
     }
 
-    /// Gives the client its time anew, or stops the clock while it is the server that takes its time. A line without an
-    /// end earns nothing, and neither does a command without an end: it was not taken.
+    /// Renews the client's deadline, or stops the clock while the server is at work. An incomplete
+    /// line or command does not renew it: it was not taken.
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
             (Expect::Handshake | Expect::Closed | Expect::LongLineEnd | Expect::Stored, _)

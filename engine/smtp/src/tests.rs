@@ -1,4 +1,4 @@
-//! What an SMTP session promises, as conversations.
+//! Tests of the SMTP session, written as conversations.
 
 mod chunks;
 mod commands;

@@ -1,33 +1,34 @@
-//! What the sender of a message wants to hear of it, as MAIL and RCPT say it.
+//! The reports that the sender of a message wants, as parameters of MAIL and RCPT.
 //!
 //! Invariants:
-//! - What was read is ASCII without spaces once it is written, and bounded: [`ENVELOPE_ID_BYTES_MAX`] and [`ORIGINAL_BYTES_MAX`].
-//! - Of xtext only what the grammar has is taken, and what it stands for can be printed.
+//! - A value that was read is written as ASCII without spaces, and bounded:
+//!   [`ENVELOPE_ID_BYTES_MAX`] and [`ORIGINAL_BYTES_MAX`].
+//! - Only xtext of the grammar is accepted, and it stands for printable characters.
 //!
-//! Answers to: RFC 3461 sections 4 and 4.1 to 4.4, RFC 6533 section 3 (the type `utf-8`).
+//! Implements: RFC 3461 sections 4 and 4.1 to 4.4, RFC 6533 section 3 (the type `utf-8`).
 
 use alloc::string::String;
 use core::fmt::Write as _;
 
-/// The longest name of an envelope (RFC 3461 section 4.4), in bytes.
+/// The longest identifier of an envelope (RFC 3461 section 4.4), in bytes.
 pub const ENVELOPE_ID_BYTES_MAX: usize = 100;
 
-/// The longest original address as it is written (section 4.2), in bytes, its type among it.
+/// The longest original address as written (section 4.2), in bytes, including its type.
 pub const ORIGINAL_BYTES_MAX: usize = 500;
 
-/// Of what the sender wants to hear (section 4.1). All three false is NEVER.
+/// The reports that the sender wants (section 4.1). All three false is NEVER.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Notify {
-    /// That it has arrived.
+    /// Reports of successful delivery.
     pub success: bool,
-    /// That it never will.
+    /// Reports of failure.
     pub failure: bool,
-    /// That it takes long.
+    /// Reports of delay.
     pub delay: bool,
 }
 
 impl Notify {
-    /// Reads what stands behind `NOTIFY=`.
+    /// Reads the value of `NOTIFY=`.
     pub fn read(wishes: &str) -> Option<Notify> {
         let mut notify = Notify { success: false, failure: false, delay: false };
         if wishes.eq_ignore_ascii_case("NEVER") {
@@ -49,17 +50,17 @@ impl Notify {
     }
 }
 
-/// What of a message goes back with a report (section 4.3).
+/// The part of a message that a report returns (section 4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Return {
-    /// All.
+    /// The whole message.
     Full,
     /// Its header.
     Header,
 }
 
 impl Return {
-    /// What stands behind `RET=`.
+    /// The value of `RET=`.
     pub fn word(self) -> &'static str {
         match self {
             Return::Full => "FULL",
@@ -75,12 +76,13 @@ impl Return {
     }
 }
 
-/// Whom the sender has named at first, before he was redirected: a type, `;`, and an address as xtext. Of the type `utf-8` it may be UTF-8.
+/// The recipient that the sender originally named, before a redirection: a type, `;`, and an
+/// address as xtext. With the type `utf-8` it may be UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Original<'a>(&'a str);
 
 impl<'a> Original<'a> {
-    /// Reads what stands behind `ORCPT=`.
+    /// Reads the value of `ORCPT=`.
     pub fn read(text: &'a str) -> Option<Original<'a>> {
         let (kind, address) = text.split_once(';')?;
         let is_type = !kind.is_empty()
@@ -94,37 +96,37 @@ impl<'a> Original<'a> {
             .then_some(original)
     }
 
-    /// The same in ASCII alone, as it can stand in a list.
+    /// The same in ASCII only, as it can be written into a list.
     pub fn ascii(self) -> String {
         in_a_list(self.0)
     }
 }
 
-/// What the sender calls the envelope: xtext.
+/// The sender's identifier of the envelope: xtext.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EnvelopeId<'a>(&'a str);
 
 impl<'a> EnvelopeId<'a> {
-    /// Reads what stands behind `ENVID=`.
+    /// Reads the value of `ENVID=`.
     pub fn read(text: &'a str) -> Option<EnvelopeId<'a>> {
         ((1..=ENVELOPE_ID_BYTES_MAX).contains(&text.len()) && is_xtext(text))
             .then_some(EnvelopeId(text))
     }
 
-    /// The same, as it can stand in a list.
+    /// The same, as it can be written into a list.
     pub fn ascii(self) -> String {
         in_a_list(self.0)
     }
 }
 
-/// A text in ASCII that means the same and does not end in a comma.
+/// A text in ASCII with the same meaning that does not end in a comma.
 fn in_a_list(text: &str) -> String {
     let mut ascii = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_ascii() {
             ascii.push(character);
         } else {
-            // A string takes whatever it is given.
+            // Writing to a string never fails.
             let _ = write!(ascii, "\\x{{{:X}}}", u32::from(character));
         }
     }
@@ -135,7 +137,7 @@ fn in_a_list(text: &str) -> String {
     ascii
 }
 
-/// Whether a text is xtext that stands for what can be printed.
+/// Whether a text is xtext for printable characters.
 fn is_xtext(text: &str) -> bool {
     let mut parts = text.split('+');
     let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'=');
@@ -145,7 +147,8 @@ fn is_xtext(text: &str) -> bool {
     parts.next().is_some_and(is_plain) && parts.all(is_plain_behind_code)
 }
 
-/// Whether these are the two digits of a character that can be printed: upper case, as the grammar has it.
+/// Whether these are the two digits of a printable character: in upper case, as the grammar
+/// demands.
 fn is_code(digits: &str) -> bool {
     let is_upper = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'));
     is_upper && u8::from_str_radix(digits, 16).is_ok_and(|byte| (b' '..=b'~').contains(&byte))

@@ -1,6 +1,6 @@
 //! The handler of [`Expect::Command`]: one line, one reply.
 //!
-//! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
+//! Implements: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
 use crate::actions::{
     Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Settings, Tls,
@@ -48,7 +48,7 @@ impl Session {
                 self.login_asked_for(mechanism, response, actions)
             }
             Ok(Command::StartTls) => self.tls_asked_for(actions),
-            // What follows is not what it says it is, or nobody knows where the next command begins.
+            // The following bytes are not SMTP, or where the next command begins is unknown.
             Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => {
                 self.end(reply::fault(fault), actions)
             }
@@ -56,8 +56,8 @@ impl Session {
         }
     }
 
-    /// Counts a command that does not bring a message nearer, unless the client has logged in.
-    /// Recipients and faults have limits of their own, and after MAIL no second one is taken.
+    /// Counts a command that does not lead to a message, unless the client has logged in.
+    /// Recipients and faults have limits of their own, and after MAIL no second one is accepted.
     fn has_said_too_much(
         &mut self,
         command: &Result<Command<'_>, Fault>,
@@ -75,25 +75,26 @@ impl Session {
         self.idle_commands > actions.settings().idle_commands_max
     }
 
-    /// Whether a client that says more behind this command ought to have waited for the reply, and is refused for that.
+    /// Whether the client sent more after this command instead of waiting for the reply, and is
+    /// refused for that.
     pub(super) fn is_hasty(&self, command: &Command<'_>, actions: &impl Actions) -> bool {
         let waits = match command {
             Command::ExtendedHello(_) | Command::Hello(_) | Command::Data => true,
-            // Its chunk belongs to the one, and what follows the other is thrown away.
+            // A chunk follows BDAT, and the bytes after STARTTLS are thrown away.
             Command::Chunk { .. } | Command::StartTls => false,
             _ => self.greeted != Greeted::Extended,
         };
         waits && actions.settings().haste == Haste::Refused
     }
 
-    /// EHLO and HELO begin the session anew (RFC 5321 section 4.1.4).
+    /// EHLO and HELO begin the session again (RFC 5321 section 4.1.4).
     fn greeting_arrived(&mut self, name: &str, greeted: Greeted, actions: &mut impl Actions) {
         self.transaction_over(actions);
         self.greeted = greeted;
         self.client_name = Name::from(name);
     }
 
-    /// STARTTLS: this session is over, and all that it knows is forgotten with it.
+    /// STARTTLS: this session is over, and its state is dropped with it.
     fn tls_asked_for(&mut self, actions: &mut impl Actions) {
         match actions.settings().tls {
             Tls::Absent => self.fault(reply::fault(Fault::NotImplemented), actions),
@@ -161,7 +162,7 @@ impl Session {
         }
     }
 
-    /// Who guesses addresses does not get to guess for ever.
+    /// Limits how often a client may guess addresses.
     fn recipient_refused(&mut self, refusal: RecipientRefusal, actions: &mut impl Actions) {
         if self.refused_recipients >= actions.settings().refused_recipients_max {
             return self.end(reply::TOO_MANY_FAULTS, actions);
@@ -177,7 +178,8 @@ impl Session {
         if transaction.message != Message::NotBegun {
             return self.fault(reply::CHUNKS_BEGAN, actions);
         }
-        // Not counted as a fault: a pipelining client sends DATA before it has read that no recipient was accepted.
+        // Not counted as a fault: a pipelining client sends DATA before it has read that no
+        // recipient was accepted.
         if transaction.recipients == 0 {
             return actions.reply(reply::NO_RECIPIENT);
         }
@@ -193,7 +195,7 @@ impl Session {
         }
     }
 
-    /// BDAT. The chunk follows at once, so it is read whatever is thought of it.
+    /// BDAT. The chunk follows at once, so it is read even if it is refused.
     fn chunk_arrived(&mut self, bytes: u64, place: Place, actions: &mut impl Actions) {
         let mut chunk = self.chunk_to_fill(actions);
         if chunk.bytes.saturating_add(bytes) > actions.settings().message_bytes_max {
@@ -222,14 +224,14 @@ impl Session {
             .unwrap_or_else(|refusal| Incoming::refused(reply::message_refusal(refusal)))
     }
 
-    /// Whether nothing keeps RCPT from being answered.
+    /// Whether RCPT can be answered now.
     pub(super) fn may_answer(&self, path: &ForwardPath<'_>, actions: &mut impl Actions) -> bool {
         let takes = |transaction: &Transaction| transaction.check_recipient(path).is_ok();
         !self.transaction.as_ref().is_some_and(takes)
             || actions.may_answer(path, self.client_name.as_str())
     }
 
-    /// Whether nothing keeps the message from beginning that DATA or BDAT may begin.
+    /// Whether the message that DATA or BDAT would begin can begin now.
     pub(super) fn may_begin(&self, actions: &mut impl Actions) -> bool {
         let begins = |transaction: &Transaction| {
             transaction.recipients > 0 && transaction.message == Message::NotBegun
@@ -259,11 +261,11 @@ impl Session {
     }
 }
 
-/// Why a transaction takes no recipient like this, whichever it is.
+/// Why a transaction accepts no further recipient at all.
 enum Untaken {
-    /// The client ought not to have named it.
+    /// The client must not name one now.
     Wrong(Reply),
-    /// It has as many as it may.
+    /// It has as many as it may have.
     Full,
 }
 

@@ -1,11 +1,15 @@
-//! AUTH: who is there, and may they?
+//! AUTH: logging in.
 //!
-//! A wrong name and a wrong password get the same answer after the same time; that time is the server's to choose, and the session waits for as long as it takes.
+//! A wrong name and a wrong password get the same answer after the same time. The server chooses
+//! that time, and the session waits.
 //!
-//! A client that proves itself by SCRAM is let in before it has heard that the server knows its password too, and is logged in once it says that it has heard: the signature is one more
-//! challenge, to which it responds by an empty line (RFC 4954 section 4 has no room for it in the reply).
+//! A client that proves its identity by SCRAM is accepted before it knows that the server has the
+//! password too. It is logged in once it acknowledges the server's signature. The signature is one
+//! more challenge, to which the client responds with an empty line (in RFC 4954 section 4 the final
+//! reply cannot carry it).
 //!
-//! Answers to: RFC 4954 sections 4 and 6, RFC 3207 section 4, RFC 6409 section 4.3, RFC 8314 section 3.3.
+//! Implements: RFC 4954 sections 4 and 6, RFC 3207 section 4, RFC 6409 section 4.3, RFC 8314
+//! section 3.3.
 
 use alloc::boxed::Box;
 
@@ -18,7 +22,7 @@ use crate::reply::{self, Reply};
 use super::{Expect, Greeted, Identity, Session, WaitsFor};
 
 impl Session {
-    /// What a client is told whose mail is not taken before it has said who it is.
+    /// The reply to a client whose mail is not accepted before it has logged in.
     pub(super) fn needs_login(&self, actions: &impl Actions) -> Option<Reply> {
         match (self.identity, actions.settings().login) {
             (Identity::Proved, _) | (_, Login::Absent) => None,
@@ -94,14 +98,15 @@ impl Session {
         self.fault(fault, actions);
     }
 
-    /// The exchange, if there is one, does not come to its end; what it was granted is not wanted then.
+    /// Ends the exchange, if there is one. If a login was granted, it is not wanted.
     pub(super) fn exchange_over(&mut self, actions: &mut impl Actions) {
         if self.exchange.take().is_some_and(|exchange| exchange.is_signed()) {
             actions.abandon_login();
         }
     }
 
-    /// The client is who it says it is, and is told by the signature, if there is one, that the server is too; or was refused. Bytes are taken again afterwards.
+    /// The login is granted, with the server's signature, if there is one; or it is refused. The
+    /// session takes bytes again afterwards.
     pub fn login_answered(
         &mut self,
         result: Result<Option<Signature>, LoginRefusal>,

@@ -1,9 +1,9 @@
 //! The handlers of [`Expect::MessageData`] and [`Expect::ChunkData`]: a message streams by.
 //!
-//! A refused message is read to its end, or the rest of it would be taken for commands; but only so far: who goes on
-//! sending beyond twice the limit is cut off.
+//! A refused message is read to its end, or its rest would be taken for commands. A client that
+//! goes on beyond twice the limit is disconnected.
 //!
-//! Answers to: RFC 5321 sections 4.1.1.4 and 4.5.2, RFC 1870 section 6.1, RFC 3030 section 2.
+//! Implements: RFC 5321 sections 4.1.1.4 and 4.5.2, RFC 1870 section 6.1, RFC 3030 section 2.
 
 use crate::actions::{Actions, MessageRefusal};
 use crate::command::Place;
@@ -71,7 +71,7 @@ impl Session {
         Taken::AndGoOn(taken)
     }
 
-    /// Passes a run of a message on, or throws it away. Returns how many of its bytes are done with.
+    /// Passes a run of a message on, or throws it away. Returns how many of its bytes are done.
     fn run_arrived(
         &mut self,
         incoming: &mut Incoming,
@@ -89,7 +89,8 @@ impl Session {
                 );
             }
             Run::BareLineEnd(count, position) => {
-                // Of two reasons the one that comes first in the message, wherever it is cut.
+                // Of two reasons, the one that comes first in the message counts, however the
+                // message is cut.
                 self.refuse_if_nul(incoming, bytes.get(..count).unwrap_or(bytes), actions);
                 self.refuse_if_too_big(incoming, count, actions);
                 self.refuse(incoming, reply::BARE_LINE_END_IN_MESSAGE, actions);
@@ -169,12 +170,13 @@ impl Session {
                 self.expect = Expect::Command;
                 self.stop_if_stopping(actions);
             }
-            // Also when others follow: what is refused once stays refused, and they find no transaction.
+            // Also if other chunks follow: a refused message stays refused, and they find no
+            // transaction.
             _ => self.message_completed(chunk, actions),
         }
     }
 
-    /// The message has its reply: the transaction is over.
+    /// The message was answered: the transaction is over.
     pub(super) fn message_answered(&mut self, actions: &mut impl Actions) {
         self.transaction_over(actions);
         self.expect = Expect::Command;
@@ -190,8 +192,8 @@ impl Session {
         }
     }
 
-    /// Refuses a message with a NUL (RFC 5321 section 2.3.8 has none). A server that drops NUL on
-    /// the way could find an end of data where this one found none.
+    /// Refuses a message with a NUL (RFC 5321 section 2.3.8 excludes it). A later server that drops
+    /// NUL could find an end of data where this one found none.
     fn refuse_if_nul(
         &mut self,
         incoming: &mut Incoming,
@@ -204,7 +206,7 @@ impl Session {
         }
     }
 
-    /// Refuses a message that so many more bytes make too big.
+    /// Refuses a message that `more` bytes make too large.
     fn refuse_if_too_big(
         &mut self,
         incoming: &mut Incoming,
@@ -216,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Throws away what came of a message and what will come. The first reason stays.
+    /// Throws away the message so far, and its later bytes. The first reason stays.
     pub(super) fn refuse(
         &mut self,
         incoming: &mut Incoming,
@@ -230,7 +232,7 @@ impl Session {
         }
     }
 
-    /// Ends the session of a client that goes on sending a message that was refused long ago.
+    /// Ends the session of a client that goes on sending a refused message.
     fn is_flood(&mut self, incoming: &Incoming, actions: &mut impl Actions) -> bool {
         let Fate::Refused(reply) = incoming.fate else { return false };
         let flood = incoming.bytes > actions.settings().message_bytes_max.saturating_mul(2);
@@ -247,7 +249,7 @@ impl Session {
     }
 }
 
-/// From now on it is the server that takes its time.
+/// From now on the server is at work, not the client.
 fn end(actions: &mut impl Actions) -> Result<(), MessageRefusal> {
     actions.set_deadline(None);
     actions.message_end()

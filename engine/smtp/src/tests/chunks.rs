@@ -1,4 +1,4 @@
-//! BDAT: a chunk is read whatever is thought of it, and never taken for commands.
+//! BDAT: a chunk is read even if it is refused, and its bytes are never taken for commands.
 
 use super::world::Conversation;
 use crate::MessageRefusal;

@@ -1,4 +1,4 @@
-//! Every command, in and out of its place.
+//! Every command, in and out of order.
 
 use std::string::ToString;
 

@@ -1,4 +1,4 @@
-//! Dot-stuffing, against an oracle that has the whole message before it.
+//! Dot-stuffing, against an oracle that sees the whole message.
 
 use std::string::String;
 use std::vec::Vec;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::world::Conversation;
 use crate::content::{Dots, Position, Run, next_run};
 
-/// What a client sends for `message`, whose lines all end in CRLF.
+/// The bytes that a client sends for `message`, whose lines all end in CRLF.
 pub(super) fn stuffed(message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at_line_start = true;
@@ -89,14 +89,15 @@ fn nothing_of_a_message_is_kept_for_want_of_bytes() {
     }
 }
 
-/// Lines of few letters, so that dots and line ends meet often.
+/// Lines of few characters, so that dots and line ends often meet.
 fn lines() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec("[.a]{0,4}", 0..12).prop_map(|lines| {
         lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes()
     })
 }
 
-/// The length of the first run of `bytes`, which begin in the middle of a line, and whether it ends by a bare line end: byte by byte.
+/// The length of the first run of `bytes`, which begin in the middle of a line, and whether it ends
+/// by a bare line end. Computed byte by byte.
 fn first_run(bytes: &[u8]) -> (usize, bool) {
     for (index, &byte) in bytes.iter().enumerate() {
         let (before, after) =

@@ -1,4 +1,5 @@
-//! What comes from elsewhere than the client: time, the end of the server, the end of the connection.
+//! Events that do not come from the client: deadlines, the stop of the server, the end of the
+//! connection.
 
 use std::format;
 
@@ -57,7 +58,7 @@ fn only_a_complete_command_renews_the_deadline() {
 fn the_store_s_time_is_not_the_client_s() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
-    // From the end of the message on it is the host's to set.
+    // From the end of the message on, the host sets it.
     talk.world.end_patience = Some(Micros(1));
     talk.says("DATA\r\n.\r\n");
     talk.replies();
@@ -212,7 +213,7 @@ fn a_recipient_is_not_answered_before_he_is_known() {
     }
 }
 
-/// Otherwise a client could ask as much as it likes, and none of it would count.
+/// Otherwise a client could cause as many checks as it likes, and none would be counted.
 #[test]
 fn nothing_is_found_out_about_a_recipient_that_is_not_taken() {
     let mut talk = Conversation::greeted();

@@ -1,4 +1,4 @@
-//! How long a message waits here, as its sender wants it.
+//! How long a message is held, as its sender asks.
 
 use std::format;
 use std::string::ToString;

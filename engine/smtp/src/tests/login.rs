@@ -1,4 +1,4 @@
-//! AUTH: who is there, and may they?
+//! AUTH: logging in.
 
 use std::format;
 use std::string::ToString;
@@ -207,7 +207,7 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
         ("*\r\n", GIVEN_UP),
         ("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"),
         ("YWRh!\r\n", MALFORMED),
-        // For somebody else.
+        // On behalf of another account.
         ("AUTH PLAIN Ym9iAGFkYQBzZWNyZXQ=\r\n", WRONG),
         ("NOOP\r\n", "250 2.0.0 OK\r\n"),
     ]);

@@ -1,4 +1,4 @@
-//! What is an address and what is none.
+//! Valid and invalid addresses.
 
 use core::net::IpAddr;
 use std::string::ToString;

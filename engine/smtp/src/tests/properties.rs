@@ -1,4 +1,5 @@
-//! Whatever a client sends: no panic, no byte too many, well-formed replies, and everything begun is ended.
+//! Properties that hold whatever a client sends: no panic, no byte too many, well-formed replies,
+//! and everything that begins also ends.
 
 use std::vec::Vec;
 
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 
 use super::world::{Conversation, World};
 
-/// Pieces that get a session deep into its states, and noise.
+/// Pieces that lead a session deep into its states, and noise.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let words: Vec<&[u8]> = std::vec![
         b"EHLO a\r\n",

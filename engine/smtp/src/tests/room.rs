@@ -1,4 +1,4 @@
-//! Pipelining, and what happens when there is no room: the replies are the same however slowly anything goes.
+//! Pipelining, and lack of buffer space: the replies are the same however slowly anything goes.
 
 use std::string::String;
 use std::vec::Vec;

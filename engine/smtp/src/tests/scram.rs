@@ -1,4 +1,4 @@
-//! AUTH SCRAM-SHA-256: the example of RFC 7677, and what else becomes of it.
+//! AUTH SCRAM-SHA-256: the example of RFC 7677, and failures.
 
 use std::format;
 use std::string::{String, ToString};
@@ -27,7 +27,7 @@ fn talk() -> Conversation {
     talk
 }
 
-/// A client that was let in, and was told our signature.
+/// A client whose proof was accepted, and that was sent our signature.
 fn signed() -> Conversation {
     let mut talk = talk();
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n"));

@@ -1,4 +1,4 @@
-//! Line ends that are none: no message can be read as two, and no command hides behind another.
+//! Invalid line ends: no message can be read as two, and no command hides behind another.
 
 use std::format;
 use std::vec::Vec;
@@ -9,7 +9,7 @@ use super::world::Conversation;
 
 const REFUSED: &str = "554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
 
-/// Everything that some server takes for the end of data, and that is not.
+/// Everything that some server takes for the end of data, although it is not.
 const FALSE_ENDS: &[&str] = &[
     "\n.\n",
     "\n.\r\n",
@@ -154,7 +154,7 @@ fn a_cr_waits_for_its_lf() {
     talk.exchange(&[("NOOP\r", ""), ("\n", "250 2.0.0 OK\r\n")]);
 }
 
-/// Where the data ends, as the standard has it.
+/// The end of data by the standard.
 fn end_of_data(sent: &[u8]) -> Option<usize> {
     if sent.starts_with(b".\r\n") {
         return Some(3);

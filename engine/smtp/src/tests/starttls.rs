@@ -1,4 +1,4 @@
-//! STARTTLS: what is said in the clear stays there.
+//! STARTTLS: nothing that was said in the clear is used under TLS.
 
 use machine::Micros;
 
@@ -13,13 +13,13 @@ fn talk_with(tls: Tls) -> Conversation {
     Conversation::with(world)
 }
 
-/// The server does what the session asks for.
+/// Makes the handshake that the session asks for.
 fn secure(talk: &mut Conversation) {
     assert_eq!(talk.session.waits_for(), WaitsFor::Handshake);
     talk.kept.clear();
     talk.world.settings.tls = Tls::Spoken;
     talk.session = Session::secured(&mut talk.world);
-    assert_eq!(talk.replies(), "", "who was greeted is not greeted again");
+    assert_eq!(talk.replies(), "", "a client is not greeted again after STARTTLS");
 }
 
 #[test]

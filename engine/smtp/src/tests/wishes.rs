@@ -1,4 +1,4 @@
-//! What the sender wants to hear: what is taken of it, what is refused, and what is left of it.
+//! The reports that the sender wants: what is accepted, what is refused, and what is kept.
 
 use std::format;
 use std::string::String;
@@ -13,7 +13,7 @@ const SENDER_OK: &str = "250 2.1.0 Sender OK\r\n";
 const RECIPIENT_OK: &str = "250 2.1.5 Recipient OK\r\n";
 const SYNTAX: &str = "501 5.5.4 Wrong parameter value\r\n";
 
-/// What was noted of a command that was answered so.
+/// What was noted of a command that got this reply.
 #[track_caller]
 fn noted(command: &str, reply: &str) -> Vec<String> {
     let mut talk = Conversation::greeted();
@@ -153,7 +153,8 @@ fn whom_the_sender_has_named_at_first_is_read_once_and_is_ascii_from_then_on() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
-    /// Whatever is taken can stand in a header field and in a list, and is taken again as it is.
+    /// An accepted value can be written into a header field and into a list, and can be read again
+    /// unchanged.
     #[test]
     fn what_is_taken_is_ascii_bounded_and_the_same_again(text in "(rfc822|utf-8|x);([!-~]|\\+[0-9A-F]{2}|[\u{80}-\u{fff}]){0,300}|[!-~]{0,120}") {
         let taken = [EnvelopeId::read(&text).map(EnvelopeId::ascii), Original::read(&text).map(Original::ascii)];

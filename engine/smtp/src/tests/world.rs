@@ -1,4 +1,5 @@
-//! A server around the session under test: it records everything, and asserts what a session owes to it.
+//! A server around the session under test: it records everything, and asserts the contract of a
+//! session.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -19,35 +20,35 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) hostname: String,
     pub(super) send_room: usize,
-    /// Replies since they were last looked at.
+    /// Replies since the last call.
     pub(super) sent: Vec<u8>,
-    /// Everything that the session asked for, but replies and the bytes of messages.
+    /// All actions of the session except replies and the bytes of messages.
     pub(super) log: Vec<String>,
-    /// The message that arrives.
+    /// The message that is arriving.
     pub(super) message: Vec<u8>,
-    /// The whole messages.
+    /// The complete messages.
     pub(super) messages: Vec<Vec<u8>>,
-    /// How many bytes `message_bytes` takes before it wants to be told to go on.
+    /// How many bytes `message_bytes` takes before it asks to wait.
     pub(super) message_room: usize,
     pub(super) sender_refusal: Option<SenderRefusal>,
-    /// Something has to be found out before a message begins.
+    /// Whether a check must end before a message begins.
     pub(super) sender_is_unknown: bool,
-    /// Something has to be found out before a recipient is answered.
+    /// Whether a check must end before a recipient is answered.
     pub(super) recipient_is_unknown: bool,
-    /// Why no mail is taken from the client.
+    /// Why no mail is accepted from the client.
     pub(super) reason: String,
     pub(super) begin_refusal: Option<MessageRefusal>,
-    /// Given once the message has so many bytes.
+    /// Returned once the message has this many bytes.
     pub(super) bytes_refusal: Option<(usize, MessageRefusal)>,
     pub(super) end_refusal: Option<MessageRefusal>,
-    /// How long it takes at most until it is known what comes of a message.
+    /// How long the result of a message may take.
     pub(super) end_patience: Option<Micros>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     pub(super) login_open: bool,
-    /// What a client hears that has proved that it knows the password.
+    /// The server's signature for a client that has proved the password.
     signature: Option<Signature>,
-    /// It was let in so.
+    /// Whether that login was granted.
     is_signed: bool,
     transaction_open: bool,
     message_open: bool,
@@ -88,7 +89,7 @@ impl World {
         }
     }
 
-    /// What was ended as often as it was begun.
+    /// Whether everything that began has ended.
     pub(super) fn is_settled(&self) -> bool {
         !self.transaction_open && !self.message_open && !self.message_whole && !self.login_open
     }
@@ -296,18 +297,18 @@ pub(super) struct Conversation {
     pub(super) session: Session,
     pub(super) world: World,
     pub(super) kept: Vec<u8>,
-    /// Room that the server makes for a message whenever the session waits for some.
+    /// Space that the server makes for a message whenever the session waits for it.
     pub(super) message_room_step: usize,
-    /// Room that the client makes for replies whenever the session waits for some.
+    /// Space that the client makes for replies whenever the session waits for it.
     pub(super) send_room_step: usize,
-    /// Whether the store answers as soon as it is asked.
+    /// Whether the store answers at once.
     pub(super) store_answers: bool,
-    /// How the server answers logins; `None`: not yet.
+    /// The server's answer to logins. `None`: not yet.
     pub(super) login_answer: Option<Result<(), LoginRefusal>>,
 }
 
 impl Conversation {
-    /// A client has connected, and was greeted.
+    /// A client that has connected and was greeted.
     pub(super) fn new() -> Conversation {
         Conversation::with(World::new())
     }
@@ -349,7 +350,8 @@ impl Conversation {
         conversation
     }
 
-    /// The client sends; the session gets whatever it wants for until it wants nothing but more bytes.
+    /// The client sends; then every event that the session waits for happens, until it waits only
+    /// for bytes.
     pub(super) fn says(&mut self, bytes: impl AsRef<[u8]>) {
         self.kept.extend_from_slice(bytes.as_ref());
         loop {
@@ -386,14 +388,14 @@ impl Conversation {
         }
     }
 
-    /// What the server said since the last look.
+    /// The server's replies since the last call.
     pub(super) fn replies(&mut self) -> String {
         let sent = String::from_utf8(core::mem::take(&mut self.world.sent)).unwrap();
         assert_well_formed(&sent);
         sent
     }
 
-    /// Each first line is answered by the second, exactly.
+    /// For each pair: the client sends the first, and the server replies exactly the second.
     #[track_caller]
     pub(super) fn exchange(&mut self, lines: &[(&str, &str)]) {
         for (client, server) in lines {
