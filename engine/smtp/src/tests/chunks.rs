@@ -23,7 +23,7 @@ fn chunks_make_a_message_byte_by_byte() {
 }
 
 #[test]
-fn an_empty_last_chunk_ends_the_message() {
+fn empty_last_chunk_ends_the_message() {
     let mut talk = Conversation::addressed();
     talk.exchange(&[("BDAT 3\r\na\r\n", CHUNK_TAKEN), ("BDAT 0 LAST\r\n", STORED)]);
     assert_eq!(talk.world.messages, [b"a\r\n"]);
@@ -33,14 +33,14 @@ fn an_empty_last_chunk_ends_the_message() {
 }
 
 #[test]
-fn a_line_end_may_be_cut_between_chunks() {
+fn line_end_may_be_cut_between_chunks() {
     let mut talk = Conversation::addressed();
     talk.exchange(&[("BDAT 2\r\na\r", CHUNK_TAKEN), ("BDAT 2 LAST\r\n\nb", STORED)]);
     assert_eq!(talk.world.messages, [b"a\r\nb"]);
 }
 
 #[test]
-fn a_chunk_without_recipients_is_read_and_refused() {
+fn chunk_without_recipients_is_read_and_refused() {
     let mut talk = Conversation::greeted();
     talk.exchange(&[
         ("BDAT 6\r\nQUIT\r\nNOOP\r\n", "503 5.5.1 Send MAIL first\r\n250 2.0.0 OK\r\n"),
@@ -75,7 +75,7 @@ fn other_commands_between_chunks_keep_their_rules() {
 }
 
 #[test]
-fn a_size_that_cannot_be_read_ends_the_session() {
+fn invalid_bdat_size_ends_the_session() {
     for command in [
         "BDAT\r\n",
         "BDAT x\r\n",
@@ -108,7 +108,7 @@ fn chunks_beyond_the_limit_are_read_and_refused() {
 }
 
 #[test]
-fn an_endless_chunk_is_cut_off() {
+fn endless_chunk_ends_the_session() {
     let mut talk = Conversation::addressed();
     talk.says("BDAT 18446744073709551615 LAST\r\n");
     for _ in 0..30 {
@@ -119,7 +119,7 @@ fn an_endless_chunk_is_cut_off() {
 }
 
 #[test]
-fn a_refusal_by_the_server_is_said_at_the_chunk_s_end() {
+fn refusal_is_sent_at_the_end_of_the_chunk() {
     let mut talk = Conversation::addressed();
     talk.world.begin_refusal = Some(MessageRefusal::StorageFull);
     talk.exchange(&[

@@ -6,7 +6,7 @@ use super::world::{Conversation, World};
 use crate::{Extensions, Haste, LINE_BYTES_MAX, MessageRefusal, SenderRefusal};
 
 #[test]
-fn a_message_is_taken_and_acknowledged() {
+fn message_is_accepted_and_acknowledged() {
     let mut talk = Conversation::greeted();
     talk.exchange(&[
         ("MAIL FROM:<ada@example.org> SIZE=20 BODY=8BITMIME\r\n", "250 2.1.0 Sender OK\r\n"),
@@ -31,7 +31,7 @@ fn a_message_is_taken_and_acknowledged() {
 }
 
 #[test]
-fn ehlo_announces_what_the_server_does() {
+fn ehlo_announces_the_extensions() {
     let mut talk = Conversation::new();
     talk.exchange(&[(
         "EHLO client.test\r\n",
@@ -41,7 +41,7 @@ fn ehlo_announces_what_the_server_does() {
 }
 
 #[test]
-fn each_extension_can_be_left_out_of_the_announcement() {
+fn each_extension_can_be_left_out_of_ehlo() {
     let mut world = World::new();
     world.settings.extensions = Extensions::ALL
         .without(Extensions::CHUNKING)
@@ -76,7 +76,7 @@ fn helo_and_ehlo_name_the_protocol() {
 }
 
 #[test]
-fn long_and_short_names_of_clients_are_kept_whole() {
+fn client_names_are_kept_unchanged() {
     for length in [1, 61, 62, 63, 64, 254, 255] {
         let name = "n".repeat(length);
         let mut talk = Conversation::new();
@@ -86,7 +86,7 @@ fn long_and_short_names_of_clients_are_kept_whole() {
 }
 
 #[test]
-fn a_greeting_needs_a_name_that_can_stand_in_a_header() {
+fn ehlo_name_must_be_valid_in_a_header() {
     const REFUSED: &str = "501 5.5.4 Needs your host's name or address literal\r\n";
     let long = "EHLO ".to_string() + &"n".repeat(256) + "\r\n";
     let mut talk = Conversation::new();
@@ -106,7 +106,7 @@ fn a_greeting_needs_a_name_that_can_stand_in_a_header() {
 }
 
 #[test]
-fn commands_out_of_order_are_refused_and_change_nothing() {
+fn commands_out_of_order_are_refused() {
     let mut talk = Conversation::greeted();
     talk.exchange(&[
         ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n"),
@@ -125,7 +125,7 @@ fn commands_out_of_order_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn reset_and_a_new_greeting_end_the_transaction() {
+fn rset_and_ehlo_end_the_transaction() {
     for command in ["RSET\r\n", "EHLO again\r\n", "HELO again\r\n"] {
         let mut talk = Conversation::addressed();
         talk.says(command);
@@ -139,7 +139,7 @@ fn reset_and_a_new_greeting_end_the_transaction() {
 }
 
 #[test]
-fn small_commands_answer_anywhere() {
+fn noop_help_and_vrfy_are_answered_anywhere() {
     let verify = "252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
     let help = "214 2.0.0 See RFC 5321; postmaster reads mail here\r\n";
     for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
@@ -165,7 +165,7 @@ fn small_commands_answer_anywhere() {
 }
 
 #[test]
-fn parameters_of_mail_are_read_and_others_refused() {
+fn unknown_mail_parameters_are_refused() {
     const SYNTAX: &str = "501 5.5.4 Wrong parameter value\r\n";
     let mut talk = Conversation::greeted();
     talk.world.settings.faults_max = 100;
@@ -199,7 +199,7 @@ fn parameters_of_mail_are_read_and_others_refused() {
 }
 
 #[test]
-fn recipients_are_refused_one_by_one_for_their_reason() {
+fn recipients_are_refused_separately_with_a_reason() {
     let mut talk = Conversation::greeted();
     talk.world.reason = "listed\r\n: \u{e4}ask there".to_string();
     talk.exchange(&[
@@ -242,7 +242,7 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
 }
 
 #[test]
-fn who_guesses_too_much_is_told_of_nobody_whether_he_is_here() {
+fn guessing_recipients_ends_the_session() {
     let mut talk = Conversation::addressed();
     let told = "421 4.7.0 Too many unknown recipients from your address, try again later\r\n";
     talk.exchange(&[("RCPT TO:<guessed@mail.test>\r\n", told)]);
@@ -250,7 +250,7 @@ fn who_guesses_too_much_is_told_of_nobody_whether_he_is_here() {
 }
 
 #[test]
-fn a_long_reason_has_room_in_a_line_as_far_as_it_goes() {
+fn long_reason_is_cut_to_one_line() {
     let mut talk = Conversation::addressed();
     talk.world.reason = "x".repeat(2_000);
     let told = std::format!("554 5.7.1 {}\r\n", "x".repeat(500));
@@ -278,7 +278,7 @@ fn non_ascii_addresses_need_smtputf8() {
 }
 
 #[test]
-fn a_sender_is_refused_for_want_of_room() {
+fn sender_is_refused_without_disk_space() {
     for (refusal, reply) in [
         (SenderRefusal::StorageFull, "452 4.3.1 No room for the message now\r\n"),
         (SenderRefusal::Busy, "451 4.3.2 Too busy, try again later\r\n"),
@@ -296,7 +296,7 @@ fn a_sender_is_refused_for_want_of_room() {
 }
 
 #[test]
-fn a_message_that_cannot_begin_ends_its_transaction() {
+fn message_that_cannot_begin_ends_its_transaction() {
     let mut talk = Conversation::addressed();
     talk.world.begin_refusal = Some(MessageRefusal::StorageFull);
     talk.exchange(&[
@@ -333,7 +333,7 @@ fn too_many_faults_end_the_session() {
 }
 
 #[test]
-fn commands_that_bring_no_message_are_limited() {
+fn commands_without_a_message_are_limited() {
     const TOO_MANY: &str = "421 4.7.0 Too many commands without a message\r\n";
     for command in
         ["NOOP\r\n", "RSET\r\n", "VRFY ada\r\n", "HELP\r\n", "EHLO a\r\n", "HELO a\r\n", "DATA\r\n"]
@@ -350,7 +350,7 @@ fn commands_that_bring_no_message_are_limited() {
 }
 
 #[test]
-fn an_accepted_message_allows_as_many_commands_again() {
+fn accepted_message_resets_the_command_limit() {
     let mut talk = Conversation::greeted();
     talk.world.settings.idle_commands_max = 4;
     for _ in 0..5 {
@@ -361,7 +361,7 @@ fn an_accepted_message_allows_as_many_commands_again() {
 }
 
 #[test]
-fn an_accepted_message_forgives_faults() {
+fn accepted_message_resets_the_fault_count() {
     let mut talk = Conversation::greeted();
     for _ in 0..5 {
         for _ in 0..20 {
@@ -373,7 +373,7 @@ fn an_accepted_message_forgives_faults() {
 }
 
 #[test]
-fn who_guesses_addresses_does_not_guess_for_ever() {
+fn refused_recipients_of_a_session_are_limited() {
     let mut talk = Conversation::greeted();
     for _ in 0..50 {
         talk.says("MAIL FROM:<>\r\nRCPT TO:<nobody@c>\r\nRCPT TO:<nobody@c>\r\nRSET\r\n");
@@ -388,7 +388,7 @@ fn who_guesses_addresses_does_not_guess_for_ever() {
 }
 
 #[test]
-fn browsers_are_sent_away_at_once() {
+fn http_requests_end_the_session() {
     for request in ["GET / HTTP/1.1\r\n", "POST /mail HTTP/1.1\r\n", "CONNECT a:25 HTTP/1.1\r\n"] {
         let mut talk = Conversation::new();
         let hidden = request.to_string() + "Host: a\r\n\r\nEHLO a\r\nMAIL FROM:<a@b>\r\n";
@@ -398,7 +398,7 @@ fn browsers_are_sent_away_at_once() {
 }
 
 #[test]
-fn who_sends_more_before_the_reply_that_has_to_be_waited_for_is_refused_where_that_is_wanted() {
+fn early_talker_is_refused_if_configured() {
     const TOO_SOON: &str = "554 5.5.0 Sent more before the reply that has to be waited for\r\n";
     let hasty = |haste, before: &str, words: &str| {
         let mut talk = Conversation::new();

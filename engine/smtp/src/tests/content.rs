@@ -34,7 +34,7 @@ fn deliver(pieces: &[&[u8]]) -> Conversation {
 }
 
 #[test]
-fn sizes_at_the_edges_arrive_exactly() {
+fn messages_of_boundary_sizes_arrive_unchanged() {
     for size in [
         0usize, 2, 3, 63, 64, 65, 511, 512, 513, 1459, 1460, 1461, 4095, 4096, 4097, 65_535,
         65_536, 65_537,
@@ -50,7 +50,7 @@ fn sizes_at_the_edges_arrive_exactly() {
 }
 
 #[test]
-fn dots_at_the_start_of_lines_are_undone_and_others_kept() {
+fn leading_dots_are_unstuffed_and_others_kept() {
     for (sent, message) in [
         ("..\r\n.\r\n", ".\r\n"),
         ("...\r\n.\r\n", "..\r\n"),
@@ -68,7 +68,7 @@ fn dots_at_the_start_of_lines_are_undone_and_others_kept() {
 }
 
 #[test]
-fn a_message_is_the_same_however_it_is_cut() {
+fn message_does_not_depend_on_segment_boundaries() {
     let message = b".\r\n..\r\nSubject: x\r\n\r\n.a\r\n.b..\r\n\r\n...\r\nend\r\n";
     let sent = stuffed(message);
     for first in 0..=sent.len() {
@@ -81,7 +81,7 @@ fn a_message_is_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn nothing_of_a_message_is_kept_for_want_of_bytes() {
+fn message_bytes_are_never_held_back() {
     let sent = stuffed(b"a\r\n.b\r\n.\r\n\r\n");
     for length in 0..sent.len() {
         let talk = deliver(&[&sent[..length]]);
@@ -114,7 +114,7 @@ fn first_run(bytes: &[u8]) -> (usize, bool) {
 
 proptest! {
     #[test]
-    fn long_runs_end_where_a_look_at_each_byte_ends_them(
+    fn block_scan_agrees_with_byte_scan(
         texts in proptest::collection::vec(("a{0,150}", "(\r\n){0,2}[.a]?|\r\n|\r\n|\r|\n|[.]"), 1..16),
     ) {
         let bytes: Vec<u8> = texts.iter().flat_map(|(text, end)| [text.as_bytes(), end.as_bytes()].concat()).collect();
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_stuffed_comes_out_as_it_was(
+    fn stuffed_message_is_restored(
         message in lines(),
         cuts in proptest::collection::vec(0usize..80, 0..6),
         room in 1usize..20,

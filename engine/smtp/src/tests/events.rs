@@ -12,7 +12,7 @@ const TOO_SLOW: &str = "421 4.4.2 Nothing came for too long\r\n";
 const STOPPING: &str = "421 4.3.2 Server is stopping, try again later\r\n";
 
 #[test]
-fn a_silent_client_is_sent_away() {
+fn silent_client_is_disconnected() {
     for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
         assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
         talk.session.deadline_expired(&mut talk.world);
@@ -25,7 +25,7 @@ fn a_silent_client_is_sent_away() {
 }
 
 #[test]
-fn a_silent_sender_loses_its_message() {
+fn silent_client_loses_its_message() {
     for start in ["DATA\r\nhalf", "BDAT 10\r\nhalf", "BDAT 4\r\nhalf"] {
         let mut talk = Conversation::addressed();
         talk.says(start);
@@ -55,7 +55,7 @@ fn only_a_complete_command_renews_the_deadline() {
 }
 
 #[test]
-fn the_store_s_time_is_not_the_client_s() {
+fn deadline_stops_while_the_store_works() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
     // From the end of the message on, the host sets it.
@@ -72,7 +72,7 @@ fn the_store_s_time_is_not_the_client_s() {
 }
 
 #[test]
-fn a_stopping_server_says_so_at_once_between_commands() {
+fn stopping_server_says_so_at_once_between_commands() {
     for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
         talk.says("NOO");
         talk.session.stopping(&mut talk.world);
@@ -82,7 +82,7 @@ fn a_stopping_server_says_so_at_once_between_commands() {
 }
 
 #[test]
-fn a_stopping_server_still_takes_the_message_on_its_way() {
+fn stopping_server_still_accepts_the_arriving_message() {
     let mut talk = Conversation::addressed();
     talk.says("DATA\r\nhalf");
     talk.replies();
@@ -98,7 +98,7 @@ fn a_stopping_server_still_takes_the_message_on_its_way() {
 }
 
 #[test]
-fn a_stopping_server_still_answers_for_the_store() {
+fn stopping_server_still_answers_for_the_store() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
     talk.says("DATA\r\n.\r\n");
@@ -114,7 +114,7 @@ fn a_stopping_server_still_answers_for_the_store() {
 }
 
 #[test]
-fn a_stopping_server_ends_after_the_chunk() {
+fn stopping_server_ends_after_the_chunk() {
     let mut talk = Conversation::addressed();
     talk.says("BDAT 4\r\nha");
     talk.session.stopping(&mut talk.world);
@@ -126,7 +126,7 @@ fn a_stopping_server_ends_after_the_chunk() {
 }
 
 #[test]
-fn a_lost_connection_leaves_nothing_open() {
+fn lost_connection_leaves_nothing_open() {
     for start in [
         "",
         "NOO",
@@ -151,7 +151,7 @@ fn a_lost_connection_leaves_nothing_open() {
 }
 
 #[test]
-fn a_message_does_not_begin_before_its_sender_is_known() {
+fn message_does_not_begin_before_its_sender_is_checked() {
     for (begin, reply) in [("DATA\r\n", "354 "), ("BDAT 7 LAST\r\nhello\r\n", "250 2.0.0 ")] {
         let mut talk = Conversation::greeted();
         talk.world.sender_is_unknown = true;
@@ -178,7 +178,7 @@ fn a_message_does_not_begin_before_its_sender_is_known() {
 }
 
 #[test]
-fn a_recipient_is_not_answered_before_he_is_known() {
+fn recipient_is_not_answered_before_it_is_checked() {
     let mut talk = Conversation::greeted();
     talk.world.recipient_is_unknown = true;
     talk.exchange(&[("RCPT TO:<bob@mail.test>\r\n", "503 5.5.1 Send MAIL first\r\n")]);
@@ -215,7 +215,7 @@ fn a_recipient_is_not_answered_before_he_is_known() {
 
 /// Otherwise a client could cause as many checks as it likes, and none would be counted.
 #[test]
-fn nothing_is_found_out_about_a_recipient_that_is_not_taken() {
+fn refused_recipient_is_not_checked() {
     let mut talk = Conversation::greeted();
     talk.says("MAIL FROM:<ada@example.org>\r\n");
     (0..3).for_each(|_| talk.says("RCPT TO:<bob@mail.test>\r\n"));
@@ -231,7 +231,7 @@ fn nothing_is_found_out_about_a_recipient_that_is_not_taken() {
 }
 
 #[test]
-fn who_leaves_or_has_to_while_a_sender_is_looked_at_leaves_nothing_behind() {
+fn session_that_ends_during_a_sender_check_leaves_nothing() {
     for end in [Session::stopping, Session::peer_closed, Session::deadline_expired] {
         let mut talk = Conversation::addressed();
         talk.world.sender_is_unknown = true;

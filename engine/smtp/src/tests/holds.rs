@@ -27,7 +27,7 @@ fn holding() -> Conversation {
 }
 
 #[test]
-fn a_message_is_held_for_as_long_as_is_announced_and_no_longer() {
+fn hold_is_limited_to_the_announced_time() {
     let mut talk = holding();
     for (parameter, until) in [
         ("HOLDFOR=0", Some(0)),
@@ -81,7 +81,7 @@ fn a_message_is_held_for_as_long_as_is_announced_and_no_longer() {
 }
 
 #[test]
-fn where_nothing_is_held_that_is_not_announced_and_who_wants_it_is_refused() {
+fn hold_is_refused_if_not_announced() {
     let mut talk = Conversation::new();
     talk.says("EHLO client.test\r\n");
     assert!(!talk.replies().contains("FUTURERELEASE"));
@@ -94,7 +94,7 @@ fn where_nothing_is_held_that_is_not_announced_and_who_wants_it_is_refused() {
 
 proptest! {
     #[test]
-    fn a_date_that_is_written_is_read_again(seconds in 0u64..253_402_300_800) {
+    fn hold_date_round_trips(seconds in 0u64..253_402_300_800) {
         let time = UnixTime::from_seconds(seconds);
         prop_assert_eq!(Hold::read_until(&DateTime(time).to_string()), Some(Hold::Until(time)));
     }

@@ -31,7 +31,7 @@ fn talk() -> Conversation {
 }
 
 #[test]
-fn logging_in_is_announced_where_it_may_be_done() {
+fn auth_is_announced_where_it_is_possible() {
     for (login, is_announced) in
         [(Login::Absent, false), (Login::AfterTls, false), (Login::Required, true)]
     {
@@ -66,7 +66,7 @@ fn auth_plain_and_login_accept_every_client_form() {
 }
 
 #[test]
-fn mail_is_taken_from_who_has_logged_in_and_nobody_else() {
+fn mail_requires_a_login() {
     let mut talk = talk();
     talk.exchange(&[
         ("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Log in first\r\n"),
@@ -113,7 +113,7 @@ fn changed_password_ends_a_logged_in_session() {
 }
 
 #[test]
-fn a_changed_password_leaves_a_session_that_has_not_logged_in() {
+fn changed_password_keeps_a_session_without_login() {
     for said in ["", "NOO", "AUTH LOGIN\r\n", PLAIN] {
         let mut talk = talk();
         talk.login_answer = None;
@@ -135,7 +135,7 @@ fn commands_are_not_limited_after_the_login() {
 }
 
 #[test]
-fn a_password_is_not_taken_in_plain_text() {
+fn password_is_not_accepted_in_plain_text() {
     let mut talk = talk_with(Login::AfterTls, Tls::Offered);
     let refused = "538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";
     talk.exchange(&[(PLAIN, refused), ("AUTH LOGIN\r\n", refused), ("AUTH CRAM-MD5\r\n", refused)]);
@@ -143,7 +143,7 @@ fn a_password_is_not_taken_in_plain_text() {
 }
 
 #[test]
-fn what_was_proved_in_the_clear_is_forgotten_once_tls_is_spoken() {
+fn login_in_the_clear_is_forgotten_under_tls() {
     let mut talk = talk_with(Login::Required, Tls::Offered);
     talk.exchange(&[(PLAIN, IN), ("STARTTLS\r\n", "220 2.0.0 Start TLS\r\n")]);
     talk.world.settings.tls = Tls::Spoken;
@@ -154,7 +154,7 @@ fn what_was_proved_in_the_clear_is_forgotten_once_tls_is_spoken() {
 }
 
 #[test]
-fn logging_in_has_its_place_and_happens_once() {
+fn auth_is_allowed_once_and_outside_transactions() {
     let mut talk = Conversation::new();
     talk.world.settings.login = Login::Required;
     talk.exchange(&[(PLAIN, "503 5.5.1 Send EHLO or HELO first\r\n")]);
@@ -219,7 +219,7 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_failed_login_is_said_and_the_third_ends_the_session() {
+fn third_failed_login_ends_the_session() {
     let mut talk = talk();
     talk.login_answer = Some(Err(LoginRefusal::TryLater));
     talk.exchange(&[(PLAIN, "454 4.7.0 Cannot log in now, try again later\r\n"); 5]);
@@ -231,7 +231,7 @@ fn a_failed_login_is_said_and_the_third_ends_the_session() {
 }
 
 #[test]
-fn while_a_login_is_looked_at_nothing_is_taken_and_nobody_is_in_a_hurry() {
+fn no_input_and_no_deadline_while_a_login_is_checked() {
     let mut talk = talk();
     talk.login_answer = None;
     talk.says([PLAIN, "MAIL FROM:<ada@mail.test>\r\n"].concat());
@@ -245,7 +245,7 @@ fn while_a_login_is_looked_at_nothing_is_taken_and_nobody_is_in_a_hurry() {
 }
 
 #[test]
-fn a_stopping_server_still_answers_the_login_and_a_lost_client_gives_it_up() {
+fn stopping_server_answers_login_and_lost_client_ends_it() {
     let mut talk = talk();
     talk.login_answer = None;
     talk.says(PLAIN);
@@ -269,7 +269,7 @@ fn a_stopping_server_still_answers_the_login_and_a_lost_client_gives_it_up() {
 }
 
 #[test]
-fn a_sender_that_is_another_is_refused() {
+fn sender_of_another_account_is_refused() {
     let mut talk = talk();
     talk.world.sender_refusal = Some(SenderRefusal::NotTheirs);
     talk.exchange(&[

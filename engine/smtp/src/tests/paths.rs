@@ -50,7 +50,7 @@ fn address_literals_parse() {
 }
 
 #[test]
-fn what_is_no_mailbox_does_not_parse() {
+fn invalid_mailbox_does_not_parse() {
     for text in [
         "",
         "<",
@@ -95,7 +95,7 @@ fn what_is_no_mailbox_does_not_parse() {
 }
 
 #[test]
-fn limits_of_length_hold_to_the_byte() {
+fn path_length_limits_are_exact() {
     let local_part = "l".repeat(LOCAL_PART_BYTES_MAX);
     let label = "d".repeat(63);
     let domain = std::format!("{label}.{label}.{}", "d".repeat(61));
@@ -109,14 +109,14 @@ fn limits_of_length_hold_to_the_byte() {
 }
 
 #[test]
-fn the_null_path_is_nobody_and_only_a_sender() {
+fn null_path_is_valid_only_as_sender() {
     assert_eq!(ReversePath::read("<> SIZE=1").unwrap(), (ReversePath::Null, " SIZE=1"));
     assert_eq!(ReversePath::Null.text(), "");
     assert!(ForwardPath::read("<>").is_err());
 }
 
 #[test]
-fn postmaster_needs_no_domain_and_keeps_its_case_to_itself() {
+fn postmaster_needs_no_domain_and_ignores_case() {
     for text in ["<Postmaster>", "<postmaster>", "<POSTMASTER>"] {
         assert_eq!(ForwardPath::read(text).unwrap().0, ForwardPath::Postmaster);
     }
@@ -125,7 +125,7 @@ fn postmaster_needs_no_domain_and_keeps_its_case_to_itself() {
 }
 
 #[test]
-fn quoting_is_undone_to_what_it_means() {
+fn quoting_is_removed_from_local_part() {
     for (text, plain) in [
         ("<ada@b>", "ada"),
         ("<\"ada\"@b>", "ada"),
@@ -141,7 +141,7 @@ fn quoting_is_undone_to_what_it_means() {
 }
 
 #[test]
-fn what_follows_the_path_is_handed_back() {
+fn text_after_the_path_is_returned() {
     let (_, rest) = ForwardPath::read("<\">\"@b> X=<y>").unwrap();
     assert_eq!(rest, " X=<y>");
 }

@@ -47,7 +47,7 @@ fn dialogue_does_not_depend_on_its_pieces() {
 }
 
 #[test]
-fn a_dialogue_is_the_same_however_little_room_there_is() {
+fn dialogue_does_not_depend_on_buffer_space() {
     let whole = outcome(Conversation::new(), &[DIALOGUE.as_bytes()]);
     for (send_room, message_room) in
         [(1, 1), (100, 2), (REPLY_BYTES_MAX, 3), (7, usize::MAX), (usize::MAX, 1)]
@@ -63,7 +63,7 @@ fn a_dialogue_is_the_same_however_little_room_there_is() {
 }
 
 #[test]
-fn without_room_for_a_reply_no_command_is_handled() {
+fn no_command_is_handled_without_space_for_a_reply() {
     let mut talk = Conversation::greeted();
     talk.send_room_step = 0;
     talk.world.send_room = REPLY_BYTES_MAX - 1;
@@ -79,7 +79,7 @@ fn without_room_for_a_reply_no_command_is_handled() {
 }
 
 #[test]
-fn nothing_is_taken_while_the_store_is_at_work() {
+fn no_input_is_taken_while_the_store_works() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
     talk.says("DATA\r\nx\r\n.\r\nNOOP\r\n");
@@ -96,7 +96,7 @@ fn nothing_is_taken_while_the_store_is_at_work() {
 }
 
 #[test]
-fn while_the_store_is_at_work_nothing_else_is_waited_for() {
+fn session_waits_only_for_the_store_while_it_works() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
     talk.says("DATA\r\n.\r\n");
@@ -106,7 +106,7 @@ fn while_the_store_is_at_work_nothing_else_is_waited_for() {
 }
 
 #[test]
-fn what_the_store_cannot_take_is_not_taken() {
+fn bytes_without_store_space_are_not_taken() {
     let mut talk = Conversation::addressed();
     talk.message_room_step = 0;
     talk.world.message_room = 3;
@@ -129,7 +129,7 @@ fn what_the_store_cannot_take_is_not_taken() {
 }
 
 #[test]
-fn room_that_is_gone_at_once_stops_the_clock() {
+fn lack_of_space_stops_the_deadline() {
     let mut talk = Conversation::addressed();
     talk.says("DATA\r\n");
     talk.message_room_step = 0;
@@ -139,7 +139,7 @@ fn room_that_is_gone_at_once_stops_the_clock() {
 }
 
 #[test]
-fn every_refusal_of_a_message_is_said_at_its_end() {
+fn every_message_refusal_is_sent_at_its_end() {
     for (refusal, reply) in [
         (MessageRefusal::StorageFull, "452 4.3.1 No room for the message now\r\n"),
         (MessageRefusal::TryLater, "451 4.3.0 Message not stored, try again later\r\n"),
@@ -195,7 +195,7 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
 }
 
 #[test]
-fn a_message_that_a_filter_does_not_want_is_refused_with_its_words_in_one_line() {
+fn filter_refusal_has_its_words_in_one_line() {
     for (refusal, code) in
         [(MessageRefusal::Unwanted, "550 5.7.1"), (MessageRefusal::Unsure, "451 4.7.1")]
     {
@@ -221,7 +221,7 @@ fn a_message_that_a_filter_does_not_want_is_refused_with_its_words_in_one_line()
 }
 
 #[test]
-fn a_message_at_the_limit_is_taken_and_one_byte_more_is_not() {
+fn message_size_limit_is_exact() {
     for (length, reply) in
         [(1_000, "250 2.0.0 Stored as 4D2\r\n"), (1_001, "552 5.3.4 Message too big\r\n")]
     {
@@ -237,7 +237,7 @@ fn a_message_at_the_limit_is_taken_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn who_goes_on_after_twice_the_limit_is_cut_off() {
+fn client_beyond_twice_the_limit_is_disconnected() {
     let mut talk = Conversation::addressed();
     talk.says("DATA\r\n");
     talk.replies();

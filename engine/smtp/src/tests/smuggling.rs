@@ -27,7 +27,7 @@ const FALSE_ENDS: &[&str] = &[
 ];
 
 #[test]
-fn a_false_end_of_data_ends_nothing_and_costs_the_message() {
+fn false_end_of_data_is_refused() {
     for false_end in FALSE_ENDS {
         let hidden = "MAIL FROM:<boss@mail.test>\r\nRCPT TO:<bob@mail.test>\r\nDATA\r\nforged\r\n";
         let sent = std::format!("first{false_end}{hidden}\r\n.\r\nNOOP\r\n");
@@ -48,7 +48,7 @@ fn a_false_end_of_data_ends_nothing_and_costs_the_message() {
 }
 
 #[test]
-fn a_bare_line_end_anywhere_costs_the_message() {
+fn bare_line_end_in_data_is_rejected() {
     for message in ["\n", "\r", "a\nb", "a\rb", "\r\r\n", "a\r\n\nb", "\n\r\n", ".\n", ".\rx"] {
         let mut talk = Conversation::addressed();
         talk.says(std::format!("DATA\r\n{message}\r\n.\r\n"));
@@ -58,7 +58,7 @@ fn a_bare_line_end_anywhere_costs_the_message() {
 }
 
 #[test]
-fn what_is_said_of_a_message_that_is_wrong_twice_does_not_depend_on_cuts() {
+fn first_of_two_faults_in_data_is_reported() {
     const TOO_BIG: &str = "552 5.3.4 Message too big\r\n";
     for (length, line_end, expected) in
         [(998, "\n", REFUSED), (999, "\r", REFUSED), (1_000, "\n", TOO_BIG), (1_001, "\r", TOO_BIG)]
@@ -80,7 +80,7 @@ fn what_is_said_of_a_message_that_is_wrong_twice_does_not_depend_on_cuts() {
 }
 
 #[test]
-fn a_nul_anywhere_costs_the_message() {
+fn nul_in_data_is_rejected() {
     const NUL: &str = "554 5.6.0 Message has a NUL byte\r\n";
     let long = "x".repeat(100);
     for (message, expected) in [
@@ -115,7 +115,7 @@ fn a_nul_anywhere_costs_the_message() {
 }
 
 #[test]
-fn a_chunk_with_bare_line_ends_costs_the_message_too() {
+fn bare_line_end_in_chunk_is_rejected() {
     for (chunk, refused) in
         [("a\nb", true), ("a\rb", true), ("a\r", true), ("\n.\r\n", true), ("a\r\n.\r\n.b", false)]
     {
@@ -127,7 +127,7 @@ fn a_chunk_with_bare_line_ends_costs_the_message_too() {
 }
 
 #[test]
-fn a_bare_line_end_in_a_command_ends_the_session_and_hides_nothing() {
+fn bare_line_end_in_a_command_ends_the_session() {
     for command in [
         "NOOP\nMAIL FROM:<a@b>\r\n",
         "NOOP\rMAIL FROM:<a@b>\r\n",
@@ -149,7 +149,7 @@ fn a_bare_line_end_in_a_command_ends_the_session_and_hides_nothing() {
 }
 
 #[test]
-fn a_cr_waits_for_its_lf() {
+fn cr_waits_for_its_lf() {
     let mut talk = Conversation::greeted();
     talk.exchange(&[("NOOP\r", ""), ("\n", "250 2.0.0 OK\r\n")]);
 }
@@ -172,7 +172,7 @@ fn has_bare_line_end(content: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn data_ends_where_the_standard_says_whatever_is_in_it(
+    fn data_ends_where_the_standard_says(
         letters in proptest::collection::vec(proptest::sample::select(b"\r\n.a".to_vec()), 0..40),
         cuts in proptest::collection::vec(0usize..60, 0..5),
     ) {

@@ -34,7 +34,7 @@ fn stls_is_announced_while_available_and_not_in_use() {
 }
 
 #[test]
-fn tls_is_begun_once_and_refused_where_it_cannot_be_had() {
+fn starttls_works_once_and_is_refused_if_impossible() {
     for (tls, reply) in [
         (Tls::Absent, "502 5.5.1 Command not implemented\r\n"),
         (Tls::Offered, START),
@@ -52,7 +52,7 @@ fn tls_is_begun_once_and_refused_where_it_cannot_be_had() {
 }
 
 #[test]
-fn whoever_speaks_tls_begins_anew() {
+fn session_begins_again_under_tls() {
     let mut talk = talk_with(Tls::Offered);
     talk.says("EHLO client.test\r\nMAIL FROM:<ada@example.org>\r\nRCPT TO:<bob@mail.test>\r\n");
     talk.replies();
@@ -68,7 +68,7 @@ fn whoever_speaks_tls_begins_anew() {
 }
 
 #[test]
-fn a_message_in_chunks_is_dropped_when_tls_is_asked_for() {
+fn starttls_drops_a_message_in_chunks() {
     let mut talk = talk_with(Tls::Offered);
     talk.says("EHLO a\r\nMAIL FROM:<ada@example.org>\r\nRCPT TO:<bob@mail.test>\r\nBDAT 4\r\nhalf");
     talk.replies();
@@ -77,7 +77,7 @@ fn a_message_in_chunks_is_dropped_when_tls_is_asked_for() {
 }
 
 #[test]
-fn nothing_that_was_said_behind_starttls_is_obeyed() {
+fn bytes_after_starttls_are_discarded() {
     const INJECTED: &str = "NOOP\r\nEHLO thief.test\r\nMAIL FROM:<thief@example.org>\r\nQUIT\r\n";
     for cut in 0..=INJECTED.len() {
         let mut talk = talk_with(Tls::Offered);
@@ -96,7 +96,7 @@ fn nothing_that_was_said_behind_starttls_is_obeyed() {
 }
 
 #[test]
-fn what_is_thrown_away_needs_no_room_for_a_reply() {
+fn discarded_bytes_need_no_space_for_a_reply() {
     let mut talk = talk_with(Tls::Offered);
     talk.world.send_room = crate::REPLY_BYTES_MAX;
     talk.send_room_step = 0;

@@ -26,7 +26,7 @@ fn noted(command: &str, reply: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_extension_is_announced_unless_it_is_left_out_and_then_it_is_understood() {
+fn dsn_is_supported_even_if_not_announced() {
     let mut talk = Conversation::new();
     talk.says("EHLO client.test\r\n");
     assert!(talk.replies().contains("\r\n250-DSN\r\n"));
@@ -40,7 +40,7 @@ fn the_extension_is_announced_unless_it_is_left_out_and_then_it_is_understood() 
 }
 
 #[test]
-fn what_goes_back_and_the_name_of_the_envelope_are_read_once_each() {
+fn ret_and_envid_are_read_once_each() {
     for (parameters, wishes) in [
         ("RET=FULL", "returned Some(Full) as None"),
         ("ret=hdrs envid=QQ314159", "returned Some(Header) as Some(\"QQ314159\")"),
@@ -82,7 +82,7 @@ fn what_goes_back_and_the_name_of_the_envelope_are_read_once_each() {
 }
 
 #[test]
-fn what_is_to_be_told_of_somebody_is_read_once() {
+fn notify_is_read_once() {
     let told = |success, failure, delay| {
         format!("told Some({:?}) of None", Notify { success, failure, delay })
     };
@@ -117,7 +117,7 @@ fn what_is_to_be_told_of_somebody_is_read_once() {
 }
 
 #[test]
-fn whom_the_sender_has_named_at_first_is_read_once_and_is_ascii_from_then_on() {
+fn orcpt_is_read_once_and_kept_as_ascii() {
     let longest = format!("rfc822;{}", "x".repeat(ORIGINAL_BYTES_MAX - 7));
     for (original, ascii) in [
         ("rfc822;bob@old.test", "rfc822;bob@old.test"),
@@ -156,7 +156,7 @@ proptest! {
     /// An accepted value can be written into a header field and into a list, and can be read again
     /// unchanged.
     #[test]
-    fn what_is_taken_is_ascii_bounded_and_the_same_again(text in "(rfc822|utf-8|x);([!-~]|\\+[0-9A-F]{2}|[\u{80}-\u{fff}]){0,300}|[!-~]{0,120}") {
+    fn dsn_values_are_bounded_ascii_and_round_trip(text in "(rfc822|utf-8|x);([!-~]|\\+[0-9A-F]{2}|[\u{80}-\u{fff}]){0,300}|[!-~]{0,120}") {
         let taken = [EnvelopeId::read(&text).map(EnvelopeId::ascii), Original::read(&text).map(Original::ascii)];
         for ascii in taken.into_iter().flatten() {
             prop_assert!(ascii.bytes().all(|byte| byte.is_ascii_graphic()) && !ascii.ends_with(','), "{ascii:?}");

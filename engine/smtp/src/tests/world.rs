@@ -421,7 +421,7 @@ pub(super) fn assert_well_formed(replies: &str) {
 }
 
 #[test]
-fn the_longest_reply_fits_into_its_room() {
+fn longest_reply_fits_into_its_buffer() {
     let mut world = World::new();
     world.hostname = "h".repeat(255);
     world.settings.message_bytes_max = u64::MAX;
