@@ -1,7 +1,8 @@
-//! Makes the summaries of letters over and over: what a profiler is pointed at.
+//! Makes summaries of messages repeatedly, for a profiler.
 //!
-//! `cargo build --profile image -p message --example summaries`, and then `valgrind --tool=callgrind` on what comes of it: with the name of a usual letter,
-//! or with that of a hostile one and its size in octets. Instructions are counted, and divided by the rounds.
+//! `cargo build --profile image -p message --example summaries`, and then `valgrind
+//! --tool=callgrind` on the result: with the name of a usual message, or with the name of a hostile
+//! one and its size in bytes. Instructions are counted, and divided by the rounds.
 
 use std::hint::black_box;
 
@@ -34,7 +35,7 @@ fn usual(name: &str) -> Option<Vec<u8>> {
     Some(letter.replace('\n', "\r\n").into_bytes())
 }
 
-/// A beginning, and then the same again and again, up to that size.
+/// A beginning, and then repetitions, up to this size.
 fn hostile(name: &str, size: usize) -> Option<Vec<u8>> {
     let (_, beginning, repeated) = HOSTILE.into_iter().find(|(known, _, _)| *known == name)?;
     Some(beginning.bytes().chain(repeated.bytes().cycle()).take(size).collect())

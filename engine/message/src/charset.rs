@@ -1,19 +1,20 @@
-//! Charsets: from the names that mail gives them to UTF-8.
+//! Charsets: from the names that mail uses to UTF-8.
 //!
 //! Invariants:
-//! - A name means what the Encoding Standard says, which is what browsers and other readers of mail do.
-//! - UTF-7 is not decoded: what it hides from those who look at the bytes (markup, say) stays hidden.
-//! - Where no charset is named, or one that nobody knows, bytes are UTF-8 as long as they can be, and windows-1252 from
-//!   the first byte on that cannot.
+//! - A name means what the Encoding Standard says, as in browsers and other mail clients.
+//! - UTF-7 is not decoded: text that it hides from byte-level checks (markup, for example) stays
+//!   hidden.
+//! - Without a known charset, bytes are UTF-8 as long as they are valid, and windows-1252 from the
+//!   first invalid byte on.
 //!
-//! Answers to: RFC 2045 section 5.2, RFC 2978; the Encoding Standard of WHATWG; RFC 6532 section 3.
+//! Implements: RFC 2045 section 5.2, RFC 2978; the Encoding Standard of WHATWG; RFC 6532 section 3.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 
-/// Names that mail has for what the standard knows by another name.
+/// Names in mail for charsets that the standard knows by another name.
 const ALIASES: &[(&str, &str)] = &[
     ("cp932", "shift_jis"),
     ("cp936", "gbk"),
@@ -29,11 +30,12 @@ const ALIASES: &[(&str, &str)] = &[
     ("utf8mb4", "utf-8"),
 ];
 
-/// Names that say nothing of bytes beyond ASCII, although the standard would read these as windows-1252.
+/// Names that say nothing about bytes beyond ASCII, although the standard reads them as
+/// windows-1252.
 const ASCII: &[&str] = &["us-ascii", "ascii", "ansi_x3.4-1968", "iso646-us", "us"];
 
-/// What is known under `name`; `None` for what nobody knows, for UTF-7, and for ASCII, which says nothing of the bytes
-/// that need to be decoded.
+/// The encoding with this name. `None` for an unknown name, for UTF-7, and for ASCII, which says
+/// nothing about the bytes that need to be decoded.
 pub(crate) fn encoding(name: &[u8]) -> Option<&'static Encoding> {
     let name = name.trim_ascii();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
@@ -45,12 +47,12 @@ pub(crate) fn encoding(name: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(name)
 }
 
-/// Whether `name` is that of ASCII.
+/// Whether `name` stands for ASCII.
 pub(crate) fn is_ascii(name: &[u8]) -> bool {
     ASCII.iter().any(|ascii| name.trim_ascii().eq_ignore_ascii_case(ascii.as_bytes()))
 }
 
-/// All of `bytes`, in the charset of that name if somebody knows it.
+/// All of `bytes`, in the charset with this name if it is known.
 pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     match name.and_then(encoding) {
         Some(encoding) => encoding.decode_without_bom_handling(bytes).0,
@@ -58,7 +60,7 @@ pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     }
 }
 
-/// All of `bytes`, of which nobody says what they are.
+/// All of `bytes`, without a known charset.
 pub(crate) fn guess(bytes: &[u8]) -> Cow<'_, str> {
     match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -66,7 +68,8 @@ pub(crate) fn guess(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Adds `text` with a space for each control character: what is shown as one line is one, and ends nothing that it is put into.
+/// Adds `text` with a space for each control character. So a text that is shown as one line is one
+/// line, and ends nothing that it is put into.
 pub(crate) fn push_line(out: &mut String, text: &str) {
     out.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
 }

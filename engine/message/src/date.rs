@@ -1,13 +1,13 @@
 //! The date and time of a header field: `Tue, 03 Nov 2026 21:04:05 +0000`.
 //!
-//! Always UTC and always the same length, so that a header can be sized before it is written. The zone is `+0000` and
-//! not `-0000`: this is the server's own time, and UTC is the zone that it lives in.
+//! Always UTC and always the same length, so that a header's size is known before it is written.
+//! The zone is `+0000` and not `-0000`: this is the server's own time, and its zone is UTC.
 //!
-//! Answers to: RFC 5322 section 3.3.
+//! Implements: RFC 5322 section 3.3.
 
 use machine::UnixTime;
 
-/// Bytes in every [`date_time`].
+/// The length of every [`date_time`] in bytes.
 pub const DATE_TIME_BYTES: usize = 31;
 
 const DAY_NAMES: [[u8; 3]; 7] = [*b"Thu", *b"Fri", *b"Sat", *b"Sun", *b"Mon", *b"Tue", *b"Wed"];
@@ -16,10 +16,11 @@ const MONTH_NAMES: [[u8; 3]; 12] = [
     *b"Nov", *b"Dec",
 ];
 const SECONDS_IN_DAY: u64 = 86_400;
-/// 9999-12-31T23:59:59Z: a header's year has four digits here.
+/// 9999-12-31T23:59:59Z: the year in a header has four digits here.
 const SECONDS_MAX: u64 = 253_402_300_799;
 
-/// `time` as a `date-time` of RFC 5322 section 3.3, in UTC. A time after the year 9999 is written as that year's end.
+/// `time` as a `date-time` of RFC 5322 section 3.3, in UTC. A time after the year 9999 is written
+/// as that year's end.
 pub fn date_time(time: UnixTime) -> [u8; DATE_TIME_BYTES] {
     let seconds = time.seconds().min(SECONDS_MAX);
     let days = seconds / SECONDS_IN_DAY;
@@ -39,7 +40,7 @@ pub fn date_time(time: UnixTime) -> [u8; DATE_TIME_BYTES] {
     ]
 }
 
-/// The [`date_time`] of the present, worked out once a second: many messages may come in one.
+/// The [`date_time`] of the present, computed once a second: many messages may come in one.
 #[derive(Clone, Debug)]
 pub struct DateTimeNow {
     seconds: u64,
@@ -47,7 +48,7 @@ pub struct DateTimeNow {
 }
 
 impl DateTimeNow {
-    /// It is `time`.
+    /// The present is `time`.
     pub fn new(time: UnixTime) -> DateTimeNow {
         DateTimeNow { seconds: time.seconds(), text: date_time(time) }
     }
@@ -73,8 +74,9 @@ struct Date {
 impl Date {
     /// The day that is `days` days after 1970-01-01.
     ///
-    /// Years are counted from March, so that the leap day is a year's last and every month starts at a fixed
-    /// distance from March the first: the `month`th month after March starts on day (153 × month + 2) / 5.
+    /// Years are counted from March, so that the leap day is the last day of a year, and every
+    /// month starts at a fixed distance from March the first: the `month`th month after March
+    /// starts on day (153 × month + 2) / 5.
     fn from_days(days: u64) -> Date {
         const DAYS_BEFORE_1970: u64 = 719_468; // from 0000-03-01
         const DAYS_IN_ERA: u64 = 146_097; // 400 years

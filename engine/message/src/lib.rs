@@ -1,16 +1,21 @@
-//! RFC 5322 and MIME: what a mail server itself writes into messages and reads from them, over bytes that the caller lends.
+//! RFC 5322 and MIME: the parts of messages that a mail server writes and reads itself, over bytes
+//! that the caller lends.
 //!
-//! The date of a header, the trace fields that a server adds ([`Received`], [`Findings`], [`return_path`]) and what is changed in the
-//! header that comes ([`Revision`], which also counts the trace fields that are there already); and what people are shown of a
-//! message: its header fields ([`header`]), the parts that it is made of ([`structure`]), what they say ([`BodyDecoder`],
-//! [`TextDecoder`]), what a list shows of it ([`Summary`]); the messages that they write ([`compose`]), and the file into which they take them along ([`MboxWriter`]).
+//! It writes the date of a header and the trace fields ([`Received`], [`Findings`],
+//! [`return_path`]). It changes the header of an arriving message ([`Revision`], which also counts
+//! the trace fields that are there already). It reads what users see: header fields ([`header`]),
+//! the parts of a message ([`structure`]), their content ([`BodyDecoder`], [`TextDecoder`]), and
+//! the line of a message list ([`Summary`]). It writes the messages of users ([`compose`]), and the
+//! file in which they download them ([`MboxWriter`]).
 //!
 //! Invariants:
-//! - Nothing on the way of a message through the server allocates, and nothing keeps what it was lent.
-//! - What a peer said of itself never ends a header line or adds one: control characters do not pass.
-//! - Whatever a message holds, reading it never fails, and takes work linear in its bytes.
+//! - Nothing on the path of a message through the server allocates, and nothing keeps lent bytes.
+//! - A name that a peer gives itself never ends or adds a header line: control characters are
+//!   replaced.
+//! - Reading never fails, whatever a message has, and takes work linear in its bytes.
 //!
-//! Answers to: RFC 5322 section 3.3 (dates), RFC 5321 section 4.4 (trace) and 6.3 (loops), RFC 6409 section 8, RFC 6531 section 4.3; the modules say what else.
+//! Implements: RFC 5322 section 3.3 (dates), RFC 5321 sections 4.4 (trace) and 6.3 (loops), RFC
+//! 6409 section 8, RFC 6531 section 4.3; the modules name the rest.
 #![no_std]
 #![forbid(unsafe_code)]
 

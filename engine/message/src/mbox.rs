@@ -1,9 +1,11 @@
-//! A mailbox as one file: messages one behind the other, each behind a line that begins with `From `.
+//! A mailbox as one file: messages one after the other, each after a line that begins with `From `.
 //!
-//! Of the variants this is *mboxrd*: a line of a message that begins with `From `, however many `>` stand before that, gets one `>` more; so whoever takes one away has the
-//! line again. Lines end in LF, as RFC 4155 has it: a CRLF becomes an LF, and nothing else of a message changes. Behind each message stands an empty line.
+//! The variant is *mboxrd*: a line of a message that begins with `From `, after any number of `>`,
+//! gets one more `>`. A reader that removes one has the original line. Lines end in LF, as in RFC
+//! 4155: a CRLF becomes an LF, and nothing else of a message changes. An empty line follows each
+//! message.
 //!
-//! Answers to: RFC 4155 appendix A.
+//! Implements: RFC 4155 appendix A.
 
 use alloc::vec::Vec;
 
@@ -12,39 +14,40 @@ use machine::UnixTime;
 use crate::date_time;
 use crate::header::{Address, Header, Mailbox};
 
-/// Who is said to have sent what does not say it.
+/// The sender of a message that names none.
 const NOBODY: &[u8] = b"MAILER-DAEMON";
 
-/// What stands at the beginning of a message.
+/// The beginning of the line before a message.
 const ENVELOPE: &[u8; 5] = b"From ";
 
-/// Bytes of an address that are taken.
+/// The longest address that is used.
 const SENDER_BYTES_MAX: usize = 320;
 
 /// Writes a message into such a file.
 #[derive(Debug, Default)]
 pub struct MboxWriter {
     line: Line,
-    /// Whether a CR came last, and what follows decides what it is.
+    /// Whether the last byte was a CR, whose meaning depends on the next byte.
     has_cr: bool,
 }
 
-/// Where in a line it is.
+/// The position in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Line {
     /// At its beginning.
     #[default]
     Beginning,
-    /// Only `>` came.
+    /// Only `>` has come.
     Quoted,
-    /// So many bytes of `From ` came, and are held back.
+    /// This many bytes of `From ` have come, and are held back.
     Envelope(usize),
-    /// Within it.
+    /// After its beginning.
     Within,
 }
 
 impl MboxWriter {
-    /// A message begins, which arrived then. `octets`: as many of it as there are; if the header is among them, it says who has sent it.
+    /// Begins a message that arrived at this time. `octets`: the first bytes of the message. If
+    /// they include the header, its sender is written.
     pub fn message_began(&mut self, octets: &[u8], arrived: UnixTime, out: &mut Vec<u8>) {
         *self = MboxWriter::default();
         let header = Header::new(octets);
@@ -65,7 +68,7 @@ impl MboxWriter {
         out.push(b'\n');
     }
 
-    /// More octets of it.
+    /// Writes more of the message.
     pub fn octets_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
         for octet in octets {
             if core::mem::take(&mut self.has_cr) && *octet != b'\n' {
@@ -78,7 +81,7 @@ impl MboxWriter {
         }
     }
 
-    /// It has ended.
+    /// Ends the message.
     pub fn message_ended(&mut self, out: &mut Vec<u8>) {
         if core::mem::take(&mut self.has_cr) {
             self.octet(b'\r', out);
@@ -122,7 +125,7 @@ impl MboxWriter {
     }
 }
 
-/// As C's `asctime` writes it, in UTC: `Tue Nov  3 21:04:05 2026`.
+/// A time in the form of C's `asctime`, in UTC: `Tue Nov  3 21:04:05 2026`.
 fn moment(time: UnixTime) -> [u8; 24] {
     let [
         w0,

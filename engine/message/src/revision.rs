@@ -1,25 +1,27 @@
-//! What a server changes in the header of a message while it streams by.
+//! Changes the header of a message while it streams by.
 //!
-//! - `Authentication-Results:` fields that claim to be this server's own are left out, whoever sends them: only it may say what it has found (RFC 8601
-//!   section 5).
-//! - `Return-Path:` fields are left out: the server that delivers a message writes it (RFC 5321
+//! - `Authentication-Results:` fields that claim to be this server's own are removed, whatever host
+//!   sends them: only this server may write its results (RFC 8601 section 5).
+//! - `Return-Path:` fields are removed: the server that delivers a message writes it (RFC 5321
 //!   section 4.4).
-//! - From hosts outside of our networks, fields that only this server writes are left out:
-//!   `X-Barepost-*`, `Delivered-To:`, and what a reader could take for its own
-//!   `Authentication-Results:`, with a dot behind the name or in an encoding.
-//! - Of a message that an account submits (RFC 6409 section 8) `Bcc:` is left out, and a line of a
-//!   mailbox file above the header (`From ada@…`). `From:`, `Date:` and `Message-ID:` are added
-//!   where they are missing. Where a text begins without the empty line that should come before it,
-//!   the line is added.
-//! - `Received:` fields are counted: many of them mean that a message runs in circles (RFC 5321
-//!   section 6.3). So are all fields, whatever becomes of them.
+//! - From hosts outside our networks, fields that only this server writes are removed:
+//!   `X-Barepost-*`, `Delivered-To:`, and fields that a reader could take for its own
+//!   `Authentication-Results:`, with a dot after the name or in an encoding.
+//! - From a message that an account submits (RFC 6409 section 8), `Bcc:` is removed, and so is a
+//!   line of a mailbox file above the header (`From ada@…`). Missing `From:`, `Date:` and
+//!   `Message-ID:` fields are added. If a text begins without the empty line before it, that line
+//!   is added.
+//! - `Received:` fields are counted: many of them mean a mail loop (RFC 5321 section 6.3). All
+//!   fields are counted too, including removed ones.
 //!
-//! Everything else passes as it is, in runs as long as they come.
+//! Everything else passes unchanged, in the longest possible runs.
 //!
 //! Invariants:
-//! - What comes out does not depend on how the message is cut into pieces, nor on how much is taken at a time.
-//! - The beginning of a line is held back only as long as it cannot be told what becomes of it, and [`HELD_BYTES_MAX`] bytes at most: a field that claims to be
-//!   ours so late is left out, a line that isn't a field by then is text.
+//! - The output does not depend on how the message is cut into pieces, nor on how much is taken at
+//!   a time.
+//! - The beginning of a line is held back only until its kind is known, and at most
+//!   [`HELD_BYTES_MAX`] bytes. A field whose claim to be ours comes later than that is removed, and
+//!   a line that is not a field by then is text.
 
 mod line;
 
@@ -29,32 +31,32 @@ use line::{Classifier, HELD_BYTES_MAX, Line};
 
 pub use line::{Origin, Reviser};
 
-/// Bytes that are added at most: an address, the date, an identifier at a host's name, an empty
+/// The most bytes that are added: an address, the date, an identifier with a host's name, an empty
 /// line.
 const ADDED_BYTES_MAX: usize = 384 + "From: \r\n".len() + AUTHOR_BYTES_MAX;
-/// The longest address that a `From` field is added for (RFC 5321 section 4.5.3.1).
+/// The longest address for which a `From` field is added (RFC 5321 section 4.5.3.1).
 const AUTHOR_BYTES_MAX: usize = 320;
 const PLACE_BYTES: usize = HELD_BYTES_MAX + ADDED_BYTES_MAX;
 
-/// A message's header on its way through.
+/// The header of a message on its way through.
 #[derive(Clone, Debug)]
 pub struct Revision {
     origin: Origin,
     known: Known,
-    /// The beginning of a line, or what goes out next.
+    /// The beginning of a line, or the bytes that go out next.
     place: [u8; PLACE_BYTES],
     held_from: u16,
     held_to: u16,
-    /// What is held goes out before anything else is looked at.
+    /// The held bytes go out before anything else is examined.
     is_released: bool,
 }
 
-/// What is known once some of the header is through.
+/// The state after the part of the header that has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Known {
     at: At,
     fields: u16,
-    /// Within a line that is a field, and counts, once it has a colon.
+    /// In a line that may be a field: it counts once it has a colon.
     awaits_colon: bool,
     hops: u16,
     has_author: bool,
@@ -64,11 +66,11 @@ struct Known {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
-    /// The start of a line, behind one of a field with that fate.
+    /// At the start of a line, after one of a field with this fate.
     LineStart(Fate),
     /// Within a line.
     Within(Fate),
-    /// Behind the header.
+    /// After the header.
     Body,
 }
 
@@ -79,8 +81,7 @@ enum Fate {
 }
 
 impl Known {
-    /// Counts the field that begins with this line. What is said of a line that others leave as it
-    /// is may be no field.
+    /// Counts the field that begins with this line. A line of an unknown kind may be no field.
     fn note(&mut self, line: Line) {
         let is_field = !matches!(
             line,
@@ -104,7 +105,7 @@ impl Known {
 }
 
 impl Revision {
-    /// Of a message that begins now.
+    /// For a message that begins now.
     pub fn new(origin: Origin) -> Revision {
         Revision {
             origin,
@@ -124,19 +125,19 @@ impl Revision {
         }
     }
 
-    /// How many `Received:` fields there were so far; 65,535 stands for that and more.
+    /// The number of `Received:` fields so far; 65,535 stands for that and more.
     pub fn hops(&self) -> u16 {
         self.known.hops
     }
 
-    /// How many header fields there were so far, those left out included; 65,535 stands for that
-    /// and more.
+    /// The number of header fields so far, including removed ones; 65,535 stands for that and more.
     pub fn fields(&self) -> u16 {
         self.known.fields
     }
 
-    /// Takes the next bytes of the message, and hands on what stays of them. `to` says how many it took of what it is given; as soon as that is less, the call ends,
-    /// and what was not taken is offered again. Returns how many of `bytes` were taken.
+    /// Takes the next bytes of the message, and passes on the bytes that remain. `to` returns how
+    /// many bytes it took. If that is less than all, the call ends, and the rest is offered again.
+    /// Returns how many of `bytes` were taken.
     ///
     /// Errors: those of `to`.
     pub fn pass<E>(
@@ -172,7 +173,7 @@ impl Revision {
         }
     }
 
-    /// The message is over: what is still to be said about it goes out, and whether `to` took all of it.
+    /// The message is complete: passes on the rest. Returns whether `to` took all of it.
     ///
     /// Errors: those of `to`.
     pub fn end<E>(
@@ -199,7 +200,7 @@ impl Revision {
         self.release(&mut to)
     }
 
-    /// What is held is the beginning of this line.
+    /// Notes that the held bytes are the beginning of this line.
     fn note_held(&mut self, line: Line) {
         let mut known = self.known;
         known.note(line);
@@ -212,7 +213,7 @@ impl Revision {
         self.place.get(usize::from(self.held_from)..usize::from(self.held_to)).unwrap_or_default()
     }
 
-    /// Whether all that was to go out did.
+    /// Passes on the bytes that wait to go out. Returns whether all went out.
     fn release<E>(&mut self, to: &mut impl FnMut(&[u8]) -> Result<usize, E>) -> Result<bool, E> {
         if self.is_released {
             if !self.held().is_empty() {
@@ -231,7 +232,8 @@ impl Revision {
         (self.held_from, self.held_to, self.is_released) = (0, 0, false);
     }
 
-    /// How many of these bytes, of which no more than `limit` count, pass as they are, and what is known then.
+    /// How many of these bytes, of which no more than `limit` count, pass unchanged, and the state
+    /// after them.
     fn scan(&self, bytes: &[u8], limit: usize, own: &Reviser<'_>) -> (usize, Known) {
         let mut known = self.known;
         let mut at = 0;
@@ -277,7 +279,7 @@ impl Revision {
         (at, known)
     }
 
-    /// Does what is to be done about bytes that do not pass as they are. Returns how many of them were taken.
+    /// Handles bytes that do not pass unchanged. Returns how many of them were taken.
     fn change(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
         if self.known.at == At::Within(Fate::Dropped) {
             let line_end = memchr::memchr(b'\n', bytes);
@@ -293,13 +295,13 @@ impl Revision {
                 self.known.at = At::Within(Fate::Dropped);
             }
             Line::Text => self.complete(b"", b"\r\n", own),
-            // What passes was looked for before.
+            // Bytes that pass were handled before.
             _ => self.complete(b"", b"", own),
         }
         0
     }
 
-    /// Holds bytes back. Returns how many, which is not 0 as long as nothing can be said about the line.
+    /// Holds bytes back. Returns how many, which is not 0 while the kind of the line is unknown.
     fn hold(&mut self, bytes: &[u8]) -> usize {
         let from = usize::from(self.held_to);
         let count = bytes.len().min(HELD_BYTES_MAX.saturating_sub(from));
@@ -312,7 +314,8 @@ impl Revision {
         count
     }
 
-    /// There is more of a line whose beginning is held: perhaps it can be told now what it is. Returns how many bytes were taken.
+    /// Takes more of a line whose beginning is held, and looks whether its kind is known now.
+    /// Returns how many bytes were taken.
     fn look_again(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
         let before = self.held_to;
         let more = self.hold(bytes);
@@ -345,7 +348,8 @@ impl Revision {
             && !(known.has_author && known.has_date && known.has_identifier)
     }
 
-    /// The header is over: what it lacks goes out, with an end of line before it and an empty line behind it where there is none, and then what is held.
+    /// The header is over: the missing fields go out, with a line end before them and an empty line
+    /// after them if needed, and then the held bytes.
     fn complete(&mut self, line_end: &[u8], empty_line: &[u8], own: &Reviser<'_>) {
         let is_submitted = self.origin == Origin::Submitted;
         let mut place = [0; PLACE_BYTES];
@@ -370,15 +374,15 @@ impl Revision {
         }
         out.put(empty_line);
         out.put(self.held());
-        // There is room for all of that.
+        // The buffer is large enough for all of that.
         let length = out.finish().unwrap_or(0);
         (self.place, self.held_from, self.held_to, self.is_released) =
             (place, 0, length as u16, true);
         self.known.at = At::Body;
     }
 
-    /// What the line is that begins here. `bytes`: as much as there is of it, and of what follows
-    /// it.
+    /// The kind of the line that begins here. `bytes`: as much as there is of it, and of the bytes
+    /// after it.
     #[inline]
     fn line(&self, bytes: &[u8], own: &Reviser<'_>) -> Line {
         Classifier { origin: self.origin, fields_before: self.known.fields, own }.line(bytes)

@@ -1,11 +1,13 @@
-//! The trace fields that a receiving server puts in front of a message: `Return-Path:`, `Authentication-Results:` and `Received:`.
+//! The trace fields that a receiving server puts in front of a message: `Return-Path:`,
+//! `Authentication-Results:` and `Received:`.
 //!
 //! Invariants:
 //! - Every line written is at most 998 bytes long and ends in CRLF (RFC 5322 section 2.1.1).
-//! - The recipient is named only when there is exactly one, or the copies would tell of each other
-//!   (RFC 5321 section 7.6).
+//! - The recipient is named only if there is exactly one. Otherwise the copies would reveal the
+//!   other recipients (RFC 5321 section 7.6).
 //!
-//! Answers to: RFC 5321 section 4.4; RFC 3848 and RFC 6531 section 4.3 (the protocol's names); RFC 8601.
+//! Implements: RFC 5321 section 4.4; RFC 3848 and RFC 6531 section 4.3 (the protocol's names);
+//! RFC 8601.
 
 use core::fmt::{self, Write as _};
 use core::net::IpAddr;
@@ -13,8 +15,8 @@ use core::net::IpAddr;
 use crate::date::DATE_TIME_BYTES;
 use crate::writer::Writer;
 
-/// Enough bytes for every [`Received::write`] whose texts keep the limits of RFC 5321 section 4.5.3.1: names of 255
-/// bytes, a path of 256, an identifier of 64.
+/// Enough bytes for every [`Received::write`] whose texts keep the limits of RFC 5321 section
+/// 4.5.3.1: names of 255 bytes, a path of 256, an identifier of 64.
 pub const RECEIVED_BYTES_MAX: usize = 1024;
 
 const LINE_END: &[u8] = b"\r\n";
@@ -22,32 +24,32 @@ const LINE_END: &[u8] = b"\r\n";
 /// Enough bytes for every [`return_path`] of a path of 256 bytes.
 pub const RETURN_PATH_BYTES_MAX: usize = 288;
 
-/// What the message came by: the `with` clause.
+/// The protocol by which the message came: the `with` clause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
-    /// The client said HELO.
+    /// The client sent HELO.
     Smtp,
-    /// The client said EHLO.
+    /// The client sent EHLO.
     Esmtp,
-    /// The client said EHLO and asked for SMTPUTF8 (RFC 6531 section 4.3).
+    /// The client sent EHLO and asked for SMTPUTF8 (RFC 6531 section 4.3).
     Utf8Smtp,
 }
 
-/// What else is known of the connection (RFC 3848).
+/// The protection of the connection (RFC 3848).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Assurance {
     /// Nothing.
     None,
-    /// TLS was spoken.
+    /// TLS was used.
     Tls,
-    /// The client has proved who it is.
+    /// The client has logged in.
     Login,
     /// Both.
     TlsAndLogin,
 }
 
 impl Protocol {
-    /// The name; for who said HELO there is but one.
+    /// The protocol's name. After HELO there is only one.
     fn name(self, assurance: Assurance) -> &'static [u8] {
         match (self, assurance) {
             (Protocol::Smtp, _) => b"SMTP",
@@ -63,9 +65,9 @@ impl Protocol {
     }
 }
 
-/// Whether a `Received:` field that [`Received::write`] wrote says that the client had logged in.
-/// `value`: the text behind the field's name. Only the line that begins with `by` is read. The name
-/// that the client gave stands above that line.
+/// Whether a `Received:` field of [`Received::write`] says that the client had logged in. `value`:
+/// the text after the field's name. Only the line that begins with `by` is read. The name that the
+/// client gave is above that line.
 pub fn names_a_login(value: &[u8]) -> bool {
     let line = value.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
     let protocol = line
@@ -83,28 +85,29 @@ pub fn names_a_login(value: &[u8]) -> bool {
 /// One `Received:` field.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// What the client called itself in HELO or EHLO: a domain or an address literal.
+    /// The client's name in HELO or EHLO: a domain or an address literal.
     pub greeting_name: &'a str,
-    /// Where the client really is.
+    /// The client's actual address.
     pub peer: IpAddr,
-    /// This server's name, which is not doubted.
+    /// This server's name, which is trusted.
     pub hostname: &'a str,
-    /// What the message came by.
+    /// The protocol by which the message came.
     pub protocol: Protocol,
-    /// What else is known of the connection.
+    /// The protection of the connection.
     pub assurance: Assurance,
-    /// This server's name for the message, an atom: the one that it told the client.
+    /// This server's identifier of the message, an atom: the one in its reply to the client.
     pub identifier: &'a [u8],
-    /// The recipient as the client wrote it, without angle brackets, when the message has only one.
+    /// The recipient as the client wrote it, without angle brackets, if the message has only one.
     pub recipient: Option<&'a str>,
-    /// When the message arrived, as [`crate::date_time`] writes it.
+    /// When the message arrived, in the form of [`crate::date_time`].
     pub at: &'a [u8; DATE_TIME_BYTES],
 }
 
 impl Received<'_> {
     /// Writes the field with its final CRLF and returns its length in bytes.
     ///
-    /// Errors: `None` when `out` is too small; [`RECEIVED_BYTES_MAX`] never is for texts within their limits.
+    /// Errors: `None` when `out` is too small. [`RECEIVED_BYTES_MAX`] is enough for texts within
+    /// their limits.
     pub fn write(&self, out: &mut [u8]) -> Option<usize> {
         let mut out = Writer::new(out);
         out.put(b"Received: from ");
@@ -129,10 +132,12 @@ impl Received<'_> {
     }
 }
 
-/// Writes the `Return-Path:` field for `reverse_path` (without angle brackets; empty for the null path) with its final
-/// CRLF, and returns its length in bytes. The server that makes the final delivery puts it on top of the message.
+/// Writes the `Return-Path:` field for `reverse_path` (without angle brackets; empty for the null
+/// path) with its final CRLF, and returns its length in bytes. The server that makes the final
+/// delivery puts it on top of the message.
 ///
-/// Errors: `None` when `out` is too small; [`RETURN_PATH_BYTES_MAX`] never is for a path of 256 bytes.
+/// Errors: `None` when `out` is too small. [`RETURN_PATH_BYTES_MAX`] is enough for a path of 256
+/// bytes.
 pub fn return_path(reverse_path: &str, out: &mut [u8]) -> Option<usize> {
     let mut out = Writer::new(out);
     out.put(b"Return-Path: <");
@@ -141,26 +146,28 @@ pub fn return_path(reverse_path: &str, out: &mut [u8]) -> Option<usize> {
     out.finish()
 }
 
-/// The domain in whose name a message is sent: a name or an address literal.
+/// The domain that a message is sent for: a name or an address literal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SenderDomain<'a> {
-    /// That of the reverse path.
+    /// The domain of the reverse path.
     Path(&'a str),
-    /// What the client called itself, where the path is the null path.
+    /// The client's name in EHLO, if the reverse path is empty.
     Greeting(&'a str),
 }
 
-/// What a server has found out about a message: an `Authentication-Results:` field, and why the message is not where it was to go. Each is written as it is
-/// known; what there is no room for is left out, and nothing else.
+/// The check results of a message as an `Authentication-Results:` field, and the reason why the
+/// message went to another mailbox. Each is written as it becomes known. A result that does not fit
+/// is left out, and nothing else.
 pub struct Findings<'a> {
     out: &'a mut [u8],
     written: usize,
-    /// Bytes that are kept for what is more important.
+    /// Bytes that are reserved for something more important.
     kept: usize,
 }
 
 impl<'a> Findings<'a> {
-    /// Begins the field behind the first `written` bytes. `hostname`: this server's, which is not doubted.
+    /// Begins the field after the first `written` bytes. `hostname`: this server's name, which is
+    /// trusted.
     pub fn begin(out: &'a mut [u8], written: usize, hostname: &str) -> Findings<'a> {
         let mut findings = Findings { out, written, kept: LINE_END.len() };
         findings.add(|out| {
@@ -170,17 +177,18 @@ impl<'a> Findings<'a> {
         findings
     }
 
-    /// So many bytes are not written into before it is said otherwise.
+    /// Reserves this many bytes until the next call.
     pub fn keep(&mut self, bytes: usize) {
         self.kept = bytes + LINE_END.len();
     }
 
-    /// That nothing was found out (RFC 8601 section 2.2).
+    /// Writes that nothing was checked (RFC 8601 section 2.2).
     pub fn nothing(&mut self) {
         self.add(|out| out.put(b"; none"));
     }
 
-    /// What the domain says of the host that sent the message, in the words of RFC 8601 section 2.7.2.
+    /// Writes the SPF result for the host that sent the message, in the words of RFC 8601 section
+    /// 2.7.2.
     pub fn sender(&mut self, spf: impl fmt::Display, domain: SenderDomain<'_>) {
         let (property, domain) = match domain {
             SenderDomain::Path(domain) => ("mailfrom", domain),
@@ -189,12 +197,13 @@ impl<'a> Findings<'a> {
         self.result(format_args!("spf={spf} smtp.{property}="), Some(domain));
     }
 
-    /// What a signature is worth, in the words of RFC 8601 section 2.7.1.
+    /// Writes the result of a DKIM signature, in the words of RFC 8601 section 2.7.1.
     pub fn signature(&mut self, dkim: impl fmt::Display) {
         self.result(format_args!("{dkim}"), None);
     }
 
-    /// What the domain says in whose name the message was written, in the words of RFC 7489 section 11.2; where it cannot be told which domain that is, `None`.
+    /// Writes the DMARC result of the author's domain, in the words of RFC 7489 section 11.2.
+    /// `None`: the author's domain is unknown.
     pub fn author(&mut self, dmarc: impl fmt::Display, domain: Option<&str>) {
         match domain {
             Some(domain) => self.result(format_args!("dmarc={dmarc} header.from="), Some(domain)),
@@ -202,7 +211,8 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// What the chain of those who have handed the message on comes to, in the words of RFC 8617 section 10, and from where it has come here.
+    /// Writes the result of the ARC chain, in the words of RFC 8617 section 10, and the address of
+    /// the client.
     pub fn chain(&mut self, arc: impl fmt::Display, peer: IpAddr) {
         match peer.to_canonical() {
             IpAddr::V4(peer) => self.result(format_args!("{arc} smtp.remote-ip={peer}"), None),
@@ -210,8 +220,9 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// The field is over. Why the message is not where it was to go, if it is not, is said in a field of its own; then as much white space follows as makes
-    /// the number of all bytes one that `unit` divides. Returns that number.
+    /// Ends the field. A reason why the message went to another mailbox is written as a field of
+    /// its own. Then white space is added, until `unit` divides the number of all bytes. Returns
+    /// that number.
     pub fn end(mut self, reason: Option<&str>, unit: usize) -> usize {
         self.kept = 0;
         self.add(|out| out.put(LINE_END));
@@ -260,7 +271,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// RFC 5321 section 4.1.3. An IPv4 address that came mapped into IPv6 is written as what it is.
+/// RFC 5321 section 4.1.3. An IPv4 address mapped into IPv6 is written as IPv4.
 fn put_address_literal(out: &mut Writer<'_>, address: IpAddr) {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -280,12 +291,12 @@ fn put_address_literal(out: &mut Writer<'_>, address: IpAddr) {
     }
 }
 
-/// What may stand in a name: no control character, no space, and nothing that opens or ends a comment.
+/// Allowed in a name: no control character, no space, and nothing that opens or ends a comment.
 fn is_visible(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f && !matches!(byte, b'(' | b')' | b';')
 }
 
-/// What may stand in a path: quoted local parts have spaces.
+/// Allowed in a path: quoted local parts have spaces.
 fn is_text(byte: u8) -> bool {
     byte >= b' ' && byte != 0x7f
 }

@@ -1,4 +1,5 @@
-//! Writes text into lent bytes, without formatting machinery: once full, nothing more is written and the end says so.
+//! Writes text into lent bytes, without formatting machinery. Once the buffer is full, nothing more
+//! is written, and the end reports it.
 
 use core::fmt;
 
@@ -24,12 +25,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes `text` with `?` for every byte that `passes` does not let through.
+    /// Writes `text` with `?` for every byte that `passes` rejects.
     pub(crate) fn put_filtered(&mut self, text: &[u8], passes: impl Fn(u8) -> bool) {
         let start = self.written;
         self.put(text);
         let copied = self.bytes.get_mut(start..self.written).unwrap_or_default();
-        // Each is written, whatever it is: that needs no branch.
+        // Every byte is written, which needs no branch.
         copied.iter_mut().for_each(|byte| *byte = if passes(*byte) { *byte } else { b'?' });
     }
 
@@ -42,7 +43,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Bytes written; `None` when not everything fitted.
+    /// The number of bytes written. `None`: not everything fitted.
     pub(crate) fn finish(self) -> Option<usize> {
         self.fits.then_some(self.written)
     }

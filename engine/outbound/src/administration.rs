@@ -1,9 +1,9 @@
 //! Administration of the queue, on each core for the entries that it owns.
 //!
 //! An administrator's request is one frame in a table, a zero-wait thread like a delivery attempt.
-//! It reads the recipients of entries that were not read yet, has up to [`change::BATCH`] entries marked or
-//! removed at a time, and replies when all of that is durable. Then the store says what state each
-//! entry has.
+//! It reads the recipients of entries that were not read yet, has up to [`change::BATCH`] entries
+//! marked or removed at a time, and replies when all of that is durable. Then the store says what
+//! state each entry has.
 //!
 //! Invariants:
 //! - An entry that is held, returned or deleted has no delivery attempt: the attempt is called back

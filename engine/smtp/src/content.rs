@@ -11,7 +11,8 @@
 //!   into pieces.
 //! - Nothing is held back. A CR is passed on at once, because it is content whatever follows it. A
 //!   dot at a line's start is never content.
-//! - The end of data is found at CRLF.CRLF (or at .CRLF before any content) and nowhere else, bare line ends or not.
+//! - The end of data is found at CRLF.CRLF (or at .CRLF before any content) and nowhere else, bare
+//!   line ends or not.
 //!
 //! Implements: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2; RFC 3030 section 2.
 

@@ -54,7 +54,8 @@ impl<'a> ReversePath<'a> {
 /// The address of a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardPath<'a> {
-    /// `<Postmaster>`, in any case and without a domain: this server's own (RFC 5321 section 4.5.1).
+    /// `<Postmaster>`, in any case and without a domain: this server's own (RFC 5321 section
+    /// 4.5.1).
     Postmaster,
     /// A mailbox, local or remote.
     Mailbox(Mailbox<'a>),

@@ -1,6 +1,7 @@
-//! Header fields that are written: folded between words, with encoded words where ASCII does not do.
+//! Writes header fields: folded between words, with encoded words for text beyond ASCII.
 //!
-//! Answers to: RFC 5322 section 2.2.3 and 3.2; RFC 2047 section 2 and 5; RFC 2231 section 3 and 4.
+//! Implements: RFC 5322 sections 2.2.3 and 3.2; RFC 2047 sections 2 and 5; RFC 2231 sections 3
+//! and 4.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,11 +16,12 @@ use crate::header::Mailbox;
 const LINE_BYTES: usize = 78;
 /// RFC 2047 section 2.
 const ENCODED_WORD_BYTES_MAX: usize = 75;
-/// What stands around what is encoded.
+/// The text around the encoded bytes.
 const AROUND_ENCODED: usize = "=?utf-8?Q??=".len();
-/// Less room than this is not worth beginning an encoded word in: some characters take twelve bytes.
+/// With less space than this, no encoded word is begun: some characters take twelve bytes.
 const ENCODED_WORD_BYTES_MIN: usize = AROUND_ENCODED + 16;
-/// A word that is longer is encoded, which makes several of it: this much has room behind the longest name of a field.
+/// A longer word is encoded, which splits it. A word of this length fits behind the longest name of
+/// a field.
 const WORD_BYTES_MAX: usize = 66;
 
 /// RFC 5321 section 4.5.3.1.3, without the angle brackets.
@@ -29,9 +31,10 @@ const IDENTIFIER_BYTES_MAX: usize = 250;
 /// One field that is being written.
 pub(super) struct FieldWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// How long the line is so far.
+    /// The length of the line so far.
     column: usize,
-    /// Whether there is anything behind the name or the fold: a line with white space alone is none (RFC 5322 section 3.2.2).
+    /// Whether the line has a word: a line with only white space is not allowed (RFC 5322 section
+    /// 3.2.2).
     has_words: bool,
 }
 
@@ -46,7 +49,7 @@ impl<'a> FieldWriter<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Adds a space and the word, on a line of its own where it does not fit on this one.
+    /// Adds a space and the word, on a new line if it does not fit on this one.
     pub(super) fn word(mut self, word: &[u8]) -> FieldWriter<'a> {
         if self.column + 1 + word.len() > LINE_BYTES && self.has_words {
             self.fold();
@@ -97,7 +100,7 @@ impl<'a> FieldWriter<'a> {
         })
     }
 
-    /// A name: as it is, in quotes, or encoded.
+    /// Adds a name: as it is, in quotes, or encoded.
     fn phrase(self, name: &str) -> FieldWriter<'a> {
         let is_atom = |word: &str| is_plain_word(word) && word.bytes().all(is_atext);
         if name.split(' ').all(is_atom) {
@@ -154,7 +157,8 @@ fn line(text: &str) -> String {
     String::from(line.trim())
 }
 
-/// What may stand in a text as it is: between single spaces, not too long, and nothing that looks encoded.
+/// Whether a word can be written as it is: it is not empty, not too long, and does not look
+/// encoded.
 fn is_plain_word(word: &str) -> bool {
     (1..=WORD_BYTES_MAX).contains(&word.len())
         && word.bytes().all(|byte| byte.is_ascii_graphic())
@@ -166,12 +170,13 @@ fn is_atext(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte)
 }
 
-/// What stands for itself in an encoded word, wherever that stands (RFC 2047 section 5, rule 3).
+/// Whether a byte is literal in every encoded word (RFC 2047 section 5, rule 3).
 fn is_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!*+-/".contains(&byte)
 }
 
-/// How many bytes of `text` are whole characters and fit into `room`, where those that are not `literal` take three bytes each.
+/// The length of the whole characters of `text` that fit into `room`, if each byte that is not
+/// `literal` takes three bytes.
 fn fitting(text: &str, room: usize, literal: impl Fn(u8) -> bool) -> usize {
     let mut used = 0;
     let fits = |c: &char| {
@@ -202,7 +207,8 @@ fn quoted(text: &str) -> Vec<u8> {
     quoted
 }
 
-/// Writes ` name="value"`, or as many sections in the form of RFC 2231 as `value` needs, with line ends between them.
+/// Writes ` name="value"`, or as many sections in the form of RFC 2231 as `value` needs, with line
+/// ends between them.
 pub(super) fn write_parameter(name: &str, value: &str, out: &mut Vec<u8>) {
     let value = line(value);
     let is_simple =
@@ -234,12 +240,12 @@ pub(super) fn write_parameter(name: &str, value: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// What stands for itself in a parameter (RFC 2231 section 7).
+/// Whether a byte is literal in a parameter (RFC 2231 section 7).
 fn is_attribute(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!+-.^_`{|}~".contains(&byte)
 }
 
-/// What a file is, if it says so and may be written as base64.
+/// The media type of a file, if it is valid and may be encoded as base64.
 pub(super) fn media_type(text: &str) -> &[u8] {
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(is_atext_or_dot);
     match text.split_once('/') {
@@ -257,7 +263,8 @@ fn is_atext_or_dot(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte)
 }
 
-/// Whether an address can be written into a field as it is: one `@` outside of quotes with something on either side, and nothing that ends it.
+/// Whether an address can be written into a field as it is: one `@` outside of quotes with text on
+/// both sides, and nothing that ends the address.
 pub(super) fn is_address(address: &str) -> bool {
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
     let is_dot_atom = |text: &str| {
@@ -292,7 +299,7 @@ pub(super) fn is_address(address: &str) -> bool {
         && (is_dot_atom(domain) || is_literal)
 }
 
-/// Whether it can be written between angle brackets.
+/// Whether an identifier can be written between angle brackets.
 pub(super) fn is_identifier(identifier: &[u8]) -> bool {
     let is_sound =
         |byte: &u8| (byte.is_ascii_graphic() || *byte >= 0x80) && !matches!(byte, b'<' | b'>');

@@ -1,13 +1,17 @@
-//! Writes a message: what somebody wrote, and the files that he sends along.
+//! Writes a message: the author's text and attached files.
 //!
-//! A [`Letter`] is written in one go, and then each file in pieces, into bytes that the caller takes away whenever he likes: no file is ever here as a whole.
+//! A [`Letter`] is written at once, and then each file in pieces, into bytes that the caller may
+//! take away at any time. No file is ever held as a whole.
 //!
 //! Invariants:
-//! - What is written is ASCII but for addresses beyond it (RFC 6532), its lines end in CRLF, and none is longer than 998 bytes, or 78 where its words allow it.
-//! - Nothing that is said in a name, a subject or a file's name begins a field or a part.
-//! - Reading it gives back what was written, but for spaces at the ends of lines and control characters in names and subjects.
+//! - The message is ASCII except for addresses beyond it (RFC 6532). Its lines end in CRLF, and
+//!   have at most 998 bytes, or 78 where the words allow it.
+//! - No text in a name, a subject or a file name begins a field or a part.
+//! - Reading the message gives back the content, without spaces at the ends of lines and control
+//!   characters in names and subjects.
 //!
-//! Answers to: RFC 5322 section 2.1.1 and 3; RFC 2045, 2046, 2047, 2183, 2231; RFC 3676 section 4.2.
+//! Implements: RFC 5322 sections 2.1.1 and 3; RFC 2045, 2046, 2047, 2183, 2231; RFC 3676 section
+//! 4.2.
 
 mod field;
 mod text;
@@ -21,66 +25,68 @@ use crate::date_time;
 use crate::header::Mailbox;
 use field::FieldWriter;
 
-/// How many references are written: the first, and the latest of the others.
+/// The most references that are written: the first, and the latest of the others.
 pub const REFERENCES_MAX: usize = 20;
 
-/// What somebody wrote.
+/// The content of a message to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Letter<'a> {
-    /// Who wrote it.
+    /// The author.
     pub from: &'a Mailbox,
-    /// Whom to.
+    /// The recipients.
     pub to: &'a [Mailbox],
-    /// Who is to know.
+    /// The recipients of a copy.
     pub cc: &'a [Mailbox],
-    /// Who gets it without the others' knowing. Whoever sends the message leaves this empty: it is for the author's own copy.
+    /// The hidden recipients. Empty in the message that is sent: it is for the author's own copy.
     pub bcc: &'a [Mailbox],
-    /// What it is about; control characters become spaces.
+    /// The subject; control characters become spaces.
     pub subject: &'a str,
-    /// When it was written.
+    /// The time at which it was written.
     pub date: UnixTime,
-    /// What it is to be known by, without angle brackets. Nobody else's message is, ever.
+    /// The identifier of the message, without angle brackets. It is unique.
     pub message_id: &'a str,
-    /// The identifier of what it answers, without angle brackets.
+    /// The identifier of the message that it answers, without angle brackets.
     pub in_reply_to: Option<&'a [u8]>,
-    /// The identifiers of the conversation before it, from the first to that of what it answers, without angle brackets. Those that are none are left out, and so are
-    /// those in the middle beyond [`REFERENCES_MAX`].
+    /// The identifiers of the conversation, from the first to the message that it answers, without
+    /// angle brackets. Invalid ones are left out, and so are those in the middle beyond
+    /// [`REFERENCES_MAX`].
     pub references: &'a [&'a [u8]],
-    /// What it says: a paragraph a line, in which `>` marks quotes.
+    /// The text: one paragraph a line, in which `>` marks quotes.
     pub text: &'a str,
-    /// The same as a page, if it is one too.
+    /// The same as HTML, if there is one.
     pub html: Option<&'a str>,
-    /// Nobody can know it before the message is written: by this its parts are told apart.
+    /// A number that cannot be known before the message is written. It makes the boundaries of the
+    /// parts.
     pub secret: u128,
-    /// Whether files come along.
+    /// Whether files are attached.
     pub files: Files,
 }
 
-/// Whether files come along.
+/// Whether files are attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Files {
-    /// None does.
+    /// None.
     None,
-    /// Some do, or might.
+    /// Some, or possibly none.
     Some,
 }
 
-/// A file that comes along.
+/// An attached file.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// What it is, such as `image/png`; anything that is no type, or would have to be written without base64 (`message/…`, `multipart/…`), is
-    /// `application/octet-stream`.
+    /// Its media type, such as `image/png`. An invalid type, or one that must not be encoded as
+    /// base64 (`message/…`, `multipart/…`), becomes `application/octet-stream`.
     pub media_type: &'a str,
 }
 
-/// Why a letter cannot be written.
+/// Why a message cannot be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unwritable {
-    /// An address of it is none.
+    /// One of its addresses is not valid.
     Address,
-    /// Its own identifier is none.
+    /// Its own identifier is not valid.
     Identifier,
 }
 
@@ -89,11 +95,11 @@ pub enum Unwritable {
 pub struct Composer {
     secret: u128,
     files: Files,
-    /// What of a file does not fill a line yet.
+    /// The bytes of a file that do not fill a line yet.
     held: Vec<u8>,
 }
 
-/// So many bytes are a line of base64 (RFC 2045 section 6.8: 76 letters).
+/// The bytes of one line of base64 (RFC 2045 section 6.8: 76 characters).
 const LINE_BYTES: usize = 57;
 
 impl Composer {
@@ -121,9 +127,9 @@ impl Composer {
         Ok(composer)
     }
 
-    /// A file begins, and the one before it has ended.
+    /// Begins a file, after the end of the one before it.
     pub fn file_began(&mut self, file: &File<'_>, out: &mut Vec<u8>) {
-        assert!(self.files == Files::Some, "the letter said that files come along");
+        assert!(self.files == Files::Some, "the message was begun with files");
         self.delimiter(out);
         out.extend_from_slice(b"Content-Type: ");
         out.extend_from_slice(field::media_type(file.media_type));
@@ -132,7 +138,7 @@ impl Composer {
         out.extend_from_slice(b"\r\nContent-Transfer-Encoding: base64\r\n\r\n");
     }
 
-    /// The next bytes of the file.
+    /// Takes the next bytes of the file.
     pub fn bytes_arrived(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             let (taken, rest) =
@@ -149,7 +155,7 @@ impl Composer {
         self.held.extend_from_slice(rest);
     }
 
-    /// The file has ended.
+    /// Ends the file.
     pub fn file_ended(&mut self, out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             write_line(&self.held, out);
@@ -157,7 +163,7 @@ impl Composer {
         }
     }
 
-    /// The message has ended, behind its last file.
+    /// Ends the message, after its last file.
     pub fn message_ended(self, out: &mut Vec<u8>) {
         if self.files == Files::Some {
             delimit(&self.boundary(MIXED), b"--", out);
@@ -182,7 +188,8 @@ impl Composer {
         delimit(&self.boundary(MIXED), b"", out);
     }
 
-    /// No text has it: none that is written in quoted-printable or base64 has `=_`, and no other is written if it has that.
+    /// A boundary that no part contains: a text in quoted-printable or base64 has no `=_`, and any
+    /// other text with `=_` is encoded.
     fn boundary(&self, kind: u8) -> Vec<u8> {
         let digits = (0..32).rev().map(|place| hex_digit((self.secret >> (4 * place)) as u8 & 15));
         [b'=', b'_', kind].into_iter().chain(digits).collect()
@@ -222,7 +229,7 @@ fn multipart(kind: &[u8], boundary: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `end`: two dashes behind the last part.
+/// `end`: two dashes after the last part.
 fn delimit(boundary: &[u8], end: &[u8], out: &mut Vec<u8>) {
     for text in [b"\r\n--", boundary, end, b"\r\n"] {
         out.extend_from_slice(text);

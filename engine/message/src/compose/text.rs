@@ -1,14 +1,14 @@
-//! Texts that are written: paragraphs as lines that flow, and quoted-printable where ASCII does not do.
+//! Writes texts: paragraphs as flowed lines, and quoted-printable for text beyond ASCII.
 //!
-//! Answers to: RFC 3676 section 4.2 to 4.5; RFC 2045 section 6.7.
+//! Implements: RFC 3676 sections 4.2 to 4.5; RFC 2045 section 6.7.
 
 use alloc::vec::Vec;
 
 use super::hex_digit;
 
-/// RFC 3676 section 4.2: lines should be of 66 to 78 characters.
+/// RFC 3676 section 4.2: lines should have 66 to 78 characters.
 const FLOWED_CHARACTERS: usize = 72;
-/// RFC 2045 section 6.7, rule 5, with the equals sign of a soft end.
+/// RFC 2045 section 6.7, rule 5, including the equals sign of a soft line break.
 const QUOTED_PRINTABLE_BYTES: usize = 76;
 /// RFC 5322 section 2.1.1.
 const LINE_BYTES_MAX: usize = 998;
@@ -20,7 +20,7 @@ pub(super) fn write_plain(text: &str, out: &mut Vec<u8>) {
     write(b"text/plain; charset=utf-8; format=flowed", &flowed, out);
 }
 
-/// Writes the fields and the body of a page.
+/// Writes the fields and the body of an HTML page.
 pub(super) fn write_html(html: &str, out: &mut Vec<u8>) {
     let mut page = Vec::with_capacity(html.len() + html.len() / 32);
     for line in lines(html) {
@@ -30,17 +30,17 @@ pub(super) fn write_html(html: &str, out: &mut Vec<u8>) {
     write(b"text/html; charset=utf-8", &page, out);
 }
 
-/// A line ends with CRLF, or with LF or CR alone.
+/// The lines of a text. A line ends with CRLF, or with LF or CR alone.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('\r'))
 }
 
-/// A line of the author's, as lines that end in a space where they go on.
+/// Writes a line of the author as lines that end in a space where they go on.
 fn write_paragraph(line: &str, out: &mut Vec<u8>) {
     let unquoted = line.trim_start_matches('>');
     let depth = line.len() - unquoted.len();
     let content = if depth > 0 { unquoted.strip_prefix(' ').unwrap_or(unquoted) } else { unquoted };
-    // What ends in a space would go on, but for the line before a signature.
+    // A line that ends in a space would go on, except the line before a signature.
     let mut rest = if content == "-- " { content } else { content.trim_end_matches(' ') };
     loop {
         let (now, later) = rest.split_at_checked(fitting(rest, depth)).unwrap_or((rest, ""));
@@ -57,14 +57,15 @@ fn write_paragraph(line: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes of a paragraph go on one line: up to the spaces behind the last word that fits, or the first word.
+/// How many bytes of a paragraph go on one line: up to the spaces after the last word that fits, or
+/// the first word.
 fn fitting(text: &str, depth: usize) -> usize {
     let room = FLOWED_CHARACTERS.saturating_sub(depth).max(FLOWED_CHARACTERS / 2);
     let mut end = 0;
     let mut before = ' ';
     for (count, (at, c)) in text.char_indices().enumerate() {
         let begins_word = before == ' ' && c != ' ' && at > 0;
-        // The beginning of a signature is none in the midst of a paragraph.
+        // The mark of a signature must not begin a line within a paragraph.
         if begins_word && text.get(..at) != Some("-- ") {
             if count > room && end > 0 {
                 return end;
@@ -76,11 +77,12 @@ fn fitting(text: &str, depth: usize) -> usize {
     if text.chars().nth(room).is_some() && end > 0 { end } else { text.len() }
 }
 
-/// Writes the fields that say what `text` is and how it travels, and the text. `text`: lines that end in CRLF.
+/// Writes the fields with the media type and the transfer encoding of `text`, and the text. `text`:
+/// lines that end in CRLF.
 fn write(media_type: &[u8], text: &[u8], out: &mut Vec<u8>) {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
     let is_short = |line: &[u8]| line.len() < LINE_BYTES_MAX;
-    // A text in which a boundary could stand is encoded, so that none does.
+    // A text that could contain a boundary is encoded, so that it contains none.
     let may_stand = text.iter().all(is_plain)
         && memchr::memmem::find(text, b"=_").is_none()
         && text.split(|byte| *byte == b'\n').all(is_short);

@@ -1,13 +1,15 @@
 //! Lists of addresses: `Ada <ada@example.org>, Friends: bob@example.net, "C. D." <c@example.com>;`.
 //!
-//! Read as mail has them: a name without quotes may hold dots, a name may be encoded inside of its quotes, a route is passed over, a comment is the name
-//! of who has no other, a bracket may be missing. What has no `@` and no brackets is a name without an address, which nobody can answer to.
+//! The reader is lenient, as mail requires: a name without quotes may have dots, a name may be
+//! encoded inside its quotes, a route is skipped, a comment is the name if there is no other, and a
+//! bracket may be missing. An entry without `@` and brackets is a name without an address, to which
+//! no answer is possible.
 //!
 //! Invariants:
-//! - An address has no white space outside of quotes, and no control character.
+//! - An address has no white space outside quotes, and no control character.
 //! - At most [`ADDRESSES_MAX`] mailboxes are read.
 //!
-//! Answers to: RFC 5322 section 3.4 and 4.4; RFC 6532 section 3.2; RFC 2047 section 5.
+//! Implements: RFC 5322 sections 3.4 and 4.4; RFC 6532 section 3.2; RFC 2047 section 5.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -18,33 +20,33 @@ use super::encoded_word;
 use super::lexer::{Token, Tokens, unescaped};
 use crate::charset;
 
-/// How many mailboxes of one field are read.
+/// The most mailboxes of one field that are read.
 pub const ADDRESSES_MAX: usize = 1_000;
 
 /// One entry of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// Somebody.
+    /// A mailbox.
     Mailbox(Mailbox),
-    /// Several under one name, or none: `undisclosed-recipients:;`.
+    /// Several mailboxes under one name, or none: `undisclosed-recipients:;`.
     Group {
-        /// What they are called together.
+        /// The name of the group.
         name: String,
-        /// Who they are.
+        /// Its mailboxes.
         mailboxes: Vec<Mailbox>,
     },
 }
 
-/// Somebody.
+/// A mailbox.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Mailbox {
-    /// What he is called; empty if that is not said.
+    /// The name. Empty: none is given.
     pub name: String,
-    /// Where he is reached, without brackets; empty if that is not said.
+    /// The address, without brackets. Empty: none is given.
     pub address: String,
 }
 
-/// Reads the addresses of a field, up to so many mailboxes.
+/// Reads the addresses of a field, up to `most` mailboxes.
 pub(super) fn read(value: &[u8], most: usize) -> Vec<Address> {
     let mut list = List::default();
     let mut tokens = Tokens::new(value);
@@ -63,7 +65,7 @@ pub(super) fn read(value: &[u8], most: usize) -> Vec<Address> {
     list.addresses
 }
 
-/// What was read so far.
+/// The list so far.
 #[derive(Default)]
 struct List {
     addresses: Vec<Address>,
@@ -84,7 +86,8 @@ impl List {
 
     fn group_began(&mut self) {
         let name = mem::take(&mut self.entry).phrase();
-        // Groups do not nest (RFC 5322 section 3.4): the one before ends here, and its name counts, for the bound.
+        // Groups do not nest (RFC 5322 section 3.4): the one before ends here, and its name counts
+        // towards the limit.
         self.close_group();
         self.mailboxes += 1;
         self.group = Some((name, Vec::new()));
@@ -105,14 +108,14 @@ impl List {
 /// The words of one mailbox so far.
 #[derive(Default)]
 struct Entry {
-    /// Outside of brackets: each as it is to be read, whether space stands before it, and whether it is `@`.
+    /// The words outside of brackets.
     words: Vec<Word>,
     comment: Option<Vec<u8>>,
     brackets: Brackets,
 }
 
 struct Word {
-    /// As a name has it: without quotes.
+    /// The word without quotes.
     text: Vec<u8>,
     is_quoted: bool,
     is_spaced: bool,
@@ -141,10 +144,10 @@ impl Entry {
             (Brackets::Open(spec), Token::Special(b'>')) => {
                 self.brackets = Brackets::Closed(mem::take(spec))
             }
-            // What stands before a colon is a route, over which nobody sends any more.
+            // The text before a colon is a source route, which is not used any more.
             (Brackets::Open(spec), Token::Special(b':')) => spec.clear(),
             (Brackets::Open(spec), token) => push_written(spec, token),
-            // What follows the brackets belongs to nobody.
+            // Text after the brackets is ignored.
             (Brackets::Closed(_), _) => {}
             (Brackets::None, Token::Quoted(text)) => self.push(unescaped(text), is_spaced, true),
             (Brackets::None, Token::Atom(text) | Token::Literal(text)) => {
@@ -166,7 +169,7 @@ impl Entry {
         self.words.push(Word { text, is_quoted, is_spaced, is_at: false });
     }
 
-    /// `None` if nothing was said.
+    /// The mailbox. `None`: the entry is empty.
     fn finish(mut self) -> Option<Mailbox> {
         let address = match mem::take(&mut self.brackets) {
             Brackets::Open(spec) | Brackets::Closed(spec) => spec,
@@ -182,8 +185,8 @@ impl Entry {
         (!name.is_empty() || !text.is_empty()).then_some(Mailbox { name, address: text })
     }
 
-    /// Takes the address out of the words, where it stands without brackets: the word before the last `@` with what dots join to it, and
-    /// the same behind it.
+    /// Takes an address without brackets out of the words: the word before the last `@` with the
+    /// words that dots join to it, and the same after it.
     fn take_bare_address(&mut self) -> Vec<u8> {
         let Some(at) = self.words.iter().rposition(|word| word.is_at) else { return Vec::new() };
         let dotted =
@@ -228,7 +231,7 @@ pub(super) fn push_written(spec: &mut Vec<u8>, token: Token<'_>) {
     }
 }
 
-/// Adds a word to an address: in quotes, where it needs them.
+/// Adds a word to an address, in quotes if it needs them.
 fn push_word(spec: &mut Vec<u8>, text: &[u8], is_quoted: bool) {
     let is_plain = |byte: &u8| {
         byte.is_ascii_alphanumeric() || *byte >= 0x80 || b".!#$%&'*+-/=?^_`{|}~".contains(byte)

@@ -1,10 +1,10 @@
-//! Dates of header fields, as they are and as they should be.
+//! Dates of header fields, valid and invalid.
 //!
-//! Words and numbers are told by what they look like rather than by where they stand, which reads the grammar of the RFC, what it
-//! once allowed, and most of what programs have written instead: no seconds, no zone, `AM` and `PM`, names of months in full, dashes, the form of C's
-//! `asctime`, ISO 8601.
+//! Words and numbers are recognised by their form rather than by their position. So this reads the
+//! grammar of the RFC, the obsolete grammar, and most other dates in real mail: no seconds, no
+//! zone, `AM` and `PM`, full names of months, dashes, the form of C's `asctime`, ISO 8601.
 //!
-//! Answers to: RFC 5322 section 3.3 and 4.3.
+//! Implements: RFC 5322 sections 3.3 and 4.3.
 
 use machine::UnixTime;
 
@@ -14,7 +14,7 @@ const MONTH_NAMES: [&[u8; 3]; 12] = [
     b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
 ];
 
-/// The zones that have names, in hours from UTC; what others are called says nothing (RFC 5322 section 4.3).
+/// Zones with names, in hours from UTC. Other names say nothing (RFC 5322 section 4.3).
 const ZONES: [(&[u8], i16); 15] = [
     (b"ut", 0),
     (b"utc", 0),
@@ -33,12 +33,12 @@ const ZONES: [(&[u8], i16); 15] = [
     (b"cest", 2),
 ];
 
-/// When a message was written, as it says itself.
+/// When a message was written, by its own date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SentDate {
-    /// The moment.
+    /// The time.
     pub time: UnixTime,
-    /// How much later than in UTC it was where it was written, in minutes; 0 where that is not known.
+    /// The offset of the author's zone from UTC in minutes; 0 if it is unknown.
     pub zone_minutes: i16,
 }
 
@@ -47,7 +47,8 @@ pub(super) fn read(value: &[u8]) -> Option<SentDate> {
     read_plain(value).or_else(|| read_words(value))
 }
 
-/// The form that nearly all have, at a glance: `Sat, 21 Nov 2026 10:55:06 +0100`, perhaps with the zone's name behind it. `None` for all others.
+/// Reads the form of nearly all dates quickly: `Sat, 21 Nov 2026 10:55:06 +0100`, perhaps with the
+/// zone's name after it. `None` for all others.
 fn read_plain(value: &[u8]) -> Option<SentDate> {
     let value = value.trim_ascii();
     let value = match value {
@@ -85,7 +86,8 @@ fn read_plain(value: &[u8]) -> Option<SentDate> {
     sent((year, month, day), (hour, minute, second), zone_minutes)
 }
 
-/// What stands before a comment that holds nothing but the name of a zone. `whole`: without the parenthesis that closes it.
+/// The text before a comment that has only the name of a zone. `whole`: without the closing
+/// parenthesis.
 fn without_name(whole: &[u8]) -> Option<&[u8]> {
     let (date, comment) = whole.split_at_checked(memchr::memchr(b'(', whole)?)?;
     let is_name = comment.iter().skip(1).all(u8::is_ascii_alphanumeric);
@@ -97,21 +99,21 @@ fn is_day_name(name: [u8; 3]) -> bool {
     matches!(&name, b"mon" | b"tue" | b"wed" | b"thu" | b"fri" | b"sat" | b"sun")
 }
 
-/// The number that these digits write.
+/// The number with these digits.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, |number, digit| {
         digit.is_ascii_digit().then(|| number * 10 + u64::from(digit & 15))
     })
 }
 
-/// Reads a date by what its words look like.
+/// Reads a date by the form of its words.
 pub(crate) fn read_words(value: &[u8]) -> Option<SentDate> {
     let mut found = Found::default();
     let mut tokens = Tokens::new(value);
     let mut words = 0;
     while let Some((token, _)) = tokens.next() {
         match token {
-            // What follows a date belongs to nobody.
+            // Text after a date is ignored.
             Token::Atom(_) if found.is_whole() => break,
             Token::Atom(word) | Token::Quoted(word) => found.word_arrived(word),
             Token::Special(b':') => found.colon_arrived(),
@@ -125,22 +127,23 @@ pub(crate) fn read_words(value: &[u8]) -> Option<SentDate> {
     found.date()
 }
 
-/// No date has more.
+/// No date has more words.
 const WORDS_MAX: usize = 40;
 
-/// What was found so far.
+/// The parts of the date so far.
 #[derive(Default)]
 struct Found {
-    /// Numbers that are not of the clock, in their order: the day and the year, or with the month between them; and what may become the hour.
+    /// Numbers that are not part of the time, in their order: the day and the year, perhaps with
+    /// the month between them, and perhaps the hour.
     numbers: [Option<Number>; 4],
     month: Option<u64>,
     /// Hours, minutes, seconds.
     clock: [Option<u64>; 3],
-    /// A colon stood before this: the next number is of the clock.
+    /// A colon came before: the next number is part of the time.
     is_in_clock: bool,
     is_afternoon: Option<bool>,
     zone_minutes: Option<i16>,
-    /// The zone was said in digits.
+    /// The zone was given in digits.
     is_zone_exact: bool,
 }
 
@@ -155,7 +158,7 @@ impl Found {
         self.is_zone_exact && !self.is_in_clock
     }
 
-    /// The number before a colon had been one of the clock.
+    /// The number before a colon was part of the time.
     fn colon_arrived(&mut self) {
         if let ([None, _, _], Some(place)) =
             (self.clock, self.numbers.iter_mut().rev().find(|place| place.is_some()))
@@ -183,7 +186,7 @@ impl Found {
         }
     }
 
-    /// `before`: what stands in front of the digits, in the same word.
+    /// `before`: the character before the digits, in the same word.
     fn digits_arrived<'a>(&mut self, text: &'a [u8], before: u8) -> &'a [u8] {
         let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = text.split_at_checked(length).unwrap_or((text, &[]));
@@ -197,7 +200,7 @@ impl Found {
             self.is_in_clock = false;
             self.clock_arrived(number, before, length);
         } else if before == b'.' && has_clock {
-            // Parts of a second.
+            // Fractions of a second.
         } else if let Some(place) = self.numbers.iter_mut().find(|place| place.is_none()) {
             *place = Some(Number { value: number, digits: length });
         }
@@ -205,7 +208,7 @@ impl Found {
     }
 
     fn clock_arrived(&mut self, number: u64, before: u8, length: usize) {
-        // Behind `+05`: the minutes of the zone.
+        // After `+05`: the minutes of the zone.
         if let (Some(minutes), true) = (self.zone_minutes, before == b' ' && length == 2) {
             let part = i16::try_from(number.min(59)).unwrap_or(0);
             self.zone_minutes = Some(if minutes < 0 { minutes - part } else { minutes + part });
@@ -262,7 +265,7 @@ impl Found {
         let (day, month, year) = match (self.month, numbers.next()) {
             (Some(month), _) if first.digits == 4 => (second, month, first),
             (Some(month), _) => (first, month, second),
-            // ISO 8601. What else has no name of a month could be read in two ways.
+            // ISO 8601. Any other date without a month's name would be ambiguous.
             (None, Some(third)) if first.digits == 4 => (third, second.value, first),
             (None, _) => return None,
         };
@@ -276,7 +279,8 @@ impl Found {
     }
 }
 
-/// `day`: year, month and day; `time`: hour, minute and second, there. `None` for a day that there is not, and for what lies before 1970.
+/// `day`: year, month and day. `time`: hour, minute and second in the zone. `None` for a day that
+/// does not exist, and for a time before 1970.
 fn sent(day: (u64, u64, u64), time: (u64, u64, u64), zone_minutes: i16) -> Option<SentDate> {
     let (year, month, day) = day;
     let (hour, minute, second) = time;
@@ -286,7 +290,7 @@ fn sent(day: (u64, u64, u64), time: (u64, u64, u64), zone_minutes: i16) -> Optio
     Some(SentDate { time: UnixTime::from_seconds(seconds), zone_minutes })
 }
 
-/// `None` for a day that there is not, or that is not of the years 1970 to 9999.
+/// `None` for a day that does not exist, or is not in the years 1970 to 9999.
 fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (before, length) = match month {

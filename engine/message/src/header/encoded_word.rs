@@ -1,14 +1,16 @@
 //! Encoded words: `=?utf-8?Q?Gr=C3=BC=C3=9Fe?=`.
 //!
 //! Invariants:
-//! - Each byte is looked at a bounded number of times, however many words begin and do not end.
-//! - A word that is broken, or in a charset that nobody knows, is shown as it stands.
-//! - White space between two words is none, and a character that is cut between two words of one charset is whole again.
+//! - Each byte is examined a bounded number of times, however many words begin and do not end.
+//! - A broken word, or one in an unknown charset, is shown as it is written.
+//! - White space between two words is removed, and a character that is cut between two words of one
+//!   charset is joined.
 //!
-//! Taken as mail has it, beyond the RFC: words that are too long, that stand next to other text without a space, or that hold spaces and
-//! question marks.
+//! More lenient than the RFC, as mail requires: words may be too long, may be next to other text
+//! without a space, or may have spaces and question marks.
 //!
-//! Answers to: RFC 2047 section 2, 4, 6; RFC 2231 section 5 (a language behind the charset, which is passed over).
+//! Implements: RFC 2047 sections 2, 4 and 6; RFC 2231 section 5 (a language after the charset,
+//! which is skipped).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -20,10 +22,10 @@ use crate::transfer::base64;
 
 const CHARSET_BYTES_MAX: usize = 64;
 
-/// What `value` says, on one line.
+/// The decoded text of `value`, on one line.
 pub(super) fn decode(value: &[u8]) -> String {
     let mut out = Output { text: String::with_capacity(value.len()), open: None };
-    let mut literal = value; // what stands before the next word, and that
+    let mut literal = value; // the text before the next word, and the rest
     let mut at = 0; // where in it to look for the next word
     while let Some(found) = literal.get(at..).and_then(|rest| memchr::memmem::find(rest, b"=?")) {
         let start = at + found;
@@ -42,7 +44,7 @@ pub(super) fn decode(value: &[u8]) -> String {
     if text.len() == out.text.len() { out.text } else { String::from(text) }
 }
 
-/// How long the encoded word is that `bytes` begin with: that it has the form of one is enough.
+/// The length of the encoded word at the start of `bytes`. Only its form is checked.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     if !bytes.starts_with(b"=?") {
         return None;
@@ -53,10 +55,11 @@ pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     (!has_space).then(|| bytes.len() - text.len() + end + 2)
 }
 
-/// Words that are longer than this are no words where they stand among others: an end is looked for once for each beginning. RFC 2047 has 75.
+/// A longer word is no encoded word among other words: the end is looked for once for each
+/// beginning. RFC 2047 has 75.
 const WORD_BYTES_MAX: usize = 256;
 
-/// Charset, encoding and what follows them, of what begins with `=?`.
+/// The charset, the encoding and the text after them, of bytes that begin with `=?`.
 fn split(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
     let inside = bytes.get(2..)?;
     let near = inside.get(..CHARSET_BYTES_MAX).unwrap_or(inside);
@@ -76,11 +79,11 @@ struct Word {
 }
 
 enum Parsed<'a> {
-    /// A word, and what follows it.
+    /// A word, and the bytes after it.
     Word(Word, &'a [u8]),
-    /// So many bytes are to be shown as they stand.
+    /// This many bytes are shown as they are.
     Broken { length: usize },
-    /// No word ends behind this.
+    /// No word ends after this.
     Endless,
 }
 
@@ -142,15 +145,15 @@ pub(crate) fn hex_value(digit: u8) -> u8 {
     }
 }
 
-/// What was said so far.
+/// The decoded text so far.
 struct Output {
     text: String,
-    /// The decoder of the word before, while another word may follow it.
+    /// The decoder of the last word, while another word may follow it.
     open: Option<(&'static Encoding, Decoder)>,
 }
 
 impl Output {
-    /// `before`: what stands between the word and the one before it.
+    /// `before`: the text between the word and the one before it.
     fn word(&mut self, before: &[u8], word: &Word) {
         if self.open.is_none() || !before.iter().all(u8::is_ascii_whitespace) {
             self.literal(before);
@@ -167,7 +170,7 @@ impl Output {
     fn literal(&mut self, bytes: &[u8]) {
         self.close();
         let text = charset::guess(bytes);
-        // A fold is its white space, and no more (RFC 5322 section 2.2.3).
+        // Only the white space of a fold counts (RFC 5322 section 2.2.3).
         text.split(['\r', '\n']).for_each(|line| charset::push_line(&mut self.text, line));
     }
 
@@ -187,7 +190,7 @@ enum Last {
 fn push_decoded(out: &mut String, decoder: &mut Decoder, bytes: &[u8], last: Last) {
     let Some(room) = decoder.max_utf8_buffer_length(bytes.len()) else { return };
     let mut text = String::with_capacity(room);
-    // There is room for all of it, whatever it is.
+    // The buffer is large enough for every text.
     let _ = decoder.decode_to_string(bytes, &mut text, last == Last::Yes);
     charset::push_line(out, &text);
 }

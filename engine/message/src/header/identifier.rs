@@ -1,11 +1,11 @@
 //! Identifiers of messages: `<local@domain>`, one or a list.
 //!
-//! Between them may stand what the RFC once allowed and programs still write: words, quoted strings, comments. Where there are no angle
-//! brackets at all, words with an `@` are meant.
+//! Between them, obsolete syntax allows words, quoted strings and comments, which some programs
+//! still write. If there are no angle brackets at all, the words with an `@` are the identifiers.
 //!
-//! Answers to: RFC 5322 section 3.6.4 and 4.5.4.
+//! Implements: RFC 5322 sections 3.6.4 and 4.5.4.
 
-/// The identifiers in a field, without angle brackets and as they are written.
+/// The identifiers in a field, without angle brackets and otherwise unchanged.
 #[derive(Clone, Debug)]
 pub struct Identifiers<'a> {
     rest: &'a [u8],
@@ -17,7 +17,8 @@ impl<'a> Identifiers<'a> {
         Identifiers { rest: value, has_brackets: memchr::memchr(b'<', value).is_some() }
     }
 
-    /// What stands in the next angle brackets. What opens again before it closes had not been one.
+    /// The text in the next angle brackets. A bracket that is followed by another opening one does
+    /// not count.
     fn next_in_brackets(&mut self) -> Option<&'a [u8]> {
         loop {
             let start = memchr::memchr(b'<', self.rest)? + 1;
@@ -49,9 +50,10 @@ impl<'a> Identifiers<'a> {
     }
 }
 
-/// Whether this may be one: some begin or end in white space, none has it inside but where a line was folded.
+/// Whether this may be an identifier. Some have white space at their ends; inside there is none,
+/// except where a line was folded.
 fn is_identifier(word: &[u8]) -> bool {
-    // Every byte is looked at, which needs no branch.
+    // Every byte is examined, which needs no branch.
     !word.is_empty()
         && word.iter().fold(true, |is_so, byte| is_so & (*byte > b' ') & (*byte != 0x7f))
 }

@@ -1,10 +1,12 @@
-//! The words of a structured field: what stands between white space, with comments, quoted strings and domain literals whole.
+//! The words of a structured field: the text between white space, with comments, quoted strings and
+//! domain literals as wholes.
 //!
 //! Invariants:
-//! - Each byte is looked at once. What is opened and never closed reaches to the end.
-//! - An encoded word is one word, whatever characters stand in it: some programs encode less than they should.
+//! - Each byte is examined once. A word that is opened and never closed reaches to the end.
+//! - An encoded word is one word, whatever characters it has: some programs encode less than they
+//!   should.
 //!
-//! Answers to: RFC 5322 section 3.2 and 4.1; RFC 2047 section 5.
+//! Implements: RFC 5322 sections 3.2 and 4.1; RFC 2047 section 5.
 
 use alloc::vec::Vec;
 
@@ -13,15 +15,15 @@ use super::encoded_word;
 /// One word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Token<'a> {
-    /// Letters without quotes, and dots.
+    /// Characters without quotes, and dots.
     Atom(&'a [u8]),
-    /// What stands between quotes, with its backslashes.
+    /// The text between quotes, with its backslashes.
     Quoted(&'a [u8]),
-    /// What stands between brackets, with them.
+    /// The text in brackets, with the brackets.
     Literal(&'a [u8]),
-    /// What stands between the outermost parentheses, with backslashes and inner ones.
+    /// The text between the outermost parentheses, with backslashes and inner parentheses.
     Comment(&'a [u8]),
-    /// One of `<>:;@,` or a bracket or parenthesis that closes nothing.
+    /// One of `<>:;@,`, or a bracket or parenthesis that closes nothing.
     Special(u8),
 }
 
@@ -37,12 +39,12 @@ impl<'a> Tokens<'a> {
         Tokens { rest: value, is_cut: false }
     }
 
-    /// Whether a word was opened that nothing closes.
+    /// Whether a word was opened and never closed.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The next word, and whether white space stands before it.
+    /// The next word, and whether white space comes before it.
     pub(super) fn next(&mut self) -> Option<(Token<'a>, bool)> {
         let before = self.rest.len();
         while let [byte, rest @ ..] = self.rest {
@@ -80,7 +82,7 @@ impl<'a> Tokens<'a> {
         Some((token, is_spaced))
     }
 
-    /// The first `length` bytes of `from`, and then `closing` bytes more that belong to nobody.
+    /// Takes the first `length` bytes of `from`, and skips `closing` more bytes.
     fn take_until(&mut self, from: &'a [u8], length: usize, closing: usize) -> &'a [u8] {
         let (taken, rest) = from.split_at_checked(length).unwrap_or((from, &[]));
         self.is_cut |= rest.len() < closing;
@@ -89,7 +91,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// What white space is where mail is broken: control characters too.
+/// White space in broken mail includes control characters.
 pub(super) fn is_space(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
@@ -125,8 +127,9 @@ fn comment_length(inside: &[u8]) -> usize {
     inside.iter().take_while(is_inside).count()
 }
 
-/// What is meant between quotes or parentheses: a backslash stands for the sign behind it, and line ends for nothing. Before a letter or digit it
-/// stands for itself, since names of files with folders were written there by programs that did not know better, and nobody escapes letters.
+/// The meaning of text between quotes or parentheses: a backslash stands for the character after
+/// it, and line ends are removed. Before a letter or digit the backslash stands for itself:
+/// programs write file names with folders there, and none escapes letters.
 pub(super) fn unescaped(inside: &[u8]) -> Vec<u8> {
     let mut meant = Vec::with_capacity(inside.len());
     let mut rest = inside;

@@ -1,13 +1,14 @@
-//! Header fields and what stands in them, as other people's programs write them.
+//! Header fields and their values, as real programs write them.
 //!
-//! A [`Header`] is a view over the bytes of one; a [`Field`] of it is read as what it is: text, addresses, a date, identifiers of
-//! messages, or a value with parameters. Reading never fails: mail is what it is, and what cannot be understood is shown as it stands.
+//! A [`Header`] is a view over its bytes. A [`Field`] of it is read by its kind: text, addresses, a
+//! date, identifiers of messages, or a value with parameters. Reading never fails: a value that is
+//! not understood is shown as it is written.
 //!
 //! Invariants:
-//! - No text that is read here holds a control character, so it ends no line, wherever it is put.
-//! - The work is linear in the bytes of the field, and what is made of it is bounded by them.
+//! - No text that is read here has a control character, so it ends no line, wherever it is put.
+//! - The work is linear in the bytes of the field, and they bound the size of the result.
 //!
-//! Answers to: RFC 5322 section 2.2 and 4; RFC 2047, 2231, 6532.
+//! Implements: RFC 5322 sections 2.2 and 4; RFC 2047, 2231, 6532.
 
 mod address;
 mod date;
@@ -35,7 +36,7 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// `bytes`: the header; the empty line that ends it, and what follows that, may be there or not.
+    /// `bytes`: the header. The empty line that ends it, and the bytes after it, are optional.
     pub fn new(bytes: &'a [u8]) -> Header<'a> {
         Header { bytes }
     }
@@ -45,12 +46,13 @@ impl<'a> Header<'a> {
         Fields { rest: self.bytes }
     }
 
-    /// The first field of that name.
+    /// The first field with this name.
     pub fn field(&self, name: &str) -> Option<Field<'a>> {
         self.fields().find(|field| field.is(name))
     }
 
-    /// All bytes before the first field of that name, and all behind it. Where there is none all stand before it.
+    /// All bytes before the first field with this name, and all bytes after it. If there is none,
+    /// all bytes are before it.
     pub fn around(&self, name: &str) -> (&'a [u8], &'a [u8]) {
         let mut fields = self.fields();
         loop {
@@ -69,44 +71,46 @@ impl<'a> Header<'a> {
 /// One field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field<'a> {
-    /// Its name, as it is written.
+    /// Its name, as written.
     pub name: &'a [u8],
-    /// What stands behind the colon, folded as it is, without the line end.
+    /// The value after the colon, folded as written, without the line end.
     pub value: &'a [u8],
 }
 
 impl<'a> Field<'a> {
-    /// Whether that is its name, in capitals or not.
+    /// Whether this is its name, in any case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// Its text on one line, with encoded words decoded (RFC 2047): for `Subject` and what else people write.
+    /// Its text on one line, with encoded words decoded (RFC 2047): for `Subject` and other free
+    /// text.
     pub fn text(&self) -> String {
         encoded_word::decode(self.value)
     }
 
-    /// Its addresses: for `From`, `To` and their like. The first [`ADDRESSES_MAX`] mailboxes are read.
+    /// Its addresses: for `From`, `To` and similar fields. The first [`ADDRESSES_MAX`] mailboxes
+    /// are read.
     pub fn addresses(&self) -> Vec<Address> {
         address::read(self.value, ADDRESSES_MAX)
     }
 
-    /// The addresses that stand in it, without names. `None`: other readers may read others in it.
+    /// Its addresses, without names. `None`: other mail clients may read other addresses.
     pub fn unambiguous_addresses(&self) -> Option<Vec<String>> {
         unambiguous::read(self.value)
     }
 
-    /// The same of so many mailboxes and groups at most.
+    /// The first `most` mailboxes and groups.
     pub(crate) fn first_addresses(&self, most: usize) -> Vec<Address> {
         address::read(self.value, most)
     }
 
-    /// Its date; `None` for what is none, or lies before 1970.
+    /// Its date. `None` if it is not valid, or before 1970.
     pub fn date(&self) -> Option<SentDate> {
         date::read(self.value)
     }
 
-    /// The identifiers of messages that stand in it: for `Message-ID`, `In-Reply-To` and `References`.
+    /// The identifiers of messages in it: for `Message-ID`, `In-Reply-To` and `References`.
     pub fn identifiers(&self) -> Identifiers<'a> {
         Identifiers::new(self.value)
     }
@@ -131,16 +135,17 @@ impl<'a> Iterator for Fields<'a> {
             let field = take_field(&mut self.rest)?;
             match split_name(field) {
                 Some((name, value)) => return Some(Field { name, value }),
-                // A line of the file that the message once lay in, among others, and no field.
+                // A line of a mailbox file that once held the message. It is not a field.
                 None if is_envelope_line(field) => {}
-                // No field and no empty line: the body has begun without one.
+                // Neither a field nor an empty line: the body has begun without one.
                 None => self.rest = &[],
             }
         }
     }
 }
 
-/// The name of a field, and what follows its colon; `None` for what is no field. `field`: what there is of its first line is enough.
+/// The name of a field, and the text after its colon. `None`: it is not a field. `field`: a part of
+/// its first line is enough.
 #[inline]
 pub(crate) fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = name_length(field);
@@ -150,7 +155,8 @@ pub(crate) fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
     (length > 0).then_some((name, value))
 }
 
-/// How many bytes `field` has before the first that is not of a name: a colon, or what is not graphic. Eight are looked at together.
+/// The length of the name at the start of `field`, up to a colon or a byte that is not graphic.
+/// Eight bytes are examined together.
 fn name_length(field: &[u8]) -> usize {
     let (chunks, rest) = field.as_chunks();
     for (chunk, number) in chunks.iter().zip(0..) {
@@ -163,7 +169,8 @@ fn name_length(field: &[u8]) -> usize {
     chunks.len() * 8 + rest.iter().take_while(is_of_name).count()
 }
 
-/// The upper bit of each byte that is not of a name, up to the first: what a borrow or carry does to those behind it does not matter.
+/// The upper bit of each byte that cannot be in a name, up to the first one. The bits after the
+/// first one may be wrong because of a borrow or carry.
 fn ends_of_name(bytes: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     let colons = bytes ^ (ONES * b':' as u64);
@@ -173,12 +180,14 @@ fn ends_of_name(bytes: u64) -> u64 {
     (is_colon | is_low | is_high) & (ONES << 7)
 }
 
-/// Whether this is a line that mailbox files have between messages, which some programs leave where it is.
+/// Whether this is a line that mailbox files have between messages, which some programs leave in
+/// place.
 pub(crate) fn is_envelope_line(line: &[u8]) -> bool {
     line.starts_with(b"From ") || line.starts_with(b">From ")
 }
 
-/// Takes the next line and those that continue it, without the last line end; `None` at the empty line and at the end.
+/// Takes the next line and its continuation lines, without the last line end. `None` at the empty
+/// line and at the end.
 fn take_field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let all = *rest;
     if all.is_empty() || all.starts_with(b"\n") || all.starts_with(b"\r\n") {

@@ -1,12 +1,14 @@
 //! A value with parameters: `text/plain; charset=utf-8; name*=utf-8''na%C3%AFve.txt`.
 //!
-//! Read as mail has it: a value without quotes may hold spaces and slashes, and encoded words where RFC 2231 has a form of its own.
+//! The reader is lenient, as mail requires: a value without quotes may have spaces and slashes, and
+//! encoded words where RFC 2231 has a form of its own.
 //!
 //! Invariants:
-//! - At most [`PARAMETERS_MAX`] parameters are read, and a parameter that comes in sections is put together from as many at most.
-//! - Where a parameter is given twice the first one counts, and one in the form of RFC 2231 counts before one that is not.
+//! - At most [`PARAMETERS_MAX`] parameters are read, and as many sections of one parameter at most.
+//! - If a parameter is given twice, the first one counts. A parameter in the form of RFC 2231
+//!   counts before one in the plain form.
 //!
-//! Answers to: RFC 2045 section 5.1, RFC 2183 section 2, RFC 2231 section 3 and 4.
+//! Implements: RFC 2045 section 5.1, RFC 2183 section 2, RFC 2231 sections 3 and 4.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,7 +17,7 @@ use super::encoded_word::{self, hex_value};
 use super::lexer;
 use crate::charset;
 
-/// How many parameters of a field are read.
+/// The most parameters of a field that are read.
 pub const PARAMETERS_MAX: usize = 128;
 
 /// A value and its parameters.
@@ -25,10 +27,10 @@ pub struct Parameters {
     list: Vec<Parameter>,
 }
 
-/// One parameter, or one section of one.
+/// A parameter, or one section of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Parameter {
-    /// In small letters, without asterisks.
+    /// In lower case, without asterisks.
     name: Vec<u8>,
     /// `name*2`: the third.
     section: Option<u8>,
@@ -49,12 +51,12 @@ impl Parameters {
         Parameters { value: line, list }
     }
 
-    /// What stands before the first semicolon, in small letters: `text/plain`, `attachment`.
+    /// The text before the first semicolon, in lower case: `text/plain`, `attachment`.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// The parameter of that name, which is given in small letters, as text on one line.
+    /// The parameter with this lower-case name, as text on one line.
     pub fn text(&self, name: &str) -> Option<String> {
         let mut text = String::new();
         match self.extended(name) {
@@ -66,7 +68,7 @@ impl Parameters {
         Some(text)
     }
 
-    /// The parameter of that name, which is given in small letters, as the bytes that it is.
+    /// The parameter with this lower-case name, as bytes.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         self.extended(name).map(|(bytes, _)| bytes).or_else(|| self.plain(name).map(<[u8]>::to_vec))
     }
@@ -142,7 +144,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// What stands before the next semicolon, without comments.
+    /// The text before the next semicolon, without comments.
     fn take_value(&mut self) -> &'a [u8] {
         let value = self.take_while(|byte| byte != b';');
         let end = memchr::memchr(b'(', value).unwrap_or(value.len());
@@ -156,7 +158,7 @@ impl<'a> Scanner<'a> {
         taken
     }
 
-    /// The next parameter; inside, `None` for what is none.
+    /// The next parameter. The inner `None`: it is not valid.
     fn next_parameter(&mut self) -> Option<Option<Parameter>> {
         self.take_while(|byte| byte == b';' || lexer::is_space(byte));
         if self.rest.is_empty() {
@@ -191,7 +193,7 @@ impl<'a> Scanner<'a> {
 }
 
 impl Parameter {
-    /// `None` for a section whose number is none.
+    /// `None` for a section with an invalid number.
     fn new(name: &[u8], value: Vec<u8>) -> Option<Parameter> {
         let (name, is_extended) =
             name.strip_suffix(b"*").map_or((name, false), |name| (name, true));

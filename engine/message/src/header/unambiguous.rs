@@ -1,18 +1,17 @@
-//! Lists of addresses that all readers of mail read alike: for what is decided by the authors that
-//! a message names.
+//! Lists of addresses that all mail clients read alike, for decisions that depend on the authors of
+//! a message.
 //!
-//! Readers guess where a list is broken, and they guess differently: of `<ada@example.org>
+//! Mail clients guess where a list is broken, and their guesses differ: of `<ada@example.org>
 //! <bob@example.org>` one takes the first address and another the last. Here a list with two
 //! readings is refused.
 //!
 //! Invariants:
-//! - What is read here is what `address` reads, in the same order.
-//! - Quotes, comments, brackets and groups end where they began. Nothing stands behind a bracket
-//!   that closes.
-//! - Outside of quotes and comments there is no `@` that is not part of an address. In front of
-//!   brackets the address in them may be repeated.
+//! - The result is the same as that of `address`, in the same order.
+//! - Quotes, comments, brackets and groups are closed. No text follows a closing bracket.
+//! - Outside of quotes and comments, every `@` is part of an address. In front of brackets, the
+//!   address in them may be repeated.
 //!
-//! Answers to: RFC 5322 section 3.4 and 4.4.
+//! Implements: RFC 5322 sections 3.4 and 4.4.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,10 +20,10 @@ use super::address::{ADDRESSES_MAX, push_written};
 use super::lexer::{Token, Tokens};
 use crate::charset;
 
-/// A word, and whether white space or a comment stands before it.
+/// A word, and whether white space or a comment comes before it.
 type Spaced<'a> = (Token<'a>, bool);
 
-/// The addresses of a field, those in groups included. `None`: they can be read in several ways.
+/// The addresses of a field, including those in groups. `None`: the field is ambiguous.
 pub(super) fn read(value: &[u8]) -> Option<Vec<String>> {
     let mut list = List::default();
     let mut tokens = Tokens::new(value);
@@ -43,7 +42,7 @@ pub(super) fn read(value: &[u8]) -> Option<Vec<String>> {
     (!list.is_in_group && !tokens.is_cut()).then_some(list.addresses)
 }
 
-/// What was read so far.
+/// The list so far.
 #[derive(Default)]
 struct List<'a> {
     addresses: Vec<String>,
@@ -80,7 +79,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// The address of an entry, if it has one. `None`: that can be read in several ways.
+/// The address of an entry, if it has one. `None`: the entry is ambiguous.
 fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
     let is = |wanted: u8| move |(token, _): &Spaced<'_>| *token == Token::Special(wanted);
     let Some(open) = entry.iter().position(is(b'<')) else {
@@ -89,7 +88,7 @@ fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
     };
     let (phrase, bracketed) = entry.split_at_checked(open)?;
     let [_, written @ .., (Token::Special(b'>'), _)] = bracketed else { return None };
-    // A route, over which nobody sends any more, begins with a domain.
+    // A source route, which is not used any more, begins with a domain.
     let written = match written.iter().rposition(is(b':')) {
         Some(colon) if written.first().is_some_and(is(b'@')) => written.get(colon + 1..)?,
         _ => written,
@@ -100,8 +99,8 @@ fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
     (phrase.iter().all(|(token, _)| is_of_phrase(token)) || is_repeated()).then_some(Some(address))
 }
 
-/// Whether a word can be part of a name, for all readers. An encoded word may have signs in it that
-/// divide a list for readers that do not know it.
+/// Whether a word can be part of a name, for all mail clients. An encoded word may have characters
+/// that split a list for clients that do not decode it.
 fn is_of_phrase(token: &Token<'_>) -> bool {
     match token {
         Token::Quoted(_) => true,
@@ -111,8 +110,8 @@ fn is_of_phrase(token: &Token<'_>) -> bool {
     }
 }
 
-/// `local-part@domain`, and nothing else. White space stands at its ends and around `@` at most. A
-/// dot stands between two words of the local part.
+/// `local-part@domain`, and nothing else. White space is allowed only at its ends and around `@`. A
+/// dot must join two words of the local part.
 fn read_address(words: &[Spaced<'_>]) -> Option<String> {
     let is_at = |(token, _): &Spaced<'_>| *token == Token::Special(b'@');
     let at = words.iter().position(is_at)?;

@@ -1,65 +1,66 @@
-//! What a line of a message's header is, for the server that takes the message.
+//! The kinds of lines in a message's header.
 
 use crate::date::DATE_TIME_BYTES;
 
-/// Bytes of a line by which it is told what it is. So many are held back until it can be told.
+/// The bytes of a line that decide its kind. At most this many are held back until the kind is
+/// known.
 pub(super) const HELD_BYTES_MAX: usize = 256;
 
-/// Where a message comes from.
+/// The origin of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// A host outside of our networks.
+    /// A host outside our networks.
     Stranger,
-    /// A host of our networks.
+    /// A host in our networks.
     Relayed,
-    /// The program of a client that has logged in.
+    /// A client that has logged in.
     Submitted,
 }
 
-/// The server that revises, and what it calls the message.
+/// The server that changes the message, and its names for the message.
 #[derive(Clone, Copy, Debug)]
 pub struct Reviser<'a> {
     /// The server's name, at most 255 bytes.
     pub hostname: &'a str,
-    /// Its name for the message, an atom of at most 32 bytes.
+    /// Its identifier for the message, an atom of at most 32 bytes.
     pub identifier: &'a [u8],
-    /// The address of the account that submits it: at most 320 bytes are used.
+    /// The address of the account that submits the message: at most 320 bytes are used.
     pub author: &'a str,
-    /// The present, as [`crate::date_time`] writes it.
+    /// The present, in the form of [`crate::date_time`].
     pub now: &'a [u8; DATE_TIME_BYTES],
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Line {
-    /// Too little of it is there.
+    /// Unknown: more bytes are needed.
     Unknown,
-    /// It goes on with the field before it.
+    /// A continuation of the field before it.
     Folded,
     Received,
     Author,
     Date,
     Identifier,
     OtherField,
-    /// A field that is left out.
+    /// A field that is removed.
     Unwanted,
-    /// The empty line behind the header.
+    /// The empty line after the header.
     Empty,
-    /// No field although the header isn't over.
+    /// Text although the header is not over.
     Text,
 }
 
-/// By what it is told what a line is.
+/// Decides the kind of a line.
 pub(super) struct Classifier<'a> {
     pub(super) origin: Origin,
-    /// Header fields that stand before it.
+    /// The number of header fields before it.
     pub(super) fields_before: u16,
     pub(super) own: &'a Reviser<'a>,
 }
 
 impl Classifier<'_> {
-    /// What the line is that begins here. `bytes`: as much as there is of it, and of what follows
-    /// it.
+    /// The kind of the line that begins here. `bytes`: as much as there is of it, and of the bytes
+    /// after it.
     #[inline]
     pub(super) fn line(&self, bytes: &[u8]) -> Line {
         let Some(first) = bytes.first() else { return Line::Unknown };
@@ -85,7 +86,7 @@ impl Classifier<'_> {
     }
 
     fn field(&self, bytes: &[u8]) -> Line {
-        // However much of it is there, no more counts than can be held.
+        // Only as many bytes count as can be held.
         let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
         let is_enough = bytes.len() == HELD_BYTES_MAX;
         let name_end = bytes.iter().position(|byte| !is_of_name(*byte));
@@ -93,7 +94,7 @@ impl Classifier<'_> {
             bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();
         let in_doubt = match is_enough {
             false => Line::Unknown,
-            // A reader may take it for the field that it begins like.
+            // A reader may take it for the field with this beginning.
             true if self.may_be_taken_for_ours(name) || name.eq_ignore_ascii_case(RESULTS) => {
                 Line::Unwanted
             }
@@ -102,7 +103,7 @@ impl Classifier<'_> {
         if name_end.is_none() {
             return in_doubt;
         }
-        // Old mail may put white space before the colon (RFC 5322 section 4.5).
+        // Old mail may have white space before the colon (RFC 5322 section 4.5).
         match rest
             .iter()
             .position(|byte| !matches!(byte, b' ' | b'\t'))
@@ -144,7 +145,8 @@ impl Classifier<'_> {
         }
     }
 
-    /// Whether only this server writes fields of that name, and this one is another's.
+    /// Whether only this server writes fields with this name, and this one was written by another
+    /// host.
     fn is_ours(&self, name: &[u8]) -> bool {
         let start = name.get(..OWN_FIELDS.len()).unwrap_or_default();
         let is_ours =
@@ -152,15 +154,15 @@ impl Classifier<'_> {
         self.origin == Origin::Stranger && is_ours
     }
 
-    /// Whether a line that begins so, and is no field, is one of ours for some reader.
+    /// Whether some reader takes a line with this beginning, which is not a field, for one of ours.
     fn may_be_taken_for_ours(&self, name: &[u8]) -> bool {
         let is_result =
             name.eq_ignore_ascii_case(RESULTS) || name.eq_ignore_ascii_case(b"Return-Path");
         self.is_ours(name) || self.origin == Origin::Stranger && is_result
     }
 
-    /// Whether a server that calls itself so in `Authentication-Results:` is, or could be taken
-    /// for, this one.
+    /// Whether a server with this name in `Authentication-Results:` is, or could be taken for, this
+    /// one.
     fn is_own_name(&self, server: &[u8]) -> bool {
         let is_plain =
             server.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
@@ -180,7 +182,7 @@ impl Classifier<'_> {
         is_first && matches!(name, b"From" | b">From") && rest.starts_with(b" ")
     }
 
-    /// What is no field: other servers' headers are left as they are.
+    /// The kind of a line that is not a field: headers from other servers are left unchanged.
     fn text(&self) -> Line {
         match self.origin {
             Origin::Relayed | Origin::Stranger => Line::OtherField,
@@ -190,9 +192,9 @@ impl Classifier<'_> {
 }
 
 const RESULTS: &[u8] = b"Authentication-Results";
-/// Fields that begin so are written by this server alone.
+/// Only this server writes fields with this prefix.
 const OWN_FIELDS: &[u8] = b"X-Barepost-";
-/// Says that a message passed an account. Against loops this server trusts only its own mark
+/// Says that a message passed an account. Against loops, this server trusts only its own mark
 /// (`relay::loops`).
 const DELIVERED_TO: &[u8] = b"Delivered-To";
 
@@ -201,8 +203,8 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b':'
 }
 
-/// The name that an `Authentication-Results:` field gives the server that wrote it (RFC 8601
-/// section 2.2); empty when the field has none. `None`: not all of it is there.
+/// The name of the server that wrote an `Authentication-Results:` field (RFC 8601 section 2.2).
+/// Empty: the field has none. `None`: not all of it is there.
 fn server_of(value: &[u8]) -> Option<&[u8]> {
     let mut rest = value;
     let mut depth = 0_usize;

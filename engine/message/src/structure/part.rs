@@ -1,4 +1,4 @@
-//! One part of a message, and what its fields say of it.
+//! One part of a message, and the facts from its fields.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -8,45 +8,46 @@ use super::DEPTH_MAX;
 use crate::charset;
 use crate::header::Field;
 
-/// How many bytes are kept of a name, an identifier or a type.
+/// The most bytes that are kept of a name, an identifier or a type.
 pub const TEXT_BYTES_MAX: usize = 255;
 
 /// One part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// In how many others it lies: 0 for the message itself.
+    /// The number of parts that contain it: 0 for the message itself.
     pub depth: usize,
-    /// Type and subtype in small letters, such as `text/plain`. What is said of it wrongly is `text/plain` (RFC 2045 section 5.2).
+    /// Type and subtype in lower case, such as `text/plain`. An invalid type becomes `text/plain`
+    /// (RFC 2045 section 5.2).
     pub media_type: String,
-    /// The charset that it names.
+    /// The declared charset.
     pub charset: Option<String>,
-    /// How its lines are to be joined.
+    /// How its lines must be joined.
     pub flow: Flow,
-    /// What a file with it is to be called: without folders, which nobody but the reader has a say in.
+    /// The suggested file name, without folders, which only the user may choose.
     pub file_name: Option<String>,
     /// Where it is meant to be shown.
     pub disposition: Disposition,
-    /// What it travels in.
+    /// Its transfer encoding.
     pub encoding: Encoding,
-    /// What others of the message know it by, without angle brackets.
+    /// The identifier by which other parts refer to it, without angle brackets.
     pub content_id: Option<String>,
-    /// Of a `multipart/related`: by which identifier the part is known that the others belong to (RFC 2387 section 3.2).
+    /// For a `multipart/related`: the identifier of the root part (RFC 2387 section 3.2).
     pub start: Option<String>,
-    /// It is a multipart that lies too deep to be taken apart: its body is a file like any other.
+    /// It is a multipart that is too deep to be taken apart: its body is treated as a file.
     pub is_too_deep: bool,
-    /// The bytes of its header in the message, with the empty line.
+    /// The byte range of its header in the message, with the empty line.
     pub header: Range<u64>,
-    /// The bytes of its body in the message, as it travels.
+    /// The byte range of its body in the message, still encoded.
     pub body: Range<u64>,
 }
 
-/// How the lines of a text are to be joined (RFC 3676).
+/// How the lines of a text must be joined (RFC 3676).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Flow {
-    /// They stand as they are.
+    /// They are not joined.
     #[default]
     Fixed,
-    /// A line that ends in a space goes on in the next.
+    /// A line that ends in a space continues in the next.
     Flowed,
     /// The same, and the space is not part of the text.
     FlowedWithoutSpace,
@@ -55,26 +56,26 @@ pub enum Flow {
 /// Where a part is meant to be shown (RFC 2183).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Disposition {
-    /// Nothing is said.
+    /// Not declared.
     #[default]
     Unsaid,
     /// With the message.
     Inline,
-    /// When it is asked for; anything unknown means that too (section 2.8).
+    /// On request. An unknown disposition means the same (section 2.8).
     Attachment,
 }
 
-/// What a body travels in.
+/// The transfer encoding of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Encoding {
-    /// Itself: 7bit, 8bit, binary.
+    /// None: 7bit, 8bit, binary.
     #[default]
     Identity,
     /// RFC 2045 section 6.7.
     QuotedPrintable,
     /// RFC 2045 section 6.8.
     Base64,
-    /// What nobody knows: it can only be offered as it is (section 6.4).
+    /// An unknown encoding: the body can only be offered unchanged (section 6.4).
     Unknown,
 }
 
@@ -96,7 +97,7 @@ impl Part {
         }
     }
 
-    /// What follows the last part that is told apart: a file, as it travels.
+    /// The bytes after the last part, as one more part: a file, still encoded.
     pub(super) fn rest(start: u64) -> Part {
         Part {
             file_name: Some("rest of message.txt".to_owned()),
@@ -105,12 +106,13 @@ impl Part {
         }
     }
 
-    /// Whether its type is `text`, `image`, or whatever is given.
+    /// Whether its main type is `text`, `image`, or whatever is given.
     pub fn is_of(&self, main_type: &str) -> bool {
         self.media_type.split('/').next() == Some(main_type)
     }
 
-    /// Whether people would call it an attachment: a file that came along, and nothing that is shown as the message's text or within it.
+    /// Whether a user would call it an attachment: a file that is not shown as the message's text
+    /// or within it.
     pub fn is_attachment(&self) -> bool {
         let is_signature = matches!(
             &*self.media_type,
@@ -127,14 +129,14 @@ impl Part {
         }
     }
 
-    /// Whether it is a message of its own, whose parts lie in it (RFC 2046 section 5.2.1). One that is encoded, against section 5.2.1, or lies too deep, is
-    /// not taken apart.
+    /// Whether it is a message with parts of its own (RFC 2046 section 5.2.1). One that is encoded,
+    /// against section 5.2.1, or is too deep, is not taken apart.
     pub fn holds_message(&self) -> bool {
         let is_message = matches!(&*self.media_type, "message/rfc822" | "message/global");
         is_message && self.encoding == Encoding::Identity && self.depth + 1 < DEPTH_MAX
     }
 
-    /// Returns the boundary, if this is a multipart and names one.
+    /// Returns the boundary, if this is a multipart that names one.
     pub(super) fn content_type_arrived(
         &mut self,
         field: &Field<'_>,
@@ -159,7 +161,7 @@ impl Part {
             true => Flow::Flowed,
             false => Flow::Fixed,
         };
-        // A disposition that came first has a say before this.
+        // The file name of an earlier disposition counts before this one.
         self.file_name =
             self.file_name.take().or_else(|| parameters.text("name").and_then(file_name));
         parameters.bytes("boundary").filter(|_| self.is_of("multipart"))
@@ -192,7 +194,7 @@ impl Part {
     }
 }
 
-/// The last folder's content: `C:\letters\a.txt` is called `a.txt` (RFC 2183 section 2.3).
+/// The file name without folders: `C:\letters\a.txt` becomes `a.txt` (RFC 2183 section 2.3).
 fn file_name(path: String) -> Option<String> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     (!name.is_empty()).then(|| bounded(name.to_owned()))

@@ -1,6 +1,7 @@
-//! Takes a message apart while it streams by: line after line, with a stack of the parts that are open.
+//! Takes a message apart while it streams by: line by line, with a stack of the open parts.
 //!
-//! A line is looked at where it lies. It is copied only where a piece ends within it and it may still turn out to be a field or a boundary.
+//! A line is examined in place. It is copied only if a piece ends within it and it may still be a
+//! field or a boundary.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -9,44 +10,47 @@ use super::part::Part;
 use super::{DEPTH_MAX, PARTS_MAX, Structure};
 use crate::header::{ADDRESSES_MAX, Field, is_envelope_line, split_name};
 
-/// How many bytes of a field are looked at that has no addresses.
+/// The bytes of a field without addresses that are examined.
 pub const FIELD_BYTES_MAX: usize = 8_192;
 
-/// How many bytes of a field with addresses are looked at: [`ADDRESSES_MAX`] of the longest.
+/// The bytes of a field with addresses that are examined: [`ADDRESSES_MAX`] of the longest
+/// addresses.
 pub const ADDRESS_FIELD_BYTES_MAX: usize = ADDRESSES_MAX * 256;
 
-/// The fields that hold addresses (RFC 5322 sections 3.6.2 and 3.6.3).
+/// The fields with addresses (RFC 5322 sections 3.6.2 and 3.6.3).
 const ADDRESS_FIELDS: [&str; 6] = ["From", "Sender", "Reply-To", "To", "Cc", "Bcc"];
 
 /// RFC 2046 section 5.1.1 has 70. Longer ones are in use.
 const BOUNDARY_BYTES_MAX: usize = 200;
 
-/// A line with a boundary is not longer: two dashes before and behind it, and some white space.
+/// The longest line with a boundary: two dashes before and after it, and some white space.
 const DELIMITER_BYTES_MAX: usize = BOUNDARY_BYTES_MAX + 64;
 
-/// Who else wants to know what goes by. `()` does not.
+/// Receives fields and bodies while the message is read. `()` receives nothing.
 pub trait Listener {
-    /// Whether to be told of a field of that name in the header of `part`.
+    /// Whether to pass on a field with this name in the header of `part`.
     fn wants_field(&mut self, _part: &Part, _name: &[u8]) -> bool {
         false
     }
 
-    /// A field that was wanted, or as much of it as is looked at: [`FIELD_BYTES_MAX`] bytes, or
+    /// A field that was wanted, or its examined beginning: [`FIELD_BYTES_MAX`] bytes, or
     /// [`ADDRESS_FIELD_BYTES_MAX`] of one with addresses.
     fn field_arrived(&mut self, _field: &Field<'_>) {}
 
-    /// A header has ended, and the body of its part begins, which is the last of `parts` and no multipart. Whether to be told that body.
+    /// A header has ended, and the body of its part begins. The part is the last of `parts` and no
+    /// multipart. Returns whether to pass on that body.
     fn body_began(&mut self, _parts: &[Part]) -> bool {
         false
     }
 
-    /// The next bytes of the body, as it travels. The line end before a boundary, which is not part of the body, may be among them.
+    /// The next bytes of the body, still encoded. The line end before a boundary, which is not part
+    /// of the body, may be among them.
     fn body_arrived(&mut self, _bytes: &[u8]) {}
 
-    /// The body has ended that was told.
+    /// The body that was passed on has ended.
     fn body_ended(&mut self) {}
 
-    /// Whether nothing matters any more that may still come. `parts`: those that have begun.
+    /// Whether nothing that may still come matters. `parts`: those that have begun.
     fn has_enough(&self, _parts: &[Part]) -> bool {
         false
     }
@@ -58,27 +62,27 @@ impl Listener for () {}
 #[derive(Debug)]
 pub struct Reader {
     structure: Structure,
-    /// The parts that have begun and not ended, each in the one before it.
+    /// The open parts, each inside the one before it.
     open: Vec<Open>,
     expect: Expect,
-    /// How many bytes of the message came before the current line.
+    /// The number of bytes of the message before the current line.
     line_start: u64,
-    /// How many bytes of the current line came in earlier pieces.
+    /// The number of bytes of the current line in earlier pieces.
     line_length: u64,
-    /// The beginning of the current line, where it came in earlier pieces and may be needed.
+    /// The beginning of the current line, if it came in earlier pieces and may be needed.
     line: Vec<u8>,
-    /// How the line before ended: in so many bytes.
+    /// The length of the line end of the line before.
     line_end_length: u64,
     /// The last byte of the piece before.
     last_byte: u8,
-    /// The field that is being read, and how many bytes of it are looked at.
+    /// The field that is being read, and the most bytes of it that are examined.
     field: Vec<u8>,
     field_bytes_max: usize,
     is_field_wanted: bool,
     said: Said,
 }
 
-/// What the header that is being read has said of the structure: what comes twice counts once.
+/// The facts about the structure from the header that is being read: a repeated field counts once.
 #[derive(Debug, Default)]
 struct Said {
     /// A bit for each of [`STRUCTURAL`].
@@ -86,26 +90,26 @@ struct Said {
     boundary: Option<Vec<u8>>,
 }
 
-/// The fields that say something of the structure.
+/// The fields that describe the structure.
 const STRUCTURAL: [&str; 4] =
     ["Content-Type", "Content-Disposition", "Content-Transfer-Encoding", "Content-ID"];
 
 #[derive(Debug)]
 struct Open {
-    /// Its index.
+    /// The index of the part.
     part: usize,
-    /// What its parts are told apart by, while more of them may follow.
+    /// The boundary between its parts, while more of them may follow.
     boundary: Option<Vec<u8>>,
 }
 
 /// What the next line may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
-    /// A field, more of one, or the end of the header.
+    /// A field, the continuation of one, or the end of the header.
     Field,
-    /// A part of a body, which somebody listens to.
+    /// A line of a body that is passed on.
     HeardBody,
-    /// Nothing but a boundary.
+    /// Only a boundary matters.
     Boundary,
 }
 
@@ -116,7 +120,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Of a message that begins.
+    /// For a message that begins.
     pub fn new() -> Reader {
         let mut reader = Reader {
             structure: Structure::default(),
@@ -141,7 +145,7 @@ impl Reader {
         &self.structure.parts
     }
 
-    /// The next bytes of the message.
+    /// Takes the next bytes of the message.
     pub fn bytes_arrived(&mut self, mut bytes: &[u8], listener: &mut impl Listener) {
         while !bytes.is_empty() && !listener.has_enough(&self.structure.parts) {
             let line_end = memchr::memchr(b'\n', bytes);
@@ -183,7 +187,7 @@ impl Reader {
         self.structure
     }
 
-    /// A line that is cut into pieces: it is kept if it may be more than text.
+    /// Takes a piece of a cut line, and keeps it if it may be more than text.
     fn piece_of_line_arrived(
         &mut self,
         piece: &[u8],
@@ -203,7 +207,7 @@ impl Reader {
             beyond = self.keep_of_line(beyond, self.header_line_bytes_max(&self.line));
         }
         if self.expect != Expect::Field && !beyond.is_empty() {
-            // Too long for a boundary: it is text after all.
+            // Too long for a boundary: it is text.
             let line = mem::take(&mut self.line);
             self.text_arrived(&line, listener);
             self.text_arrived(beyond, listener);
@@ -216,7 +220,7 @@ impl Reader {
         }
     }
 
-    /// Keeps of a piece what the line has room for. Returns the rest.
+    /// Keeps as much of a piece as the line may have. Returns the rest.
     fn keep_of_line<'a>(&mut self, piece: &'a [u8], kept_max: usize) -> &'a [u8] {
         let room = kept_max.saturating_sub(self.line.len());
         let (kept, beyond) = piece.split_at_checked(room).unwrap_or((piece, &[]));
@@ -224,7 +228,7 @@ impl Reader {
         beyond
     }
 
-    /// How many bytes of a line of a header matter, of which this is the beginning or all.
+    /// How many bytes of a header line matter. `line`: its beginning, or all of it.
     fn header_line_bytes_max(&self, line: &[u8]) -> usize {
         let start = line.get(..FIELD_BYTES_MAX).unwrap_or(line);
         match (start, split_name(start)) {
@@ -240,7 +244,7 @@ impl Reader {
         }
     }
 
-    /// `line`: with its end, if it has one, but at most as much of it as matters.
+    /// `line`: with its end, if it has one, but at most the bytes that matter.
     fn line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
         if let Some((level, kind)) = line.starts_with(b"--").then(|| self.delimiter(line)).flatten()
         {
@@ -254,7 +258,7 @@ impl Reader {
         }
     }
 
-    /// Which of the open parts the line is a boundary of: the innermost, if several have the same.
+    /// The open part that has this line as its boundary: the innermost, if several do.
     fn delimiter(&self, line: &[u8]) -> Option<(usize, Delimiter)> {
         if line.len() > DELIMITER_BYTES_MAX {
             return None;
@@ -277,7 +281,7 @@ impl Reader {
         length: usize,
         listener: &mut impl Listener,
     ) {
-        // The line end before a boundary belongs to it (RFC 2046 section 5.1.1).
+        // The line end before a boundary belongs to the boundary (RFC 2046 section 5.1.1).
         let end = self.line_start.saturating_sub(self.line_end_length);
         if self.expect == Expect::Field {
             self.header_ended(end, listener);
@@ -291,7 +295,7 @@ impl Reader {
         } else {
             let is_digest = self.open.last().and_then(|open| self.structure.parts.get(open.part));
             let is_digest = is_digest.is_some_and(|part| part.media_type == "multipart/digest");
-            // The line that came in pieces before is counted already, the rest of it is not yet.
+            // The earlier pieces of the line are counted already, the rest of it is not.
             let start = self.line_start + length as u64;
             self.part_began(
                 start,
@@ -301,12 +305,13 @@ impl Reader {
         }
     }
 
-    /// Ends all parts that lie `level` deep or deeper.
+    /// Ends all parts that are `level` deep or deeper.
     fn close_parts(&mut self, level: usize, end: u64, listener: &mut impl Listener) {
         if mem::replace(&mut self.expect, Expect::Boundary) == Expect::HeardBody {
             listener.body_ended();
         }
-        // What ends within an empty line, which its header has already, ends behind that, and so does all that holds it.
+        // If the end is within the empty line of the header, the part ends after that line, and so
+        // do all that contain it.
         let mut end = end;
         for open in self.open.drain(level.min(self.open.len())..).rev() {
             if let Some(part) = self.structure.parts.get_mut(open.part) {
@@ -320,14 +325,14 @@ impl Reader {
         if self.structure.parts.len() >= PARTS_MAX {
             return self.rest_began(start, listener);
         }
-        assert!(self.open.len() < DEPTH_MAX, "what lies too deep is not taken apart");
+        assert!(self.open.len() < DEPTH_MAX, "a part beyond the depth limit is not taken apart");
         self.structure.parts.push(Part::new(self.open.len(), default_type, start));
         self.open.push(Open { part: self.structure.parts.len() - 1, boundary: None });
         self.expect = Expect::Field;
     }
 
-    /// There are too many parts: all that follows is one more, which the message itself holds, up
-    /// to its end.
+    /// There are too many parts: all the rest is one more, which the message itself contains, up to
+    /// its end.
     fn rest_began(&mut self, start: u64, listener: &mut impl Listener) {
         assert!(!self.structure.is_cut, "the rest is not taken apart");
         self.structure.is_cut = true;
@@ -360,10 +365,10 @@ impl Reader {
             self.field_bytes_max = field_bytes_max(name);
             self.push_field(line);
         } else if is_envelope_line(line) {
-            // What continues it continues no field.
+            // A continuation of this line continues no field.
             self.field_ended(listener);
         } else {
-            // No field and no empty line: the body has begun without one.
+            // Neither a field nor an empty line: the body has begun without one.
             self.header_ended(self.line_start, listener);
             self.line_arrived(line, listener);
         }
@@ -399,7 +404,7 @@ impl Reader {
                 listener.field_arrived(&field);
             }
         }
-        // What a long field has taken is given back: most messages have none.
+        // The memory of a long field is given back: most messages have none.
         bytes.clear();
         bytes.shrink_to(FIELD_BYTES_MAX);
         self.field = bytes;
@@ -415,7 +420,7 @@ impl Reader {
         let end = end.max(part.header.start);
         part.header.end = end;
         part.body = end..end;
-        // An empty boundary, or one beyond reason, tells nothing apart.
+        // An empty or extremely long boundary separates nothing.
         let is_boundary = |boundary: &Vec<u8>| {
             (1..=BOUNDARY_BYTES_MAX).contains(&boundary.trim_ascii_end().len())
         };
@@ -441,7 +446,7 @@ impl Reader {
 enum Delimiter {
     /// Another part follows.
     Next,
-    /// None does.
+    /// No other part follows.
     Last,
 }
 

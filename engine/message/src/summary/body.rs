@@ -1,4 +1,5 @@
-//! How a message's text begins, and whether a file comes along: of a text that travels as it is at once, and of all others by taking the message apart.
+//! The beginning of a message's text, and whether a file is attached. An unencoded plain text is
+//! read directly; all other messages are taken apart.
 
 use alloc::string::String;
 
@@ -9,7 +10,7 @@ use super::snippet::Snippet;
 use crate::TextDecoder;
 use crate::structure::{Disposition, Flow, Listener, Part, Reader};
 
-/// What the header says of the body: of each field the first counts.
+/// The header fields about the body: the first of each counts.
 #[derive(Default)]
 pub(super) struct Said<'a> {
     content_type: Option<Found<'a>>,
@@ -29,7 +30,7 @@ impl<'a> Said<'a> {
         place.get_or_insert(field);
     }
 
-    /// How to read a message that is nothing but a text, and travels as it is.
+    /// How to read a message that is a single unencoded plain text.
     fn plain(&self) -> Result<Plain, Hard> {
         let is_inline =
             |field: &Found<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");
@@ -47,17 +48,18 @@ impl<'a> Said<'a> {
         self.content_type.as_ref().map_or(Ok(Plain::UNSAID), |field| Plain::of_type(field.value))
     }
 
-    /// In the order in which they stood.
+    /// The fields in their order.
     fn fields(&self) -> [&'a [u8]; 4] {
         let all = [&self.content_type, &self.disposition, &self.encoding, &self.identifier];
         let mut all = all.map(|field| field.map_or(&[][..], |field| field.bytes));
-        // All lie in the message.
+        // All are slices of the message.
         all.sort_unstable_by_key(|bytes| bytes.as_ptr());
         all
     }
 }
 
-/// Reads what follows the fields, from the empty line on, into an empty snippet. Returns whether a file comes along.
+/// Reads the bytes after the fields, from the empty line on, into an empty snippet. Returns whether
+/// a file is attached.
 pub(super) fn read(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
     if let Ok(plain) = said.plain()
         && read_plain(plain, rest, snippet).is_ok()
@@ -70,14 +72,14 @@ pub(super) fn read(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool 
 
 fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Hard> {
     let mut rest = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).unwrap_or(rest);
-    // A mark of the order of bytes, perhaps: what is named UTF-8 does without it.
+    // Perhaps a byte order mark, which a text that is declared as UTF-8 does not need.
     if rest.starts_with(&[0xef]) {
         return Err(Hard);
     }
     while !rest.is_empty() && !snippet.is_full() {
         let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
         let (line, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
-        // What looks like a quote once the space is gone that keeps it from being one.
+        // It looks like a quote once the space that protects it is removed.
         if plain.flow == Flow::Flowed && line.starts_with(b" >") {
             return Err(Hard);
         }
@@ -102,11 +104,11 @@ fn read_parts(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
     reader.message_ended(&mut gathering).parts.iter().any(Part::is_attachment)
 }
 
-/// What is heard while the message is taken apart.
+/// What is gathered while the message is taken apart.
 struct Gathering<'a> {
     snippet: &'a mut Snippet,
     text: Option<Text>,
-    /// How many parts were looked at, and whether one of them holds a message.
+    /// The number of parts that were examined, and whether one of them contains a message.
     seen: usize,
     has_message: bool,
 }
@@ -124,7 +126,7 @@ impl Listener for Gathering<'_> {
         let is_wanted = self.snippet.is_empty()
             && part.is_of("text")
             && part.disposition != Disposition::Attachment;
-        // What others wrote, and was attached, is not how this message begins.
+        // The text of an attached message is not the beginning of this one.
         let mut new = parts.iter().skip(core::mem::replace(&mut self.seen, parts.len()));
         self.has_message |= new.any(|part| part.media_type.starts_with("message/"));
         self.text = (is_wanted && !self.has_message).then(|| Text {
@@ -142,7 +144,7 @@ impl Listener for Gathering<'_> {
         }
     }
 
-    /// Of a message that is no multipart only the beginning is shown.
+    /// Of a message that is no multipart, only the beginning is shown.
     fn has_enough(&self, parts: &[Part]) -> bool {
         self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
     }

@@ -1,11 +1,12 @@
-//! The fields of a message's header, found in one pass: each is known by its name's length and first look, and nothing is done with those that no list shows.
+//! The fields of a message's header, found in one pass. Each is recognised by the length of its
+//! name first, and fields that no list shows cost nothing more.
 //!
-//! The header ends, and its fields are told apart, as [`Reader`](crate::structure::Reader) has it.
+//! The end of the header and the fields are found as in [`Reader`](crate::structure::Reader).
 
 use crate::header::{is_envelope_line, split_name};
 use crate::structure::FIELD_BYTES_MAX;
 
-/// What a list needs to know of a header.
+/// The fields that a list needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Name {
     From,
@@ -22,11 +23,11 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// How many there are.
+    /// The number of names.
     pub(super) const COUNT: usize = Name::ContentId as usize + 1;
 
     fn of(name: &[u8]) -> Option<Name> {
-        // Most are written as the RFCs write them.
+        // Most names are written as in the RFCs.
         let is = |known: &[u8], meant| {
             (name == known || name.eq_ignore_ascii_case(known)).then_some(meant)
         };
@@ -50,9 +51,9 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found<'a> {
     pub(super) name: Name,
-    /// What stands behind the colon, as far as fields are looked at, without white space behind it.
+    /// The value after the colon, as far as fields are examined, without trailing white space.
     pub(super) value: &'a [u8],
-    /// All of it, with its line ends.
+    /// The whole field, with its line ends.
     pub(super) bytes: &'a [u8],
 }
 
@@ -66,7 +67,7 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// What follows the fields, from the empty line on.
+    /// The bytes after the fields, from the empty line on.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -78,7 +79,7 @@ impl<'a> Fields<'a> {
             let line = start.get(..length.min(FIELD_BYTES_MAX)).unwrap_or_default();
             let name = match line {
                 [] | b"\n" | b"\r\n" | b"\r" => return None,
-                // More of no field: it follows a line that belongs to nobody.
+                // A continuation of no field: it follows a line that is ignored.
                 [b' ' | b'\t', ..] => None,
                 _ => match split_name(line) {
                     Some((name, _)) => Some(name),
@@ -103,7 +104,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Of the line that `bytes` begin with, with its end.
+/// The length of the line at the start of `bytes`, with its end.
 #[inline]
 fn line_length(bytes: &[u8]) -> usize {
     memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1)

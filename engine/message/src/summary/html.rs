@@ -1,10 +1,12 @@
-//! The words of a page, without what is not said with words. What comes out is shown as text and never as a page again, so nothing here has to keep anybody safe.
+//! The text of an HTML page, without markup. The result is shown as text and never as HTML again,
+//! so nothing here has to be secure.
 //!
-//! Invariants: each character is looked at once, and nothing of the page is kept but the beginning of a tag's or an entity's name.
+//! Invariants: each character is examined once, and only the beginning of a tag's or an entity's
+//! name is kept.
 
 use alloc::string::String;
 
-/// Where in the page we are.
+/// The position in the page.
 #[derive(Debug, Default)]
 pub(super) struct Html {
     expect: Expect,
@@ -16,24 +18,25 @@ pub(super) struct Html {
 enum Expect {
     #[default]
     Text,
-    /// What follows `<`.
+    /// After `<`.
     TagName,
-    /// What follows a tag's name.
+    /// After a tag's name.
     TagEnd,
-    /// The quote that ends an attribute.
+    /// In an attribute that ends with this quote.
     Quote(char),
-    /// `-->`, of which so many characters were seen.
+    /// Before `-->`, of which this many characters were seen.
     CommentEnd(u8),
-    /// `</` and the name of the element whose insides are no words: so many characters were seen.
+    /// Before `</` and the name of an element whose content is no text: this many characters were
+    /// seen.
     ElementEnd { element: &'static str, seen: usize },
-    /// What follows `&`.
+    /// After `&`.
     Entity,
 }
 
-/// What has insides that are no words.
+/// Elements whose content is no text.
 const MUTE: [&str; 5] = ["style", "script", "title", "noscript", "template"];
 
-/// What words go on through.
+/// Elements that do not separate words.
 const INLINE: [&str; 15] = [
     "a", "abbr", "b", "big", "em", "font", "i", "mark", "s", "small", "span", "strong", "sub",
     "sup", "u",
@@ -42,7 +45,7 @@ const INLINE: [&str; 15] = [
 const NAME_BYTES_MAX: usize = 12;
 
 impl Html {
-    /// Tells `out` the characters of the words in `text`.
+    /// Passes the characters of the text in `text` to `out`.
     pub(super) fn text_arrived(&mut self, text: &str, out: &mut impl FnMut(char)) {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -56,7 +59,7 @@ impl Html {
         }
     }
 
-    /// How many bytes come before the next that matters, where only some do.
+    /// How many bytes can be skipped before the next one that matters.
     fn passed_over(&self, rest: &[u8]) -> usize {
         let next = match self.expect {
             Expect::TagEnd => memchr::memchr3(b'>', b'"', b'\'', rest),
@@ -109,7 +112,7 @@ impl Html {
                 let expect = self.push(c, Expect::TagName);
                 if self.name == "!--" { Expect::CommentEnd(0) } else { expect }
             }
-            // No tag at all: less than something.
+            // No tag: a less-than sign.
             _ if is_first => {
                 out('<');
                 self.expect = Expect::Text;
@@ -120,7 +123,7 @@ impl Html {
         }
     }
 
-    /// What is too long for a name is none that matters.
+    /// A name that is too long matters no more.
     fn push(&mut self, c: char, expect: Expect) -> Expect {
         if self.name.len() < NAME_BYTES_MAX {
             self.name.push(c.to_ascii_lowercase());
@@ -169,7 +172,7 @@ impl Html {
     }
 }
 
-/// The character of that name or number: those that mail is full of.
+/// The character with this name or number: only the usual ones in mail.
 fn entity(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let number = match number.strip_prefix(['x', 'X']) {

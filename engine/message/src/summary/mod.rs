@@ -1,4 +1,4 @@
-//! What a list shows of a message, made once, when it comes.
+//! The summary of a message for a message list, made once, when the message arrives.
 //!
 //! # On the disk
 //!
@@ -7,20 +7,23 @@
 //! | at | bytes | what |
 //! |---:|---:|---|
 //! | 0 | 1 | version: 1 |
-//! | 1 | 1 | bit 0: it has an attachment; bit 1: it says when it was sent; the others are zero |
-//! | 2 | 8 | when it was sent, as it says itself: seconds since 1970, or zero |
+//! | 1 | 1 | bit 0: it has an attachment; bit 1: it has a date; the others are zero |
+//! | 2 | 8 | when it was sent, by its own date: seconds since 1970, or zero |
 //! | 10 | 8 | its identifier, hashed; zero if it has none |
-//! | 18 | 8 | the identifier of what it answers, hashed; zero if it answers nothing |
-//! | 26 | 8 | the conversation that it belongs to: the hash of the identifier that the conversation began with; zero for none |
-//! | 34 | 5 | how many bytes the texts have that follow: sender's name, his address, recipients, subject, snippet |
+//! | 18 | 8 | the identifier of the message that it answers, hashed; zero if it answers none |
+//! | 26 | 8 | its conversation: the hash of the identifier of the conversation's first message; zero for none |
+//! | 34 | 5 | the lengths of the texts: sender's name, sender's address, recipients, subject, snippet |
 //! | 39 | | the texts, in UTF-8 |
 //!
 //! Invariants:
-//! - No text holds a control character, or a character that hides others or turns their order around. What had to be cut ends in `…`.
-//! - What was made by [`Summary::of`] comes back from [`Summary::write`] and [`Summary::read`] as it was. Nothing that [`Summary::write`] did not write is read.
-//! - Identifiers are hashed without a secret: who wants his message in a conversation only has to name it.
+//! - No text has a control character, or a character that hides others or changes their order. A
+//!   text that was cut ends in `…`.
+//! - A summary from [`Summary::of`] survives [`Summary::write`] and [`Summary::read`] unchanged.
+//!   Only bytes of [`Summary::write`] are read.
+//! - Identifiers are hashed without a secret: a sender that wants a message in a conversation only
+//!   has to name it.
 //!
-//! Answers to: RFC 5322 section 3.6; RFC 3676 section 4.5 (quotes, which a snippet does without).
+//! Implements: RFC 5322 section 3.6; RFC 3676 section 4.5 (quotes, which a snippet leaves out).
 
 mod body;
 mod fields;
@@ -56,14 +59,15 @@ const NAME_BYTES_MAX: usize = 60;
 const ADDRESS_BYTES_MAX: usize = 80;
 const RECIPIENTS_BYTES_MAX: usize = 48;
 const SUBJECT_BYTES_MAX: usize = 120;
-/// A snippet has what the others leave, but no more than this: it is about as much as a line of a list has room for.
+/// A snippet has the space that the other texts leave, but no more than this: about the length of a
+/// line in a list.
 const SNIPPET_BYTES_MAX: usize = 200;
 
-/// How often a field of one name is looked at, as long as none of them says anything.
+/// How often a field of one name is tried while none of them gives a value.
 const TRIES_MAX: u8 = 4;
-/// How many bytes of a field are looked at that is harder to read than most: what a list has no room for is not read.
+/// The bytes of a complicated field that are read: a list has no space for more.
 const HARD_BYTES_MAX: usize = 2_048;
-/// The same of mailboxes and groups.
+/// The most mailboxes and groups of a complicated field.
 const HARD_MAILBOXES_MAX: usize = 32;
 
 const _: () = assert!(
@@ -76,46 +80,47 @@ const _: () = assert!(
         < SUMMARY_BYTES
 );
 
-/// What a list shows of a message.
+/// The data that a list shows of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// What the first author is called; empty if that is not said.
+    /// The name of the first author. Empty: none is given.
     pub sender_name: String,
-    /// The first author's address; empty if there is none.
+    /// The address of the first author. Empty: there is none.
     pub sender_address: String,
-    /// What those are called whom it is addressed to, as many of them as there is room for.
+    /// The names of the recipients, as many as there is space for.
     pub recipients: String,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
-    /// How its text begins, without quotes.
+    /// The beginning of its text, without quotes.
     pub snippet: String,
-    /// When it was sent, as it says itself.
+    /// When it was sent, by its own date.
     pub sent: Option<UnixTime>,
     /// Its identifier, hashed; zero if it has none.
     pub message_id: u64,
-    /// The identifier of what it answers, hashed; zero if it answers nothing.
+    /// The identifier of the message that it answers, hashed; zero if it answers none.
     pub in_reply_to: u64,
-    /// The conversation that it belongs to: the hash of the identifier that it began with, as far as this message knows; zero for none.
+    /// Its conversation: the hash of the identifier of the first message, as far as this message
+    /// knows; zero for none.
     pub conversation: u64,
-    /// A file comes along with it.
+    /// Whether a file is attached.
     pub has_attachment: bool,
 }
 
 impl Summary {
-    /// Of the message that begins with these bytes: see [`summarize`].
+    /// The summary of the message that begins with these bytes: see [`summarize`].
     pub fn of(beginning: &[u8]) -> Summary {
         let mut bytes = [0; SUMMARY_BYTES];
         let (length, _) = summarize(beginning, &mut bytes);
         bytes.get(..length).and_then(Summary::read).unwrap_or_default()
     }
 
-    /// Writes it and returns how many bytes it has.
+    /// Writes it and returns its length in bytes.
     pub fn write(&self, out: &mut [u8; SUMMARY_BYTES]) -> usize {
         let numbers = [self.message_id, self.in_reply_to, self.conversation];
         emit(out, self.has_attachment, self.sent, numbers, self.texts().map(str::as_bytes))
     }
 
-    /// Reads what was written; `None` for what was not.
+    /// Reads a written summary. `None`: the bytes are no summary.
     pub fn read(bytes: &[u8]) -> Option<Summary> {
         let (&[VERSION, flags @ 0..=3], rest) = bytes.split_first_chunk()? else { return None };
         let (sent, rest) = number(rest)?;
@@ -157,10 +162,12 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     bytes.split_first_chunk().map(|(number, rest)| (u64::from_le_bytes(*number), rest))
 }
 
-/// Writes into `out` the summary of the message that begins with these bytes, of which some tens of kilobytes are enough: what begins behind them is not known of.
-/// Returns how many bytes it has, and the number of the conversation, which is zero for none.
+/// Writes into `out` the summary of the message that begins with these bytes. Some tens of
+/// kilobytes are enough; parts that begin later are not known. Returns the length in bytes, and the
+/// number of the conversation, which is zero for none.
 ///
-/// The work is linear in the bytes. Where no field and no part is harder than most are nothing is allocated.
+/// The work is linear in the bytes. Nothing is allocated if all fields and parts have the usual
+/// forms.
 #[inline(never)]
 pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
     let mut draft = Draft::default();
@@ -174,7 +181,8 @@ pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64
     draft.finish(&mut snippet, has_attachment, out)
 }
 
-/// Writes a summary and returns how many bytes it has. `numbers`: message, what it answers, conversation.
+/// Writes a summary and returns its length in bytes. `numbers`: the message, the message that it
+/// answers, the conversation.
 fn emit(
     out: &mut [u8; SUMMARY_BYTES],
     has_attachment: bool,
@@ -191,7 +199,7 @@ fn emit(
     writer.finish().unwrap_or(0)
 }
 
-/// What the fields have said so far: of each name the first counts that says something.
+/// The values of the fields so far: of each name, the first field with a value counts.
 #[derive(Default)]
 struct Draft {
     sender_name: Text<NAME_BYTES_MAX>,
@@ -203,7 +211,7 @@ struct Draft {
     in_reply_to: u64,
     /// The first of its references.
     root: u64,
-    /// How often each name was looked at.
+    /// How often each name was tried.
     tries: [u8; Name::COUNT],
 }
 
@@ -252,7 +260,7 @@ impl Draft {
         self.sender_address.cut(ADDRESS_BYTES_MAX);
     }
 
-    /// What they are called, and where that is not said, their addresses.
+    /// The names of the recipients, or the address of one without a name.
     fn recipients_arrived(&mut self, field: &Field<'_>) {
         if self.push_plain_recipients(field.value).is_err() {
             self.recipients.clear();
@@ -318,7 +326,7 @@ impl Draft {
     }
 }
 
-/// As much of a field as is looked at the hard way, which ends with a whole character.
+/// The beginning of a field that is read the general way. It ends with a whole character.
 fn beginning<'a>(field: &Field<'a>) -> Field<'a> {
     let goes_on = |end: usize| field.value.get(end).is_some_and(|byte| byte & 0xc0 == 0x80);
     let end = (HARD_BYTES_MAX - 3..=HARD_BYTES_MAX)

@@ -1,4 +1,5 @@
-//! Summaries made the long way: the whole message is taken apart, every field is read by what reads any field, and each text is whole before it is cut.
+//! Summaries made the slow way, as an oracle: the whole message is taken apart, every field is read
+//! by the general reader, and each text is complete before it is cut.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -34,7 +35,7 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
     summary
 }
 
-/// What is heard while the message is taken apart.
+/// What is gathered while the message is taken apart.
 #[derive(Default)]
 struct Gathering {
     summary: Summary,
@@ -42,7 +43,7 @@ struct Gathering {
     root: u64,
     snippet: Snippet,
     text: Option<Text>,
-    /// Of the fields so far.
+    /// The names of the fields so far.
     names: alloc::vec::Vec<alloc::vec::Vec<u8>>,
 }
 
@@ -53,7 +54,7 @@ struct Text {
     html: Option<Html>,
 }
 
-/// The fields that are read, of which the first of each name counts.
+/// The fields that are read. The first of each name counts.
 const FIELDS: [&str; 8] =
     ["From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References"];
 
@@ -93,7 +94,7 @@ impl Listener for Gathering {
         let is_wanted = self.snippet.is_empty()
             && part.is_of("text")
             && part.disposition != Disposition::Attachment;
-        // What others wrote, and was attached, is not how this message begins.
+        // The text of an attached message is not the beginning of this one.
         let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
         self.text = (is_wanted && is_own).then(|| Text {
             decoder: TextDecoder::new(part),
@@ -110,7 +111,7 @@ impl Listener for Gathering {
         }
     }
 
-    /// Of a message that is no multipart only the beginning is shown.
+    /// Of a message that is no multipart, only the beginning is shown.
     fn has_enough(&self, parts: &[Part]) -> bool {
         self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
     }
@@ -140,7 +141,7 @@ fn mailboxes(addresses: alloc::vec::Vec<Address>) -> impl Iterator<Item = Mailbo
     })
 }
 
-/// What they are called, and where that is not said, their addresses.
+/// The names of the recipients, or the address of one without a name.
 fn recipients(addresses: alloc::vec::Vec<Address>) -> String {
     let mut names = String::new();
     for mailbox in mailboxes(addresses) {
@@ -166,7 +167,7 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| is_shown(*c)).collect()
 }
 
-/// At most so many bytes of `text`; what is cut ends in `…`.
+/// At most `bytes_max` bytes of `text`. A text that was cut ends in `…`.
 fn cut(text: &str, bytes_max: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= bytes_max {
@@ -185,7 +186,7 @@ fn hash(identifier: &[u8]) -> u64 {
     hasher.finish().max(1)
 }
 
-/// Enough characters of four bytes.
+/// Enough space for characters of four bytes.
 const BYTES_MAX: usize = SNIPPET_BYTES_MAX + 8;
 
 /// The beginning of a text: its words with one space between them.
@@ -200,7 +201,7 @@ struct Snippet {
 enum Line {
     Begins,
     GoesOn,
-    /// Somebody else's words.
+    /// A quote.
     IsQuote,
 }
 
@@ -239,7 +240,7 @@ impl Snippet {
         }
     }
 
-    /// A text in which lines that begin with `>` are quotes; it may begin and end within a line.
+    /// A text in which lines that begin with `>` are quotes. It may begin and end within a line.
     fn push_lines(&mut self, text: &str) {
         for line in text.split_inclusive('\n') {
             if self.is_full() {

@@ -1,8 +1,10 @@
-//! The forms that most fields have, read where they lie: a subject without encoded words, names and addresses without comments, groups and escapes, a text that travels as it is.
+//! Fast readers for the usual forms: a subject without encoded words; names and addresses without
+//! comments, groups and escapes; a text that is not encoded.
 //!
 //! Invariants:
-//! - What is read here is what the general way reads; what it might read otherwise is [`Hard`], and is left to it.
-//! - Each byte is looked at a bounded number of times.
+//! - The result is the same as that of the general reader. Input that could be read otherwise is
+//!   [`Hard`], and is left to the general reader.
+//! - Each byte is examined a bounded number of times.
 
 use encoding_rs::UTF_8;
 
@@ -10,11 +12,11 @@ use super::text::Text;
 use crate::charset;
 use crate::structure::Flow;
 
-/// It is not as most are.
+/// The input does not have the usual form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hard;
 
-/// Somebody: what he is called, if that is said, and where he is reached.
+/// A mailbox: the name, if there is one, and the address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mailbox<'a> {
     pub(super) name: &'a [u8],
@@ -31,7 +33,7 @@ impl<'a> Mailboxes<'a> {
         Mailboxes { rest: value }
     }
 
-    /// The next one; `None` at the end.
+    /// The next mailbox. `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Mailbox<'a>>, Hard> {
         self.take_while(|byte| is_space(byte) || byte == b',');
         let name = match self.rest {
@@ -65,7 +67,8 @@ impl<'a> Mailboxes<'a> {
         if address.is_empty() { Err(Hard) } else { Ok(Some(Mailbox { name, address })) }
     }
 
-    /// `ada@example.org`, which begins at `start` and has so many bytes before its `@`, which is next.
+    /// `ada@example.org`, which begins at `start` and has `local` bytes before its `@`, which is
+    /// next.
     fn bare_address(&mut self, start: &'a [u8], local: usize) -> Result<Mailbox<'a>, Hard> {
         self.expect(b'@')?;
         let domain = self.take_while(is_of_atom).len();
@@ -102,7 +105,7 @@ impl<'a> Mailboxes<'a> {
     }
 }
 
-/// What the lexer of fields takes for white space.
+/// White space, as in the lexer of fields.
 fn is_space(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
@@ -111,7 +114,7 @@ fn is_printable(byte: u8) -> bool {
     matches!(byte, b' '..=b'~')
 }
 
-/// Of a word without quotes, and of no encoded one.
+/// Whether a byte can be in a word without quotes that is not encoded.
 fn is_of_atom(byte: u8) -> bool {
     const KINDS: [bool; 256] = {
         let mut kinds = [false; 256];
@@ -121,7 +124,7 @@ fn is_of_atom(byte: u8) -> bool {
                 byte,
                 b'<' | b'>' | b':' | b';' | b'@' | b',' | b'"' | b'(' | b')' | b'[' | b']'
             );
-            // The one place where the table is made: its index is a byte and it has 256 places.
+            // The only code that fills the table: its index is a byte and it has 256 entries.
             #[allow(clippy::indexing_slicing)]
             {
                 kinds[byte as usize] = !is_special && !matches!(byte, b'\\' | b'?');
@@ -133,7 +136,8 @@ fn is_of_atom(byte: u8) -> bool {
     KINDS.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
-/// Whether all of `text` is printable ASCII. Sixteen bytes are looked at together, and of the last sixteen some twice.
+/// Whether all of `text` is printable ASCII. Sixteen bytes are examined together, and some of the
+/// last sixteen twice.
 #[inline]
 pub(super) fn is_all_printable(text: &[u8]) -> bool {
     let (chunks, rest) = text.as_chunks::<16>();
@@ -145,7 +149,7 @@ pub(super) fn is_all_printable(text: &[u8]) -> bool {
     }
 }
 
-/// The same for two spaces side by side.
+/// Whether `text` has two spaces side by side.
 #[inline]
 pub(super) fn has_double_space(text: &[u8]) -> bool {
     let (left, right) =
@@ -165,7 +169,7 @@ pub(super) fn has_double_space(text: &[u8]) -> bool {
     }
 }
 
-/// The text of a field, as people write it, into an empty `out`.
+/// Writes the free text of a field into an empty `out`.
 pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut Text<N>) -> Result<(), Hard> {
     let begins_word = |pair: &[u8]| pair == b"=?";
     if memchr::memchr(b'?', value).is_some() && value.windows(2).any(begins_word) {
@@ -176,7 +180,7 @@ pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut Text<N>) -> Resu
         out.push_ascii(text);
         return Ok(());
     }
-    // Folded: of a fold the line end goes, and the white space stays.
+    // Folded: the line end of a fold is removed, and the white space stays.
     for line in text.split(|byte| matches!(byte, b'\r' | b'\n')) {
         let (space, line) = match line {
             [b'\t', line @ ..] => (b" ".as_slice(), line),
@@ -191,16 +195,16 @@ pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut Text<N>) -> Resu
     Ok(())
 }
 
-/// How a text is to be read that travels as it is.
+/// How to read an unencoded text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plain {
     pub(super) flow: Flow,
-    /// Bytes beyond ASCII are UTF-8, as long as they can be.
+    /// Whether bytes beyond ASCII are UTF-8, as long as they are valid.
     pub(super) is_utf8: bool,
 }
 
 impl Plain {
-    /// Of what says nothing of itself.
+    /// For a text without a declared type.
     pub(super) const UNSAID: Plain = Plain { flow: Flow::Fixed, is_utf8: true };
 
     /// `text/plain; charset=UTF-8; format=flowed`.
@@ -233,7 +237,7 @@ impl Plain {
     }
 }
 
-/// A parameter's value of letters, digits and what else charsets are named with, in quotes or not.
+/// A parameter's value of the characters in charset names, in quotes or not.
 fn token(value: &[u8]) -> Result<&[u8], Hard> {
     let inside = match value {
         [b'"', inside @ .., b'"'] => inside,
@@ -244,7 +248,7 @@ fn token(value: &[u8]) -> Result<&[u8], Hard> {
     if !inside.is_empty() && inside.iter().all(is_of_token) { Ok(inside) } else { Err(Hard) }
 }
 
-/// Whether what is beyond ASCII is to be taken for UTF-8. What is not even ASCII where it looks like it is hard.
+/// Whether bytes beyond ASCII are UTF-8. A charset that is not compatible with ASCII is hard.
 fn is_utf8(charset: &[u8]) -> Result<bool, Hard> {
     if charset.eq_ignore_ascii_case(b"utf-8") || charset.eq_ignore_ascii_case(b"us-ascii") {
         return Ok(true);

@@ -1,9 +1,9 @@
-//! How a text begins, on one line.
+//! The beginning of a text, on one line.
 
 use super::plain::{has_double_space, is_all_printable};
 use super::text::Text;
 
-/// Enough characters of four bytes.
+/// Enough space for characters of four bytes.
 const BYTES_MAX: usize = super::SNIPPET_BYTES_MAX + 8;
 
 /// The beginning of a text: its words with one space between them.
@@ -18,7 +18,7 @@ pub(super) struct Snippet {
 enum Line {
     Begins,
     GoesOn,
-    /// Somebody else's words.
+    /// A quote.
     IsQuote,
 }
 
@@ -49,14 +49,15 @@ impl Snippet {
         }
     }
 
-    /// Text within a line.
+    /// Adds text within a line.
     fn push_all(&mut self, text: &str) {
         if !self.push_words(text.as_bytes()) {
             text.chars().for_each(|c| self.push(c));
         }
     }
 
-    /// The same of bytes, of which nothing is pushed unless they are words of printable ASCII with a space between them, as most are: those are taken as they are. Returns whether they were.
+    /// Adds bytes if they are words of printable ASCII with one space between them, as in most
+    /// texts: they are copied unchanged. Returns whether they were.
     pub(super) fn push_words(&mut self, text: &[u8]) -> bool {
         let words = text.trim_ascii();
         if !is_all_printable(words) || has_double_space(words) {
@@ -75,7 +76,8 @@ impl Snippet {
         true
     }
 
-    /// A text in which lines that begin with `>` are quotes; it may begin and end within a line.
+    /// Adds a text in which lines that begin with `>` are quotes. It may begin and end within a
+    /// line.
     pub(super) fn push_lines(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() && !self.is_full() {
@@ -94,14 +96,14 @@ impl Snippet {
         }
     }
 
-    /// At most so many bytes of it.
+    /// At most `bytes_max` bytes of the snippet.
     pub(super) fn finish(&mut self, bytes_max: usize) -> &[u8] {
         self.text.cut(bytes_max);
         self.text.bytes()
     }
 }
 
-/// Whether all characters of a text can be seen. Most are plain, and are looked at as the bytes that they are.
+/// Whether all characters of a text are visible. Most are plain, and are examined as bytes.
 pub(super) fn are_shown(text: &str) -> bool {
     let mut rest = text;
     loop {
@@ -115,10 +117,10 @@ pub(super) fn are_shown(text: &str) -> bool {
     }
 }
 
-/// How many plain characters come first.
+/// The number of plain characters at the start.
 fn plain_bytes(bytes: &[u8]) -> usize {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
-    // Several at once, as the processor can.
+    // Several at once, with vector instructions.
     let (chunks, _) = bytes.as_chunks::<16>();
     let whole = chunks
         .iter()
@@ -128,8 +130,8 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     whole + bytes.get(whole..).unwrap_or_default().iter().take_while(|byte| is_plain(byte)).count()
 }
 
-/// Whether a character can be seen, and does nothing to those beside it: what writers of advertisements fill the beginnings of their texts
-/// with is not, and neither is what turns names around.
+/// Whether a character is visible and has no effect on its neighbours. Advertisements fill the
+/// beginnings of their texts with invisible characters, and others reverse the order of names.
 pub(super) fn is_shown(c: char) -> bool {
     !c.is_control()
         && !matches!(

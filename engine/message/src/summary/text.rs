@@ -1,8 +1,8 @@
-//! A text of a summary while it is made: as much of it as there is room for, in place.
+//! A text of a summary while it is made, in a buffer of fixed size.
 //!
-//! Invariants: what is held is UTF-8, and a character is held whole or not at all.
+//! Invariants: the text is UTF-8, and every character in it is whole.
 
-/// The mark of what was cut.
+/// The mark of a cut text.
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
 /// The beginning of a text, of `N` bytes at most.
@@ -10,7 +10,7 @@ const ELLIPSIS: &[u8] = "…".as_bytes();
 pub(super) struct Text<const N: usize> {
     bytes: [u8; N],
     length: usize,
-    /// There was no room for all of it.
+    /// There was no space for the whole text.
     is_over: bool,
 }
 
@@ -25,12 +25,12 @@ impl<const N: usize> Text<N> {
         self.length == 0
     }
 
-    /// Bytes that are held.
+    /// The number of bytes.
     pub(super) fn length(&self) -> usize {
         self.length
     }
 
-    /// There was more than there is room for: whatever follows, the text is cut.
+    /// There was no space for the whole text: whatever follows, it is cut.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -65,7 +65,7 @@ impl<const N: usize> Text<N> {
         }
     }
 
-    /// Leaves `bytes_max` bytes at most, `N` or fewer; what is cut ends in `…`.
+    /// Leaves at most `bytes_max` bytes, which is `N` or less. A text that is cut ends in `…`.
     pub(super) fn cut(&mut self, bytes_max: usize) {
         if self.length <= bytes_max && !self.is_over {
             return;

@@ -1,4 +1,4 @@
-//! What is written is what is read, by us and by mail-parser.
+//! Written messages are read back by us and by mail-parser.
 
 use std::format;
 use std::string::{String, ToString};
@@ -35,7 +35,7 @@ fn letter<'a>(from: &'a Mailbox, to: &'a [Mailbox], text: &'a str) -> Letter<'a>
     }
 }
 
-/// `cut`: files are told in pieces of so many bytes.
+/// `cut`: files are given in pieces of this length.
 fn written(letter: &Letter<'_>, files: &[(File<'_>, &[u8])], cut: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut composer = Composer::begin(letter, &mut out).unwrap();
@@ -49,7 +49,7 @@ fn written(letter: &Letter<'_>, files: &[(File<'_>, &[u8])], cut: usize) -> Vec<
     out
 }
 
-/// Lines end in CRLF and are short, and all is ASCII but for addresses.
+/// Lines end in CRLF and are short, and all is ASCII except addresses.
 fn check_lines(message: &[u8]) {
     let message = str::from_utf8(message).unwrap();
     assert!(
@@ -71,7 +71,7 @@ fn check_lines(message: &[u8]) {
 }
 
 #[test]
-fn a_letter_is_written_as_the_rfcs_say() {
+fn message_is_written_as_the_rfcs_say() {
     let from = mailbox("Ada", "ada@example.org");
     let to = [
         mailbox("", "bob@example.net"),
@@ -97,7 +97,7 @@ fn a_letter_is_written_as_the_rfcs_say() {
 }
 
 #[test]
-fn files_and_pages_come_along() {
+fn files_and_html_are_written() {
     let from = mailbox("Ada", "ada@example.org");
     let to = [mailbox("", "bob@example.net")];
     let letter =
@@ -147,7 +147,7 @@ fn files_and_pages_come_along() {
 }
 
 #[test]
-fn a_text_that_could_hold_a_boundary_is_encoded() {
+fn text_that_could_contain_a_boundary_is_encoded() {
     let from = mailbox("", "ada@example.org");
     let letter = letter(&from, &[], "--=_m0000\n--=_a");
     let message = String::from_utf8(written(
@@ -160,7 +160,7 @@ fn a_text_that_could_hold_a_boundary_is_encoded() {
 }
 
 #[test]
-fn what_is_no_address_or_identifier_is_not_written() {
+fn invalid_address_or_identifier_is_not_written() {
     let from = mailbox("Ada", "ada@example.org");
     let refused = |letter: &Letter<'_>| {
         let mut out = Vec::new();
@@ -206,7 +206,7 @@ fn what_is_no_address_or_identifier_is_not_written() {
         refused(&Letter { message_id: "a> <b", ..letter(&from, &[], "") }),
         Some(Unwritable::Identifier)
     );
-    // Those of others are left out.
+    // Invalid ones of other messages are left out.
     let others = Letter {
         in_reply_to: Some(b"a\r\nX: y"),
         references: &[b"", b"a b", b"good@one"],
@@ -219,7 +219,7 @@ fn what_is_no_address_or_identifier_is_not_written() {
 }
 
 #[test]
-fn words_of_any_length_are_folded_and_what_looks_encoded_is_read_as_it_stands() {
+fn words_of_any_length_are_folded() {
     for length in 1..200 {
         for name in ["a".repeat(length), "\"".repeat(length), "b ".repeat(length)] {
             let from = mailbox(&name, "ada@example.org");
@@ -238,7 +238,7 @@ fn words_of_any_length_are_folded_and_what_looks_encoded_is_read_as_it_stands() 
 }
 
 #[test]
-fn of_many_references_the_first_and_the_latest_are_written() {
+fn first_and_latest_references_are_written() {
     let from = mailbox("", "ada@example.org");
     let known: Vec<Vec<u8>> =
         (0..50).map(|number| format!("{number}@example.org").into_bytes()).collect();
@@ -249,7 +249,7 @@ fn of_many_references_the_first_and_the_latest_are_written() {
     assert_eq!(kept, [&known[..1], &known[50 - (REFERENCES_MAX - 1)..]].concat());
 }
 
-/// What of a text comes back: spaces at the ends of lines are lost, and quotes are marked in one way.
+/// The text that is read back: spaces at the ends of lines are lost, and quotes have one form.
 fn as_read(text: &str) -> String {
     let line = |line: &str| {
         let unquoted = line.trim_start_matches('>');
@@ -265,7 +265,7 @@ fn as_read(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn a_text_is_read_as_it_was_written(
+    fn text_is_read_as_it_was_written(
         lines in proptest::collection::vec(prop_oneof![
             "(> ?|>> ?|)([a-zé€-]{1,9} {0,2}){0,40}", "[ -~]{0,200}", Just("-- ".to_string()), Just("From x".to_string()), "[ >-]{0,90}", "a{900,1100}", "[😀é]{0,200}",
         ], 0..8),
@@ -296,7 +296,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written(name in ".{0,80}", bytes in proptest::collection::vec(any::<u8>(), 0..500), cut in 1usize..200) {
+    fn file_is_read_as_it_was_written(name in ".{0,80}", bytes in proptest::collection::vec(any::<u8>(), 0..500), cut in 1usize..200) {
         let from = mailbox("", "ada@example.org");
         let file = File { name: &name, media_type: "application/pdf" };
         let message = written(&Letter { files: Files::Some, ..letter(&from, &[], "x") }, &[(file, &bytes)], cut);

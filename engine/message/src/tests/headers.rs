@@ -1,4 +1,5 @@
-//! What header fields say, held against Python's email package, mail-parser and our own reading of the RFCs.
+//! Header fields, compared with Python's email package, mail-parser and our own reading of the
+//! RFCs.
 
 use std::format;
 use std::string::{String, ToString};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::header::{ADDRESSES_MAX, Address, Field, Header, Mailbox, PARAMETERS_MAX};
 
-/// `\xNN`, `\r`, `\n` and `\t` are the bytes that they name.
+/// `\xNN`, `\r`, `\n` and `\t` stand for bytes.
 pub(super) fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -73,7 +74,7 @@ fn read(line: &str) -> String {
 }
 
 #[test]
-fn header_fields_say_what_python_reads_in_them_or_better() {
+fn header_fields_agree_with_python_or_are_better() {
     let mut cases: Vec<(&str, &str, Option<&str>)> = Vec::new();
     for line in include_str!("header_cases.txt").lines() {
         if let Some(python) = line.strip_prefix("python:") {
@@ -99,7 +100,7 @@ fn header_fields_say_what_python_reads_in_them_or_better() {
 }
 
 #[test]
-fn a_header_is_its_fields_and_ends_where_the_body_begins() {
+fn header_ends_where_the_body_begins() {
     let header = Header::new(b"From me Tue Nov  3\r\nA: 1\r\nb :2\r\n\t3\nA:\r\n\r\nC: 4\r\n");
     let fields: Vec<(&[u8], &[u8])> =
         header.fields().map(|field| (field.name, field.value)).collect();
@@ -114,7 +115,7 @@ fn a_header_is_its_fields_and_ends_where_the_body_begins() {
 }
 
 #[test]
-fn identifiers_are_found_among_whatever_stands_between_them() {
+fn identifiers_are_found_between_other_words() {
     let identifiers = |value: &str| -> Vec<String> {
         let value = unescaped(value);
         let found: Vec<String> = field(&value)
@@ -134,7 +135,7 @@ fn identifiers_are_found_among_whatever_stands_between_them() {
 }
 
 #[test]
-fn no_field_has_more_addresses_or_parameters_than_the_limit() {
+fn addresses_and_parameters_of_a_field_are_limited() {
     let many = b"a@b,".repeat(ADDRESSES_MAX + 5);
     assert_eq!(field(&many).addresses().len(), ADDRESSES_MAX);
     let groups = b"a:b@c;".repeat(ADDRESSES_MAX);
@@ -148,7 +149,7 @@ fn no_field_has_more_addresses_or_parameters_than_the_limit() {
     assert!(parameters.text(&format!("p{PARAMETERS_MAX}")).is_none());
 }
 
-/// What all readers read alike is what is shown.
+/// The unambiguous addresses are those that are shown.
 fn check_unambiguous(field: &Field<'_>) {
     let mailboxes = field.addresses().into_iter().flat_map(|entry| match entry {
         Address::Mailbox(mailbox) => std::vec![mailbox],
@@ -162,7 +163,7 @@ fn check_unambiguous(field: &Field<'_>) {
 }
 
 #[test]
-fn a_list_of_addresses_with_two_readings_is_not_read() {
+fn ambiguous_address_list_is_not_read() {
     for (value, expected) in [
         ("ada@a.test", Some(&["ada@a.test"][..])),
         (" Ada Lovelace <ada@a.test>", Some(&["ada@a.test"])),
@@ -190,18 +191,18 @@ fn a_list_of_addresses_with_two_readings_is_not_read() {
         ("<<ada@a.test>>", None),
         ("ada@a.test@b.test", None),
         ("=?utf-8?Q?bob@b.test?= <ada@a.test>", None),
-        // What is never closed.
+        // Words that are never closed.
         ("\"Bob\\\" <ada@a.test>", None),
         ("Ada <ada@a.test", None),
         ("(Ada ada@a.test", None),
         ("Ada [x <ada@a.test>", None),
         ("Board: ada@a.test", None),
-        // What closes nothing.
+        // Characters that close nothing.
         ("ada@a.test>", None),
         ("ada@a.test;", None),
         ("Board: Board: ada@a.test;", None),
         ("ada@a.test:;", None),
-        // What is no address for some readers.
+        // No addresses for some readers.
         ("Ada ada@a.test", None),
         ("<ada>", None),
         ("<>", None),
@@ -223,9 +224,9 @@ fn a_list_of_addresses_with_two_readings_is_not_read() {
     }
 }
 
-/// All lists of up to five words and signs.
+/// All lists of up to five words and special characters.
 #[test]
-fn every_short_list_is_read_as_it_is_shown_or_not_at_all() {
+fn unambiguous_addresses_are_those_that_are_shown() {
     const WORDS: [&str; 13] =
         ["a", "\"b\"", "c.", ".d", "@", "<", ">", ",", ":", ";", "(e)", "[f]", " "];
     let mut lists = std::vec![String::new()];
@@ -241,7 +242,7 @@ fn every_short_list_is_read_as_it_is_shown_or_not_at_all() {
     assert!(read > 500, "only {read} lists have an address");
 }
 
-/// What holds of every field, whatever it is read as.
+/// Properties of every field, whatever it is read as.
 fn check_any(value: &[u8]) {
     let field = field(value);
     let is_line = |text: &str| !text.contains(|c: char| c.is_control());
@@ -273,8 +274,8 @@ fn check_any(value: &[u8]) {
 }
 
 #[test]
-fn what_begins_and_never_ends_costs_one_look() {
-    // A reader that looks for the end of each anew would need hours for these.
+fn unclosed_words_take_linear_time() {
+    // A reader that looks for the end again for each beginning would need hours for these.
     for begun in [
         "=?",
         "=?utf-8?q?",
@@ -316,14 +317,14 @@ proptest! {
     }
 
     #[test]
-    fn a_date_that_we_write_is_the_date_that_we_read(seconds in 0u64..253_402_300_800) {
+    fn date_that_we_write_is_read_back(seconds in 0u64..253_402_300_800) {
         let written = crate::date_time(machine::UnixTime::from_seconds(seconds));
         let read = field(&written).date().unwrap();
         prop_assert_eq!((read.time.seconds(), read.zone_minutes), (seconds, 0));
     }
 
     #[test]
-    fn a_name_in_quotes_is_read_as_it_was_meant(name in "[ -~]{0,20}") {
+    fn quoted_name_is_unescaped(name in "[ -~]{0,20}") {
         prop_assume!(!name.contains("=?"));
         let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
         let expected = [Address::Mailbox(Mailbox { name: name.trim().to_string(), address: "a@b".to_string() })];

@@ -1,4 +1,4 @@
-//! What there is more of in a message than is told apart: nothing of it is lost.
+//! Messages beyond the limits: nothing of them is lost.
 
 use std::format;
 use std::string::String;
@@ -10,9 +10,9 @@ use crate::structure::{
 };
 
 #[test]
-fn what_follows_the_last_part_is_one_more_part() {
-    // The parts lie in multiparts of several levels, with more behind each; or are messages of
-    // their own.
+fn bytes_after_the_last_part_are_one_more_part() {
+    // The parts are in multiparts of several levels, with more after each; or are messages of their
+    // own.
     let opening = "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n";
     let many = "--b\r\n\r\nx\r\n".repeat(PARTS_MAX - 2);
     let rest = "Content-Type: image/png\r\n\r\nMore\r\n--b\r\n\r\nMore\r\n--b--\r\n--a\r\n\r\nLast\r\n--a--\r\nEpilogue\r\n";
@@ -38,7 +38,7 @@ fn what_follows_the_last_part_is_one_more_part() {
 }
 
 #[test]
-fn a_multipart_that_lies_too_deep_is_a_file() {
+fn multipart_beyond_the_depth_limit_is_a_file() {
     let level = |level: usize| {
         format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")
     };
@@ -52,7 +52,7 @@ fn a_multipart_that_lies_too_deep_is_a_file() {
 }
 
 #[test]
-fn a_field_with_addresses_is_heard_whole() {
+fn address_field_is_passed_on_whole() {
     struct Names(Vec<usize>);
     impl Listener for Names {
         fn wants_field(&mut self, _: &Part, name: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Mailbox files: what is written into one comes back.
+//! Mailbox files: written messages can be read back.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::MboxWriter;
 
-/// Messages with the moments of their arrival, in one file; each comes in parts of that size.
+/// Messages with their arrival times, in one file; each comes in pieces of this size.
 fn written(messages: &[&[u8]], part: usize) -> Vec<u8> {
     let (mut writer, mut out) = (MboxWriter::default(), Vec::new());
     for message in messages {
@@ -18,7 +18,7 @@ fn written(messages: &[&[u8]], part: usize) -> Vec<u8> {
     out
 }
 
-/// What is in such a file, by nothing but what its format says.
+/// The messages in such a file, by the specification of the format alone.
 fn read(file: &[u8]) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = Vec::new();
     for line in file.split_inclusive(|byte| *byte == b'\n') {
@@ -50,7 +50,7 @@ fn with_lf(message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_of_messages_says_who_sent_each_and_when_and_what_looks_like_that_is_quoted() {
+fn mailbox_file_has_from_lines_and_quotes_others() {
     let first =
         b"Return-Path: <ada@example.org>\r\nFrom: x@y.z\r\n\r\nFrom here\r\n>From there\r\nFromage\r\n From\r\n";
     let file = written(
@@ -68,7 +68,7 @@ fn a_file_of_messages_says_who_sent_each_and_when_and_what_looks_like_that_is_qu
 
 proptest! {
     #[test]
-    fn whatever_is_written_into_a_mailbox_file_comes_back(
+    fn mailbox_file_round_trips(
         messages in prop::collection::vec(prop::collection::vec(prop::sample::select(&[">", "From ", "Fro", "\r\n", "\n", "\r", "x"][..]), 0..40), 0..4),
         part in 1usize..20,
     ) {

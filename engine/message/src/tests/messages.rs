@@ -1,4 +1,5 @@
-//! What messages are made of and what their parts mean, held against Python's email package and mail-parser.
+//! The structure of messages and the content of their parts, compared with Python's email package
+//! and mail-parser.
 
 use std::format;
 use std::string::{String, ToString};
@@ -105,7 +106,7 @@ fn describe(message: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn messages_are_made_of_what_python_finds_in_them_or_better() {
+fn structure_agrees_with_python_or_is_better() {
     let mut wrong = String::new();
     for case in cases() {
         let said = describe(&case.message);
@@ -123,7 +124,7 @@ fn messages_are_made_of_what_python_finds_in_them_or_better() {
 #[test]
 fn mail_parser_finds_the_same_parts() {
     let mut compared = 0;
-    // What is encoded wrongly it shows as it stands.
+    // mail-parser shows invalid encodings unchanged.
     let is_encoded_oddly = |case: &&Case| {
         ["base64", "quoted-printable", "the encoding"].iter().any(|odd| case.name.starts_with(odd))
     };
@@ -132,7 +133,7 @@ fn mail_parser_finds_the_same_parts() {
         let Some(theirs) = mail_parser::MessageParser::default().parse(&case.message) else {
             continue;
         };
-        // Where they find others than we and Python do, there is nothing to compare.
+        // If it finds other parts than we and Python do, there is nothing to compare.
         if theirs.parts.len() != structure.parts.len() {
             continue;
         }
@@ -156,7 +157,7 @@ fn mail_parser_finds_the_same_parts() {
     assert!(compared > 30, "{compared}");
 }
 
-/// What holds of every structure.
+/// Properties of every structure.
 pub(super) fn check_any(message: &[u8], structure: &Structure) {
     let length = message.len() as u64;
     let parts = &structure.parts;
@@ -184,7 +185,7 @@ pub(super) fn check_any(message: &[u8], structure: &Structure) {
     }
 }
 
-/// Hears everything that there is to hear.
+/// A listener that receives everything.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub(super) struct Ears {
     said: Vec<u8>,
@@ -231,7 +232,7 @@ pub(super) fn read_in_pieces(message: &[u8], cuts: &[usize]) -> (Structure, Ears
 }
 
 #[test]
-fn a_structure_does_not_depend_on_how_the_message_is_cut() {
+fn structure_does_not_depend_on_cuts() {
     for case in cases() {
         let whole = read_in_pieces(&case.message, &[usize::MAX]);
         assert_eq!(whole.0, read(&case.message));
@@ -249,7 +250,7 @@ fn a_structure_does_not_depend_on_how_the_message_is_cut() {
 }
 
 #[test]
-fn what_there_is_too_much_of_is_not_told_apart() {
+fn parts_beyond_the_limits_are_not_taken_apart() {
     let many = [
         &b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"[..],
         &b"--b\r\n\r\nx\r\n".repeat(PARTS_MAX),
@@ -273,7 +274,7 @@ fn what_there_is_too_much_of_is_not_told_apart() {
     check_any(&deep, &structure);
     let messages = b"Content-Type: message/rfc822\r\n\r\n".repeat(DEPTH_MAX + 10);
     assert_eq!(read(&messages).parts.len(), DEPTH_MAX);
-    // Without the empty line: the boundary of what lies too deep is none.
+    // Without the empty line: the boundary of a part that is too deep does not count.
     let mut deep = Vec::new();
     for level in 0..DEPTH_MAX + 10 {
         deep.extend(
@@ -285,7 +286,7 @@ fn what_there_is_too_much_of_is_not_told_apart() {
 }
 
 #[test]
-fn megabytes_of_anything_are_read_in_one_go() {
+fn hostile_megabytes_are_read_in_linear_time() {
     let opening = |level: usize| {
         format!(
             "Content-Type: multipart/mixed; boundary={}{level}\r\n\r\n--{}{level}\r\n",
@@ -337,7 +338,7 @@ fn part(fields: &str) -> Part {
 }
 
 #[test]
-fn a_text_is_read_in_its_charset_or_as_what_it_can_be() {
+fn text_is_read_in_its_charset_or_guessed() {
     let read = |charset: &str, body: &[u8]| {
         text(&part(&format!("Content-Type: text/plain; charset={charset}")), &[body])
     };
@@ -350,24 +351,24 @@ fn a_text_is_read_in_its_charset_or_as_what_it_can_be() {
     assert_eq!(read("cp932", b"\x93\xfa"), "日");
     assert_eq!(read("utf-8", b"\xef\xbb\xbfx"), "x");
     assert_eq!(read("utf-8", b"a\xffb"), "a\u{fffd}b");
-    // Nobody says what these are.
+    // The charset is unknown.
     for nobody in ["us-ascii", "unknown-8bit", "x-nothing", ""] {
         assert_eq!(read(nobody, "größe".as_bytes()), "größe");
         assert_eq!(read(nobody, b"gr\xf6\xdfe"), "größe");
         assert_eq!(read(nobody, b"gr\xf6"), "grö");
     }
-    // A character that is cut between pieces is one.
+    // A character that is cut between pieces is joined.
     let unsaid = part("Content-Type: text/plain");
     assert_eq!(
         text(&unsaid, &["gr\u{f6}".as_bytes().split_at(3).0, &[0xb6], b"\xe2\x82", b"\xac"]),
         "grö€"
     );
-    // What UTF-7 hides stays hidden.
+    // UTF-7 is not decoded.
     assert_eq!(read("utf-7", b"+ADw-script+AD4-"), "+ADw-script+AD4-");
 }
 
 #[test]
-fn lines_that_flow_are_joined() {
+fn flowed_lines_are_joined() {
     let flowed =
         |body: &str| text(&part("Content-Type: text/plain; format=flowed"), &[body.as_bytes()]);
     assert_eq!(flowed("one \r\ntwo\r\nthree\r\n"), "one two\nthree\n");
@@ -412,7 +413,7 @@ proptest! {
     }
 
     #[test]
-    fn a_body_means_the_same_however_it_is_cut(
+    fn body_decoding_does_not_depend_on_cuts(
         body in proptest::collection::vec(prop_oneof![
             3 => any::<u8>(),
             5 => prop_oneof![Just(b'='), Just(b' '), Just(b'\r'), Just(b'\n'), Just(b'>'), Just(b'A'), Just(0xc3), Just(b'-')],
@@ -440,7 +441,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn encoded_bytes_are_decoded(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let quoted: String = bytes.chunks(20).map(|line| {
             line.iter().map(|byte| format!("={byte:02X}")).collect::<String>() + "=\r\n"
         }).collect();
@@ -455,7 +456,7 @@ proptest! {
 }
 
 #[test]
-fn an_attachment_is_what_people_would_call_one() {
+fn attachments_are_recognised() {
     let is = |fields: &str| part(fields).is_attachment();
     assert!(
         !is("Content-Type: text/plain")
@@ -475,7 +476,7 @@ fn an_attachment_is_what_people_would_call_one() {
     );
 }
 
-/// The parts that lie immediately in the part of that index, with their indices.
+/// The direct parts of the part with this index, with their indices.
 fn children(structure: &Structure, index: usize) -> impl Iterator<Item = (usize, &Part)> {
     let depth = structure.parts[index].depth;
     let inside = structure

@@ -1,4 +1,4 @@
-//! What dates and trace fields promise.
+//! Tests of dates and trace fields.
 
 mod compose;
 mod headers;
@@ -64,7 +64,7 @@ fn every_day_of_four_centuries_follows_the_one_before() {
 }
 
 #[test]
-fn the_date_of_the_present_follows_it_forwards_and_backwards() {
+fn cached_date_follows_the_clock() {
     let mut now = DateTimeNow::new(UnixTime::from_seconds(5));
     for seconds in [5, 6, 6, 90_000, 4, u64::MAX / 1_000_000, 0] {
         let time = UnixTime::from_seconds(seconds);
@@ -92,7 +92,7 @@ fn written(received: &Received<'_>) -> String {
 }
 
 #[test]
-fn a_received_field_says_from_by_with_id_for_and_when() {
+fn received_field_has_all_clauses() {
     assert_eq!(
         written(&received()),
         "Received: from client.example ([192.0.2.10])\r\n\tby mail.barepost.test with ESMTP id 00000000000004d2\r\n\
@@ -101,7 +101,7 @@ fn a_received_field_says_from_by_with_id_for_and_when() {
 }
 
 #[test]
-fn a_received_field_says_whether_tls_was_spoken_and_who_the_client_is_was_proved() {
+fn received_field_names_tls_and_login() {
     use Assurance::{Login, Tls, TlsAndLogin};
     for (protocol, assurance, expected) in [
         (Protocol::Smtp, TlsAndLogin, "SMTP"),
@@ -118,14 +118,14 @@ fn a_received_field_says_whether_tls_was_spoken_and_who_the_client_is_was_proved
 }
 
 #[test]
-fn several_recipients_are_not_told_of_each_other() {
+fn received_field_omits_several_recipients() {
     let field = written(&Received { recipient: None, protocol: Protocol::Smtp, ..received() });
     assert!(field.contains("with SMTP id 00000000000004d2;\r\n\tFri, 13"));
     assert!(!field.contains("for"));
 }
 
 #[test]
-fn the_peer_is_an_address_literal() {
+fn received_field_has_the_peer_as_address_literal() {
     for (address, literal) in [
         ("0.0.0.0", "([0.0.0.0])"),
         ("9.10.99.100", "([9.10.99.100])"),
@@ -141,7 +141,7 @@ fn the_peer_is_an_address_literal() {
 }
 
 #[test]
-fn a_name_cannot_add_a_line_or_end_the_field() {
+fn client_name_cannot_add_a_header_line() {
     let field = written(&Received {
         greeting_name: "a\r\nSubject: x;(y)",
         recipient: Some("a\r\nb: c\0@d"),
@@ -154,7 +154,7 @@ fn a_name_cannot_add_a_line_or_end_the_field() {
 }
 
 #[test]
-fn the_longest_texts_fit_and_no_line_is_too_long() {
+fn longest_trace_fields_fit() {
     let name = "n".repeat(255);
     let recipient = "r".repeat(256);
     let identifier = "i".repeat(64);
@@ -172,7 +172,7 @@ fn the_longest_texts_fit_and_no_line_is_too_long() {
 }
 
 #[test]
-fn too_small_a_buffer_is_an_error_and_never_a_cut_field() {
+fn small_buffer_is_an_error() {
     let whole = written(&received()).len();
     let mut out = [0; RECEIVED_BYTES_MAX];
     for size in 0..whole {
@@ -182,7 +182,7 @@ fn too_small_a_buffer_is_an_error_and_never_a_cut_field() {
 }
 
 #[test]
-fn a_return_path_names_the_sender_or_nobody() {
+fn return_path_names_the_sender_or_is_empty() {
     let mut out = [0; RETURN_PATH_BYTES_MAX];
     let length = return_path("ada@example.org", &mut out).unwrap();
     assert_eq!(&out[..length], b"Return-Path: <ada@example.org>\r\n");
@@ -193,7 +193,7 @@ fn a_return_path_names_the_sender_or_nobody() {
 }
 
 #[test]
-fn what_was_found_out_about_who_sends_names_the_domain_and_cannot_add_a_line() {
+fn spf_result_names_the_domain_and_adds_no_line() {
     for (domain, written) in [
         (SenderDomain::Path("elsewhere.test"), "mailfrom=elsewhere.test"),
         (SenderDomain::Greeting("client.test"), "helo=client.test"),
@@ -216,7 +216,7 @@ fn what_was_found_out_about_who_sends_names_the_domain_and_cannot_add_a_line() {
 }
 
 #[test]
-fn what_was_found_out_fills_up_to_a_number_of_bytes_and_leaves_out_what_has_no_room() {
+fn results_are_padded_and_omitted_if_they_do_not_fit() {
     for room in 80..400 {
         for reason in [None, Some("because")] {
             let mut out = [b'x'; 400];

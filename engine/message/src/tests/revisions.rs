@@ -1,4 +1,4 @@
-//! What becomes of headers on their way through.
+//! Tests of changed headers.
 
 use core::convert::Infallible;
 use std::string::{String, ToString};
@@ -14,8 +14,8 @@ const AUTHOR: &str = "From: ada@mail.test\r\n";
 const DATE: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\n";
 const IDENTIFIER: &str = "Message-ID: <2345@mail.test>\r\n";
 
-/// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are
-/// taken at a time; its hops and its fields.
+/// The output for a message in pieces that end at `cuts`, while a limited number of bytes is taken
+/// at a time; its hops and its fields.
 fn revised_in_pieces(
     message: &[u8],
     origin: Origin,
@@ -77,7 +77,7 @@ fn only_received_fields_of_the_header_are_hops() {
 }
 
 #[test]
-fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
+fn header_fields_are_counted_without_continuations() {
     let fields = |message: &str, origin| {
         let whole = revised_in_pieces(message.as_bytes(), origin, &[], &[]);
         let bytewise: Vec<usize> = (0..message.len()).collect();
@@ -96,8 +96,8 @@ fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
         assert_eq!(fields(&"a:\r\n".repeat(1_001), origin), 1_001);
         assert_eq!(fields(&"a:\r\n".repeat(70_000), origin), u16::MAX);
     }
-    // A line that is no field ends what somebody submits, and not what another server sends. It
-    // does not count.
+    // A line that is not a field ends the header of a submitted message, but not of a message from
+    // another server. It does not count.
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Submitted), 1);
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Relayed), 2);
     assert_eq!(fields(&"A line of a text.\r\n".repeat(2_000), Origin::Relayed), 0);
@@ -115,7 +115,7 @@ fn all_fields_of_a_header_are_counted_and_lines_that_go_on_are_not() {
 }
 
 #[test]
-fn a_submitted_message_gets_the_fields_that_it_lacks() {
+fn missing_fields_are_added_to_a_submitted_message() {
     for (message, expected) in [
         (
             "Subject: x\r\n\r\nBody\r\n",
@@ -132,7 +132,7 @@ fn a_submitted_message_gets_the_fields_that_it_lacks() {
             format!("Subject: x\r\n Date: folded\r\n{AUTHOR}{DATE}{IDENTIFIER}\r\n"),
         ),
         ("\r\nBody\r\n", format!("{AUTHOR}{DATE}{IDENTIFIER}\r\nBody\r\n")),
-        // No empty line ever comes.
+        // There is no empty line.
         ("Subject: x\r\n", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
         ("Subject: x", format!("Subject: x\r\n{AUTHOR}{DATE}{IDENTIFIER}")),
         (
@@ -144,7 +144,7 @@ fn a_submitted_message_gets_the_fields_that_it_lacks() {
             "From: x\r\nDate: y\r\nMessage-ID: <y>".to_string(),
         ),
         ("", format!("{AUTHOR}{DATE}{IDENTIFIER}")),
-        // What is no field is text.
+        // A line that is not a field is text.
         ("A letter.\r\n", format!("{AUTHOR}{DATE}{IDENTIFIER}\r\nA letter.\r\n")),
         (
             "Date: y\r\nA letter.\r\n\r\nMore",
@@ -169,7 +169,7 @@ fn a_submitted_message_gets_the_fields_that_it_lacks() {
 }
 
 #[test]
-fn a_submitted_message_loses_the_line_of_a_mailbox_file() {
+fn mailbox_line_is_removed_from_a_submitted_message() {
     let rest = "From : ada@a.test\r\nSubject: x\r\n";
     for line in ["From ada@a.test Fri Feb 13 23:31:30 2009\r\n", ">From x\r\n", "From  \r\n"] {
         assert_eq!(
@@ -200,7 +200,7 @@ fn a_submitted_message_loses_the_line_of_a_mailbox_file() {
 }
 
 #[test]
-fn others_do_not_write_the_fields_that_only_this_server_writes() {
+fn our_own_fields_from_outside_are_removed() {
     let kept = "Subject: x\r\nX-Barepostx: y\r\nX-Bare: z\r\nReturn-Pathx: a\r\n";
     let barepost = "X-Barepost-Reason: fine\r\nx-bAREPOST-:\r\n y\r\n";
     let wide = format!("X-Barepost-{}: x\r\n", "y".repeat(300));
@@ -241,7 +241,7 @@ fn others_do_not_write_the_fields_that_only_this_server_writes() {
 }
 
 #[test]
-fn a_submitted_message_keeps_whom_nobody_should_see_to_itself() {
+fn bcc_is_removed_from_a_submitted_message() {
     let message = "From: x\r\nDate: y\r\nMessage-ID: <y>\r\nBCC: eve\r\n\t, mallory\r\nTo: bob\r\nbcc :\r\nResent-Bcc: x\r\n y\r\n\r\nBcc: z\r\n";
     let kept = "From: x\r\nDate: y\r\nMessage-ID: <y>\r\nTo: bob\r\n\r\nBcc: z\r\n";
     assert_eq!(revised(message, Origin::Submitted), kept);
@@ -249,7 +249,7 @@ fn a_submitted_message_keeps_whom_nobody_should_see_to_itself() {
 }
 
 #[test]
-fn nobody_else_says_what_this_server_has_found() {
+fn forged_authentication_results_are_removed() {
     for ours in [
         "Authentication-Results: mail.test; spf=pass\r\n",
         "authentication-RESULTS :MAIL.Test 1;\r\n\tdkim=pass\r\n",
@@ -290,7 +290,7 @@ fn nobody_else_says_what_this_server_has_found() {
     }
 }
 
-/// The same, worked out from the whole message, of lines that all end in CRLF.
+/// The same, computed from the whole message, for lines that all end in CRLF.
 fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
     let is_submitted = origin == Origin::Submitted;
     let mut lines: Vec<&str> = message.split_inclusive("\r\n").collect();
@@ -377,7 +377,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn what_comes_out_does_not_depend_on_cuts(
+    fn revision_does_not_depend_on_cuts(
         lines in proptest::collection::vec(
             "(Received|received |From|Date|Message-Id|Bcc|resent-bcc\t|X|X-Barepost-|Delivered-To|Return-Path |Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail[.]test|(c) \"Mail[.]test\" ;|mail[.]test; x|mail[.]test[.]|other[.]test| \t|Bcc: x)",
             0..12,

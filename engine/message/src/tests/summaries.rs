@@ -1,4 +1,4 @@
-//! What a list shows of a message.
+//! Tests of summaries.
 
 use std::format;
 use std::string::{String, ToString};
@@ -17,7 +17,7 @@ fn of(message: &str) -> Summary {
     check_both_ways(message.replace('\n', "\r\n").as_bytes())
 }
 
-/// The summary, which is held against the one that is made the long way.
+/// The summary, compared with the one that is made the slow way.
 fn check_both_ways(message: &[u8]) -> Summary {
     let mut bytes = [0xee; SUMMARY_BYTES];
     let (length, conversation) = summarize(message, &mut bytes);
@@ -28,7 +28,7 @@ fn check_both_ways(message: &[u8]) -> Summary {
     summary
 }
 
-/// What holds of every summary.
+/// Properties of every summary.
 fn check(summary: &Summary) {
     let mut bytes = [0xee; SUMMARY_BYTES];
     let length = summary.write(&mut bytes);
@@ -54,7 +54,7 @@ fn check(summary: &Summary) {
 }
 
 #[test]
-fn a_summary_says_who_wrote_what_to_whom_and_when() {
+fn summary_has_sender_subject_recipients_and_date() {
     let summary = of(
         "From: =?utf-8?q?J=C3=B6rg?= <joerg@example.org>, other@example.org\nTo: Ada <ada@example.org>, bob@example.net\n\
          Cc: nobody@example.org\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nDate: Fri, 21 Nov 1997 09:55:06 -0600\nMessage-ID: <1@example.org>\n\n\
@@ -67,12 +67,12 @@ fn a_summary_says_who_wrote_what_to_whom_and_when() {
     assert!(!summary.has_attachment && summary.in_reply_to == 0 && summary.message_id != 0);
     assert_eq!(of(""), Summary::default());
     assert_eq!(of("Cc: team: a@b, C <c@d>;\n\n").recipients, "a@b, C");
-    // Nobody writes his name backwards.
+    // A name is not shown in reverse order.
     assert_eq!(of("From: \u{202e}moc.knab@eciffo <a@b>\n\n").sender_name, "moc.knab@eciffo");
 }
 
 #[test]
-fn a_snippet_is_the_first_text_that_says_something_and_no_page() {
+fn snippet_is_the_first_text_with_content() {
     let parts = |first: &str, second: &str| {
         of(&format!("Content-Type: multipart/alternative; boundary=b\n\n--b\n{first}\n--b\n{second}\n--b--\n")).snippet
     };
@@ -102,7 +102,7 @@ fn a_snippet_is_the_first_text_that_says_something_and_no_page() {
 }
 
 #[test]
-fn messages_of_a_conversation_name_what_it_began_with() {
+fn conversation_is_the_hash_of_its_first_message() {
     let first = of("Message-ID: <1@a>\n\n");
     let second = of("Message-ID: <2@a>\nIn-Reply-To: <1@a>\nReferences: <1@a>\n\n");
     let third = of("Message-ID: <3@a>\nIn-Reply-To: <2@a>\nReferences: <1@a>\n <2@a>\n\n");
@@ -114,7 +114,7 @@ fn messages_of_a_conversation_name_what_it_began_with() {
 }
 
 #[test]
-fn a_summary_that_holds_what_cannot_be_seen_is_none() {
+fn summary_with_invisible_characters_is_rejected() {
     let read = |subject: String| {
         let mut bytes = [0; SUMMARY_BYTES];
         let length = Summary { subject, ..Summary::default() }.write(&mut bytes);
@@ -136,7 +136,7 @@ fn a_summary_that_holds_what_cannot_be_seen_is_none() {
 }
 
 #[test]
-fn a_summary_knows_of_attachments() {
+fn summary_reports_attachments() {
     let message = |part: &str| {
         of(&format!(
             "Content-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\n{part}\n\nx\n--b--\n"
@@ -148,7 +148,7 @@ fn a_summary_knows_of_attachments() {
 }
 
 #[test]
-fn the_longest_texts_are_cut_and_fit() {
+fn longest_summary_texts_are_cut_and_fit() {
     for long in ["word ", "é", "€", "😀"] {
         let long = long.repeat(400);
         let summary = of(&format!(
@@ -174,7 +174,7 @@ fn the_longest_texts_are_cut_and_fit() {
 }
 
 #[test]
-fn every_field_says_in_a_summary_what_it_says_the_long_way() {
+fn summary_fields_agree_with_the_oracle() {
     let mut fields = 0;
     for line in include_str!("header_cases.txt").lines() {
         let Some((_, value)) = line.split_once(" ").filter(|_| !line.starts_with("#")) else {
@@ -203,13 +203,13 @@ fn every_field_says_in_a_summary_what_it_says_the_long_way() {
 }
 
 #[test]
-fn what_continues_a_line_of_a_mailbox_file_continues_no_field() {
+fn continuation_of_a_mailbox_line_is_no_field() {
     let summary = of("Subject: one\nFrom somebody Mon Jan  1 00:00:00 2026\n two\nTo: a@b\n\ntext");
     assert_eq!((&*summary.subject, &*summary.recipients), ("one", "a@b"));
 }
 
 #[test]
-fn a_text_that_is_not_quite_plain_is_read_as_it_says() {
+fn unusual_plain_text_is_read_as_declared() {
     let text = |fields: &str, text: &str| of(&format!("{fields}\n\n{text}")).snippet;
     assert_eq!(text("Content-Type: text/plain; format=flowed", "one \ntwo\n >three\n"), "one two");
     assert_eq!(text("Content-Type: text/plain", "one\n >three\n"), "one >three");
@@ -232,13 +232,14 @@ fn a_text_that_is_not_quite_plain_is_read_as_it_says() {
 }
 
 #[test]
-fn what_says_nothing_again_and_again_is_looked_at_a_few_times() {
+fn empty_fields_are_tried_a_few_times() {
     let fields = |count: usize| {
         of(&format!("{}From: a@b\nSubject: x\n\n", "From: ,\nSubject: \n".repeat(count)))
     };
     assert_eq!((&*fields(3).sender_address, &*fields(3).subject), ("a@b", "x"));
     assert_eq!((&*fields(4).sender_address, &*fields(4).subject), ("", ""));
-    // A list of nobody does not hide who follows soon, and what has no end costs its beginning.
+    // A list of empty mailboxes does not hide a following one, and only the beginning of an endless
+    // list is read.
     let list = |count: usize| {
         Summary::of(format!("To: {}(x) Ada <a@b>\r\n\r\n", "\u{200b},".repeat(count)).as_bytes())
     };
@@ -262,7 +263,7 @@ fn every_message_has_a_summary_wherever_it_is_cut() {
     }
 }
 
-/// What fields and bodies are made of, and what their readers stumble over.
+/// Pieces of fields and bodies, with special cases for their readers.
 const PIECES: [&[u8]; 60] = [
     b"Ada",
     b"Lovelace",
@@ -326,7 +327,7 @@ const PIECES: [&[u8]; 60] = [
     b"word word word word word word word word word ",
 ];
 
-/// The names of fields, and what may stand in their places.
+/// Names of fields, and invalid names.
 const NAMES: [&str; 20] = [
     "From",
     "from",
@@ -350,7 +351,7 @@ const NAMES: [&str; 20] = [
     "\u{e9}",
 ];
 
-/// Values as they should be.
+/// Valid values.
 const VALUES: [&str; 30] = [
     " Ada  Lovelace <a@b>",
     " Ada\r\n\tLovelace <a@b>",
@@ -411,7 +412,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_summary_at_a_glance_is_the_one_that_is_made_the_long_way(
+    fn summary_agrees_with_the_oracle(
         fields in proptest::collection::vec(field(), 0..9), body in pieces(30), part in proptest::collection::vec(field(), 0..3)
     ) {
         let part = [&b"\r\n--b\r\n"[..], &part.concat(), b"\r\n\r\n", &body, b"\r\n--b--"].concat();
@@ -420,7 +421,7 @@ proptest! {
     }
 
     #[test]
-    fn a_usual_date_is_read_at_a_glance_as_word_by_word(
+    fn fast_date_reader_agrees_with_the_general_one(
         date in "(Sat, |Sun,|Mar, |)[0-3]?[0-9] (Nov|mar|Feb|Xyz)(ch|) [0-9]{2,4} [0-2][0-9]:[0-6][0-9](:[0-6][0-9]|)( [+-][0-9]{4}| GMT|)( \\(CES?T\\)| \\((:|\\)|12)\\)| : 12|)"
     ) {
         prop_assert_eq!(Field { name: b"Date", value: date.as_bytes() }.date(), crate::header::date_by_words(date.as_bytes()));
@@ -436,7 +437,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_is_what_was_written(mut bytes in proptest::collection::vec(any::<u8>(), 39..80), lengths in any::<[u8; 5]>()) {
+    fn summary_bytes_round_trip(mut bytes in proptest::collection::vec(any::<u8>(), 39..80), lengths in any::<[u8; 5]>()) {
         bytes[0] = 1;
         bytes[1] &= 3;
         let mut rest = bytes.len() - 39;
@@ -452,7 +453,7 @@ proptest! {
     }
 
     #[test]
-    fn words_of_a_page_are_the_words_of_its_text(words in proptest::collection::vec("[a-zäß€]{1,8}", 0..12), tags in proptest::collection::vec("(p|br|div|/p|td class=\"x>y\")", 1..5)) {
+    fn html_words_are_kept(words in proptest::collection::vec("[a-zäß€]{1,8}", 0..12), tags in proptest::collection::vec("(p|br|div|/p|td class=\"x>y\")", 1..5)) {
         let page: Vec<String> = words.iter().zip(tags.iter().cycle()).map(|(word, tag)| format!("<{tag}>{word}")).collect();
         let summary = of(&format!("Content-Type: text/html; charset=utf-8\n\n{}", page.concat()));
         prop_assert_eq!(summary.snippet, words.join(" ").to_string());

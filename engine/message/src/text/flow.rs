@@ -1,21 +1,21 @@
-//! Joins the lines of a text that says that they are to be joined: `format=flowed`.
+//! Joins the lines of a text with `format=flowed`.
 //!
-//! Lines come out as paragraphs, each on one line, with its quote marks before it and a space behind them.
+//! The output is paragraphs, each on one line, with its quote marks and a space before it.
 //!
 //! Invariants:
-//! - Only lines of one quote depth are joined, and a signature's two dashes are joined to nothing.
-//! - A line of which more than [`LINE_BYTES_MAX`] came without an end is passed on as far as it came.
+//! - Only lines of one quote depth are joined, and the two dashes of a signature are never joined.
+//! - A line is passed on after [`LINE_BYTES_MAX`] bytes without an end.
 //!
-//! Answers to: RFC 3676 section 4.
+//! Implements: RFC 3676 section 4.
 
 use alloc::string::String;
 
 use crate::structure::Flow;
 
-/// How much of a line is kept until it ends.
+/// The most bytes of a line that are kept until it ends.
 const LINE_BYTES_MAX: usize = 16 * 1_024;
 
-/// What goes between a text's lines and the paragraphs.
+/// Joins lines to paragraphs.
 #[derive(Debug)]
 pub(super) struct Joining {
     keeps_space: bool,
@@ -29,14 +29,14 @@ pub(super) struct Joining {
 enum Before {
     /// Nothing, or a whole paragraph.
     Whole,
-    /// A line of that quote depth that goes on in the next.
+    /// A line of this quote depth that continues in the next.
     Open { depth: usize },
-    /// Part of a line of that depth.
+    /// Part of a line of this depth.
     Line { depth: usize },
 }
 
 impl Joining {
-    /// `None` for a text whose lines stand as they are.
+    /// `None` for a text whose lines are not joined.
     pub(super) fn new(flow: Flow) -> Option<Joining> {
         let keeps_space = match flow {
             Flow::Fixed => return None,
@@ -79,7 +79,7 @@ impl Joining {
             _ => {
                 let unquoted = content.trim_start_matches('>');
                 let depth = content.len() - unquoted.len();
-                // Section 4.4: a space that was added so that the line begins with no other sign.
+                // Section 4.4: a space that protects the beginning of the line.
                 (depth, unquoted.strip_prefix(' ').unwrap_or(unquoted))
             }
         };

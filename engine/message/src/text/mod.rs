@@ -1,4 +1,4 @@
-//! The text of a part: from the bytes that it means to what people read, in pieces.
+//! The text of a part, from its encoded bytes to readable text, in pieces.
 
 mod flow;
 
@@ -12,20 +12,21 @@ use crate::structure::Part;
 use crate::transfer::BodyDecoder;
 use flow::Joining;
 
-/// Reads a part as text: whatever it travels in, in whatever charset, with its lines joined as it says.
+/// Decodes a part as text: its transfer encoding, its charset, and its flowed lines.
 ///
-/// Invariants: what comes out does not depend on how the body is cut into pieces, and is at most three times as long as what came in, and what had been held back.
+/// Invariants: the output does not depend on how the body is cut into pieces. It is at most three
+/// times as long as the input, including bytes that were held back.
 #[derive(Debug)]
 pub struct TextDecoder {
     body: BodyDecoder,
     bytes: Vec<u8>,
     letters: Letters,
-    /// Where lines are to be joined.
+    /// Joins the lines, if they must be joined.
     joining: Option<Joining>,
     text: String,
 }
 
-/// What the bytes are.
+/// The charset of the bytes.
 #[derive(Debug)]
 enum Letters {
     Known(Decoder),
@@ -34,7 +35,7 @@ enum Letters {
 }
 
 impl TextDecoder {
-    /// Of a part whose body begins.
+    /// For a part whose body begins.
     pub fn new(part: &Part) -> TextDecoder {
         let encoding = part.charset.as_deref().and_then(|name| charset::encoding(name.as_bytes()));
         TextDecoder {
@@ -48,7 +49,7 @@ impl TextDecoder {
         }
     }
 
-    /// Reads the next bytes of the body and adds what they say to `out`.
+    /// Decodes the next bytes of the body and adds their text to `out`.
     pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut String) {
         let mut meant = core::mem::take(&mut self.bytes);
         self.body.bytes_arrived(bytes, &mut meant);
@@ -57,7 +58,7 @@ impl TextDecoder {
         self.bytes = meant;
     }
 
-    /// The body has ended: adds what had been held back.
+    /// The body has ended: adds the text that was held back.
     pub fn body_ended(&mut self, out: &mut String) {
         let mut meant = core::mem::take(&mut self.bytes);
         self.body.body_ended(&mut meant);
@@ -123,7 +124,7 @@ impl Letters {
 fn push_decoded(decoder: &mut Decoder, bytes: &[u8], last: Last, out: &mut String) {
     let mut rest = bytes;
     loop {
-        // Room for what these bytes become as a rule; what needs more of it gets it in the next round.
+        // Space for the usual result; if more is needed, the next round provides it.
         out.reserve(rest.len() + 16);
         let (result, read, _) = decoder.decode_to_string(rest, out, last == Last::Yes);
         rest = rest.get(read..).unwrap_or_default();

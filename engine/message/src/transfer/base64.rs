@@ -1,19 +1,21 @@
-//! Base64 as mail has it, read in pieces.
+//! A lenient base64 decoder for mail, in pieces.
 //!
-//! Libraries refuse what mail is full of: lines that are too long or of odd lengths, padding that is missing or stands in the midst of
-//! it where two encoded texts were joined, signatures of list servers behind it. Nothing else is decoded here, and none of it is secret.
+//! Libraries refuse input that is common in mail: lines that are too long or of odd lengths,
+//! padding that is missing or in the middle where two encoded texts were joined, and signatures of
+//! list servers after it. Nothing else is decoded here, and none of it is secret.
 //!
 //! Invariants:
-//! - What comes out does not depend on how the text is cut into pieces, and is never longer than three quarters of what came in, and two bytes.
-//! - What is not of the alphabet is passed over (RFC 2045 section 6.8).
+//! - The output does not depend on how the text is cut into pieces. It is never longer than three
+//!   quarters of the input and two bytes.
+//! - Bytes outside the alphabet are skipped (RFC 2045 section 6.8).
 //!
-//! Answers to: RFC 2045 section 6.8, RFC 4648 section 4.
+//! Implements: RFC 2045 section 6.8, RFC 4648 section 4.
 
 use alloc::vec::Vec;
 
-/// What a byte is.
+/// The value of each byte.
 const ALPHABET: [u8; 256] = alphabet();
-/// Not of the alphabet.
+/// Outside the alphabet.
 const OTHER: u8 = 0xff;
 /// `=`.
 const PADDING: u8 = 0xfe;
@@ -24,7 +26,7 @@ const fn alphabet() -> [u8; 256] {
     let mut rest: &[u8] = letters;
     let mut value = 0;
     while let [letter, after @ ..] = rest {
-        // The one place where a table is made: its index is a byte and it has 256 places.
+        // The only code that fills the table: its index is a byte and it has 256 entries.
         #[allow(clippy::indexing_slicing)]
         {
             table[*letter as usize] = value;
@@ -39,17 +41,17 @@ const fn alphabet() -> [u8; 256] {
     table
 }
 
-/// The bits of a text in base64 that wait for more.
+/// The bits of a base64 text that wait for more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Base64 {
-    /// The letters of an unfinished four, six bits each.
+    /// The characters of an incomplete group of four, six bits each.
     bits: u32,
-    /// How many letters these are: 0 to 3.
+    /// The number of these characters: 0 to 3.
     letters: u8,
 }
 
 impl Base64 {
-    /// Decodes the next piece of the text and adds what it says to `out`.
+    /// Decodes the next piece of the text and adds the bytes to `out`.
     pub(crate) fn text_arrived(&mut self, text: &[u8], out: &mut Vec<u8>) {
         for &byte in text {
             match ALPHABET.get(usize::from(byte)).copied().unwrap_or(OTHER) {
@@ -60,13 +62,13 @@ impl Base64 {
         }
     }
 
-    /// No more letters follow in this four: what they say so far is whole.
+    /// Ends a group of four: its characters so far are complete.
     pub(crate) fn text_ended(&mut self, out: &mut Vec<u8>) {
         let [_, high, middle, _] = (self.bits << (6 * (4 - u32::from(self.letters)))).to_be_bytes();
         match self.letters {
             2 => out.push(high),
             3 => out.extend([high, middle]),
-            // A single letter is not even a byte.
+            // A single character is less than a byte.
             _ => {}
         }
         *self = Base64::default();
@@ -83,7 +85,8 @@ impl Base64 {
     }
 }
 
-/// The bytes that `text` says; `None` if it is not base64 from its first byte to its last, but for white space and missing padding.
+/// The bytes of `text`. `None` if it is not base64 from its first byte to its last, apart from
+/// white space and missing padding.
 pub(crate) fn decode_word(text: &[u8]) -> Option<Vec<u8>> {
     let letters = text.trim_ascii_end();
     let padding = letters.iter().rev().take_while(|byte| **byte == b'=').count();

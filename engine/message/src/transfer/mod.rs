@@ -1,4 +1,4 @@
-//! Transfer encodings: from the letters that a body travels in to the bytes that it means, in pieces.
+//! Transfer encodings: from the encoded body to its bytes, in pieces.
 
 pub(crate) mod base64;
 mod quoted_printable;
@@ -11,7 +11,8 @@ use quoted_printable::QuotedPrintable;
 
 /// Decodes the body of a part.
 ///
-/// Invariants: what comes out does not depend on how the body is cut into pieces, and is never longer than what came in, and a few hundred bytes that had been held back.
+/// Invariants: the output does not depend on how the body is cut into pieces. It is never longer
+/// than the input and a few hundred bytes that were held back.
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
     kind: Kind,
@@ -25,7 +26,7 @@ enum Kind {
 }
 
 impl BodyDecoder {
-    /// Of a body that begins. What travels in something unknown comes out as it is.
+    /// For a body that begins. A body in an unknown encoding is passed on unchanged.
     pub fn new(encoding: Encoding) -> BodyDecoder {
         let kind = match encoding {
             Encoding::Identity | Encoding::Unknown => Kind::Identity,
@@ -35,7 +36,7 @@ impl BodyDecoder {
         BodyDecoder { kind }
     }
 
-    /// Decodes the next bytes of the body and adds what they mean to `out`.
+    /// Decodes the next bytes of the body and adds the result to `out`.
     pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match &mut self.kind {
             Kind::Identity => out.extend_from_slice(bytes),
@@ -44,7 +45,7 @@ impl BodyDecoder {
         }
     }
 
-    /// The body has ended: adds what had been held back.
+    /// The body has ended: adds the bytes that were held back.
     pub fn body_ended(&mut self, out: &mut Vec<u8>) {
         match &mut self.kind {
             Kind::Identity => {}

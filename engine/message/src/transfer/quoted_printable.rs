@@ -1,24 +1,25 @@
-//! Quoted-printable as mail has it, read in pieces.
+//! A lenient quoted-printable decoder for mail, in pieces.
 //!
 //! Invariants:
-//! - What is no escape is shown as it stands.
-//! - White space at the end of a line was added on the way, and is taken off (RFC 2045 section 6.7, rule 3), unless there is more of it than a line may have.
+//! - An invalid escape is shown as it is written.
+//! - White space at the end of a line was added on the way, and is removed (RFC 2045 section 6.7,
+//!   rule 3), unless there is more of it than a line may have.
 //!
-//! Answers to: RFC 2045 section 6.7.
+//! Implements: RFC 2045 section 6.7.
 
 use alloc::vec::Vec;
 use core::mem;
 
 use crate::header::hex_value;
 
-/// How much white space is held back: a whole line of RFC 5322 section 2.1.1.
+/// The most white space that is held back: a whole line of RFC 5322 section 2.1.1.
 const SPACES_MAX: usize = 998;
 
-/// Where in the text we are.
+/// The position in the text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuotedPrintable {
     expect: Expect,
-    /// White space that the line may end with.
+    /// White space that may be at the end of the line.
     spaces: Vec<u8>,
 }
 
@@ -26,13 +27,13 @@ pub(super) struct QuotedPrintable {
 enum Expect {
     #[default]
     Text,
-    /// What follows an equals sign.
+    /// After an equals sign.
     Escape,
-    /// The second digit behind it: this is the first.
+    /// Before the second digit: this is the first.
     Digit(u8),
-    /// The end of a line that goes on in the next: only white space followed the equals sign.
+    /// At the end of a line that continues in the next: only white space followed the equals sign.
     SoftEnd,
-    /// The LF behind its CR.
+    /// Before the LF after a CR.
     SoftLineFeed,
 }
 
@@ -71,7 +72,7 @@ impl QuotedPrintable {
         Expect::Text
     }
 
-    /// What looked like an escape was none, if anything did: it is text, and so is this.
+    /// An apparent escape, if there was one, is text, and so is this byte.
     fn no_escape_arrived(&mut self, byte: u8, out: &mut Vec<u8>) -> Expect {
         match mem::take(&mut self.expect) {
             Expect::Escape | Expect::SoftEnd => out.push(b'='),
