@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Boots the image's self tests in QEMU, on both machine types, and judges what they print and how they end.
+"""Boots the image's self tests in QEMU, on both machine types, and checks their output and exit status.
 
     machines/bare/selftest.py             build the self-test image, and run everything
     machines/bare/selftest.py NAME...     only these runs
 
-Each run is one QEMU with a fresh disk. It fails when a line says FAILED, when the expected line is missing, when the
-exit status is another one, or when it takes longer than a minute.
+Each run is one QEMU with a fresh disk. It fails if a line says FAILED, if the expected line is missing, if the exit
+status is wrong, or if it takes longer than a minute.
 """
 
 import os
@@ -75,7 +75,7 @@ def machine(kind):
 
 
 def costs():
-    # A tick is an instruction here, so that the promised figures are judged.
+    # A tick is an instruction here, so that the promised figures are checked.
     run("q35", "machine", expected=" 0 failed", extra=["-icount", "shift=0"])
 
 
@@ -90,7 +90,8 @@ def cores(kind, count, **options):
 
 
 def queues():
-    # A pair of queues of the card for each core, at a tap interface of a network of our own; Linux is the router that answers.
+    # Each core has a pair of queues of the card, at a tap interface of a separate network.
+    # Linux is the router that answers.
     network.enter()
     network.make_tap("selftest", "10.0.2.2/24", queues="multi_queue")
     cores("q35", 4, tap="selftest")
@@ -99,15 +100,15 @@ def queues():
 
 def endings(kind):
     _, text = run(kind, "endings", expected=" 0 failed", cores=4)
-    # Who fails stops the other cores before it says anything.
+    # A core that fails stops the other cores before it prints anything.
     broken = text[text.index("PANIC on core 3"):]
     assert "core 1 lives" in text, "core 1 was to be busy when core 3 failed"
     assert "core 1 lives" not in broken, "core 1 lives on although core 3 failed"
 
 
 def idle(kind):
-    # Starting QEMU and booting is counted, too: what is left of the ten seconds is generous enough for that.
-    # With four cores, three of which have nothing to do at all.
+    # This includes the start of QEMU and the boot. The ten seconds leave enough time for that.
+    # With four cores, of which three have no work.
     seconds = run(kind, "idle", expected="slept", cores=4)[0] - run(kind, "nothing", expected="slept 0 times", cores=4)[0]
     share = seconds / 10
     print(f"    an idle guest takes {share:.2%} of a host core")

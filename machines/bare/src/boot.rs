@@ -1,16 +1,20 @@
-//! From the first instruction to a machine that can serve.
+//! The boot: from the first instruction to a machine that can serve.
 //!
-//! 1. The boot loader enters `pvh_start` (`entry.s`) in 32-bit mode, by the PVH protocol. It checks the processor, maps the first GiB, and
-//!    switches to long mode with SSE, NX and write protection on.
-//! 2. [`start`] sets up the console, asks the processor what it can do, and learns how fast its time-stamp counter runs.
-//! 3. It loads the interrupt tables: from here on an exception prints itself.
-//! 4. It reads the memory map and what firmware says of processors, takes the page tables and the other cores' stacks from the lowest free
-//!    memory, maps everything with the rights that it needs, and gives the rest to the allocator (`memory`).
-//! 5. It starts the other cores (`other_cores`), which then wait for something to do.
-//! 6. It looks for devices: on PCI, and at the addresses that the command line names (`virtio_mmio.device=`).
-//! 7. It starts the network card, the disk and the entropy source, and routes their interrupts, which may only end a sleep.
+//! 1. The boot loader enters `pvh_start` (`entry.s`) in 32-bit mode, by the PVH protocol. The entry
+//!    code checks the processor, maps the first GiB, and switches to long mode with SSE, NX and
+//!    write protection on.
+//! 2. [`start`] sets up the console, detects the processor's features, and determines the rate of
+//!    its time-stamp counter.
+//! 3. It loads the interrupt tables. From here on an exception prints itself.
+//! 4. It reads the memory map and the firmware's list of processors. It takes the page tables and
+//!    the other cores' stacks from the lowest free memory, maps everything with the rights that it
+//!    needs, and gives the rest to the allocator (`memory`).
+//! 5. It starts the other cores (`other_cores`), which then wait for work.
+//! 6. It finds devices: on PCI, and at the addresses on the command line (`virtio_mmio.device=`).
+//! 7. It starts the network card, the disk and the entropy source, and routes their interrupts,
+//!    which may only end a sleep.
 //!
-//! A machine that lacks something without which it must not serve says so in one line, and does not start.
+//! A machine that lacks an essential part says so in one line, and does not start.
 
 mod command_line;
 mod devices;
@@ -39,13 +43,13 @@ core::arch::global_asm!(include_str!("boot/entry.s"));
 
 /// The cores of a machine that can serve.
 pub struct Machine {
-    /// The core that runs this, with the disk.
+    /// The core that runs this code. It has the disk.
     pub first: BareMachine,
-    /// The others, which wait.
+    /// The others. They wait.
     pub others: Vec<OtherCore>,
 }
 
-/// A core that waits for something to do.
+/// A core that waits for work.
 pub struct OtherCore {
     machine: BareMachine,
     apic: LocalApic,
@@ -57,14 +61,14 @@ impl OtherCore {
         self.machine.core()
     }
 
-    /// Lets the core live on its own. When `life` returns the core stops.
+    /// Runs `life` on the core. When `life` returns the core stops.
     pub fn live(self, life: impl FnOnce(BareMachine) + Send + 'static) {
         let OtherCore { machine, apic } = self;
         other_cores::give_life(machine.core().index(), &apic, Box::new(move || life(machine)));
     }
 }
 
-/// Makes a machine of what the boot loader left.
+/// Makes a machine from the boot loader's handover.
 ///
 /// # Safety
 /// 1. Called once, by the entry code, on the main stack, with interrupts off.
@@ -78,14 +82,15 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     }
     print!("barepost {}: {}", env!("CARGO_PKG_VERSION"), Summary(&processor));
     interrupts::install(processor.x2apic);
-    // SAFETY: 1. by the caller; 2. memory is taken into use only in `memory::set_up`, which is given the map and ends the boot loader's
-    // part.
+    // SAFETY: 1. by the caller; 2. memory is taken into use only in `memory::set_up`. It gets the
+    // map, and after it the boot loader's part is not used.
     let handover = match unsafe { Handover::read(start_info) } {
         Ok(handover) => handover,
         Err(reason) => end::refuse(format_args!("{reason}")),
     };
     let named = command_line::devices(handover.command_line);
-    // SAFETY: 1. by the caller, the boot tables are in use; 2. nothing refers to the boot loader's part after this.
+    // SAFETY: 1. by the caller, the boot tables are in use; 2. nothing refers to the boot loader's
+    // part after this.
     let memory::Ready { mut paging, start_page, processors, stacks } =
         unsafe { memory::set_up(&handover, &processor, allocator) };
     let apic = LocalApic::start(&processor, &mut paging);
@@ -114,7 +119,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
         ))
     };
     for core in 0..cores {
-        // SAFETY: 1. this is the first core, at its boot; 2. no other has a life yet.
+        // SAFETY: 1. this is the first core, at its boot; 2. no other core has work yet.
         unsafe { crate::entropy::for_ring::give(core, entropy.for_other()) };
     }
     apic.wake_at(clock::now());

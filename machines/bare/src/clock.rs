@@ -1,10 +1,11 @@
-//! Time: the time-stamp counter, turned into microseconds since the machine started.
+//! Time: the time-stamp counter, converted to microseconds since the machine started.
 //!
 //! Invariants:
-//! - Instants never go back: a core reads its own counter, which does not stop in any sleep that this machine uses. Another core is used
-//!   only when its counter agrees with the first one's (`boot::other_cores`).
-//! - The first core alone asks the clock chip; what it finds is everybody's time of day.
-//! - Before the rate is known, time stands at zero.
+//! - Instants never go back. A core reads its own counter, which does not stop in any sleep that
+//!   this machine uses. Another core is used only if its counter agrees with the first one's
+//!   (`boot::other_cores`).
+//! - Only the first core reads the clock chip. All cores use its result as the time of day.
+//! - Before the rate is known, the time is zero.
 
 mod calibrate;
 pub(crate) mod rtc;
@@ -28,7 +29,7 @@ static TICKS_PER_MICRO: AtomicU64 = AtomicU64::new(0);
 /// Ticks per second.
 static HERTZ: AtomicU64 = AtomicU64::new(0);
 
-/// The time of day when the machine started, in microseconds since 1970; zero when nobody knows.
+/// The time of day when the machine started, in microseconds since 1970; zero if unknown.
 static DAY_AT_START: AtomicU64 = AtomicU64::new(0);
 
 /// The time of day at `now`.
@@ -37,17 +38,18 @@ pub(crate) fn day(now: Instant) -> UnixTime {
     UnixTime(DAY_AT_START.load(Relaxed).saturating_add(now.0))
 }
 
-/// Whether anybody has said what time of day it is.
+/// Whether the time of day is known.
 pub(crate) fn knows_day() -> bool {
     DAY_AT_START.load(Relaxed) != 0
 }
 
-/// Says that it is `day` at `now`.
+/// Sets the time of day: it is `day` at `now`.
 pub(crate) fn set_day(now: Instant, day: UnixTime) {
     DAY_AT_START.store(day.0.saturating_sub(now.0), Relaxed);
 }
 
-/// Starts the clock: it read zero at `start`, and ticks `hertz` times a second.
+/// Starts the clock: it was zero at the counter value `start`, and the counter ticks `hertz` times
+/// a second.
 pub(crate) fn start(start: u64, hertz: u64) {
     START.store(start, Relaxed);
     HERTZ.store(hertz, Relaxed);
@@ -76,7 +78,8 @@ pub(crate) fn ticks_per_second() -> u64 {
     HERTZ.load(Relaxed)
 }
 
-/// Asks `is_done` again and again until it is or `limit` has passed; answers whether it is. For the boot and the end only: no turn waits.
+/// Polls `is_done` until it is true or `limit` has passed. Returns whether it is. Only for boot and
+/// shutdown: no turn waits.
 pub(crate) fn wait_until(limit: Micros, mut is_done: impl FnMut() -> bool) -> bool {
     let end = now() + limit;
     loop {

@@ -1,14 +1,18 @@
-//! The console: the first serial port (16550A at 3F8h), one line at a time, each with the time at which it was printed.
+//! The console: the first serial port (16550A at 3F8h), one line at a time, each with the time at
+//! which it was printed.
 //!
-//! Lines wait in a ring and go out as fast as the port takes them, 16 bytes a time, so that a real port at 115,200 baud never makes a
-//! turn wait. What does not fit into the ring is lost, and the loss is said.
+//! Lines wait in a ring and go out as fast as the port takes them, 16 bytes at a time. So a real
+//! port at 115,200 baud never makes a turn wait. Lines that do not fit into the ring are lost, and
+//! the loss is reported.
 //!
-//! Lines of several cores do not mix: a lock lets one core at a time put a line into the ring or give the port what it takes. It is the
-//! only thing that a core may have to wait for, some microseconds long, and no path of a packet prints.
+//! Lines of several cores do not mix. A lock lets one core at a time put a line into the ring or
+//! pass bytes to the port. This is the only lock that a core may have to wait for, for some
+//! microseconds, and no path of a packet prints.
 //!
 //! Invariants:
-//! - The ring is atomics only, and shows a line when it is whole: the panic path can drain it whatever was going on.
-//! - No port is read in a busy turn, but for one reading in 50 ms while lines wait or to see whether a key was pressed.
+//! - The ring consists of atomics, and a line is visible only when it is complete. So the panic
+//!   path can drain it in any state.
+//! - A busy turn reads no port, except once in 50 ms while lines wait or to check for a key press.
 
 use crate::clock;
 use crate::cpu::Port;
@@ -17,7 +21,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 use machine::Micros;
 
-// SAFETY: 1. the port reaches no memory; 2. nobody else relies on it.
+// SAFETY: 1. the port reaches no memory; 2. no other code relies on it.
 const SERIAL: Port = unsafe { Port::new(0x3F8) };
 const DATA: Port = SERIAL;
 const INTERRUPT_ENABLE: Port = SERIAL.at(1);
@@ -27,7 +31,7 @@ const MODEM_CONTROL: Port = SERIAL.at(4);
 const LINE_STATUS: Port = SERIAL.at(5);
 const SCRATCH: Port = SERIAL.at(7);
 
-/// The line among the legacy interrupts.
+/// The port's line among the legacy interrupts.
 pub(crate) const INTERRUPT_LINE: u32 = 4;
 
 const INTERRUPT_ON_INPUT: u8 = 0b01;
@@ -35,20 +39,20 @@ const INTERRUPT_ON_ROOM: u8 = 0b10;
 const STATUS_INPUT: u8 = 1;
 const STATUS_ROOM: u8 = 1 << 5;
 
-/// Bytes that the port takes when it says that it has room.
+/// Bytes that the port takes when it reports that it has space.
 const FIFO_BYTES: usize = 16;
 
 const RING_BYTES: usize = 32 << 10;
 
-/// What on the console asks the machine to stop.
+/// The key that asks the machine to stop.
 const CONTROL_C: u8 = 3;
 
-/// Who has it may use the port and the ring.
+/// The lock for the port and the ring.
 static TURN: Lock<()> = Lock::new(());
 
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 static RING: [AtomicU8; RING_BYTES] = [const { AtomicU8::new(0) }; RING_BYTES];
-/// Bytes ever put into the ring, and taken out of it.
+/// Bytes ever put into the ring, and taken from it.
 static PUT: AtomicUsize = AtomicUsize::new(0);
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static LOST_LINES: AtomicUsize = AtomicUsize::new(0);
@@ -61,7 +65,7 @@ macro_rules! print {
 }
 pub(crate) use print;
 
-/// Sets the port up, if there is one: 115,200 baud, 8 bits, no parity.
+/// Sets up the port, if there is one: 115,200 baud, 8 bits, no parity.
 pub(crate) fn start() {
     SCRATCH.write8(0xA5);
     if SCRATCH.read8() != 0xA5 {
@@ -78,7 +82,7 @@ pub(crate) fn start() {
     IS_THERE.store(true, Relaxed);
 }
 
-/// Lets a key pressed end a sleep. To be called once the interrupt is routed.
+/// Lets a key press end a sleep. To be called once the interrupt is routed.
 pub(crate) fn enable_interrupt() {
     TURN.with(|()| set_interrupts(INTERRUPT_ON_INPUT));
 }
@@ -92,12 +96,13 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
     });
 }
 
-/// Gives the port what it takes now. Answers whether more waits.
+/// Passes to the port what it takes now. Returns whether more waits.
 pub(crate) fn pump() -> bool {
     TURN.with(|()| give())
 }
 
-/// Before a sleep: gives the port what it takes, and lets it end the first core's sleep when it takes more.
+/// Before a sleep: passes bytes to the port, and lets the port end the first core's sleep when it
+/// takes more.
 pub(crate) fn before_sleep() {
     if !has_waiting() && matches!(INTERRUPTS.load(Relaxed), 0 | INTERRUPT_ON_INPUT) {
         return;
@@ -111,7 +116,7 @@ pub(crate) fn before_sleep() {
     });
 }
 
-/// Reads the keys pressed. For the first core, which they interrupt.
+/// Reads pressed keys. For the first core, which they interrupt.
 pub(crate) fn read_keys() {
     if !IS_THERE.load(Relaxed) {
         return;
@@ -126,22 +131,23 @@ pub(crate) fn read_keys() {
     }
 }
 
-/// Whether a key asked the machine to stop.
+/// Whether a key press asked the machine to stop.
 pub(crate) fn stop_requested() -> bool {
     STOP_REQUESTED.load(Relaxed)
 }
 
-/// Takes the console from whoever has it: for the end of the machine's life, when the other cores have been stopped.
+/// Takes the console lock from any core, at the end of the machine's life, when the other cores
+/// have been stopped.
 pub(crate) fn seize() {
     TURN.break_open();
 }
 
-/// Waits until everything has gone out, or for `limit`. For the end of the machine's life only.
+/// Waits until everything has been sent, or for `limit`. Only for the end of the machine's life.
 pub(crate) fn drain(limit: Micros) {
     clock::wait_until(limit, || !pump());
 }
 
-/// Gives the port what it takes now. Answers whether more waits. Whoever calls has the turn.
+/// Passes to the port what it takes now. Returns whether more waits. The caller has the lock.
 fn give() -> bool {
     while has_waiting() {
         if LINE_STATUS.read8() & STATUS_ROOM == 0 {
@@ -176,7 +182,7 @@ fn next() -> Option<u8> {
     RING.get(taken % RING_BYTES).map(|byte| byte.load(Relaxed))
 }
 
-/// Says how many lines were lost, once there is room for that.
+/// Reports how many lines were lost, once there is space for the report.
 fn report_loss() {
     let lost = LOST_LINES.swap(0, Relaxed);
     if lost > 0 {
@@ -184,7 +190,7 @@ fn report_loss() {
     }
 }
 
-/// Puts a line into the ring, or counts it as lost when it does not fit. Whoever calls has the turn.
+/// Puts a line into the ring, or counts it as lost if it does not fit. The caller has the lock.
 fn put(text: fmt::Arguments<'_>) {
     let mut line = Line { end: PUT.load(Relaxed), is_cut: false };
     let _ = line.write_fmt(text);
@@ -195,9 +201,9 @@ fn put(text: fmt::Arguments<'_>) {
     }
 }
 
-/// A line on its way into the ring, with the line ends of a terminal.
+/// A line that is being written to the ring, with the line ends of a terminal.
 struct Line {
-    /// Bytes ever put into the ring, if this line is.
+    /// Bytes ever put into the ring, including this line.
     end: usize,
     is_cut: bool,
 }

@@ -1,4 +1,4 @@
-//! The processor and its cores: what it can do, its ports and model-specific registers, its interrupts and how it sleeps.
+//! The processor and its cores: features, ports, model-specific registers, interrupts and sleep.
 
 pub(crate) mod apic;
 pub(crate) mod cores;
@@ -12,13 +12,14 @@ use core::arch::asm;
 pub(crate) use port::Port;
 pub(crate) use processor::Processor;
 
-/// The time-stamp counter. Not ordered against memory accesses around it: callers need no exactness of some ten nanoseconds.
+/// The time-stamp counter. It is not ordered against memory accesses around it: callers do not need
+/// an exactness of some ten nanoseconds.
 pub(crate) fn time_stamp() -> u64 {
     // SAFETY: every x86-64 processor has the counter, and CR4.TSD is clear.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The same, not before what comes before it nor after what comes after it.
+/// The same, ordered after all earlier instructions and before all later ones.
 pub(crate) fn time_stamp_in_order() -> u64 {
     // SAFETY: every x86-64 processor has the instruction.
     unsafe { core::arch::x86_64::_mm_lfence() };
@@ -53,20 +54,20 @@ pub(crate) unsafe fn write_msr(number: u32, value: u64) {
     }
 }
 
-/// Sleeps until an interrupt arrives; returns at once when one is pending already.
+/// Sleeps until an interrupt arrives. Returns at once if one is pending already.
 ///
-/// Interrupts are off everywhere else. `sti` takes effect after the instruction that follows it, so that no interrupt
-/// can slip in between and be slept through.
+/// Interrupts are off everywhere else. `sti` takes effect after the following instruction. So no
+/// interrupt can arrive between the two and be missed by the sleep.
 pub(crate) fn sleep_until_interrupt() {
-    // SAFETY: 1. the interrupt table is loaded before anybody sleeps (`interrupts::install`); 2. its device entries run on a stack
-    // of their own and change neither memory nor registers.
+    // SAFETY: 1. the interrupt table is loaded before any core sleeps (`interrupts::install`); 2.
+    // its device entries run on a stack of their own and change neither memory nor registers.
     unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
 }
 
 /// Stops the processor for good.
 pub(crate) fn halt() -> ! {
     loop {
-        // SAFETY: with interrupts off nothing is run any more.
+        // SAFETY: with interrupts off no code runs any more.
         unsafe { asm!("cli", "hlt", options(nomem, nostack)) };
     }
 }

@@ -1,12 +1,13 @@
-//! What the panic path leaves on the disk: one sector of text.
+//! The crash report that the panic path writes to the disk: one sector of text.
 //!
-//! Format: a first line `barepost crash 1`, a second one with the machine's age and the time of day, then the message as it was printed,
-//! cut where the sector ends; zeros fill the rest.
+//! Format: a first line `barepost crash 1`, a second line with the machine's uptime and the time of
+//! day, then the message as it was printed, truncated at the end of the sector. Zeros fill the
+//! rest.
 
 use core::fmt::{self, Write};
 use machine::{Instant, SECTOR_BYTES, UnixTime};
 
-/// What the sector begins with.
+/// The beginning of the sector.
 pub const HEADING: &str = "barepost crash 1\n";
 
 /// The sector for a life that ended with `message`.
@@ -21,13 +22,13 @@ pub(crate) fn encode(
     text.bytes
 }
 
-/// The text of a crash sector, without its heading; `None` when the sector holds none.
+/// The text of a crash sector, without its heading; `None` if the sector has none.
 pub fn decode(sector: &[u8]) -> Option<&str> {
     let text = sector.strip_prefix(HEADING.as_bytes())?;
     let text = text.split(|&byte| byte == 0).next()?;
     match core::str::from_utf8(text) {
         Ok(text) => Some(text),
-        // The message was cut inside of a character.
+        // The message was truncated within a character.
         Err(error) => core::str::from_utf8(text.get(..error.valid_up_to())?).ok(),
     }
 }

@@ -1,8 +1,9 @@
-//! How the machine's life ends: stopped, refused, or failed.
+//! The end of the machine's life: stopped, refused, or failed.
 //!
-//! A broken invariant prints itself, is written to the crash sector, and resets the machine, all within a second: the log makes that
-//! safe. A failure while failing resets at once. Whichever core comes to an end first makes it, and stops all others before it says or
-//! writes anything: none of them acknowledges anything any more.
+//! A broken invariant prints itself, is written to the crash sector, and resets the machine, all
+//! within a second. The log makes that safe. A second failure during this resets at once. The first
+//! core to reach an end carries it out. It stops all others before it prints or writes anything, so
+//! none of them acknowledges anything any more.
 
 use crate::clock::{self, rtc};
 use crate::console::{self, print};
@@ -18,7 +19,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use machine::{Micros, Sector};
 
-/// What QEMU's `isa-debug-exit` is told; its exit status is twice that and one.
+/// The status for QEMU's `isa-debug-exit`. QEMU's exit status is twice that plus one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Status {
@@ -26,47 +27,49 @@ pub enum Status {
     Stopped = 0x10,
     /// A self test failed: 35.
     TestFailed = 0x11,
-    /// The machine lacks something without which it must not start: 37.
+    /// The machine lacks an essential part and must not start: 37.
     Refused = 0x12,
 }
 
 /// How long the end waits for the console to take its last lines.
 const CONSOLE_PATIENCE: Micros = Micros::from_millis(200);
 
-/// How long the end waits for the other cores to stop. They need microseconds; one that is stuck for good is left to the reset.
+/// How long the end waits for the other cores to stop. They need microseconds. A core that is stuck
+/// is left to the reset.
 const CORES_PATIENCE: Micros = Micros::from_millis(50);
 
 /// The disk for the crash sector, once it is known.
 static DISK: SetOnce<Transport> = SetOnce::new();
 
-/// The way to the other cores, once there is one.
+/// The controller for interrupting other cores, once it is known.
 static APIC: SetOnce<LocalApic> = SetOnce::new();
 
 const NO_SECTOR: u64 = u64::MAX;
 static CRASH_SECTOR: AtomicU64 = AtomicU64::new(NO_SECTOR);
 
-/// Which core ends the machine's life. There is one end, and the first core to come to it is the one that makes it.
-static ENDING: AtomicUsize = AtomicUsize::new(NOBODY);
-const NOBODY: usize = usize::MAX;
+/// The core that ends the machine's life: the first one that reaches an end.
+static ENDING: AtomicUsize = AtomicUsize::new(NO_CORE);
+const NO_CORE: usize = usize::MAX;
 
-/// Says where the disk is that holds the crash sector.
+/// Sets the disk with the crash sector.
 pub(crate) fn set_disk(transport: Transport) {
     // SAFETY: the first core calls this, at boot.
     unsafe { DISK.set(transport) };
 }
 
-/// Says how the other cores are reached.
+/// Sets the controller for interrupting other cores.
 pub(crate) fn set_apic(apic: LocalApic) {
     // SAFETY: the first core calls this, at boot, before it starts any other.
     unsafe { APIC.set(apic) };
 }
 
-/// Says which sector of the disk a panic may overwrite. Before that, none is written.
+/// Sets the sector of the disk that a panic may overwrite. Before that, none is written.
 pub fn set_crash_sector(sector: Sector) {
     CRASH_SECTOR.store(sector.0, Relaxed);
 }
 
-/// Ends the life of a machine that was asked to stop, or whose tests are done: leaves QEMU, or else halts.
+/// Ends the life of a machine that was asked to stop, or has finished its tests: leaves QEMU, or
+/// else halts.
 pub fn stop(status: Status) -> ! {
     claim();
     console::drain(CONSOLE_PATIENCE);
@@ -76,13 +79,13 @@ pub fn stop(status: Status) -> ! {
     cpu::halt()
 }
 
-/// Ends the life of a machine that lacks something: a reset would not mend it.
+/// Ends the life of a machine that lacks an essential part: a reset would not help.
 pub fn refuse(reason: fmt::Arguments<'_>) -> ! {
     print!("refusing to start: {reason}");
     stop(Status::Refused)
 }
 
-/// Ends a life in which an invariant broke, on whichever core.
+/// Ends the life after a broken invariant, on any core.
 pub fn fail(message: fmt::Arguments<'_>) -> ! {
     claim();
     match cores::this() {
@@ -103,10 +106,10 @@ pub fn fail(message: fmt::Arguments<'_>) -> ! {
     reset()
 }
 
-/// Returns on one core only, with all others stopped and the console its own. A core that comes second stops here; one that fails while
-/// it makes the end resets the machine at once.
+/// Returns on one core only, with all others stopped and the console lock broken. A core that
+/// arrives second stops here. A core that fails during the end resets the machine at once.
 fn claim() {
-    match ENDING.compare_exchange(NOBODY, cores::this(), SeqCst, SeqCst) {
+    match ENDING.compare_exchange(NO_CORE, cores::this(), SeqCst, SeqCst) {
         Ok(_) => {}
         Err(core) if core == cores::this() => reset(),
         Err(_) => {
@@ -114,7 +117,7 @@ fn claim() {
             cpu::halt();
         }
     }
-    // What interrupts them is an exception like others, which leads them here.
+    // The interrupt is an exception like others, which leads the cores here.
     if let Some(apic) = APIC.get() {
         cores::others().for_each(|core| apic.interrupt_unmaskably(core.apic_id()));
         clock::wait_until(CORES_PATIENCE, || cores::others().all(Seat::is_stopped));
@@ -122,7 +125,8 @@ fn claim() {
     console::seize();
 }
 
-/// Resets the machine: by the chipset, by the keyboard controller, or by an exception that nobody can take.
+/// Resets the machine: by the chipset, by the keyboard controller, or by an exception without a
+/// handler.
 fn reset() -> ! {
     // SAFETY: this never returns.
     let (chipset, keyboard) = unsafe { (Port::new(0xCF9), Port::new(0x64)) };
@@ -131,6 +135,7 @@ fn reset() -> ! {
     keyboard.write8(0xFE);
     clock::wait_until(Micros::from_millis(20), || false);
     let no_table = [0_u8; 10];
-    // SAFETY: this never returns: without a table the exception becomes a triple fault, which resets the processor.
+    // SAFETY: this never returns: without a table the exception becomes a triple fault, which
+    // resets the processor.
     unsafe { asm!("lidt [{}]", "ud2", in(reg) &raw const no_table, options(noreturn)) }
 }

@@ -1,13 +1,16 @@
-//! Randomness: a ChaCha20 generator, seeded and reseeded from what the machine has.
+//! Randomness: a ChaCha20 generator, seeded and reseeded from the machine's sources.
 //!
-//! Sources: RDSEED and RDRAND of the processor, the entropy device. All that answer are combined by exclusive or, so that each one alone
-//! suffices and none can spoil the others. Each core has a generator of its own. The others' are seeded from the first core's, which also
-//! leaves them fresh bytes when it gets some itself, since the device is the first core's alone.
+//! Sources: RDSEED and RDRAND of the processor, and the entropy device. All sources that answer are
+//! combined by exclusive or, so that each one alone is enough and none can weaken the others. Each
+//! core has its own generator. The first core seeds the others' generators. It also leaves fresh
+//! bytes for them when it gets some, because only the first core has the device.
 //!
 //! Invariants:
-//! - No byte is handed out before a source has answered; a machine without any does not start.
-//! - After [`RESEED_BYTES`] or [`RESEED_AFTER`], whichever comes first, the generator's key is replaced: by its own output, combined with
-//!   fresh bytes. Who learns the new key does not learn what was handed out before.
+//! - No byte is handed out before a source has answered. A machine without any source does not
+//!   start.
+//! - After [`RESEED_BYTES`] or [`RESEED_AFTER`], whichever comes first, the generator's key is
+//!   replaced by its own output, combined with fresh bytes. An attacker that learns the new key
+//!   does not learn earlier output.
 
 pub(crate) mod for_ring;
 
@@ -24,7 +27,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 const RESEED_BYTES: usize = 64 << 10;
 const RESEED_AFTER: Micros = Micros::from_secs(60);
 
-/// How long the boot waits for the entropy device when there is no other source.
+/// How long the boot waits for the entropy device if there is no other source.
 const PATIENCE: Micros = Micros::from_secs(2);
 
 const SEED_BYTES: usize = 32;
@@ -32,7 +35,7 @@ const _: () = assert!(SEED_BYTES == RANDOM_BYTES);
 
 type Seed = [u8; SEED_BYTES];
 
-/// What the first core leaves for each other one's next key.
+/// The bytes that the first core leaves for each other core's next key.
 static LEFT: [[AtomicU64; SEED_BYTES / 8]; CORES_MAX] =
     [const { [const { AtomicU64::new(0) }; SEED_BYTES / 8] }; CORES_MAX];
 
@@ -46,7 +49,7 @@ pub(crate) struct EntropyPool {
 }
 
 impl EntropyPool {
-    /// Seeds the generator. `None` when no source answers.
+    /// Seeds the generator. `None` if no source answers.
     pub(crate) fn start(
         processor: &Processor,
         mut device: Option<RandomDevice>,
@@ -112,7 +115,7 @@ impl EntropyPool {
         }
     }
 
-    /// Leaves every other core some of the bytes that the device brought.
+    /// Leaves bytes from the device for every other core.
     fn leave(&mut self) {
         for words in LEFT.iter().skip(1) {
             for word in words {
@@ -122,7 +125,8 @@ impl EntropyPool {
     }
 }
 
-/// What the first core left for this one since the last call; torn or taken twice it does no harm, combined with other sources as it is.
+/// The bytes that the first core left for this one since the last call. Torn or repeated bytes do
+/// no harm, because they are combined with other sources.
 fn take_left() -> Option<Seed> {
     let words = LEFT.get(cores::this()).filter(|_| cores::this() != 0)?;
     let mut seed = Seed::default();
@@ -145,13 +149,13 @@ struct ProcessorSource {
 }
 
 impl ProcessorSource {
-    /// A seed; `None` when the processor has no generator, or a broken one.
+    /// A seed; `None` if the processor has no generator, or a broken one.
     fn seed(&self) -> Option<Seed> {
         let mut seed = Seed::default();
         let mut before = None;
         for part in seed.chunks_exact_mut(size_of::<u64>()) {
             let number = self.number()?;
-            // Some processors answer with the same number for ever after a sleep.
+            // Some processors return the same number for ever after a sleep.
             if before == Some(number) {
                 return None;
             }
@@ -161,7 +165,8 @@ impl ProcessorSource {
         Some(seed)
     }
 
-    /// A number, from RDSEED when it has one ready, else from RDRAND. Ten tries each, as the manual advises.
+    /// A number from RDSEED if it has one ready, else from RDRAND. Ten tries each, as the manual
+    /// advises.
     fn number(&self) -> Option<u64> {
         let by_rdseed = || {
             let (number, is_good): (u64, u8);

@@ -1,4 +1,4 @@
-//! Files that QEMU hands over (`-fw_cfg name=...,file=...`), read through its `fw_cfg` device by memory access.
+//! Files from QEMU (`-fw_cfg name=...,file=...`), read through its `fw_cfg` device by DMA.
 //!
 //! Interface: QEMU, `docs/specs/fw_cfg.rst`. Numbers on the wire are big endian.
 
@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::{Ordering::SeqCst, fence};
 
-// SAFETY: 1. selector and data reach no memory, and the address register only through `Device::read`; 2. nobody else relies on them.
+// SAFETY: 1. selector and data reach no memory, and the address register only through `access`; 2.
+// no other code relies on them.
 const SELECTOR: Port = unsafe { Port::new(0x510) };
 const DATA: Port = SELECTOR.at(1);
 const DMA_ADDRESS_HIGH: Port = SELECTOR.at(4);
@@ -33,7 +34,7 @@ const ENTRIES_MAX: usize = 1024;
 /// The longest file that is read.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
-/// The file called `name`; `None` when there is none, or no QEMU.
+/// The file with this `name`; `None` if there is none, or no QEMU.
 pub fn file(name: &str) -> Option<Vec<u8>> {
     if !is_there() {
         return None;
@@ -45,7 +46,7 @@ pub fn file(name: &str) -> Option<Vec<u8>> {
     read(key, 0, bytes).map(Vec::from)
 }
 
-/// Key and size of the file, if the directory's entry is that of `name`.
+/// Key and size of the file, if the directory entry has this `name`.
 fn parse(entry: &[u8], name: &str) -> Option<(u16, usize)> {
     let (bytes, rest) = entry.split_first_chunk()?;
     let (key, rest) = rest.split_first_chunk()?;
@@ -65,7 +66,7 @@ fn is_there() -> bool {
     DATA.read8() & FEATURE_DMA != 0
 }
 
-/// What the device fetches, and writes the outcome into.
+/// The request that the device reads. It writes the result into it.
 #[repr(C)]
 struct Access {
     control: u32,
@@ -82,7 +83,8 @@ fn read(key: u16, skipped: u32, bytes: usize) -> Option<Box<[u8]>> {
     Some(buffer)
 }
 
-/// Lets the device do one thing with `bytes` bytes; a reading goes to `place`, which is that long.
+/// Makes the device perform one access to `bytes` bytes. A read goes to `place`, which has that
+/// length.
 fn access(control: u32, bytes: u32, place: NonNull<u8>) -> Option<()> {
     let mut access = Access {
         control: control.to_be(),
@@ -94,8 +96,8 @@ fn access(control: u32, bytes: u32, place: NonNull<u8>) -> Option<()> {
     DMA_ADDRESS_HIGH.write32(((address >> 32) as u32).to_be());
     DMA_ADDRESS_LOW.write32((address as u32).to_be());
     fence(SeqCst);
-    // QEMU is done when the write of the address is.
-    // SAFETY: the device wrote the outcome into `access`, behind the compiler's back.
+    // QEMU has finished when the write of the address returns.
+    // SAFETY: the device wrote the result into `access`, unknown to the compiler.
     let control = u32::from_be(unsafe { (&raw const access.control).read_volatile() });
     (control & CONTROL_ERROR == 0).then_some(())
 }

@@ -1,4 +1,5 @@
-//! The image: the entry that the boot code calls, the allocator, the panic handler, and what the machine lives for.
+//! The image: the entry that the boot code calls, the allocator, the panic handler, and the program
+//! to run.
 
 #[cfg(feature = "selftest")]
 mod selftest;
@@ -18,8 +19,8 @@ static ALLOCATOR: Allocator = Allocator::new();
 /// Called by the entry code, on the main stack, in long mode.
 #[unsafe(no_mangle)]
 extern "C" fn image_main(start_info: u64, entry_stamp: u64) -> ! {
-    // SAFETY: 1. the entry code calls this once, on the main stack, with interrupts off; 2. it passes on what the boot loader passed, and
-    // has mapped the first GiB.
+    // SAFETY: 1. the entry code calls this once, on the main stack, with interrupts off; 2. it
+    // passes on what the boot loader passed, and has mapped the first GiB.
     let machine = unsafe { boot::start(start_info, entry_stamp, &ALLOCATOR) };
     run(machine)
 }

@@ -1,4 +1,5 @@
-//! The image's root. See `image.rs`; built with other flags than the image's, as host tools do, there is nothing to run.
+//! The root of the image: see `image.rs`. Without the image's compiler flags, as in builds of host
+//! tools, there is nothing to run.
 #![cfg_attr(panic = "abort", no_std, no_main)]
 
 #[cfg(panic = "abort")]

@@ -1,4 +1,4 @@
-//! Memory: what there is, who may touch it how, and the allocator.
+//! Memory: the map of free memory, the rights to pages, and the allocator.
 
 pub(crate) mod allocator;
 pub(crate) mod classes;

@@ -1,16 +1,18 @@
-//! Registers of devices that lie among the memory addresses.
+//! Memory-mapped registers of devices.
 
 use core::ptr::NonNull;
 
-/// A range of device registers, mapped uncached. Offsets are in bytes, checked, and aligned to their width by the caller.
+/// A range of device registers, mapped uncached. Offsets are in bytes and checked. The caller
+/// aligns them to their width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mmio {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: 1. all cores have the same page tables, so that the range is there on each; 2. each access is one read or write of a register,
-// which the device orders; which core is to make which, the drivers say.
+// SAFETY: 1. all cores have the same page tables, so that the range is there on each; 2. each
+// access is one read or write of a register, which the device orders; the drivers decide which core
+// makes which access.
 unsafe impl Send for Mmio {}
 // SAFETY: as above.
 unsafe impl Sync for Mmio {}
@@ -25,10 +27,10 @@ impl Mmio {
         Mmio { base, bytes }
     }
 
-    /// The part of the range from `offset` on, `bytes` long; `None` when it does not lie inside.
+    /// The part of the range from `offset` on, `bytes` long; `None` if it is not inside.
     pub(crate) fn part(&self, offset: usize, bytes: usize) -> Option<Mmio> {
         let end = offset.checked_add(bytes)?;
-        // SAFETY: 1. and 2. the part lies inside a range that keeps both of `new`'s conditions.
+        // SAFETY: 1. and 2. the part is inside a range that keeps both of `new`'s conditions.
         (end <= self.bytes).then(|| unsafe { Mmio::new(self.base.add(offset), bytes) })
     }
 
@@ -66,13 +68,13 @@ impl Mmio {
         unsafe { self.place::<u32>(offset).write_volatile(value) };
     }
 
-    /// A pointer good for one access of a `T`: inside of the range and aligned.
+    /// A pointer that is valid for one access of a `T`: inside of the range and aligned.
     fn place<T>(&self, offset: usize) -> *mut T {
         assert!(
             offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.bytes),
             "a register outside of its device"
         );
-        // SAFETY: `offset` lies inside of the range.
+        // SAFETY: `offset` is inside of the range.
         let place = unsafe { self.base.as_ptr().add(offset) }.cast::<T>();
         assert!(place.is_aligned(), "a misaligned register");
         place

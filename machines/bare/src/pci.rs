@@ -1,18 +1,19 @@
-//! PCI: which functions there are, by configuration mechanism #1, and where their registers lie.
+//! PCI: finds all functions by configuration mechanism #1, and the addresses of their registers.
 //!
-//! Addresses are the firmware's choice; a function that has none is left alone.
+//! The firmware chooses the addresses. A function without addresses is not used.
 
 use crate::cpu::Port;
 
-// SAFETY: 1. the two ports change the configuration of PCI functions, which begin to reach memory only when their driver makes them
-// bus masters and gives them addresses; 2. nobody else relies on the ports.
+// SAFETY: 1. the two ports change the configuration of PCI functions, which begin to reach memory
+// only when their driver makes them bus masters and gives them addresses; 2. no other code relies
+// on the ports.
 const ADDRESS: Port = unsafe { Port::new(0xCF8) };
 const DATA: Port = ADDRESS.at(4);
 
 const DEVICES: u8 = 32;
 const FUNCTIONS: u8 = 8;
 const BUSES: usize = 256;
-/// More than any function's list of capabilities can hold.
+/// More than any function's list of capabilities can have.
 const CAPABILITIES_MAX: usize = 48;
 
 const REGISTER_ID: u8 = 0x00;
@@ -56,7 +57,8 @@ pub(crate) struct Capability {
 pub(crate) fn scan(mut found: impl FnMut(PciFunction)) {
     let mut is_known = [false; BUSES];
     is_known[0] = true;
-    // A bridge's bus has a higher number than the bridge's own, so that one sweep upwards meets them all.
+    // A bridge's bus has a higher number than the bridge's own, so one pass in ascending order
+    // finds them all.
     for bus in 0..=u8::MAX {
         if is_known.get(usize::from(bus)) != Some(&true) {
             continue;
@@ -114,12 +116,12 @@ impl PciFunction {
         1 << 31 | place | u32::from(register & 0xFC)
     }
 
-    /// The function's number in the subsystem's maker's list.
+    /// The function's subsystem id.
     pub(crate) fn subsystem(&self) -> u16 {
         (self.read32(0x2C) >> 16) as u16
     }
 
-    /// Lets the function answer at its addresses and reach memory, with messages for interrupts.
+    /// Lets the function respond at its addresses and reach memory, with messages for interrupts.
     pub(crate) fn enable(&self) {
         let command = self.read32(REGISTER_COMMAND) & 0xFFFF;
         self.write32(
@@ -128,7 +130,8 @@ impl PciFunction {
         );
     }
 
-    /// Where the firmware put the registers of base address `number`; `None` when it is not in memory, or nowhere.
+    /// The address of the registers of base address `number`, from the firmware; `None` if it is
+    /// not in memory, or not set.
     pub(crate) fn base_address(&self, number: u8) -> Option<u64> {
         const IO: u32 = 1;
         const KIND: u32 = 0b110;
@@ -159,8 +162,8 @@ impl PciFunction {
         .take(CAPABILITIES_MAX)
     }
 
-    /// Where the function's table of interrupt messages lies: base address number, and offset; and how many entries it has. Switches the
-    /// messages on.
+    /// The function's table of interrupt messages: base address number, offset, and the number of
+    /// entries. Enables the messages.
     pub(crate) fn enable_messages(&self) -> Option<(u8, u32, u16)> {
         const ENABLE: u32 = 1 << 31;
         const MASK_ALL: u32 = 1 << 30;

@@ -1,6 +1,7 @@
-//! Virtio 1.2 devices: the network card, the disk and the entropy source, over PCI or over plain registers.
+//! Virtio 1.2 devices: the network card, the disk and the entropy source, over PCI or memory-mapped
+//! registers.
 //!
-//! - `transport`: where a device's registers lie, the same for both buses;
+//! - `transport`: the registers of a device, with the same interface for both buses;
 //! - `queue`: split virtqueues with event index;
 //! - `net`, `block`, `random`: the drivers.
 
@@ -29,14 +30,14 @@ const STATUS_DRIVER_OK: u8 = 4;
 const STATUS_FEATURES_OK: u8 = 8;
 const STATUS_FAILED: u8 = 128;
 
-/// Why a device cannot be used.
+/// The reason why a device cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DeviceError {
-    /// It does not come back from a reset.
+    /// It does not complete a reset.
     Stuck,
-    /// It speaks only what came before version 1.
+    /// It supports only versions before 1.
     Legacy,
-    /// It does not take the features that it offered.
+    /// It does not accept the features that it offered.
     Fickle,
     /// It lacks a queue of the size that the driver needs.
     Queue,
@@ -53,7 +54,8 @@ impl fmt::Display for DeviceError {
     }
 }
 
-/// Resets the device and agrees with it on the features: those of `wanted` that it offers. Answers with them (section 3.1.1).
+/// Resets the device and negotiates the features: those of `wanted` that it offers. Returns them
+/// (section 3.1.1).
 pub(crate) fn agree(
     transport: &Transport,
     wanted: impl FnOnce(u64) -> u64,
@@ -76,13 +78,13 @@ pub(crate) fn agree(
     Ok(agreed)
 }
 
-/// Lets the device work, once its queues stand.
+/// Starts the device, once its queues are set up.
 pub(crate) fn go(transport: &Transport) {
     transport
         .write_status(STATUS_ACKNOWLEDGE | STATUS_DRIVER | STATUS_FEATURES_OK | STATUS_DRIVER_OK);
 }
 
-/// Resets the device; when this returns `Ok`, it touches no memory any more.
+/// Resets the device. When this returns `Ok`, the device does not touch memory any more.
 pub(crate) fn reset(transport: &Transport) -> Result<(), DeviceError> {
     const READINGS_MAX: u32 = 1_000_000;
     transport.write_status(0);

@@ -1,4 +1,5 @@
-//! The machine that the engine lives in: the trait [`Machine`] over clocks, card, disk, console and randomness.
+//! The machine that the engine runs on: the trait [`Machine`] over clocks, card, disk, console and
+//! randomness.
 
 use crate::clock::{self, rtc};
 use crate::console;
@@ -15,20 +16,21 @@ use machine::{
     TransmitError, UnixTime,
 };
 
-/// How often a busy machine looks whether a key was pressed.
+/// How often a busy machine checks for a key press.
 const KEYS_EVERY: Micros = Micros::from_millis(50);
 
 /// How often the time of day is compared with the clock chip's.
 const CHIP_EVERY: Micros = Micros::from_secs(60);
 
-/// How far the time of day may be from the chip's, which tells whole seconds only, before it follows.
+/// The largest difference from the chip, which has only whole seconds, before the time of day
+/// follows it.
 const CHIP_TOLERANCE: Micros = Micros::from_secs(2);
 
-/// A disk that is none, as the cores see it that have none.
+/// The disk of cores that have none.
 const NO_DISK: Disk = Disk { sectors: 0, durable: false };
 
-/// One core of a bare PC, with what is its own of the devices: a pair of queues of the card, if there is one for it, and on the first core
-/// the disk, the console's keys and the clock chip.
+/// One core of a bare PC, with its own parts of the devices: a pair of queues of the card, if there
+/// is one for it. The first core also has the disk, the console's keys and the clock chip.
 pub struct BareMachine {
     core: CoreId,
     about_card: Card,
@@ -37,15 +39,16 @@ pub struct BareMachine {
     entropy: EntropyPool,
     apic: LocalApic,
     allocator: &'static Allocator,
-    /// As told last: the time of this turn.
+    /// The time of this turn, as it was returned last.
     now: Instant,
-    /// When to look for keys, and at the clock chip; never, on other cores than the first.
+    /// When to check for keys, and to read the clock chip next. Never on cores other than the
+    /// first.
     keys_at: Instant,
     chip_at: Instant,
 }
 
 impl BareMachine {
-    /// The first core's. What time of day it is, as far as anybody knows, has been set.
+    /// The machine of the first core. The time of day has been set, if it is known.
     pub(crate) fn first(
         about_card: Card,
         card: Option<NetworkCard>,
@@ -55,7 +58,7 @@ impl BareMachine {
         allocator: &'static Allocator,
     ) -> BareMachine {
         let now = clock::now();
-        // A chip that was about to change is asked again soon; one that is not there, now and then.
+        // A chip that was about to change is read again soon. A missing one is tried now and then.
         let chip_at = if clock::knows_day() { now + CHIP_EVERY } else { now };
         BareMachine {
             core: CoreId::FIRST,
@@ -71,7 +74,7 @@ impl BareMachine {
         }
     }
 
-    /// Another core's.
+    /// The machine of another core.
     pub(crate) fn other(
         core: CoreId,
         about_card: Card,
@@ -99,16 +102,17 @@ impl BareMachine {
         self.core
     }
 
-    /// How much memory there is, for all cores together.
+    /// The memory of all cores together.
     pub fn memory(&self) -> Memory {
         self.allocator.memory()
     }
 
-    /// Sleeps until a frame arrives, a disk request completes, a key is pressed, another core wakes this one, or it is `until`; may return
-    /// earlier.
+    /// Sleeps until a frame arrives, a disk request completes, a key is pressed, another core wakes
+    /// this one, or it is `until`. It may return earlier.
     ///
-    /// No event is slept through: first the devices are asked to interrupt at their next entry and the other cores to do so at their next
-    /// wish, then the rings and the wishes are looked at once more, and interrupts stay off until the processor sleeps.
+    /// No event is missed by the sleep. First the devices are asked to interrupt at their next
+    /// entry, and the other cores at their next wake. Then the rings and the wakes are checked once
+    /// more. Interrupts stay off until the processor sleeps.
     pub fn idle(&mut self, until: Instant) {
         console::before_sleep();
         let until = self
@@ -135,7 +139,7 @@ impl BareMachine {
             && self.disk.as_ref().is_none_or(BlockDevice::may_sleep)
     }
 
-    /// Follows the clock chip when the time of day has come away from it.
+    /// Follows the clock chip if the time of day differs from it.
     fn compare_with_chip(&mut self) {
         let Some(chip) = rtc::read() else { return };
         self.chip_at = self.now + CHIP_EVERY;
@@ -189,7 +193,7 @@ impl Machine for BareMachine {
         }
     }
 
-    /// A core without queues of the card has no room for any frame.
+    /// A core without queues of the card has no space for any frame.
     #[inline]
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
         self.card.as_mut().map_or(Err(TransmitError::Full), |card| card.transmit(frame))
@@ -199,7 +203,7 @@ impl Machine for BareMachine {
         self.disk.as_ref().map_or(NO_DISK, BlockDevice::disk)
     }
 
-    /// A core without the disk has no room for any request.
+    /// A core without the disk has no space for any request.
     #[inline]
     fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
         match &mut self.disk {

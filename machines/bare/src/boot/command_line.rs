@@ -1,7 +1,7 @@
-//! The kernel command line, as far as it names devices: `virtio_mmio.device=SIZE@BASE:LINE[:ID]`, as QEMU's microvm and Firecracker
-//! write it.
+//! Devices on the kernel command line: `virtio_mmio.device=SIZE@BASE:LINE[:ID]`, as QEMU's microvm
+//! and Firecracker write it.
 
-/// One virtio device among plain addresses.
+/// One virtio device with memory-mapped registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MemoryDevice {
     pub(super) base: u64,
@@ -10,10 +10,11 @@ pub(super) struct MemoryDevice {
     pub(super) line: u32,
 }
 
-/// The most devices that are looked at.
+/// The most devices that are used.
 pub(super) const DEVICES_MAX: usize = 32;
 
-/// The devices that the command line names, in its order. They are copied out of it, since its memory does not stay.
+/// The devices on the command line, in its order. They are copied, because the memory of the
+/// command line is reused.
 pub(super) fn devices(command_line: &[u8]) -> [Option<MemoryDevice>; DEVICES_MAX] {
     const NAME: &[u8] = b"virtio_mmio.device=";
     let mut words = command_line.split(|byte| byte.is_ascii_whitespace());
@@ -31,7 +32,7 @@ fn parse(text: &[u8]) -> Option<MemoryDevice> {
     is_sound.then_some(MemoryDevice { base, bytes, line: u32::try_from(line).ok()? })
 }
 
-/// A number as Linux writes it: decimal or 0x, with K or M behind it.
+/// A number as Linux writes it: decimal or 0x, with an optional suffix K or M.
 fn number(text: &str) -> Option<u64> {
     let (text, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (text.get(..text.len() - 1)?, 10),

@@ -1,4 +1,4 @@
-//! The devices: found on PCI and on the command line, then started.
+//! Devices: finds them on PCI and on the command line, then starts them.
 
 use super::command_line::MemoryDevice;
 use crate::console::print;
@@ -15,7 +15,7 @@ use crate::virtio::{DEVICE_BLOCK, DEVICE_NET, DEVICE_RANDOM};
 
 const VENDOR_VIRTIO: u16 = 0x1AF4;
 
-/// The first of each kind that was found.
+/// The first device of each kind.
 #[derive(Default)]
 pub(super) struct Devices {
     card: Option<Transport>,
@@ -23,8 +23,8 @@ pub(super) struct Devices {
     random: Option<Transport>,
 }
 
-/// Looks for devices on PCI, and where the command line has `named` some. Each of the `cores` has a message of the card's for itself, if
-/// there are so many; all else goes to the first.
+/// Finds devices on PCI, and those on the command line (`named`). Each of the `cores` gets its own
+/// interrupt message of the card, if there are enough. All other interrupts go to the first core.
 pub(super) fn find(
     paging: &mut Paging,
     processor: &Processor,
@@ -53,7 +53,8 @@ pub(super) fn find(
     devices
 }
 
-/// Virtio's number of what the function is. Transitional functions have older ids, and their number in the subsystem id.
+/// The virtio device type of the function. Transitional functions have older ids, and the type in
+/// the subsystem id.
 fn virtio_device(function: &pci::PciFunction) -> Option<u32> {
     const FIRST_TRANSITIONAL: u16 = 0x1000;
     const LAST_TRANSITIONAL: u16 = 0x103F;
@@ -72,7 +73,7 @@ fn vector(device: u32) -> u8 {
 }
 
 impl Devices {
-    /// Where a device of this kind goes; `None` when there is one already, or no use for it.
+    /// The place for a device of this kind; `None` if there is one already, or no use for it.
     fn place(&mut self, device: u32) -> Option<&mut Option<Transport>> {
         let place = match device {
             DEVICE_NET => &mut self.card,
@@ -83,8 +84,8 @@ impl Devices {
         place.is_none().then_some(place)
     }
 
-    /// Starts what was found; the card with a pair of queues for each of `cores`, if it has so many. Without a card or a disk there is
-    /// nothing to serve.
+    /// Starts the devices. The card gets a pair of queues for each of `cores`, if it has enough.
+    /// Without a card or a disk the machine does not start.
     pub(super) fn start(self, cores: usize) -> (CardQueues, BlockDevice, Option<RandomDevice>) {
         let Some(card) = self.card else {
             end::refuse(format_args!("no virtio network card found"))
@@ -101,9 +102,9 @@ impl Devices {
             "network card: {}, MTU {}, checksums by {}, segments cut by {} (IPv6: by {})",
             about.address,
             about.mtu,
-            by_whom(about.offloads.checksum),
-            by_whom(about.offloads.segmentation_ipv4),
-            by_whom(about.offloads.segmentation_ipv6),
+            performer(about.offloads.checksum),
+            performer(about.offloads.segmentation_ipv4),
+            performer(about.offloads.segmentation_ipv6),
         );
         if about.queues > 1 {
             print!("network card: {} pairs of queues", about.queues);
@@ -118,6 +119,6 @@ impl Devices {
     }
 }
 
-fn by_whom(is_offloaded: bool) -> &'static str {
+fn performer(is_offloaded: bool) -> &'static str {
     if is_offloaded { "the card" } else { "us" }
 }

@@ -1,7 +1,8 @@
-/* The PVH entry: 32-bit protected mode, paging off, interrupts off, ebx = physical address of hvm_start_info.
-   Checks for a processor of x86-64-v2 with NX, maps the first GiB one to one for as long as the boot lasts
-   (memory/paging.rs makes the tables that stay), turns on SSE, NX and write protection, and calls image_main
-   with (start info, time-stamp counter at entry) on the main stack. */
+/* The PVH entry: 32-bit protected mode, paging off, interrupts off, ebx = physical address of
+   hvm_start_info. It checks for an x86-64-v2 processor with NX, and maps the first GiB one to one
+   for the boot (memory/paging.rs makes the permanent tables). It turns on SSE, NX and write
+   protection, and calls image_main with (start info, time-stamp counter at entry) on the main
+   stack. */
 
 .section .note.Xen, "a", @note
 .align 4
@@ -60,7 +61,7 @@ pvh_start:
     lgdt [boot_gdt_pointer]
     ljmp 8, offset boot_long
 
-/* One line on the first serial port, and no more. */
+/* Prints one line on the first serial port. */
 boot_old_processor:
     lea esi, [boot_old_processor_text]
 2:  mov al, [esi]

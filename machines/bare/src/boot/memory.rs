@@ -1,9 +1,11 @@
-//! The memory is taken into use: what firmware says is read, page tables and stacks are made, the rest is the allocator's.
+//! Takes the memory into use: reads the firmware's tables, makes page tables and stacks, and gives
+//! the rest to the allocator.
 //!
-//! Order matters, and is all that this file is about. While the boot tables are in use, the first MiB can be read and written: there the
-//! descriptions of the processors begin, and there goes the code that other cores start in. How many cores there are stands in tables
-//! that may lie anywhere, so that they are read through the machine's own page tables; only then it is known how much memory the stacks
-//! take, and what is left.
+//! This file is about the order of these steps. While the boot tables are in use, the first MiB can
+//! be read and written. The descriptions of the processors begin there, and the start code for
+//! other cores goes there. The number of cores is in tables that may be anywhere, so they are read
+//! through the machine's own page tables. Only then it is known how much memory the stacks take,
+//! and how much is left.
 
 use super::other_cores::{self, StartPage};
 use super::processors::{Place, Processors};
@@ -17,19 +19,20 @@ use crate::memory::paging::{self, Paging, Rights};
 use crate::memory::stacks::{self, Stacks};
 use core::ops::Range;
 
-/// Memory below is left alone, but for the page that other cores start in: firmware keeps things there.
+/// Firmware keeps data below this address, so that memory is not used, except for the start page of
+/// other cores.
 const LOW_MEMORY: u64 = 1 << 20;
 
-/// What the boot tables of `entry.s` map.
+/// The memory that the boot tables of `entry.s` map.
 const BOOT_MAPPED: u64 = 1 << 30;
 
-/// Memory in use, and what the other cores need of it.
+/// The memory in use, and the parts that the other cores need.
 pub(super) struct Ready<S> {
     pub(super) paging: Paging,
-    /// `None` when there is no free page below 640 KiB: then no other core can start.
+    /// `None` if there is no free page below 640 KiB. Then no other core can start.
     pub(super) start_page: Option<StartPage>,
     pub(super) processors: Processors,
-    /// Those of each other core.
+    /// The stacks of each other core.
     pub(super) stacks: S,
 }
 
@@ -37,7 +40,7 @@ pub(super) struct Ready<S> {
 ///
 /// # Safety
 /// 1. The boot tables are in use, and map the first GiB.
-/// 2. Nothing refers to what the boot loader left, but for `handover`, which is not used any more afterwards.
+/// 2. Only `handover` refers to what the boot loader left, and it is not used any more afterwards.
 pub(super) unsafe fn set_up(
     handover: &Handover,
     processor: &Processor,
@@ -49,22 +52,24 @@ pub(super) unsafe fn set_up(
     else {
         end::refuse(format_args!("no memory for the page tables: {} KiB are free", total >> 10))
     };
-    // SAFETY: the boot tables map these addresses, and none of them is written while the answer is looked at.
+    // SAFETY: the boot tables map these addresses, and none of them is written while the result is
+    // in use.
     let place = Place::look(handover.rsdp_address, |range| unsafe { bytes_at(&range) });
     let start_page =
         other_cores::start_page(handover.map.iter().filter_map(MapEntry::free)).map(|page| {
-            // SAFETY: the boot loader calls the page free, we use no other memory there, and it is done with what it left.
+            // SAFETY: the boot loader calls the page free, no other code uses memory there, and the
+            // boot loader does not need it any more.
             unsafe { StartPage::fill(page) }
         });
     // SAFETY: 1. mapped by the boot tables, and by `map_image` below; 2. just taken out of the free memory.
     let mut paging = unsafe { Paging::new(tables, processor.gigabyte_pages) };
     paging.map_image();
-    // SAFETY: image, stacks and tables are mapped: there is nothing else in use.
+    // SAFETY: image, stacks and tables are mapped, and nothing else is in use.
     unsafe { paging.activate() };
     let processors = place.processors(|range| {
         paging.map(range.clone(), Rights::Read);
         free.remove(range.clone());
-        // SAFETY: just mapped, and nobody's to write.
+        // SAFETY: just mapped, and never written.
         unsafe { bytes_at(&range) }
     });
     let stacks = take_stacks(&mut free, &mut paging, processors.others(processor.apic_id).count());
@@ -93,7 +98,7 @@ fn free_memory(map: &[MapEntry]) -> Ranges {
     free
 }
 
-/// Takes and maps the stacks of `count` other cores; of fewer, when there is no memory for so many.
+/// Takes and maps the stacks of `count` other cores, or of fewer if there is not enough memory.
 fn take_stacks(
     free: &mut Ranges,
     paging: &mut Paging,
@@ -106,10 +111,11 @@ fn take_stacks(
 }
 
 /// # Safety
-/// The addresses are mapped, and nobody writes there while the answer lives.
+/// The addresses are mapped, and not written while the result is in use.
 unsafe fn bytes_at(range: &Range<u64>) -> &'static [u8] {
     let bytes = range.end.saturating_sub(range.start) as usize;
-    // SAFETY: the caller's condition; a null pointer, which no firmware's table lies at, is taken for none.
+    // SAFETY: the caller's condition. A null address, which no firmware table has, gives an empty
+    // slice.
     if range.start == 0 {
         &[]
     } else {

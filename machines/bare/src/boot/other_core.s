@@ -1,7 +1,8 @@
-/* How another core starts: in real mode, at the start of the page below 1 MiB into which the part between other_core_start and
-   other_core_end was copied. It goes on in the image's text at once, so that the page need never be executable, nor mapped at all:
-   protected mode without paging, then the page tables that the first core made, then long mode, on a stack of its own.
-   The words at the end say with which tables, on which stack and in which seat; cores start one at a time. */
+/* The start of another core: in real mode, at the start of a page below 1 MiB. The part between
+   other_core_start and other_core_end was copied there. It continues in the image's text at once,
+   so the page need not be executable or mapped: protected mode without paging, then the page
+   tables of the first core, then long mode, on a stack of its own. The words at the end have the
+   tables, the stack and the seat of the core. Cores start one at a time. */
 
 .section .rodata.other_core, "a", @progbits
 .code16

@@ -1,12 +1,16 @@
-//! The other cores: started one after the other, each with stacks of its own, and left asleep until they are given a life.
+//! Starting the other cores: one after another, each with its own stacks. Then they sleep until
+//! they get work.
 //!
-//! A core starts in real mode, in a page below 1 MiB (`other_core.s`), and is in the image's text some instructions later, with the page
-//! tables of the first core. There it loads its tables, switches its vector state and its interrupt controller on, and compares its
-//! time-stamp counter with the first one's. One that does not come, or whose time is another, is put back to sleep for good, and told of.
+//! A core starts in real mode, in a page below 1 MiB (`other_core.s`). A few instructions later it
+//! runs the image's code, with the page tables of the first core. There it loads its tables,
+//! enables its vector state and its interrupt controller, and its time-stamp counter is compared
+//! with the first core's. A core that does not start, or has another time, is put to sleep for
+//! good, and this is reported.
 //!
 //! Invariants:
-//! - One core starts at a time, and the words that `other_core.s` reads do not change before it is there or has been reset.
-//! - The page for the start is filled while the boot tables still map it, and never written again.
+//! - One core starts at a time. The words that `other_core.s` reads do not change before the core
+//!   has started or has been reset.
+//! - The start page is filled while the boot tables still map it, and is never written again.
 
 use crate::clock;
 use crate::console::print;
@@ -33,14 +37,16 @@ unsafe extern "C" {
     static other_core_seat: AtomicU64;
 }
 
-/// How long a core may take until it is there. Processors that need to be told twice are, after a part of it.
+/// How long a core may take to start. Processors that need the start message twice get it again
+/// after the first of these times.
 const PATIENCE_ONCE: Micros = Micros::from_millis(10);
 const PATIENCE_TWICE: Micros = Micros::from_millis(200);
 
-/// How often two counters are compared.
+/// The number of comparisons of two counters.
 const COMPARISONS: u64 = 4;
 
-/// What the core that starts and the first one say to each other. The first one asks by a number, and gets the number and a time stamp.
+/// The exchange between the starting core and the first one. The first core sets a question number.
+/// The starting core answers with that number and a time stamp.
 static QUESTION: AtomicU64 = AtomicU64::new(0);
 static ANSWER: AtomicU64 = AtomicU64::new(0);
 static STAMP: AtomicU64 = AtomicU64::new(0);
@@ -49,10 +55,10 @@ const UNDECIDED: u64 = 0;
 const WELCOME: u64 = 1;
 const UNFIT: u64 = 2;
 
-/// What the core that starts is given.
+/// The data for the core that starts.
 static START: Lock<Option<(LocalApic, Stacks)>> = Lock::new(None);
 
-/// What each core is to do with its life, when it has been decided.
+/// The work for each core, once it has been decided.
 static LIVES: [Life; CORES_MAX] =
     [const { Life { is_given: AtomicBool::new(false), what: Lock::new(None) } }; CORES_MAX];
 
@@ -71,7 +77,7 @@ impl StartPage {
     /// Fills the page at `address`.
     ///
     /// # Safety
-    /// The page is mapped and writable now, below 1 MiB, and nobody else's, ever.
+    /// The page is mapped and writable now, below 1 MiB, and never used for anything else.
     pub(super) unsafe fn fill(address: u64) -> StartPage {
         let code = (&raw const other_core_start) as u64..(&raw const other_core_end) as u64;
         let bytes = (code.end - code.start) as usize;
@@ -81,7 +87,7 @@ impl StartPage {
     }
 }
 
-/// Where a core can start: the lowest free page below 640 KiB, the one at zero excepted.
+/// A page in which a core can start: the lowest free page below 640 KiB, except page zero.
 pub(super) fn start_page(free: impl Iterator<Item = Range<u64>>) -> Option<u64> {
     const PAGE: u64 = crate::memory::PAGE_BYTES;
     let place = |range: Range<u64>| {
@@ -91,10 +97,12 @@ pub(super) fn start_page(free: impl Iterator<Item = Range<u64>>) -> Option<u64> 
     free.filter_map(place).min()
 }
 
-/// Starts a core for each of `stacks` and of `apic_ids`. Answers how many run, the first one included: their numbers have no gap.
+/// Starts a core for each of `stacks` and of `apic_ids`. Returns the number of running cores,
+/// including the first one. Their numbers have no gap.
 ///
 /// # Safety
-/// 1. `root` is where the page tables lie that are in use; all of `stacks` are mapped there, and nobody else's.
+/// 1. `root` is the address of the page tables in use. All of `stacks` are mapped there, and not
+///    used by anything else.
 /// 2. Called once, on the first core.
 pub(super) unsafe fn start(
     page: StartPage,
@@ -114,7 +122,8 @@ pub(super) unsafe fn start(
         for verdict in [&QUESTION, &ANSWER, &VERDICT] {
             verdict.store(0, Relaxed);
         }
-        // SAFETY: the three are words of `other_core.s`, and no core starts now that could read them.
+        // SAFETY: the three are words of `other_core.s`, and no core that could read them starts
+        // now.
         unsafe {
             other_core_tables.store(root, Relaxed);
             other_core_stack.store(stacks.top(Stack::Main), Relaxed);
@@ -162,7 +171,7 @@ unsafe fn start_one(page: StartPage, apic: &LocalApic, number: usize) -> Result<
     Err("its time-stamp counter does not agree with the first core's")
 }
 
-/// Whether each time stamp of core `number` lies between the two of this one around it.
+/// Whether each time stamp of core `number` is between two of this core around it.
 fn has_our_time(number: usize, apic: &LocalApic) -> bool {
     (1..=COMPARISONS).all(|question| {
         let before = cpu::time_stamp_in_order();
@@ -174,8 +183,8 @@ fn has_our_time(number: usize, apic: &LocalApic) -> bool {
     })
 }
 
-/// Sleeps until another core says that something is done, or for `limit`; answers whether it is. Cores that spun for each other would get
-/// in each other's way where there are fewer real ones than these.
+/// Sleeps until another core reports that something is done, or for `limit`. Returns whether it is
+/// done. Spinning would slow down the other core on hosts with fewer real cores.
 fn sleep_until(limit: Micros, apic: &LocalApic, is_done: impl Fn() -> bool) -> bool {
     let end = clock::now() + limit;
     let sleep = cores::seat(cores::this()).sleep();
@@ -201,7 +210,7 @@ fn wake(number: usize, apic: &LocalApic) {
     }
 }
 
-/// Where every other core gets to, on its own stack and with its own seat.
+/// The entry of every other core, on its own stack and with its own seat.
 #[unsafe(no_mangle)]
 extern "C" fn other_core_main() -> ! {
     let Some((apic, stacks)) = START.with(Option::take) else { cpu::halt() };
@@ -229,7 +238,7 @@ extern "C" fn other_core_main() -> ! {
     cpu::halt()
 }
 
-/// Waits for what this core is to do, and does it.
+/// Waits for this core's work, and does it.
 fn live(number: usize, apic: &LocalApic) {
     let Some(life) = LIVES.get(number) else { return };
     sleep_until(Micros(u64::MAX), apic, || life.is_given.load(Acquire));
@@ -238,7 +247,7 @@ fn live(number: usize, apic: &LocalApic) {
     }
 }
 
-/// Gives core `number`, which runs and waits, what it is to do. When that returns the core stops.
+/// Gives work to core `number`, which runs and waits. When the work returns the core stops.
 pub(super) fn give_life(number: usize, apic: &LocalApic, work: Work) {
     let Some(life) = LIVES.get(number) else { return };
     life.what.with(|what| *what = Some(work));

@@ -1,33 +1,35 @@
-//! Which processors there are: what firmware says of them, in ACPI's MADT or in the older MP table.
+//! The list of processors from the firmware, in ACPI's MADT or in the older MP table.
 //!
-//! ACPI 6.5, sections 5.2.5 (RSDP), 5.2.7 and 5.2.8 (RSDT, XSDT), 5.2.12 (MADT); MultiProcessor Specification 1.4, chapter 4. QEMU's `q35`
-//! has the first, its `microvm` the second when it runs without ACPI.
+//! ACPI 6.5, sections 5.2.5 (RSDP), 5.2.7 and 5.2.8 (RSDT, XSDT), 5.2.12 (MADT); MultiProcessor
+//! Specification 1.4, chapter 4. QEMU's `q35` has the first; its `microvm` has the second when it
+//! runs without ACPI.
 //!
-//! Both begin below 1 MiB, where the boot tables still let us look ([`Place::look`]); ACPI's own tables may lie anywhere, and are read
-//! when memory has been mapped ([`Place::processors`]).
+//! Both begin below 1 MiB, which the boot tables still map ([`Place::look`]). ACPI's own tables may
+//! be anywhere, and are read after memory has been mapped ([`Place::processors`]).
 //!
 //! Invariants:
-//! - Nothing in a table is trusted: lengths are bounded, checksums are checked, and what does not hold is not there.
-//! - A processor that firmware calls disabled is never started.
+//! - Nothing in a table is trusted: lengths are bounded, checksums are verified, and an invalid
+//!   table is ignored.
+//! - A processor that the firmware marks as disabled is never started.
 
 use crate::cpu::cores::CORES_MAX;
 use core::ops::Range;
 
-/// The first page: the BIOS data area says there where its extension lies.
+/// The first page: the BIOS data area has the address of its extension here.
 const EXTENSION_POINTER: u64 = 0x40E;
 const EXTENSION_BYTES: u64 = 1 << 10;
 const LOW_END: u64 = 0xA_0000;
-/// The last KiB below 640 KiB, where an MP table may begin, too.
+/// The last KiB below 640 KiB, where an MP table may also begin.
 const BASE_MEMORY_LAST: Range<u64> = 0x9_FC00..LOW_END;
 const BIOS_AREA: Range<u64> = 0xE_0000..0x10_0000;
 
-/// Where the two descriptions begin: on a bound of 16 bytes.
+/// The two anchors are at multiples of 16 bytes.
 const ANCHOR_STEP: usize = 16;
 const ANCHOR_ACPI: &[u8] = b"RSD PTR ";
 const ANCHOR_ACPI_BYTES: u64 = 20;
 const ANCHOR_MP: &[u8] = b"_MP_";
 
-/// No table lies above: here the addresses end that map to themselves.
+/// No table is above this address: identity mapping ends here.
 const ADDRESS_END: u64 = 1 << 46;
 
 const HEADER_BYTES: usize = 36;
@@ -44,24 +46,25 @@ const MP_PROCESSOR: u8 = 0;
 const MP_PROCESSOR_BYTES: usize = 20;
 const MP_ENABLED: u8 = 1;
 
-/// No message of a device reaches a processor with a number above.
+/// Device messages do not reach processors with a higher number.
 const APIC_ID_MAX: u32 = 254;
 
-/// The numbers of usable processors among the interrupt controllers, in firmware's order; no more than the machine has use for.
+/// The APIC ids of usable processors, in the firmware's order, at most as many as the machine uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Processors {
     ids: [u32; CORES_MAX],
     count: usize,
 }
 
-/// Where the processors are described.
+/// The place of the processors' description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// In a table that one of ACPI's root tables names: its address, and bytes of each address in it.
+    /// In a table that one of ACPI's root tables refers to: the root's address, and the bytes of
+    /// each address in it.
     Acpi { root: u64, address_bytes: usize },
-    /// In an MP table, read already.
+    /// In an MP table, which has been read already.
     Mp(Processors),
-    /// Nowhere: the one that runs is all.
+    /// There is none: only the running processor is used.
     Nowhere,
 }
 
@@ -76,15 +79,15 @@ impl Processors {
         }
     }
 
-    /// All but the one with the number `this`, and one fewer than the machine has use for.
+    /// All except the one with the number `this`, and at most one fewer than the machine uses.
     pub(super) fn others(&self, this: u32) -> impl Iterator<Item = u32> {
         self.ids.iter().take(self.count).copied().filter(move |&id| id != this).take(CORES_MAX - 1)
     }
 }
 
 impl Place {
-    /// Looks where the descriptions begin. `told`: where the boot loader says that ACPI's does, or zero. `read`: the bytes at a range of
-    /// addresses below 1 GiB.
+    /// Finds the descriptions. `told`: the address of ACPI's description from the boot loader, or
+    /// zero. `read`: returns the bytes of an address range below 1 GiB.
     pub(super) fn look<'a>(told: u64, read: impl Fn(Range<u64>) -> &'a [u8]) -> Place {
         let extension = read(EXTENSION_POINTER..EXTENSION_POINTER + 2).first_chunk::<2>();
         let extension = extension.map_or(0, |&segment| u64::from(u16::from_le_bytes(segment)) << 4);
@@ -108,7 +111,7 @@ impl Place {
         }
     }
 
-    /// The processors. `read`: the bytes at any range of addresses.
+    /// The processors. `read`: returns the bytes of any address range.
     pub(super) fn processors<'a>(self, mut read: impl FnMut(Range<u64>) -> &'a [u8]) -> Processors {
         match self {
             Place::Acpi { root, address_bytes } => {
@@ -120,7 +123,7 @@ impl Place {
     }
 }
 
-/// The parts of `area` that begin on an anchor's bound with `anchor`.
+/// The parts of `area` that begin with `anchor` at an aligned offset.
 fn anchors<'a>(area: &'a [u8], anchor: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     (0..area.len())
         .step_by(ANCHOR_STEP)
@@ -172,7 +175,7 @@ fn acpi_processors<'a>(
     Some(processors)
 }
 
-/// The table at `address`, if it is called `name` and sound.
+/// The table at `address`, if it has this `name` and is valid.
 fn table<'a>(
     address: u64,
     name: &[u8; 4],
@@ -189,7 +192,7 @@ fn table<'a>(
     is_sum_zero(table).then_some(table)
 }
 
-/// Where the MP table lies.
+/// The address of the MP table.
 fn mp_anchor(area: &[u8]) -> Option<u64> {
     anchors(area, ANCHOR_MP).find_map(|anchor| {
         is_sum_zero(anchor.get(..16)?).then_some(())?;
@@ -198,7 +201,7 @@ fn mp_anchor(area: &[u8]) -> Option<u64> {
 }
 
 fn mp_processors<'a>(address: u64, read: &impl Fn(Range<u64>) -> &'a [u8]) -> Option<Processors> {
-    // The table is below 1 GiB, or not for us: the boot tables map no more.
+    // A table above this limit is ignored: the boot tables map only 1 GiB.
     let end = address.checked_add(MP_HEADER_BYTES as u64).filter(|&end| end <= 1 << 29)?;
     let header = read(address..end);
     let bytes =
@@ -216,7 +219,7 @@ fn mp_processors<'a>(address: u64, read: &impl Fn(Range<u64>) -> &'a [u8]) -> Op
     Some(processors)
 }
 
-/// A number of at most eight bytes, the lowest one first.
+/// A little-endian number of at most eight bytes.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut whole = [0; 8];
     whole.get_mut(..bytes.len())?.copy_from_slice(bytes);

@@ -1,4 +1,5 @@
-//! What the boot loader hands over: `hvm_start_info` of the PVH boot protocol (Xen, `public/arch-x86/hvm/start_info.h`).
+//! The boot loader's handover: `hvm_start_info` of the PVH boot protocol (Xen,
+//! `public/arch-x86/hvm/start_info.h`).
 
 use core::ffi::CStr;
 use core::ops::Range;
@@ -6,7 +7,7 @@ use core::ops::Range;
 const MAGIC: u32 = 0x336E_C578;
 const MEMORY_TYPE_FREE: u32 = 1;
 
-/// More entries than any machine has; a map that claims more is cut off.
+/// More entries than any machine has. A longer map is truncated.
 const ENTRIES_MAX: u32 = 1024;
 
 /// The first version that has a memory map.
@@ -37,18 +38,18 @@ pub(super) struct MapEntry {
 }
 
 impl MapEntry {
-    /// The addresses, when this is memory that nobody uses.
+    /// The address range, if this memory is free.
     pub(super) fn free(&self) -> Option<Range<u64>> {
         (self.kind == MEMORY_TYPE_FREE)
             .then(|| self.address..self.address.saturating_add(self.bytes))
     }
 }
 
-/// What the boot loader said, still where it left it.
+/// The boot loader's data, in its original place.
 pub(super) struct Handover {
     pub(super) command_line: &'static [u8],
     pub(super) map: &'static [MapEntry],
-    /// Where ACPI's description begins, or zero.
+    /// The address of ACPI's description, or zero.
     pub(super) rsdp_address: u64,
 }
 
@@ -58,8 +59,9 @@ impl Handover {
     /// Errors: what is wrong with it.
     ///
     /// # Safety
-    /// 1. The boot loader passed `address`, and what it points at is in the first GiB, which is mapped.
-    /// 2. Nobody writes there while the answer lives.
+    /// 1. The boot loader passed `address`, and what it points at is in the first GiB, which is
+    ///    mapped.
+    /// 2. That memory is not written while the result is in use.
     pub(super) unsafe fn read(address: u64) -> Result<Handover, &'static str> {
         let info = address as *const StartInfo;
         if info.is_null() || !info.is_aligned() {
@@ -74,12 +76,12 @@ impl Handover {
             return Err("the boot loader passed no memory map");
         }
         let entries = info.map_entries.min(ENTRIES_MAX) as usize;
-        // SAFETY: as above; the protocol says that so many entries lie there, aligned.
+        // SAFETY: as above; the protocol guarantees that many entries there, aligned.
         let map =
             unsafe { core::slice::from_raw_parts(info.map_address as *const MapEntry, entries) };
         let command_line = match info.command_line_address {
             0 => &[],
-            // SAFETY: as above; the protocol says that the text ends with a NUL.
+            // SAFETY: as above; the protocol guarantees that the text ends with a NUL.
             place => unsafe { CStr::from_ptr(place as *const _) }.to_bytes(),
         };
         Ok(Handover { command_line, map, rsdp_address: info.rsdp_address })

@@ -1,8 +1,11 @@
-//! How fast the time-stamp counter runs: told by the processor or the hypervisor, else measured against the interval timer (8254).
+//! The rate of the time-stamp counter: from the processor or the hypervisor, or else measured
+//! against the interval timer (8254).
 //!
-//! The measurement takes 2 ms, from one tick of the timer to another. A tick is seen to happen between two readings; of several, the
-//! one with the closest readings counts, so that a host which takes the processor away for a while spoils nothing. What remains is
-//! some hundred nanoseconds at both ends, 0.02 % in all. The time of day does not drift with it: `wall_clock` follows the clock chip.
+//! The measurement takes 2 ms, from one tick of the timer to another. Each tick happens between two
+//! readings. Of several ticks, the one with the closest readings is used, so a host that takes the
+//! processor away for a while does no harm. The remaining error is a few hundred nanoseconds at
+//! both ends, 0.02 % in all. The time of day does not drift with it: `wall_clock` follows the clock
+//! chip.
 
 use crate::cpu::{self, Port, Processor};
 
@@ -12,17 +15,18 @@ const TIMER_HERTZ: u64 = 1_193_182;
 /// The measurement's length in its ticks: 2 ms.
 const WINDOW_TICKS: u16 = 2386;
 
-/// Of how many ticks at either end the best one is taken.
+/// The best of this many ticks is used at each end.
 const TICKS_COMPARED: u32 = 8;
 
-/// Two readings further apart than this, in time stamps (3 to 20 ms), may hide half a round of the timer: then all starts anew.
+/// Two readings further apart than this, in time stamps (3 to 20 ms), may hide half a period of the
+/// timer. Then the measurement starts again.
 const GAP_MAX: u64 = 20_000_000;
 const ATTEMPTS: u32 = 50;
 
-/// Readings without a change after which there is no timer.
+/// If there are this many readings without a change, there is no timer.
 const IDLE_READINGS_MAX: u32 = 20_000;
 
-/// The counter's rate in hertz; `None` when nothing tells.
+/// The counter's rate in hertz; `None` if it cannot be determined.
 pub(crate) fn hertz(processor: &Processor) -> Option<u64> {
     processor.tsc_hertz.or_else(|| (0..ATTEMPTS).find_map(|_| measure()))
 }
@@ -37,9 +41,10 @@ fn measure() -> Option<u64> {
 
 /// One tick of the interval timer.
 struct Tick {
-    /// What the timer counted then.
+    /// The timer's count at the tick.
     count: u16,
-    /// The time stamp in the middle between the reading before and this one, and how far these are apart.
+    /// The time stamp in the middle between the readings before and after the tick, and the
+    /// distance of these.
     stamp: u64,
     doubt: u64,
 }
@@ -51,9 +56,10 @@ struct IntervalTimer {
 }
 
 impl IntervalTimer {
-    /// Lets the channel count down from 65,536, over and over.
+    /// Lets the channel count down from 65,536 repeatedly.
     fn start() -> IntervalTimer {
-        // SAFETY: 1. the timer and its gate reach no memory; 2. nobody relies on them: channel 0, which could interrupt, is left alone.
+        // SAFETY: 1. the timer and its gate reach no memory; 2. no code relies on them: channel 0,
+        // which could interrupt, is not changed.
         let (count, command, gate) = unsafe { (Port::new(0x42), Port::new(0x43), Port::new(0x61)) };
         // Gate on, loudspeaker off.
         gate.write8(gate.read8() & !0b10 | 0b01);
@@ -71,7 +77,7 @@ impl IntervalTimer {
         u16::from_le_bytes([low, self.count.read8()])
     }
 
-    /// The tick known best, of some that lie at least `ticks` (under 32,768) after `since`.
+    /// The most exact of several ticks that are at least `ticks` (under 32,768) after `since`.
     fn best_tick(&self, since: u16, ticks: u16) -> Option<Tick> {
         let mut best = self.next_tick(since, ticks)?;
         let mut count = best.count;
@@ -85,7 +91,7 @@ impl IntervalTimer {
         Some(best)
     }
 
-    /// The first tick that lies at least `ticks` after `since`.
+    /// The first tick that is at least `ticks` after `since`.
     fn next_tick(&self, since: u16, ticks: u16) -> Option<Tick> {
         let (mut before, mut count_before) = (cpu::time_stamp(), self.count());
         let mut idle_readings = 0;

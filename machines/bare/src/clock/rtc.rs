@@ -1,4 +1,5 @@
-//! The clock chip (MC146818 and its heirs): the time of day in whole seconds, taken to be UTC in the years 2000 to 2099.
+//! The real-time clock chip (MC146818 and successors): the time of day in whole seconds, read as
+//! UTC in the years 2000 to 2099.
 
 use crate::cpu::Port;
 use machine::UnixTime;
@@ -13,22 +14,24 @@ const BINARY: u8 = 0x04;
 const HOURS_24: u8 = 0x02;
 const AFTERNOON: u8 = 0x80;
 
-/// The time of day, if the chip is there and not about to change: then ask again a little later.
+/// The time of day. `None` if there is no chip, or it is about to change: then the caller asks
+/// again a little later.
 pub(crate) fn read() -> Option<UnixTime> {
-    // SAFETY: 1. the chip reaches no memory; 2. nobody relies on it. The index's top bit, which masks NMIs, is left clear.
+    // SAFETY: 1. the chip reaches no memory; 2. no code relies on it. The index's top bit, which
+    // masks NMIs, is left clear.
     let (index, data) = unsafe { (Port::new(0x70), Port::new(0x71)) };
     let register = |number| {
         index.write8(number);
         data.read8()
     };
-    // The bit is set 244 us before the chip changes, time enough for the readings below.
+    // The bit is set 244 us before the chip changes, which is enough for the readings below.
     if register(STATUS_A) & UPDATE_IN_PROGRESS != 0 {
         return None;
     }
     Registers { fields: FIELDS.map(register), status_b: register(STATUS_B) }.decode()
 }
 
-/// What the chip says.
+/// The contents of the chip's registers.
 struct Registers {
     /// Second, minute, hour, day, month, year.
     fields: [u8; 6],
@@ -61,7 +64,8 @@ impl Registers {
     }
 }
 
-/// The day's number, of the Gregorian calendar from 1970 on. Years are counted from March, so that the leap day is the last.
+/// The number of the day in the Gregorian calendar, from 1970 on. Years begin in March, so that the
+/// leap day is the last.
 fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) =
         if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };

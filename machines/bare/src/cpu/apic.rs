@@ -1,7 +1,8 @@
-//! The local interrupt controller: takes the devices' messages, ends a sleep at a given time, and reaches the other cores.
+//! The local interrupt controller (APIC): receives the devices' messages, ends a sleep at a given
+//! time, and interrupts other cores.
 //!
-//! Spoken to through registers (x2APIC) where the processor has that, through memory at FEE00000h otherwise. Each core has one, found
-//! in the same way by each.
+//! It is accessed through registers (x2APIC) if the processor has them, otherwise through memory at
+//! FEE00000h. Each core has one, and finds it in the same way.
 
 use super::interrupts::{VECTOR_SPURIOUS, VECTOR_TIMER, VECTOR_WAKE};
 use super::{Port, Processor, read_msr, time_stamp, write_msr};
@@ -32,7 +33,8 @@ const TIMER_COUNT: u32 = 0x380;
 const TIMER_LEFT: u32 = 0x390;
 const TIMER_DIVISOR: u32 = 0x3E0;
 
-/// Kinds of messages to other cores (Intel SDM volume 3, 11.6.1), all of them with the level that is not ignored.
+/// The kinds of messages to other cores (Intel SDM volume 3, 11.6.1), all with the level that is
+/// not ignored.
 const COMMAND_FIXED: u32 = 1 << 14;
 const COMMAND_NMI: u32 = 0b100 << 8 | 1 << 14;
 const COMMAND_INIT: u32 = 0b101 << 8 | 1 << 14;
@@ -44,7 +46,7 @@ const MASKED: u32 = 1 << 16;
 const TIMER_TSC_DEADLINE: u32 = 1 << 18;
 const DIVIDE_BY_16: u32 = 0b0011;
 
-/// The local interrupt controller of whichever core uses it.
+/// The local interrupt controller of the core that runs the code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalApic {
     registers: Registers,
@@ -57,23 +59,24 @@ enum Registers {
     Model,
 }
 
-/// How the timer is told when to go off.
+/// The interface of the timer.
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// The time stamp itself.
+    /// It takes a time stamp.
     Deadline,
-    /// A number of its own ticks; here ticks per 2^32 time stamps.
+    /// It takes a number of its own ticks. The field is in ticks per 2^32 time stamps.
     Countdown { ticks_per_stamp: u64 },
 }
 
 impl LocalApic {
-    /// Switches the first core's controller on, with everything but the timer masked, and learns how fast the timers run.
+    /// Enables the first core's controller, with everything except the timer masked, and determines
+    /// the timer's rate.
     pub(crate) fn start(processor: &Processor, paging: &mut Paging) -> LocalApic {
         mask_legacy_controllers();
         let registers = if processor.x2apic {
             Registers::Model
         } else {
-            // SAFETY: the architecture puts the controller there.
+            // SAFETY: the architecture puts the controller at this address.
             Registers::Memory(unsafe { paging.map_device(BASE_ADDRESS, 4096) })
         };
         let mut apic = LocalApic { registers, timer: Timer::Deadline };
@@ -94,7 +97,7 @@ impl LocalApic {
         apic
     }
 
-    /// Switches the controller of another core on, which runs this, as the first core's.
+    /// Enables the controller of another core, which runs this, in the same way.
     pub(crate) fn start_other(&self) {
         self.enable();
         self.write(TIMER_DIVISOR, DIVIDE_BY_16);
@@ -107,8 +110,8 @@ impl LocalApic {
         } else {
             BASE_ENABLED
         };
-        // SAFETY: 1. every x86-64 processor has the register, and x2APIC mode where CPUID says so; 2. nothing on this core uses the
-        // controller yet.
+        // SAFETY: 1. every x86-64 processor has the register, and x2APIC mode where CPUID says so;
+        // 2. nothing on this core uses the controller yet.
         unsafe { write_msr(MSR_BASE, read_msr(MSR_BASE) | mode) };
         self.write(TASK_PRIORITY, 0);
         for local in [LOCAL_LINT0, LOCAL_LINT1, LOCAL_ERROR] {
@@ -117,26 +120,27 @@ impl LocalApic {
         self.write(SPURIOUS, SPURIOUS_ENABLE | u32::from(VECTOR_SPURIOUS));
     }
 
-    /// Interrupts the core with this number, which does no more than end its sleep.
+    /// Interrupts the core with this number. That only ends its sleep.
     pub(crate) fn interrupt(&self, apic_id: u32) {
         self.command(apic_id, COMMAND_FIXED | u32::from(VECTOR_WAKE));
     }
 
-    /// Interrupts the core with this number even where it lets nothing interrupt it: for the end of the machine's life only.
+    /// Interrupts the core with this number even if it has interrupts off. Only for the end of the
+    /// machine's life.
     pub(crate) fn interrupt_unmaskably(&self, apic_id: u32) {
         self.command(apic_id, COMMAND_NMI);
     }
 
-    /// Resets the core with this number: it waits for [`LocalApic::start_core`].
+    /// Resets the core with this number. It then waits for [`LocalApic::start_core`].
     pub(crate) fn reset_core(&self, apic_id: u32) {
         self.command(apic_id, COMMAND_INIT);
     }
 
-    /// Lets a core that was reset begin, in real mode, at the start of the page at `address`.
+    /// Lets a reset core begin in real mode, at the start of the page at `address`.
     ///
     /// # Safety
     /// 1. `address` is a page below 1 MiB, and holds code for that mode.
-    /// 2. All that the code relies on is in place.
+    /// 2. Everything that the code relies on is in place.
     pub(crate) unsafe fn start_core(&self, apic_id: u32, address: u64) {
         self.command(apic_id, COMMAND_START | (address >> 12) as u32);
     }
@@ -146,16 +150,18 @@ impl LocalApic {
             Registers::Memory(memory) => {
                 memory.write32(COMMAND_TARGET as usize, apic_id << 24);
                 memory.write32(COMMAND as usize, command);
-                // The next one may follow when this one is under way: microseconds on a real bus, and no time in a virtual machine.
+                // The next command may follow when this one has been sent. That takes microseconds
+                // on a real bus, and no time in a virtual machine.
                 while memory.read32(COMMAND as usize) & COMMAND_PENDING != 0 {
                     core::hint::spin_loop();
                 }
             }
             Registers::Model => {
-                // What was written before the command is seen by whom it reaches: the register itself orders nothing.
+                // Writes before the command must be visible to its receiver: the register itself
+                // orders nothing.
                 // SAFETY: every x86-64 processor has the two instructions.
                 unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
-                // SAFETY: 1. x2APIC mode is on; 2. by the conditions of who asked for the command.
+                // SAFETY: 1. x2APIC mode is on; 2. by the conditions of the caller.
                 unsafe {
                     write_msr(
                         MSR_X2APIC + (COMMAND >> 4),
@@ -166,13 +172,14 @@ impl LocalApic {
         }
     }
 
-    /// Makes sure that the core is woken at `instant`, or earlier when that is far away.
+    /// Makes sure that the core is woken at `instant`, or earlier if that is far away.
     ///
-    /// The timer is set anew each time, even to the same instant: it may have gone off a little early, and would not again.
+    /// The timer is set again each time, even to the same instant. It may have fired a little
+    /// early, and would not fire again.
     pub(crate) fn wake_at(&self, instant: Instant) {
         let stamp = clock::ticks_at(instant);
         match self.timer {
-            // SAFETY: 1. CPUID says that the register is there; 2. it does no more than end a sleep.
+            // SAFETY: 1. CPUID says that the register is there; 2. it only ends a sleep.
             Timer::Deadline => unsafe { write_msr(MSR_TSC_DEADLINE, stamp.max(1)) },
             Timer::Countdown { ticks_per_stamp } => {
                 let ticks = (u128::from(stamp.saturating_sub(time_stamp()))
@@ -218,7 +225,8 @@ impl LocalApic {
     fn write(&self, register: u32, value: u32) {
         match &self.registers {
             Registers::Memory(memory) => memory.write32(register as usize, value),
-            // SAFETY: 1. x2APIC mode is on, and the register is one of those above; 2. interrupts only end sleeps.
+            // SAFETY: 1. x2APIC mode is on, and the register is one of those above; 2. interrupts
+            // only end sleeps.
             Registers::Model => unsafe {
                 write_msr(MSR_X2APIC + (register >> 4), u64::from(value))
             },
@@ -226,9 +234,9 @@ impl LocalApic {
     }
 }
 
-/// Masks both 8259 controllers, which firmware may have left on.
+/// Masks both 8259 controllers, which the firmware may have left enabled.
 fn mask_legacy_controllers() {
-    // SAFETY: 1. the controllers reach no memory; 2. nobody relies on them.
+    // SAFETY: 1. the controllers reach no memory; 2. no code relies on them.
     let masks = unsafe { [Port::new(0x21), Port::new(0xA1)] };
     masks.iter().for_each(|mask| mask.write8(0xFF));
 }

@@ -1,7 +1,9 @@
-//! The cores: which of them runs this code, how one ends another's sleep, and how all of them come to an end.
+//! The cores: the number of the running core, how one ends another's sleep, and how all of them
+//! stop.
 //!
-//! Each core has a seat, one of [`CORES_MAX`]; the first core's is number 0. The GS base of a core points at its seat, whose first word
-//! is its number, so that knowing where one runs is one instruction.
+//! Each core has a seat, one of [`CORES_MAX`]. The first core's seat has number 0. The GS base of a
+//! core points at its seat, and the first word of the seat is its number. So one instruction reads
+//! the number of the running core.
 //!
 //! Invariants:
 //! - A seat's number never changes once its core runs, and no code moves from one core to another.
@@ -9,15 +11,15 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use rings::Sleep;
 
-/// The most cores that a machine makes use of.
+/// The most cores that a machine uses.
 pub(crate) const CORES_MAX: usize = 16;
 
-/// What the cores know of one of them.
+/// The shared state of one core.
 #[repr(C, align(128))]
 pub(crate) struct Seat {
-    /// First, where GS points.
+    /// The number, at the address in GS.
     number: AtomicU32,
-    /// The core's number among the interrupt controllers.
+    /// The core's number among the interrupt controllers (APIC id).
     apic_id: AtomicU32,
     /// Whether the core runs this machine's code.
     is_running: AtomicBool,
@@ -43,26 +45,27 @@ static SEATS: [Seat; CORES_MAX] = [const {
 #[inline]
 pub(crate) fn this() -> usize {
     let number: u32;
-    // SAFETY: GS points at this core's seat from before the first Rust code on; the word never changes while the core runs.
+    // SAFETY: GS points at this core's seat from before the first Rust code on; the word never
+    // changes while the core runs.
     unsafe {
         core::arch::asm!("mov {:e}, gs:[0]", out(reg) number, options(pure, nomem, nostack, preserves_flags))
     };
     number as usize % CORES_MAX
 }
 
-/// In tests a core is a thread that says which.
+/// In tests a core is a thread that has set its number.
 #[cfg(test)]
 pub(crate) fn this() -> usize {
     tests::THIS.get()
 }
 
-/// The seat of core `number`; every number below [`CORES_MAX`] has one.
+/// The seat of core `number`. Every number below [`CORES_MAX`] has one.
 pub(crate) fn seat(number: usize) -> &'static Seat {
     #[expect(clippy::indexing_slicing, reason = "within the seats, by the remainder")]
     &SEATS[number % CORES_MAX]
 }
 
-/// The seats of all cores that run, but the one that asks.
+/// The seats of all running cores except the calling one.
 pub(crate) fn others() -> impl Iterator<Item = &'static Seat> {
     let own = this();
     SEATS
@@ -73,7 +76,7 @@ pub(crate) fn others() -> impl Iterator<Item = &'static Seat> {
 }
 
 impl Seat {
-    /// Gives the seat to the core with the number `apic_id` among the interrupt controllers, before that core starts.
+    /// Assigns the seat to the core with this `apic_id`, before that core starts.
     pub(crate) fn take(&self, number: usize, apic_id: u32) {
         self.number.store(number as u32, Relaxed);
         self.apic_id.store(apic_id, Relaxed);
@@ -83,7 +86,7 @@ impl Seat {
         self.apic_id.load(Relaxed)
     }
 
-    /// Said by the core itself, once it can be interrupted.
+    /// Called by the core itself, once it can be interrupted.
     pub(crate) fn runs(&self) {
         self.is_running.store(true, SeqCst);
     }
@@ -92,12 +95,12 @@ impl Seat {
         self.is_running.load(SeqCst)
     }
 
-    /// Said by the core itself: it is not used after all.
+    /// Called by the core itself: it is not used after all.
     pub(crate) fn leaves(&self) {
         self.is_running.store(false, SeqCst);
     }
 
-    /// Said by the core itself, and the last that it says.
+    /// Called by the core itself as its last action.
     pub(crate) fn stops(&self) {
         self.is_stopped.store(true, SeqCst);
     }

@@ -1,12 +1,12 @@
-//! The tables that say what happens on an exception or an interrupt.
+//! The tables for exceptions and interrupts.
 //!
-//! No interrupt ever runs code: a device's or the timer's may only end a `hlt`. An exception is a broken invariant: it prints the
-//! registers and goes the panic way.
+//! No interrupt ever runs code: an interrupt of a device or the timer may only end a `hlt`. An
+//! exception is a broken invariant: it prints the registers and continues as a panic.
 //!
 //! Invariants:
-//! - Interrupts are enabled for the one instruction `hlt` of [`super::sleep_until_interrupt`] and nowhere else.
-//! - Every vector has a stack of its own class, so that no entry nests in another on the same stack: devices, exceptions, double
-//!   faults, and machine checks with NMIs.
+//! - Interrupts are enabled only for the instruction `hlt` of [`super::sleep_until_interrupt`].
+//! - Every vector has a stack of its own class, so that no entry nests in another on the same
+//!   stack: devices, exceptions, double faults, and machine checks with NMIs.
 
 use super::cores::{self, CORES_MAX};
 use crate::memory::stacks::{Stack, Stacks};
@@ -32,7 +32,8 @@ const DOUBLE_FAULT: usize = 8;
 const PAGE_FAULT: u64 = 14;
 const MACHINE_CHECK: usize = 18;
 
-/// The interrupt vectors in use. All of them do the same; different numbers only keep sources apart in the controller.
+/// The interrupt vectors in use. All of them do the same. Different numbers only separate sources
+/// in the controller.
 pub(crate) const VECTOR_TIMER: u8 = 0x40;
 pub(crate) const VECTOR_CARD: u8 = 0x41;
 pub(crate) const VECTOR_DISK: u8 = 0x42;
@@ -49,7 +50,8 @@ const TSS_SELECTOR: u16 = 24;
 const TSS_WORDS: usize = 26;
 const TSS_BYTES: u64 = 4 * TSS_WORDS as u64;
 
-/// What a core has of its own: its segments, since the one of its TSS says whether that is in use, and the TSS with its stacks.
+/// The tables of one core: its segments, because the segment of its TSS has a busy bit, and the TSS
+/// with its stacks.
 #[repr(C, align(128))]
 struct Tables {
     gdt: [AtomicU64; 5],
@@ -69,17 +71,17 @@ static TABLES: [Tables; CORES_MAX] = [const {
     }
 }; CORES_MAX];
 
-/// Every core has the same one.
+/// All cores share this table.
 static IDT: [[AtomicU64; 2]; VECTORS] = [const { [const { AtomicU64::new(0) }; 2] }; VECTORS];
 
-/// Fills the table that all cores share, and loads the first core's. `x2apic`: whether the local interrupt controllers are spoken to
-/// through registers.
+/// Fills the table that all cores share, and loads the first core's tables. `x2apic`: whether the
+/// local interrupt controllers are accessed through registers.
 pub(crate) fn install(x2apic: bool) {
     fill_idt(x2apic);
     load(&Stacks::of_image());
 }
 
-/// Loads the tables of the core that runs this. `stacks`: its own.
+/// Loads the tables of the core that runs this. `stacks`: the stacks of this core.
 pub(crate) fn load(stacks: &Stacks) {
     #[expect(
         clippy::indexing_slicing,
@@ -93,9 +95,10 @@ pub(crate) fn load(stacks: &Stacks) {
     };
     let idt_pointer =
         TablePointer { limit: size_of_val(&IDT) as u16 - 1, base: (&raw const IDT) as u64 };
-    // SAFETY: 1. both tables are complete and live for ever, and no other core loads these segments; 2. the code and data segments are
-    // the same as in the boot table, so that the loaded selectors stay right, and the far return reloads CS with an equal one; 3. all
-    // stacks are mapped; 4. FS and GS are left alone: loading GS would lose its base.
+    // SAFETY: 1. both tables are complete and live for ever, and no other core loads these
+    // segments; 2. the code and data segments are the same as in the boot table, so that the loaded
+    // selectors stay right, and the far return reloads CS with an equal one; 3. all stacks are
+    // mapped; 4. FS and GS are not changed: loading GS would lose its base.
     unsafe {
         asm!(
             "lgdt [{gdt}]",
@@ -127,7 +130,8 @@ struct TablePointer {
 
 impl Tables {
     fn fill(&self, stacks: &Stacks) {
-        // Intel SDM volume 3, 8.7: the interrupt stacks begin at byte 36, 8 bytes each; the I/O map lies outside, so that there is none.
+        // Intel SDM volume 3, 8.7: the interrupt stacks begin at byte 36, 8 bytes each. The I/O map
+        // is outside of the limit, so that there is none.
         for stack in [Stack::Device, Stack::Exception, Stack::DoubleFault, Stack::MachineCheck] {
             let (word, top) = (9 + 2 * (stack as usize - 1), stacks.top(stack));
             for (place, value) in [(word, top as u32), (word + 1, (top >> 32) as u32)] {
@@ -141,7 +145,8 @@ impl Tables {
         }
         let tss = (&raw const self.tss) as u64;
         let [_, _, _, low, high] = &self.gdt;
-        // Intel SDM volume 3, 8.2.3: limit, base in three parts, type 9 (available 64-bit TSS), present.
+        // Intel SDM volume 3, 8.2.3: limit, base in three parts, type 9 (available 64-bit TSS),
+        // present.
         low.store(
             (TSS_BYTES - 1) | (tss & 0xFF_FFFF) << 16 | 0x89 << 40 | (tss >> 24 & 0xFF) << 56,
             Relaxed,
@@ -176,7 +181,7 @@ fn exception_handler(vector: usize) -> u64 {
     (&raw const exception_entries) as u64 + 16 * vector as u64
 }
 
-/// The registers at an exception, as `interrupts.s` and the processor push them.
+/// The registers at an exception, in the order in which `interrupts.s` and the processor push them.
 #[repr(C)]
 struct ExceptionFrame {
     r15: u64,

@@ -1,7 +1,8 @@
-/* The interrupt entries. Every vector runs on a stack of its own (IST) with interrupts off, none nests, and none touches a
-   vector register: prebuilt code uses the bytes below its stack pointer and all registers.
-   - Exceptions (0 to 31) never return: they save the registers for the report and go the panic way.
-   - Device and timer interrupts end a `hlt`, which is all that they are for: end of interrupt, and back. */
+/* The interrupt entries. Every vector runs on a stack of its own (IST) with interrupts off, none
+   nests, and none touches a vector register: prebuilt code uses the bytes below its stack pointer
+   and all registers.
+   - Exceptions (0 to 31) never return: they save the registers for the report and panic.
+   - Device and timer interrupts only end a `hlt`: end of interrupt, and return. */
 
 .section .text.interrupts, "ax", @progbits
 .p2align 4

@@ -1,11 +1,12 @@
-//! The interrupt controllers for devices that have a line instead of messages: the serial port, and virtio-mmio devices.
+//! The I/O interrupt controllers (IOAPIC), for devices with a line instead of messages: the serial
+//! port, and virtio-mmio devices.
 
 use crate::memory::paging::Paging;
 use crate::mmio::Mmio;
 
 const BASE_ADDRESS: u64 = 0xFEC0_0000;
 
-/// QEMU's second controller lies here, and serves the lines from 24 on.
+/// QEMU's second controller is here, for the lines from 24 on.
 const BASE_STRIDE: u64 = 0x1_0000;
 const LINES: u32 = 24;
 
@@ -17,14 +18,14 @@ const REDIRECTION: u32 = 0x10;
 
 /// Routes `line` to `vector` on the core with the number `apic_id`, on its rising edge.
 ///
-/// Errors: `None` when no controller has the line.
+/// Errors: `None` if no controller has the line.
 pub(crate) fn route(paging: &mut Paging, line: u32, vector: u8, apic_id: u32) -> Option<()> {
     let (controller, pin) = (line / LINES, line % LINES);
     if controller > 1 {
         return None;
     }
-    // SAFETY: PCs have the first controller at this address, and QEMU's have the second at that one; other machines have registers or
-    // nothing there, but no memory.
+    // SAFETY: PCs have the first controller at this address, and QEMU's have the second at that
+    // one; other machines have registers or nothing there, but no memory.
     let registers =
         unsafe { paging.map_device(BASE_ADDRESS + BASE_STRIDE * u64::from(controller), 4096) };
     let last_pin = read(&registers, VERSION) >> 16 & 0xFF;

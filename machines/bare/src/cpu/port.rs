@@ -10,9 +10,10 @@ impl Port {
     /// The port with this number.
     ///
     /// # Safety
-    /// 1. No access to the port may change memory that Rust code owns, other than through a later, `unsafe` step.
-    /// 2. No access may take away what running code relies on (its page tables, its interrupt routing), unless the caller never
-    ///    returns.
+    /// 1. No access to the port may change memory that Rust code owns, other than through a later,
+    ///    `unsafe` step.
+    /// 2. No access may take away what running code relies on (its page tables, its interrupt
+    ///    routing), unless the caller never returns.
     pub(crate) const unsafe fn new(number: u16) -> Port {
         Port(number)
     }
@@ -55,7 +56,7 @@ impl Port {
     }
 
     pub(crate) fn write32(self, value: u32) {
-        // SAFETY: `new`'s conditions 1 and 2. No `nomem`: a device may fetch memory when told to by this write.
+        // SAFETY: `new`'s conditions 1 and 2. No `nomem`: this write may make a device read memory.
         unsafe {
             asm!("out dx, eax", in("dx") self.0, in("eax") value, options(nostack, preserves_flags))
         };

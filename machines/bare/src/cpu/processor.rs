@@ -1,25 +1,25 @@
-//! What the processor can do, asked once: `cpuid` traps in a virtual machine.
+//! The processor's features, read once: `cpuid` traps in a virtual machine.
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 
-/// What of the processor's features the machine uses.
+/// The features of the processor that the machine uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Processor {
-    /// Its number among the interrupt controllers.
+    /// Its number among the interrupt controllers (APIC id).
     pub(crate) apic_id: u32,
     pub(crate) x2apic: bool,
     pub(crate) tsc_deadline: bool,
     pub(crate) rdrand: bool,
     pub(crate) rdseed: bool,
     pub(crate) gigabyte_pages: bool,
-    /// Whether the time-stamp counter runs at one rate whatever the processor does.
+    /// Whether the time-stamp counter always runs at one rate.
     pub(crate) invariant_tsc: bool,
-    /// The time-stamp counter's rate in hertz, where the processor or the hypervisor tells it.
+    /// The time-stamp counter's rate in hertz, if the processor or the hypervisor reports it.
     pub(crate) tsc_hertz: Option<u64>,
     /// Whether the hypervisor's local interrupt controller counts nanoseconds (QEMU's and KVM's do).
     pub(crate) apic_counts_nanoseconds: bool,
-    /// The vector state that was switched on: bits of XCR0, or zero where there is only SSE.
+    /// The vector state that was enabled: bits of XCR0, or zero if there is only SSE.
     pub(crate) vector_state: u64,
 }
 
@@ -32,13 +32,13 @@ const LEAF_HYPERVISOR: u32 = 0x4000_0000;
 const LEAF_HYPERVISOR_TIMING: u32 = 0x4000_0010;
 const LEAF_EXTENDED: u32 = 0x8000_0000;
 
-/// XCR0: x87 and SSE, AVX, and the three parts of AVX-512, which go together.
+/// XCR0: x87 and SSE, AVX, and the three parts of AVX-512, which are enabled together.
 const STATE_SSE: u64 = 0b11;
 const STATE_AVX: u64 = 0b100;
 const STATE_AVX512: u64 = 0b1110_0000;
 
 impl Processor {
-    /// Asks the processor, and switches on the vector state that it has.
+    /// Detects the features, and enables the vector state of the processor.
     pub(crate) fn detect() -> Processor {
         let leaf_max = __cpuid(0).eax;
         let features = __cpuid(LEAF_FEATURES);
@@ -66,7 +66,7 @@ impl Processor {
     }
 }
 
-/// `leaf`, or zeros where the processor has none of that number.
+/// The contents of `leaf`, or zeros if the processor does not have it.
 fn leaf(leaf_max: u32, leaf: u32) -> CpuidResult {
     if leaf <= leaf_max {
         __cpuid_count(leaf, 0)
@@ -79,7 +79,8 @@ const fn bit(register: u32, number: u32) -> bool {
     register >> number & 1 == 1
 }
 
-/// Intel SDM volume 2, CPUID leaves 15h and 16h; the hypervisor's leaf is VMware's, which QEMU and others share.
+/// Intel SDM volume 2, CPUID leaves 15h and 16h. The hypervisor's leaf is VMware's, which QEMU and
+/// others share.
 fn tsc_hertz(leaf_max: u32, has_hypervisor: bool) -> Option<u64> {
     let ratio = leaf(leaf_max, LEAF_TSC);
     if ratio.eax != 0 && ratio.ebx != 0 {
@@ -93,7 +94,7 @@ fn tsc_hertz(leaf_max: u32, has_hypervisor: bool) -> Option<u64> {
     }
     if has_hypervisor {
         let leaf_max = __cpuid(LEAF_HYPERVISOR).eax;
-        // Below 0x4000_0100: what does not know the leaf answers with some other leaf's contents.
+        // Below 0x4000_0100: a hypervisor without this leaf returns the contents of another leaf.
         if (LEAF_HYPERVISOR_TIMING..LEAF_HYPERVISOR + 0x100).contains(&leaf_max) {
             let kilohertz = __cpuid(LEAF_HYPERVISOR_TIMING).eax;
             return (kilohertz != 0).then_some(u64::from(kilohertz) * 1_000);
@@ -108,8 +109,8 @@ fn has_qemu_or_kvm() -> bool {
     signature == [*b"TCGT", *b"CGTC", *b"GTCG"] || signature == [*b"KVMK", *b"VMKV", *b"M\0\0\0"]
 }
 
-/// Switches on what the processor has of SSE, AVX and AVX-512. Nothing ever switches between contexts here, so that more state costs
-/// nothing. Answers with XCR0.
+/// Enables SSE, AVX and AVX-512 as far as the processor has them. There are no context switches
+/// here, so more state costs nothing. Returns XCR0.
 fn enable_vector_state(has_avx: bool) -> u64 {
     const CR4_OSXSAVE: u64 = 1 << 18;
     // SAFETY: 1. the caller saw XSAVE in CPUID, so that the bit may be set; 2. no code before this relies on its being clear.

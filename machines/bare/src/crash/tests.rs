@@ -1,4 +1,4 @@
-//! The crash sector keeps what fits.
+//! The crash sector keeps the text that fits.
 
 use super::*;
 

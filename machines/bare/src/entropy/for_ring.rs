@@ -1,7 +1,8 @@
-//! The randomness that ring asks for by itself: each core has a generator for it.
+//! The random source for the crate ring: each core has a generator for it.
 //!
-//! ring takes no generator from its callers, so that the one in the core's `BareMachine` cannot be handed to it. It asks the crate `getrandom`, which is ours, and
-//! that asks here; which core is asking, the core itself says.
+//! ring takes no generator from its callers, so the generator in the core's `BareMachine` cannot be
+//! passed to it. It uses the crate `getrandom`, which is replaced by ours, and that calls this
+//! source. The source reads the number of the running core.
 
 use core::cell::UnsafeCell;
 
@@ -14,8 +15,9 @@ use crate::cpu::cores::{self, CORES_MAX};
 /// A core's generator.
 struct Place(UnsafeCell<Option<EntropyPool>>);
 
-// SAFETY: 1. a core uses its own place alone; 2. the first core fills each place before that core lives (`give`); 3. nothing here is interrupted, nor called while
-// it runs: drawing from a generator asks nobody for randomness.
+// SAFETY: 1. a core uses only its own place; 2. the first core fills each place before that core
+// has work (`give`); 3. nothing here is interrupted, nor called while it runs: drawing from a
+// generator requests no randomness.
 unsafe impl Sync for Place {}
 
 static PLACES: [Place; CORES_MAX] = [const { Place(UnsafeCell::new(None)) }; CORES_MAX];
@@ -36,10 +38,11 @@ const SOURCE: Source = |bytes| {
 /// Gives a core its generator.
 ///
 /// # Safety
-/// The core is this one, at its boot, or one that has no life yet; nobody else calls this at the same time.
+/// The core is this one, at its boot, or one that has no work yet. There is no other call at the
+/// same time.
 pub(crate) unsafe fn give(core: usize, entropy: EntropyPool) {
     if let Some(place) = PLACES.get(core) {
-        // SAFETY: by the caller's condition, nobody else uses the place now.
+        // SAFETY: by the caller's condition, no other code uses the place now.
         unsafe { *place.0.get() = Some(entropy) };
     }
     randomness::provide(&SOURCE);

@@ -1,13 +1,17 @@
-//! The image tests the machine below it: what a host test cannot see, because it takes a real boot, real devices or a real end.
+//! The self-test image: it tests the machine below it. These tests need a real boot, real devices
+//! or a real end, which a host test does not have.
 //!
-//! The file `opt/barepost/selftest`, handed over by QEMU, names what to do:
-//! - `machine`, or no file: all tests of a machine that lives, one line each;
-//! - `cores`: the cores among each other;
-//! - `endings`: breaks one invariant after the other, and after each reset looks whether the crash sector tells of it;
-//! - `idle`: does nothing for ten seconds, so that the host can see what that costs; `nothing`: the same without the ten seconds;
-//! - `key`: sleeps until a key is pressed that asks the machine to stop.
+//! The file `opt/barepost/selftest` from QEMU selects the mode:
+//! - `machine`, or no file: all tests of a running machine, one line each;
+//! - `cores`: the interaction of the cores;
+//! - `endings`: breaks one invariant after another, and after each reset checks the report in the
+//!   crash sector;
+//! - `idle`: sleeps for ten seconds, so that the host can measure the cost; `nothing`: the same
+//!   without the ten seconds;
+//! - `key`: sleeps until a key press asks the machine to stop.
 //!
-//! In QEMU's network there must be a router at 10.0.2.2, as in the user-mode one. What lies on the disk is overwritten.
+//! QEMU's network must have a router at 10.0.2.2, as in the user-mode network. The contents of the
+//! disk are overwritten.
 
 mod cores;
 mod costs;
@@ -22,16 +26,16 @@ use alloc::vec::Vec;
 use bare::{BareMachine, boot, end, fw_cfg};
 use machine::{Instant, Machine, Micros};
 
-/// What a test says: nothing, or what does not hold.
+/// The result of a test: success, or what does not hold.
 type Outcome = Result<(), &'static str>;
 
-/// A test, and the promise that it is named for.
+/// A test, and the promise that it checks.
 type Test = (&'static str, fn(&mut BareMachine) -> Outcome);
 
-/// How long a test waits for a device before it gives up: the host may be busy.
+/// How long a test waits for a device before it fails: the host may be busy.
 const PATIENCE: Micros = Micros::from_secs(10);
 
-/// Runs what was asked for, and ends the machine's life.
+/// Runs the selected mode, and ends the machine's life.
 pub(super) fn run(machine: boot::Machine) -> ! {
     let boot::Machine { first: mut machine, others } = machine;
     let mode = fw_cfg::file("opt/barepost/selftest").unwrap_or_else(|| Vec::from(b"machine"));
@@ -102,7 +106,7 @@ fn ensure(holds: bool, otherwise: &'static str) -> Outcome {
     if holds { Ok(()) } else { Err(otherwise) }
 }
 
-/// Sleeps and looks, until `look` finds something or patience ends.
+/// Sleeps and calls `look`, until it finds something or patience ends.
 fn wait_for<T>(
     machine: &mut BareMachine,
     mut look: impl FnMut(&mut BareMachine) -> Option<T>,

@@ -1,4 +1,4 @@
-//! The machine's life when it serves mail: on each core the loop around its engine, and the configuration that they start with.
+//! The mail server's image: on each core the loop around its engine, and the configuration for it.
 
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
 use core::sync::atomic::{
@@ -10,33 +10,33 @@ use server::configuration::Configuration;
 use server::pack::{self, BadPack};
 use server::{Ending, Engine, Next, Papers, Seed, Sizes};
 
-/// What the configuration is called where QEMU hands it over.
+/// The name of the configuration file from QEMU.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 
-/// What the packed site is called there.
+/// The name of the packed site.
 const SITE_FILE: &str = "opt/barepost/site.pack";
 
-/// What the certificates are called there, with their keys.
+/// The name of the certificates with their keys.
 const CERTIFICATES_FILE: &str = "opt/barepost/certificates.pack";
 
-/// What the keys are called there with which letters are signed.
+/// The name of the keys that sign messages.
 const SIGNING_KEYS_FILE: &str = "opt/barepost/signing-keys.pack";
 
-/// What the certificates of authorities are called there.
+/// The name of the certificates of authorities.
 const AUTHORITIES_FILE: &str = "opt/barepost/authorities.pack";
 
-/// Bytes of memory that all engines may take after they are made.
+/// Bytes of memory that all engines may take after they are created.
 static PROMISED: AtomicU64 = AtomicU64::new(0);
 
-/// The cores whose engines are not made yet.
+/// The number of cores without an engine yet.
 static UNMADE: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives every core its engine, and lives on the first one.
+/// Gives every core its engine, and runs the first one.
 pub(super) fn run(machine: boot::Machine) -> ! {
     let boot::Machine { first: mut machine, others } = machine;
     let cores = 1 + others.len() as u8;
     let site = site();
-    // The site stays for ever: what it takes is not the engines'.
+    // The site stays for ever. Its memory is not available to the engines.
     let memory_bytes = machine.memory().total.saturating_sub(site.bytes()) as u64;
     let Some(sizes) = Sizes::for_memory(memory_bytes, cores) else {
         let (has, needs) = (memory_bytes >> 20, Sizes::memory_bytes_min(cores) >> 20);
@@ -60,7 +60,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     }
 }
 
-/// The whole of a core's life: one turn after the other, and sleep where there is nothing to do.
+/// The loop of a core: one turn after another, and sleep when there is nothing to do.
 fn live(mut machine: BareMachine, seed: Seed) -> Ending {
     let mut engine = Engine::new(seed, &mut machine);
     if UNMADE.fetch_sub(1, AcqRel) == 1 {
@@ -80,8 +80,8 @@ fn live(mut machine: BareMachine, seed: Seed) -> Ending {
     }
 }
 
-/// Tells how much memory there is, and refuses to serve where what the engines may still take does
-/// not fit into it beside the reserve: so no client can use it up.
+/// Reports the memory. Refuses to serve if the memory that the engines may still take does not fit
+/// beside the reserve. So no client can use it up.
 fn check_memory(machine: &mut BareMachine) {
     let Memory { total, free } = machine.memory();
     let promised = PROMISED.load(Relaxed);
@@ -98,7 +98,7 @@ fn check_memory(machine: &mut BareMachine) {
     }
 }
 
-/// The packed site, read once and kept for ever; the empty one if there is none.
+/// The packed site, read once and kept for ever; empty if there is none.
 fn site() -> Site {
     let Some(file) = fw_cfg::file(SITE_FILE) else { return Site::default() };
     match Site::new(file.leak()) {
@@ -107,7 +107,7 @@ fn site() -> Site {
     }
 }
 
-/// What is handed over of papers.
+/// The certificates and keys from QEMU.
 fn papers() -> Papers {
     Papers {
         certificates: unpacked(CERTIFICATES_FILE, pack::certificates),
@@ -117,7 +117,7 @@ fn papers() -> Papers {
     }
 }
 
-/// What a file of papers holds, if it is handed over. What was read of it is wiped: it may be keys.
+/// The contents of a packed file, if there is one. The file's memory is wiped: it may contain keys.
 fn unpacked<T: Default>(name: &str, unpack: impl Fn(&[u8]) -> Result<T, BadPack>) -> T {
     let Some(mut file) = fw_cfg::file(name) else { return T::default() };
     let all = unpack(&file);

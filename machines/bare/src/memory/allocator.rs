@@ -1,22 +1,27 @@
-//! The allocator: blocks of fixed sizes from free lists, an arena of them for each core, and longer runs.
+//! The allocator: blocks of fixed sizes from free lists, with an arena for each core, and longer
+//! runs.
 //!
-//! Blocks up to 32 KiB come from one free list a size ([`Class`]) of the core that asks: taking one and giving it back are some ten
-//! instructions and never search. A list that is empty takes a slab from the allocator for runs and cuts it up as blocks are asked for, so
-//! that no memory is touched before it is used. What is longer than 32 KiB goes to `talc`, whose cost does not grow with the
-//! number of runs; the engine asks for such runs when it starts. Runs and new slabs are behind a lock, blocks are not.
+//! Blocks up to 32 KiB come from free lists, one for each size ([`Class`]) of the calling core.
+//! Taking or freeing one is about ten instructions, without a search. An empty list takes a slab
+//! from the allocator for runs, and cuts it up as blocks are requested. So no memory is touched
+//! before it is used. Memory of more than 32 KiB comes from `talc`, with a cost that does not grow
+//! with the number of runs. The engine requests such runs when it starts. Runs and new slabs are
+//! behind a lock, blocks are not.
 //!
-//! A block that another core gives back goes home: that core pushes it onto a list of its owner's, which takes over the whole list when
-//! it would otherwise have to take memory. Neither ever waits for the other.
+//! A block that another core frees returns to its owner. The other core pushes it onto a list of
+//! the owner. The owner takes the whole list when it would otherwise need more memory. Neither ever
+//! waits for the other.
 //!
-//! A part of the memory is a reserve. While an allocation has dipped into it, [`Allocator::is_low`]
-//! says so, and the engine lets connections end until it is whole again. Slabs without a block in
-//! use go back to the runs then, and when memory is used up.
+//! A part of the memory is a reserve. While an allocation has used it, [`Allocator::is_low`]
+//! returns true, and the engine ends connections until the reserve is full again. Slabs without a
+//! block in use go back to the runs then, and when memory is used up.
 //!
 //! Invariants:
-//! - A block on a free list belongs to nobody; its first 8 bytes link it to the next, and on its way home the next 8 say its size.
-//! - A slab keeps its size and its core until none of its blocks is in use: then it may be a run
+//! - A block on a free list has no user. Its first 8 bytes link it to the next. On its way to its
+//!   owner the next 8 have its size.
+//! - A slab keeps its size and its core until none of its blocks is in use. Then it may be a run
 //!   again (`reclaim.rs`).
-//! - A core's free lists are its own, and no interrupt runs code: they need no lock.
+//! - Only its own core uses a core's free lists, and no interrupt runs code: they need no lock.
 
 use super::classes::{CLASSES, Class};
 use super::map::Ranges;
@@ -36,18 +41,19 @@ use core::sync::atomic::{
 const SLAB_BYTES: usize = 64 << 10;
 const SLAB_BLOCKS_MIN: usize = 8;
 
-/// A slab begins on a bound of so many bytes, and has a multiple of them: each such piece of memory belongs to one core at most.
+/// A slab begins at a multiple of this, and its size is a multiple of this. So each such piece of
+/// memory belongs to at most one core.
 const GRANULE_BYTES: usize = 4096;
 
-/// One of so many parts of the memory is the reserve.
+/// The reserve is the memory divided by this.
 const RESERVE_ONE_IN: usize = 32;
 
-/// How much memory there is for the allocator, in bytes.
+/// The allocator's memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
-    /// Given to the allocator at boot.
+    /// The memory that the allocator got at boot.
     pub total: usize,
-    /// Of it, what is neither in a run nor in a slab.
+    /// The part that is neither in a run nor in a slab.
     pub free: usize,
 }
 
@@ -56,23 +62,23 @@ pub struct Allocator {
     arenas: [Arena; CORES_MAX],
     runs: Lock<Runs>,
     owners: Owners,
-    /// Whether the reserve was touched, and was not seen whole since.
+    /// Whether the reserve was touched, and has not been seen full since.
     is_low: AtomicBool,
 }
 
-// SAFETY: 1. an arena's pools are touched by its own core only, and no interrupt runs code there; 2. all else is atomic or behind the
-// lock.
+// SAFETY: 1. an arena's pools are touched by its own core only, and no interrupt runs code there;
+// 2. all else is atomic or behind the lock.
 unsafe impl Sync for Allocator {}
 
 /// The blocks of one core.
 #[repr(align(128))]
 struct Arena {
     pools: UnsafeCell<[Pool; CLASSES]>,
-    /// Blocks that other cores gave back.
+    /// Blocks that other cores freed.
     returned: AtomicPtr<Returned>,
 }
 
-/// One class: its free blocks, and what is not yet cut up of its newest slab.
+/// One class: its free blocks, and the part of its newest slab that is not cut up yet.
 struct Pool {
     free: *mut Link,
     uncut: Range<usize>,
@@ -83,7 +89,7 @@ struct Link {
     next: *mut Link,
 }
 
-/// The start of a block on its way home.
+/// The start of a block on its way to its owner.
 struct Returned {
     next: *mut Returned,
     class: Class,
@@ -111,7 +117,7 @@ impl Allocator {
     /// Gives the allocator its memory, once, before another core runs.
     ///
     /// # Safety
-    /// The ranges are mapped, writable, and nobody else's, for ever.
+    /// The ranges are mapped, writable, and used by nothing else, for ever.
     pub(crate) unsafe fn add(&self, memory: &Ranges) {
         let start = memory.iter().map(|range| range.start).min().unwrap_or(0) as usize;
         let end = memory.iter().map(|range| range.end).max().unwrap_or(0) as usize;
@@ -124,13 +130,12 @@ impl Allocator {
         });
     }
 
-    /// How much memory there is.
+    /// The memory and its free part.
     pub fn memory(&self) -> Memory {
         self.runs.with(|runs| runs.memory())
     }
 
-    /// Whether the reserve is touched. What this core can give back for that without harm, it gives
-    /// back first.
+    /// Whether the reserve is touched. This core first gives back what it can without harm.
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.is_low.load(Relaxed) && self.is_still_low()
@@ -145,7 +150,7 @@ impl Allocator {
         is_low
     }
 
-    /// A run, or null; slabs that are not in use make room for it.
+    /// A run, or null. Unused slabs are given back if that is needed.
     ///
     /// # Safety
     /// No reference to a pool of this core is held.
@@ -165,14 +170,15 @@ impl Allocator {
     /// The pool of a class, of the core that runs this.
     ///
     /// # Safety
-    /// What was answered last on this core is not used any more.
+    /// The last result of this on this core is not used any more.
     #[expect(
         clippy::mut_from_ref,
         reason = "one core has one reference at a time, by the caller's condition"
     )]
     #[inline]
     unsafe fn pool(&self, class: Class) -> &mut Pool {
-        // SAFETY: the pools are this core's, and by the caller's condition nothing else refers to them.
+        // SAFETY: the pools are this core's, and by the caller's condition nothing else refers to
+        // them.
         let pools = unsafe { &mut *self.own_arena().pools.get() };
         #[expect(clippy::indexing_slicing, reason = "every class has a pool")]
         &mut pools[class.index()]
@@ -189,11 +195,11 @@ impl Allocator {
         &self.arenas[core % CORES_MAX]
     }
 
-    /// A block of a class whose free list is empty.
+    /// A block of a class with an empty free list.
     #[cold]
     fn refill(&self, class: Class) -> *mut u8 {
         self.take_in();
-        // SAFETY: nobody refers to a pool here.
+        // SAFETY: no reference to a pool is held here.
         let pool = unsafe { self.pool(class) };
         let block = pool.take();
         if !block.is_null() {
@@ -219,13 +225,14 @@ impl Allocator {
         block as *mut u8
     }
 
-    /// Puts what other cores gave back onto the free lists.
+    /// Puts the blocks that other cores freed onto the free lists.
     fn take_in(&self) {
         let mut returned = self.own_arena().returned.swap(null_mut(), Acquire);
         while !returned.is_null() {
-            // SAFETY: who pushed the block gave it away, with what it is at its start.
+            // SAFETY: the core that pushed the block gave it away, with this value at its start.
             let Returned { next, class } = unsafe { returned.read() };
-            // SAFETY: 1. nobody refers to a pool here; 2. the block is of this class, of this core, and nobody's.
+            // SAFETY: 1. no reference to a pool is held here; 2. the block is of this class, of
+            // this core, and has no user.
             unsafe { self.pool(class).give_back(returned.cast()) };
             returned = next;
         }
@@ -234,13 +241,14 @@ impl Allocator {
     /// Gives a block back to the core that it came from.
     ///
     /// # Safety
-    /// The block is of this class, from `owner`'s arena, and nobody uses it any more.
+    /// The block is of this class, from `owner`'s arena, and not used any more.
     #[cold]
     unsafe fn send_home(&self, block: *mut u8, class: Class, owner: usize) {
         let (home, block) = (&self.arena(owner).returned, block.cast::<Returned>());
         let mut first = home.load(Relaxed);
         loop {
-            // SAFETY: 1. the block is ours until it is pushed; 2. every class is that long and as aligned.
+            // SAFETY: 1. the block is ours until it is pushed; 2. every class is that long and as
+            // aligned.
             unsafe { block.write(Returned { next: first, class }) };
             match home.compare_exchange_weak(first, block, Release, Relaxed) {
                 Ok(_) => return,
@@ -249,10 +257,10 @@ impl Allocator {
         }
     }
 
-    /// Whether the block serves `wanted` as well, where it lies.
+    /// Whether the block can serve `wanted` in its place.
     ///
     /// # Safety
-    /// `block` came from `alloc` for `layout`, whose alignment is `wanted`'s.
+    /// `block` came from `alloc` for `layout`, with the alignment of `wanted`.
     unsafe fn resize_in_place(&self, block: *mut u8, layout: Layout, wanted: Layout) -> bool {
         match (Class::of(layout), Class::of(wanted)) {
             (Some(one), Some(other)) => one == other,
@@ -266,7 +274,7 @@ impl Allocator {
 }
 
 impl Memory {
-    /// Bytes of the reserve, of so many in all.
+    /// Bytes of the reserve, if there are `total` bytes in all.
     pub const fn reserve(total: usize) -> usize {
         total / RESERVE_ONE_IN
     }
@@ -289,14 +297,14 @@ impl Default for Allocator {
     }
 }
 
-// SAFETY: 1. a block is handed out once until it comes back, and is as long and as aligned as its class (`Class::of`) or its
-// run; 2. `realloc` keeps the contents; 3. nothing here unwinds.
+// SAFETY: 1. a block is handed out once until it comes back, and is as long and as aligned as its
+// class (`Class::of`) or its run; 2. `realloc` keeps the contents; 3. nothing here unwinds.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: nobody refers to a pool here.
+        // SAFETY: no reference to a pool is held here.
         let Some(class) = Class::of(layout) else { return unsafe { self.take_run(layout) } };
-        // SAFETY: nobody refers to a pool here.
+        // SAFETY: no reference to a pool is held here.
         let block = unsafe { self.pool(class) }.take();
         if block.is_null() { self.refill(class) } else { block }
     }
@@ -307,13 +315,15 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: the caller gives back what `alloc` handed out for the same layout, a run.
             return self.runs.with(|runs| unsafe { runs.give_back(block, layout) });
         };
-        // SAFETY: the block has a class, so that it lies in a slab.
+        // SAFETY: the block has a class, so it is in a slab.
         let owner = unsafe { self.owners.of(block as usize) };
         if owner == cores::this() {
-            // SAFETY: 1. nobody refers to a pool here; 2. the block is of this class, of this core, and nobody's any more.
+            // SAFETY: 1. no reference to a pool is held here; 2. the block is of this class, of
+            // this core, and has no user any more.
             unsafe { self.pool(class).give_back(block) };
         } else {
-            // SAFETY: the block is of this class, its slab is that core's, and the caller has done with it.
+            // SAFETY: the block is of this class, its slab belongs to that core, and the caller
+            // does not use it any more.
             unsafe { self.send_home(block, class, owner) };
         }
     }
@@ -324,7 +334,8 @@ unsafe impl GlobalAlloc for Allocator {
         if unsafe { self.resize_in_place(block, layout, wanted) } {
             return block;
         }
-        // SAFETY: 1. both blocks hold the smaller size and differ; 2. the old one is the caller's to give back.
+        // SAFETY: 1. both blocks hold the smaller size and differ; 2. the caller may give back the
+        // old one.
         unsafe {
             let new = self.alloc(wanted);
             if !new.is_null() {
@@ -349,7 +360,7 @@ impl Pool {
     }
 
     /// # Safety
-    /// The block is of the pool's class and core, and nobody uses it any more.
+    /// The block is of the pool's class and core, and not used any more.
     #[inline]
     unsafe fn give_back(&mut self, block: *mut u8) {
         let block = block.cast::<Link>();
@@ -359,19 +370,20 @@ impl Pool {
     }
 }
 
-/// What is known of each granule of memory: right where there is a slab, and anything elsewhere.
+/// The table of granules of memory. An entry is right if the granule is in a slab, and has no
+/// meaning otherwise.
 struct Owners {
     start: AtomicUsize,
     table: AtomicPtr<Granule>,
 }
 
 struct Granule {
-    /// Whose it is.
+    /// The core that owns it.
     core: AtomicU8,
-    /// How many granules of its slab come before it.
+    /// The number of granules of its slab before it.
     place: AtomicU8,
-    /// Of a slab's first granule, while its core reclaims: blocks of the slab that are free. Zero
-    /// otherwise.
+    /// In a slab's first granule, while its core reclaims: the number of free blocks of the slab.
+    /// Zero otherwise.
     free: AtomicU16,
 }
 
@@ -380,7 +392,7 @@ impl Owners {
         Owners { start: AtomicUsize::new(0), table: AtomicPtr::new(null_mut()) }
     }
 
-    /// Takes memory for the numbers from `runs`. `memory`: where all slabs will lie.
+    /// Takes memory for the table from `runs`. `memory`: the range that contains all slabs.
     fn take_memory(&self, memory: Range<usize>, runs: &mut Runs) {
         let granules =
             (memory.end / GRANULE_BYTES + 1).saturating_sub(memory.start / GRANULE_BYTES);
@@ -388,7 +400,7 @@ impl Owners {
             self.start.store(memory.start / GRANULE_BYTES, Relaxed);
             let table = runs.take(layout);
             assert!(!table.is_null(), "the memory is larger than its own table");
-            // SAFETY: the run is so long, and ours; a granule may be all zeros.
+            // SAFETY: the run has that length, and is ours; a granule may be all zeros.
             unsafe { table.write_bytes(0, layout.size()) };
             self.table.store(table.cast(), Relaxed);
         }
@@ -396,7 +408,7 @@ impl Owners {
 
     fn set(&self, slab: Range<usize>, core: usize) {
         for (place, address) in slab.step_by(GRANULE_BYTES).enumerate() {
-            // SAFETY: a slab lies in the memory for which there are granules.
+            // SAFETY: a slab is in the memory that has granules.
             let granule = unsafe { self.granule(address) };
             granule.core.store(core as u8, Relaxed);
             granule.place.store(place as u8, Relaxed);
@@ -404,25 +416,25 @@ impl Owners {
     }
 
     /// # Safety
-    /// The block at `address` lies in a slab.
+    /// The block at `address` is in a slab.
     #[inline]
     unsafe fn of(&self, address: usize) -> usize {
-        // SAFETY: a slab lies in the memory for which there are granules.
+        // SAFETY: a slab is in the memory that has granules.
         usize::from(unsafe { self.granule(address) }.core.load(Relaxed))
     }
 
-    /// Where the slab begins.
+    /// The start of the slab.
     ///
     /// # Safety
-    /// The block at `address` lies in a slab.
+    /// The block at `address` is in a slab.
     unsafe fn slab_of(&self, address: usize) -> usize {
-        // SAFETY: a slab lies in the memory for which there are granules.
+        // SAFETY: a slab is in the memory that has granules.
         let place = unsafe { self.granule(address) }.place.load(Relaxed);
         (address / GRANULE_BYTES - usize::from(place)) * GRANULE_BYTES
     }
 
     /// # Safety
-    /// `address` lies in the memory that `take_memory` was told of.
+    /// `address` is in the memory that was passed to `take_memory`.
     #[inline]
     unsafe fn granule(&self, address: usize) -> &Granule {
         let number = address / GRANULE_BYTES - self.start.load(Relaxed);

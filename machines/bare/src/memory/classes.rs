@@ -1,16 +1,16 @@
-//! The sizes in which small memory is handed out: steps of 16 bytes up to 128, then four steps to each doubling.
+//! The size classes of small memory: steps of 16 bytes up to 128, then four steps to each doubling.
 //!
 //! At most a fifth of a block is wasted above 128 bytes.
 
 use core::alloc::Layout;
 
-/// How many sizes there are.
+/// The number of classes.
 pub(crate) const CLASSES: usize = 40;
 
-/// The largest one in bytes; what is larger goes to the allocator for runs.
+/// The largest class in bytes. Larger sizes go to the allocator for runs.
 pub(crate) const CLASS_BYTES_MAX: usize = 32 << 10;
 
-/// The largest alignment that a class can give: slabs begin on such a bound.
+/// The largest alignment that a class can give: slabs begin at a multiple of it.
 const CLASS_ALIGN_MAX: usize = 4096;
 
 /// The index of a class.

@@ -1,6 +1,8 @@
-//! The functions for blocks of memory that compiled code calls by their C names, in assembly (`copy.s`).
+//! The functions for blocks of memory that compiled code calls by their C names, in assembly
+//! (`copy.s`).
 //!
-//! Only the image gives them those names; on the host they are tested under their own, beside the C library's.
+//! Only the image gives them those names. On the host they are tested under their own names, beside
+//! the C library's.
 //!
 //! Invariants:
 //! - No function touches a byte outside of the ranges it is given.
@@ -19,7 +21,8 @@ global_asm!(
     ".set memcmp, barepost_memcmp",
     ".set bcmp, barepost_memcmp",
     ".set strlen, barepost_strlen",
-    // What the prebuilt core refers to for unwinding; an image that aborts never gets there.
+    // Symbols that the prebuilt core refers to for unwinding. An image that aborts never gets
+    // there.
     ".global _Unwind_Resume, rust_eh_personality",
     "_Unwind_Resume:",
     "rust_eh_personality: ud2",

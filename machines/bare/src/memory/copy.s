@@ -1,11 +1,12 @@
-/* memcpy, memmove, memset, memcmp, bcmp and strlen: the hottest code of the image, so in assembly, where no compiler
-   turns the loop into a call of itself.
+/* memcpy, memmove, memset, memcmp, bcmp and strlen: the hottest code of the image. It is assembly,
+   because a compiler may turn the loop into a call of the function itself.
 
-   - Sizes up to 64 bytes go straight: two overlapping moves of each end, no loop. All loads come before the first
-     store, so that these paths serve memmove too.
-   - Above, 64 bytes a turn through SSE registers, the last 64 (loaded first) with an overlapping end.
-   - No `rep movsb`: on an emulated processor it costs 12 to 130 us for 4 KiB, on a real one its start-up costs more than
-     all copies of a mail session are long. */
+   - Sizes up to 64 bytes have no loop: two overlapping moves, one at each end. All loads come
+     before the first store, so memmove uses these paths too.
+   - Larger sizes: 64 bytes per iteration through SSE registers. The last 64 are loaded first, and
+     overlap the end.
+   - No `rep movsb`: on an emulated processor it costs 12 to 130 us for 4 KiB. On a real one its
+     start-up costs more than all copies of a mail session. */
 
 .section .text.memory, "ax", @progbits
 .p2align 4
@@ -36,8 +37,8 @@ copy_33_to_64:
     movups [rdi + rdx - 16], xmm3
     ret
 
-/* rdx > 64, and the destination does not begin inside the source. The last 64 bytes are in registers before the
-   first store. rcx runs from -(rdx - 64 rounded up) towards zero. */
+/* rdx > 64, and the destination does not begin inside the source. The last 64 bytes are in
+   registers before the first store. rcx runs from -(rdx - 64 rounded up) towards zero. */
 .p2align 4
 copy_forward:
     movups xmm4, [rsi + rdx - 64]
@@ -45,7 +46,7 @@ copy_forward:
     movups xmm6, [rsi + rdx - 32]
     movups xmm7, [rsi + rdx - 16]
     lea rcx, [rdx - 1]
-    and rcx, -64                    /* whole turns before the end */
+    and rcx, -64                    /* whole iterations before the end */
     add rsi, rcx
     lea r8, [rdi + rcx]
     neg rcx
@@ -112,7 +113,8 @@ barepost_memmove:
     cmp rcx, rdx
     jae copy_forward
 
-/* The destination begins inside the source: from the end down, the first 64 bytes in registers before the first store. */
+/* The destination begins inside the source: copies from the end down. The first 64 bytes are in
+   registers before the first store. */
     movups xmm4, [rsi]
     movups xmm5, [rsi + 16]
     movups xmm6, [rsi + 32]

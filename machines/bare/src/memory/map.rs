@@ -1,13 +1,13 @@
-//! The memory map: which addresses are memory that nobody uses yet.
+//! The memory map: the addresses of unused memory.
 //!
 //! Invariants:
 //! - Ranges are whole pages, do not overlap, and none is empty.
-//! - What the boot loader reserves, or does not mention, is never in it.
+//! - Memory that the boot loader reserves, or does not mention, is never in it.
 
 use super::PAGE_BYTES;
 use core::ops::Range;
 
-/// The most ranges kept; what a map holds beyond is not used.
+/// The most ranges kept. Further ranges are not used.
 pub(crate) const RANGES_MAX: usize = 64;
 
 /// Free memory, as ranges of physical addresses.
@@ -40,7 +40,7 @@ impl Ranges {
         }
     }
 
-    /// Takes out every page that `taken` touches.
+    /// Removes every page that `taken` touches.
     pub(crate) fn remove(&mut self, taken: Range<u64>) {
         let taken = taken.start / PAGE_BYTES * PAGE_BYTES..taken.end.next_multiple_of(PAGE_BYTES);
         let before = core::mem::replace(self, Ranges::new());
@@ -53,7 +53,8 @@ impl Ranges {
         }
     }
 
-    /// Takes `bytes` bytes, whole pages, from the lowest range that has so many; `None` when there is none below `limit`.
+    /// Takes `bytes` bytes, as whole pages, from the lowest range that is large enough; `None` if
+    /// there is none below `limit`.
     pub(crate) fn take(&mut self, bytes: u64, limit: u64) -> Option<Range<u64>> {
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         let start = self

@@ -1,12 +1,12 @@
 //! Page tables: every address maps to itself, with no more rights than its use needs.
 //!
 //! Invariants:
-//! - Nothing is both writable and executable. Write protection holds for this machine's own code too (CR0.WP), and only the image's
-//!   text is executable (EFER.NXE).
-//! - Page zero, the first MiB, the guard page under each stack and whatever the memory map does not call memory are not mapped, but for
-//!   devices and, read-only, the firmware's tables.
-//! - Pages are added and never taken away or changed, so that no core ever has to be told of a change.
-//! - Since addresses map to themselves, a pointer is the address that a device is given.
+//! - No page is both writable and executable. Write protection also holds for this machine's own
+//!   code (CR0.WP), and only the image's text is executable (EFER.NXE).
+//! - Page zero, the first MiB, the guard page under each stack, and addresses outside of the memory
+//!   map are not mapped. Exceptions are devices and, read-only, the firmware's tables.
+//! - Pages are added and never removed or changed, so that no core ever has to learn of a change.
+//! - Because addresses map to themselves, a device gets the address in a pointer.
 
 use super::PAGE_BYTES;
 use super::map::Ranges;
@@ -25,7 +25,7 @@ unsafe extern "C" {
     static __image_end: u8;
 }
 
-/// What may be done with a page. Executable pages are never writable.
+/// The allowed accesses to a page. Executable pages are never writable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rights {
     Read,
@@ -45,7 +45,7 @@ const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
 
 impl Rights {
     const fn bits(self) -> u64 {
-        // Accessed and dirty from the start spare the processor the write on first use.
+        // Setting accessed and dirty in advance saves the processor a write on first use.
         PRESENT
             | ACCESSED_DIRTY
             | match self {
@@ -72,18 +72,18 @@ pub(crate) struct Table([AtomicU64; 512]);
 
 /// The machine's page tables.
 pub(crate) struct Paging {
-    /// The first one is the root.
+    /// The first table is the root.
     tables: &'static [Table],
     used: usize,
     gigabyte_pages: bool,
 }
 
-/// Where the image lies in memory, its guard pages included.
+/// The range of the image in memory, including its guard pages.
 pub(crate) fn image() -> Range<u64> {
     (&raw const __text_start) as u64..(&raw const __image_end) as u64
 }
 
-/// Bytes of page tables that mapping so much memory needs, with room for devices.
+/// Bytes of page tables that are needed to map this much memory, with space for devices.
 pub(crate) fn table_bytes(memory_bytes: u64, gigabyte_pages: bool) -> u64 {
     const TABLES_FOR_EDGES_AND_DEVICES: u64 = 160;
     let gigabytes = (memory_bytes >> 30) + 1;
@@ -95,18 +95,19 @@ impl Paging {
     ///
     /// # Safety
     /// 1. `memory` is mapped now, and stays mapped and writable in the tables built here.
-    /// 2. Nobody else uses it, ever.
+    /// 2. It is never used for anything else.
     pub(crate) unsafe fn new(memory: Range<u64>, gigabyte_pages: bool) -> Paging {
         let count = ((memory.end - memory.start) / PAGE_BYTES) as usize;
-        // SAFETY: 1. the caller gives whole pages, mapped and unused; 2. any bits are valid atomics, and `next` clears each table
-        // before it is linked in.
+        // SAFETY: 1. the caller gives whole pages, mapped and unused; 2. any bits are valid
+        // atomics, and `next` clears each table before it is linked in.
         let tables = unsafe { core::slice::from_raw_parts(memory.start as *const Table, count) };
         let mut paging = Paging { tables, used: 0, gigabyte_pages };
         paging.next();
         paging
     }
 
-    /// Maps the image, each part with the rights that it needs, its stacks without their guards, and the tables themselves.
+    /// Maps the image, each part with the rights that it needs, its stacks without their guards,
+    /// and the tables themselves.
     pub(crate) fn map_image(&mut self) {
         let parts = [
             ((&raw const __text_start) as u64..(&raw const __text_end) as u64, Rights::ReadExecute),
@@ -128,7 +129,8 @@ impl Paging {
         }
     }
 
-    /// Asserts what the module promises: each part of the image has its rights and no more, and under each stack nothing is mapped.
+    /// Asserts the module's invariants: each part of the image has exactly its rights, and nothing
+    /// is mapped under each stack.
     pub(crate) fn check_image(&self) {
         let [text_end, rodata_end, data_end] =
             [&raw const __text_end, &raw const __rodata_end, &raw const __data_end]
@@ -160,7 +162,8 @@ impl Paging {
         }
     }
 
-    /// Maps every page that `range` touches to itself. What is mapped already keeps its rights.
+    /// Maps every page that `range` touches to itself. Pages that are mapped already keep their
+    /// rights.
     pub(crate) fn map(&mut self, range: Range<u64>, rights: Rights) {
         if range.is_empty() {
             return;
@@ -175,7 +178,8 @@ impl Paging {
     /// Maps the registers of a device.
     ///
     /// # Safety
-    /// No memory lies at `base..base + bytes`: a device decodes these addresses, and none but the one that the caller means.
+    /// There is no memory at `base..base + bytes`: a device decodes these addresses, and only the
+    /// one that the caller means.
     pub(crate) unsafe fn map_device(&mut self, base: u64, bytes: u64) -> Mmio {
         self.map(base..base + bytes, Rights::Device);
         let base = NonNull::new(base as *mut u8);
@@ -184,7 +188,7 @@ impl Paging {
         unsafe { Mmio::new(base.unwrap_or(NonNull::dangling()), bytes as usize) }
     }
 
-    /// Makes the tables the processor's.
+    /// Activates the tables on this core.
     ///
     /// # Safety
     /// The image, the stack in use and all memory in use are mapped.
@@ -193,12 +197,12 @@ impl Paging {
         unsafe { asm!("mov cr3, {}", in(reg) self.root(), options(nostack, preserves_flags)) };
     }
 
-    /// Where the root lies, for the other cores.
+    /// The address of the root, for the other cores.
     pub(crate) fn root(&self) -> u64 {
         self.tables.as_ptr() as u64
     }
 
-    /// What may be done at `address`; `None` where nothing is mapped.
+    /// The rights at `address`; `None` if nothing is mapped.
     pub(crate) fn rights(&self, address: u64) -> Option<Rights> {
         let mut table = self.tables.first()?;
         for level in (0..4).rev() {
@@ -214,7 +218,8 @@ impl Paging {
         None
     }
 
-    /// Maps the largest page that begins at `address` and ends no later than `end`; answers with its size.
+    /// Maps the largest page that begins at `address` and ends no later than `end`. Returns its
+    /// size.
     fn map_largest(&mut self, address: u64, end: u64, rights: Rights) -> u64 {
         let mut table = self.tables.first();
         for level in (0..4).rev() {

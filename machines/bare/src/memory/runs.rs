@@ -1,6 +1,7 @@
 //! Runs: memory longer than any class, and the slabs that classes are cut from.
 //!
-//! One for all cores, behind a lock: the engine asks for runs when it starts, and a slab is taken once and kept.
+//! All cores share it, behind a lock: the engine requests runs when it starts, and a slab is taken
+//! once and kept.
 
 use super::allocator::Memory;
 use core::alloc::Layout;
@@ -9,12 +10,12 @@ use talc::base::Talc;
 use talc::base::binning::DefaultBinning;
 use talc::source::Manual;
 
-/// Bytes that a run takes: its own, what leads up to its alignment, and what is noted of it.
+/// Bytes that a run takes: its own, its alignment, and its bookkeeping.
 fn cost(layout: Layout) -> usize {
     layout.size() + layout.align().max(NOTED_BYTES)
 }
 
-/// Bytes that are noted of a run.
+/// Bytes of bookkeeping of a run.
 const NOTED_BYTES: usize = 16;
 
 pub(crate) struct Runs {
@@ -22,7 +23,8 @@ pub(crate) struct Runs {
     memory: Memory,
 }
 
-// SAFETY: what it points at is the allocator's memory, which every core reaches; the lock around it lets one core at a time use it.
+// SAFETY: what it points at is the allocator's memory, which every core reaches; the lock around it
+// lets one core at a time use it.
 unsafe impl Send for Runs {}
 
 impl Runs {
@@ -35,7 +37,7 @@ impl Runs {
     }
 
     /// # Safety
-    /// The memory is mapped, writable, and nobody else's, for ever.
+    /// The memory is mapped, writable, and used by nothing else, for ever.
     pub(crate) unsafe fn add(&mut self, base: *mut u8, bytes: usize) {
         // SAFETY: the caller's condition.
         if unsafe { self.runs.claim(base, bytes) }.is_some() {
@@ -46,7 +48,8 @@ impl Runs {
 
     /// A run for `layout`, or null.
     pub(crate) fn take(&mut self, layout: Layout) -> *mut u8 {
-        // SAFETY: a layout that has no class is longer than zero bytes, as is a slab: `talc` refuses none but zero.
+        // SAFETY: a layout that has no class is longer than zero bytes, as is a slab: `talc`
+        // refuses none but zero.
         let run = unsafe { self.runs.allocate(layout) };
         if run.is_some() {
             self.memory.free = self.memory.free.saturating_sub(cost(layout));
@@ -55,14 +58,14 @@ impl Runs {
     }
 
     /// # Safety
-    /// `run` came from `take` for an equal layout, and nobody uses it any more.
+    /// `run` came from `take` for an equal layout, and is not used any more.
     pub(crate) unsafe fn give_back(&mut self, run: *mut u8, layout: Layout) {
         self.memory.free += cost(layout);
         // SAFETY: the caller's condition.
         unsafe { self.runs.deallocate(run, layout) };
     }
 
-    /// Whether the run could be given another size where it lies.
+    /// Resizes the run in its place. Returns whether that was possible.
     ///
     /// # Safety
     /// `run` came from `take` for `layout`; `bytes` is not zero.

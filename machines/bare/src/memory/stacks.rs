@@ -1,6 +1,8 @@
-//! A core's stacks: one to run on, and one for each class of interrupts, each with a guard page under it that is never mapped.
+//! The stacks of a core: one to run on, and one for each class of interrupts. Under each is a guard
+//! page that is never mapped.
 //!
-//! The first core's are part of the image (`link.ld`), the others' are taken from free memory when it is known how many cores there are.
+//! The first core's stacks are part of the image (`link.ld`). The others' are taken from free
+//! memory when the number of cores is known.
 
 use super::PAGE_BYTES;
 
@@ -12,7 +14,7 @@ unsafe extern "C" {
     static __machine_check_stack_top: u8;
 }
 
-/// Which stack; the numbers of all but the first are those of the interrupt stacks in a TSS.
+/// The stacks. All numbers except the first are those of the interrupt stacks in a TSS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stack {
     Main = 0,
@@ -22,11 +24,11 @@ pub(crate) enum Stack {
     MachineCheck = 4,
 }
 
-/// How many stacks a core has, and bytes of each, as `link.ld` lays them out.
+/// The number of stacks of a core, and bytes of each, as in `link.ld`.
 const STACKS: usize = 5;
 const BYTES: [u64; STACKS] = [512 << 10, 4 << 10, 32 << 10, 32 << 10, 32 << 10];
 
-/// Bytes of free memory that one more core's stacks take, guards included.
+/// Bytes of free memory for the stacks of one more core, including guards.
 pub(crate) const CORE_BYTES: u64 = {
     let [main, device, exception, double_fault, machine_check] = BYTES;
     main + device + exception + double_fault + machine_check + STACKS as u64 * PAGE_BYTES
@@ -39,7 +41,7 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// The first core's.
+    /// The stacks of the first core.
     pub(crate) fn of_image() -> Stacks {
         let tops = [
             &raw const __main_stack_top,
@@ -51,7 +53,7 @@ impl Stacks {
         Stacks { tops: tops.map(|top| top as u64) }
     }
 
-    /// Those of another core, in [`CORE_BYTES`] bytes of memory that begin at `start`.
+    /// The stacks of another core, in [`CORE_BYTES`] bytes of memory that begin at `start`.
     pub(crate) fn at(start: u64) -> Stacks {
         let mut end = start;
         Stacks {
@@ -66,7 +68,7 @@ impl Stacks {
         self.tops.get(stack as usize).copied().unwrap_or_default()
     }
 
-    /// Top and bytes of each.
+    /// Top and bytes of each stack.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, u64)> {
         self.tops.into_iter().zip(BYTES)
     }

@@ -1,4 +1,4 @@
-//! One core at a time, and nothing half-written.
+//! Only one core at a time uses a locked value, and no value is seen half-written.
 
 use super::*;
 

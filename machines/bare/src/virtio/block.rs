@@ -1,11 +1,15 @@
-//! The disk (virtio 1.2, section 5.2): many requests in flight, each a fixed chain of three descriptors.
+//! The disk (virtio 1.2, section 5.2): many requests in flight, each a fixed chain of three
+//! descriptors.
 //!
-//! Durability: the device's write cache is flushed by flush requests (`FLUSH`); without those it is switched to write-through
-//! (`CONFIG_WCE`); a device that offers neither is said to be not durable.
+//! Durability: flush requests (`FLUSH`) flush the device's write cache. Without those the device is
+//! switched to write-through (`CONFIG_WCE`). A device that offers neither is reported as not
+//! durable.
 //!
 //! Invariants:
-//! - A request's buffer is with the device until its chain is used or the device is reset, and every request is completed once.
-//! - A device that says what cannot be, or nothing at all for [`SILENCE_MAX`], is reset and gone: all requests fail from then on.
+//! - The device has a request's buffer until its chain is used or the device is reset, and every
+//!   request is completed once.
+//! - A device that reports something impossible, or nothing at all for [`SILENCE_MAX`], is reset
+//!   and gone: all requests fail from then on.
 
 pub(crate) mod emergency;
 
@@ -33,7 +37,7 @@ const CHAIN: u16 = 3;
 /// Requests in flight.
 pub(crate) const SLOTS: usize = ENTRIES / CHAIN as usize;
 
-/// How long the device may take over a request before it is given up.
+/// How long the device may take for a request before it is given up.
 const SILENCE_MAX: Micros = Micros::from_secs(60);
 
 /// The device's own registers (section 5.2.4).
@@ -48,7 +52,7 @@ const HEADER_BYTES: u32 = 16;
 const STATUS_OK: u8 = 0;
 const STATUS_PENDING: u8 = 0xFF;
 
-/// What the device reads first and writes last of each request (section 5.2.6).
+/// The part of each request that the device reads first and writes last (section 5.2.6).
 #[repr(C, align(32))]
 pub(crate) struct SlotMemory {
     kind: AtomicU32,
@@ -75,12 +79,12 @@ struct Pending {
     lent: Lent,
 }
 
-/// A disk at work.
+/// A running disk.
 pub(crate) struct BlockDevice {
     transport: Transport,
     disk: Disk,
     requests: Requests,
-    /// Since when the device owes an answer; meaningless while it owes none.
+    /// The time since which the device owes a completion. Meaningless while it owes none.
     silent_since: Instant,
 }
 
@@ -100,7 +104,7 @@ impl BlockDevice {
         let events =
             if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
         let queue = Queue::new(events);
-        // SAFETY: the addresses are the queue's own, whose memory lives for ever.
+        // SAFETY: the addresses are the queue's own, and its memory lives for ever.
         let doorbell = unsafe {
             transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Message(0))
         }?;
@@ -117,7 +121,7 @@ impl BlockDevice {
         self.disk
     }
 
-    /// The registers, for who must write when nothing else works any more.
+    /// The registers, for the emergency write of the panic path.
     pub(crate) fn transport(&self) -> Transport {
         self.transport
     }
@@ -151,7 +155,8 @@ impl BlockDevice {
         self.requests.ring_doorbell();
     }
 
-    /// Prepares for a sleep that the next completion ends. Answers whether there is nothing to do yet.
+    /// Prepares for a sleep that the next completion ends. Returns whether there is nothing to do
+    /// yet.
     pub(crate) fn may_sleep(&self) -> bool {
         self.transport.acknowledge_interrupt();
         self.requests.may_sleep()
@@ -162,7 +167,7 @@ impl BlockDevice {
         self.requests.queue.be_quiet();
     }
 
-    /// When to look whether the device still answers.
+    /// When to check whether the device still responds.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         (!self.requests.is_idle()).then(|| self.silent_since + SILENCE_MAX)
     }
@@ -171,7 +176,7 @@ impl BlockDevice {
         !self.requests.is_idle() && now.since(self.silent_since) > SILENCE_MAX
     }
 
-    /// Resets the device and fails whatever it still had.
+    /// Resets the device and fails all its requests.
     #[cold]
     fn give_up(&mut self) {
         let is_reset = reset(&self.transport).is_ok();
@@ -179,7 +184,7 @@ impl BlockDevice {
     }
 }
 
-/// The queue and what is in it; apart from the registers, so that a test can play the device.
+/// The queue and its requests, separate from the registers, so that a test can act as the device.
 struct Requests {
     queue: Queue<ENTRIES>,
     doorbell: Doorbell,
@@ -188,13 +193,13 @@ struct Requests {
     memory: &'static [SlotMemory],
     pending: Box<[Option<Pending>]>,
     free: Vec<u8>,
-    /// Reads and flushes among the pending: somebody goes on with each of them.
+    /// Pending reads and flushes: each of them lets some operation continue.
     urgent: usize,
-    /// Completions that the device had no part in.
+    /// Completions without the device.
     finished: VecDeque<DiskCompletion>,
-    /// Whether the device said what cannot be.
+    /// Whether the device reported something impossible.
     is_broken: bool,
-    /// Whether it was given up.
+    /// Whether the device was given up.
     is_gone: bool,
 }
 
@@ -221,7 +226,7 @@ impl Requests {
         }
     }
 
-    /// Whether the device owes nothing.
+    /// Whether the device owes no completion.
     #[inline]
     fn is_idle(&self) -> bool {
         self.free.len() == SLOTS
@@ -264,7 +269,7 @@ impl Requests {
 
     #[inline]
     fn completed(&mut self) -> Option<DiskCompletion> {
-        // Mostly there is none.
+        // In most calls there is none.
         if self.finished.is_empty() && !self.queue.has_used() {
             None
         } else {
@@ -301,14 +306,15 @@ impl Requests {
         }
     }
 
-    /// Writes alone end the sleep together: a flush follows the last of them, and nobody goes on before.
+    /// If there are only writes, the last of them ends the sleep: a flush follows it, and no
+    /// operation continues before.
     fn may_sleep(&self) -> bool {
         let pending = SLOTS - self.free.len();
         self.queue.wake_after(if self.urgent == 0 { pending.max(1) as u16 } else { 1 });
         !self.queue.has_used() && self.finished.is_empty() && !self.is_broken
     }
 
-    /// What comes of a request that the device need not, or must not, see.
+    /// The result of a request that the device need not, or must not, see.
     #[inline]
     fn answer_without_device(&self, request: &DiskRequest) -> Option<Result<(), DiskError>> {
         if self.is_gone {
@@ -341,7 +347,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Completes whatever the device had. `is_reset`: whether it will never touch a buffer again; when it might, it keeps the buffers.
+    /// Completes all requests of the device. `is_reset`: whether it will never touch a buffer
+    /// again. If it might, it keeps the buffers.
     fn give_up(&mut self, is_reset: bool) {
         (self.is_broken, self.is_gone, self.urgent) = (false, true, 0);
         for (slot, place) in self.pending.iter_mut().enumerate() {
@@ -370,7 +377,8 @@ impl Requests {
 /// # Safety
 /// `memory` lives until the device is reset.
 unsafe fn describe_ends<const N: usize>(queue: &Queue<N>, head: u16, memory: &SlotMemory) {
-    // SAFETY: 1. the caller keeps the memory; 2. it is atomics, so that the device may write while we look.
+    // SAFETY: 1. the caller keeps the memory; 2. it is atomics, so that the device may write while
+    // we look.
     unsafe {
         queue.describe(head, (&raw const memory.kind) as u64, HEADER_BYTES, NEXT);
         queue.describe(head + 2, (&raw const memory.status) as u64, 1, WRITE);

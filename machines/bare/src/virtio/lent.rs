@@ -1,9 +1,10 @@
-//! Buffers while a device may read or write them.
+//! Buffers that a device may read or write.
 
 use alloc::boxed::Box;
 use core::ptr::NonNull;
 
-/// A buffer that is lent to a device: nothing here refers to its bytes until it is taken back. One that is dropped instead is lost.
+/// A buffer that is lent to a device. No Rust code refers to its bytes until it is taken back. If
+/// it is dropped instead, its memory is leaked.
 #[derive(Debug)]
 pub(crate) struct Lent {
     start: NonNull<u8>,
@@ -17,12 +18,12 @@ impl Lent {
     #[inline]
     pub(crate) fn new(buffer: Box<[u8]>) -> Lent {
         let bytes = buffer.len();
-        // A box is never null: the fallback is never met.
+        // A box is never null, so the fallback is never used.
         let start = NonNull::new(Box::into_raw(buffer).cast()).unwrap_or(NonNull::dangling());
         Lent { start, bytes }
     }
 
-    /// The address that the device is given.
+    /// The address for the device.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
         self.start.as_ptr() as u64
@@ -33,13 +34,14 @@ impl Lent {
         self.bytes
     }
 
-    /// The buffer, with what the device left in it.
+    /// The buffer, with the bytes that the device left in it.
     ///
     /// # Safety
     /// The device is done with the buffer, or has been reset.
     #[inline]
     pub(crate) unsafe fn take_back(self) -> Box<[u8]> {
-        // SAFETY: 1. pointer and length are those of the box that `new` took apart; 2. nobody else uses it, by the caller's condition.
+        // SAFETY: 1. pointer and length are those of the box that `new` took apart; 2. nothing else
+        // uses it, by the caller's condition.
         unsafe {
             Box::from_raw(core::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.bytes))
         }

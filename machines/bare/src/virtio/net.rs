@@ -1,8 +1,9 @@
-//! The network card (virtio 1.2, section 5.1): a pair of queues for each core, checksum and segmentation offload both ways, merged receive
-//! buffers.
+//! The network card (virtio 1.2, section 5.1): a pair of queues for each core, checksum and
+//! segmentation offload both ways, merged receive buffers.
 //!
-//! A pair belongs to one core, whom alone its message interrupts. Which pair a frame comes by is the card's choice: mostly the one by
-//! which the connection's frames were sent (section 5.1.6.5.5). A card without several pairs, or with a line in place of messages, has one.
+//! A pair belongs to one core, and its message interrupts only that core. The card chooses the pair
+//! for an arriving frame: usually the pair that sent the connection's frames (section 5.1.6.5.5). A
+//! card without several pairs, or with a line instead of messages, has one.
 
 mod control;
 mod receive;
@@ -29,7 +30,8 @@ const FEATURE_MERGED_BUFFERS: u64 = 1 << 15;
 const FEATURE_CONTROL: u64 = 1 << 17;
 const FEATURE_PAIRS: u64 = 1 << 22;
 
-/// Bytes of the header before each frame (section 5.1.6); as long without merged buffers, in version 1.
+/// Bytes of the header before each frame (section 5.1.6). In version 1 it has this length even
+/// without merged buffers.
 const HEADER_BYTES: usize = 12;
 
 /// The frame's transport checksum is not filled in: it covers the pseudo header only.
@@ -37,7 +39,7 @@ const FLAG_NEEDS_CHECKSUM: u8 = 1;
 /// The card has checked the frame's transport checksum.
 const FLAG_CHECKSUM_VALID: u8 = 2;
 
-/// The queues of a pair; those of all pairs follow each other, and the control queue follows them.
+/// The number of queues of a pair. The pairs are consecutive, and the control queue follows them.
 const PAIR_QUEUES: u16 = 2;
 const RECEIVE_QUEUE: u16 = 0;
 const TRANSMIT_QUEUE: u16 = 1;
@@ -49,16 +51,16 @@ const REGISTER_MTU: usize = 10;
 
 const MTU_DEFAULT: u16 = 1500;
 
-/// The address when the card has none of its own: locally administered.
+/// The address for a card that has none: locally administered.
 const ADDRESS_DEFAULT: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
 
-/// A network card that has started: its pairs of queues, the first one for the first core.
+/// A started network card with its pairs of queues, the first one for the first core.
 pub(crate) struct CardQueues {
     card: Card,
     pairs: Vec<NetworkCard>,
 }
 
-/// One pair of queues of a network card at work, for one core.
+/// One pair of queues of a running network card, for one core.
 pub(crate) struct NetworkCard {
     transport: Transport,
     receiver: Receiver,
@@ -83,7 +85,8 @@ impl CardQueues {
             (count > 1).then(|| Control::start(&transport, PAIR_QUEUES.saturating_mul(pairs_max)));
         let control = control.transpose()?;
         go(&transport);
-        // A card that does not grant them uses the first pair alone, and never touches the others.
+        // If the card does not grant the pairs, it uses only the first one, and never touches the
+        // others.
         if !control.is_none_or(|control| control.use_pairs(count)) {
             pairs.truncate(1);
         }
@@ -103,7 +106,7 @@ impl CardQueues {
 }
 
 impl NetworkCard {
-    /// Starts one pair, before the card may work.
+    /// Starts one pair, before the card may run.
     fn start(
         transport: Transport,
         pair: u16,
@@ -136,7 +139,7 @@ impl NetworkCard {
         Ok(NetworkCard { transport, receiver, transmitter })
     }
 
-    /// The next frame; also lets go of what was sent since.
+    /// The next frame. Also releases what has been sent.
     #[inline]
     pub(crate) fn receive(&mut self) -> Option<Frame> {
         self.transmitter.reap();
@@ -159,8 +162,8 @@ impl NetworkCard {
         self.transmitter.ring_doorbell();
     }
 
-    /// Prepares for a sleep that the next frame ends, or, when a frame did not fit into the ring, the next one that was sent. Answers
-    /// whether there is nothing to do yet.
+    /// Prepares for a sleep. The next frame ends it. If a frame did not fit into the ring, a sent
+    /// frame ends it, too. Returns whether there is nothing to do yet.
     pub(crate) fn may_sleep(&mut self) -> bool {
         self.transport.acknowledge_interrupt();
         self.receiver.may_sleep() && self.transmitter.may_sleep()
@@ -173,7 +176,8 @@ impl NetworkCard {
     }
 }
 
-/// The features that so many `cores` can use of those `offered`. What builds on another feature is wanted only together with it (5.1.3.1).
+/// The offered features that this many `cores` can use. A feature that depends on another is
+/// requested only together with it (5.1.3.1).
 fn wanted(offered: u64, cores: u16) -> u64 {
     let mut wanted = FEATURE_MTU | FEATURE_ADDRESS | FEATURE_MERGED_BUFFERS | FEATURE_EVENT_INDEX;
     wanted |= FEATURE_CHECKSUM | FEATURE_GUEST_CHECKSUM;
@@ -197,7 +201,7 @@ fn describe(transport: &Transport, features: u64) -> Card {
     } else {
         ADDRESS_DEFAULT
     };
-    // Frames longer than one of our buffers and not joined by the card are not for us.
+    // Frames that are longer than one of our buffers and not joined by the card are not supported.
     let mtu = if has(FEATURE_MTU) {
         transport.device16(REGISTER_MTU).min(MTU_DEFAULT)
     } else {

@@ -1,11 +1,13 @@
 //! Split virtqueues (virtio 1.2, section 2.7) with event index (2.7.10).
 //!
-//! A queue knows descriptors by number and nothing of what they point at: the drivers above own that. Chains are offered one by
-//! one and published together, at the end of a turn, with at most one ring of the doorbell.
+//! A queue knows descriptors by number, and not what they point at: the drivers own that. Chains
+//! are offered one by one and published together, at the end of a turn, with at most one ring of
+//! the doorbell.
 //!
 //! Invariants:
-//! - A head that is taken as used lies inside of the queue. That it was offered, the driver checks.
-//! - The device interrupts only after [`Queue::wake_on_next`] and for one entry; never while the machine is busy.
+//! - The head of a used chain is inside of the queue. The driver checks that it was offered.
+//! - The device interrupts only after [`Queue::wake_on_next`] and for one entry, and never while
+//!   the machine is busy.
 //! - The rings are atomics: the device changes them at any time.
 
 use alloc::boxed::Box;
@@ -62,11 +64,11 @@ pub(crate) struct Rings<const N: usize> {
     pub(crate) used: UsedRing<N>,
 }
 
-/// Where a queue's three parts lie: descriptors, available ring, used ring.
+/// The addresses of a queue's three parts: descriptors, available ring, used ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Addresses(pub(crate) [u64; 3]);
 
-/// Whether the device and we tell each other at which entry to make a noise, or only whether to.
+/// Whether notifications are requested for a certain entry, or only switched on and off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Events {
     ByIndex,
@@ -77,7 +79,7 @@ pub(crate) enum Events {
 pub(crate) struct Queue<const N: usize> {
     rings: &'static Rings<N>,
     events: Events,
-    /// Entries ever offered, published, and taken back as used; they wrap.
+    /// The numbers of entries ever offered, published, and taken back as used. They wrap.
     offered: u16,
     published: u16,
     taken: u16,
@@ -128,7 +130,7 @@ impl<const N: usize> Queue<N> {
     /// A queue over fresh rings.
     pub(crate) fn over(rings: &'static Rings<N>, events: Events) -> Queue<N> {
         const { assert!(N.is_power_of_two() && N <= 32_768) };
-        // With the event index the flag must be zero (2.7.10.1); an entry of 65,535 is far away.
+        // With the event index the flag must be zero (2.7.10.1). An entry of 65,535 is far away.
         if events == Events::ByIndex {
             rings.available.flags.store(0, Relaxed);
             rings.available.used_event.store(u16::MAX, Relaxed);
@@ -140,17 +142,18 @@ impl<const N: usize> Queue<N> {
         self.rings.addresses()
     }
 
-    /// The queue's memory, for a test to play the device.
+    /// The queue's memory, for a test that acts as the device.
     #[cfg(test)]
     pub(crate) fn rings(&self) -> &'static Rings<N> {
         self.rings
     }
 
-    /// Says what descriptor `index` points at.
+    /// Sets the memory of descriptor `index`.
     ///
     /// # Safety
-    /// From when a chain with the descriptor is offered until it is taken as used or the device is reset, `bytes` bytes at `address`
-    /// stay allocated, and nobody else writes them, or with [`WRITE`] touches them.
+    /// From when a chain with the descriptor is offered until it is taken as used or the device is
+    /// reset, `bytes` bytes at `address` stay allocated, and no other code writes them, or with
+    /// [`WRITE`] touches them.
     #[inline]
     pub(crate) unsafe fn describe(&self, index: u16, address: u64, bytes: u32, flags: u16) {
         let descriptor = at(&self.rings.descriptors, index);
@@ -159,13 +162,13 @@ impl<const N: usize> Queue<N> {
         descriptor.flags.store(flags, Relaxed);
     }
 
-    /// Says which descriptor follows `index` in its chain, when its flags say that one does.
+    /// Sets the descriptor that follows `index` in its chain, if its flags say that one does.
     #[inline]
     pub(crate) fn link(&self, index: u16, next: u16) {
         at(&self.rings.descriptors, index).next.store(next, Relaxed);
     }
 
-    /// The descriptor that follows `index`, as told to [`Queue::link`].
+    /// The descriptor that follows `index`, as set by [`Queue::link`].
     #[inline]
     pub(crate) fn next(&self, index: u16) -> u16 {
         at(&self.rings.descriptors, index).next.load(Relaxed)
@@ -178,7 +181,7 @@ impl<const N: usize> Queue<N> {
         self.offered = self.offered.wrapping_add(1);
     }
 
-    /// Shows the device what was offered. Answers whether it wants to be told.
+    /// Publishes the offered chains. Returns whether the device wants a notification.
     #[inline]
     pub(crate) fn publish(&mut self) -> bool {
         let before = self.published;
@@ -187,7 +190,8 @@ impl<const N: usize> Queue<N> {
         }
         self.published = self.offered;
         self.rings.available.index.store(self.offered, Release);
-        // The device's wish is read only after it can see the entries: it writes the one and then looks at the other, too.
+        // The device's request is read only after the device can see the entries. The device also
+        // writes the one before it reads the other.
         fence(core::sync::atomic::Ordering::SeqCst);
         match self.events {
             Events::ByIndex => {
@@ -205,7 +209,7 @@ impl<const N: usize> Queue<N> {
         self.rings.used.index.load(Acquire) != self.taken
     }
 
-    /// The next used chain: its head, and how many bytes the device says that it wrote.
+    /// The next used chain: its head, and the number of bytes that the device reports as written.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(u16, u32)> {
         if !self.has_used() {
@@ -216,18 +220,19 @@ impl<const N: usize> Queue<N> {
         Some((element.head.load(Relaxed) as u16 & (N as u16 - 1), element.bytes.load(Relaxed)))
     }
 
-    /// Entries that were offered and not yet taken back.
+    /// The number of entries that were offered and not yet taken back.
     pub(crate) fn under_way(&self) -> u16 {
         self.offered.wrapping_sub(self.taken)
     }
 
-    /// Asks for an interrupt at the next entry that the device uses. Afterwards, look once more before sleeping: it may have been
-    /// faster.
+    /// Requests an interrupt at the next entry that the device uses. The caller must check once
+    /// more before it sleeps, because the device may have been faster.
     pub(crate) fn wake_on_next(&self) {
         self.wake_after(1);
     }
 
-    /// The same for the `count`th entry from now on, if the device can count; otherwise for each.
+    /// The same for the `count`th entry from now on, if the device can count; otherwise for each
+    /// entry.
     pub(crate) fn wake_after(&self, count: u16) {
         match self.events {
             Events::ByIndex => {
@@ -241,7 +246,7 @@ impl<const N: usize> Queue<N> {
         fence(core::sync::atomic::Ordering::SeqCst);
     }
 
-    /// After a sleep: no more interrupts. With the event index they ended by themselves.
+    /// After a sleep: no more interrupts. With the event index they have ended already.
     pub(crate) fn be_quiet(&self) {
         if self.events == Events::ByFlag {
             self.rings.available.flags.store(NO_INTERRUPT, Relaxed);

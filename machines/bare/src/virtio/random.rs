@@ -1,4 +1,4 @@
-//! The entropy source (virtio 1.2, section 5.4): one buffer, filled at the device's leisure.
+//! The entropy source (virtio 1.2, section 5.4): one buffer, which the device fills at any time.
 
 use super::lent::Lent;
 use super::queue::{Events, Queue, WRITE};
@@ -10,10 +10,10 @@ use alloc::vec;
 const QUEUE: u16 = 0;
 const ENTRIES: usize = 4;
 
-/// Bytes asked for at a time.
+/// Bytes requested at a time.
 pub(crate) const RANDOM_BYTES: usize = 32;
 
-/// An entropy source at work.
+/// A running entropy source.
 pub(crate) struct RandomDevice {
     queue: Queue<ENTRIES>,
     doorbell: Doorbell,
@@ -21,11 +21,11 @@ pub(crate) struct RandomDevice {
 }
 
 impl RandomDevice {
-    /// Starts the device and asks it for bytes.
+    /// Starts the device and requests bytes.
     pub(crate) fn start(transport: &Transport) -> Result<RandomDevice, DeviceError> {
         agree(transport, |_| 0)?;
         let queue = Queue::new(Events::ByFlag);
-        // SAFETY: the addresses are the queue's own, whose memory lives for ever.
+        // SAFETY: the addresses are the queue's own, and its memory lives for ever.
         let doorbell = unsafe {
             transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Never)
         }?;
@@ -35,7 +35,7 @@ impl RandomDevice {
         Ok(device)
     }
 
-    /// What the device has brought since the last call, if anything; it is asked for more.
+    /// The bytes that the device has delivered since the last call, if any. Requests more.
     pub(crate) fn take(&mut self) -> Option<[u8; RANDOM_BYTES]> {
         let (_, bytes) = self.queue.take()?;
         let lent = self.lent.take()?;

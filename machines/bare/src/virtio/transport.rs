@@ -1,6 +1,8 @@
-//! Where a virtio device's registers lie: on PCI (virtio 1.2, section 4.1) or among plain memory addresses (section 4.2).
+//! The registers of a virtio device: on PCI (virtio 1.2, section 4.1) or memory-mapped (section
+//! 4.2).
 //!
-//! After a device has started, only its doorbells are touched, and on plain registers the interrupt's acknowledgement.
+//! After a device has started, only its doorbells are used, and on memory-mapped registers the
+//! acknowledgement of interrupts.
 
 use super::DeviceError;
 use super::queue::Addresses;
@@ -15,24 +17,24 @@ pub(crate) enum Transport {
     Memory(MemoryRegisters),
 }
 
-/// Section 4.1.4.
+/// The registers of section 4.1.4.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PciRegisters {
     common: Mmio,
     doorbells: Mmio,
     doorbell_stride: u32,
     device: Mmio,
-    /// How many messages it can send.
+    /// The number of messages that it can send.
     messages: u16,
 }
 
-/// Section 4.2.2.
+/// The registers of section 4.2.2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryRegisters {
     registers: Mmio,
 }
 
-/// The register that tells a device of new entries in one queue.
+/// The register that notifies a device of new entries in one queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doorbell {
     register: Mmio,
@@ -45,7 +47,7 @@ impl Doorbell {
     }
 
     pub(crate) fn ring(&self) {
-        // PCI devices have 16 bits there, the others 32.
+        // The register has 16 bits on PCI, and 32 otherwise.
         if self.register.bytes() == 2 {
             self.register.write16(0, self.queue);
         } else {
@@ -100,7 +102,7 @@ mod memory {
     pub(super) const MAGIC_VALUE: u32 = 0x7472_6976;
 }
 
-/// A message that a device sends: address and data of an interrupt, one entry of its MSI-X table.
+/// An interrupt message of a device: address and data, one entry of its MSI-X table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) apic_id: u32,
@@ -108,8 +110,9 @@ pub(crate) struct Message {
 }
 
 impl PciRegisters {
-    /// Finds the registers of a virtio function, and makes `messages` its interrupts, as many of them as it can send. `None` when it has
-    /// no registers of version 1, or no messages: then nothing would end a sleep.
+    /// Finds the registers of a virtio function, and sets `messages` as its interrupts, as many of
+    /// them as it can send. `None` if it has no registers of version 1, or no messages: then
+    /// nothing would end a sleep.
     pub(crate) fn find(
         function: &PciFunction,
         paging: &mut Paging,
@@ -138,7 +141,7 @@ impl PciRegisters {
     }
 }
 
-/// Fills the function's table of messages (PCI 3.0, 6.8.2), and answers how many it has now.
+/// Fills the function's table of messages (PCI 3.0, 6.8.2). Returns how many it has now.
 fn send_messages(
     function: &PciFunction,
     paging: &mut Paging,
@@ -163,7 +166,7 @@ fn send_messages(
 }
 
 impl MemoryRegisters {
-    /// The device with the registers at `registers`, and its number; `None` when there is none of version 1.
+    /// The device with these `registers`, and its type; `None` if there is none of version 1.
     pub(crate) fn find(registers: Mmio) -> Option<(MemoryRegisters, u32)> {
         let is_there = registers.read32(memory::MAGIC) == memory::MAGIC_VALUE
             && registers.read32(memory::VERSION) == 2;
@@ -218,12 +221,12 @@ impl Transport {
         }
     }
 
-    /// Tells the device where queue `number` lies, and whether it is to interrupt.
+    /// Tells the device the addresses of queue `number`, and whether it must interrupt.
     ///
-    /// Errors: `Queue` when the device has no queue of `size` entries with this number.
+    /// Errors: `Queue` if the device has no queue of `size` entries with this number.
     ///
     /// # Safety
-    /// What lies at `addresses` is a queue's memory, which stays the device's until it is reset.
+    /// `addresses` is a queue's memory, which the device has until it is reset.
     pub(crate) unsafe fn start_queue(
         &self,
         number: u16,
@@ -246,7 +249,7 @@ impl Transport {
         }
     }
 
-    /// Before a sleep: lets a device that has only a line raise it again.
+    /// Before a sleep: lets a device with a line raise it again.
     pub(crate) fn acknowledge_interrupt(&self) {
         if let Transport::Memory(device) = self {
             let pending = device.registers.read32(memory::INTERRUPT);
@@ -256,7 +259,7 @@ impl Transport {
         }
     }
 
-    /// The device's own registers: a byte of them.
+    /// A byte of the device's own registers.
     pub(crate) fn device8(&self, offset: usize) -> u8 {
         match self {
             Transport::Pci(device) => device.device.read8(offset),
@@ -288,7 +291,8 @@ impl Transport {
     }
 }
 
-/// Whether a queue interrupts, and by which of the device's messages; a device with a line has only that.
+/// Whether a queue interrupts, and by which of the device's messages. A device with a line has only
+/// that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interrupt {
     Never,

@@ -1,4 +1,4 @@
-//! What QEMU and Firecracker write.
+//! Command lines as QEMU and Firecracker write them.
 
 use super::*;
 

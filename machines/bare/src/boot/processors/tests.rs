@@ -1,4 +1,4 @@
-//! Tables as firmware writes them, in a memory of the test's own.
+//! Tables as firmware writes them, in simulated memory.
 
 use super::*;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn mp(memory: &mut Memory, ids: &[(u8, u8)]) {
         table.extend([MP_PROCESSOR, *id, 0x14, *flags]);
         table.extend([0; 16]);
     }
-    // A bus ends the processors.
+    // A bus ends the list of processors.
     table.extend([1, 0, b'I', b'S', b'A', b' ', b' ', b' ']);
     let bytes = table.len() as u16;
     table[4..6].copy_from_slice(&bytes.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The clock chip's codes, each way that a chip may be set.
+//! The clock chip's number formats, in each setting of a chip.
 
 use super::*;
 

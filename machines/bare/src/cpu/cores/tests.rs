@@ -3,6 +3,6 @@
 use core::cell::Cell;
 
 thread_local! {
-    /// Which core the thread is.
+    /// The core number of the thread.
     pub(crate) static THIS: Cell<usize> = const { Cell::new(0) };
 }

@@ -1,7 +1,7 @@
-//! The cores among each other: each counts, sleeps and is woken, keeps its own time, hands memory to the others, and one takes all of them
-//! down when it breaks.
+//! The interaction of the cores: each counts, sleeps and is woken, keeps its own time, and passes
+//! memory to the others. One core that fails stops all of them.
 //!
-//! The host says how many there are to be: the file `opt/barepost/cores`.
+//! The file `opt/barepost/cores` from the host has the expected number of cores.
 
 use super::time::best_lateness;
 use super::{Outcome, PATIENCE, ensure, finish, network, tls};
@@ -19,22 +19,22 @@ use machine::{CoreId, Entropy, Instant, Machine, Micros};
 /// More than any machine has.
 const CORES_MAX: usize = 16;
 
-/// What every core is to do now, and how far it is: the number of the last step that it has done.
+/// The current step of every core, and the last step that each core has completed.
 static STEP: AtomicU32 = AtomicU32::new(0);
 static DONE: [AtomicU32; CORES_MAX] = [const { AtomicU32::new(0) }; CORES_MAX];
 static FAILED: [AtomicBool; CORES_MAX] = [const { AtomicBool::new(false) }; CORES_MAX];
 
-/// Who was woken last, and how often in all; whose turn it is to be.
+/// How often each core was woken, and the core that has the token.
 static WOKEN: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
 static TOKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Boxes that a core has for the next one, which gives them back to the allocator.
+/// Boxes that a core passes to the next one, which returns them to the allocator.
 static PARCELS: [AtomicPtr<Parcel>; CORES_MAX] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CORES_MAX];
 
 type Parcel = Vec<Vec<u8>>;
 
-/// What a core does in one step.
+/// The work of a core in one step.
 type Step = (&'static str, fn(&mut BareMachine, usize) -> Outcome);
 
 const STEPS: [Step; 8] = [
@@ -95,7 +95,7 @@ fn wait_for_others(machine: &mut BareMachine, step: u32, count: usize) -> Outcom
     ensure(FAILED.iter().all(|failed| !failed.load(Relaxed)), "it does not hold on another core")
 }
 
-/// The life of a core other than the first.
+/// The work of a core other than the first.
 fn live(mut machine: BareMachine, count: usize) {
     let own = machine.core().index();
     for (number, (what, step)) in (1..).zip(STEPS) {
@@ -131,7 +131,7 @@ fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
     ensure(own < count, "its number is none of a core's")?;
     ensure(at(&SEEN, own)?.fetch_add(1, Relaxed) == 0, "two cores have one number")?;
     let mut drawn = [0; 8];
-    // Some keys long, so that the generator has to get itself new ones.
+    // The output of several keys, so that the generator must replace its key.
     for _ in 0..20_000 {
         machine.random(&mut drawn);
     }
@@ -168,7 +168,8 @@ fn timer_wakes(machine: &mut BareMachine, _: usize) -> Outcome {
     ensure(best_lateness < Micros::from_millis(20), "it overslept each time")
 }
 
-/// A token goes round all cores, many times; who has it wakes the next one, and who has not sleeps with no other end in sight.
+/// A token goes round all cores many times. The core with the token wakes the next one. The others
+/// sleep, and only a wake ends the sleep.
 fn token_goes_round(machine: &mut BareMachine, count: usize) -> Outcome {
     const ROUNDS: u64 = 300;
     let (own, count) = (machine.core().index() as u64, count as u64);
@@ -193,7 +194,7 @@ fn token_goes_round(machine: &mut BareMachine, count: usize) -> Outcome {
     Ok(())
 }
 
-/// Each core makes boxes for the next one, which looks at them and drops them; no memory is used up by that.
+/// Each core makes boxes for the next one, which checks and drops them. This uses up no memory.
 fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
     const PARCELS_EACH: usize = 50;
     let own = machine.core().index();
@@ -210,7 +211,8 @@ fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
         }
         let incoming = incoming.swap(core::ptr::null_mut(), AcqRel);
         if !incoming.is_null() {
-            // SAFETY: it came out of a box, and whoever takes it off the list has it alone.
+            // SAFETY: it came out of a box, and the core that takes it off the list is its only
+            // user.
             let incoming = unsafe { Box::from_raw(incoming) };
             ensure(*incoming == parcel(received), "a box lost its contents")?;
             received += 1;
@@ -222,12 +224,12 @@ fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
         }
         ensure(machine.now() < end, "no box came")?;
     }
-    // Each of some thirty sizes may have taken a slab or two on each core, and no more than that.
+    // Each of about thirty sizes may have taken a slab or two on each core, and no more than that.
     ensure(before.saturating_sub(machine.memory().free) < count * (6 << 20), "memory got lost")
 }
 
-/// The cores ask the router in turn, since an answer comes by the queue by which the last question but this one went (Linux's taps learn
-/// where a sender is once his frame has been answered).
+/// The cores ask the router in turn, because an answer comes by the queue of the last question but
+/// one. (Linux's taps learn the queue of a sender after its frame has been answered.)
 fn answers_come_home(machine: &mut BareMachine, count: usize) -> Outcome {
     static TURN: AtomicU32 = AtomicU32::new(0);
     let own = machine.core().index();
@@ -278,7 +280,7 @@ fn lines_are_whole(machine: &mut BareMachine, _: usize) -> Outcome {
     Ok(())
 }
 
-/// A core other than the first breaks, while all are busy or asleep.
+/// Makes a core other than the first fail, while all are busy or asleep.
 pub(super) fn break_another(machine: &mut BareMachine, others: Vec<OtherCore>) {
     static IS_TIME: AtomicBool = AtomicBool::new(false);
     let last = others.len();
@@ -289,7 +291,7 @@ pub(super) fn break_another(machine: &mut BareMachine, others: Vec<OtherCore>) {
                 machine.idle(Instant::NEVER);
             }
             assert!(own != last, "on purpose");
-            // Every second core is busy and says so, the others sleep.
+            // Every second core is busy and prints lines, the others sleep.
             loop {
                 if own % 2 == 0 {
                     machine.idle(Instant::NEVER);

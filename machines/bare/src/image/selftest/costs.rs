@@ -1,5 +1,5 @@
-//! What the drivers cost the processor, in ticks of the time-stamp counter. Under QEMU's `-icount shift=0` a tick is one instruction, and
-//! then the figures are compared with what is promised.
+//! The cost of the drivers, in ticks of the time-stamp counter. Under QEMU's `-icount shift=0` a
+//! tick is one instruction. Then the figures are compared with the promised ones.
 
 use super::network::{QUESTION_BYTES, question, send};
 use super::{Outcome, Test, ensure, wait_for};
@@ -16,7 +16,7 @@ pub(super) const TESTS: [Test; 3] = [
 /// Instructions for one frame or one request.
 const PROMISED: u64 = 400;
 
-/// Things done at a time: fewer than any ring holds.
+/// Operations at a time: fewer than any ring holds.
 const BATCH: u64 = 32;
 
 pub(super) fn ticks() -> u64 {
@@ -24,7 +24,7 @@ pub(super) fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Whether a tick is an instruction: then a loop of one instruction a turn and one for the loop takes as many ticks as it has.
+/// Whether a tick is an instruction. If so, a loop takes as many ticks as it has instructions.
 fn counts_instructions() -> bool {
     let start = ticks();
     for _ in 0..10_000 {
@@ -33,7 +33,7 @@ fn counts_instructions() -> bool {
     }
     (10_000..60_000).contains(&(ticks() - start)) && {
         let start = ticks();
-        // SAFETY: reads a port that tells nothing: slow everywhere, but one instruction.
+        // SAFETY: reads a port without a meaning: slow everywhere, but one instruction.
         (0..100).for_each(|_| unsafe {
             core::arch::asm!("in al, 0x80", out("al") _, options(nomem, nostack))
         });
@@ -61,7 +61,8 @@ fn sending_is_cheap(machine: &mut BareMachine) -> Outcome {
         }
         machine.ring_doorbells();
         let mut spent = ticks() - start;
-        // The card has sent all of them when its answers are there: now letting go of them is counted.
+        // When its answers are there, the card has sent all of them. Now the cost of releasing them
+        // is counted.
         let pause = machine_time(machine, 100);
         machine.idle(pause);
         let start = ticks();

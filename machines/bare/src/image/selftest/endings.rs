@@ -1,6 +1,8 @@
-//! The ends of a life: each breaks something, and the next life looks whether the crash sector tells of it.
+//! The ends of a life: each breaks something, and the next life checks the report in the crash
+//! sector.
 //!
-//! The disk leads through: one sector holds the number of the ending that is under way, another is the crash sector.
+//! The disk keeps the state: one sector has the number of the current ending, another is the crash
+//! sector.
 
 use super::disk::complete;
 use super::{ensure, finish};
@@ -15,7 +17,7 @@ use machine::{DiskOperation, DiskRequest, DiskToken, Instant, Machine, SECTOR_BY
 const PROGRESS_SECTOR: u64 = 8;
 const CRASH_SECTOR: u64 = 9;
 
-/// What is broken, how, and what the crash sector must say of it.
+/// What is broken, how, and the text that the crash sector must have.
 type Ending = (&'static str, fn(&mut BareMachine, Vec<OtherCore>), &'static str);
 
 const ENDINGS: [Ending; 9] = [

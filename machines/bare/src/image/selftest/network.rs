@@ -1,4 +1,5 @@
-//! The card, through `Machine` as the engine uses it: questions to QEMU's router at 10.0.2.2, and its answers.
+//! The card through `Machine`, as the engine uses it: questions to QEMU's router at 10.0.2.2, and
+//! its answers.
 
 use super::{Outcome, Test, ensure, wait_for};
 use alloc::sync::Arc;
@@ -78,7 +79,7 @@ fn pieces_go_out_whole(machine: &mut BareMachine) -> Outcome {
     let mut block = [0; BLOCK_BYTES];
     block.iter_mut().skip(100).zip(packet).for_each(|(place, byte)| *place = *byte);
     let block = Arc::new(block);
-    // So long that nothing is copied; the router looks at the packet's own length.
+    // Long enough that nothing is copied. The router uses the packet's own length.
     let pieces = [(100..110), (110..128), (1000..1300), (2000..2600)]
         .map(|range| Piece::from_block(block.clone(), range));
     for _ in 0..200 {

@@ -37,7 +37,7 @@ fn timer_wakes(machine: &mut BareMachine) -> Outcome {
     ensure(best_lateness < Micros::from_millis(5), "it overslept each time")
 }
 
-/// Sleeps 20 times for so long, and tells by how much the sleep that ended closest to its time was late.
+/// Sleeps 20 times for this long. Returns the lateness of the sleep that ended closest to its time.
 pub(super) fn best_lateness(
     machine: &mut BareMachine,
     sleep: Micros,

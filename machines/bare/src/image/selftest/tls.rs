@@ -1,4 +1,5 @@
-//! TLS on the bare machine: the libraries' vector code, what they find out about the processor, and the randomness that they ask for by themselves.
+//! TLS on the bare machine: the libraries' vector code, their detection of the processor, and the
+//! randomness that they request.
 //!
 //! The other side is rustls' own client, in the same memory.
 
@@ -21,14 +22,14 @@ pub(super) const TESTS: [Test; 1] =
 
 const CERTIFICATE: &[u8] = include_bytes!("tls/certificate.pem");
 const KEY: &[u8] = include_bytes!("tls/key.pem");
-/// While the certificate is valid.
+/// A time at which the certificate is valid.
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const OFFER: Offer<'static> = Offer { name: "selftest", protocols: &[], tickets: None };
 
 const QUESTION: &[u8] = b"ping";
 const ANSWER: [u8; 3000] = [b'x'; 3000];
 
-/// Two handshakes that asked for the same random bytes would be one.
+/// Runs handshakes. Two with the same random bytes would be equal.
 pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
     let clock = Clock::default();
     clock.set(NOW);
@@ -40,7 +41,7 @@ pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
     let mut suites = 0;
     let mut hellos = Vec::new();
     for suite in ring::default_provider().cipher_suites {
-        // Half of those of TLS 1.2 are for RSA.
+        // Half of the suites of TLS 1.2 are for RSA.
         let Some(mut client) = client(suite, &clock) else { continue };
         let Ok((ticks, hello)) = talk(&mut client, &settings) else { continue };
         suites += 1;
@@ -69,7 +70,8 @@ fn client(suite: SupportedCipherSuite, clock: &Clock) -> Option<UnbufferedClient
     .ok()
 }
 
-/// One connection, from its first byte to an answer. Brings the ticks that the server's steps took, and its first bytes.
+/// One connection, from its first byte to an answer. Returns the ticks of the server's steps, and
+/// its first bytes.
 fn talk(
     client: &mut UnbufferedClientConnection,
     settings: &Settings,
@@ -113,7 +115,7 @@ fn talk(
     Err("they never came to an end")
 }
 
-/// The client's turn. Whether it has its answer.
+/// The client's turn. Returns whether it has its answer.
 fn client_acts(
     client: &mut UnbufferedClientConnection,
     heard: &mut Vec<u8>,

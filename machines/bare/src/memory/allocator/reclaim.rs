@@ -1,12 +1,13 @@
-//! Slabs that are not in use become runs again.
+//! Reclaiming: unused slabs become runs again.
 //!
-//! A slab belongs to one class. Without this, what clients hold at different times in blocks of
-//! different sizes would add up: memory that was used in one size could not serve another. So when
-//! memory is nearly used up, each core looks through its free lists for slabs of which every block
-//! is free. That takes three steps along each list, and nothing at any other time.
+//! A slab belongs to one class. Without reclaiming, memory that clients use at different times in
+//! blocks of different sizes would add up, because memory of one size could not serve another. So
+//! when memory is nearly used up, each core searches its free lists for slabs with all blocks free.
+//! That takes three walks along each list, and nothing at any other time.
 //!
 //! Invariants:
-//! - A slab is given back only when all of its blocks were on the free list, and are not any more.
+//! - A slab is given back only after all of its blocks were on the free list and have been removed
+//!   from it.
 //! - The counts in the table of granules are zero outside of this.
 
 use super::{Allocator, CLASSES, Class, GRANULE_BYTES, Link, slab_layout};
@@ -15,7 +16,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Allocator {
-    /// Gives the runs all slabs of this core without a block in use.
+    /// Gives all slabs of this core without a block in use back to the runs.
     ///
     /// # Safety
     /// No reference to a pool of this core is held.
@@ -33,8 +34,7 @@ impl Allocator {
         }
     }
 
-    /// Cuts up what is left of the class's newest slab, so that all of its free blocks are on the
-    /// list.
+    /// Cuts up the rest of the class's newest slab, so that all of its free blocks are on the list.
     ///
     /// # Safety
     /// No reference to a pool of this core is held.
@@ -44,13 +44,13 @@ impl Allocator {
         if pool.uncut.is_empty() {
             return;
         }
-        // SAFETY: what is not cut lies in a slab.
+        // SAFETY: the uncut part is in a slab.
         let slab = unsafe { self.owners.slab_of(pool.uncut.start) };
         debug_assert!(pool.uncut.end == slab + layout.size(), "the rest of a slab ends with it");
         while pool.uncut.len() >= class.bytes() {
             let block = pool.uncut.start;
             pool.uncut.start += class.bytes();
-            // SAFETY: the block lies in a slab of this class and core, and was never handed out.
+            // SAFETY: the block is in a slab of this class and core, and was never handed out.
             unsafe { pool.give_back(block as *mut u8) };
         }
         pool.uncut = 0..0;
@@ -61,7 +61,7 @@ impl Allocator {
     /// # Safety
     /// No reference to a pool of this core is held.
     unsafe fn count_free(&self, class: Class) {
-        // SAFETY: the caller's condition; blocks on a free list lie in slabs, and begin with their
+        // SAFETY: the caller's condition; blocks on a free list are in slabs, and begin with their
         // links.
         unsafe {
             let mut block = self.pool(class).free;
@@ -72,7 +72,7 @@ impl Allocator {
         }
     }
 
-    /// Takes the blocks of slabs that are wholly free off the list, and gives these slabs back; the
+    /// Removes the blocks of completely free slabs from the list, and gives these slabs back. The
     /// counts are zero again.
     ///
     /// # Safety
@@ -80,9 +80,8 @@ impl Allocator {
     unsafe fn give_slabs_back(&self, class: Class, layout: Layout) {
         let blocks = layout.size() / class.bytes();
         let (mut kept, mut whole): (*mut Link, *mut Link) = (null_mut(), null_mut());
-        // SAFETY: 1. the caller's conditions; 2. blocks on a free list lie in slabs, begin with
-        // their links, and are nobody's;
-        // 3. a slab is given back when no list has a block of it.
+        // SAFETY: 1. the caller's conditions; 2. blocks on a free list are in slabs, begin with
+        // their links, and have no user; 3. a slab is given back when no list has a block of it.
         unsafe {
             let mut block = core::mem::replace(&mut self.pool(class).free, null_mut());
             while !block.is_null() {

@@ -1,4 +1,4 @@
-//! Blocks and runs never overlap, come back, and keep what they hold.
+//! Blocks and runs never overlap, are reused, and keep their contents.
 
 use super::*;
 use crate::cpu::cores::tests::THIS;
@@ -105,7 +105,7 @@ fn block_freed_by_another_core_returns_to_its_owner() {
         let others: Vec<usize> = (0..40).map(|_| allocator.alloc(layout) as usize).collect();
         assert!(
             others.iter().all(|block| !blocks.contains(block)),
-            "what is another core's was handed out"
+            "a block of another core was handed out"
         );
         THIS.set(1);
         let free = allocator.memory().free;
@@ -117,12 +117,13 @@ fn block_freed_by_another_core_returns_to_its_owner() {
     THIS.set(0);
 }
 
-/// Four cores hand blocks round, each checked by who gets it, until every core has seen many.
+/// Four cores pass blocks around. Each receiver checks them, until every core has seen many.
 #[test]
 fn blocks_passed_among_cores_keep_contents_and_are_reused() {
     const CORES: usize = 4;
     const ROUNDS: usize = 20_000;
-    // Some hundred blocks of each of twenty classes are in use at a time, of the hundred thousand in all.
+    // At a time, a few hundred blocks of each of twenty classes are in use, of the hundred thousand
+    // in all.
     let allocator = allocator_over(24 << 20);
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..CORES).map(|_| std::sync::mpsc::sync_channel(64)).unzip();
@@ -134,7 +135,8 @@ fn blocks_passed_among_cores_keep_contents_and_are_reused() {
                 THIS.set(core);
                 let mut seed = core + 1;
                 let check = |(block, layout, mark): (usize, Layout, u8)| {
-                    // SAFETY: whoever sent the block does not use it any more; it is given back with its own layout.
+                    // SAFETY: the sender of the block does not use it any more; it is given back
+                    // with its own layout.
                     unsafe {
                         let bytes = core::slice::from_raw_parts(block as *const u8, layout.size());
                         assert!(bytes.iter().all(|byte| *byte == mark));
@@ -148,7 +150,7 @@ fn blocks_passed_among_cores_keep_contents_and_are_reused() {
                     let block = unsafe { allocator.alloc(layout) };
                     assert!(!block.is_null(), "out of memory: blocks got lost");
                     let mark = (seed >> 20) as u8;
-                    // SAFETY: the block is so long, and ours.
+                    // SAFETY: the block has that length, and is ours.
                     unsafe { block.write_bytes(mark, layout.size()) };
                     let mut parcel = (block as usize, layout, mark);
                     while let Err(std::sync::mpsc::TrySendError::Full(back)) = next.try_send(parcel)
@@ -167,7 +169,7 @@ fn blocks_passed_among_cores_keep_contents_and_are_reused() {
     });
 }
 
-/// Fills the memory with blocks of one size, gives them back, and says how many bytes they were.
+/// Fills the memory with blocks of one size, and gives them back. Returns how many bytes they were.
 fn fill_and_give_back(allocator: &Allocator, bytes: usize) -> usize {
     let layout = layout(bytes, 8);
     let mut blocks = Vec::new();
@@ -181,7 +183,7 @@ fn fill_and_give_back(allocator: &Allocator, bytes: usize) -> usize {
             block.write_bytes(0xA5, bytes);
             blocks.push(block as usize);
         }
-        // In another order than they came.
+        // In another order than they were allocated.
         let (even, odd): (Vec<_>, Vec<_>) =
             blocks.iter().enumerate().partition(|(number, _)| number % 2 == 0);
         for (_, block) in odd.into_iter().chain(even) {
@@ -238,16 +240,16 @@ fn touched_reserve_is_reported_until_it_is_refilled() {
     unsafe {
         while !allocator.is_low() {
             let block = allocator.alloc(layout);
-            assert!(!block.is_null(), "memory is used up and nothing was said");
+            assert!(!block.is_null(), "memory is used up without a warning");
             blocks.push(block);
         }
         let taken = blocks.len() * 1000;
         assert!(taken > total * 4 / 5 && taken < total, "{taken} of {total}");
-        assert!(!allocator.alloc(layout).is_null(), "the reserve is there to be used");
+        assert!(!allocator.alloc(layout).is_null(), "the reserve cannot be used");
         for block in blocks.drain(..) {
             assert!(!block.is_null());
             allocator.dealloc(block, layout);
         }
     }
-    assert!(!allocator.is_low(), "slabs without a block in use count as free");
+    assert!(!allocator.is_low(), "slabs without a block in use do not count as free");
 }

@@ -1,4 +1,5 @@
-//! Every size around the bounds of the straight paths and the loops, every small overlap, against plain loops.
+//! Every size around the limits of the straight paths and the loops, and every small overlap,
+//! compared with plain loops.
 
 use core::ffi::{c_int, c_void};
 
@@ -23,7 +24,7 @@ fn memcpy_copies_each_byte_and_no_other() {
         for shift in [0, 1, 7, 15] {
             let from = pattern(size + shift);
             let mut to = vec![0xEE_u8; size + 2 * MARGIN];
-            // SAFETY: 1. both ranges lie inside their vectors; 2. they are different vectors.
+            // SAFETY: 1. both ranges are inside their vectors; 2. they are different vectors.
             let back = unsafe {
                 barepost_memcpy(
                     to.as_mut_ptr().add(MARGIN).cast(),
@@ -50,7 +51,7 @@ fn memmove_moves_overlapping_ranges_both_ways() {
             let mut memory = pattern(size + 2 * MARGIN);
             let mut expected = memory.clone();
             expected.copy_within(from..from + size, to);
-            // SAFETY: both ranges lie inside the vector.
+            // SAFETY: both ranges are inside the vector.
             unsafe {
                 let base = memory.as_mut_ptr();
                 barepost_memmove(base.add(to).cast(), base.add(from).cast(), size);
@@ -64,7 +65,7 @@ fn memmove_moves_overlapping_ranges_both_ways() {
 fn memset_sets_each_byte_and_no_other() {
     for size in 0..SIZE_MAX {
         let mut memory = vec![0xEE_u8; size + 2 * MARGIN];
-        // SAFETY: the range lies inside the vector.
+        // SAFETY: the range is inside the vector.
         unsafe { barepost_memset(memory.as_mut_ptr().add(MARGIN).cast(), 0x1A5, size) };
         assert!(memory[MARGIN..MARGIN + size].iter().all(|&byte| byte == 0xA5), "size {size}");
         assert!(

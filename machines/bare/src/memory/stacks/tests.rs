@@ -1,4 +1,4 @@
-//! The stacks of a core fill its memory, with a page under each that belongs to none.
+//! The stacks of a core fill its memory, with an unused page under each.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! One sector written when nothing else works any more: the panic path's way to the disk.
+//! The emergency write: one sector, written by the panic path when nothing else works any more.
 //!
-//! Whatever state the queues are in, a reset takes them from the device. Then a queue of its own, in memory of its own, carries one write,
-//! which is waited for. Neither flushing nor a cache is agreed upon, so that the write is stable when it completes (virtio 1.2,
-//! section 5.2.6.2).
+//! A reset takes the queues from the device, whatever their state. Then a queue of its own, in
+//! memory of its own, carries one write and waits for it. Neither flushing nor a cache is
+//! negotiated, so the write is stable when it completes (virtio 1.2, section 5.2.6.2).
 
 use super::super::queue::{Events, NEXT, Queue, Rings};
 use super::super::transport::{Interrupt, Transport};
@@ -19,7 +19,7 @@ static RINGS: Rings<ENTRIES> = Rings::new();
 static MEMORY: SlotMemory = SlotMemory::new();
 static BUFFER: [AtomicU8; SECTOR_BYTES] = [const { AtomicU8::new(0) }; SECTOR_BYTES];
 
-/// Writes one sector, once in the machine's life. Answers whether the device says that it is written.
+/// Writes one sector, once in the machine's life. Returns whether the device reports success.
 pub(crate) fn write(transport: &Transport, sector: Sector, bytes: &[u8; SECTOR_BYTES]) -> bool {
     if agree(transport, |_| 0).is_err() {
         return false;

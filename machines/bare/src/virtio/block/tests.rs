@@ -1,4 +1,4 @@
-//! The disk's requests against a device that is played by the test.
+//! The disk's requests. The test acts as the device.
 
 use super::*;
 use crate::mmio::Mmio;
@@ -22,10 +22,11 @@ fn request(token: u64, operation: DiskOperation, sector: u64, bytes: usize) -> D
     DiskRequest { token: DiskToken(token), operation, sector: Sector(sector), buffer }
 }
 
-/// Does what the chain asks for, on `disk`.
+/// Serves the request of a chain, on `disk`.
 fn serve(disk: &mut [u8], chain: &Chain, status: u8) {
     let (header, _, _) = chain.parts[0];
-    // SAFETY: the chain's parts are the device's until it is used; the first is a header and the last a status.
+    // SAFETY: the device has the chain's parts until it is used; the first is a header and the last
+    // a status.
     unsafe {
         let kind = (header as *const u32).read();
         let place = (header as *const u64).add(1).read() as usize * SECTOR_BYTES;
@@ -160,7 +161,7 @@ fn misbehaving_device_is_dropped_and_requests_complete_once() {
     }
 }
 
-/// Requests `operations`, sleeps, and tells after which completion the device ends the sleep.
+/// Requests `operations` and sleeps. Returns after which completion the device ends the sleep.
 fn sleep_ends_after(operations: &[DiskOperation]) -> Vec<bool> {
     let (mut requests, mut device) = requests(true);
     for (token, operation) in operations.iter().enumerate() {

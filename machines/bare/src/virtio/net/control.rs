@@ -1,4 +1,4 @@
-//! The card's control queue (section 5.1.6.5), used once: to say how many pairs of queues to use.
+//! The card's control queue (section 5.1.6.5), used once: to set the number of pairs of queues.
 
 use super::super::DeviceError;
 use super::super::queue::{Addresses, Events, NEXT, Queue, WRITE};
@@ -10,7 +10,7 @@ use machine::Micros;
 
 const ENTRIES: usize = 4;
 
-/// Section 5.1.6.5.5: the class of commands about pairs, and the one that sets how many are used.
+/// Section 5.1.6.5.5: the class of commands about pairs, and the command that sets their number.
 const CLASS_PAIRS: u8 = 4;
 const COMMAND_SET: u8 = 0;
 
@@ -20,7 +20,7 @@ const ANSWER_PENDING: u8 = 0xFF;
 /// How long the boot waits for the card's answer.
 const PATIENCE: Micros = Micros::from_millis(100);
 
-/// What the card reads, and where it writes its answer.
+/// The bytes that the card reads, and the byte for its answer.
 struct Command {
     words: [AtomicU8; 4],
     answer: AtomicU8,
@@ -33,7 +33,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Starts queue `number`, before the card may work.
+    /// Starts queue `number`, before the card may run.
     pub(super) fn start(transport: &Transport, number: u16) -> Result<Control, DeviceError> {
         // SAFETY: the addresses are those of the control's own queue, which lives for ever.
         Control::new(|size, addresses| unsafe {
@@ -41,7 +41,7 @@ impl Control {
         })
     }
 
-    /// `start`: tells the card where the queue lies.
+    /// `start`: tells the card the addresses of the queue.
     fn new(
         start: impl FnOnce(u16, Addresses) -> Result<Doorbell, DeviceError>,
     ) -> Result<Control, DeviceError> {
@@ -52,7 +52,7 @@ impl Control {
         Ok(Control { queue, doorbell, command: Box::leak(Box::new(command)) })
     }
 
-    /// Lets the card use `count` pairs, once it works. Answers whether it does.
+    /// Makes the running card use `count` pairs. Returns whether it does.
     pub(super) fn use_pairs(mut self, count: u16) -> bool {
         self.ask(count);
         clock::wait_until(PATIENCE, || self.queue.has_used()) && self.is_granted()

@@ -1,11 +1,13 @@
-//! Frames that arrive: buffers lent to the card, and taken back filled.
+//! Received frames: buffers are lent to the card, and taken back filled.
 //!
-//! An ordinary frame is handed over in the buffer in which the card put it. A long one, joined by the card from segments of one
-//! connection, lies in several; it is copied together, once, into one of a few long buffers.
+//! An ordinary frame is handed over in the buffer that the card filled. The card may join segments
+//! of one connection into a long frame, which is in several buffers. Such a frame is copied once
+//! into one of a few long buffers.
 //!
 //! Invariants:
-//! - A buffer is with the card or with us, never with both: `lent` holds exactly what the card has.
-//! - What the card says of lengths and counts is not trusted: it selects among our own buffers and bytes, and no more.
+//! - The card has a buffer or we have it, never both: `lent` has exactly the buffers of the card.
+//! - The lengths and counts from the card are not trusted: they only select among our own buffers
+//!   and bytes.
 
 use super::super::DeviceError;
 use super::super::lent::Lent;
@@ -19,20 +21,21 @@ use machine::{Checksum, Frame};
 
 pub(super) const ENTRIES: usize = 256;
 
-/// Bytes of an ordinary buffer: header and a frame of MTU 1500. No power of two, so that the heads of many buffers do not fall into the
-/// same few lines of the processor's cache.
+/// Bytes of an ordinary buffer: header and a frame of MTU 1500. It is no power of two, so that the
+/// heads of many buffers do not map to the same few lines of the processor's cache.
 pub(super) const BUFFER_BYTES: usize = 1792;
 
-/// Bytes of a long buffer: the longest IP packet with its Ethernet header, and what a last buffer may hold more.
+/// Bytes of a long buffer: the longest IP packet with its Ethernet header, and the possible excess
+/// of the last buffer.
 pub(super) const LONG_BYTES: usize = (64 << 10) + BUFFER_BYTES;
 
-/// How many long frames may be with the engine at a time.
+/// The most long frames that the engine may have at a time.
 const LONG_BUFFERS: usize = 4;
 
 pub(super) struct Receiver {
     queue: Queue<ENTRIES>,
     doorbell: Doorbell,
-    /// What the card has, by descriptor.
+    /// The buffers of the card, by descriptor.
     lent: Box<[Option<Lent>]>,
     /// Descriptors without a buffer.
     free: Vec<u16>,
@@ -40,7 +43,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// `start`: tells the card where the queue lies.
+    /// `start`: tells the card the addresses of the queue.
     pub(super) fn new(
         events: Events,
         start: impl FnOnce(u16, Addresses) -> Result<Doorbell, DeviceError>,
@@ -82,7 +85,7 @@ impl Receiver {
         }
     }
 
-    /// Takes the buffer of a frame for the next ones.
+    /// Returns the buffer of a frame for later frames.
     #[inline]
     pub(super) fn give_back(&mut self, frame: Frame) {
         let buffer = frame.into_buffer();
@@ -109,12 +112,13 @@ impl Receiver {
         self.queue.be_quiet();
     }
 
-    /// The next filled buffer, and how many of its bytes are filled.
+    /// The next filled buffer, and the number of filled bytes.
     #[inline]
     fn take_back(&mut self) -> Option<(Box<[u8]>, usize)> {
         loop {
             let (head, bytes) = self.queue.take()?;
-            // A descriptor without a buffer was never offered: the card is wrong, and there is nothing to take.
+            // A descriptor without a buffer was never offered: the card is wrong, and there is
+            // nothing to take.
             if let Some(lent) = self.lent.get_mut(usize::from(head)).and_then(Option::take) {
                 self.free.push(head);
                 // SAFETY: the card has used the descriptor, and with that is done with the buffer.
@@ -123,7 +127,7 @@ impl Receiver {
         }
     }
 
-    /// Lends a buffer to the card; one too many is dropped.
+    /// Lends a buffer to the card. A surplus one is dropped.
     #[inline]
     fn lend(&mut self, buffer: Box<[u8]>) {
         let Some(head) = self.free.pop() else { return };
@@ -136,7 +140,8 @@ impl Receiver {
         }
     }
 
-    /// Copies a frame that lies in `count` buffers into one. Without a long buffer left it is dropped, as by a full queue.
+    /// Copies a frame from `count` buffers into one. If no long buffer is left, the frame is
+    /// dropped, as by a full queue.
     fn join(
         &mut self,
         first: Box<[u8]>,
@@ -156,7 +161,8 @@ impl Receiver {
     }
 }
 
-/// Copies `part` behind the first `filled` bytes of `long`, if it fits; answers how many are filled then.
+/// Copies `part` behind the first `filled` bytes of `long`, if it fits. Returns how many are filled
+/// then.
 fn append(long: &mut Option<Box<[u8]>>, filled: usize, part: Option<&[u8]>) -> usize {
     let (Some(long), Some(part)) = (long, part) else { return filled };
     match long.get_mut(filled..filled + part.len()) {

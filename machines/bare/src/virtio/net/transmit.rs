@@ -1,12 +1,15 @@
-//! Frames that go out: head copied, pieces shared with the card until it has sent them.
+//! Sent frames: the head is copied, and pieces are shared with the card until it has sent them.
 //!
-//! A frame is one chain: a slot with virtio header and frame head, then one descriptor a piece. Small payloads are copied behind the
-//! head instead: below some hundred bytes that costs less than a descriptor, its share of the piece, and the card's work for it.
-//! Nobody waits for the card to be done: what it has sent is let go of when the next frames are fetched, or when the ring is full.
+//! A frame is one chain: a slot with virtio header and frame head, then one descriptor for each
+//! piece. Small payloads are copied behind the head instead. Below a few hundred bytes that costs
+//! less than a descriptor, a reference to the piece, and the card's work for it. No code waits for
+//! the card: sent frames are released when the next frames are received, or when the ring is full.
 //!
 //! Invariants:
-//! - Free descriptors form one list through their `next` fields, so that a chain is a prefix of it and no link is ever written for it.
-//! - A piece in `held` stays until the card has used its chain; a slot is written only while its descriptor is free.
+//! - Free descriptors form one list through their `next` fields. So a chain is a prefix of the
+//!   list, and no link is ever written for it.
+//! - A piece in `held` stays until the card has used its chain. A slot is written only while its
+//!   descriptor is free.
 
 use super::super::DeviceError;
 use super::super::queue::{Addresses, Events, NEXT, Queue};
@@ -22,7 +25,7 @@ pub(super) const ENTRIES: usize = 256;
 /// Bytes of a slot: virtio header and one frame. No power of two, as for received frames.
 const SLOT_BYTES: usize = 1792;
 
-/// Payloads up to here are copied.
+/// Payloads up to this length are copied.
 pub(super) const COPY_BYTES_MAX: usize = 512;
 
 /// The longest frame, before the card cuts it.
@@ -36,11 +39,11 @@ pub(super) struct Transmitter {
     queue: Queue<ENTRIES>,
     doorbell: Doorbell,
     offloads: Offloads,
-    /// `ENTRIES` slots, one a descriptor; shared with the card, never freed.
+    /// `ENTRIES` slots, one for each descriptor; shared with the card, never freed.
     slots: NonNull<u8>,
     /// The pieces that the card may still read, by descriptor.
     held: Box<[Option<Piece>]>,
-    /// How many descriptors the chain has that begins here; zero for none.
+    /// The number of descriptors in the chain that begins here; zero for none.
     lengths: Box<[u8]>,
     first_free: u16,
     free: u16,
@@ -48,11 +51,11 @@ pub(super) struct Transmitter {
     is_awaited: bool,
 }
 
-// SAFETY: the slots are memory that this transmitter alone writes, wherever it is carried.
+// SAFETY: only this transmitter writes the slots' memory, on any core.
 unsafe impl Send for Transmitter {}
 
 impl Transmitter {
-    /// `start`: tells the card where the queue lies.
+    /// `start`: tells the card the addresses of the queue.
     pub(super) fn new(
         events: Events,
         offloads: Offloads,
@@ -121,7 +124,7 @@ impl Transmitter {
         }
     }
 
-    /// Lets go of what the card has sent.
+    /// Releases what the card has sent.
     #[inline]
     pub(super) fn reap(&mut self) {
         while let Some((head, _)) = self.queue.take() {
@@ -133,7 +136,7 @@ impl Transmitter {
         if !self.is_awaited {
             return true;
         }
-        // By half of what is under way: so each wake-up finds room for many frames.
+        // After half of the frames in flight: so each wake-up finds space for many frames.
         self.queue.wake_after(self.queue.under_way().div_ceil(2));
         self.is_awaited = self.queue.has_used();
         !self.is_awaited
@@ -162,13 +165,13 @@ impl Transmitter {
         unsafe { self.slots.add(usize::from(index) % ENTRIES * SLOT_BYTES) }
     }
 
-    /// Writes virtio header, head and the copied pieces into the slot. Answers how many bytes.
+    /// Writes virtio header, head and the copied pieces into the slot. Returns the number of bytes.
     #[inline]
     fn fill_slot(&mut self, index: u16, frame: &Outgoing<'_>, copied: &[Piece]) -> usize {
         let slot = self.slot(index).as_ptr();
         let mut filled = HEADER_BYTES;
-        // SAFETY: 1. the slot is ours: its descriptor is free; 2. `transmit` checked that header, head and pieces fit into it; 3. the
-        // sources are borrowed, so none of them is the slot.
+        // SAFETY: 1. the slot is ours: its descriptor is free; 2. `transmit` checked that header,
+        // head and pieces fit into it; 3. the sources are borrowed, so none of them is the slot.
         unsafe {
             slot.cast::<[u8; HEADER_BYTES]>().write(header(frame));
             slot.add(filled).copy_from_nonoverlapping(frame.head.as_ptr(), frame.head.len());
@@ -182,7 +185,8 @@ impl Transmitter {
         filled
     }
 
-    /// Describes the pieces in the chain behind `first`, and holds them. Answers with the chain's last descriptor.
+    /// Describes the pieces in the chain behind `first`, and holds them. Returns the chain's last
+    /// descriptor.
     fn share(&mut self, first: u16, length: u16, payload: &[Piece]) -> u16 {
         let mut last = first;
         let mut left = length - 1;

@@ -1,4 +1,4 @@
-//! A queue and a device that is played by the test.
+//! A queue, and a device that the test plays.
 
 use super::*;
 
@@ -41,7 +41,7 @@ impl<const N: usize> FakeDevice<N> {
         }
     }
 
-    /// Marks the chain as used. Answers whether the driver asked for an interrupt at it.
+    /// Marks the chain as used. Returns whether the driver asked for an interrupt at it.
     pub(crate) fn finish(&mut self, head: u16, bytes: u32) -> bool {
         let element = &self.rings.used.ring[usize::from(self.used) % N];
         element.head.store(u32::from(head), Relaxed);
@@ -53,7 +53,7 @@ impl<const N: usize> FakeDevice<N> {
         is_wanted
     }
 
-    /// Asks to be told when the entry after the ones seen is published.
+    /// Requests a notification for the entry after the ones seen.
     fn ask_for_doorbell(&self) {
         self.rings.used.available_event.store(self.seen, Relaxed);
     }
@@ -94,9 +94,9 @@ fn used_chains_are_taken_once_across_index_wrap() {
 fn doorbell_rings_only_at_the_requested_entry() {
     let (mut queue, mut device) = queue();
     queue.offer(0);
-    assert!(queue.publish(), "a device that saw nothing yet wants to know");
+    assert!(queue.publish(), "a device that saw nothing yet gets no notification");
     queue.offer(1);
-    assert!(!queue.publish(), "it was told already");
+    assert!(!queue.publish(), "it was notified twice");
     device.next();
     device.next();
     device.ask_for_doorbell();

@@ -1,11 +1,12 @@
-//! The control queue against a card that is played by the test.
+//! The control queue. The test acts as the card.
 
 use super::*;
 use crate::mmio::Mmio;
 use crate::virtio::queue::tests::FakeDevice;
 use core::ptr::NonNull;
 
-/// What comes of a wish for 300 pairs that the card answers with `answer`; and whether the wish is the one that the card expects.
+/// Whether 300 pairs are granted if the card answers with `answer`. Checks the command that the
+/// card gets.
 fn granted(answer: u8) -> bool {
     let register = Box::leak(Box::new(0_u32));
     // SAFETY: the register is leaked, for this doorbell alone.

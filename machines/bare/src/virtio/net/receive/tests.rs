@@ -1,4 +1,4 @@
-//! The receiving half against a card that is played by the test.
+//! The receive queue. The test acts as the card.
 
 use super::*;
 use crate::mmio::Mmio;
@@ -132,5 +132,5 @@ fn frame_that_arrives_before_sleep_prevents_the_sleep() {
     assert!(receiver.may_sleep());
     let chain = device.next().unwrap();
     assert!(device.finish(chain.head, 20), "it interrupts");
-    assert!(!receiver.may_sleep(), "it is seen");
+    assert!(!receiver.may_sleep(), "the frame is not seen");
 }

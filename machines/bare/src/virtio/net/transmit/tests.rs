@@ -1,4 +1,4 @@
-//! The sending half against a card that is played by the test.
+//! The transmit queue. The test acts as the card.
 
 use super::*;
 use crate::mmio::Mmio;
@@ -25,7 +25,7 @@ fn plain<'a>(head: &'a [u8], payload: &'a [Piece]) -> Outgoing<'a> {
     Outgoing { head, payload, checksum: None, segment_bytes: None }
 }
 
-/// What the card sends next: virtio header, and the frame; how many descriptors it took.
+/// The next frame of the card: virtio header, the frame, and the number of its descriptors.
 fn sent(device: &mut FakeDevice<ENTRIES>) -> Option<(Vec<u8>, Vec<u8>, usize)> {
     let chain = device.next()?;
     let mut bytes = Vec::new();
@@ -54,7 +54,7 @@ fn head_and_pieces_go_out_in_order() {
         Piece::from_block(block(2), 5..9),
     ];
     transmitter.transmit(&plain(b"head", &pieces)).unwrap();
-    assert!(sent(&mut device).is_none(), "not before the doorbell");
+    assert!(sent(&mut device).is_none(), "a frame was seen before the doorbell");
     transmitter.ring_doorbell();
     let (header, frame, parts) = sent(&mut device).unwrap();
     assert_eq!(header, [0; HEADER_BYTES]);
