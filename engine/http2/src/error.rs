@@ -1,32 +1,32 @@
-//! Why a stream or a connection ends: RFC 9113 section 7.
+//! Error codes: why a stream or a connection ends (RFC 9113 section 7).
 
-/// An error code. What a peer says is not read: it changes nothing.
+/// An error code that we send. The codes of a peer are not read, since they change nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorCode {
-    /// Nothing is wrong.
+    /// No error.
     NoError = 0x0,
-    /// The peer does what the protocol does not allow.
+    /// The peer violates the protocol.
     ProtocolError = 0x1,
-    /// Something is wrong on our side.
+    /// An error on our side.
     InternalError = 0x2,
     /// The peer sends more than it was allowed.
     FlowControlError = 0x3,
     /// A frame for a stream that is closed.
     StreamClosed = 0x5,
-    /// A frame of a size that it cannot have.
+    /// A frame with a size that its kind does not allow.
     FrameSizeError = 0x6,
-    /// The stream was refused before anything was done: it may be asked again.
+    /// The stream was refused before any processing. The request may be retried.
     RefusedStream = 0x7,
     /// The stream is not wanted any more.
     Cancel = 0x8,
     /// A block of fields cannot be decoded.
     CompressionError = 0x9,
-    /// The peer does more than is good for us.
+    /// The peer causes too much load.
     EnhanceYourCalm = 0xb,
 }
 
 impl ErrorCode {
-    /// As it travels.
+    /// The bytes on the wire.
     pub const fn bytes(self) -> [u8; 4] {
         (self as u32).to_be_bytes()
     }

@@ -1,27 +1,28 @@
-//! A frame's head: how long it is, of which kind, for which stream.
+//! The head of a frame: its length, its kind, and its stream.
 //!
-//! Answers to: RFC 9113 sections 3.4 and 4.1.
+//! Implements: RFC 9113 sections 3.4 and 4.1.
 
-/// What a client begins with.
+/// The connection preface of a client.
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Bytes of a frame's head.
+/// Bytes of the head of a frame.
 pub const FRAME_HEAD_BYTES: usize = 9;
 
-/// The longest payload of a frame that we take, in bytes, and that a peer takes which has not said otherwise.
+/// The longest payload of a frame that we accept, in bytes. A peer without another setting accepts
+/// the same.
 pub const FRAME_BYTES_MAX: usize = 16_384;
 
-/// What flags mean; each has its meaning at some kinds of frames only.
+/// Flags. Each has its meaning for some kinds of frames only.
 pub mod flags {
     /// DATA and HEADERS: the sender's last frame of the stream.
     pub const END_STREAM: u8 = 0x1;
-    /// SETTINGS and PING: an answer.
+    /// SETTINGS and PING: an acknowledgement.
     pub const ACK: u8 = 0x1;
     /// HEADERS and CONTINUATION: the block of fields ends here.
     pub const END_HEADERS: u8 = 0x4;
-    /// DATA and HEADERS: padding follows.
+    /// DATA and HEADERS: the frame has padding.
     pub const PADDED: u8 = 0x8;
-    /// HEADERS: a priority is said.
+    /// HEADERS: the frame has a priority.
     pub const PRIORITY: u8 = 0x20;
 }
 
@@ -30,25 +31,25 @@ pub mod flags {
 pub enum Kind {
     /// Bytes of a body.
     Data,
-    /// A block of fields, which begins a stream or ends it.
+    /// A block of fields, which begins or ends a stream.
     Headers,
-    /// How dear a stream is to the peer; nobody has to look at it.
+    /// The priority of a stream, which is ignored.
     Priority,
-    /// The end of a stream.
+    /// The end of a stream, by an error or a cancellation.
     ResetStream,
-    /// What a side says of itself.
+    /// The settings of one side.
     Settings,
-    /// What only servers send.
+    /// A push, which only servers send.
     PushPromise,
-    /// Whether somebody is there.
+    /// A check whether the other side is there.
     Ping,
-    /// No more streams.
+    /// An announcement that the connection ends.
     GoAway,
-    /// More may be sent.
+    /// More bytes may be sent.
     WindowUpdate,
     /// The rest of a block of fields.
     Continuation,
-    /// Something that is not known, to be passed over.
+    /// An unknown kind, which is ignored.
     Unknown(u8),
 }
 
@@ -90,27 +91,27 @@ impl Kind {
 /// The head of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameHead {
-    /// Bytes of the payload behind it: less than 2^24.
+    /// Bytes of the payload after the head: less than 2^24.
     pub length: u32,
-    /// Which kind it is of.
+    /// The kind of frame.
     pub kind: Kind,
     /// See [`flags`].
     pub flags: u8,
-    /// The stream, less than 2^31; 0 is the connection.
+    /// The stream: less than 2^31. 0 is the connection.
     pub stream: u32,
 }
 
 impl FrameHead {
-    /// The head that `bytes` begin with; `None` when it is not whole.
+    /// The head at the start of `bytes`. `None` if it is incomplete.
     pub fn parse(bytes: &[u8]) -> Option<FrameHead> {
         let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = *bytes.first_chunk()?;
         let length = u32::from_be_bytes([0, l0, l1, l2]);
-        // The first bit is reserved, and to be ignored.
+        // The first bit is reserved and ignored.
         let stream = u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]);
         Some(FrameHead { length, kind: Kind::of(kind), flags, stream })
     }
 
-    /// As it travels.
+    /// The bytes on the wire.
     pub const fn bytes(self) -> [u8; FRAME_HEAD_BYTES] {
         let [_, l0, l1, l2] = self.length.to_be_bytes();
         let [s0, s1, s2, s3] = self.stream.to_be_bytes();

@@ -1,7 +1,8 @@
 //! Compressed header fields: RFC 7541.
 //!
-//! A library would be used if there were one that is kept, needs no standard library, and writes into room that it is given. There is none; so here are the decoder with its
-//! table, whose limit is the protocol's own, and of the encoder only what needs no table.
+//! No maintained library works without the standard library and writes into a given buffer. So this
+//! module has its own decoder with its dynamic table, limited as the protocol says. Of the encoder
+//! it has only the part that needs no table.
 
 mod decoder;
 mod encoder;
@@ -16,6 +17,6 @@ pub use encoder::{Full, encode_field, encode_secret, encode_status};
 pub use fields::{FIELDS_MAX, Fields, LIST_BYTES_MAX};
 pub use table::TABLE_BYTES_MAX;
 
-/// A block that cannot be decoded: the two sides do not know the same any more.
+/// A block that cannot be decoded. The tables of the two sides differ from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Broken;

@@ -1,20 +1,27 @@
-//! HTTP/2 on the wire: frames (RFC 9113 section 4) and compressed header fields (HPACK, RFC 7541), in and out.
+//! The HTTP/2 wire format: frames (RFC 9113 section 4) and compressed header fields (HPACK, RFC
+//! 7541), in both directions.
 //!
-//! A codec and no more: it knows no streams, no connection and no meaning of a field. What is done with frames is the crate `http`'s affair.
+//! It is only a codec. It knows no streams, no connection and no meaning of a field. The crate
+//! `http` handles frames.
 //!
 //! Invariants:
-//! - Nothing that arrives makes it hold more than a table of [`TABLE_BYTES_MAX`], or write more than [`Fields`] has room for.
-//! - A block of fields is decoded to its end even when it says more than is kept, so that both sides' tables stay the same; or it is [`Broken`], and the connection is over.
-//! - The encoder has no table: it refers to the static one alone. So no setting of the peer's concerns it, and no secret can be guessed by how well it compresses.
+//! - No input makes it hold more than a table of [`TABLE_BYTES_MAX`], or write more than fits into
+//!   [`Fields`].
+//! - A block of fields is decoded to its end even if it has more than is kept, so that the tables
+//!   of both sides stay equal. Otherwise it is [`Broken`], and the connection is over.
+//! - The encoder has no dynamic table and uses only the static one. So no setting of the peer
+//!   affects it, and the compression reveals no secret.
+//!
+//! | file | story |
 //!
 //! | file | story |
 //! |---|---|
-//! | `frame` | a frame's head, its kinds and flags |
-//! | `settings` | what each side tells the other of itself |
+//! | `frame` | the head of a frame, its kinds and flags |
+//! | `settings` | the settings that each side sends |
 //! | `error` | why a stream or a connection ends |
 //! | `hpack` | blocks of fields: decoded into [`Fields`], encoded one by one |
 //!
-//! Answers to: RFC 9113 sections 4, 6 and 7; RFC 7541.
+//! Implements: RFC 9113 sections 4, 6 and 7; RFC 7541.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,29 +1,30 @@
-//! Settings: what each side tells the other of itself.
+//! Settings, which each side sends to the other.
 //!
-//! Answers to: RFC 9113 sections 6.5 and 6.5.2.
+//! Implements: RFC 9113 sections 6.5 and 6.5.2.
 
 use crate::error::ErrorCode;
 use crate::frame::FRAME_BYTES_MAX;
 
-/// A setting of somebody's who does not push, and who refers to no table of ours.
+/// A setting that matters to a server that neither pushes nor uses a dynamic table for its own
+/// fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
-    /// The largest table that the other side may have us keep of its fields, in bytes.
+    /// The largest dynamic table that the receiver may use for its own fields, in bytes.
     TableBytes(u32),
-    /// How many streams the other side may have open.
+    /// The number of streams that the receiver may have open.
     ConcurrentStreamsMax(u32),
-    /// How much the other side may send on a stream that begins, in bytes: less than 2^31.
+    /// Bytes that the receiver may send on a new stream: less than 2^31.
     InitialWindow(u32),
     /// The longest payload of a frame, in bytes: from 2^14 to less than 2^24.
     FrameBytesMax(u32),
-    /// The longest list of fields, in bytes, each counted with 32 more.
+    /// The longest list of fields, in bytes. Each field counts 32 more.
     ListBytesMax(u32),
-    /// Something else, which changes nothing here.
+    /// Another setting, which is ignored here.
     Other,
 }
 
 impl Setting {
-    /// As it travels; nothing for [`Setting::Other`].
+    /// The bytes on the wire. `None` for [`Setting::Other`].
     pub fn bytes(self) -> Option<[u8; 6]> {
         let (name, value): (u8, u32) = match self {
             Setting::TableBytes(value) => (1, value),
@@ -37,7 +38,7 @@ impl Setting {
         Some([0, name, v0, v1, v2, v3])
     }
 
-    /// Errors: a value that the setting cannot have.
+    /// Errors: a value that the setting does not allow.
     fn parse(bytes: [u8; 6]) -> Result<Setting, ErrorCode> {
         let [n0, n1, v0, v1, v2, v3] = bytes;
         let value = u32::from_be_bytes([v0, v1, v2, v3]);
@@ -56,9 +57,9 @@ impl Setting {
     }
 }
 
-/// The settings in a frame's payload, in order.
+/// The settings in the payload of a frame, in order.
 ///
-/// Errors: the connection is over.
+/// Errors: the connection must end.
 pub fn settings(
     payload: &[u8],
 ) -> Result<impl Iterator<Item = Result<Setting, ErrorCode>> + '_, ErrorCode> {

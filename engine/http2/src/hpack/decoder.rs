@@ -5,27 +5,27 @@ use super::fields::{Begun, Fields};
 use super::integer;
 use super::table::Table;
 
-/// What a side knows of what the other has said.
+/// The state that one side keeps to decode the fields of the other side.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
 }
 
-/// How a field stands in a block.
+/// The representation of a field in a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// It is in a table.
+    /// An index of the static or dynamic table.
     Indexed,
-    /// It is said, and to be kept in the table.
+    /// A literal that is added to the dynamic table.
     Kept,
-    /// It is said.
+    /// A literal that is not added.
     Said,
-    /// No field: a new limit for the table.
+    /// Not a field, but a new limit for the dynamic table.
     Limit,
 }
 
 impl Form {
-    /// The form that begins with this byte, and in how many bits of it an integer begins.
+    /// The form that begins with this byte, and the number of its low bits that begin an integer.
     fn of(byte: u8) -> (Form, u32) {
         match byte {
             0x80.. => (Form::Indexed, 7),
@@ -43,14 +43,14 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Nothing was said yet.
+    /// A decoder with an empty dynamic table.
     pub fn new() -> Decoder {
         Decoder { table: Table::new() }
     }
 
     /// Decodes a whole block into `fields`.
     ///
-    /// Errors: it is none. Nothing that follows on the connection can be decoded.
+    /// Errors: the block is malformed. Later blocks of the connection cannot be decoded.
     pub fn decode(&mut self, block: &[u8], fields: &mut Fields) -> Result<(), Broken> {
         let mut rest = block;
         let mut is_at_start = true;
@@ -58,7 +58,7 @@ impl Decoder {
             let (form, bits) = Form::of(*first);
             let number = integer::take(&mut rest, bits)? as usize;
             if form == Form::Limit {
-                // RFC 7541 section 4.2: at the start, and nowhere else.
+                // RFC 7541 section 4.2: only at the start of a block.
                 let is_set = is_at_start && self.table.set_limit(number);
                 is_set.then_some(()).ok_or(Broken)?;
                 continue;
@@ -77,7 +77,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Bytes of memory that its table takes.
+    /// Bytes of memory that its dynamic table takes.
     pub fn memory_bytes(&self) -> usize {
         self.table.memory_bytes()
     }
@@ -105,7 +105,7 @@ impl Decoder {
     }
 }
 
-/// Takes a string, coded or not, and writes it.
+/// Takes a string, with or without Huffman code, and appends it.
 fn string(rest: &mut &[u8], field: &mut Begun<'_>) -> Result<(), Broken> {
     let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer::take(rest, 7)? as usize;

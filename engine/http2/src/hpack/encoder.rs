@@ -1,25 +1,25 @@
-//! What of the encoder needs no table of its own: RFC 7541 sections 6.1, 6.2.2 and 6.2.3.
+//! The part of the encoder that needs no dynamic table: RFC 7541 sections 6.1, 6.2.2 and 6.2.3.
 
 use heapless::Vec;
 
 use super::integer;
 use super::statics;
 
-/// There was no room for all of it.
+/// There was no space for all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
-/// What a field begins with that is said in full.
+/// The first byte of a literal field.
 const WITHOUT_INDEXING: u8 = 0;
 const NEVER_INDEXED: u8 = 0x10;
 
-/// Where in the static table `:status` begins, and which statuses it has.
+/// The first index of `:status` in the static table, and the statuses that are there.
 const STATUS_INDEX: usize = 8;
 const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 
-/// Adds the status of a response, of three digits, which comes before all fields.
+/// Appends the status of a response, with three digits. It comes before all fields.
 ///
-/// Errors: what there was room for is written, which is of no use.
+/// Errors: a part is written, which is of no use.
 pub fn encode_status<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     status: u16,
@@ -32,9 +32,9 @@ pub fn encode_status<const BYTES: usize>(
     string(block, digits.into_iter())
 }
 
-/// Adds a field; the name's letters become small, as they must be.
+/// Appends a field. The name is written in lower case, as it must be.
 ///
-/// Errors: what there was room for is written, which is of no use.
+/// Errors: a part is written, which is of no use.
 pub fn encode_field<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     name: &[u8],
@@ -43,9 +43,9 @@ pub fn encode_field<const BYTES: usize>(
     literal(block, WITHOUT_INDEXING, name, value)
 }
 
-/// The same with a value that is nobody's business: whoever passes it on may not put it into a table either (section 7.1.3).
+/// Does the same for a secret value, which no proxy may add to a table either (section 7.1.3).
 ///
-/// Errors: what there was room for is written, which is of no use.
+/// Errors: a part is written, which is of no use.
 pub fn encode_secret<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     name: &[u8],

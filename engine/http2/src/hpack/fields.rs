@@ -1,4 +1,4 @@
-//! The fields of one block, decoded, in room of their own.
+//! The decoded fields of one block, in a buffer of their own.
 
 use heapless::Vec;
 
@@ -6,40 +6,41 @@ use super::Broken;
 use super::huffman;
 use super::table::{Field, TABLE_BYTES_MAX};
 
-/// The longest list of fields that is kept, in bytes, each field counted with 32 more as RFC 9113 section 6.5.2 does.
+/// The longest list of fields that is kept, in bytes. Each field counts 32 more, as in RFC 9113
+/// section 6.5.2.
 pub const LIST_BYTES_MAX: usize = 8192;
 
 /// The most fields that are kept.
 pub const FIELDS_MAX: usize = 104;
 
-/// What a field counts beside its name and its value.
+/// Bytes that a field counts in addition to its name and its value.
 const FIELD_OVERHEAD: usize = 32;
 
-/// Behind all that is kept there is room for any field that fits into the table.
+/// After all fields that are kept there is space for any field that fits into the table.
 const TEXT_BYTES: usize = LIST_BYTES_MAX + TABLE_BYTES_MAX;
 
-/// The fields of a block, in order. Nothing of this was held against any grammar.
+/// The fields of a block, in order. They are not validated here.
 #[derive(Default)]
 pub struct Fields {
     text: Vec<u8, TEXT_BYTES>,
-    /// Where in the text each ends: its name, and its value.
+    /// The end of the name and of the value of each field, as offsets in the text.
     ends: Vec<(u16, u16), FIELDS_MAX>,
     list_bytes: usize,
     is_too_large: bool,
 }
 
 impl Fields {
-    /// No fields yet.
+    /// An empty list.
     pub fn new() -> Fields {
         Fields::default()
     }
 
-    /// Whether the block said more than is kept: then not all of its fields are here.
+    /// Whether the block had more than is kept. Some of its fields are missing then.
     pub fn is_too_large(&self) -> bool {
         self.is_too_large
     }
 
-    /// Names and values.
+    /// The names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut start = 0;
         self.ends.iter().filter_map(move |(name_end, end)| {
@@ -56,12 +57,12 @@ impl Fields {
     }
 }
 
-/// A field that is being written behind those that are kept.
+/// A field that is being written after those that are kept.
 pub(crate) struct Begun<'a> {
     fields: &'a mut Fields,
     start: usize,
     name_end: usize,
-    /// Whether there was room for all of it.
+    /// Whether there was space for all of it.
     is_whole: bool,
 }
 
@@ -78,13 +79,14 @@ impl Begun<'_> {
         self.name_end = self.fields.text.len();
     }
 
-    /// The field, if there was room for all of it: one that fits into the table is always whole.
+    /// The field, if there was space for all of it. A field that fits into the table is always
+    /// complete.
     pub(crate) fn field(&self) -> Option<Field<'_>> {
         let text = self.fields.text.get(self.start..).filter(|_| self.is_whole)?;
         text.split_at_checked(self.name_end - self.start)
     }
 
-    /// Keeps the field, unless there would be too much.
+    /// Keeps the field, unless the limits are exceeded.
     pub(crate) fn keep(self) {
         let fields = self.fields;
         let end = fields.text.len();

@@ -1,19 +1,22 @@
 //! The Huffman code of HPACK: RFC 7541 section 5.2 and appendix B.
 //!
-//! The code is canonical: among codes of the same length those of smaller symbols are smaller, and a longer code is larger, bits filled up. So the lengths say all.
+//! The code is canonical: among codes of the same length, a smaller symbol has a smaller code. A
+//! longer code is larger than a shorter one, after the shorter one is filled up with bits. So the
+//! lengths define all codes.
 //!
-//! Nearly all symbols that occur have codes of at most 8 bits, and are found by those; others by trying lengths.
+//! Nearly all common symbols have codes of at most 8 bits, which a table finds at once. For other
+//! symbols the decoder tries one length after another.
 
 use super::Broken;
 
 /// The longest code, in bits.
 const BITS_MAX: usize = 30;
-/// How many bits find a symbol at once.
+/// The number of bits that the table looks up at once.
 const QUICK_BITS: u32 = 8;
-/// The symbol that is not a byte: it may only be begun, as padding.
+/// The end symbol, which is no byte. Only its first bits may occur, as padding.
 const END: usize = 256;
 
-/// How long each symbol's code is, in bits.
+/// The length of the code of each symbol, in bits.
 const LENGTHS: [u8; END + 1] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5,
@@ -30,19 +33,20 @@ const LENGTHS: [u8; END + 1] = [
 /// The codes of one length.
 #[derive(Clone, Copy)]
 struct Length {
-    /// The first of them.
+    /// The first of these codes.
     first: u32,
     count: u32,
-    /// How many symbols have shorter ones.
+    /// The number of symbols with shorter codes.
     before: u32,
 }
 
-/// What is made of the lengths.
+/// The tables that are computed from the lengths.
 struct Code {
     lengths: [Length; BITS_MAX + 1],
     /// All symbols in the order of their codes.
     symbols: [u16; END + 1],
-    /// For each beginning the symbol whose code it begins with, and how long that is; 0 for those that need more.
+    /// For each 8 bits, the symbol and the length of the code at their start. The length is 0 if
+    /// the code is longer.
     quick: [(u8, u8); 1 << QUICK_BITS],
 }
 
@@ -83,7 +87,7 @@ impl Code {
         Code { lengths, symbols, quick }
     }
 
-    /// The symbol whose code `window` begins with, and how many bits that has.
+    /// The symbol with the code at the start of `window`, and the length of the code in bits.
     #[inline]
     fn find(&self, window: u32) -> Option<(usize, u32)> {
         match self.quick.get((window >> (32 - QUICK_BITS)) as usize) {
@@ -105,9 +109,9 @@ impl Code {
 
 /// Decodes a string, byte by byte.
 ///
-/// Errors: it has the symbol that is no byte in it, or is padded by anything but the beginning of that.
+/// Errors: it contains the end symbol, or its padding is not the start of the end symbol.
 pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), Broken> {
-    // What was taken and not decoded stands in the highest bits.
+    // Bits that were read and not decoded yet are the highest bits of `window`.
     let (mut window, mut there) = (0u64, 0);
     let mut rest = coded.iter();
     loop {
@@ -131,7 +135,7 @@ pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), Broken
     is_padding.then_some(()).ok_or(Broken)
 }
 
-/// A symbol's code, in digits: by counting, as the RFC describes a canonical code.
+/// The code of a symbol as digits, computed by counting as the RFC describes a canonical code.
 #[cfg(test)]
 pub(crate) fn bits_of(symbol: usize) -> std::string::String {
     let own = (LENGTHS[symbol], symbol);

@@ -1,13 +1,13 @@
-//! Integers of any size behind some bits of a byte: RFC 7541 section 5.1.
+//! Integers that begin in some bits of a byte: RFC 7541 section 5.1.
 
 use super::Broken;
 
-/// What is larger is of no use to anybody.
+/// Larger values have no use.
 const VALUE_MAX: u32 = 1 << 24;
 
 /// Takes the integer that begins in the lowest `bits` bits of the first byte.
 ///
-/// Errors: it is not whole, or larger than anything that there is.
+/// Errors: it is incomplete, or larger than `VALUE_MAX`.
 pub(crate) fn take(input: &mut &[u8], bits: u32) -> Result<u32, Broken> {
     let (first, mut rest) = input.split_first().ok_or(Broken)?;
     let most = (1u32 << bits) - 1;
@@ -30,7 +30,8 @@ pub(crate) fn take(input: &mut &[u8], bits: u32) -> Result<u32, Broken> {
     Ok(value)
 }
 
-/// Puts an integer into the lowest `bits` bits of a byte that has `above` in the others, and behind it.
+/// Writes an integer: first into the lowest `bits` bits of a byte with `above` in its other bits,
+/// then into more bytes.
 pub(crate) fn put(value: usize, bits: u32, above: u8, mut put: impl FnMut(u8)) {
     let most = (1usize << bits) - 1;
     if value < most {

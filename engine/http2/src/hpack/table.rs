@@ -1,18 +1,20 @@
-//! The table that grows with what was said: RFC 7541 sections 2.3.2, 2.3.3 and 4.
+//! The dynamic table: RFC 7541 sections 2.3.2, 2.3.3 and 4.
 //!
 //! Invariants:
-//! - The entries' sizes, each with [`ENTRY_OVERHEAD`], are never more than the limit that the peer has set, and that never more than [`TABLE_BYTES_MAX`].
-//! - Names and values lie in the order of their entries in one piece of memory; what is in front of the oldest entry is room that is used again.
+//! - The sizes of the entries, each with [`ENTRY_OVERHEAD`], never exceed the limit that the peer
+//!   has set. That limit never exceeds [`TABLE_BYTES_MAX`].
+//! - Names and values are stored in the order of their entries in one buffer. The space before the
+//!   oldest entry is used again.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::statics;
 
-/// The most that a peer may have us keep, in bytes: what the protocol begins with.
+/// The largest table that a peer may use here, in bytes: the initial value of the protocol.
 pub const TABLE_BYTES_MAX: usize = 4096;
 
-/// What an entry counts beside its name and its value.
+/// Bytes that an entry counts in addition to its name and its value.
 const ENTRY_OVERHEAD: usize = 32;
 
 /// A name and its value.
@@ -20,14 +22,15 @@ pub(crate) type Field<'a> = (&'a [u8], &'a [u8]);
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// The oldest first.
+    /// The oldest entry first.
     entries: VecDeque<Entry>,
     bytes: Vec<u8>,
     size: usize,
     limit: usize,
 }
 
-/// Where in the bytes an entry begins, and how long its parts are: less than [`TABLE_BYTES_MAX`].
+/// The offset of an entry in the buffer, and the lengths of its parts, each below
+/// [`TABLE_BYTES_MAX`].
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: u16,
@@ -46,7 +49,7 @@ impl Table {
         Table { entries: VecDeque::new(), bytes: Vec::new(), size: 0, limit: TABLE_BYTES_MAX }
     }
 
-    /// The field with this index, in both tables.
+    /// The field with this index, in the static or the dynamic table.
     pub(crate) fn get(&self, index: usize) -> Option<Field<'_>> {
         let index = index.checked_sub(1)?;
         if let Some(field) = statics::ENTRIES.get(index) {
@@ -58,7 +61,7 @@ impl Table {
         self.bytes.get(start..start + entry.length())?.split_at_checked(entry.name.into())
     }
 
-    /// The peer sets the limit. False: it is more than it may be.
+    /// The peer sets the limit. Returns false if it is above the maximum.
     pub(crate) fn set_limit(&mut self, limit: usize) -> bool {
         if limit > TABLE_BYTES_MAX {
             return false;
@@ -73,7 +76,7 @@ impl Table {
         true
     }
 
-    /// Adds the newest entry; an entry that is larger than the limit leaves nothing.
+    /// Adds the newest entry. An entry above the limit empties the table.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
         self.make_room(size);
@@ -85,7 +88,7 @@ impl Table {
         }
         let wanted = self.bytes.len() + name.len() + value.len();
         if wanted > self.bytes.capacity() {
-            // Twice as much as before, but never more than is used.
+            // Doubles the buffer, but not beyond its maximum.
             let capacity = wanted.max(2 * self.bytes.capacity()).min(TABLE_BYTES_MAX);
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
@@ -100,7 +103,7 @@ impl Table {
         self.size += size;
     }
 
-    /// An entry was said that is larger than any limit: nothing is left (RFC 7541 section 4.4).
+    /// The peer has sent an entry above any limit, which empties the table (RFC 7541 section 4.4).
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.bytes.clear();

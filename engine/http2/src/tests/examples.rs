@@ -18,7 +18,7 @@ const FIRST: [&str; 4] =
     [":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com"];
 
 #[test]
-fn fields_are_read_as_the_rfc_writes_them() {
+fn rfc_7541_field_examples_are_decoded() {
     let mut decoder = Decoder::new();
     let block = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
     assert_eq!(said(&mut decoder, block), ["custom-key: custom-header"], "C.2.1");
@@ -37,7 +37,7 @@ fn fields_are_read_as_the_rfc_writes_them() {
 }
 
 #[test]
-fn requests_that_follow_each_other_are_read_as_the_rfc_writes_them() {
+fn rfc_7541_request_examples_are_decoded() {
     let plain = [
         "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
         "8286 84be 5808 6e6f 2d63 6163 6865",
@@ -70,9 +70,9 @@ fn requests_that_follow_each_other_are_read_as_the_rfc_writes_them() {
 }
 
 #[test]
-fn responses_whose_table_is_small_are_read_as_the_rfc_writes_them() {
+fn rfc_7541_response_examples_are_decoded() {
     let mut decoder = Decoder::new();
-    // The limit of 256 bytes of C.6, said as a peer would.
+    // The limit of 256 bytes in C.6, set as a peer would set it.
     let first = said(
         &mut decoder,
         "3fe1 01 4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3",

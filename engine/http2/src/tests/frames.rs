@@ -1,4 +1,4 @@
-//! Frames' heads and settings.
+//! Frame heads and settings.
 
 use std::vec::Vec;
 
@@ -8,10 +8,10 @@ use crate::{ErrorCode, FrameHead, Kind, Setting, settings};
 
 proptest! {
     #[test]
-    fn a_head_is_written_as_it_was_read(bytes in any::<[u8; 9]>()) {
+    fn a_frame_head_survives_parse_and_emit(bytes in any::<[u8; 9]>()) {
         let head = FrameHead::parse(&bytes).unwrap();
         let mut expected = bytes;
-        // What is reserved is not said.
+        // The reserved bit is written as zero.
         expected[5] &= 0x7f;
         prop_assert_eq!(head.bytes(), expected);
         prop_assert_eq!(FrameHead::parse(&head.bytes()), Some(head));
@@ -19,7 +19,7 @@ proptest! {
 }
 
 #[test]
-fn a_head_is_read_when_it_is_whole() {
+fn an_incomplete_frame_head_is_not_parsed() {
     let bytes = [0, 0x40, 1, 1, 5, 0x80, 0, 0, 3];
     let head = FrameHead { length: 0x4001, kind: Kind::Headers, flags: 5, stream: 3 };
     assert_eq!(FrameHead::parse(&bytes), Some(head));
@@ -28,7 +28,7 @@ fn a_head_is_read_when_it_is_whole() {
 }
 
 #[test]
-fn settings_are_read_and_what_they_cannot_be_is_refused() {
+fn invalid_settings_are_rejected() {
     let read = |payload: &[u8]| -> Result<Vec<Setting>, ErrorCode> { settings(payload)?.collect() };
     let own = [
         Setting::ConcurrentStreamsMax(100),
@@ -45,11 +45,7 @@ fn settings_are_read_and_what_they_cannot_be_is_refused() {
     assert_eq!(Setting::Other.bytes(), None);
     assert_eq!(read(&[]), Ok(Vec::new()));
     assert_eq!(read(&payload[1..]), Err(ErrorCode::FrameSizeError));
-    assert_eq!(
-        read(&[0, 2, 0, 0, 0, 2]),
-        Err(ErrorCode::ProtocolError),
-        "push is asked for or not"
-    );
+    assert_eq!(read(&[0, 2, 0, 0, 0, 2]), Err(ErrorCode::ProtocolError), "push is 0 or 1");
     assert_eq!(read(&[0, 4, 0x80, 0, 0, 0]), Err(ErrorCode::FlowControlError));
     assert_eq!(read(&[0, 5, 0, 0, 0x3f, 0xff]), Err(ErrorCode::ProtocolError));
     assert_eq!(read(&[0, 5, 1, 0, 0, 0]), Err(ErrorCode::ProtocolError));

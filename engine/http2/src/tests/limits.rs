@@ -1,4 +1,4 @@
-//! What a peer cannot have us do.
+//! Limits on what a peer can cause.
 
 use std::vec::Vec;
 
@@ -17,7 +17,7 @@ fn kept(name: &[u8], value: &[u8]) -> Word {
 }
 
 #[test]
-fn what_is_no_block_is_refused() {
+fn malformed_header_blocks_are_rejected() {
     for (block, why) in [
         ("80", "index 0"),
         ("be", "an index of nothing"),
@@ -32,7 +32,7 @@ fn what_is_no_block_is_refused() {
         ("4084 ffff ffff 01 61", "the end of a coded string within it"),
         ("4081 1901 61", "padding that is not the beginning of the end: a 1 and zeros"),
         ("3fe2 1f", "a limit beyond the one that we set"),
-        ("82 20", "a limit behind a field"),
+        ("82 20", "a limit after a field"),
     ] {
         assert_eq!(decode(&mut Decoder::new(), &bytes(block)), Err(Broken), "{why}");
     }
@@ -40,7 +40,7 @@ fn what_is_no_block_is_refused() {
 }
 
 #[test]
-fn an_entry_that_is_larger_than_the_table_empties_it() {
+fn an_entry_above_the_table_limit_empties_the_table() {
     for value in [TABLE_BYTES_MAX - 33, TABLE_BYTES_MAX - 32, TABLE_BYTES_MAX, 7000] {
         let mut decoder = Decoder::new();
         assert!(decode(&mut decoder, &block(&[kept(b"a", b"b"), Word::Indexed(62)])).is_ok());
@@ -52,7 +52,7 @@ fn an_entry_that_is_larger_than_the_table_empties_it() {
 }
 
 #[test]
-fn the_table_never_grows_beyond_its_limit_whatever_is_said() {
+fn the_dynamic_table_never_exceeds_its_limit() {
     let mut decoder = Decoder::new();
     for round in 0..500usize {
         let value = std::vec![b'v'; round * 37 % 2500];
@@ -81,7 +81,7 @@ fn the_table_never_grows_beyond_its_limit_whatever_is_said() {
 }
 
 #[test]
-fn more_fields_than_are_kept_are_passed_over_and_the_table_knows_them() {
+fn excess_fields_are_dropped_but_enter_the_table() {
     let mut decoder = Decoder::new();
     let words: Vec<Word> =
         (0..FIELDS_MAX + 1).map(|_| Word::Indexed(2)).chain([kept(b"last", b"one")]).collect();
@@ -89,7 +89,7 @@ fn more_fields_than_are_kept_are_passed_over_and_the_table_knows_them() {
     assert_eq!((pairs.len(), is_too_large), (FIELDS_MAX, true));
     let (pairs, is_too_large) = decode(&mut decoder, &bytes("be")).unwrap();
     assert_eq!((pairs, is_too_large), (Vec::from([(b"last".to_vec(), b"one".to_vec())]), false));
-    // The same by bytes, and for one that is entered again and again.
+    // The same by bytes, and with an entry that is repeated.
     let words = [
         kept(b"a", &[b'x'; 3000]),
         Word::Indexed(62),
@@ -118,7 +118,7 @@ fn a_string_ends_with_less_than_a_byte_of_padding() {
 }
 
 #[test]
-fn what_has_no_room_is_not_encoded() {
+fn encoding_fails_without_space() {
     let mut block = Block::<u8, 8>::new();
     assert_eq!(encode_field(&mut block, b"date", b"12345"), Ok(()));
     assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"date", b"123456"), Err(Full));

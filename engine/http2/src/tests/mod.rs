@@ -1,4 +1,4 @@
-//! What the crate promises, each promise a test.
+//! The promises of the crate, each with a test.
 
 mod examples;
 mod frames;

@@ -1,4 +1,4 @@
-//! The decoder and the encoder held against another implementation.
+//! The decoder and the encoder compared with another implementation.
 
 use std::vec::Vec;
 
@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn blocks_mean_what_another_decoder_reads_in_them(
+    fn blocks_decode_as_with_another_decoder(
         blocks in prop::collection::vec((prop::option::of(0usize..=4096), prop::collection::vec(word(), 1..8)), 1..8),
     ) {
         let (mut ours, mut theirs) = (Decoder::new(), loona_hpack::Decoder::new());
@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn a_coded_string_comes_back_and_is_what_another_decoder_reads(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn huffman_strings_decode_as_with_another_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let coded = coded(&bytes);
         let mut decoded = Vec::new();
         prop_assert_eq!(huffman::decode(&coded, |byte| decoded.push(byte)), Ok(()));
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_what_another_decoder_reads(
+    fn another_decoder_reads_our_encoding(
         status in 100u16..1000,
         fields in prop::collection::vec(("(?i)(date|etag|x-[a-z]{1,9}|content-type|vary)", "[ -~]{0,300}"), 0..6),
     ) {

@@ -1,4 +1,5 @@
-//! An encoder that can say everything: whatever form, coded or not, for the decoder to be held against.
+//! An encoder for tests of the decoder. It writes every form of field, with or without Huffman
+//! code.
 
 use std::string::String;
 use std::sync::LazyLock;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use crate::hpack::huffman;
 use crate::{Broken, Decoder, Fields};
 
-/// A field as it was decoded.
+/// A decoded field.
 pub(super) type Pair = (Vec<u8>, Vec<u8>);
 
 pub(super) fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<(Vec<Pair>, bool), Broken> {
@@ -24,18 +25,19 @@ pub(super) fn bytes(hexadecimal: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// A string, and whether it is coded.
+/// A string, and whether it has Huffman code.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
     pub(super) is_coded: bool,
 }
 
-/// One thing that a block says.
+/// One item of a block.
 #[derive(Clone, Debug)]
 pub(super) enum Word {
     Indexed(usize),
-    /// The highest bits of its form, the index of the name or the name, the value.
+    /// The high bits of the form, the index of the name, the name if that index is 0, and the
+    /// value.
     Literal(u8, usize, Text, Text),
     Limit(usize),
 }
