@@ -1,8 +1,8 @@
-//! Alerts: what one side tells the other before it goes (RFC 8446 section 6, RFC 5246 section 7.2).
+//! Alerts: why one side ends a connection (RFC 8446 section 6, RFC 5246 section 7.2).
 
 use core::fmt;
 
-/// A description of an alert, by its number.
+/// The number of an alert description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Alert(pub u8);
 
@@ -17,7 +17,7 @@ impl Alert {
     pub(crate) const USER_CANCELED: Alert = Alert(90);
     pub(crate) const NO_RENEGOTIATION: Alert = Alert(100);
 
-    /// The alert's two bytes. Every one but `close_notify` is fatal here.
+    /// The two bytes of the alert. Every alert except `close_notify` is fatal here.
     pub(crate) fn bytes(self) -> [u8; 2] {
         const WARNING: u8 = 1;
         const FATAL: u8 = 2;

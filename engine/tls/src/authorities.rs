@@ -1,11 +1,14 @@
-//! Who is believed about servers' names: the authorities of the web, as Mozilla has chosen them, and those that whoever runs the machine has named.
+//! Certificate authorities for the names of servers: Mozilla's list for the web, and the ones that
+//! the administrator has named.
 //!
-//! A server that has to prove its name shows a certificate that is for that name, is valid today, and leads to one of them. A certificate that was named itself, as one that its server has
-//! made for itself, needs nobody else to vouch for it; the name and the server's key have to be right there, too.
+//! A server that must prove its name shows a certificate for that name. The certificate must be
+//! valid today and must chain to one of these authorities. A certificate that the administrator has
+//! named itself, such as a self-signed one, needs no authority. Its name must match, and the server
+//! must have its key.
 //!
-//! A name may be an address: then that has to stand in the certificate, as an address.
+//! A name may be an address. Then the certificate must contain it as an address.
 //!
-//! Answers to: RFC 5280 section 6, RFC 9525.
+//! Implements: RFC 5280 section 6, RFC 9525.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -24,28 +27,28 @@ use webpki_roots::TLS_SERVER_ROOTS;
 use crate::certificate::Certificate;
 use crate::client::{Evidence, Judge};
 
-/// So many certificates whoever runs the machine names, at most.
+/// The most certificates that the administrator may name.
 pub const AUTHORITIES_MAX: usize = 64;
 
-/// All who are believed. Cheap to clone.
+/// All trusted authorities. Cheap to clone.
 #[derive(Clone)]
 pub struct Authorities {
-    /// Those of the web as well.
+    /// Includes the authorities of the web.
     roots: Arc<RootCertStore>,
-    /// Those that were named.
+    /// The certificates that the administrator has named.
     named: Arc<[CertificateDer<'static>]>,
 }
 
-/// What is wrong with a file that is to name authorities.
+/// An error in a file of authorities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAuthorities {
-    /// It is no PEM.
+    /// It is not PEM.
     BadPem,
-    /// There is no certificate in it.
+    /// It has no certificate.
     None,
     /// One of its certificates cannot be read.
     BadCertificate,
-    /// With it there are more than [`AUTHORITIES_MAX`].
+    /// It makes more than [`AUTHORITIES_MAX`].
     TooMany,
 }
 
@@ -65,9 +68,9 @@ impl fmt::Display for NotAuthorities {
 }
 
 impl Authorities {
-    /// Those of the web, and those whose certificates stand in these texts, in PEM.
+    /// The authorities of the web, and the certificates in these texts, in PEM.
     ///
-    /// Errors: one of the texts names none.
+    /// Errors: one of the texts is invalid.
     pub fn with<'t>(
         texts: impl IntoIterator<Item = &'t [u8]>,
     ) -> Result<Authorities, NotAuthorities> {
@@ -90,8 +93,8 @@ impl Authorities {
         Ok(Authorities { roots: Arc::new(roots), named: named.into() })
     }
 
-    /// Whether these authorities vouch for the certificate, with its chain, at this time (RFC 5280
-    /// section 6).
+    /// Whether the certificate, with its chain, leads to one of these authorities at this time (RFC
+    /// 5280 section 6).
     pub fn believe(&self, certificate: &Certificate, now: UnixTime) -> bool {
         let key = certificate.key();
         let Some((own, others)) = key.cert.split_first() else { return false };
@@ -104,7 +107,7 @@ impl Authorities {
 }
 
 impl Default for Authorities {
-    /// Those of the web alone.
+    /// Only the authorities of the web.
     fn default() -> Authorities {
         let roots = RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() };
         Authorities { roots: Arc::new(roots), named: Arc::new([]) }
@@ -122,7 +125,7 @@ impl fmt::Debug for Authorities {
     }
 }
 
-/// A server has to be the one of its name, by what authorities say.
+/// A server must prove its name by these authorities.
 #[derive(Debug)]
 pub(crate) struct Vouched(pub(crate) Authorities);
 

@@ -1,8 +1,11 @@
-//! A certificate with its chain and its key, as they stand in two PEM files: read, and checked before anybody is shown it.
+//! A certificate with its chain and its key, read from two PEM files and checked before any client
+//! sees it.
 //!
-//! A key whose signature takes longer than a turn may is refused: RSA of more than [`RSA_BITS_MAX`] bits.
+//! A key is refused if one signature takes longer than a turn may take: RSA of more than
+//! [`RSA_BITS_MAX`] bits.
 //!
-//! Answers to: RFC 5280 sections 4.1.2.5 (validity) and 4.2.1.6 (names), RFC 7468 (PEM), RFC 5958 and RFC 5915 (keys).
+//! Implements: RFC 5280 sections 4.1.2.5 (validity) and 4.2.1.6 (names), RFC 7468 (PEM), RFC 5958
+//! and RFC 5915 (keys).
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -23,16 +26,19 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 use crate::names;
 
-/// The most bytes that a certificate and its chain may have: with them a server's flight fits into the buffer that it is written to.
+/// The longest certificate with its chain, in bytes. With this limit the first flight of a server
+/// fits into its output buffer.
 pub const CHAIN_BYTES_MAX: usize = 12 * 1024;
 
-/// The longest RSA key, in bits. One signature with a key of 4096 bits takes 22 ms of a real core, in which nobody else is served.
+/// The longest RSA key, in bits. One signature with a key of 4096 bits takes 22 ms of a real core,
+/// which serves nothing else meanwhile.
 pub const RSA_BITS_MAX: usize = 3072;
 
-/// RSA in a certificate's key (RFC 3279 section 2.3.1).
+/// RSA in the key of a certificate (RFC 3279 section 2.3.1).
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// What the encoding of an RSA key has beside its modulus, at most: the exponent and the lengths of both.
+/// The most bytes of an encoded RSA key in addition to its modulus: the exponent and the lengths of
+/// both.
 const RSA_AROUND_BYTES_MAX: usize = 32;
 
 /// A certificate, its chain and its key.
@@ -44,30 +50,30 @@ pub struct Certificate {
     valid_until: UnixTime,
 }
 
-/// What is wrong with a certificate or its key.
+/// An error in a certificate or its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CertificateError {
-    /// There is no certificate in the file.
+    /// The file has no certificate.
     NoCertificate,
-    /// The file of the certificates is no PEM.
+    /// The certificate file is not PEM.
     BadCertificatePem,
     /// A certificate cannot be read.
     BadCertificate,
     /// The certificates are longer than [`CHAIN_BYTES_MAX`] together.
     ChainTooLong,
-    /// There is no private key in the file.
+    /// The file has no private key.
     NoKey,
-    /// The file of the key is no PEM.
+    /// The key file is not PEM.
     BadKeyPem,
-    /// The key is none that can be used.
+    /// The key is of no supported kind.
     BadKey,
-    /// The key is of RSA, with more than [`RSA_BITS_MAX`] bits.
+    /// The key is an RSA key of more than [`RSA_BITS_MAX`] bits.
     SlowKey,
     /// The key belongs to another certificate.
     KeyOfAnother,
-    /// The certificate was valid until then.
+    /// The certificate has expired at this time.
     Expired(UnixTime),
-    /// The certificate is valid from then on.
+    /// The certificate becomes valid at this time.
     NotYetValid(UnixTime),
 }
 
@@ -101,9 +107,10 @@ impl fmt::Display for CertificateError {
 }
 
 impl Certificate {
-    /// Reads a certificate with its chain, the server's own first, and its private key.
+    /// Reads a certificate with its chain, the server's own certificate first, and its private key.
     ///
-    /// Errors: what is wrong with either, or that they do not belong together. Whether it is valid now, [`Certificate::check`] tells.
+    /// Errors: either is invalid, or they do not belong together. [`Certificate::check`] tells
+    /// whether the certificate is valid now.
     pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Certificate, CertificateError> {
         let chain = CertificateDer::pem_slice_iter(certificates)
             .collect::<Result<Vec<_>, _>>()
@@ -135,7 +142,7 @@ impl Certificate {
         Ok(Certificate { key: Arc::new(key), names, valid_from, valid_until })
     }
 
-    /// Errors: it is not valid at this time.
+    /// Errors: it is not valid at the time `now`.
     pub fn check(&self, now: UnixTime) -> Result<(), CertificateError> {
         if now > self.valid_until {
             return Err(CertificateError::Expired(self.valid_until));
@@ -147,37 +154,37 @@ impl Certificate {
         }
     }
 
-    /// From when on it is valid.
+    /// The start of its validity.
     pub fn valid_from(&self) -> UnixTime {
         self.valid_from
     }
 
-    /// Until when it is valid.
+    /// The end of its validity.
     pub fn valid_until(&self) -> UnixTime {
         self.valid_until
     }
 
-    /// The names that it was made for.
+    /// The host names in the certificate.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
-    /// Whether it was made for the host called `name`, which may end in a dot.
+    /// Whether it is valid for the host `name`, which may end in a dot.
     pub fn is_for(&self, name: &str) -> bool {
         self.names.iter().any(|own| names::matches(own, name))
     }
 
-    /// Whether there is a host that both were made for.
+    /// Whether some host is covered by both certificates.
     pub fn shares_a_name_with(&self, other: &Certificate) -> bool {
         other.names().any(|name| self.is_for(name)) || self.names().any(|name| other.is_for(name))
     }
 
-    /// Whether it was made for every host that `other` was made for.
+    /// Whether it is valid for every host of `other`.
     pub fn covers(&self, other: &Certificate) -> bool {
         !other.names.is_empty() && other.names().all(|name| self.is_for(name))
     }
 
-    /// What it is known by: SHA-256 of its own bytes, without its chain.
+    /// SHA-256 of its own bytes, without the chain, which identifies it.
     pub fn fingerprint(&self) -> Fingerprint {
         let own = self.key.cert.first().map(|own| own.as_ref()).unwrap_or_default();
         let mut bytes = [0; SHA256_OUTPUT_LEN];
@@ -199,7 +206,7 @@ impl Certificate {
     }
 }
 
-/// SHA-256 of a certificate, written as OpenSSL writes it.
+/// SHA-256 of a certificate, in the notation of OpenSSL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
@@ -213,7 +220,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A time, for people.
+/// A time in readable form.
 pub struct Day(pub UnixTime);
 
 impl fmt::Display for Day {
@@ -235,7 +242,8 @@ fn time_of(time: &x509_cert::time::Time) -> UnixTime {
     UnixTime::from_seconds(time.to_unix_duration().as_secs())
 }
 
-/// The DNS names among the subject's alternative names. The common name is none (RFC 6125 section 6.4.4).
+/// The DNS names among the subject's alternative names. The common name does not count (RFC 6125
+/// section 6.4.4).
 fn names_of(certificate: &x509_cert::Certificate) -> Vec<String> {
     let names = certificate.tbs_certificate().get_extension::<SubjectAltName>().ok().flatten();
     let names = names.into_iter().flat_map(|(_, names)| names.0);

@@ -1,14 +1,21 @@
-//! What we want of servers that we call: versions, algorithms, and who they have to be.
+//! TLS settings for outgoing connections: versions, algorithms, and the identity that a server must
+//! prove.
 //!
-//! Nobody vouches for most hosts that take mail, and what is sent to them would go in the clear if not over TLS. So any certificate will do where nothing says which it has to be: who listens
-//! hears nothing, and who stands in between and can change what is said could have taken the offer of TLS away as well (RFC 7435 section 1.2, RFC 3207 section 6). What such a server signs says as little, and is not looked at:
-//! certificates and algorithms that no library reads any more are as good as others.
+//! No authority vouches for most MX hosts, and without TLS their mail would be sent in plaintext.
+//! So any certificate is accepted unless a policy says which one it must be. A passive listener
+//! reads nothing then. An active attacker in the path could remove the offer of TLS as well (RFC
+//! 7435 section 1.2, RFC 3207 section 6). The signature of such a server proves nothing more, so it
+//! is not verified. So even certificates and algorithms that no library supports any more are
+//! accepted.
 //!
-//! Where something does say it, the server has to show it, and to have its key: what its domain publishes (`dane`), or what authorities say of its name (`authorities`).
+//! If a policy exists, the server must show a certificate that matches it, and must have its key.
+//! The policy is what its domain publishes (`dane`), or the authorities for its name
+//! (`authorities`).
 //!
-//! No tickets are asked for or brought back: who calls twice is not to be known by that.
+//! Session tickets are neither requested nor used, since a ticket would identify us on the next
+//! connection.
 //!
-//! Answers to: RFC 3207, RFC 7435, RFC 6066 section 3 (SNI).
+//! Implements: RFC 3207, RFC 7435, RFC 6066 section 3 (SNI).
 
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -32,23 +39,24 @@ use crate::dane::{Named, Published};
 use crate::hybrid::X25519_MLKEM768;
 use crate::settings::SettingsError;
 
-/// How servers are called.
+/// Settings for outgoing connections.
 #[derive(Clone)]
 pub struct ClientSettings {
     config: Arc<ClientConfig>,
 }
 
 impl ClientSettings {
-    /// Any server will do. `clock`: the one of the core that the connections are on.
+    /// Accepts any server. `clock`: the clock of the core that handles the connections.
     ///
-    /// Errors: the library has refused.
+    /// Errors: rustls refuses the settings.
     pub fn for_anybody(clock: &Clock) -> Result<ClientSettings, SettingsError> {
         ClientSettings::new(clock, Arc::new(Anybody))
     }
 
-    /// The server has to be the one of which one of these is published. `domain`: whose mail it takes. `clock`: set to the time of day.
+    /// The server must match one of these TLSA records. `domain`: the recipient domain. `clock`:
+    /// set to the time of day.
     ///
-    /// Errors: the library has refused.
+    /// Errors: rustls refuses the settings.
     pub fn for_published(
         published: Vec<Published>,
         domain: &str,
@@ -57,9 +65,10 @@ impl ClientSettings {
         ClientSettings::new(clock, Arc::new(Proven::by(Named::new(published, domain))))
     }
 
-    /// The server has to be the one of the name by which it is called, which may be an address. `clock`: set to the time of day.
+    /// The server must prove the name by which it is called, which may be an address. `clock`: set
+    /// to the time of day.
     ///
-    /// Errors: the library has refused.
+    /// Errors: rustls refuses the settings.
     pub fn for_vouched(
         authorities: Authorities,
         clock: &Clock,
@@ -80,12 +89,12 @@ impl ClientSettings {
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = builder.with_no_client_auth();
         config.resumption = Resumption::disabled();
-        // For the records, which are ours once the handshake is done.
+        // This crate handles the records after the handshake, so it needs the keys.
         config.enable_secret_extraction = true;
         Ok(ClientSettings { config: Arc::new(config) })
     }
 
-    /// `host`: as whom the server knows itself; `None`, or no name: it is not told.
+    /// `host`: the server name to send. With `None`, or a malformed name, no name is sent.
     pub(crate) fn begin(&self, host: Option<&str>) -> Result<UnbufferedClientConnection, Error> {
         let name = host.and_then(|host| ServerName::try_from(host.to_string()).ok());
         let name = name.unwrap_or(ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0; 4]))));
@@ -93,7 +102,7 @@ impl ClientSettings {
     }
 }
 
-/// What servers may sign with whom nobody asks for a proof.
+/// Signature schemes for servers that need no proof.
 const SCHEMES: [SignatureScheme; 11] = [
     SignatureScheme::ECDSA_NISTP256_SHA256,
     SignatureScheme::ECDSA_NISTP384_SHA384,
@@ -108,7 +117,7 @@ const SCHEMES: [SignatureScheme; 11] = [
     SignatureScheme::RSA_PKCS1_SHA512,
 ];
 
-/// Takes every server for the one that was called.
+/// Accepts every server.
 #[derive(Debug)]
 struct Anybody;
 
@@ -147,20 +156,20 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// What a server has shown, and of what that is to be proof.
+/// The certificates that a server has shown, and the name that they must prove.
 pub(crate) struct Evidence<'a> {
     /// Its own certificate.
     pub(crate) own: &'a CertificateDer<'a>,
-    /// The others, in any order.
+    /// The other certificates of the chain, in any order.
     pub(crate) others: &'a [CertificateDer<'a>],
-    /// As whom it was called.
+    /// The name by which the server was called.
     pub(crate) called: &'a ServerName<'a>,
     now: UnixTime,
     algorithms: &'a WebPkiSupportedAlgorithms,
 }
 
 impl Evidence<'_> {
-    /// The server's own certificate, if it is valid today and leads to one of these.
+    /// The server's own certificate, if it is valid today and chains to one of these roots.
     ///
     /// Errors: it does not.
     pub(crate) fn vouched_for_by(
@@ -179,13 +188,13 @@ impl Evidence<'_> {
     }
 }
 
-/// Who knows whether a certificate is the one of the server that was called.
+/// Decides whether a certificate belongs to the server that was called.
 pub(crate) trait Judge: core::fmt::Debug + Send + Sync {
-    /// Errors: it is not.
+    /// Errors: it does not.
     fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error>;
 }
 
-/// Takes a server for the one that was called if its certificate is that one's, and it has the certificate's key.
+/// Accepts a server if its certificate matches, and if it has the key of that certificate.
 #[derive(Debug)]
 struct Proven<J> {
     judge: J,

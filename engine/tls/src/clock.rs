@@ -1,4 +1,4 @@
-//! The time of day, as it was last told: for tickets' ages and keys.
+//! The time of day as it was last set: for the ages and keys of tickets.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,14 +7,15 @@ use core::time::Duration;
 use machine::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// A clock that somebody sets: the core that owns it, from its machine's, each turn.
+/// A clock that is set from outside. The core that owns it sets it each turn from the clock of its
+/// machine.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     seconds: Arc<AtomicU64>,
 }
 
 impl Clock {
-    /// It is `now`.
+    /// Sets the time to `now`.
     pub fn set(&self, now: UnixTime) {
         self.seconds.store(now.seconds(), Relaxed);
     }

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   bytes arrived ──▸ receive ──▸ Work ──▸ work ──▸ … ──▸ Established
-//!                             ──▸ Plaintext(n): there, in the buffer ──▸ the session takes k of them ──▸ taken(k)
-//!                                                                    ──▸ it needs more than there are ──▸ more
-//!   the session sends ──▸ seal ──▸ a record, in the buffer that goes out
+//!                             ──▸ Plaintext(n), in the buffer
+//!                                   ──▸ the session takes k of n bytes ──▸ taken(k)
+//!                                   ──▸ the session needs more than n  ──▸ more
+//!   the session sends ──▸ seal ──▸ an encrypted record in the output buffer
 //! ```
 
 use alloc::boxed::Box;
@@ -17,13 +18,13 @@ use crate::protection::Text;
 use crate::settings::Settings;
 use crate::traffic::Traffic;
 
-/// Bytes of memory that a connection takes at most once its handshake is done.
+/// The most bytes of memory that a connection takes after its handshake.
 pub const CONNECTION_BYTES_MAX: usize = 2 * 1024;
 
-/// Bytes of memory that a connection takes at most before that.
+/// The most bytes of memory that a connection takes during its handshake.
 pub const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
 
-/// A connection: 16 bytes, and what they point to.
+/// A connection: 16 bytes, plus what they point to.
 pub struct Connection {
     expect: Expect,
 }
@@ -36,18 +37,18 @@ enum Expect {
     Handshake(Box<Handshake>),
     /// Records.
     Traffic(Box<Traffic>),
-    /// Nothing any more.
+    /// Nothing: the connection is over.
     Nothing,
 }
 
-/// What became of the bytes that were offered.
+/// The result of offering bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Progress {
-    /// So many bytes at the front of what was offered are done with.
+    /// This many bytes at the start of the offered bytes are not needed any more.
     pub done: usize,
-    /// So many bytes were written to the buffer and are to be sent now, before anything else is.
+    /// This many bytes were written to the output buffer. Send them before anything else.
     pub written: usize,
-    /// What has happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -57,19 +58,19 @@ impl Progress {
     }
 }
 
-/// What has happened.
+/// An event of a connection.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// There is no whole record: offer the bytes again, with more.
+    /// There is no whole record. Offer the bytes again, with more.
     Bytes,
-    /// A record of the handshake is there: [`Connection::work`] is due, whenever its time has come.
+    /// A handshake record is there. Call [`Connection::work`] when there is time for it.
     Work,
-    /// Nothing to speak of: offer the rest.
+    /// No event. Offer the rest.
     Nothing,
-    /// The handshake is done.
+    /// The handshake is complete.
     Established(Agreed),
-    /// So many bytes of plaintext lie in the buffer behind those that are done with. Tell [`Connection::taken`] how many of them were taken; the
-    /// others are to be offered again as they are now.
+    /// This many bytes of plaintext are in the buffer, after the bytes that are done. Tell
+    /// [`Connection::taken`] how many of them were taken. Offer the others again, unchanged.
     Plaintext(usize),
     /// The peer will send no more.
     PeerClosed,
@@ -77,18 +78,18 @@ pub enum Event {
     Failed(Failure),
 }
 
-/// What was agreed on.
+/// The result of the negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreed {
-    /// The protocol that is spoken inside, of those of [`crate::Offer`]; `None` when the client has named none.
+    /// The application protocol, one of [`crate::Offer`]. `None` if the client has named none.
     pub protocol: Option<&'static [u8]>,
-    /// Whether a ticket spared the key exchange's signature.
+    /// Whether the session was resumed with a ticket, without a signature.
     pub is_resumed: bool,
-    /// The version.
+    /// The TLS version.
     pub version: Version,
 }
 
-/// A version of TLS.
+/// A TLS version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
     /// RFC 5246.
@@ -97,37 +98,38 @@ pub enum Version {
     Tls13,
 }
 
-/// What was sealed.
+/// The result of encrypting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sealed {
-    /// So many bytes of the plaintext were taken.
+    /// This many bytes of the plaintext were taken.
     pub taken: usize,
-    /// So many bytes were written.
+    /// This many bytes were written.
     pub written: usize,
 }
 
 impl Connection {
-    /// A client has connected, or is about to speak TLS.
+    /// A client has connected, or is about to start TLS.
     ///
-    /// Errors: the library has refused the settings.
+    /// Errors: rustls refuses the settings.
     pub fn accept(settings: &Settings) -> Result<Connection, Failure> {
         Ok(Connection { expect: Expect::Handshake(Box::new(Handshake::new(settings)?)) })
     }
 
-    /// We have connected to a server, and are about to speak TLS: the first word is ours, so [`Event::Work`] is due before anything has arrived.
+    /// We have connected to a server, and are about to start TLS. The client sends first, so
+    /// [`Event::Work`] is due before any byte has arrived.
     ///
-    /// `host`: the name by which the server is called, for it to choose its certificate by.
+    /// `host`: the server name to send, by which the server selects its certificate.
     ///
-    /// Errors: the library has refused the settings.
+    /// Errors: rustls refuses the settings.
     pub fn connect(settings: &ClientSettings, host: Option<&str>) -> Result<Connection, Failure> {
         Ok(Connection {
             expect: Expect::Handshake(Box::new(Handshake::of_client(settings, host)?)),
         })
     }
 
-    /// Looks at the first record of what has arrived and was not done with; opens it where it lies.
+    /// Looks at the first record among the bytes that are not done, and decrypts it in place.
     ///
-    /// `out`: [`crate::FLIGHT_BYTES_MAX`] bytes of room.
+    /// `out`: an output buffer of [`crate::FLIGHT_BYTES_MAX`] bytes.
     pub fn receive(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         match &mut self.expect {
             Expect::Handshake(handshake) => Progress::nothing(handshake.look(bytes)),
@@ -136,8 +138,10 @@ impl Connection {
         }
     }
 
-    /// The session needs more than the plaintext that lies at the front: opens the next record too, and moves what lies before it up to it, so that both are one text.
-    /// All is as for [`Connection::receive`]; `bytes` begins with that plaintext, and has room for it and two records.
+    /// The session needs more plaintext than is at the start of `bytes`. Decrypts the next record
+    /// too, and moves the earlier plaintext directly before its plaintext. The rest is as in
+    /// [`Connection::receive`]. `bytes` begins with that plaintext, and has space for it and two
+    /// records.
     pub fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.more(bytes, out),
@@ -145,7 +149,8 @@ impl Connection {
         }
     }
 
-    /// Goes one step in the handshake: one record, and at most one operation with the private key. `bytes` and `out` are as for [`Connection::receive`].
+    /// Does one step of the handshake: one record, and at most one operation with the private key.
+    /// `bytes` and `out` are as in [`Connection::receive`].
     pub fn work(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         let Expect::Handshake(handshake) = &mut self.expect else {
             return Progress::nothing(Event::Nothing);
@@ -173,7 +178,8 @@ impl Connection {
         }
     }
 
-    /// The first `count` bytes of [`Event::Plaintext`] were taken. Answers how many bytes of the stream, from the first of those on, are done with.
+    /// The session took the first `count` bytes of [`Event::Plaintext`]. Returns the number of
+    /// bytes at the start of the stream that are done now.
     pub fn taken(&mut self, count: usize) -> usize {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.taken(count),
@@ -181,8 +187,8 @@ impl Connection {
         }
     }
 
-    /// So many bytes at the stream's front were changed where they lie, and are to be offered again as they are now: plaintext that was not taken, or parts of a message of
-    /// the handshake.
+    /// The number of bytes at the start of the stream that were changed in place. Offer them again
+    /// unchanged. They are plaintext that was not taken, or parts of a handshake message.
     pub fn held(&self) -> usize {
         match &self.expect {
             Expect::Handshake(handshake) => handshake.held(),
@@ -191,8 +197,9 @@ impl Connection {
         }
     }
 
-    /// How many bytes of the stream there have to be before another look brings more than the last did: so a long record is looked at when it begins and when
-    /// it is whole, and not with each of its segments.
+    /// The number of bytes that the stream must have before another call can make progress. So a
+    /// long record is examined when it begins and when it is complete, and not for each of its
+    /// segments.
     pub fn wanted(&self) -> usize {
         match &self.expect {
             Expect::Handshake(handshake) => handshake.wanted(),
@@ -201,8 +208,9 @@ impl Connection {
         }
     }
 
-    /// Seals as much of `plaintext` as fits into one record that fits into `into`, which must have more than [`crate::SEALED_OVERHEAD_MAX`] bytes. Takes nothing before the
-    /// handshake is done, nor once the connection is closed for sending.
+    /// Encrypts as much of `plaintext` as fits into one record in `into`, which must have more than
+    /// [`crate::SEALED_OVERHEAD_MAX`] bytes. Takes nothing before the handshake is complete, or
+    /// after the connection is closed for sending.
     pub fn seal<'a>(&mut self, plaintext: impl Into<Text<'a>>, into: &mut [u8]) -> Sealed {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.seal(plaintext.into(), into),
@@ -210,7 +218,8 @@ impl Connection {
         }
     }
 
-    /// Says that nothing more will be sent, once, and answers how many bytes that took. What arrives is still opened.
+    /// Writes a `close_notify` alert, once. Returns the number of bytes written. Records that
+    /// arrive are still decrypted.
     pub fn close(&mut self, into: &mut [u8]) -> usize {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.close(into),
@@ -218,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// As if our key had sealed all records but so many.
+    /// Pretends that our key may encrypt only `left` more records.
     #[cfg(test)]
     pub(crate) fn leave(&mut self, left: u64) {
         if let Expect::Traffic(traffic) = &mut self.expect {

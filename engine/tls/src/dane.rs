@@ -1,11 +1,15 @@
-//! Servers whose certificates are published in the names' own way (DANE): which certificate or key a server has to show.
+//! DANE: which certificate or key a server must show, as published in its TLSA records.
 //!
-//! Either its own is named, and then nothing else of it counts: no name, no day, no issuer. Or that of an authority is, which the server shows with its own: then that has to lead there, to be valid today
-//! and to be for the server's name.
+//! A record may name the server's own certificate. Then nothing else of the certificate counts: no
+//! name, no validity period, no issuer. Or a record names the certificate of an authority, which
+//! the server sends along. Then the server's certificate must chain to it, be valid today and be
+//! for the server's name.
 //!
-//! What the web's authorities vouch for (usages 0 and 1) is of no use where mail is brought (RFC 7672 section 3.1.3). An authority that the server does not show is not known here, even where it is published whole.
+//! Usages 0 and 1 rely on the public authorities and are unusable for mail (RFC 7672 section
+//! 3.1.3). An authority that the server does not send is not used here, even if its full
+//! certificate is published.
 //!
-//! Answers to: RFC 6698 section 2.1, RFC 7671 sections 5.1 and 5.2, RFC 7672 section 3.
+//! Implements: RFC 6698 section 2.1, RFC 7671 sections 5.1 and 5.2, RFC 7672 section 3.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,7 +22,7 @@ use rustls_pki_types::{CertificateDer, ServerName};
 
 use crate::client::{Evidence, Judge};
 
-/// What a server's domain publishes of the certificates that the server shows: one record of TLSA.
+/// One TLSA record: what a domain publishes about the certificates of its server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Published {
     usage: Usage,
@@ -27,16 +31,16 @@ pub struct Published {
     data: Box<[u8]>,
 }
 
-/// Whose certificate is meant.
+/// The certificate that the record describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Usage {
-    /// DANE-TA(2): an authority's.
+    /// DANE-TA(2): the certificate of an authority.
     Authority,
-    /// DANE-EE(3): the server's own.
+    /// DANE-EE(3): the server's own certificate.
     Own,
 }
 
-/// Which part of it.
+/// The part of the certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Selector {
     /// Cert(0): all of it.
@@ -45,7 +49,7 @@ enum Selector {
     Key,
 }
 
-/// How it is written.
+/// The form in which the part is published.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Matching {
     /// Full(0)
@@ -55,7 +59,7 @@ enum Matching {
 }
 
 impl Published {
-    /// A record, by the numbers of RFC 6698 section 2.1. `None`: it is of no use.
+    /// A record, by the numbers of RFC 6698 section 2.1. `None` if it is unusable.
     pub fn read(usage: u8, selector: u8, matching: u8, data: &[u8]) -> Option<Published> {
         let usage = match usage {
             2 => Usage::Authority,
@@ -76,7 +80,7 @@ impl Published {
         (data.len() == length).then(|| Published { usage, selector, matching, data: data.into() })
     }
 
-    /// Whether this is the certificate that is meant.
+    /// Whether the record describes this certificate.
     fn is_of(&self, certificate: &CertificateDer<'_>) -> bool {
         let key = match self.selector {
             Selector::Certificate => None,
@@ -94,11 +98,13 @@ impl Published {
     }
 }
 
-/// A server has to be the one of which one of these is published.
+/// A server must match one of these TLSA records.
 #[derive(Debug)]
 pub(crate) struct Named {
     published: Vec<Published>,
-    /// Whose mail it takes: a certificate for that is good for the server, too, where an authority that is published vouches for it (RFC 7672 section 3.2.2). None: no certificate can have it.
+    /// The recipient domain. If a published authority vouches for the server, a certificate for
+    /// this domain is valid too (RFC 7672 section 3.2.2). `None` if the domain is no valid name for
+    /// a certificate.
     domain: Option<ServerName<'static>>,
 }
 
@@ -111,7 +117,8 @@ impl Named {
         self.published.iter().filter(move |published| published.usage == usage)
     }
 
-    /// Whether an authority that is published, and shown, vouches for it today and by its name or its domain's.
+    /// Checks that a published authority, which the server sent, vouches for the certificate today,
+    /// by the server's name or the domain.
     fn is_vouched_for(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
         let is_published =

@@ -1,4 +1,4 @@
-//! Why a connection came to nothing.
+//! Errors that end a connection.
 
 use core::fmt;
 
@@ -6,43 +6,45 @@ use rustls::{CertificateError, Error};
 
 use crate::alert::Alert;
 
-/// Why a connection came to nothing: for the log. The peer has been told by an alert, unless it told us.
+/// Why a connection failed: for the log. The peer got an alert, unless it sent one itself.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Failure {
     /// The handshake failed.
     Handshake(Error),
-    /// A record after the handshake was refused with this alert.
+    /// A record after the handshake was rejected with this alert.
     Refused(Alert),
-    /// The peer has given up.
+    /// The peer has sent a fatal alert.
     PeerGaveUp(Alert),
-    /// The peer has closed its side before the handshake was done.
+    /// The peer closed the connection before the handshake was complete.
     PeerLeft,
 }
 
-/// What kind of reason a failure is: for counting.
+/// The category of a failure: for counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// No version, algorithm or protocol is known to both sides.
+    /// The two sides share no version, algorithm or protocol.
     NoCommonGround,
-    /// What came is no TLS, or not as it was sent.
+    /// The bytes are not TLS, or were changed on the way.
     Broken,
-    /// The peer has refused us, or has left.
+    /// The peer has rejected us, or has closed the connection.
     PeerGaveUp,
 }
 
-/// What is wrong with a certificate that a server has shown.
+/// The fault of a certificate that a server has shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// It has expired, or is not valid yet.
     NotToday,
     /// It is for other names.
     OtherName,
-    /// It is not the one that is published, or nobody who is believed vouches for it, or its key is another's.
+    /// It is not the published one, no trusted authority vouches for it, or the server does not
+    /// have its key.
     NotProven,
 }
 
 impl Failure {
-    /// Why we have refused the server because of what it showed, or because it signed with another key; if that is so.
+    /// The fault for which we rejected the server's certificate or signature. `None` for any other
+    /// failure.
     pub fn fault(&self) -> Option<Fault> {
         let Failure::Handshake(Error::InvalidCertificate(error)) = self else { return None };
         Some(match error {
@@ -57,7 +59,7 @@ impl Failure {
         })
     }
 
-    /// What kind of reason it is.
+    /// The category of the failure.
     pub fn reason(&self) -> Reason {
         match self {
             Failure::Handshake(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => {

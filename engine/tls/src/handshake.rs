@@ -1,9 +1,10 @@
-//! A handshake: rustls' state machine, given one record at a time.
+//! A handshake: the state machine of rustls, which gets one record at a time.
 //!
-//! One at a time, so that a call does at most one operation with the private key, and so that what follows the handshake in the same segment is left to
-//! [`crate::traffic`].
+//! So one call does at most one operation with the private key, and bytes that follow the handshake
+//! in the same segment are left to [`crate::traffic`].
 //!
-//! Invariant: of a message that is cut over several records, the bytes stay in the stream until it is whole; `joined` says how many.
+//! Invariant: while a handshake message is split over several records, its bytes stay in the
+//! stream. `joined` is their number.
 
 use alloc::boxed::Box;
 
@@ -20,51 +21,52 @@ use crate::record::{Content, Front, HEADER_BYTES, bytes_wanted, header};
 use crate::settings::Settings;
 use crate::traffic::{Kernel, Traffic};
 
-/// The most bytes that one step of a handshake writes: a buffer of this size is never too small.
+/// The most bytes that one step of a handshake writes. An output buffer of this size is always
+/// large enough.
 pub const FLIGHT_BYTES_MAX: usize = 16 * 1024;
 
-/// The most bytes that a handshake's message may take when it is cut over several records.
+/// The longest handshake message, in bytes, that may be split over several records.
 const JOINED_BYTES_MAX: usize = crate::record::RECORD_BYTES_MAX;
 
-/// A handshake that is not done.
+/// A handshake that is not complete.
 pub(crate) struct Handshake {
     side: Side,
-    /// Bytes of records that rustls has seen and wants to see again.
+    /// Bytes of records that rustls has seen and needs to see again.
     joined: usize,
-    /// So many bytes behind them make another look worth it.
+    /// The number of bytes after those that make another call useful.
     wanted: u16,
     has_sent: bool,
     protocols: &'static [&'static [u8]],
 }
 
-/// Whose side of the handshake is ours.
+/// Our side of the handshake.
 enum Side {
     Server(UnbufferedServerConnection),
     Client(UnbufferedClientConnection),
 }
 
-/// What one call of rustls' has come to.
+/// The result of one call of rustls.
 enum Went {
-    /// So many bytes are to be sent.
+    /// This many bytes are to be sent.
     Wrote(usize),
-    /// More bytes than there was room for are.
+    /// The output does not fit into the buffer.
     TooMuch,
-    /// What was written counts as sent.
+    /// The written bytes were marked as sent.
     Sent,
-    /// The handshake is done.
+    /// The handshake is complete.
     Done,
-    /// It goes on with the next record.
+    /// It continues with the next record.
     Blocked,
-    /// The peer has left.
+    /// The peer has closed the connection.
     Left,
     Failed(rustls::Error),
 }
 
-/// What a step has brought.
+/// The result of a step.
 pub(crate) enum Stepped {
-    /// The handshake goes on.
+    /// The handshake continues.
     On(Progress),
-    /// It is done. So many bytes were written.
+    /// It is complete. `written` bytes were written.
     Done { done: usize, written: usize },
 }
 
@@ -76,7 +78,7 @@ impl Handshake {
         Ok(Handshake { side, joined: 0, wanted: 0, has_sent: false, protocols: settings.protocols })
     }
 
-    /// `host`: as whom the server knows itself.
+    /// `host`: the server name to send.
     pub(crate) fn of_client(
         settings: &ClientSettings,
         host: Option<&str>,
@@ -85,12 +87,12 @@ impl Handshake {
         Ok(Handshake { side, joined: 0, wanted: 0, has_sent: false, protocols: &[] })
     }
 
-    /// Whether the first word is ours, and is not said.
+    /// Whether we send first, and have not sent yet.
     fn is_to_begin(&self) -> bool {
         matches!(self.side, Side::Client(_)) && !self.has_sent
     }
 
-    /// Whether there is anything to work on.
+    /// Whether a step can be done.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Event {
         if self.is_to_begin() {
             return Event::Work;
@@ -105,17 +107,18 @@ impl Handshake {
         }
     }
 
-    /// Bytes at the stream's front that stay as they are now.
+    /// Bytes at the start of the stream that must stay unchanged.
     pub(crate) fn held(&self) -> usize {
         self.joined
     }
 
-    /// How many bytes there have to be before another look is worth it.
+    /// The number of bytes that must be there for another call to be useful.
     pub(crate) fn wanted(&self) -> usize {
         self.joined + usize::from(self.wanted)
     }
 
-    /// Works on the next record; or says the first word, whatever there is.
+    /// Processes the next record. At the start of a client's handshake it writes the first message
+    /// instead.
     pub(crate) fn step(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Stepped {
         let end = match Front::of(bytes.get(self.joined..).unwrap_or_default()) {
             _ if self.is_to_begin() => 0,
@@ -168,7 +171,8 @@ impl Handshake {
         }
     }
 
-    /// The alert that rustls has for the peer after an error. `rest`: what it has not discarded of what it was shown, which it looks at again.
+    /// Writes the alert of rustls after an error. `rest`: the bytes that rustls has seen and not
+    /// discarded. It looks at them again.
     fn last_words(&mut self, rest: &mut [u8], out: &mut [u8]) -> usize {
         let mut written = 0;
         while self.side.wants_write() {
@@ -179,7 +183,8 @@ impl Handshake {
         written
     }
 
-    /// Ends a handshake with bytes that are no record of any kind. Once there may be keys, only rustls could tell the peer; then it is told nothing.
+    /// Ends a handshake after bytes that are no record. If there may be keys already, only rustls
+    /// could encrypt an alert, so none is sent.
     fn refuse(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
         let bytes = alert.bytes();
         let record = header(Content::Alert, bytes.len());
@@ -194,7 +199,7 @@ impl Handshake {
         Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
     }
 
-    /// The handshake is done: the keys change hands.
+    /// The handshake is complete: this crate takes the keys over.
     pub(crate) fn into_traffic(self) -> Result<(Box<Traffic>, Agreed), Failure> {
         let (named, kind) = match &self.side {
             Side::Server(connection) => (connection.alpn_protocol(), connection.handshake_kind()),
@@ -219,7 +224,8 @@ impl Handshake {
 }
 
 impl Side {
-    /// Has rustls look at `bytes`, and write into `out` what it has to say. Answers how many of the bytes are done with.
+    /// Passes `bytes` to rustls, and writes its output into `out`. Returns the number of bytes that
+    /// are done.
     fn process(&mut self, bytes: &mut [u8], out: &mut [u8]) -> (usize, Went) {
         match self {
             Side::Server(connection) => went(connection.process_tls_records(bytes), out),

@@ -1,16 +1,22 @@
-//! X25519MLKEM768: a key exchange that holds as long as either of its halves does (draft-ietf-tls-ecdhe-mlkem).
+//! X25519MLKEM768: a key exchange that is secure as long as one of its two parts is
+//! (draft-ietf-tls-ecdhe-mlkem).
 //!
-//! Who listens today and has a quantum computer one day opens what X25519 alone has protected. So clients send a key of ML-KEM-768 beside a point of X25519, we answer with a secret
-//! that is encapsulated to the one and with a point of ours, and both secrets together are that of the handshake. In each place ML-KEM comes first. Where we are the client it is the other way round; and the point is
-//! sent alone too, for servers that know no more.
+//! If an attacker records traffic today and has a quantum computer later, X25519 alone is broken.
+//! So a client sends a key of ML-KEM-768 and a point of X25519. The server answers with a secret
+//! encapsulated to the key, and with a point of its own. Both secrets together are the secret of
+//! the handshake. ML-KEM always comes first. As a client we also send the point alone, for servers
+//! that support only X25519.
 //!
-//! Which group is spoken the client decides: rustls takes the first of his list that is known here. Who has sent a share of it is not asked again; who has sent shares of others alone is,
-//! since what he likes best protects him longer.
+//! The client decides the group: rustls takes the first group of the client's list that we support.
+//! If the client has sent a share of it, no further round trip is needed. If it has sent only other
+//! shares, it is asked for this one, since its preferred group protects it longer.
 //!
 //! Invariants:
-//! - It is spoken in TLS 1.3 alone.
-//! - A key that FIPS 203 does not allow (section 7.2) is refused, and so is a share of another length.
-//! - The secret that is encapsulated, and the key of a client, come from the machine's randomness, as ring's keys do.
+//! - It is used in TLS 1.3 only.
+//! - A key that FIPS 203 section 7.2 does not allow is rejected, and so is a share of another
+//!   length.
+//! - The encapsulated secret and the key of a client come from the machine's random numbers, as the
+//!   keys of ring do.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,19 +29,19 @@ use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, Supp
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, PeerMisbehaved, ProtocolVersion};
 
-/// Bytes of a client's key of ML-KEM-768: what comes before his point.
+/// Bytes of a client's key of ML-KEM-768, which precedes its point.
 const KEY_BYTES: usize = 1184;
 
-/// Bytes of what is encapsulated to it: what comes before a server's point.
+/// Bytes of the ciphertext, which precedes the point of a server.
 const CIPHERTEXT_BYTES: usize = 1088;
 
-/// Bytes of the randomness that such a key is made of.
+/// Random bytes for such a key.
 const SEED_BYTES: usize = 64;
 
-/// Bytes of the randomness from which a secret is encapsulated.
+/// Random bytes for an encapsulated secret.
 const MESSAGE_BYTES: usize = 32;
 
-/// Either half of X25519MLKEM768.
+/// Both sides of X25519MLKEM768.
 pub(crate) static X25519_MLKEM768: &dyn SupportedKxGroup = &Hybrid;
 
 #[derive(Debug)]
@@ -76,7 +82,7 @@ impl SupportedKxGroup for Hybrid {
     }
 }
 
-/// What a client has sent, and is to be answered.
+/// The share that we have sent as a client, until the server answers.
 struct Begun {
     key: DecapsulationKey,
     point: Box<dyn ActiveKeyExchange>,
@@ -111,9 +117,9 @@ impl ActiveKeyExchange for Begun {
     }
 }
 
-/// A new secret for who has this key, and how he learns it: the ciphertext comes first.
+/// A new secret for the owner of this key, and its ciphertext. The ciphertext comes first.
 ///
-/// Errors: it is no key, or the machine has no randomness.
+/// Errors: the key is invalid, or the machine has no random numbers.
 fn encapsulate(key: &[u8]) -> Result<(Ciphertext<MlKem768>, SharedKey), Error> {
     let key =
         Key::<EncapsulationKey>::try_from(key).map_err(|_| PeerMisbehaved::InvalidKeyShare)?;

@@ -1,4 +1,5 @@
-//! Which certificate a client is shown: by the name that it asked for (RFC 6066 section 3, RFC 6125 section 6.4).
+//! Selects the certificate for a client by the server name that it asks for (RFC 6066 section 3,
+//! RFC 6125 section 6.4).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,14 +9,14 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::Certificate;
 
-/// The certificates of a service, the one for everybody else first.
+/// The certificates of a service. The first one is the default.
 #[derive(Debug)]
 pub(crate) struct Names {
     certificates: Vec<Certificate>,
 }
 
 impl Names {
-    /// `certificates`: the first is shown to whoever asks for no name, or for one that nobody has.
+    /// `certificates`: the first is for a client that sends no name, or an unknown one.
     pub(crate) fn new(certificates: Vec<Certificate>) -> Names {
         Names { certificates }
     }
@@ -33,7 +34,7 @@ impl ResolvesServerCert for Names {
     }
 }
 
-/// Whether `name` is the one that a certificate was made for; `*` stands for one whole label, the first.
+/// Whether `name` matches a name in a certificate. `*` stands for one whole label, the first.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     match pattern.strip_prefix("*.") {

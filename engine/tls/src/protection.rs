@@ -1,11 +1,13 @@
-//! Records protected: one direction's key, and how it seals and opens.
+//! Record protection: the key of one direction, which encrypts and decrypts records.
 //!
-//! Both versions use the same three algorithms, and differ in what goes around them: where the nonce comes from, what is authenticated with the
-//! plaintext, and where the content's kind stands.
+//! Both versions use the same three algorithms. They differ in the source of the nonce, in the
+//! authenticated data, and in the place of the content type.
 //!
-//! Invariant: a key seals no more records than its algorithm allows, each under the nonce of its number.
+//! Invariant: a key encrypts no more records than its algorithm allows, each under the nonce of its
+//! number.
 //!
-//! Answers to: RFC 8446 sections 5.2, 5.3 and 5.5; RFC 5246 section 6.2.3.3, RFC 5288 section 3, RFC 7905 section 2.
+//! Implements: RFC 8446 sections 5.2, 5.3 and 5.5; RFC 5246 section 6.2.3.3, RFC 5288 section 3,
+//! RFC 7905 section 2.
 
 use ring::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rustls::ConnectionTrafficSecrets;
@@ -14,27 +16,27 @@ use crate::alert::Alert;
 use crate::record::{Content, HEADER_BYTES, PLAINTEXT_BYTES_MAX, header};
 
 const TAG_BYTES: usize = 16;
-/// Bytes of the nonce that a record of TLS 1.2 carries, with AES-GCM.
+/// Bytes of the explicit nonce in a record of TLS 1.2 with AES-GCM.
 const EXPLICIT_BYTES: usize = 8;
-/// Bytes that stay the same in such a nonce.
+/// Bytes of the fixed part of such a nonce.
 const SALT_BYTES: usize = NONCE_LEN - EXPLICIT_BYTES;
 
-/// The most bytes that a sealed record has beyond its plaintext.
+/// The most bytes of an encrypted record in addition to its plaintext.
 pub const SEALED_OVERHEAD_MAX: usize = HEADER_BYTES + EXPLICIT_BYTES + TAG_BYTES;
 
-/// How a version and its algorithm lay a record out.
+/// The record layout of a version and its algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Layout {
-    /// TLS 1.3: the content's kind is inside.
+    /// TLS 1.3: the content type is encrypted.
     Tls13,
-    /// TLS 1.2 with AES-GCM: half of the nonce lies before the ciphertext.
+    /// TLS 1.2 with AES-GCM: the explicit nonce precedes the ciphertext.
     Tls12Explicit,
     /// TLS 1.2 with ChaCha20-Poly1305.
     Tls12,
 }
 
 impl Layout {
-    /// Bytes of a sealed record before and behind its plaintext.
+    /// Bytes of an encrypted record before and after its plaintext.
     pub(crate) fn around(self) -> (usize, usize) {
         match self {
             Layout::Tls13 => (HEADER_BYTES, 1 + TAG_BYTES),
@@ -50,21 +52,21 @@ pub(crate) struct Half {
     iv: [u8; NONCE_LEN],
     /// The number of the next record.
     sequence: u64,
-    /// How many more records the key may seal.
+    /// The number of records that the key may still encrypt.
     left: u64,
     pub(crate) layout: Layout,
 }
 
-/// Plaintext that lies in two places, and is to become one record.
+/// Plaintext in two places that becomes one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Text<'a> {
-    /// What comes first.
+    /// The first part.
     pub first: &'a [u8],
-    /// What follows it.
+    /// The part that follows.
     pub second: &'a [u8],
 }
 
-/// In one place.
+/// Text in one place.
 impl<'a> From<&'a [u8]> for Text<'a> {
     fn from(whole: &'a [u8]) -> Text<'a> {
         Text { first: whole, second: &[] }
@@ -88,7 +90,7 @@ impl<'a> Text<'a> {
         self.len() == 0
     }
 
-    /// What there is behind the first `count` bytes.
+    /// The text after the first `count` bytes.
     pub fn behind(self, count: usize) -> Text<'a> {
         let of_second = count.saturating_sub(self.first.len());
         Text {
@@ -114,17 +116,18 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Where the content of an opened record lies.
+/// The place of the content of a decrypted record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
     pub(crate) content: Content,
-    /// The first byte, counted from the record's.
+    /// Its first byte, counted from the start of the record.
     pub(crate) start: usize,
     pub(crate) length: usize,
 }
 
 impl Half {
-    /// `number`: of the first record. `None` when the secrets are of an algorithm that is not offered.
+    /// `number`: the number of the first record. `None` if the secrets belong to an algorithm that
+    /// we do not offer.
     pub(crate) fn new(
         number: u64,
         secrets: ConnectionTrafficSecrets,
@@ -154,12 +157,13 @@ impl Half {
         })
     }
 
-    /// Whether the key seals one more record and no other: that one is for telling the peer.
+    /// Whether the key may encrypt only one more record, which is reserved for a message to the
+    /// peer.
     pub(crate) fn is_at_its_end(&self) -> bool {
         self.left <= 1
     }
 
-    /// As if all records but so many were sealed.
+    /// Pretends that only `left` more records may be encrypted.
     #[cfg(test)]
     pub(crate) fn leave(&mut self, left: u64) {
         self.left = left;
@@ -175,7 +179,7 @@ impl Half {
         nonce
     }
 
-    /// What TLS 1.2 authenticates with the plaintext.
+    /// The data that TLS 1.2 authenticates with the plaintext.
     fn tls12_data(
         &self,
         [content, major, minor, ..]: [u8; HEADER_BYTES],
@@ -186,8 +190,9 @@ impl Half {
         [a, b, c, d, e, f, g, h, content, major, minor, high, low]
     }
 
-    /// Seals as much of `plaintext` as fits into one record in `into`, which it fills from its beginning, and returns how many bytes of each were used. None of
-    /// both when there is no room for a byte, and when the key is at its end.
+    /// Encrypts as much of `plaintext` as fits into one record at the start of `into`. Returns the
+    /// number of bytes taken and written. Both are zero if there is no space for a byte, or if the
+    /// key has reached its limit.
     pub(crate) fn seal<'a>(
         &mut self,
         content: Content,
@@ -207,7 +212,7 @@ impl Half {
         }
     }
 
-    /// Seals a record. `record`: exactly as long as it will be.
+    /// Encrypts a record. `record`: exactly as long as the result.
     pub(crate) fn seal_record(
         &mut self,
         content: Content,
@@ -247,9 +252,9 @@ impl Half {
         Some(())
     }
 
-    /// Opens a whole record where it lies.
+    /// Decrypts a whole record in place.
     ///
-    /// Errors: the alert that the peer is to be sent.
+    /// Errors: the alert to send to the peer.
     pub(crate) fn open(&mut self, content: Content, record: &mut [u8]) -> Result<Opened, Alert> {
         let (before, behind) = self.layout.around();
         if record.len() < before + behind {
@@ -309,7 +314,8 @@ impl Half {
     }
 }
 
-/// What a record of TLS 1.3 holds, and how many bytes of it: behind them stand the content's kind and zeros (RFC 8446 section 5.4).
+/// The content type of a decrypted record of TLS 1.3, and its length. The content type and zeros
+/// follow the content (RFC 8446 section 5.4).
 fn inner_content(text: &[u8]) -> Result<(Content, usize), Alert> {
     if text.len() > PLAINTEXT_BYTES_MAX + 1 {
         return Err(Alert::RECORD_OVERFLOW);

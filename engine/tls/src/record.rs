@@ -1,18 +1,18 @@
-//! A record's header (RFC 8446 section 5.1, RFC 5246 section 6.2.1).
+//! The header of a record (RFC 8446 section 5.1, RFC 5246 section 6.2.1).
 
-/// Bytes of a record's header.
+/// Bytes of a record header.
 pub(crate) const HEADER_BYTES: usize = 5;
 
 /// The most bytes of plaintext in one record.
 pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
 
-/// The most bytes that protection may add to them. RFC 5246 allows more, for ciphers that are not offered.
+/// The most bytes that encryption may add. RFC 5246 allows more, for ciphers that are not offered.
 const EXPANSION_BYTES_MAX: usize = 256;
 
-/// The longest record, in bytes: a buffer of this size is never too small for the next one.
+/// The longest record, in bytes. A buffer of this size always fits the next record.
 pub const RECORD_BYTES_MAX: usize = HEADER_BYTES + PLAINTEXT_BYTES_MAX + EXPANSION_BYTES_MAX;
 
-/// What a record holds.
+/// The content type of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
     ChangeCipherSpec = 20,
@@ -33,16 +33,16 @@ impl Content {
     }
 }
 
-/// How a stream begins.
+/// What a stream begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Front {
-    /// Not with a whole record yet.
+    /// An incomplete record.
     Partial,
-    /// With a record of so many bytes, its header among them.
+    /// A record of this length, including its header.
     Record { content: Content, length: usize },
-    /// With something else.
+    /// Bytes that are no record.
     NoRecord,
-    /// With a record that is longer than any may be.
+    /// A record above the maximum length.
     TooLong,
 }
 
@@ -66,7 +66,8 @@ impl Front {
     }
 }
 
-/// How many bytes a stream that begins like this needs for its first record to be whole, or for its length to be known.
+/// The number of bytes until the first record of the stream is complete, or until its length is
+/// known.
 pub(crate) fn bytes_wanted(bytes: &[u8]) -> u16 {
     match bytes {
         &[_, _, _, high, low, ..] => HEADER_BYTES as u16 + u16::from_be_bytes([high, low]),
@@ -74,7 +75,7 @@ pub(crate) fn bytes_wanted(bytes: &[u8]) -> u16 {
     }
 }
 
-/// The header of a record whose payload has so many bytes. Both versions say that they are TLS 1.2.
+/// The header of a record with a payload of this length. Both versions write TLS 1.2 into it.
 pub(crate) fn header(content: Content, payload: usize) -> [u8; HEADER_BYTES] {
     let [high, low] = (payload as u16).to_be_bytes();
     [content as u8, 3, 3, high, low]

@@ -1,4 +1,4 @@
-//! What a service offers to those who connect: versions, algorithms, certificates, protocols and tickets.
+//! The TLS settings of a service: versions, algorithms, certificates, protocols and tickets.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,34 +15,36 @@ use crate::hybrid::X25519_MLKEM768;
 use crate::names::Names;
 use crate::tickets::TicketKeys;
 
-/// Tickets that a client of TLS 1.3 is given: two, since browsers connect twice at once and use each ticket once.
+/// Tickets for a client of TLS 1.3: two, since browsers open two connections at once and use each
+/// ticket once.
 const TICKETS: usize = 2;
 
-/// What one service offers beside what all of them do.
+/// The settings that differ between services.
 #[derive(Clone, Copy)]
 pub struct Offer<'a> {
-    /// The service's name: tickets of one service are of no use at another.
+    /// The name of the service. Tickets of one service are invalid at another.
     pub name: &'a str,
-    /// The protocols that may be spoken inside (RFC 7301), the one liked best first. If there is one, a client that names none is served, and one that names only
-    /// others is refused.
+    /// The application protocols (RFC 7301), the preferred one first. If there are any, a client
+    /// that names none is still served. A client that names only others is rejected.
     pub protocols: &'static [&'static [u8]],
-    /// Whose tickets are given and taken; `None`: there are none.
+    /// The keys for tickets. `None` turns tickets off.
     pub tickets: Option<&'a TicketKeys>,
 }
 
-/// What a service offers. Whoever has it keeps it: new settings are for new connections.
+/// The settings of a service. A connection keeps its settings. New settings apply to new
+/// connections.
 #[derive(Clone)]
 pub struct Settings {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) protocols: &'static [&'static [u8]],
 }
 
-/// Why there are no settings.
+/// Why settings cannot be made.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SettingsError {
     /// No certificate was given.
     NoCertificate,
-    /// The library has refused.
+    /// rustls refuses the settings.
     Library(rustls::Error),
 }
 
@@ -56,7 +58,8 @@ impl fmt::Display for SettingsError {
 }
 
 impl Settings {
-    /// `certificates`: the first is for whoever asks for no name that another has. `clock`: the one of the core that the connections are on.
+    /// `certificates`: the first is for a client that asks for no name, or for an unknown one.
+    /// `clock`: the clock of the core that handles the connections.
     pub fn new(
         certificates: Vec<Certificate>,
         clock: &Clock,
@@ -81,7 +84,7 @@ impl Settings {
             config.send_tls13_tickets = TICKETS;
         }
         config.max_early_data_size = 0;
-        // For the records, which are ours once the handshake is done.
+        // This crate handles the records after the handshake, so it needs the keys.
         config.enable_secret_extraction = true;
         Ok(Settings { config: Arc::new(config), protocols: offer.protocols })
     }

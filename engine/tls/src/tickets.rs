@@ -1,12 +1,14 @@
-//! Session tickets (RFC 5077, RFC 8446 section 4.6.1): what a client brings back to be spared a handshake's signature, sealed under keys that end.
+//! Session tickets (RFC 5077, RFC 8446 section 4.6.1), which a client presents to skip the
+//! signature of a handshake. Their keys expire.
 //!
-//! All cores take one secret when the machine starts, and make of it the key of each service and each period by themselves: so each opens what another
-//! sealed, and nobody asks anybody. The secret is never written anywhere; a machine that starts again knows no ticket of its former life.
+//! All cores get one secret when the machine starts. Each core derives the key of each service and
+//! each period from it. So each core decrypts the tickets of the others without a request. The
+//! secret is never written to disk, and after a restart the machine accepts no earlier ticket.
 //!
 //! Invariants:
-//! - A ticket opens in the period that it was sealed in and in the next one, and from then on nowhere. Clocks of two cores may disagree by
-//!   less than a period.
-//! - A ticket of one service opens at no other.
+//! - A ticket is valid in the period of its encryption and in the next one, and never later. The
+//!   clocks of two cores may differ by less than a period.
+//! - A ticket of one service is invalid at every other.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -18,7 +20,7 @@ use rustls::server::ProducesTickets;
 
 use crate::clock::Clock;
 
-/// How long one key seals tickets, in seconds.
+/// How long one key encrypts tickets, in seconds.
 pub const TICKET_PERIOD_SECONDS: u64 = 6 * 3600;
 
 /// The secret that all cores of a machine share.
@@ -66,13 +68,14 @@ impl Tickets {
     }
 }
 
-/// A ticket is the number of its period, its nonce, what it holds, and the tag over that.
+/// A ticket is the number of its period, its nonce, its encrypted content, and the tag over the
+/// content.
 impl ProducesTickets for Tickets {
     fn enabled(&self) -> bool {
         true
     }
 
-    /// What a client may count on, whenever in a period it got its ticket.
+    /// The guaranteed lifetime of a ticket, in whatever part of a period it was issued.
     fn lifetime(&self) -> u32 {
         TICKET_PERIOD_SECONDS as u32
     }
@@ -96,7 +99,7 @@ impl ProducesTickets for Tickets {
         let (period, rest) = ticket.split_first_chunk::<PERIOD_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
         let period = u64::from_be_bytes(*period);
-        // One ahead: of a core whose clock went on a little earlier.
+        // One period ahead is valid too: the clock of another core may have reached it already.
         let now = self.period();
         if period > now.saturating_add(1) || period.saturating_add(1) < now {
             return None;

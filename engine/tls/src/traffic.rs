@@ -1,11 +1,15 @@
-//! A connection whose handshake is done: two keys, and what may come between records of data.
+//! A connection after its handshake: two keys, and the messages that may arrive between records of
+//! data.
 //!
 //! Invariants:
-//! - A record is opened once. What of its plaintext was not taken lies opened at the stream's front, and `left` and `behind` say how much.
-//! - Records that bring nothing (empty ones, warnings, new keys, tickets) are few between two that do.
-//! - Nothing comes between the parts of a message that is cut over several records.
+//! - A record is decrypted once. Plaintext that was not taken stays decrypted at the start of the
+//!   stream. `left` and `behind` say how much.
+//! - Only a few records without data (empty ones, warnings, key updates, tickets) may come in a
+//!   row.
+//! - Nothing comes between the parts of a message that is split over several records.
 //!
-//! Answers to: RFC 8446 sections 4.6.1 (tickets), 4.6.3 (new keys), 5.1, 5.4, 5.5 and 6; RFC 5246 sections 7.2.1 and 7.4.1.1 (renegotiation).
+//! Implements: RFC 8446 sections 4.6.1 (tickets), 4.6.3 (key updates), 5.1, 5.4, 5.5 and 6; RFC
+//! 5246 sections 7.2.1 and 7.4.1.1 (renegotiation).
 
 use core::mem::replace;
 
@@ -20,16 +24,17 @@ use crate::failure::Failure;
 use crate::protection::{Half, Opened, Text};
 use crate::record::{Content, Front, bytes_wanted};
 
-/// How many records in a row may bring nothing.
+/// The most records without data in a row.
 const IDLE_RECORDS_MAX: u8 = 32;
 
-/// How a message begins that brings a ticket (RFC 8446 section 4.6.1): its kind, and three bytes that say how long the rest is.
+/// The type of a message with a ticket (RFC 8446 section 4.6.1). Three bytes with the length of the
+/// rest follow it.
 const TICKET: u8 = 4;
 const MESSAGE_HEADER_BYTES: usize = 4;
 
-/// A message that announces new keys (RFC 8446 section 4.6.3), without its last byte.
+/// A key update message (RFC 8446 section 4.6.3), without its last byte.
 const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
-/// Its last byte.
+/// Values of its last byte.
 const UPDATE_NOT_REQUESTED: u8 = 0;
 const UPDATE_REQUESTED: u8 = 1;
 
@@ -38,20 +43,21 @@ pub(crate) struct Traffic {
     receive: Half,
     send: Half,
     kernel: Kernel,
-    /// Bytes of a ticket that are still to come.
+    /// Bytes of a ticket that are still to arrive.
     ticket_rest: u32,
-    /// Plaintext at the stream's front that was opened and not taken: of one record, or of several.
+    /// Plaintext at the start of the stream that was decrypted and not taken, from one or several
+    /// records.
     left: u32,
-    /// Bytes of the last of them behind that.
+    /// Bytes of the last of these records after its plaintext.
     behind: u16,
-    /// So many bytes behind both make another look worth it.
+    /// The number of bytes after both that make another call useful.
     wanted: u16,
     idle_records: u8,
     is_peer_closed: bool,
     is_closed: bool,
 }
 
-/// What rustls keeps of a connection, for new keys. Which side of it is ours.
+/// The state that rustls needs for key updates, for our side of the connection.
 pub(crate) enum Kernel {
     OfServer(KernelConnection<ServerConnectionData>),
     OfClient(KernelConnection<ClientConnectionData>),
@@ -105,7 +111,7 @@ impl Traffic {
         self.kernel.protocol_version() == ProtocolVersion::TLSv1_3
     }
 
-    /// Works on the stream's first record, unless plaintext lies there already.
+    /// Processes the first record of the stream, unless there is plaintext already.
     pub(crate) fn receive(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         if self.left > 0 {
             return Progress::nothing(Event::Plaintext(self.left as usize));
@@ -113,7 +119,8 @@ impl Traffic {
         self.more(bytes, out)
     }
 
-    /// Works on the first record that was not opened yet, and moves the plaintext that lies before it up to what that holds.
+    /// Processes the first encrypted record, and moves the plaintext before it directly before its
+    /// own plaintext.
     pub(crate) fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         let left = self.left as usize;
         if self.is_peer_closed {
@@ -161,17 +168,18 @@ impl Traffic {
         }
     }
 
-    /// Bytes of plaintext at the stream's front.
+    /// Bytes of plaintext at the start of the stream.
     pub(crate) fn held(&self) -> usize {
         self.left as usize
     }
 
-    /// How many bytes there have to be before another record can be opened.
+    /// The number of bytes that must be there before another record can be decrypted.
     pub(crate) fn wanted(&self) -> usize {
         self.left as usize + usize::from(self.behind) + usize::from(self.wanted)
     }
 
-    /// So many bytes of plaintext at the stream's front are not needed any more. Answers how many bytes of the stream are not.
+    /// The first `count` bytes of plaintext are not needed any more. Returns the number of bytes of
+    /// the stream that are done.
     pub(crate) fn taken(&mut self, count: usize) -> usize {
         assert!(count <= self.left as usize, "no more is taken than was offered");
         self.left -= count as u32;
@@ -203,7 +211,7 @@ impl Traffic {
         }
     }
 
-    /// Passes over tickets, which a client of ours never brings back; a record may hold several, and a part of one.
+    /// Skips tickets, which our client never uses. A record may hold several, and a part of one.
     fn behind_tickets<'a>(&mut self, mut text: &'a [u8]) -> Result<&'a [u8], Alert> {
         if text.is_empty() {
             return Err(Alert::UNEXPECTED_MESSAGE);
@@ -242,7 +250,7 @@ impl Traffic {
         }
     }
 
-    /// The peer seals with new keys from now on, and may ask for the same of us.
+    /// The peer encrypts with new keys from now on, and may ask us to do the same.
     fn new_keys_arrived(&mut self, text: &[u8], out: &mut [u8]) -> Result<usize, Alert> {
         let request = match text.split_last() {
             Some((request, message)) if message == KEY_UPDATE => *request,
@@ -259,7 +267,8 @@ impl Traffic {
         }
     }
 
-    /// Announces new keys and seals with them from then on. `None` when there is no room to say so.
+    /// Announces new keys and encrypts with them from then on. `None` if there is no space for the
+    /// announcement.
     fn renew_keys(&mut self, out: &mut [u8]) -> Option<usize> {
         let [a, b, c, d] = KEY_UPDATE;
         let message = [a, b, c, d, UPDATE_NOT_REQUESTED];
@@ -270,7 +279,7 @@ impl Traffic {
         Some(written)
     }
 
-    /// Seals the next record of plaintext.
+    /// Encrypts the next record of plaintext.
     pub(crate) fn seal(&mut self, plaintext: Text<'_>, into: &mut [u8]) -> Sealed {
         let mut written = 0;
         if self.is_closed {
@@ -293,7 +302,8 @@ impl Traffic {
         Sealed { taken, written: written + sealed }
     }
 
-    /// Says that nothing more will be sent, once. Answers how many bytes were written; none when there was no room.
+    /// Writes `close_notify`, once. Returns the number of bytes written, which is zero if there was
+    /// no space.
     pub(crate) fn close(&mut self, into: &mut [u8]) -> usize {
         if self.is_closed {
             return 0;
@@ -309,14 +319,14 @@ impl Traffic {
         written
     }
 
-    /// Ends the connection with an alert, unless our side is closed already.
+    /// Ends the connection with an alert, unless our side is already closed.
     fn fail(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
         let written = if self.is_closed { 0 } else { self.tell(alert, out) };
         self.end();
         Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
     }
 
-    /// Nothing is sent or heard any more, nor is what was opened and not taken.
+    /// Ends both directions. Plaintext that was not taken is dropped.
     fn end(&mut self) {
         self.is_closed = true;
         self.is_peer_closed = true;
@@ -324,14 +334,14 @@ impl Traffic {
         self.behind = 0;
     }
 
-    /// As if our key had sealed all records but so many.
+    /// Pretends that our key may encrypt only `left` more records.
     #[cfg(test)]
     pub(crate) fn leave(&mut self, left: u64) {
         self.send.leave(left);
     }
 }
 
-/// Moves the first `count` bytes up to where they end before `end`. Answers how far.
+/// Moves the first `count` bytes so that they end at `end`. Returns the distance.
 fn move_up(bytes: &mut [u8], count: usize, end: usize) -> usize {
     let by = end - count;
     bytes.copy_within(..count, by);

@@ -1,4 +1,4 @@
-//! Servers for whom authorities have to vouch.
+//! Servers that must prove their name by a certificate authority.
 
 use std::string::String;
 use std::vec::Vec;
@@ -10,7 +10,8 @@ use super::dane::{Made, made, server};
 use super::world::{BOTH, TODAY, seed};
 use crate::{AUTHORITIES_MAX, Authorities, ClientSettings, Clock, Event, Fault, NotAuthorities};
 
-/// What is wrong with a server that shows this and is called by this name; in both versions alike.
+/// The fault of a server that shows this chain and is called by this name. It is the same in both
+/// versions.
 fn fault(authorities: &Authorities, chain: &[&Made], host: &str) -> Option<Fault> {
     let clock = Clock::default();
     clock.set(UnixTime::from_seconds(TODAY));
@@ -37,7 +38,7 @@ fn named(all: &[&Made]) -> Authorities {
 }
 
 #[test]
-fn an_authority_that_was_named_vouches_for_a_name_and_a_day() {
+fn a_configured_authority_vouches_for_name_and_validity() {
     seed(230);
     let root = made("Root", 2000..2100, None, true);
     let other_root = made("Root", 2000..2100, None, true);
@@ -64,7 +65,7 @@ fn an_authority_that_was_named_vouches_for_a_name_and_a_day() {
 }
 
 #[test]
-fn an_address_has_to_stand_in_the_certificate() {
+fn a_server_called_by_address_needs_it_in_its_certificate() {
     seed(231);
     let root = made("Root", 2000..2100, None, true);
     let [at, named_so] =
@@ -77,24 +78,24 @@ fn an_address_has_to_stand_in_the_certificate() {
     assert_eq!(fault(&authorities, &[&named_so], "192.0.2.1"), Some(Fault::OtherName));
 }
 
-/// As `openssl req -x509` makes it: it says of itself that it is an authority.
+/// Like a certificate of `openssl req -x509`, which claims to be an authority.
 #[test]
-fn a_certificate_that_was_named_itself_needs_nobody_else_but_its_name() {
+fn a_configured_certificate_needs_only_its_name() {
     seed(232);
     for is_authority in [false, true] {
-        // Nor a day, as where it is published (`dane`).
+        // Its validity does not count either, as with DANE (`dane`).
         let own = made("mx.test", 2000..2001, None, is_authority);
         let another = made("mx.test", 2000..2100, None, is_authority);
         assert_eq!(fault(&named(&[&own]), &[&own], "mx.test"), None);
         assert_eq!(fault(&named(&[&own]), &[&own], "other.test"), Some(Fault::OtherName));
         assert_eq!(fault(&named(&[&own]), &[&another], "mx.test"), Some(Fault::NotProven));
         let behind = fault(&named(&[&own]), &[&another, &own], "mx.test");
-        assert!(behind.is_some(), "behind another it is nobody's");
+        assert!(behind.is_some(), "it does not count after another certificate");
     }
 }
 
 #[test]
-fn a_text_that_names_nobody_is_refused() {
+fn a_file_without_authorities_is_rejected() {
     seed(233);
     let root = made("Root", 2000..2100, None, true);
     let with = |text: &str| Authorities::with([text.as_bytes()]).err();

@@ -1,4 +1,4 @@
-//! What is broken, forged or not TLS at all: an alert, and never plaintext.
+//! Broken, forged or non-TLS input gets an alert, and never yields plaintext.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,18 +12,18 @@ use crate::{Alert, Event, Failure, PLAINTEXT_BYTES_MAX, SEALED_OVERHEAD_MAX};
 const BAD_RECORD_MAC: Alert = Alert(20);
 const RECORD_OVERFLOW: Alert = Alert(22);
 
-/// An alert as it looks without keys.
+/// An unencrypted alert.
 fn plain_alert(number: u8) -> Vec<u8> {
     vec![21, 3, 3, 0, 2, 2, number]
 }
 
-/// What the client makes of what the server sent last.
+/// The client's result for the server's last output.
 fn client_hears(wire: &mut Wire) -> std::string::String {
     std::format!("{:?}", wire.settle(usize::MAX))
 }
 
 #[test]
-fn a_record_with_any_bit_flipped_is_never_plaintext() {
+fn a_record_with_a_flipped_bit_yields_no_plaintext() {
     seed(60);
     for version in BOTH {
         let house = house_of(version);
@@ -38,7 +38,7 @@ fn a_record_with_any_bit_flipped_is_never_plaintext() {
             wire.arrive(&record);
             assert!(wire.heard.is_empty(), "bit {bit}");
             match wire.failure() {
-                // A longer record than came is waited for.
+                // The server waits for a longer record than has arrived.
                 None => assert!((24..40).contains(&bit) && !wire.stream.is_empty(), "bit {bit}"),
                 Some(Failure::Refused(alert)) => {
                     assert!(*alert == BAD_RECORD_MAC || bit < 40, "bit {bit}: {alert}");
@@ -56,7 +56,7 @@ fn a_record_with_any_bit_flipped_is_never_plaintext() {
 }
 
 #[test]
-fn a_handshake_with_any_byte_changed_comes_to_nothing_or_to_the_same() {
+fn a_handshake_with_a_changed_byte_fails() {
     seed(62);
     for version in BOTH {
         let house = house_of(version);
@@ -81,7 +81,7 @@ fn a_handshake_with_any_byte_changed_comes_to_nothing_or_to_the_same() {
                 let _ = wire.settle(usize::MAX);
                 let is_established =
                     wire.events.iter().any(|event| matches!(event, Event::Established(_)));
-                // Only the version in a record's header means nothing (RFC 8446 section 5.1).
+                // Only the version in the header of a record has no meaning (RFC 8446 section 5.1).
                 let before = place.checked_sub(2).and_then(|start| bytes.get(start..place));
                 let is_idle = matches!(before, Some([20 | 22 | 23, 3]));
                 assert!(!is_established || is_idle, "flight {flight}, byte {place}");
@@ -92,7 +92,7 @@ fn a_handshake_with_any_byte_changed_comes_to_nothing_or_to_the_same() {
 }
 
 #[test]
-fn a_record_that_is_cut_short_is_waited_for() {
+fn an_incomplete_record_is_awaited() {
     seed(64);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -103,7 +103,7 @@ fn a_record_that_is_cut_short_is_waited_for() {
             let mut part = record[..length].to_vec();
             let progress = wire.server.receive(&mut part, &mut [0; 64]);
             assert_eq!((progress.done, progress.written, progress.event), (0, 0, Event::Bytes));
-            assert_eq!(part, record[..length], "and not touched");
+            assert_eq!(part, record[..length], "and unchanged");
         }
         wire.arrive(&record);
         assert_eq!(wire.heard, b"DATA");
@@ -111,7 +111,7 @@ fn a_record_that_is_cut_short_is_waited_for() {
 }
 
 #[test]
-fn what_is_no_tls_is_answered_by_an_alert() {
+fn non_tls_bytes_get_an_alert() {
     seed(65);
     let house = plain_house();
     for (bytes, alert) in [
@@ -125,12 +125,12 @@ fn what_is_no_tls_is_answered_by_an_alert() {
         assert_eq!(wire.to_client, plain_alert(alert), "{bytes:?}");
         assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(alert))));
         wire.arrive(b"more");
-        assert_eq!((wire.events.len(), wire.stream.len()), (1, 0), "nothing is heard after that");
+        assert_eq!((wire.events.len(), wire.stream.len()), (1, 0), "later bytes are ignored");
     }
 }
 
 #[test]
-fn once_there_are_keys_nobody_is_told_anything_without_them() {
+fn no_plaintext_alert_is_sent_after_keys_exist() {
     seed(76);
     let mut wire = plain_house().connect("mail.test");
     let hello = wire.client_bytes();
@@ -141,11 +141,12 @@ fn once_there_are_keys_nobody_is_told_anything_without_them() {
     assert_eq!(wire.to_client.len(), answered);
 }
 
-/// A hello of a client that speaks nothing newer than `minor` says.
+/// A hello of a client with this minor version as its newest one.
 fn old_hello(minor: u8) -> Vec<u8> {
     let mut hello = vec![3, minor];
     hello.extend_from_slice(&[0x11; 32]);
-    // No session; one suite, ECDHE with AES-128-GCM; no compression; signatures by ECDSA with P-256 and SHA-256.
+    // No session; one suite, ECDHE with AES-128-GCM; no compression; signatures by ECDSA with P-256
+    // and SHA-256.
     hello.extend_from_slice(&[0, 0, 2, 0xc0, 0x2b, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
     let mut message = vec![1, 0, 0, hello.len() as u8];
     message.extend_from_slice(&hello);
@@ -155,7 +156,7 @@ fn old_hello(minor: u8) -> Vec<u8> {
 }
 
 #[test]
-fn versions_before_1_2_are_refused() {
+fn tls_versions_before_1_2_are_rejected() {
     seed(66);
     let house = plain_house();
     for minor in [0, 1, 2] {
@@ -167,18 +168,18 @@ fn versions_before_1_2_are_refused() {
 }
 
 #[test]
-fn a_client_without_common_ground_is_told_so() {
+fn a_client_without_a_common_group_gets_an_alert() {
     seed(67);
     let house = plain_house();
     let mut wire = Wire::without_client(&house.settings);
-    // TLS 1.2 without a group that both know.
+    // TLS 1.2 without a group that both sides support.
     wire.arrive(&old_hello(3));
     assert!(wire.to_client.starts_with(&[21, 3, 3, 0, 2, 2]), "{:?}", wire.to_client);
     assert!(matches!(wire.failure(), Some(Failure::Handshake(_))));
 }
 
 #[test]
-fn a_client_that_gives_up_is_heard_and_not_answered() {
+fn an_alert_of_the_client_is_not_answered() {
     seed(68);
     let house = house_of(&rustls::version::TLS12);
     let mut wire = house.connect("mail.test");
@@ -203,7 +204,7 @@ fn a_client_that_gives_up_is_heard_and_not_answered() {
 }
 
 #[test]
-fn a_message_that_does_not_belong_after_a_handshake_ends_the_connection() {
+fn unexpected_post_handshake_messages_are_fatal() {
     seed(69);
     let (tls13, tls12) = (&rustls::version::TLS13, &rustls::version::TLS12);
     let hello = [1, 0, 0, 2, 3, 3];
@@ -211,7 +212,7 @@ fn a_message_that_does_not_belong_after_a_handshake_ends_the_connection() {
         // Renegotiation.
         (tls12, Content::Handshake, &hello, 100),
         (tls13, Content::Handshake, &hello, 10),
-        // New keys: with another length, another request, cut, and two in one record.
+        // Key updates: with another length, another request, incomplete, and two in one record.
         (tls13, Content::Handshake, &[24, 0, 0, 2, 0, 0], 10),
         (tls13, Content::Handshake, &[24, 0, 0, 1, 2], 47),
         (tls13, Content::Handshake, &[24, 0, 0], 10),
@@ -230,12 +231,12 @@ fn a_message_that_does_not_belong_after_a_handshake_ends_the_connection() {
         let (_, written) = forger.seal(*content, *text, &mut block);
         wire.arrive(&block[..written]);
         assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(*alert))), "{content:?} {text:?}");
-        assert!(!wire.to_client.is_empty(), "and it is told");
+        assert!(!wire.to_client.is_empty(), "and the peer gets an alert");
     }
 }
 
 #[test]
-fn records_that_bring_nothing_are_borne_for_a_while() {
+fn only_a_few_empty_records_in_a_row_are_accepted() {
     seed(70);
     for version in BOTH {
         for (content, text) in
@@ -263,7 +264,7 @@ fn records_that_bring_nothing_are_borne_for_a_while() {
 }
 
 #[test]
-fn a_record_has_a_limit_and_up_to_it_is_heard() {
+fn a_record_of_the_maximum_length_is_accepted() {
     seed(71);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -282,7 +283,7 @@ fn a_record_has_a_limit_and_up_to_it_is_heard() {
 }
 
 #[test]
-fn a_record_of_one_byte_too_many_is_refused() {
+fn a_record_above_the_maximum_length_is_rejected() {
     seed(75);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -299,7 +300,7 @@ fn a_record_of_one_byte_too_many_is_refused() {
 }
 
 #[test]
-fn a_record_is_not_heard_twice() {
+fn a_replayed_record_is_rejected() {
     seed(72);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -314,7 +315,7 @@ fn a_record_is_not_heard_twice() {
 }
 
 #[test]
-fn a_long_hello_is_joined_from_its_records_and_one_without_end_is_refused() {
+fn a_client_hello_may_span_records_up_to_a_limit() {
     seed(73);
     let mut house = House::new(&[pems_p256("mail.test")], &PLAIN);
     house.client.alpn_protocols = (0..200_u8).map(|number| vec![number; 60]).collect();
@@ -324,7 +325,7 @@ fn a_long_hello_is_joined_from_its_records_and_one_without_end_is_refused() {
     assert!(matches!(wire.events.as_slice(), [Event::Established(_)]), "{:?}", wire.events);
 
     let mut wire = Wire::without_client(&house.settings);
-    // A message of 60,000 bytes, a hundred a record.
+    // A message of 60,000 bytes, 100 bytes a record.
     let mut first = vec![22, 3, 1, 0, 104, 1, 0, 0xea, 0x60];
     first.extend_from_slice(&[3; 100]);
     wire.arrive(&first);
@@ -347,7 +348,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nothing_that_arrives_breaks_anything(
+    fn no_input_breaks_a_tls_connection(
         head in prop_oneof![Just(vec![]), Just(vec![22, 3, 1, 0, 60, 1, 0, 0, 56, 3, 3]), Just(vec![22, 3, 3])],
         noise in proptest::collection::vec(any::<u8>(), 0..300),
         is_established in any::<bool>(),

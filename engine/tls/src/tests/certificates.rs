@@ -1,4 +1,4 @@
-//! Certificates and keys as files hold them: what is wrong is said.
+//! Certificates and keys in files: each error is reported.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ fn parse(certificate: &str, key: &str) -> Result<Certificate, CertificateError> 
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_or_key_is_named() {
+fn each_certificate_error_is_reported() {
     seed(30);
     let (one, other) = (pems_p256("one.test"), pems(&["one.test"], &rcgen::PKCS_ED25519));
     parse(&one.certificate, &one.key).unwrap();
@@ -38,12 +38,12 @@ fn what_is_wrong_with_a_certificate_or_key_is_named() {
     for error in
         [CertificateError::BadKey, CertificateError::KeyOfAnother, CertificateError::ChainTooLong]
     {
-        assert!(alloc::format!("{error}").len() > 20, "it is said in words");
+        assert!(alloc::format!("{error}").len() > 20, "the error is described in words");
     }
 }
 
 #[test]
-fn an_rsa_key_whose_signature_takes_too_long_is_refused() {
+fn an_rsa_key_above_3072_bits_is_rejected() {
     let long = include_str!("keys/rsa4096.pem");
     assert_eq!(
         parse(long, include_str!("keys/rsa4096.key.pem")).unwrap_err(),
@@ -55,7 +55,7 @@ fn an_rsa_key_whose_signature_takes_too_long_is_refused() {
 }
 
 #[test]
-fn a_certificate_is_refused_before_and_after_its_time() {
+fn a_certificate_is_invalid_before_and_after_its_period() {
     seed(31);
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
     let mut parameters = rcgen::CertificateParams::new(Vec::from(["a.test".into()])).unwrap();

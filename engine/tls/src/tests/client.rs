@@ -1,4 +1,4 @@
-//! Our side as the client, against rustls' server.
+//! Our client against the server of rustls.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -20,7 +20,7 @@ use crate::{
     Agreed, Alert, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Version,
 };
 
-/// A server's settings.
+/// Settings of a server.
 fn server(
     pems: &Pems,
     provider: rustls::crypto::CryptoProvider,
@@ -38,15 +38,15 @@ fn plain_server(version: &'static SupportedProtocolVersion) -> ServerConfig {
     server(&pems_p256("mx.test"), provider(), &[version])
 }
 
-/// Our client, and a server of rustls'.
+/// Our client, and a server of rustls.
 pub(super) struct Call {
     client: Connection,
     server: ServerConnection,
-    /// What has arrived at the client and was not done with.
+    /// Bytes that have arrived at the client and are not done.
     stream: Vec<u8>,
     to_server: Vec<u8>,
     heard: Vec<u8>,
-    /// What has happened at the client, but for plaintext and for nothing.
+    /// Events of the client, without plaintext and `Nothing`.
     pub(super) events: Vec<Event>,
     steps: usize,
 }
@@ -95,12 +95,13 @@ impl Call {
                 event => self.events.push(event),
             }
         }
-        panic!("it comes to no end");
+        panic!("the connection makes no progress");
     }
 
-    /// Moves bytes both ways until nobody has more to say. `cut`: bytes that arrive at once.
+    /// Passes bytes in both directions until neither side sends more. `cut`: bytes that arrive at
+    /// once.
     ///
-    /// Errors: what the server says is wrong with us.
+    /// Errors: the server rejects our client.
     pub(super) fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
         self.arrive(&[]);
         loop {
@@ -129,7 +130,7 @@ impl Call {
         }
     }
 
-    /// The client says all of this. What the server hears.
+    /// The client sends this text. Returns the text that the server receives.
     fn say(&mut self, mut text: &[u8], cut: usize) -> Vec<u8> {
         let mut heard = Vec::new();
         let mut block = [0; 4096];
@@ -147,20 +148,20 @@ impl Call {
         heard
     }
 
-    /// Something of more than one record is said in both directions.
+    /// Sends a text of more than one record in both directions.
     fn talk(&mut self, cut: usize) {
-        let letter: Vec<u8> = (0..40_000_u32).map(|number| number as u8).collect();
-        assert_eq!(self.say(&letter, cut), letter);
-        for part in letter.chunks(15_000) {
+        let text: Vec<u8> = (0..40_000_u32).map(|number| number as u8).collect();
+        assert_eq!(self.say(&text, cut), text);
+        for part in text.chunks(15_000) {
             self.server.writer().write_all(part).unwrap();
             self.settle(cut).unwrap();
         }
-        assert_eq!(std::mem::take(&mut self.heard), letter);
+        assert_eq!(std::mem::take(&mut self.heard), text);
     }
 }
 
 #[test]
-fn every_suite_and_group_carries_bytes_both_ways_whatever_certificate_is_shown() {
+fn our_client_works_with_every_suite_group_and_certificate() {
     seed(200);
     let mut seen = 0;
     for pems in pems_of_all_kinds() {
@@ -172,10 +173,10 @@ fn every_suite_and_group_carries_bytes_both_ways_whatever_certificate_is_shown()
                 let mut provider = provider();
                 provider.cipher_suites = vec![suite];
                 provider.kx_groups = vec![group];
-                // None of the certificates is for this name, and none is vouched for.
+                // None of the certificates is for this name, and none has a known authority.
                 let mut call =
                     Call::to(server(&pems, provider, &[suite.version()]), Some("other.test"));
-                // A suite of TLS 1.2 is for one kind of key.
+                // A suite of TLS 1.2 works with one kind of key.
                 if call.settle(usize::MAX).is_err() {
                     continue;
                 }
@@ -195,7 +196,7 @@ fn every_suite_and_group_carries_bytes_both_ways_whatever_certificate_is_shown()
 }
 
 #[test]
-fn how_a_server_s_bytes_are_cut_changes_nothing() {
+fn segmentation_of_server_bytes_changes_nothing() {
     for version in BOTH {
         let mut first = None;
         for cut in [usize::MAX, 1, 2, 5, 6, 100, 1448] {
@@ -212,7 +213,7 @@ fn how_a_server_s_bytes_are_cut_changes_nothing() {
 }
 
 #[test]
-fn who_knows_the_hybrid_group_speaks_it_at_once_and_who_does_not_is_not_asked_again() {
+fn the_client_sends_hybrid_and_x25519_shares() {
     seed(202);
     for (groups, agreed, how) in [
         (vec![HYBRID_SERVER, X25519], NamedGroup::X25519MLKEM768, HandshakeKind::Full),
@@ -233,7 +234,7 @@ fn who_knows_the_hybrid_group_speaks_it_at_once_and_who_does_not_is_not_asked_ag
 }
 
 #[test]
-fn a_host_without_a_name_is_told_none() {
+fn no_server_name_is_sent_for_an_address() {
     seed(203);
     for host in [None, Some("192.0.2.1"), Some("no name"), Some("")] {
         let mut call = Call::to(plain_server(&rustls::version::TLS13), host);
@@ -243,9 +244,9 @@ fn a_host_without_a_name_is_told_none() {
     }
 }
 
-/// A server that gives tickets as they come, each in a record of its own.
+/// A server that sends many tickets, each in a record of its own.
 #[test]
-fn tickets_are_passed_over() {
+fn the_client_ignores_tickets() {
     seed(204);
     let mut config = plain_server(&rustls::version::TLS13);
     config.send_tls13_tickets = 20;
@@ -256,7 +257,7 @@ fn tickets_are_passed_over() {
     call.agreed();
 }
 
-/// What the server says is not what it seals: somebody who has its keys does that.
+/// The server does not encrypt the next records. A forger with its keys does.
 fn forged(call: &mut Call) -> Half {
     let another = ServerConnection::new(Arc::new(plain_server(&rustls::version::TLS13))).unwrap();
     let server = std::mem::replace(&mut call.server, another);
@@ -265,7 +266,7 @@ fn forged(call: &mut Call) -> Half {
 }
 
 #[test]
-fn tickets_may_be_cut_and_joined_in_any_way_but_nothing_else_comes_between() {
+fn tickets_may_be_split_over_records_without_interruption() {
     let ticket = |length: usize| {
         let [_, high, middle, low] = (length as u32).to_be_bytes();
         [vec![4, high, middle, low], vec![7; length]].concat()
@@ -322,7 +323,7 @@ fn tickets_may_be_cut_and_joined_in_any_way_but_nothing_else_comes_between() {
 }
 
 #[test]
-fn who_does_not_speak_tls_is_left_with_a_word() {
+fn a_non_tls_server_gets_an_alert() {
     for (said, alert) in [
         (b"220 mail.test\r\n".to_vec(), Alert::DECODE_ERROR),
         (vec![0x16, 3, 1, 0xff, 0xff], Alert::RECORD_OVERFLOW),
@@ -335,17 +336,17 @@ fn who_does_not_speak_tls_is_left_with_a_word() {
         assert_eq!(
             call.client.seal(b"MAIL FROM:<>\r\n", &mut [0; 512]).taken,
             0,
-            "nothing is said then"
+            "nothing is sent afterwards"
         );
     }
 }
 
 #[test]
-fn a_server_s_refusal_is_heard() {
+fn an_alert_of_the_server_ends_the_connection() {
     seed(207);
     let mut provider = provider();
     provider.kx_groups = vec![HYBRID_SERVER];
-    // It speaks a group that its version does not know: there is no common ground.
+    // It supports only a group that its version does not allow, so there is no common group.
     let mut call = Call::to(
         server(&pems_p256("mx.test"), provider, &[&rustls::version::TLS12]),
         Some("mx.test"),
@@ -366,9 +367,9 @@ fn a_server_s_refusal_is_heard() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Whatever a server says instead of what it should, at whatever point, comes to an end and to nothing.
+    /// Any change of the server's messages, at any place, ends the connection without plaintext.
     #[test]
-    fn a_handshake_that_is_spoilt_comes_to_nothing(
+    fn a_changed_server_flight_yields_no_plaintext(
         which in 0..2_usize,
         at in any::<prop::sample::Index>(),
         bits in 1..=u8::MAX,
@@ -392,7 +393,8 @@ proptest! {
         said[place] ^= bits;
         said.extend_from_slice(&garbage);
         said.chunks(cut).for_each(|bytes| call.arrive(bytes));
-        // A byte of what is signed or named may be another; the keys then are not those of the server.
+        // A changed byte may be part of signed data or of a name. Then the keys of the two sides
+        // differ.
         let _ = call.settle(usize::MAX);
         proptest::prop_assert_eq!(call.heard.len(), 0);
     }

@@ -1,4 +1,4 @@
-//! Servers that have to show what is published.
+//! Servers that must match published TLSA records.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -71,7 +71,7 @@ pub(super) fn server(chain: &[&Made], version: &'static SupportedProtocolVersion
     builder.with_no_client_auth().with_single_cert(certificates, key).unwrap()
 }
 
-/// Whether a server that shows this is the one of which that is published; in both versions alike.
+/// Whether a server with this chain matches these records. It is the same in both versions.
 fn is_named(published: &[Published], chain: &[&Made]) -> bool {
     let found = BOTH.iter().map(|version| comes_to(published, server(chain, version)));
     let found: Vec<bool> = found.collect();
@@ -96,7 +96,7 @@ fn read(usage: u8, selector: u8, matching: u8, data: &[u8]) -> Published {
     Published::read(usage, selector, matching, data).unwrap()
 }
 
-/// All ways of naming it.
+/// All records that describe it.
 fn all_of(usage: u8, made: &Made) -> Vec<Published> {
     let mut all = Vec::new();
     for (selector, part) in [(0, made.certificate.as_ref()), (1, made.public.as_slice())] {
@@ -108,9 +108,9 @@ fn all_of(usage: u8, made: &Made) -> Vec<Published> {
 }
 
 #[test]
-fn a_server_shows_the_certificate_that_is_published_for_it_whatever_else_that_says() {
+fn dane_ee_accepts_the_published_certificate_or_key() {
     seed(220);
-    // For another name, and ended.
+    // For another name, and expired.
     let own = made("other.test", 2000..2001, None, false);
     let another = made(HOST, 2000..2100, None, false);
     let wrong = all_of(3, &another);
@@ -121,12 +121,15 @@ fn a_server_shows_the_certificate_that_is_published_for_it_whatever_else_that_sa
             "one is enough"
         );
         assert!(!is_named(std::slice::from_ref(&published), &[&another]), "{published:?}");
-        assert!(!is_named(&[published], &[&another, &own]), "behind another it is nobody's");
+        assert!(
+            !is_named(&[published], &[&another, &own]),
+            "it does not count after another certificate"
+        );
     }
 }
 
 #[test]
-fn an_authority_that_is_published_vouches_for_a_name_and_a_day() {
+fn dane_ta_checks_name_and_validity() {
     seed(221);
     let root = made("Root", 2000..2100, None, true);
     let middle = made("Middle", 2000..2100, Some(&root), true);
@@ -138,31 +141,28 @@ fn an_authority_that_is_published_vouches_for_a_name_and_a_day() {
     for published in [all_of(2, &root), all_of(2, &middle)].concat() {
         let published = [published];
         assert!(is_named(&published, &[&good, &middle, &root]), "{published:?}");
-        assert!(
-            is_named(&published, &[&of_domain, &middle, &root]),
-            "by the domain whose mail it takes"
-        );
+        assert!(is_named(&published, &[&of_domain, &middle, &root]), "by the recipient domain");
         assert!(is_named(&published, &[&good, &root, &middle]), "in any order");
         for (shown, why) in [
             (&ended, "it has ended"),
             (&other, "it is for another name"),
-            (&alone, "nobody has signed it"),
+            (&alone, "no authority has signed it"),
         ] {
             assert!(!is_named(&published, &[shown, &middle, &root]), "{why}");
         }
-        assert!(!is_named(&published, &[&good]), "who is not shown is not known");
+        assert!(!is_named(&published, &[&good]), "an authority that is not sent does not count");
     }
     assert!(!is_named(&all_of(2, &alone), &[&good, &middle, &root]));
-    assert!(is_named(&all_of(2, &middle), &[&good, &middle]), "the root is not asked for");
+    assert!(is_named(&all_of(2, &middle), &[&good, &middle]), "the root is not needed");
     assert!(
         !is_named(&all_of(2, &root), &[&good, &root]),
-        "without the middle nothing leads there"
+        "without the intermediate certificate there is no chain"
     );
 }
 
-/// Whoever has the certificate alone has nothing: it is public.
+/// The certificate alone proves nothing, since it is public.
 #[test]
-fn who_shows_the_certificate_and_has_not_its_key_is_another() {
+fn dane_needs_the_key_of_the_certificate() {
     seed(222);
     let own = made(HOST, 2000..2100, None, false);
     let thief = made(HOST, 2000..2100, None, false);
@@ -180,7 +180,7 @@ fn who_shows_the_certificate_and_has_not_its_key_is_another() {
 }
 
 #[test]
-fn a_record_that_is_none_is_of_no_use() {
+fn malformed_tlsa_records_are_unusable() {
     for (usage, selector, matching, length, is_usable) in [
         (3, 1, 1, 32, true),
         (2, 0, 2, 64, true),
@@ -203,7 +203,7 @@ fn a_record_that_is_none_is_of_no_use() {
 }
 
 #[test]
-fn only_what_was_shown_is_a_matter_of_certificates() {
+fn other_failures_are_no_certificate_faults() {
     assert_eq!(Failure::PeerLeft.fault(), None);
     assert_eq!(
         Failure::Handshake(rustls::PeerIncompatible::NoCipherSuitesInCommon.into()).fault(),

@@ -1,4 +1,4 @@
-//! Handshakes that come to something.
+//! Successful handshakes.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -15,14 +15,14 @@ use super::world::{
 };
 use crate::{Agreed, Certificate, Clock, Event, Offer, Settings, Version};
 
-/// Says something in both directions, of more than one record.
+/// Sends a text of more than one record in both directions.
 fn talk(wire: &mut super::world::Wire) {
     let question: Vec<u8> = (0..40_000_u32).map(|number| number as u8).collect();
     wire.client_says(&question[..1]);
     wire.client_says(&question[1..]);
     wire.settle(usize::MAX).unwrap();
     assert_eq!(wire.heard, question);
-    // What a client of rustls takes before it is read.
+    // The most that a client of rustls buffers before it is read.
     let answer: Vec<u8> = question.iter().rev().copied().take(15_000).collect();
     wire.server_says(&answer, 4096);
     wire.settle(usize::MAX).unwrap();
@@ -42,7 +42,7 @@ pub(super) fn pems_of_all_kinds() -> Vec<Pems> {
 }
 
 #[test]
-fn every_suite_and_group_carries_bytes_both_ways_with_every_kind_of_certificate() {
+fn our_server_works_with_every_suite_group_and_certificate() {
     seed(1);
     let mut seen = Vec::new();
     for (kind, pems) in pems_of_all_kinds().into_iter().enumerate() {
@@ -58,7 +58,7 @@ fn every_suite_and_group_carries_bytes_both_ways_with_every_kind_of_certificate(
                 provider.kx_groups = vec![group];
                 let house = House::with(&pems, &PLAIN, provider, &[suite.version()]);
                 let mut wire = house.connect(name);
-                // A suite of TLS 1.2 is for one kind of key.
+                // A suite of TLS 1.2 works with one kind of key.
                 if wire.settle(usize::MAX).is_err() {
                     continue;
                 }
@@ -72,12 +72,13 @@ fn every_suite_and_group_carries_bytes_both_ways_with_every_kind_of_certificate(
             }
         }
     }
-    // Three suites of TLS 1.3 and three of TLS 1.2 for each kind, with three groups each, and in TLS 1.3 the hybrid one.
+    // For each kind of key: three suites of TLS 1.3 and three of TLS 1.2, with three groups each.
+    // TLS 1.3 also has the hybrid group.
     assert_eq!(seen.len(), 4 * (6 * 3 + 3), "{seen:?}");
 }
 
 #[test]
-fn how_bytes_are_cut_changes_nothing_of_a_connection() {
+fn segmentation_of_client_bytes_changes_nothing() {
     for version in BOTH {
         let mut first = None;
         for cut in [usize::MAX, 1, 2, 5, 6, 100, 1448] {
@@ -96,11 +97,12 @@ fn how_bytes_are_cut_changes_nothing_of_a_connection() {
 }
 
 #[test]
-fn what_follows_the_handshake_in_the_same_segment_is_heard() {
+fn data_in_the_last_segment_of_a_handshake_is_received() {
     seed(3);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
-        // A client may write as soon as its side is done; what it writes before that waits and follows at once.
+        // A client may write as soon as its side is complete. Text that it writes earlier waits and
+        // follows at once.
         wire.client_says(b"early bird");
         wire.settle(usize::MAX).unwrap();
         assert_eq!(wire.heard, b"early bird");
@@ -108,7 +110,7 @@ fn what_follows_the_handshake_in_the_same_segment_is_heard() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn a_handshake_is_deterministic_for_a_seed() {
     let transcript = || {
         seed(4);
         let mut wire = plain_house().connect("mail.test");
@@ -122,7 +124,7 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_client_is_shown_the_certificate_of_the_name_that_it_asks_for() {
+fn sni_selects_the_certificate() {
     seed(5);
     let pems = [
         pems_p256("mail.test"),
@@ -158,19 +160,19 @@ fn a_client_is_shown_the_certificate_of_the_name_that_it_asks_for() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_shown_the_first_certificate() {
+fn an_unknown_server_name_gets_the_first_certificate() {
     seed(6);
     let house = House::new(&[pems_p256("mail.test"), pems_p256("web.test")], &PLAIN);
     for name in ["elsewhere.test", "b.a.web.test", "192.0.2.1"] {
         let mut wire = house.connect(name);
         let error = wire.settle(usize::MAX).unwrap_err();
-        // The client sees that it is for another name: so it was shown one.
+        // The error of the client shows that it got a certificate for another name.
         assert!(error.to_string().contains("mail.test"), "{error}");
     }
 }
 
 #[test]
-fn the_protocol_that_the_server_likes_best_is_spoken() {
+fn alpn_selects_the_protocol_that_the_server_prefers() {
     seed(7);
     let offer = Offer { protocols: &[b"h2", b"http/1.1"], ..PLAIN };
     let spoken = |protocols: &[&[u8]]| {
@@ -190,7 +192,7 @@ fn the_protocol_that_the_server_likes_best_is_spoken() {
 }
 
 #[test]
-fn both_versions_are_agreed_on_and_the_newer_is_preferred() {
+fn tls_1_3_is_preferred_over_tls_1_2() {
     seed(8);
     let version = |house: House| {
         let mut wire = house.connect("mail.test");
@@ -204,7 +206,7 @@ fn both_versions_are_agreed_on_and_the_newer_is_preferred() {
     assert_eq!(version(house_of(&rustls::version::TLS12)), Version::Tls12);
 }
 
-/// A key that counts what it signs.
+/// A key that counts its signatures.
 #[derive(Debug)]
 struct Counting {
     key: Arc<dyn SigningKey>,
@@ -223,7 +225,7 @@ impl SigningKey for Counting {
 }
 
 #[test]
-fn looking_costs_no_signature_and_a_step_at_most_one() {
+fn a_handshake_step_signs_at_most_once() {
     seed(9);
     for version in BOTH {
         let pems = [pems_p256("mail.test")];
@@ -241,7 +243,7 @@ fn looking_costs_no_signature_and_a_step_at_most_one() {
         for _ in 0..3 {
             assert_eq!(wire.server.receive(&mut bytes, &mut []).event, Event::Work);
         }
-        assert_eq!(signed.load(Ordering::Relaxed), 0, "looking is free");
+        assert_eq!(signed.load(Ordering::Relaxed), 0, "receiving needs no signature");
         wire.arrive(&hello);
         assert_eq!((signed.load(Ordering::Relaxed), wire.steps), (1, 1));
         wire.established();
@@ -251,7 +253,7 @@ fn looking_costs_no_signature_and_a_step_at_most_one() {
 }
 
 #[test]
-fn nothing_is_sealed_before_the_handshake_is_done() {
+fn nothing_is_encrypted_before_the_handshake_is_complete() {
     seed(10);
     let mut wire = plain_house().connect("mail.test");
     let mut block = [0; 512];
@@ -260,7 +262,7 @@ fn nothing_is_sealed_before_the_handshake_is_done() {
     assert_eq!(wire.server.close(&mut block), 0);
     let hello = wire.client_bytes();
     wire.arrive(&hello);
-    assert_eq!(wire.server.seal(b"220 hello", &mut block).taken, 0, "half a handshake is none");
+    assert_eq!(wire.server.seal(b"220 hello", &mut block).taken, 0, "the handshake is incomplete");
     wire.established();
     assert_eq!(wire.server.seal(b"220 hello", &mut block).taken, 9);
 }

@@ -1,4 +1,4 @@
-//! X25519MLKEM768 with a client whose ML-KEM is another's: `fips203`.
+//! X25519MLKEM768 with a client that uses another implementation of ML-KEM: `fips203`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -17,16 +17,16 @@ use crate::{CHAIN_BYTES_MAX, Event};
 const KEY_BYTES: usize = 1184;
 const CIPHERTEXT_BYTES: usize = 1088;
 
-/// A client's half.
+/// The client's side.
 #[derive(Debug)]
 struct Client {
-    /// What is done to its share.
+    /// A change of its share.
     spoil: fn(&mut Vec<u8>),
-    /// The versions in which it names the group.
+    /// The versions for which it offers the group.
     versions: &'static [ProtocolVersion],
 }
 
-/// A client like any.
+/// A normal client.
 pub(super) static HYBRID: &dyn SupportedKxGroup =
     &Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_3] };
 
@@ -66,7 +66,7 @@ impl ActiveKeyExchange for Begun {
         Ok(SharedSecret::from([lattice.as_slice(), curve.secret_bytes()].concat()))
     }
 
-    /// As browsers do, a share of X25519 is sent too, where that is spoken.
+    /// As in browsers, a share of X25519 is sent too, if that is supported.
     fn hybrid_component(&self) -> Option<(NamedGroup, &[u8])> {
         Some((NamedGroup::X25519, self.point.pub_key()))
     }
@@ -84,14 +84,14 @@ impl ActiveKeyExchange for Begun {
     }
 }
 
-/// A client that knows these groups, and likes the first best.
+/// A client with these groups, the preferred one first.
 fn client_of(groups: &[&'static dyn SupportedKxGroup], pems: Pems) -> Wire {
     let mut provider = provider();
     provider.kx_groups = groups.to_vec();
     House::with(&[pems], &PLAIN, provider, BOTH).connect("mail.test")
 }
 
-/// What a client that knows these groups agrees on with us.
+/// The result of a handshake between a client with these groups and our server.
 fn agreed(groups: &[&'static dyn SupportedKxGroup]) -> (Option<NamedGroup>, Option<HandshakeKind>) {
     let mut wire = client_of(groups, pems_p256("mail.test"));
     wire.established();
@@ -105,7 +105,7 @@ fn agreed(groups: &[&'static dyn SupportedKxGroup]) -> (Option<NamedGroup>, Opti
 }
 
 #[test]
-fn who_likes_the_hybrid_group_best_agrees_on_it_at_once() {
+fn a_preferred_hybrid_group_needs_no_retry() {
     seed(90);
     let at_once = Some(HandshakeKind::Full);
     assert_eq!(agreed(&[HYBRID]), (Some(NamedGroup::X25519MLKEM768), at_once));
@@ -113,7 +113,7 @@ fn who_likes_the_hybrid_group_best_agrees_on_it_at_once() {
 }
 
 #[test]
-fn who_likes_another_group_better_and_has_sent_a_share_of_it_is_not_asked_again() {
+fn another_preferred_group_needs_no_retry() {
     seed(91);
     let at_once = Some(HandshakeKind::Full);
     assert_eq!(agreed(&[X25519, HYBRID]), (Some(NamedGroup::X25519), at_once));
@@ -121,7 +121,7 @@ fn who_likes_another_group_better_and_has_sent_a_share_of_it_is_not_asked_again(
 }
 
 #[test]
-fn the_hybrid_group_is_not_spoken_in_tls_1_2() {
+fn the_hybrid_group_is_not_used_in_tls_1_2() {
     seed(92);
     let mut provider = provider();
     let named = Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_2] };
@@ -137,9 +137,10 @@ fn the_hybrid_group_is_not_spoken_in_tls_1_2() {
 }
 
 #[test]
-fn a_hybrid_share_that_is_none_is_refused() {
+fn an_invalid_hybrid_share_is_rejected() {
     seed(93);
-    // A number of 12 bits that is not below 3329; a point of small order; a byte too few, one too many, half a share, none.
+    // A 12-bit number that is not below 3329; a point of small order; one byte missing; one byte
+    // too many; half a share; almost none.
     let broken: [fn(&mut Vec<u8>); 6] = [
         |share| share[..2].fill(0xff),
         |share| share[KEY_BYTES..].fill(0),
@@ -163,11 +164,12 @@ fn a_hybrid_share_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_hybrid_answer_goes_out_with_the_longest_chain() {
+fn a_hybrid_answer_fits_with_the_longest_chain() {
     seed(94);
     let mut pems = pems_p256("mail.test");
     let one = pems.certificate.clone();
-    // A certificate's PEM is longer than it is: so many times it and no more is a chain of the greatest length.
+    // The PEM form is longer than the certificate, so the chain is built by trying: one more
+    // certificate would be too long.
     while crate::Certificate::parse(
         (pems.certificate.clone() + &one).as_bytes(),
         pems.key.as_bytes(),

@@ -1,4 +1,4 @@
-//! What a connection costs.
+//! The memory of a connection.
 
 use std::boxed::Box;
 use std::println;
@@ -29,7 +29,7 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
             wire.settle(usize::MAX).unwrap();
             assert_eq!(wire.heard, b"hello");
             let freed = measure(|| drop(Box::new(wire.server)));
-            // The box that was made to be dropped is counted both ways; what is left is what the connection held.
+            // The temporary box cancels out. The rest is the memory that the connection held.
             let held = freed.bytes_current.unsigned_abs() + size_of::<Connection>() as u64;
             println!("{:?}: {held} bytes", suite.suite());
             assert!(
@@ -42,7 +42,7 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
 }
 
 #[test]
-fn records_are_opened_and_sealed_without_an_allocation() {
+fn records_need_no_allocation() {
     seed(41);
     for version in BOTH {
         let house = House::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version]);
@@ -62,10 +62,10 @@ fn records_are_opened_and_sealed_without_an_allocation() {
     }
 }
 
-/// What the server holds when it has sent its flight and the client does not answer, and when the
-/// client's first message has come in part.
+/// The memory of the server after its first flight while the client does not answer, and while the
+/// client's first message is incomplete.
 #[test]
-fn a_handshake_that_waits_takes_less_than_16_kib_of_memory() {
+fn a_pending_handshake_takes_less_than_16_kib() {
     seed(42);
     for version in BOTH {
         let keys = ticket_keys();

@@ -1,4 +1,5 @@
-//! Tests: our side against rustls' client and rustls' server, all in memory, with randomness from a seed.
+//! Tests: our side against the client and the server of rustls, all in memory, with seeded random
+//! numbers.
 
 mod authorities;
 mod broken;

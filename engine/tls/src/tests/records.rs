@@ -1,4 +1,4 @@
-//! Records after the handshake: where plaintext lies, how both sides close, and new keys.
+//! Records after the handshake: the place of plaintext, closing, and key updates.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use super::world::{BOTH, house_of, plain_house, seed};
 use crate::{Connection, Event, SEALED_OVERHEAD_MAX, Text};
 
 #[test]
-fn plaintext_lies_where_its_record_lay_and_what_is_not_taken_stays_opened() {
+fn plaintext_is_in_place_and_stays_until_it_is_taken() {
     seed(50);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -35,7 +35,7 @@ fn plaintext_lies_where_its_record_lay_and_what_is_not_taken_stays_opened() {
         assert_eq!(
             wire.server.taken(6),
             rest.len() - second.len(),
-            "with the last byte goes the record's end"
+            "the last byte also releases the end of the record"
         );
         let mut rest = rest.split_off(rest.len() - second.len());
         assert_eq!(wire.server.receive(&mut rest, &mut out).event, Event::Plaintext(4));
@@ -43,7 +43,7 @@ fn plaintext_lies_where_its_record_lay_and_what_is_not_taken_stays_opened() {
 }
 
 #[test]
-fn a_session_that_takes_one_byte_at_a_time_hears_the_same() {
+fn a_session_may_take_one_byte_at_a_time() {
     seed(51);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -57,12 +57,12 @@ fn a_session_that_takes_one_byte_at_a_time_hears_the_same() {
 }
 
 #[test]
-fn plaintext_in_two_places_is_sealed_as_if_it_lay_in_one() {
+fn plaintext_in_two_places_becomes_one_record() {
     seed(59);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
         wire.established();
-        let text = Text { first: b"head, ", second: b"and what follows it" };
+        let text = Text { first: b"head, ", second: b"and the bytes after" };
         let mut expected = Vec::new();
         for room in 1..=text.len() {
             let mut block = vec![0; room + SEALED_OVERHEAD_MAX];
@@ -74,7 +74,7 @@ fn plaintext_in_two_places_is_sealed_as_if_it_lay_in_one() {
                 (taken, records) = (taken + sealed.taken, records + 1);
             }
             assert!(records <= text.len().div_ceil(room), "{records} records for room of {room}");
-            expected.extend_from_slice(b"head, and what follows it");
+            expected.extend_from_slice(b"head, and the bytes after");
         }
         wire.settle(usize::MAX).unwrap();
         assert_eq!(wire.client_heard().0, expected);
@@ -82,7 +82,7 @@ fn plaintext_in_two_places_is_sealed_as_if_it_lay_in_one() {
 }
 
 #[test]
-fn a_record_fills_the_room_that_it_is_given_and_no_more() {
+fn a_record_fits_into_its_output_buffer() {
     seed(52);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -108,17 +108,17 @@ fn a_record_fills_the_room_that_it_is_given_and_no_more() {
         assert!(wire.to_client.len() <= text.len() + records * SEALED_OVERHEAD_MAX);
         wire.settle(usize::MAX).unwrap();
         assert_eq!(wire.client_heard().0, text);
-        // However large the room: a record has a limit.
+        // A record has a maximum length, however large the buffer is.
         let sealed = wire.server.seal(&[0; 20_000], &mut vec![0; 30_000]);
         assert_eq!(sealed.taken, 16_384);
     }
 }
 
 #[test]
-fn each_side_says_when_it_is_done_and_the_other_may_go_on() {
+fn each_side_may_close_while_the_other_continues() {
     seed(53);
     for version in BOTH {
-        // The client first.
+        // First case: the client closes first.
         let mut wire = house_of(version).connect("mail.test");
         wire.established();
         wire.client_says(b"QUIT\r\n");
@@ -127,20 +127,20 @@ fn each_side_says_when_it_is_done_and_the_other_may_go_on() {
         assert_eq!(wire.heard, b"QUIT\r\n");
         assert_eq!(wire.events.last(), Some(&Event::PeerClosed));
         wire.server_says(b"221 bye\r\n", 512);
-        wire.arrive(b"whatever comes after that is not heard");
+        wire.arrive(b"later bytes are ignored");
         close(&mut wire.server, &mut wire.to_client);
         wire.settle(usize::MAX).unwrap();
         assert_eq!(wire.client_heard(), (b"221 bye\r\n".to_vec(), true));
         assert_eq!((wire.heard.as_slice(), wire.stream.len()), (b"QUIT\r\n".as_slice(), 0));
 
-        // The server first.
+        // Second case: the server closes first.
         let mut wire = house_of(version).connect("mail.test");
         wire.established();
         wire.server_says(b"421 no\r\n", 512);
         close(&mut wire.server, &mut wire.to_client);
         let sealed = wire.server.seal(b"too late", &mut [0; 512]);
         assert_eq!((sealed.taken, sealed.written), (0, 0), "nothing follows a close");
-        assert_eq!(wire.server.close(&mut [0; 64]), 0, "it is said once");
+        assert_eq!(wire.server.close(&mut [0; 64]), 0, "close_notify is sent once");
         wire.client_says(b"still here");
         wire.settle(usize::MAX).unwrap();
         assert_eq!(wire.client_heard(), (b"421 no\r\n".to_vec(), true));
@@ -150,14 +150,14 @@ fn each_side_says_when_it_is_done_and_the_other_may_go_on() {
 
 fn close(server: &mut Connection, to_client: &mut Vec<u8>) {
     let mut block = [0; 64];
-    assert_eq!(server.close(&mut block[..5]), 0, "without room it is not said");
+    assert_eq!(server.close(&mut block[..5]), 0, "without space nothing is written");
     let written = server.close(&mut block);
     assert!(written > 0);
     to_client.extend_from_slice(&block[..written]);
 }
 
 #[test]
-fn a_client_may_change_its_keys_and_ask_for_ours() {
+fn key_updates_work_in_both_directions() {
     seed(54);
     let mut wire = plain_house().connect("mail.test");
     wire.established();
@@ -174,7 +174,7 @@ fn a_client_may_change_its_keys_and_ask_for_ours() {
 }
 
 #[test]
-fn a_key_ends_before_its_limit_and_another_follows() {
+fn a_key_is_updated_before_its_limit() {
     seed(55);
     let mut wire = house_of(&rustls::version::TLS13).connect("mail.test");
     wire.established();
@@ -191,7 +191,7 @@ fn a_key_ends_before_its_limit_and_another_follows() {
     assert_eq!(
         (sealed.taken, sealed.written),
         (0, 0),
-        "without room for new keys nothing is sealed"
+        "without space for a key update nothing is encrypted"
     );
     wire.server_says(b"word", 512);
     wire.settle(usize::MAX).unwrap();
@@ -199,7 +199,7 @@ fn a_key_ends_before_its_limit_and_another_follows() {
 }
 
 #[test]
-fn where_keys_cannot_be_changed_the_connection_ends_before_their_limit() {
+fn tls_1_2_ends_a_connection_before_the_key_limit() {
     seed(56);
     let mut wire = house_of(&rustls::version::TLS12).connect("mail.test");
     wire.established();
@@ -216,7 +216,7 @@ fn where_keys_cannot_be_changed_the_connection_ends_before_their_limit() {
 }
 
 #[test]
-fn a_line_that_is_cut_over_records_is_one_line() {
+fn a_line_may_span_several_records() {
     seed(57);
     for version in BOTH {
         for cut in [usize::MAX, 1, 9] {
@@ -247,7 +247,7 @@ fn a_line_that_is_cut_over_records_is_one_line() {
 }
 
 #[test]
-fn a_line_that_never_ends_stays_opened_when_the_peer_has_closed() {
+fn an_incomplete_line_stays_available_after_close() {
     seed(58);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -267,13 +267,13 @@ fn a_line_that_never_ends_stays_opened_when_the_peer_has_closed() {
         assert_eq!(
             wire.server.receive(&mut [1, 2, 3], &mut []).done,
             3,
-            "what follows a close is dropped"
+            "bytes after a close are dropped"
         );
     }
 }
 
 #[test]
-fn what_was_opened_before_a_broken_record_is_not_heard_after_it() {
+fn a_broken_record_drops_the_plaintext_before_it() {
     seed(59);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -291,7 +291,7 @@ fn what_was_opened_before_a_broken_record_is_not_heard_after_it() {
 }
 
 #[test]
-fn a_record_is_worth_a_look_when_it_begins_and_when_it_is_whole() {
+fn wanted_skips_calls_that_make_no_progress() {
     seed(58);
     for version in BOTH {
         let mut wire = house_of(version).connect("mail.test");
@@ -311,7 +311,7 @@ fn a_record_is_worth_a_look_when_it_begins_and_when_it_is_whole() {
         let done = progress.done + wire.server.taken(8);
         let mut stream = stream.split_off(done);
         assert_eq!((wire.server.held(), &stream[..3]), (3, b"EHL".as_slice()));
-        // All of the second record but one byte is not enough, and that byte is.
+        // All of the second record except one byte is not enough. With that byte it is.
         let whole = stream.len();
         assert_eq!(wire.server.more(&mut stream[..whole - 1], &mut out).event, Event::Bytes);
         assert_eq!(wire.server.wanted(), whole);

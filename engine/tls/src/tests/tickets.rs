@@ -1,4 +1,4 @@
-//! Tickets: what they spare, and where they end.
+//! Tickets: what they save, and where they are invalid.
 
 use alloc::vec;
 
@@ -13,7 +13,7 @@ fn house(version: &'static rustls::SupportedProtocolVersion, offer: &Offer<'_>) 
     house
 }
 
-/// Connects once more, and tells whether a ticket spared the signature. Both sides must agree on that.
+/// Connects once more. Returns whether the session was resumed, which both sides must agree on.
 fn is_resumed(house: &House) -> bool {
     let mut wire = house.connect("mail.test");
     assert!(wire.client.early_data().is_none(), "no ticket allows early data");
@@ -45,7 +45,7 @@ fn any_certificate() -> Certificate {
 }
 
 #[test]
-fn a_ticket_spares_a_signature_until_its_key_has_ended() {
+fn a_ticket_resumes_a_session_until_its_key_expires() {
     seed(20);
     for version in BOTH {
         let keys = ticket_keys();
@@ -55,14 +55,14 @@ fn a_ticket_spares_a_signature_until_its_key_has_ended() {
         at(TICKET_PERIOD_SECONDS - 1);
         assert!(!is_resumed(&house));
         assert!(is_resumed(&house));
-        // The lifetime that a client is told of is one period.
+        // The lifetime that the client is told is one period.
         at(2 * TICKET_PERIOD_SECONDS - 2);
         assert!(is_resumed(&house), "in the next period too");
     }
 }
 
 #[test]
-fn a_ticket_of_the_period_before_the_last_opens_nowhere() {
+fn an_old_ticket_is_invalid() {
     use rustls::server::ProducesTickets;
     seed(21);
     let clock = Clock::default();
@@ -94,7 +94,7 @@ fn a_ticket_of_the_period_before_the_last_opens_nowhere() {
 }
 
 #[test]
-fn a_ticket_of_one_core_opens_on_another_and_not_at_another_service_or_machine() {
+fn tickets_work_across_cores_but_not_services() {
     seed(22);
     for version in BOTH {
         let keys = ticket_keys();
@@ -110,12 +110,12 @@ fn a_ticket_of_one_core_opens_on_another_and_not_at_another_service_or_machine()
         assert!(!is_resumed(&house), "another service");
         let others = TicketKeys::new(&[8; 32]);
         house.settings = settings(&house, &clock, &Offer { tickets: Some(&others), ..PLAIN });
-        assert!(!is_resumed(&house), "another machine, or another life of this one");
+        assert!(!is_resumed(&house), "another machine, or this one after a restart");
     }
 }
 
 #[test]
-fn where_tickets_are_off_none_is_given_or_taken() {
+fn no_tickets_are_used_when_they_are_off() {
     seed(23);
     for version in BOTH {
         let house = house(version, &PLAIN);

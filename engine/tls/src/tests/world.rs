@@ -1,4 +1,5 @@
-//! A world of one client and one server: their randomness, their time, their certificates, and the wire between them.
+//! A test world of one client and one server: their random numbers, time, certificates, and the
+//! bytes between them.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -19,10 +20,10 @@ use crate::{
     Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Settings, TicketKeys,
 };
 
-/// Some day in 2027.
+/// A day in 2027.
 pub(super) const TODAY: u64 = 1_800_000_000;
 
-/// From here on, all randomness of this test is what follows from the seed.
+/// All random numbers of this test follow from the seed from now on.
 pub(super) fn seed(seed: u64) {
     chance::seed(seed);
 }
@@ -44,7 +45,7 @@ pub(super) fn pems_p256(name: &str) -> Pems {
     pems(&[name], &rcgen::PKCS_ECDSA_P256_SHA256)
 }
 
-/// A server's settings, and a client that trusts its certificates.
+/// The settings of a server, and a client that trusts its certificates.
 pub(super) struct House {
     pub(super) clock: Clock,
     pub(super) settings: Settings,
@@ -53,7 +54,7 @@ pub(super) struct House {
 
 pub(super) const PLAIN: Offer<'static> = Offer { name: "https", protocols: &[], tickets: None };
 
-/// What a client is made of that wants nothing special.
+/// The default provider for a client.
 pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
@@ -101,12 +102,12 @@ impl House {
     }
 }
 
-/// A house of one certificate, with nothing special.
+/// A server with one certificate and default settings.
 pub(super) fn plain_house() -> House {
     House::new(&[pems_p256("mail.test")], &PLAIN)
 }
 
-/// A house whose client speaks one version only.
+/// The same with a client that supports one version only.
 pub(super) fn house_of(version: &'static SupportedProtocolVersion) -> House {
     House::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version])
 }
@@ -118,33 +119,33 @@ fn quiet_client() -> ClientConfig {
     builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
-/// One connection: both ends, and what lies between them.
+/// One connection: both ends, and the bytes between them.
 pub(super) struct Wire {
     pub(super) client: ClientConnection,
     pub(super) server: Connection,
-    /// What has arrived at the server and was not done with.
+    /// Bytes that have arrived at the server and are not done.
     pub(super) stream: Vec<u8>,
-    /// What the server has sent and the client has not got yet.
+    /// Bytes that the server has sent and the client has not received yet.
     pub(super) to_client: Vec<u8>,
     /// Plaintext that the server's session has taken.
     pub(super) heard: Vec<u8>,
-    /// What has happened at the server, but for plaintext and for nothing.
+    /// Events of the server, without plaintext and `Nothing`.
     pub(super) events: Vec<Event>,
-    /// Steps of the handshake.
+    /// The number of handshake steps.
     pub(super) steps: usize,
     /// The most bytes that the session takes at once.
     pub(super) bite: usize,
-    /// The session takes whole lines, and nothing else.
+    /// Whether the session takes only whole lines.
     pub(super) takes_lines: bool,
 }
 
 impl Wire {
-    /// A connection on which somebody speaks who is no client.
+    /// A connection with a peer that is no TLS client.
     pub(super) fn without_client(settings: &Settings) -> Wire {
-        // Any client: it is replaced or not used.
-        let nobody = ServerName::try_from("nobody.test").unwrap();
+        // A placeholder, which is replaced or not used.
+        let unused = ServerName::try_from("unused.test").unwrap();
         Wire {
-            client: ClientConnection::new(Arc::new(quiet_client()), nobody).unwrap(),
+            client: ClientConnection::new(Arc::new(quiet_client()), unused).unwrap(),
             server: Connection::accept(settings).unwrap(),
             stream: Vec::new(),
             to_client: Vec::new(),
@@ -156,7 +157,7 @@ impl Wire {
         }
     }
 
-    /// What the client has to say.
+    /// The client's output.
     pub(super) fn client_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while self.client.wants_write() {
@@ -169,7 +170,7 @@ impl Wire {
     pub(super) fn arrive(&mut self, bytes: &[u8]) {
         self.stream.extend_from_slice(bytes);
         let mut out = vec![0; FLIGHT_BYTES_MAX];
-        // Every byte is a record's, and a record brings little.
+        // A record may yield few bytes, so there may be many steps.
         let mut needs_more = false;
         for _ in 0..10_000 + bytes.len() {
             let mut progress = match replace(&mut needs_more, false) {
@@ -204,12 +205,13 @@ impl Wire {
                 event => self.events.push(event),
             }
         }
-        panic!("it comes to no end");
+        panic!("the connection makes no progress");
     }
 
-    /// Moves bytes both ways until nobody has more to say. `cut`: bytes that arrive at once.
+    /// Passes bytes in both directions until neither side sends more. `cut`: bytes that arrive at
+    /// once.
     ///
-    /// Errors: what the client says is wrong with us.
+    /// Errors: the client rejects our server.
     pub(super) fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
         loop {
             let said = self.client_bytes();
@@ -234,7 +236,7 @@ impl Wire {
         assert!(!self.client.is_handshaking());
     }
 
-    /// The server's session sends. Answers how many records that took.
+    /// The session of the server sends. Returns the number of records.
     pub(super) fn server_says(&mut self, mut text: &[u8], room: usize) -> usize {
         let mut records = 0;
         let mut block = vec![0; room];
@@ -253,7 +255,8 @@ impl Wire {
         self.client.writer().write_all(text).unwrap();
     }
 
-    /// What the client has heard since the last call, and whether the server has closed.
+    /// The text that the client has received since the last call, and whether the server has
+    /// closed.
     pub(super) fn client_heard(&mut self) -> (Vec<u8>, bool) {
         use std::io::Read;
         let mut text = Vec::new();
@@ -264,10 +267,10 @@ impl Wire {
         }
     }
 
-    /// The client is gone, and somebody who has its keys seals what comes next.
+    /// The client is gone. A forger with its keys encrypts the next records.
     pub(super) fn forger(&mut self) -> Half {
-        let nobody = ServerName::try_from("nobody.test").unwrap();
-        let another = ClientConnection::new(Arc::new(quiet_client()), nobody).unwrap();
+        let unused = ServerName::try_from("unused.test").unwrap();
+        let another = ClientConnection::new(Arc::new(quiet_client()), unused).unwrap();
         let client = replace(&mut self.client, another);
         let is_tls13 = client.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_3);
         let (number, secrets) = client.dangerous_extract_secrets().unwrap().tx;
@@ -282,7 +285,7 @@ impl Wire {
     }
 }
 
-/// The keys that a machine's cores share.
+/// The ticket secret that the cores of a machine share.
 pub(super) fn ticket_keys() -> TicketKeys {
     TicketKeys::new(&[7; 32])
 }
