@@ -1,10 +1,11 @@
-//! Who may ask for the certificates over HTTP, and replace them; and what is said to that.
+//! Requests for the TLS certificates over HTTP: access control, and replies.
 //!
-//! An administrator asks which there are (GET), or sends one with its chain and its key to take the place of others (PUT). He says who he is in each request.
+//! An administrator lists the certificates (GET), or uploads one with its chain and its key that
+//! replaces others (PUT). Each request carries the administrator's credentials.
 //!
-//! Invariant: it is spoken of over TLS alone.
+//! Invariant: certificates are managed over TLS only.
 //!
-//! Answers to: RFC 7617, RFC 9110 sections 9.3.4, 11.6.1 and 11.6.2.
+//! Implements: RFC 7617, RFC 9110 sections 9.3.4, 11.6.1 and 11.6.2.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,31 +15,32 @@ use http::{Field, Method, Question, Reply, Status};
 
 use super::shown::{Obstacle, Replaced};
 
-/// Where the certificates are asked for and replaced.
+/// The path of the certificates.
 pub const CERTIFICATE_PATH: &str = "/.barepost/certificate";
 
-/// What can be done with them.
+/// The supported methods.
 pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Put];
 
-/// The longest certificate with its chain and its key that is taken, in bytes: half of what a client of HTTP/2 may send unasked on a stream.
+/// The longest certificate with its chain and its key, in bytes: half of what a client of HTTP/2
+/// may send on a stream without a window update.
 pub const UPLOAD_BYTES_MAX: usize = 32 * 1024;
 
-/// How to say who one is.
+/// The authentication challenge.
 const CHALLENGE: &str = "Basic realm=\"Barepost\", charset=\"UTF-8\"";
 
-/// What is wanted by whoever proves that he may.
+/// The purpose of an authorized request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wish {
-    /// To be told which there are.
+    /// To list the certificates.
     Read,
-    /// To send one.
+    /// To upload a certificate.
     Replace,
 }
 
 impl Wish {
-    /// What is wanted, and by whom: a name and a password.
+    /// The purpose of a request, with the user name and the password of the client.
     ///
-    /// Errors: what is to be said instead.
+    /// Errors: the reply to send instead.
     pub fn of(question: &Question<'_>, channel: Channel) -> Result<(Wish, String, Vec<u8>), Reply> {
         if channel == Channel::Plain {
             return Err(Reply::text(Status::Forbidden, "over TLS alone\n".into()));
@@ -50,12 +52,12 @@ impl Wish {
     }
 }
 
-/// Whoever asks has to say who he is.
+/// The reply to a client without valid credentials.
 pub fn unknown() -> Reply {
     Reply::refusal(Status::Unauthorized).with(Field::WwwAuthenticate, CHALLENGE)
 }
 
-/// What is said to who has sent a certificate.
+/// The reply to the client that has uploaded a certificate.
 pub fn reply_to(replaced: Replaced) -> Reply {
     match replaced {
         Ok(text) => Reply::text(Status::Ok, text),

@@ -1,4 +1,4 @@
-//! Certificates that end soon are shouted about: when the machine starts, and once a day.
+//! Warnings about certificates that expire soon: when the machine starts, and once a day.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -8,10 +8,10 @@ use tls::{Certificate, Day};
 
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// How long before its end a certificate is spoken of.
+/// How long before its end the warnings about a certificate begin.
 const WARNING_SECONDS: u64 = 14 * DAY_SECONDS;
 
-/// When certificates end, and when that is looked at next.
+/// The ends of the certificates, and the time of the next check.
 #[derive(Default)]
 pub(super) struct Expiry {
     ends: Vec<(String, UnixTime)>,
@@ -25,18 +25,19 @@ impl Expiry {
         Expiry { look_at: (!ends.is_empty()).then_some(Instant::START), ends }
     }
 
-    /// When to look next.
+    /// The time of the next check.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.look_at
     }
 
-    /// Whether nothing has looked for a day.
+    /// Whether the next check is due.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.look_at.is_some_and(|at| at <= now)
     }
 
-    /// Says which certificates end soon, or have, and when it is looked at next.
+    /// Warns about certificates that expire soon or have expired, and sets the time of the next
+    /// check.
     pub(super) fn look(&mut self, turn: Turn, console: &mut ConsoleLines) {
         self.look_at = Some(turn.now + Micros::from_secs(DAY_SECONDS));
         let now = turn.wall;

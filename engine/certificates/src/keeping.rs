@@ -1,4 +1,4 @@
-//! A certificate on its way into the log, and from there to all cores.
+//! A new certificate: from the upload into the store, and from there to all cores.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -18,7 +18,7 @@ const KEPT: Continuation = Continuation { frame: FRAME, entry: Point::Kept.entry
 const REMOVED: Continuation = Continuation { frame: FRAME, entry: Point::Removed.entry() };
 
 impl Certificates {
-    /// A certificate was sent: it begins to be kept, unless something is wrong with it.
+    /// A certificate was uploaded. Starts to store it, unless it is invalid.
     pub(super) fn begin_keeping(
         &mut self,
         upload: Upload,
@@ -44,7 +44,7 @@ impl Certificates {
         }
     }
 
-    /// Gives the store as much as it takes, and when that is all, has it kept.
+    /// Gives the store as much as it accepts. After the last byte, asks it to commit.
     fn keep_on(&mut self, cx: &mut Context<'_>) {
         let Expect::Kept(keeping) = &mut self.expect else {
             unreachable!("no certificate is being kept")
@@ -61,7 +61,7 @@ impl Certificates {
         }
     }
 
-    /// The store has room for more of it, or has it, or refuses it.
+    /// The store has space for more, has committed the certificate, or refuses it.
     #[cold]
     #[inline(never)]
     pub(super) fn was_kept(&mut self, outcome: Outcome, cx: &mut Context<'_>) {
@@ -73,15 +73,15 @@ impl Certificates {
         }
     }
 
-    /// The store has refused it, so nothing more comes of the delivery. The next one has the same
-    /// continuation.
+    /// The store has refused the certificate. The delivery is aborted, because the next one uses
+    /// the same continuation.
     fn not_kept(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
         let keeping = self.kept();
         cx.store.own.store.abort(keeping.letter);
         self.refused(&keeping.upload, refusal, cx);
     }
 
-    /// The certificate that was being kept. The next one may be.
+    /// Takes the certificate that was being stored. The next upload may begin.
     fn kept(&mut self) -> Box<Keeping> {
         let Expect::Kept(keeping) = core::mem::replace(&mut self.expect, Expect::Upload) else {
             unreachable!("no certificate is being kept")
@@ -89,7 +89,7 @@ impl Certificates {
         keeping
     }
 
-    /// It is durable: from here on it counts.
+    /// The certificate is durable, so it takes effect.
     fn show_kept(&mut self, cx: &mut Context<'_>) {
         let Keeping { upload, account, mut next, .. } = *self.kept();
         let letters = cx.store.own.store.messages(account, INBOX);
@@ -109,7 +109,7 @@ impl Certificates {
         self.remove_what_is_not_shown(account, cx);
     }
 
-    /// So many other cores were told what to show.
+    /// This many other cores were told to show the new list.
     pub fn others_are_told(&mut self, others: usize, cx: &mut Context<'_>) {
         let Expect::Shown(rollout) = &mut self.expect else {
             unreachable!("no new certificate is shown")
@@ -118,7 +118,7 @@ impl Certificates {
         self.answer_when_shown(cx);
     }
 
-    /// Another core shows the list of this version, as it was told to.
+    /// Another core shows the list of this version.
     pub fn another_shows(&mut self, version: ListVersion, cx: &mut Context<'_>) {
         if let Expect::Shown(rollout) = &mut self.expect {
             rollout.another_shows(version);
@@ -136,8 +136,9 @@ impl Certificates {
         }
     }
 
-    /// Removes stored certificates that are not in force any more, but none that the disk could not
-    /// read. Those that cannot be removed now go with the next ones; newer ones take precedence.
+    /// Removes stored certificates that are not in force any more, except those that the disk could
+    /// not read. Newer ones take precedence, so a certificate that cannot be removed now may go with
+    /// the next one.
     fn remove_what_is_not_shown(&mut self, account: AccountId, cx: &mut Context<'_>) {
         let store = &mut cx.store.own.store;
         let Certificates { shown, unread, .. } = &*self;
@@ -165,5 +166,5 @@ impl Certificates {
     }
 }
 
-/// Letters that are removed at a time.
+/// The most messages that are removed at a time.
 const UIDS_MAX: usize = 64;

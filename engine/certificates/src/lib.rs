@@ -1,22 +1,29 @@
-//! Certificates that take the place of others while the machine serves: checked as those of the configuration are, kept in the log, shown on all cores.
+//! TLS certificates that replace others while the machine serves. They are checked like those of
+//! the configuration, stored in the log, and shown on all cores.
 //!
-//! A certificate that an administrator sends is a letter in an account of the machine's own, with its chain and its key, in PEM as it came. One core owns that account and is the
-//! only one that replaces anything, one certificate at a time:
+//! An uploaded certificate is a message in an internal account, with its chain and its key, in the
+//! PEM form in which it came. One core owns that account. Only this core replaces certificates, one
+//! at a time:
 //!
 //! ```text
-//!   a session, on any core ── the PEM ──▸ the owner: is it right?  ─▸ a letter, durable ─▸ all cores show it ─▸ letters that no longer count go
-//!                          ◂── why not, or what there is now ─────────────────────────────────────────┘
+//!   session, on any core ── the PEM ──▸ owner: check it ─▸ commit the message ─▸ all cores show it
+//!                        ◂── the error, or the new list ◂─────────────────────────────────┤
+//!                                                            remove superseded messages ◂─┘
 //! ```
 //!
-//! **The rule.** The new one is shown in place of every other for the names that both are for. It stands before the first that it shares a name with; those all of whose names it
-//! is for are gone. Where it shares none it is the last. So who takes a name of the first takes its place, which is shown to everybody who asks for no name that another has. After
-//! a restart the same is done again with the certificates of the configuration, letter by letter; but one of the configuration whose validity began after a letter came is newer than
-//! that letter, and stays.
+//! **The rule.** The new certificate replaces every other one for the names that both have. It is
+//! placed before the first certificate with a common name. A certificate is removed if the new one
+//! covers all of its names. Without a common name the new one is placed last. So a certificate with
+//! a name of the first one becomes the first, which is the default for unknown names. After a
+//! restart the same is repeated: starting from the certificates of the configuration, the stored
+//! messages are applied in order. But if the validity of a configured certificate began after a
+//! message was stored, the configured one is newer and stays.
 //!
 //! Invariants:
-//! - Nobody is told that a certificate is shown before it is durable, and all cores show it.
-//! - A letter is removed only after the one is durable that takes its place: a power cut finds the old one or the new one.
-//! - Lists of certificates have versions, and a core never goes back to an older one.
+//! - A client is told that a certificate is shown only after it is durable and all cores show it.
+//! - A message is removed only after its replacement is durable, so after a power cut the old or
+//!   the new one exists.
+//! - Lists of certificates have versions, and a core never returns to an older one.
 #![no_std]
 #![forbid(unsafe_code)]
 

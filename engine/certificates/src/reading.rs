@@ -1,5 +1,5 @@
-//! The certificates that took the place of others in former lives: read from the log before any
-//! client is served.
+//! Certificates that were uploaded before a restart. They are read from the log before any client
+//! is served.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,37 +14,37 @@ use super::state::{ACCOUNT, Certificates, Context, Expect, FRAME, Letter, Point,
 
 const READ: Continuation = Continuation { frame: FRAME, entry: Point::Read.entry() };
 
-/// The time after which a part is read again that the disk could not read.
+/// The time after which a part that the disk could not read is read again.
 const AGAIN: Micros = Micros::from_secs(1);
 
-/// How often a part is read again that the disk could not read.
+/// How often a part that the disk could not read is read again.
 const TRIES: u8 = 10;
 
-/// How far what was kept is read.
+/// The progress of reading the stored certificates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadSoFar {
-    /// Something is left to be read.
+    /// Something is still to be read.
     Part,
-    /// All of it is read.
+    /// All of them are read.
     All,
 }
 
 impl Certificates {
-    /// Whether a part of a stored certificate is to be read now.
+    /// Whether a part of a stored certificate must be read now.
     pub fn is_to_be_read(&self, now: Instant) -> bool {
         let waits =
             |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
         matches!(&self.expect, Expect::Letters(reading) if !waits(reading))
     }
 
-    /// The machine stops: no part is read again.
+    /// The machine stops, so no part is read again.
     pub fn stop_reading(&mut self) {
         if let Expect::Letters(reading) = &mut self.expect {
             reading.again = None;
         }
     }
 
-    /// What was kept in former lives is to be read, if there is TLS.
+    /// Starts to read the certificates stored before the restart, if TLS is configured.
     pub fn begin_reading(&mut self, cx: &Context<'_>) {
         let store = &cx.store.own.store;
         let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().is_there()) else {
@@ -68,7 +68,7 @@ impl Certificates {
         self.expect = Expect::Letters(Box::new(reading));
     }
 
-    /// Goes on reading.
+    /// Continues to read.
     #[cold]
     #[inline(never)]
     pub fn read_on(&mut self, cx: &mut Context<'_>) -> ReadSoFar {
@@ -95,7 +95,7 @@ impl Certificates {
         ReadSoFar::Part
     }
 
-    /// A part of a letter is there, or cannot be read.
+    /// A part of a message was read, or cannot be read.
     #[cold]
     #[inline(never)]
     pub(super) fn was_read(&mut self, outcome: Outcome, cx: &mut Context<'_>) {
@@ -106,7 +106,7 @@ impl Certificates {
                 reading.failed = 0;
                 reading.pem.extend_from_slice(body.bytes());
             }
-            // The disk may be away for a while only.
+            // The disk may be unavailable for a short time only.
             Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
                 reading.failed += 1;
                 reading.again = Some(cx.turn.now + AGAIN);
@@ -117,7 +117,7 @@ impl Certificates {
         cx.store.forget(outcome);
     }
 
-    /// The stored certificates that are being read.
+    /// The state of reading.
     fn reading(&mut self) -> &mut Reading {
         let Expect::Letters(reading) = &mut self.expect else {
             unreachable!("nothing is being read")

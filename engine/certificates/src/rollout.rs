@@ -1,28 +1,28 @@
-//! A certificate that was sent and is durable, until all cores show it. Then the session that sent
-//! it is answered.
+//! An uploaded certificate that is durable, until all cores show it. Then the session that sent it
+//! gets its reply.
 //!
-//! Invariant: an answer counts for the list of certificates that it is about. When the machine
+//! Invariant: an answer counts only for the version of the list that it is about. When the machine
 //! starts, other cores answer for the first list, and such an answer may come late.
 
 use channel::Ticket;
 
 use super::shown::ListVersion;
 
-/// A list of certificates that other cores are to show.
+/// A list of certificates that other cores must show.
 pub(super) struct Rollout {
     ticket: Ticket,
     version: ListVersion,
-    /// Other cores that do not show it yet. `None`: they were not told to.
+    /// The number of other cores that do not show it yet. `None`: they were not told yet.
     left: Option<usize>,
 }
 
 impl Rollout {
-    /// This version has a certificate that the session of this ticket has sent.
+    /// This version has a certificate that the session with this ticket has sent.
     pub(super) fn new(ticket: Ticket, version: ListVersion) -> Rollout {
         Rollout { ticket, version, left: None }
     }
 
-    /// So many other cores were told to show it.
+    /// This many other cores were told to show it.
     pub(super) fn others_are_told(&mut self, others: usize) {
         self.left = Some(others);
     }
@@ -36,7 +36,7 @@ impl Rollout {
         }
     }
 
-    /// The session to be answered, if all other cores show the list.
+    /// The session that gets its reply now, if all other cores show the list.
     pub(super) fn to_be_answered(&self) -> Option<Ticket> {
         (self.left == Some(0)).then_some(self.ticket)
     }
@@ -49,7 +49,7 @@ mod tests {
     use tasks::FrameId;
 
     #[test]
-    fn answer_about_an_earlier_list_does_not_count() {
+    fn an_answer_about_an_earlier_list_does_not_count() {
         let ticket = Ticket { core: CoreId(1), frame: FrameId::new(3, 1) };
         let mut rollout = Rollout::new(ticket, ListVersion(2));
         assert_eq!(rollout.to_be_answered(), None);

@@ -1,5 +1,4 @@
-//! The certificates that are shown, and those that are sent to take the place of others: what cores
-//! tell each other of them.
+//! The certificates in force, and uploads that replace them. These are the messages between cores.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,29 +11,29 @@ use machine::UnixTime;
 use store::Uid;
 use tls::{Certificate, Day};
 
-/// Why a certificate does not count, in few words; the reason goes with it.
+/// The kind of reason why a certificate is refused. The text goes with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Obstacle {
-    /// It is not to be used.
+    /// It is invalid.
     Unfit,
-    /// There is no space to keep it.
+    /// There is no space to store it.
     NoSpace,
-    /// It may be tried again.
+    /// It may be retried later.
     Later,
 }
 
-/// What came of a certificate that was sent: what there is now, or why there is no change.
+/// The result of an upload: a description of the certificates in force, or why nothing has changed.
 pub type Replaced = Result<String, (Obstacle, String)>;
 
-/// A certificate that is to take the place of others.
+/// A certificate that will replace others.
 pub struct Upload {
     /// The session that sent it.
     pub ticket: Ticket,
-    /// With its chain and its key.
+    /// With its chain and its key, in PEM.
     pub pem: Vec<u8>,
 }
 
-/// Counts the lists of certificates that were shown one after the other.
+/// Counts the lists of certificates that were in force one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ListVersion(pub(super) u32);
 
@@ -44,7 +43,7 @@ impl ListVersion {
     }
 }
 
-/// The certificates that are shown, the one for everybody else first.
+/// The certificates in force. The first one is the default for unknown names.
 #[derive(Debug, Default)]
 pub struct Shown {
     pub(super) version: ListVersion,
@@ -54,22 +53,23 @@ pub struct Shown {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) certificate: Certificate,
-    /// Since when it counts: since it came, or, of the configuration's, since it is valid.
+    /// Since when it is in force: the time of its upload. For a configured one, the start of its
+    /// validity.
     pub(super) since: UnixTime,
     pub(super) origin: Origin,
 }
 
-/// Where a certificate is from.
+/// The origin of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
     Configuration,
-    /// A letter that is on its way into the store.
+    /// An upload that is not stored yet.
     Arriving,
     Letter(Uid),
 }
 
 impl Shown {
-    /// The list with `new` in it. Errors: why not.
+    /// The list with `new` in it. Errors: why it is refused.
     pub(super) fn with(&self, new: Entry) -> Result<Shown, String> {
         let is_newer = |own: &Entry| own.origin == Origin::Configuration && own.since > new.since;
         if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
@@ -95,13 +95,13 @@ impl Shown {
         self.all.iter().map(|entry| entry.certificate.clone()).collect()
     }
 
-    /// Whether the letter of this number is shown.
+    /// Whether the message with this UID is in force.
     pub(super) fn has_letter(&self, uid: Uid) -> bool {
         self.all.iter().any(|entry| entry.origin == Origin::Letter(uid))
     }
 }
 
-/// The certificates, for people: a paragraph each.
+/// A description of the certificates in text, one paragraph each.
 pub fn described(certificates: &[Certificate]) -> String {
     let mut text = String::new();
     for certificate in certificates {
@@ -118,9 +118,9 @@ pub fn described(certificates: &[Certificate]) -> String {
     text
 }
 
-/// Reads what was sent, or kept.
+/// Reads an uploaded or stored certificate.
 ///
-/// Errors: why it is not to be used.
+/// Errors: why it is unusable.
 pub(super) fn read(pem: &[u8]) -> Result<Certificate, String> {
     let certificate = Certificate::parse(pem, pem).map_err(|error| error.to_string())?;
     if certificate.names().next().is_none() {

@@ -1,4 +1,4 @@
-//! What a core knows of certificates, and what it works with.
+//! The state of the certificates on one core, and the context of its functions.
 //!
 //! Invariant: `events` is empty between two calls of the engine.
 
@@ -20,24 +20,24 @@ use super::rollout::Rollout;
 use super::shown::{Entry, ListVersion, Origin, Replaced, Shown, Upload};
 
 tasks::points! {
-    /// Where the certificates wait for the store.
+    /// The wait points at the store.
     pub(crate) enum Point of Subsystem::Certificates;
-    /// One that was kept is read.
+    /// A stored certificate is read.
     Read,
-    /// One is kept.
+    /// A certificate is stored.
     Kept,
-    /// One that no longer counts is removed.
+    /// A superseded certificate is removed.
     Removed,
 }
 
-/// The frame of what waits here: no connection has it.
+/// The frame of these wait points, which no connection has.
 pub(super) const FRAME: FrameId = FrameId::new(u32::MAX, 0);
 
-/// The account whose messages are certificates. No address is like it, so nothing can be sent to
-/// it, and no client can log in.
+/// The account with the certificates. It is no valid address, so it receives no mail, and no client
+/// can log in.
 pub const ACCOUNT: &str = "certificates";
 
-/// The parts of a core that certificates use.
+/// The parts of a core that this crate uses.
 pub struct Context<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
@@ -49,63 +49,63 @@ pub struct Context<'c> {
     pub console: &'c mut ConsoleLines,
 }
 
-/// What others are to be told.
+/// A request to the rest of the engine.
 pub enum Event {
-    /// A certificate goes to the core that keeps them.
+    /// Sends an upload to the core that owns the account.
     Upload(CoreId, Box<Upload>),
-    /// All other cores are to show these. [`Certificates::others_are_told`] gets their number.
+    /// Tells all other cores to show these. [`Certificates::others_are_told`] gets their number.
     Show(Arc<Shown>),
-    /// To the core that keeps certificates: this one shows the list of this version.
+    /// Tells the owner of the account that this core shows the list of this version.
     Shows(CoreId, ListVersion),
-    /// To the session that has sent a certificate.
+    /// Replies to the session that has uploaded a certificate.
     Replaced(Ticket, Replaced),
-    /// Responses that are kept say something about TLS that is not so any more.
+    /// Drops cached responses, since what they say about TLS has changed.
     PagesAreOutdated,
 }
 
-/// What a core knows of certificates.
+/// The certificates of one core.
 pub struct Certificates {
     pub(super) core: CoreId,
     pub(super) shown: Arc<Shown>,
-    /// Those that are to take the place of others, the first one first.
+    /// Uploads that wait, the oldest first.
     pub(super) uploads: VecDeque<Upload>,
     pub(super) expect: Expect,
     /// Stored certificates that the disk could not read. They may be in force, and are not removed.
     pub(super) unread: Vec<Uid>,
-    /// When those that are shown end. The first core looks at that.
+    /// The ends of the certificates in force. Only the first core checks them.
     pub(super) expiry: Expiry,
     pub(super) events: VecDeque<Event>,
 }
 
-/// What the replacing waits for.
+/// What the replacement of certificates waits for.
 pub(super) enum Expect {
-    /// A certificate.
+    /// An upload.
     Upload,
-    /// Messages of former lives.
+    /// The stored messages from before the restart.
     Letters(Box<Reading>),
-    /// The store, which keeps one.
+    /// The store, while it stores an upload.
     Kept(Box<Keeping>),
-    /// Other cores, to show one.
+    /// The other cores, until they show the new list.
     Shown(Rollout),
 }
 
-/// A certificate that the store takes.
+/// An upload that is being stored.
 pub(super) struct Keeping {
     pub(super) upload: Upload,
     pub(super) account: AccountId,
     pub(super) letter: DeliveryId,
-    /// Octets of it that the store has taken.
+    /// Bytes that the store has accepted.
     pub(super) taken: usize,
-    /// What is shown once it is kept.
+    /// The list that is in force once the upload is stored.
     pub(super) next: Shown,
 }
 
-/// What is read of former lives.
+/// The progress through the messages from before the restart.
 pub(super) struct Reading {
     pub(super) account: AccountId,
-    /// The oldest first.
+    /// The messages that are left, the oldest first.
     pub(super) letters: VecDeque<Letter>,
-    /// What of the first of them is there.
+    /// The part of the first message that was read.
     pub(super) pem: Vec<u8>,
     pub(super) is_under_way: bool,
     /// How often the disk could not read the next part, and when it is read again.
@@ -113,7 +113,7 @@ pub(super) struct Reading {
     pub(super) again: Option<Instant>,
 }
 
-/// A certificate as it is kept.
+/// A stored certificate.
 pub(super) struct Letter {
     pub(super) uid: Uid,
     pub(super) octets: usize,
@@ -121,7 +121,7 @@ pub(super) struct Letter {
 }
 
 impl Certificates {
-    /// `configured`: the one for all other names first.
+    /// `configured`: the first one is the default for unknown names.
     pub fn new(core: CoreId, configured: Vec<Certificate>) -> Certificates {
         let expiry =
             if core == CoreId::FIRST { Expiry::of(&configured) } else { Expiry::default() };
@@ -145,45 +145,44 @@ impl Certificates {
         }
     }
 
-    /// The certificates that are in force.
+    /// The certificates in force.
     pub fn shown(&self) -> &Arc<Shown> {
         &self.shown
     }
 
-    /// The next thing that others are to be told.
+    /// The next request to the rest of the engine.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether the account in which certificates are kept is to be made.
+    /// Whether the account for certificates must be created.
     pub fn wants_account(connections: &Connections, store: &Archive) -> bool {
         connections.tls().is_there() && store.own.store.find(ACCOUNT).is_none()
     }
 
-    /// Whether certificates are to take the place of others.
+    /// Whether uploads wait.
     #[inline]
     pub fn has_uploads(&self) -> bool {
         !self.uploads.is_empty()
     }
 
-    /// Whether a certificate is there, and nothing keeps it from being looked at.
+    /// Whether an upload waits that can be processed now.
     pub fn can_take_up(&self) -> bool {
         self.has_uploads() && matches!(self.expect, Expect::Upload)
     }
 
-    /// When to go on without being told: a part is read again, or the ends are looked at.
+    /// When to run without an event: to read a part again, or to check for expiry.
     pub fn next_deadline(&self) -> Instant {
         Instant::or_never(self.read_again_at()).min(Instant::or_never(self.expiry.next_deadline()))
     }
 
-    /// Whether it is time to say which certificates end soon.
+    /// Whether the check for expiry is due.
     #[inline]
     pub fn is_to_look_at_ends(&self, now: Instant) -> bool {
         self.expiry.is_due(now)
     }
 
-    /// Does what there is to do: says which certificates end soon, and takes up those that were
-    /// sent.
+    /// Does the work that is due: warns about certificates that expire soon, and processes uploads.
     #[cold]
     pub fn run(&mut self, cx: &mut Context<'_>) {
         if self.is_to_look_at_ends(cx.turn.now) {
@@ -194,7 +193,7 @@ impl Certificates {
         }
     }
 
-    /// When a part is read again that the disk could not read.
+    /// When a part that the disk could not read is read again.
     fn read_again_at(&self) -> Option<Instant> {
         match &self.expect {
             Expect::Letters(reading) => reading.again,

@@ -1,5 +1,5 @@
-//! A certificate that was sent goes to the core that keeps them, and what that core has replaced is
-//! shown by all.
+//! Uploads on their way to the core that owns the account, and new lists on their way back to all
+//! cores.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -12,16 +12,16 @@ use super::expiry::Expiry;
 use super::shown::{Obstacle, Replaced, Shown, Upload};
 use super::state::{ACCOUNT, Certificates, Context, Event, Point};
 
-/// Certificates that wait for their turn.
+/// The most uploads that wait for their turn.
 const UPLOADS_MAX: usize = 8;
 
 impl Certificates {
-    /// A certificate has come, which is to take the place of others.
+    /// A certificate was uploaded that will replace others.
     pub fn upload_arrived(&mut self, upload: Upload) {
         self.uploads.push_back(upload);
     }
 
-    /// The next certificate goes to the core that keeps them, or is looked at if that is this one.
+    /// Passes the next upload to the owner of the account, or stores it if that is this core.
     #[cold]
     #[inline(never)]
     pub(super) fn take_up(&mut self, cx: &mut Context<'_>) {
@@ -50,23 +50,23 @@ impl Certificates {
         }
     }
 
-    /// The store has done what was asked of it with a certificate.
+    /// The store has completed a request about a certificate.
     pub fn woken(&mut self, entry: tasks::Entry, outcome: Outcome, cx: &mut Context<'_>) {
         match Point::of(entry) {
             Some(Point::Read) => self.was_read(outcome, cx),
             Some(Point::Kept) => self.was_kept(outcome, cx),
-            // What is not removed now goes with the next one.
+            // A certificate that was not removed now goes with the next one.
             Some(Point::Removed) => {}
             None => unreachable!("the store was not asked at {entry:?}"),
         }
     }
 
-    /// Tells the session that sent a certificate what came of it.
+    /// Tells the session that uploaded a certificate the result.
     pub(super) fn answer_upload(&mut self, ticket: Ticket, replaced: Replaced) {
         self.events.push_back(Event::Replaced(ticket, replaced));
     }
 
-    /// Shows these certificates from now on, unless what is shown is newer.
+    /// Shows these certificates from now on, unless the list in force is newer.
     pub(super) fn show(&mut self, shown: Arc<Shown>, cx: &mut Context<'_>) {
         if shown.version <= self.shown.version {
             return;
@@ -80,15 +80,15 @@ impl Certificates {
         self.judge(cx);
     }
 
-    /// Finds out whether browsers may be told to use TLS alone. Cached responses say so: they are
-    /// dropped when that changes.
+    /// Decides whether browsers are told to use TLS only. Cached responses contain that, so they
+    /// are dropped when it changes.
     pub fn judge(&mut self, cx: &mut Context<'_>) {
         if cx.connections.tls_mut().judge_certificates(cx.turn.wall) {
             self.events.push_back(Event::PagesAreOutdated);
         }
     }
 
-    /// The core that keeps them has replaced one.
+    /// The owner of the account has sent a new list.
     pub fn arrived(&mut self, from: CoreId, shown: Arc<Shown>, cx: &mut Context<'_>) {
         let version = shown.version;
         self.show(shown, cx);
