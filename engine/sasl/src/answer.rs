@@ -1,20 +1,23 @@
-//! What comes of a client's response.
+//! The results of a client's response.
 
 use alloc::borrow::Cow;
 
-/// What comes of a response.
+/// The result of a response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// The client is to be told this, at most [`crate::CHALLENGE_BYTES_MAX`] bytes, as it is, and responds to it.
+    /// Send this challenge unchanged to the client, which responds to it. It has at most
+    /// [`crate::CHALLENGE_BYTES_MAX`] bytes.
     Challenge(Cow<'static, [u8]>),
-    /// The client has said all: its [`Credentials`] were told to the host.
+    /// The client has sent everything: the host has got its [`Credentials`].
     Complete,
-    /// The exchange is over: the client, which was let in, has heard our signature.
+    /// The exchange is over: the client was accepted, and has acknowledged our signature.
     Acknowledged,
-    /// The exchange is over: the client has given up.
+    /// The exchange is over: the client has cancelled.
     GivenUp,
-    /// The exchange is over: the response is no base64, too long, or not what the mechanism asks for.
+    /// The exchange is over: the response is not base64, too long, or not what the mechanism
+    /// expects.
     Malformed,
-    /// The exchange is over: the client wants to act for somebody else than itself, or what it proves is about another exchange.
+    /// The exchange is over: the client wants to act as another user, or its proof belongs to
+    /// another exchange.
     NotAllowed,
 }

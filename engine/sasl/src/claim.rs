@@ -1,15 +1,19 @@
-//! The client's side of SCRAM-SHA-256: what we say where we log in, and what the server has to say for us to believe that it knows us.
+//! The client side of SCRAM-SHA-256, for our logins at other servers. It also checks that the
+//! server knows the password.
 //!
 //! ```text
 //!   claim ──▸ n,,n=ada,r=OURS        ◂── r=OURSTHEIRS,s=SALT,i=16384
 //!         steps of PBKDF2 ──▸ c=biws,r=OURSTHEIRS,p=PROOF        ◂── v=SIGNATURE
 //! ```
 //! Invariants:
-//! - The password is never said, nor anything from which it could be guessed faster than by [`ITERATIONS_MIN`] hashes a guess.
-//! - No step is longer than one of [`crate::Derivation`], and there are no more of them than [`ITERATIONS_MAX`] has.
-//! - Of a server's message only what is about this exchange is believed: our nonce stands in it.
+//! - The password is never sent, nor anything that allows guesses with less than [`ITERATIONS_MIN`]
+//!   hashes each.
+//! - A step takes no longer than a step of [`crate::Derivation`], and there are at most as many as
+//!   [`ITERATIONS_MAX`] needs.
+//! - A message of the server is accepted only if it belongs to this exchange, which our nonce in it
+//!   shows.
 //!
-//! Answers to: RFC 5802 sections 3, 5.1 and 7; RFC 7677 section 4.
+//! Implements: RFC 5802 sections 3, 5.1 and 7; RFC 7677 section 4.
 
 use alloc::format;
 use alloc::string::String;
@@ -24,31 +28,31 @@ use crate::derivation::Stretch;
 use crate::grammar::decoded;
 use crate::hash::{HASH_BYTES, hmac_of};
 
-/// Whoever asks for fewer wants to guess (RFC 7677 section 4).
+/// A server that asks for fewer makes guesses cheap (RFC 7677 section 4).
 const ITERATIONS_MIN: u32 = 4096;
-/// Whoever asks for more wants to keep us busy.
+/// A server that asks for more wastes our time.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
-/// `n,,` in base64: we bind nothing to the channel, and act for ourselves.
+/// `n,,` in base64: no channel binding, and no other identity.
 const HEADER: &str = "biws";
 
 /// An exchange in which we are the client.
 pub struct Claim {
-    /// Our nonce, and behind it the server's, once it is known.
+    /// Our nonce, followed by the server's nonce once it is known.
     nonce: String,
-    /// What both have said, as far as it is proved: `AuthMessage`.
+    /// The messages of both sides so far: `AuthMessage`.
     said: String,
     stretch: Option<Stretch>,
-    /// What the server has to say, once we have proved that we know the password.
+    /// The signature that the server must send, after we have sent our proof.
     signature: Option<[u8; HASH_BYTES]>,
 }
 
-/// A message of the server's that is none about this exchange, or asks for what we do not do.
+/// A server message that does not belong to this exchange, or asks for something unsupported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAChallenge;
 
 impl Claim {
-    /// Begins one as `name`, with a `nonce` that was never used. With it the message to be said, in base64.
+    /// Begins an exchange as `name`, with a new `nonce`. Also returns the first message, in base64.
     pub fn begin(name: &str, nonce: String) -> (Claim, String) {
         let name = name.replace('=', "=3D").replace(',', "=2C");
         let said = format!("n={name},r={nonce}");
@@ -56,9 +60,10 @@ impl Claim {
         (Claim { nonce, said, stretch: None, signature: None }, message)
     }
 
-    /// The server has asked for a proof that we know `password`: in base64, its first message.
+    /// The server has sent its first message, in base64, and asks for a proof that we know
+    /// `password`.
     ///
-    /// Errors: it is none.
+    /// Errors: the message is invalid.
     pub fn challenged(&mut self, password: &str, challenge: &str) -> Result<(), NotAChallenge> {
         let message =
             Base64::decode_vec(challenge).ok().and_then(|message| String::from_utf8(message).ok());
@@ -76,7 +81,8 @@ impl Claim {
         Ok(())
     }
 
-    /// Goes a step on towards the proof. The message with it, in base64, once it is made; then there is no further step.
+    /// Does one step of the proof. After the last step, returns the message with the proof, in
+    /// base64. No call may follow then.
     pub fn step(&mut self) -> Option<String> {
         let salted_password = self.stretch.as_mut()?.step()?;
         let client_key = hmac_of(&salted_password, b"Client Key");
@@ -88,7 +94,7 @@ impl Claim {
         Some(Base64::encode_string(message.as_bytes()))
     }
 
-    /// Whether this, in base64, is the message of a server that knows our password too.
+    /// Whether `message`, in base64, proves that the server knows the password too.
     pub fn is_answered_by(&self, message: &str) -> bool {
         let Some(message) =
             Base64::decode_vec(message).ok().and_then(|message| String::from_utf8(message).ok())
@@ -106,7 +112,8 @@ impl Claim {
     }
 }
 
-/// Both nonces, the salt, and how often to hash. What may follow is passed over, but for what must not be (`m=`), which would stand first.
+/// The nonces, the salt and the number of iterations. Attributes after them are skipped. A
+/// mandatory extension (`m=`) would come first, and is refused.
 fn parse(message: &str) -> Option<(&str, Vec<u8>, u32)> {
     let mut attributes = message.split(',');
     let nonce = attributes.next()?.strip_prefix("r=")?;
@@ -118,7 +125,7 @@ fn parse(message: &str) -> Option<(&str, Vec<u8>, u32)> {
 }
 
 impl fmt::Debug for Claim {
-    /// Without what is made of the password.
+    /// Leaves out the keys that are derived from the password.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Claim").finish_non_exhaustive()
     }

@@ -1,6 +1,7 @@
-//! PBKDF2 (RFC 8018 section 5.2), step by step: what makes a verifier or a proof of a password costs milliseconds, and no handler may.
+//! PBKDF2 (RFC 8018 section 5.2) in steps. To derive a verifier or a proof from a password takes
+//! milliseconds, which is too long for one handler.
 //!
-//! The library of that name hashes all at once, and is the oracle of the tests.
+//! The library of that name hashes everything in one call. The tests use it as the oracle.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -8,16 +9,16 @@ use sha2::Sha256;
 use crate::hash::{HASH_BYTES, SALT_BYTES, keyed};
 use crate::verifier::{ITERATIONS, Verifier};
 
-/// Iterations of one step: under 200 us, however the processor hashes.
+/// Iterations of one step: under 200 us with any processor's hashing.
 const STEP_ITERATIONS: u32 = 256;
 
-/// A password that is being hashed again and again.
+/// A PBKDF2 computation in progress.
 pub(crate) struct Stretch {
-    /// How many iterations are to come.
+    /// The number of iterations that are left.
     left: u32,
-    /// HMAC under the password.
+    /// HMAC with the password as its key.
     hmac: Hmac<Sha256>,
-    /// What the last iteration made, and all of them together.
+    /// The result of the last iteration, and the combined result of all of them.
     last: [u8; HASH_BYTES],
     salted_password: [u8; HASH_BYTES],
 }
@@ -36,7 +37,7 @@ impl Stretch {
         Stretch { left: iterations.saturating_sub(1), hmac, last, salted_password: last }
     }
 
-    /// Goes a step on. `SaltedPassword` once it is made; then there is no further step.
+    /// Does one step. Returns `SaltedPassword` after the last step. No call may follow then.
     pub(crate) fn step(&mut self) -> Option<[u8; HASH_BYTES]> {
         let iterations = self.left.min(STEP_ITERATIONS);
         for _ in 0..iterations {
@@ -51,7 +52,7 @@ impl Stretch {
     }
 }
 
-/// A verifier in the making.
+/// A verifier while it is computed.
 pub struct Derivation {
     salt: [u8; SALT_BYTES],
     iterations: u32,
@@ -59,7 +60,7 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// Begins to make the verifier of `password`, of [`ITERATIONS`], with random salt.
+    /// Begins to derive the verifier of `password`, with [`ITERATIONS`] and random salt.
     pub fn begin(password: &[u8], salt: [u8; SALT_BYTES]) -> Derivation {
         Derivation::of(password, salt, ITERATIONS)
     }
@@ -68,7 +69,7 @@ impl Derivation {
         Derivation { salt, iterations, stretch: Stretch::of(password, &salt, iterations) }
     }
 
-    /// Goes a step on. The verifier once it is made; then there is no further step.
+    /// Does one step. Returns the verifier after the last step. No call may follow then.
     pub fn step(&mut self) -> Option<Verifier> {
         let salted_password = self.stretch.step()?;
         Some(Verifier::new(self.salt, self.iterations, &salted_password))

@@ -10,34 +10,34 @@ use crate::grammar::name;
 use crate::scram::{ClientFirst, Puzzle, Puzzled, ScramProof};
 use crate::verifier::Signature;
 
-/// The longest response that is read, in bytes of base64. Longer ones are refused.
+/// The longest response, in bytes of base64. Longer ones are refused.
 pub const RESPONSE_BYTES_MAX: usize = 1024;
 
 const DECODED_BYTES_MAX: usize = RESPONSE_BYTES_MAX / 4 * 3;
 
-/// The mechanisms that there are, as they are announced: the strongest first.
+/// The supported mechanisms as they are announced: the strongest first.
 pub const NAMES: &str = "SCRAM-SHA-256 PLAIN LOGIN";
 
-/// `Username:` and `Password:`, which some clients want letter by letter.
+/// `Username:` and `Password:`, which some clients need exactly in this form.
 const SEND_NAME: &[u8] = b"VXNlcm5hbWU6";
 const SEND_PASSWORD: &[u8] = b"UGFzc3dvcmQ6";
 
-/// What a client responds that gives up.
+/// The response of a client that cancels.
 const GIVEN_UP: &[u8] = b"*";
 
-/// How a client proves who it is.
+/// How a client authenticates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
-    /// RFC 7677: it proves that it knows the password, without saying it.
+    /// RFC 7677: it proves that it knows the password, without sending it.
     ScramSha256,
-    /// RFC 4616: name and password in one response.
+    /// RFC 4616: user name and password in one response.
     Plain,
-    /// The same in two.
+    /// The same in two responses.
     Login,
 }
 
 impl Mechanism {
-    /// The mechanism of that name, in any case.
+    /// The mechanism with that name, in any case.
     pub fn named(name: &[u8]) -> Option<Mechanism> {
         let known = [
             (&b"SCRAM-SHA-256"[..], Mechanism::ScramSha256),
@@ -50,53 +50,54 @@ impl Mechanism {
     }
 }
 
-/// Whoever knows the accounts.
+/// The owner of the accounts.
 pub trait Host {
-    /// What a client is asked that wants to prove that it knows the password of `name`, whether anybody has that name or not.
+    /// The puzzle for a client that wants to prove that it knows the password of `name`. It must
+    /// return one even if no account has that name.
     fn puzzle(&mut self, name: &str) -> Puzzle;
 
-    /// The client has said who it is, and proved it or not: see what came of it, later.
+    /// The client has sent its credentials. The host reports the result later.
     fn login(&mut self, credentials: Credentials<'_>);
 }
 
-/// One exchange. What it waits for is the client's next response.
+/// One exchange. It waits for the client's next response.
 #[derive(Debug)]
 pub struct Exchange {
     expect: Expect,
 }
 
-/// What is in the next response.
+/// The expected content of the next response.
 #[derive(Debug)]
 enum Expect {
-    /// PLAIN: all of it.
+    /// PLAIN: user name and password.
     Message,
-    /// LOGIN: the name.
+    /// LOGIN: the user name.
     Name,
-    /// LOGIN: the password to that name.
+    /// LOGIN: the password for that user name.
     Password(Box<str>),
-    /// SCRAM: who the client is.
+    /// SCRAM: the client-first-message.
     ClientFirst,
-    /// SCRAM: the proof.
+    /// SCRAM: the client-final-message, with the proof.
     ClientFinal(Puzzled),
-    /// SCRAM: nothing, by which the client says that it has heard our signature.
+    /// SCRAM: an empty response, which acknowledges our signature.
     Acknowledgement,
 }
 
-/// Who the client says that it is, and its proof.
+/// A user name and the proof for it.
 #[derive(Debug)]
 pub struct Credentials<'a> {
-    /// The name of its account.
+    /// The user name.
     pub name: &'a str,
-    /// What it proves that by.
+    /// The proof.
     pub proof: Proof<'a>,
 }
 
-/// What a client proves by who it is.
+/// The proof of an identity.
 #[derive(Debug)]
 pub enum Proof<'a> {
-    /// Its password.
+    /// The password.
     Password(&'a [u8]),
-    /// That it knows its password.
+    /// A proof that the client knows the password.
     Scram(ScramProof),
 }
 
@@ -111,19 +112,21 @@ impl Exchange {
         Exchange { expect }
     }
 
-    /// What a client is told that has not begun with a response.
+    /// The challenge to a client that has not sent an initial response.
     pub fn opening(&self) -> Answer {
         let wants_name = matches!(self.expect, Expect::Name);
         Answer::Challenge(Cow::Borrowed(if wants_name { SEND_NAME } else { b"" }))
     }
 
-    /// The client was let in by its proof, and is told that we know its password too. It is logged in when it has heard that: with [`Answer::Acknowledged`].
+    /// The client has proved its identity, and is sent the proof that we know its password too. It
+    /// is logged in after it has acknowledged that, with [`Answer::Acknowledged`].
     pub fn signed(signature: &Signature) -> (Exchange, Answer) {
         let challenge = Answer::Challenge(Cow::Owned(signature.server_final()));
         (Exchange { expect: Expect::Acknowledgement }, challenge)
     }
 
-    /// Whether the client was let in already, and only has to hear our signature.
+    /// Whether the client has proved its identity already, and only has to acknowledge our
+    /// signature.
     pub fn is_signed(&self) -> bool {
         matches!(self.expect, Expect::Acknowledgement)
     }
@@ -133,7 +136,8 @@ impl Exchange {
         if response == GIVEN_UP { Answer::GivenUp } else { self.begun_with(response, host) }
     }
 
-    /// The same of a response that came with the command, in base64. That a client has nothing to say, `=`, is malformed: there is no mechanism in which it has not.
+    /// Handles an initial response, which came with the command, in base64. An empty one, `=`, is
+    /// malformed, since no mechanism here begins with an empty response.
     pub fn begun_with(&mut self, response: &[u8], host: &mut impl Host) -> Answer {
         let mut room = [0; DECODED_BYTES_MAX];
         let Ok(decoded) = Base64::decode(response, &mut room) else { return Answer::Malformed };
@@ -187,7 +191,7 @@ impl Exchange {
 
 /// The message of PLAIN (RFC 4616 section 2).
 struct Message<'a> {
-    /// For whom the client wants to act; empty: for itself.
+    /// The identity to act as. Empty: the client's own.
     acts_for: &'a str,
     name: &'a str,
     password: &'a [u8],
@@ -203,7 +207,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Whether a client that is `name` acts for nobody else.
+/// Whether the client `name` acts as itself.
 fn is_for_itself(acts_for: &str, name: &str) -> bool {
     acts_for.is_empty() || acts_for.eq_ignore_ascii_case(name)
 }

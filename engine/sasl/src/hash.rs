@@ -1,14 +1,14 @@
-//! SHA-256 as SCRAM uses it: under a key (RFC 2104).
+//! SHA-256 as SCRAM uses it: with a key (RFC 2104).
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 /// Bytes of salt.
 pub const SALT_BYTES: usize = 16;
-/// Bytes of SHA-256.
+/// Bytes of a SHA-256 hash.
 pub(crate) const HASH_BYTES: usize = 32;
 
-/// HMAC (RFC 2104) under `key`.
+/// HMAC (RFC 2104) with the key `key`.
 pub(crate) fn keyed(key: &[u8]) -> Hmac<Sha256> {
     match Hmac::new_from_slice(key) {
         Ok(hmac) => hmac,

@@ -1,20 +1,29 @@
-//! RFC 4422: what a client says to log in, in lines of base64, whatever the protocol that carries them.
+//! SASL (RFC 4422): the authentication of a client in lines of base64, independent of the protocol
+//! that carries them.
 //!
-//! An [`Exchange`] is told each response of the client's and says what comes of it: a challenge, a name with a proof, or nothing. It decides nothing and knows no protocol: whoever
-//! knows the accounts is its [`Host`]. A [`Claim`] is the other side of SCRAM: what we say where we log in.
+//! An [`Exchange`] gets each response of the client and returns the result: a challenge, a user
+//! name with a proof, or an error. It makes no decision and knows no protocol. The owner of the
+//! accounts implements [`Host`]. A [`Claim`] is the client side of SCRAM, for our own logins at
+//! other servers.
 //!
 //! Invariants:
-//! - An exchange ends after as many responses as its mechanism has, or with the first that is wrong.
-//! - A name is text without control characters, and not empty; what is handed on was said as it is.
-//! - How long decoding takes does not depend on what is decoded, nor how long comparing on what is compared.
-//! - A proof of SCRAM is about this exchange and no other: our nonce is part of what is proved.
-//! - Of a name that nobody has the same is said as of somebody's, each time ([`Verifier::of_nobody`]).
+//! - An exchange ends after the number of responses that its mechanism has, or with the first
+//!   invalid one.
+//! - A user name is text without control characters, and not empty. It is passed on unchanged.
+//! - The time to decode does not depend on the decoded data, and the time to compare does not
+//!   depend on the compared data.
+//! - A proof of SCRAM belongs to one exchange only, since our nonce is part of it.
+//! - The answers for an unknown user name look like those for an existing one, each time
+//!   ([`Verifier::of_nobody`]).
 //!
-//! Deliberately absent: CRAM-MD5 and DIGEST-MD5, which need passwords in plain text on the disk; channel bindings of SCRAM; SASLprep (RFC 4013): names and passwords are taken as they
-//! were said, which is what it makes of nearly all that people type. A server-final-message that tells an error, `e=`, is not sent: RFC 5802 section 5.1 leaves that to the server, an
-//! exchange that fails ends at once in the protocol's own words, and clients in use read nothing else.
+//! Deliberately absent: CRAM-MD5 and DIGEST-MD5, which need plaintext passwords on the disk;
+//! channel bindings of SCRAM; and SASLprep (RFC 4013). Names and passwords are taken as they were
+//! sent, which for nearly all typed text equals the result of SASLprep. A server-final-message with
+//! an error, `e=`, is not sent. RFC 5802 section 5.1 leaves that to the server. A failed exchange
+//! ends at once in the words of the protocol, and existing clients read nothing else.
 //!
-//! Answers to: RFC 4422 section 3; RFC 4616 (PLAIN); draft-murchison-sasl-login (LOGIN), as clients in use speak it; RFC 5802 and RFC 7677 (SCRAM-SHA-256); RFC 5803 section 2.
+//! Implements: RFC 4422 section 3; RFC 4616 (PLAIN); draft-murchison-sasl-login (LOGIN), as
+//! existing clients use it; RFC 5802 and RFC 7677 (SCRAM-SHA-256); RFC 5803 section 2.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,8 @@
-//! Nonces: each is used once, and nobody can tell the next.
+//! Nonces: each is used once and cannot be predicted.
 //!
-//! They are the hashes of numbers under a random key of this core's life (as NIST SP 800-90A makes random numbers of HMAC), so a session needs no randomness in the middle of a turn.
+//! A nonce is the keyed hash of a counter. The key is random for each core and each start (NIST SP
+//! 800-90A generates random numbers with HMAC like this). So a session needs no random numbers in
+//! the middle of a turn.
 
 use alloc::string::String;
 
@@ -11,7 +13,7 @@ use crate::hash::{HASH_BYTES, SALT_BYTES, hmac_of};
 /// Bytes of a nonce: base64 of 144 bits.
 pub(crate) const NONCE_BYTES: usize = 24;
 
-/// Where nonces come from.
+/// A source of nonces.
 pub struct Nonces {
     key: [u8; 32],
     given: u64,
@@ -23,7 +25,7 @@ impl Nonces {
         Nonces { key, given: 0 }
     }
 
-    /// One that was never given before.
+    /// A new nonce.
     pub fn draw(&mut self) -> String {
         Base64::encode_string(self.next().get(..NONCE_BYTES / 4 * 3).unwrap_or_default())
     }

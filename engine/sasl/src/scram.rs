@@ -1,15 +1,18 @@
-//! The messages of SCRAM (RFC 5802 section 7), parsed and put together.
+//! The messages of SCRAM (RFC 5802 section 7): parsing and writing.
 //!
 //! ```text
-//! client-first   n,,n=ada,r=CLIENT               header, name, the client's nonce
-//! server-first   r=CLIENTSERVER,s=SALT,i=16384   both nonces, and how the password is to be hashed
-//! client-final   c=biws,r=CLIENTSERVER,p=PROOF   the header once more, both nonces, the proof
+//! client-first   n,,n=ada,r=CLIENT               header, user name, the client's nonce
+//! server-first   r=CLIENTSERVER,s=SALT,i=16384   both nonces, salt and iterations
+//! client-final   c=biws,r=CLIENTSERVER,p=PROOF   the header again, both nonces, the proof
 //! server-final   v=SIGNATURE
 //! ```
 //!
-//! The proof is about the first two and a half of them: the client's first without its header, the server's first, and the client's final without its proof, with commas between. The
-//! header says whether the client binds its login to its channel: `n` it cannot, `y` it could and believes that we cannot, which is so; `p=` it wants to, and is refused, as it must be.
-//! Attributes that we do not know are passed over where RFC 5802 has room for them, but for `m=`, which says that they must not be.
+//! The proof covers three parts, joined by commas: the client's first message without its header,
+//! the server's first message, and the client's final message without its proof. The header says
+//! whether the client binds its login to its channel. `n`: it cannot. `y`: it can, but believes
+//! that we cannot, which is true. `p=`: it wants to, and is refused, as the RFC requires. Unknown
+//! attributes are skipped where RFC 5802 allows them. The exception is `m=`, which means that they
+//! must not be skipped.
 
 use alloc::format;
 use alloc::string::String;
@@ -22,31 +25,33 @@ use crate::grammar::{decoded, name};
 use crate::hash::{HASH_BYTES, SALT_BYTES};
 use crate::nonces::NONCE_BYTES;
 
-/// The longest nonce of a client's that is taken, in bytes. Clients in use have 18 to 64; with more the challenge would not fit the shortest line that a protocol has for it.
+/// The longest nonce of a client, in bytes. Existing clients send 18 to 64. With more than this
+/// limit, the challenge would not fit into the shortest line that a protocol allows for it.
 const CLIENT_NONCE_BYTES_MAX: usize = 96;
 
-/// Bytes of the longest server-first-message: the nonces, the salt in base64, and a number of ten digits.
+/// Bytes of the longest server-first-message: the nonces, the salt in base64, and a number of ten
+/// digits.
 const SERVER_FIRST_BYTES_MAX: usize =
     b"r=,s=,i=".len() + CLIENT_NONCE_BYTES_MAX + NONCE_BYTES + SALT_BYTES.div_ceil(3) * 4 + 10;
 
 /// The longest challenge, in bytes of base64.
 pub const CHALLENGE_BYTES_MAX: usize = SERVER_FIRST_BYTES_MAX.div_ceil(3) * 4;
 
-/// What a client is asked, beside its nonce.
+/// The challenge to a client, without the client's nonce.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Puzzle {
-    /// What was added to the password before it was hashed.
+    /// The salt of the password hash.
     pub salt: [u8; SALT_BYTES],
-    /// How often it was hashed.
+    /// The number of iterations of the hash.
     pub iterations: u32,
     /// Our nonce, from [`crate::Nonces`].
     pub nonce: String,
 }
 
-/// What a client says that proves that it knows its password, to be looked at by [`crate::Verifier::check`].
+/// A client's proof that it knows its password, for [`crate::Verifier::check`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScramProof {
-    /// What both have said: `AuthMessage`.
+    /// The messages of both sides: `AuthMessage`.
     pub(crate) said: Vec<u8>,
     pub(crate) proof: [u8; HASH_BYTES],
 }
@@ -54,25 +59,25 @@ pub struct ScramProof {
 /// The first message of a client.
 #[derive(Debug)]
 pub(crate) struct ClientFirst<'a> {
-    /// What stands before the rest, with its last comma.
+    /// The GS2 header, with its last comma.
     header: &'a str,
-    /// For whom the client wants to act; empty: for itself.
+    /// The identity to act as. Empty: the client's own.
     pub(crate) acts_for: String,
     pub(crate) name: String,
     nonce: &'a str,
-    /// All of the message but the header.
+    /// The message without the header.
     bare: &'a str,
 }
 
-/// An exchange whose client has been asked.
+/// An exchange after the challenge.
 #[derive(Debug)]
 pub(crate) struct Puzzled {
     name: String,
-    /// The header in base64, which the client has to repeat.
+    /// The header in base64, which the client must repeat.
     header: String,
-    /// Both nonces, which it has to repeat too.
+    /// Both nonces, which the client must repeat too.
     nonce: String,
-    /// The client's first message without its header, a comma, and ours.
+    /// The client's first message without its header, a comma, and the server's first message.
     said: String,
 }
 
@@ -96,7 +101,7 @@ impl<'a> ClientFirst<'a> {
         attributes.all(is_extension).then_some(ClientFirst { header, acts_for, name, nonce, bare })
     }
 
-    /// The client is asked `puzzle`: in base64, what it is told.
+    /// Answers with `puzzle`. Returns the state and the challenge in base64.
     pub(crate) fn answered_by(self, puzzle: &Puzzle) -> (Puzzled, Vec<u8>) {
         let nonce = format!("{}{}", self.nonce, puzzle.nonce);
         let salt = Base64::encode_string(&puzzle.salt);
@@ -113,7 +118,8 @@ impl Puzzled {
         &self.name
     }
 
-    /// The proof in a client's last message. Errors: what comes of a message without one that is about this exchange.
+    /// The proof in a client's last message. Errors: the answer to a message without a proof for
+    /// this exchange.
     pub(crate) fn proof(&self, message: &[u8]) -> Result<ScramProof, Answer> {
         let last = ClientFinal::parse(message).ok_or(Answer::Malformed)?;
         if last.header != self.header || last.nonce != self.nonce {
@@ -144,7 +150,7 @@ impl<'a> ClientFinal<'a> {
     }
 }
 
-/// A name in which `=2C` stands for a comma and `=3D` for `=`.
+/// Decodes a user name with `=2C` for a comma and `=3D` for `=`.
 fn plain_name(escaped: &str) -> Option<String> {
     let mut parts = escaped.split('=');
     let mut plain = String::from(parts.next()?);
@@ -165,7 +171,7 @@ fn is_nonce(nonce: &str) -> bool {
         && nonce.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether it is an attribute that may be passed over.
+/// Whether this attribute may be skipped.
 fn is_extension(attribute: &str) -> bool {
     match attribute.split_once('=') {
         Some((name, value)) => {

@@ -1,4 +1,4 @@
-//! What exchanges promise.
+//! The promises of exchanges.
 
 mod claims;
 mod exchanges;
@@ -12,7 +12,7 @@ use base64ct::{Base64, Encoding};
 
 use crate::{Answer, Credentials, Exchange, Host, Proof, Puzzle, ScramProof};
 
-/// A host that remembers what it hears, and asks what it was told to.
+/// A host that records what it is told, and asks a given puzzle.
 #[derive(Default)]
 struct Ear {
     puzzle: Option<Puzzle>,
@@ -43,7 +43,7 @@ fn base64(text: impl AsRef<[u8]>) -> String {
     Base64::encode_string(text.as_ref())
 }
 
-/// What a challenge says.
+/// The content of a challenge.
 fn challenge(answer: Answer) -> String {
     match answer {
         Answer::Challenge(challenge) => {

@@ -1,6 +1,8 @@
-//! What the server keeps of a password: enough to check a proof of SCRAM (RFC 5802 section 3), and not enough to make one.
+//! The data that the server stores for a password: enough to check a proof of SCRAM (RFC 5802
+//! section 3), and not enough to make one.
 //!
-//! Its text is that of RFC 5803 section 2, as other servers have it too: `SCRAM-SHA-256$16384:SALT$StoredKey:ServerKey`, with base64.
+//! Its text form is that of RFC 5803 section 2, which other servers use too:
+//! `SCRAM-SHA-256$16384:SALT$StoredKey:ServerKey`, with base64.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,13 +16,15 @@ use crate::grammar::decoded;
 use crate::hash::{HASH_BYTES, SALT_BYTES, hmac_of};
 use crate::scram::{Puzzle, ScramProof};
 
-/// How often a password is hashed for a verifier that we make. RFC 7677 section 4 asks for 4096 at the least, and by its rule of thumb for some 15,000. This is paid once by us, for each
-/// account, and by each client for each login that does not remember the key: some milliseconds. Whoever has stolen the disk pays it for each guess.
+/// The number of iterations of a verifier that we make. RFC 7677 section 4 asks for at least 4096,
+/// and its rule of thumb gives about 15,000. The server pays this once for each account. A client
+/// that does not cache the key pays it for each login: some milliseconds. An attacker with a stolen
+/// disk pays it for each guess.
 pub const ITERATIONS: u32 = 16_384;
 
 const SCHEME: &str = "SCRAM-SHA-256";
 
-/// What proofs of one password are checked against.
+/// The data to check proofs of one password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     salt: [u8; SALT_BYTES],
@@ -29,12 +33,12 @@ pub struct Verifier {
     server_key: [u8; HASH_BYTES],
 }
 
-/// What proves to a client that we know its password too: `ServerSignature`.
+/// The proof to a client that we know its password too: `ServerSignature`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Signature([u8; HASH_BYTES]);
 
 impl Verifier {
-    /// Of what PBKDF2 has made of a password.
+    /// From the PBKDF2 result of a password.
     pub(crate) fn new(
         salt: [u8; SALT_BYTES],
         iterations: u32,
@@ -50,7 +54,7 @@ impl Verifier {
         }
     }
 
-    /// From its text.
+    /// Parses its text form.
     pub fn parse(text: &str) -> Option<Verifier> {
         let mut parts = text.split('$');
         if parts.next()? != SCHEME {
@@ -67,7 +71,8 @@ impl Verifier {
         parts.next().is_none().then_some(verifier)
     }
 
-    /// In place of the one of an account that is not there, or has none: always the same for one `name` under one `secret`. No proof is right by it.
+    /// A fake verifier for an account that does not exist or has no verifier. It is always the same
+    /// for one `name` under one `secret`. No proof is valid for it.
     pub fn of_nobody(secret: &[u8; 16], name: &str) -> Verifier {
         let unknown = hmac_of(secret, name.as_bytes());
         let mut salt = [0; SALT_BYTES];
@@ -75,12 +80,12 @@ impl Verifier {
         Verifier { salt, iterations: ITERATIONS, stored_key: unknown, server_key: unknown }
     }
 
-    /// What a client is asked by it; `nonce` was never used.
+    /// The challenge to a client. `nonce` must be new.
     pub fn puzzle(&self, nonce: String) -> Puzzle {
         Puzzle { salt: self.salt, iterations: self.iterations, nonce }
     }
 
-    /// Whether whoever made `proof` knows the password; what it is told then.
+    /// Checks the proof. If the client knows the password, returns the signature that it is sent.
     pub fn check(&self, proof: &ScramProof) -> Option<Signature> {
         let mut client_key = hmac_of(&self.stored_key, &proof.said);
         client_key.iter_mut().zip(proof.proof).for_each(|(byte, proof)| *byte ^= proof);
@@ -91,14 +96,14 @@ impl Verifier {
 }
 
 impl Signature {
-    /// The message of the server's that says so, in base64.
+    /// The server-final-message with this signature, in base64.
     pub(crate) fn server_final(&self) -> Vec<u8> {
         let message = [b"v=", Base64::encode_string(&self.0).as_bytes()].concat();
         Base64::encode_string(&message).into_bytes()
     }
 }
 
-/// Its text.
+/// Writes its text form.
 impl fmt::Display for Verifier {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base64 = |bytes: &[u8]| -> String { Base64::encode_string(bytes) };
@@ -107,7 +112,7 @@ impl fmt::Display for Verifier {
     }
 }
 
-/// Never prints the keys, so that no log ever holds them.
+/// Never prints the keys, so that no log contains them.
 impl fmt::Debug for Verifier {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Verifier({} iterations)", self.iterations)

@@ -1,4 +1,4 @@
-//! Logging in by SCRAM-SHA-256 as a client, beside the RFC's example and beside our own server's side.
+//! SCRAM-SHA-256 as a client, tested with the RFC's example and with our own server side.
 
 use std::format;
 use std::string::{String, ToString};
@@ -27,7 +27,7 @@ fn proof(claim: &mut Claim) -> (String, usize) {
 }
 
 #[test]
-fn the_example_of_rfc_7677_is_said_word_by_word_and_believed() {
+fn the_client_follows_the_example_of_rfc_7677() {
     let (mut claim, first) = Claim::begin("user", NONCE.to_string());
     assert_eq!(first, base64(format!("n,,n=user,r={NONCE}")));
     assert!(!claim.is_answered_by(&base64(SERVER_FINAL)), "nothing is proved yet");
@@ -45,7 +45,7 @@ fn the_example_of_rfc_7677_is_said_word_by_word_and_believed() {
 }
 
 #[test]
-fn a_challenge_that_is_none_or_makes_guessing_easy_or_keeps_us_busy_is_not_answered() {
+fn a_malformed_or_abusive_challenge_is_not_answered() {
     let (head, salt) = (format!("r={NONCE}%more"), "s=W22ZaJ0SNY7soEsUEjb6gQ==");
     for wrong in [
         String::new(),
@@ -77,7 +77,7 @@ fn a_challenge_that_is_none_or_makes_guessing_easy_or_keeps_us_busy_is_not_answe
 }
 
 #[test]
-fn what_is_made_of_the_password_is_not_printed() {
+fn derived_keys_are_not_printed() {
     let (mut claim, _) = Claim::begin("user", NONCE.to_string());
     claim.challenged("pencil", &base64(SERVER_FIRST)).unwrap();
     assert_eq!(format!("{claim:?}"), "Claim { .. }");
@@ -87,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn our_own_server_is_convinced_by_the_right_password_and_convinces(name in "[a-z,=@]{1,20}", password in ".{1,20}", is_right: bool) {
+    fn our_client_and_server_authenticate_each_other(name in "[a-z,=@]{1,20}", password in ".{1,20}", is_right: bool) {
         let mut derivation = Derivation::of(password.as_bytes(), RFC_7677, 4096);
         let verifier: Verifier = core::iter::repeat_with(|| derivation.step()).find_map(|made| made).unwrap();
         let mut ear = Ear { puzzle: Some(verifier.puzzle(Nonces::new([7; 32]).draw())), ..Ear::default() };

@@ -1,4 +1,4 @@
-//! PLAIN and LOGIN, and what all exchanges have in common.
+//! PLAIN and LOGIN, and the rules of all exchanges.
 
 use std::borrow::Cow;
 use std::string::{String, ToString};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::{Ear, base64};
 use crate::{Answer, Exchange, Mechanism, RESPONSE_BYTES_MAX};
 
-/// What was heard of a login, or what came of the response instead.
+/// The login that the host got, or the answer if there was none.
 type Heard = Result<(String, Vec<u8>), Answer>;
 
 fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
@@ -33,7 +33,7 @@ fn asks(challenge: &'static [u8]) -> Answer {
 }
 
 #[test]
-fn mechanisms_are_known_by_their_names_in_any_case() {
+fn mechanism_names_are_case_insensitive() {
     assert_eq!(Mechanism::named(b"plain"), Some(Mechanism::Plain));
     assert_eq!(Mechanism::named(b"LogIn"), Some(Mechanism::Login));
     assert_eq!(Mechanism::named(b"scram-Sha-256"), Some(Mechanism::ScramSha256));
@@ -55,12 +55,12 @@ fn mechanisms_are_known_by_their_names_in_any_case() {
 }
 
 #[test]
-fn plain_says_name_and_password_at_once() {
+fn plain_sends_name_and_password_in_one_response() {
     assert_eq!(Exchange::begin(Mechanism::Plain).opening(), asks(b""));
     assert_eq!(plain(b"\0ada\0two  words "), complete("ada", b"two  words "));
     assert_eq!(plain(b"\0ada\0"), complete("ada", b""));
     assert_eq!(plain("\0jürgen\0Schlüssel".as_bytes()), complete("jürgen", "Schlüssel".as_bytes()));
-    // The example of RFC 4616 section 4, but for whom it acts.
+    // The example of RFC 4616 section 4, except for the identity to act as.
     assert_eq!(plain(b"tim\0tim\0tanstaaftanstaaf"), complete("tim", b"tanstaaftanstaaf"));
     assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Err(Answer::NotAllowed));
     for malformed in [
@@ -79,7 +79,7 @@ fn plain_says_name_and_password_at_once() {
 }
 
 #[test]
-fn login_asks_for_each_in_the_words_that_clients_want() {
+fn login_asks_for_name_and_password_in_turn() {
     let mut exchange = Exchange::begin(Mechanism::Login);
     assert_eq!(exchange.opening(), asks(b"VXNlcm5hbWU6"));
     assert_eq!(respond(&mut exchange, b"YWRh"), Err(asks(b"UGFzc3dvcmQ6")));
@@ -93,7 +93,7 @@ fn login_asks_for_each_in_the_words_that_clients_want() {
 }
 
 #[test]
-fn what_is_no_base64_is_no_response() {
+fn a_response_must_be_base64() {
     for response in [
         &b"**"[..],
         b"AGFkYQBwYXNz=",
@@ -115,7 +115,7 @@ fn what_is_no_base64_is_no_response() {
 }
 
 #[test]
-fn a_client_begins_with_what_it_says_and_gives_up_by_a_sign_in_its_place() {
+fn a_client_may_cancel_an_exchange() {
     let begun_with = |response: &[u8]| {
         Exchange::begin(Mechanism::Login).begun_with(response, &mut Ear::default())
     };
@@ -131,7 +131,7 @@ fn a_client_begins_with_what_it_says_and_gives_up_by_a_sign_in_its_place() {
 
 proptest! {
     #[test]
-    fn any_response_is_heard_as_it_was_said_or_not_at_all(response: Vec<u8>, encode: bool, login: bool) {
+    fn responses_are_passed_on_unchanged_or_rejected(response: Vec<u8>, encode: bool, login: bool) {
         let mechanism = if login { Mechanism::Login } else { Mechanism::Plain };
         let mut exchange = Exchange::begin(mechanism);
         let said = if encode { base64(&response).into_bytes() } else { response.clone() };

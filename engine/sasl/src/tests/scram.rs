@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256, as a client sees it.
+//! SCRAM-SHA-256 from the view of a client.
 
 use std::format;
 use std::string::{String, ToString};
@@ -13,7 +13,7 @@ use super::{Ear, base64, challenge, respond};
 use crate::verifier::Verifier;
 use crate::{Answer, Derivation, Exchange, Mechanism, Nonces, Puzzle};
 
-/// The salt of RFC 7677's example.
+/// The salt of the example in RFC 7677.
 pub(super) const RFC_7677: [u8; 16] =
     *b"\x5b\x6d\x99\x68\x9d\x12\x35\x8e\xec\xa0\x4b\x14\x12\x36\xfa\x81";
 
@@ -26,12 +26,13 @@ fn asking(puzzle: Puzzle) -> Ear {
     Ear { puzzle: Some(puzzle), ..Ear::default() }
 }
 
-/// Asks what `pencil` is the answer to.
+/// A host that asks the puzzle for the password `pencil`.
 fn ear() -> Ear {
     asking(verifier("pencil", 16).puzzle(Nonces::new([7; 32]).draw()))
 }
 
-/// What a client of its own mind says last, that was told `server_first`: RFC 5802 section 3, by the library.
+/// The last message of an independent client after `server_first`: RFC 5802 section 3, computed
+/// with the library.
 fn client_final(password: &str, header: &str, bare: &str, server_first: &str) -> String {
     let mut parts = server_first.split(',').map(|attribute| &attribute[2..]);
     let [nonce, salt, iterations] = [(); 3].map(|()| parts.next().unwrap());
@@ -61,14 +62,14 @@ fn client_final(password: &str, header: &str, bare: &str, server_first: &str) ->
     format!("{without_proof},p={}", base64(proof))
 }
 
-/// An exchange whose client has begun with `header` and `bare`, and what it was told.
+/// An exchange after the first message, `header` and `bare`, and the challenge to it.
 fn begun(header: &str, bare: &str, ear: &mut Ear) -> (Exchange, String) {
     let mut exchange = Exchange::begin(Mechanism::ScramSha256);
     let server_first = challenge(respond(&mut exchange, [header, bare].concat(), ear));
     (exchange, server_first)
 }
 
-/// Whether a client that says this, and then the right thing, is let in.
+/// Whether a client is accepted that sends this first message, and then the correct last one.
 fn is_let_in(header: &str, bare: &str) -> bool {
     let mut ear = ear();
     let (mut exchange, server_first) = begun(header, bare, &mut ear);
@@ -79,7 +80,7 @@ fn is_let_in(header: &str, bare: &str) -> bool {
 }
 
 #[test]
-fn the_example_of_rfc_7677_is_spoken_word_by_word() {
+fn the_server_follows_the_example_of_rfc_7677() {
     let mut ear =
         asking(verifier("pencil", 4096).puzzle("%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0".to_string()));
     let mut exchange = Exchange::begin(Mechanism::ScramSha256);
@@ -101,7 +102,7 @@ fn the_example_of_rfc_7677_is_spoken_word_by_word() {
 }
 
 #[test]
-fn only_the_right_password_proves_itself() {
+fn only_the_right_password_gives_a_valid_proof() {
     for (password, is_right) in
         [("pencil", true), ("Pencil", false), ("", false), ("pencil ", false)]
     {
@@ -121,7 +122,7 @@ fn only_the_right_password_proves_itself() {
 }
 
 #[test]
-fn what_was_proved_once_proves_nothing_in_another_exchange() {
+fn a_replayed_proof_is_invalid() {
     let mut ears = Nonces::new([7; 32]);
     let mut ear = || asking(verifier("pencil", 16).puzzle(ears.draw()));
     let (mut first, mut second) = (ear(), ear());
@@ -131,7 +132,7 @@ fn what_was_proved_once_proves_nothing_in_another_exchange() {
     let (mut exchange, other) = begun("n,,", "n=user,r=abc", &mut second);
     assert_ne!(server_first, other);
     assert_eq!(respond(&mut exchange, &last, &mut second), Answer::NotAllowed);
-    // Nor with the nonce that is asked for, which is part of what is proved.
+    // Not even with the other nonce in its place, since the nonce is part of the proof.
     let nonce = |server_first: &str| server_first.split_once(',').unwrap().0.to_string();
     let last = last.replace(&nonce(&server_first), &nonce(&other));
     assert_eq!(respond(&mut exchange, &last, &mut second), Answer::Complete);
@@ -139,7 +140,7 @@ fn what_was_proved_once_proves_nothing_in_another_exchange() {
 }
 
 #[test]
-fn a_nonce_or_a_header_that_is_not_repeated_as_it_was_ends_the_exchange() {
+fn the_client_must_repeat_nonce_and_header() {
     let (bare, header) = ("n=user,r=abc", "n,,");
     for (wanted, said) in [
         ("c=biws", "c=eSws"),
@@ -168,7 +169,7 @@ fn a_nonce_or_a_header_that_is_not_repeated_as_it_was_ends_the_exchange() {
 }
 
 #[test]
-fn a_client_says_who_it_is_and_what_of_channels_it_could_bind() {
+fn client_first_names_user_and_channel_binding() {
     for (header, bare) in [
         ("n,,", "n=user,r=abc"),
         ("y,,", "n=user,r=abc"),
@@ -201,7 +202,7 @@ fn a_client_says_who_it_is_and_what_of_channels_it_could_bind() {
 }
 
 #[test]
-fn what_is_no_message_of_a_client_ends_the_exchange() {
+fn a_malformed_scram_message_ends_the_exchange() {
     let long = "x".repeat(97);
     for first in [
         "",
@@ -256,7 +257,7 @@ fn what_is_no_message_of_a_client_ends_the_exchange() {
 
 proptest! {
     #[test]
-    fn any_client_that_knows_the_password_is_let_in(
+    fn any_client_with_the_password_is_accepted(
         name in "[^\\p{Cc},=]{1,60}", nonce in "[!-+\\--~]{1,96}", binds: bool, acts: bool, extension: Option<char>,
     ) {
         let header = format!("{},{},", if binds { 'y' } else { 'n' }, if acts { format!("a={name}") } else { "".into() });
@@ -266,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn no_garbled_message_is_let_in(at: prop::sample::Index, byte: u8, cut: bool, in_last: bool) {
+    fn a_changed_scram_message_is_not_accepted(at: prop::sample::Index, byte: u8, cut: bool, in_last: bool) {
         let garbled = |text: &str| {
             let mut text = text.as_bytes().to_vec();
             let at = at.index(text.len());
@@ -287,7 +288,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_message_or_none(first: Vec<u8>, last: Vec<u8>, flag in "[nyp]?,?,?") {
+    fn no_bytes_break_a_scram_exchange(first: Vec<u8>, last: Vec<u8>, flag in "[nyp]?,?,?") {
         let mut ear = ear();
         let mut exchange = Exchange::begin(Mechanism::ScramSha256);
         respond(&mut exchange, [flag.as_bytes(), &first].concat(), &mut ear);

@@ -1,4 +1,4 @@
-//! What is kept of a password.
+//! Verifiers: what the server stores of a password.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -17,7 +17,7 @@ fn derived(password: &[u8], salt: [u8; 16], iterations: u32) -> Verifier {
 }
 
 #[test]
-fn a_verifier_is_made_step_by_step_of_what_the_library_makes_at_once() {
+fn a_verifier_equals_the_result_of_the_pbkdf2_library() {
     let long = [b'p'; 200];
     for (password, iterations) in
         [(&b"pencil"[..], 1), (b"", 2), (b"pencil", 256), (b"\xff\0", 257), (&long, 4096)]
@@ -36,7 +36,7 @@ fn a_verifier_is_made_step_by_step_of_what_the_library_makes_at_once() {
 }
 
 #[test]
-fn a_verifier_is_kept_as_text_that_other_servers_have_too() {
+fn a_verifier_has_the_text_form_of_rfc_5803() {
     // As PostgreSQL 15 writes it for "pencil" with this salt.
     let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     let verifier = derived(b"pencil", RFC_7677, 4096);
@@ -59,7 +59,7 @@ fn a_verifier_is_kept_as_text_that_other_servers_have_too() {
 }
 
 #[test]
-fn of_nobody_the_same_is_said_each_time_and_of_each_something_else() {
+fn an_unknown_name_has_a_stable_fake_verifier() {
     let salt = |secret: u8, name: &str| {
         Verifier::of_nobody(&[secret; 16], name).puzzle("n".to_string()).salt
     };
@@ -74,7 +74,7 @@ fn of_nobody_the_same_is_said_each_time_and_of_each_something_else() {
 }
 
 #[test]
-fn no_nonce_is_given_twice() {
+fn no_nonce_is_issued_twice() {
     let (mut nonces, mut others) = (Nonces::new([1; 32]), Nonces::new([2; 32]));
     let mut all: Vec<_> = (0..1_000).flat_map(|_| [nonces.draw(), others.draw()]).collect();
     assert!(all.iter().all(|nonce| nonce.len() == 24 && !nonce.contains(',')));
@@ -85,7 +85,7 @@ fn no_nonce_is_given_twice() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_verifier_as_it_is_or_none(text: std::string::String, iterations: u32, keys: [[u8; 16]; 5]) {
+    fn a_verifier_survives_parse_and_display(text: std::string::String, iterations: u32, keys: [[u8; 16]; 5]) {
         prop_assert!(Verifier::parse(&text).is_none());
         let stored = super::base64([keys[1], keys[2]].concat());
         let server = super::base64([keys[3], keys[4]].concat());
