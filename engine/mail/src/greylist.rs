@@ -1,14 +1,13 @@
-//! Greylisting (RFC 6647): a sender that is not known is told to come again, which those that send
-//! much to many seldom do.
+//! Greylisting (RFC 6647): mail of an unknown sender is deferred. Bulk spammers seldom retry.
 //!
-//! A message comes from an *origin*: the domain that lets its host send, or else the host's network
-//! (a /24, a /64). What an origin first sends in one name to one recipient is deferred. When it is
-//! sent again, after [`Greylist::new`]'s delay and within a day, the origin is known for 35 days
-//! from its last message on.
+//! The *origin* of a message is the domain that authorizes its host, or else the network of the
+//! host (a /24, a /64). The first message of an origin from one sender to one recipient is
+//! deferred. It is accepted when it is retried after the delay of [`Greylist::new`] and within a
+//! day. Then the origin is known until 35 days after its last message.
 //!
-//! - The table is of a fixed size. A newcomer displaces the record of its set that is forgotten
-//!   first anyway; what was displaced has to come again once more.
-//! - A message that is deferred already gets no new time.
+//! - The table has a fixed size. A new record evicts the record of its set that would expire first.
+//!   An evicted message must be retried once more.
+//! - A message that is deferred again keeps its first time.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,24 +17,24 @@ use core::net::IpAddr;
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
-/// How long a message may take to come again.
+/// How long a retry of a message may take.
 const PATIENCE: Micros = Micros::from_secs(24 * 3_600);
-/// How long an origin is known that has sent nothing.
+/// How long an origin without new mail stays known.
 const MEMORY: Micros = Micros::from_secs(35 * 24 * 3_600);
 
 const WAYS: usize = 4;
 const SETS: usize = 4096;
 
-/// From where a message comes.
+/// The origin of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin<'a> {
-    /// This domain says that the host sends for it.
+    /// This domain authorizes the host to send for it.
     Domain(&'a str),
-    /// Nothing is said of the host.
+    /// No domain authorizes the host.
     Host(IpAddr),
 }
 
-/// An origin, and a message from there in one name to one recipient, by keyed hashes.
+/// Keyed hashes of an origin, and of a message from one sender to one recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Triplet {
     origin: u64,
@@ -43,7 +42,7 @@ pub struct Triplet {
 }
 
 impl Triplet {
-    /// Its origin: the same for all messages from there.
+    /// The origin: the same for all messages from it.
     pub fn origin(self) -> u64 {
         self.origin
     }
@@ -60,7 +59,7 @@ impl Record {
     const NONE: Record = Record { key: 0, since: Instant::START, until: Instant::START };
 }
 
-/// The origins that are known, and the messages that were deferred.
+/// The known origins, and the deferred messages.
 pub struct Greylist {
     records: Vec<[Record; WAYS]>,
     delay: Micros,
@@ -68,13 +67,13 @@ pub struct Greylist {
 }
 
 impl Greylist {
-    /// Nothing is known. `delay`: how long it takes until a message may come again. `key`: random,
-    /// and the same on all cores.
+    /// An empty table. `delay`: the time until a retry is accepted. `key`: random, and the same on
+    /// all cores.
     pub fn new(delay: Micros, key: [u8; 16]) -> Greylist {
         Greylist { records: vec![[Record::NONE; WAYS]; SETS], delay, key }
     }
 
-    /// Whether this message may come in now. If not, it may when it comes again.
+    /// Whether this message is accepted now. If not, a later retry may be.
     #[must_use]
     pub fn may_come(&mut self, triplet: Triplet, now: Instant) -> bool {
         let Triplet { origin, message } = triplet;
@@ -107,7 +106,7 @@ impl Greylist {
         set.iter().find(|record| record.key == key && now <= record.until).copied()
     }
 
-    /// A message from `origin`, in the name of `sender` for `recipient`.
+    /// A message from `origin`, from `sender` to `recipient`.
     pub fn triplet(&self, origin: Origin<'_>, sender: &str, recipient: &str) -> Triplet {
         let mut hasher = SipHasher13::new_with_key(&self.key);
         match origin {
@@ -125,7 +124,7 @@ impl Greylist {
     }
 }
 
-/// Upper and lower case are the same.
+/// Writes a name without regard to case.
 fn write_name(name: &str, hasher: &mut SipHasher13) {
     name.bytes().for_each(|byte| hasher.write_u8(byte.to_ascii_lowercase()));
     hasher.write_u8(0);

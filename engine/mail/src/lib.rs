@@ -1,4 +1,5 @@
-//! Mail as a whole, above the protocols: who may log in, and how much strangers may do.
+//! Login security and abuse limits, independent of protocols: passwords, login throttling, rate
+//! limits and greylisting.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Password hashes: argon2id (RFC 9106) in PHC strings.
 //!
-//! One hash is a call into a library that cannot be cut: about 20 ms of a real core with 19 MiB and two
-//! passes (OWASP's second choice of 2024). So whoever hashes passes a gate, one a turn.
+//! One hash is a call into a library that cannot be split: about 20 ms of a real core, with 19 MiB
+//! and two passes (OWASP's second choice of 2024). So hashes pass through a gate, one a turn.
 
 use alloc::string::String;
 use alloc::vec;
@@ -11,52 +11,53 @@ use core::fmt::Write;
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use phc::{Output, PasswordHash, Salt};
 
-/// Memory of the hashes that we make, in KiB.
+/// Memory of the hashes that this server makes, in KiB.
 const MEMORY_KIB: u32 = 19_456;
-/// Passes over that memory.
+/// The number of passes over that memory.
 const PASSES: u32 = 2;
-/// The most memory that a hash brought from elsewhere may ask for, in KiB.
+/// The most memory that an imported hash may need, in KiB.
 pub const MEMORY_KIB_MAX: u32 = 65_536;
-/// The most work (memory in KiB times passes) of a hash brought from elsewhere: four times 64 MiB.
+/// The most work (memory in KiB times passes) of an imported hash: four times 64 MiB.
 pub const WORK_KIB_MAX: u32 = 4 * MEMORY_KIB_MAX;
 
-/// Bytes of salt in a hash that we make.
+/// Bytes of salt in a hash that this server makes.
 pub const SALT_BYTES: usize = 16;
 const OUTPUT_BYTES: usize = 32;
 
-/// What a password hash is wrong in.
+/// The error of a password hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HashError {
-    /// It is no PHC string with salt and hash.
+    /// It is not a PHC string with salt and hash.
     Syntax,
-    /// It is of another algorithm or version than argon2id version 19.
+    /// It has another algorithm or version than argon2id version 19.
     Algorithm,
-    /// It asks for more memory or more work than this machine grants.
+    /// It needs more memory or more work than this machine allows.
     TooCostly,
 }
 
-/// Tells one password of an account from the next: the end of its hash's text.
+/// Distinguishes the passwords that an account has one after the other: the last bytes of the hash
+/// string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PasswordMark([u8; 16]);
 
 impl PasswordMark {
-    /// Of a password that is checked against this PHC string.
+    /// The mark of a password with this PHC string.
     pub fn of(hash: &str) -> PasswordMark {
         PasswordMark(hash.as_bytes().last_chunk().copied().unwrap_or_default())
     }
 
-    /// As [`PasswordMark::as_bytes`] has it.
+    /// From the bytes of [`PasswordMark::as_bytes`].
     pub fn from_bytes(bytes: [u8; 16]) -> PasswordMark {
         PasswordMark(bytes)
     }
 
-    /// As it is stored.
+    /// The bytes that are stored.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Makes and checks password hashes in memory of its own.
+/// Makes and checks password hashes in a buffer of its own.
 pub struct Hasher {
     memory: Vec<Block>,
 }
@@ -68,12 +69,13 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// A hasher for hashes of our own.
+    /// A hasher for hashes of this server.
     pub fn new() -> Hasher {
         Hasher { memory: vec![Block::new(); MEMORY_KIB as usize] }
     }
 
-    /// Makes room for checking all of `hashes`, PHC strings from wherever: once, when they are known.
+    /// Makes the buffer large enough for all of `hashes`, PHC strings from any source. Called once,
+    /// when they are known.
     pub fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
         let blocks = hashes
             .filter_map(|hash| Parsed::parse(hash).ok())
@@ -97,16 +99,17 @@ impl Hasher {
         written.map(|()| phc).map_err(|_| HashError::Syntax)
     }
 
-    /// Whether `password` is the one that `hash`, a PHC string, was made of.
+    /// Whether `hash`, a PHC string, was made from `password`.
     ///
-    /// Errors: [`HashError`] when the hash can't be checked; the password may be right or wrong.
+    /// Errors: [`HashError`] if the hash cannot be checked. The password may be right or wrong
+    /// then.
     pub fn verify(&mut self, password: &[u8], hash: &str) -> Result<bool, HashError> {
         let Parsed { params, salt, expected } = Parsed::parse(hash)?;
         let output = self.compute(&params, password, salt.as_ref(), expected.len())?;
         Ok(output == expected)
     }
 
-    /// Spends the time of one hash on a password of nobody, so that an unknown name takes as long as a known one.
+    /// Spends the time of one hash, so that an unknown name takes as long as a known one.
     pub fn spend(&mut self, password: &[u8]) {
         let _ = self.hash(password, [0; SALT_BYTES]);
     }
@@ -129,9 +132,9 @@ impl Hasher {
     }
 }
 
-/// Whether `hash` is a PHC string that this machine can check, for a configuration that brings one.
+/// Checks that `hash` is a PHC string that this machine can verify: for hashes in a configuration.
 ///
-/// Errors: what is wrong with it.
+/// Errors: why it cannot.
 pub fn check_hash(hash: &str) -> Result<(), HashError> {
     Parsed::parse(hash).map(|_| ())
 }

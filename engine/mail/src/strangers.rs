@@ -1,15 +1,19 @@
-//! How much strangers may do, by address and by network: connections at once and a minute, messages
-//! and recipients a minute, and how often they may guess who is here. Connections at once are
-//! counted for every service: those of strangers to port 25, and all others ([`ConnectionKind`]).
+//! Rate limits for unauthenticated external clients, by address and by network. They limit
+//! concurrent and new connections, messages and recipients a minute, and unknown recipients an
+//! hour. Concurrent connections are counted for every service: external ones to port 25, and all
+//! others ([`ConnectionKind`]).
 //!
-//! - One host of IPv6 has a whole /64 to itself (RFC 6177), so that counts as an address. A network is a /24 or a /48, and may do [`NETWORK_SHARE`] times as much as an address.
-//! - What may be done so often a minute may be done so often at once by who has done nothing of it in the last one, and from then on as evenly as it comes: in no minute is it done more than twice as often.
-//! - Where there are several cores, what is done on one counts on all. A core tells the others of
-//!   deeds by the dozen, so they cost little: when an address or network has done one part in
-//!   [`UNTOLD`] of what it may do, divided by the cores. So on all cores together no more than that
-//!   part is done unheard. Each core counts open connections for itself.
-//! - The table is of a fixed size. A newcomer displaces the one of his set who has least open and waits shortest; who was displaced is counted anew, so nobody is ever
-//!   counted to have more open than he has.
+//! - One IPv6 host has a whole /64 (RFC 6177), so a /64 counts as one address. A network is a /24
+//!   or a /48, and its limits are [`NETWORK_SHARE`] times those of an address.
+//! - Each limit is a token bucket with a burst of one minute's allowance. So in no minute does an
+//!   address do more than twice its limit.
+//! - With several cores, actions on one core count on all. A core reports actions in batches, so
+//!   reports cost little: when an address or network has done one part in [`UNTOLD`] of its limit,
+//!   divided by the number of cores. So all cores together have at most that part unreported. Each
+//!   core counts its open connections only for itself.
+//! - The table has a fixed size. A new record evicts the one of its set with the fewest open
+//!   connections and the least recent actions. The count of an evicted address restarts at zero, so
+//!   no address is ever counted with more connections than it has.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -20,29 +24,29 @@ use core::net::IpAddr;
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
-/// How many times as much a network may do as an address of its.
+/// The limits of a network, as a multiple of those of an address.
 pub const NETWORK_SHARE: u64 = 4;
 
-/// The part of what may be done that all cores together may keep from each other: one in so many.
+/// All cores together may have one part in this many of a limit unreported.
 const UNTOLD: u64 = 4;
-/// Deeds that wait to be told. What finds no room is told with the next deed.
+/// The most reports that wait. If there is no space, the actions are reported later.
 const TOLD_MAX: usize = 64;
 
 const MINUTE: Micros = Micros::from_secs(60);
 const HOUR: Micros = Micros::from_secs(3_600);
 
-/// The bit that is set in the keys of networks alone.
+/// The bit that is set only in the keys of networks.
 const NETWORK_KEY: u64 = 1 << 63;
 
 const WAYS: usize = 4;
 const SETS: usize = 2048;
 
-/// How much one address may do. Each is at least 1.
+/// The limits of one address. Each is at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StrangerLimits {
-    /// Connections at once, of strangers to port 25.
+    /// Concurrent external connections to port 25.
     pub connections: u16,
-    /// Connections at once to all other services together.
+    /// Concurrent connections to all other services together.
     pub client_connections: u16,
     /// New connections a minute.
     pub arrivals: u16,
@@ -50,7 +54,7 @@ pub struct StrangerLimits {
     pub messages: u16,
     /// Recipients a minute.
     pub recipients: u16,
-    /// Recipients an hour that are not here.
+    /// Unknown recipients an hour.
     pub guesses: u16,
 }
 
@@ -67,27 +71,27 @@ impl Default for StrangerLimits {
     }
 }
 
-/// What is done so often and no oftener.
+/// An action with a rate limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
     /// A connection was opened.
     Arrival,
-    /// A message was begun.
+    /// A message was started.
     Message,
     /// A recipient was named.
     Recipient,
-    /// One was named who is not here.
+    /// A recipient was named that does not exist here.
     Guess,
 }
 
 const DEEDS: usize = 4;
 
-/// Which limit a connection counts towards.
+/// The limit that a connection counts towards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionKind {
-    /// A stranger's to port 25.
+    /// An external connection to port 25.
     Mail,
-    /// Any other: a client's of any service.
+    /// Any other connection, to any service.
     Client,
 }
 
@@ -98,9 +102,10 @@ struct Record {
     key: u64,
     /// Open connections of each kind.
     connections: [u32; CONNECTION_KINDS],
-    /// When each deed will have been paid for: it may be done if that is not a whole period away.
+    /// For each action, the time when its bucket is full again. The action is allowed if that is
+    /// less than a whole period away.
     paid_at: [Instant; DEEDS],
-    /// How often each was done here, and other cores were not told.
+    /// How many of each action were done here and not reported to other cores.
     untold: [u16; DEEDS],
 }
 
@@ -112,12 +117,12 @@ impl Record {
         untold: [0; DEEDS],
     };
 
-    /// What is lost with it.
+    /// The information that would be lost with it.
     fn weight(&self) -> (u32, Option<Instant>) {
         (self.open(), self.paid_at.into_iter().max())
     }
 
-    /// How many times as much as an address it may do.
+    /// Its limits, as a multiple of those of an address.
     fn share(&self) -> u64 {
         if self.key & NETWORK_KEY == 0 { 1 } else { NETWORK_SHARE }
     }
@@ -128,17 +133,17 @@ impl Record {
     }
 }
 
-/// What strangers have done lately.
+/// The recent actions of external clients.
 pub struct Strangers {
     records: Vec<[Record; WAYS]>,
     limits: StrangerLimits,
     key: [u8; 16],
-    /// How many cores there are.
+    /// The number of cores.
     cores: u8,
     told: VecDeque<Deeds>,
 }
 
-/// What was done on another core.
+/// Actions that were done on another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deeds {
     doer: Doer,
@@ -146,7 +151,7 @@ pub struct Deeds {
     count: u16,
 }
 
-/// Who does something: each is counted by himself.
+/// The subject of a count: each has a count of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Doer {
     Address(IpAddr),
@@ -164,8 +169,8 @@ impl Doer {
 }
 
 impl Strangers {
-    /// Nobody has done anything. `key` is random, so that nobody can choose whom he displaces.
-    /// `cores`: how many there are.
+    /// An empty table. `key` is random, so that a client cannot choose which records it evicts.
+    /// `cores`: the number of cores.
     pub fn new(limits: StrangerLimits, key: [u8; 16], cores: u8) -> Strangers {
         Strangers {
             records: vec![[Record::NONE; WAYS]; SETS],
@@ -176,7 +181,8 @@ impl Strangers {
         }
     }
 
-    /// A connection from `address` is opened. False: there are too many, and it is not to be counted as open.
+    /// A connection from `address` is opened. Returns false if there are too many. Then it is not
+    /// counted as open.
     #[must_use]
     pub fn arrives(&mut self, kind: ConnectionKind, address: IpAddr, now: Instant) -> bool {
         let most = u64::from(match kind {
@@ -200,7 +206,7 @@ impl Strangers {
         may
     }
 
-    /// One that was counted is over.
+    /// A counted connection is over.
     pub fn leaves(&mut self, kind: ConnectionKind, address: IpAddr) {
         for doer in Doer::both(address) {
             if let Some(open) =
@@ -211,8 +217,8 @@ impl Strangers {
         }
     }
 
-    /// How much of all connections is held against `address`: as many as it has open itself, or its
-    /// part of those of its network, if that is more.
+    /// The share of all connections that counts against `address`: its own open connections, or its
+    /// part of those of its network if that is more.
     pub fn share_of(&mut self, address: IpAddr) -> u32 {
         let shares = Doer::both(address).map(|doer| {
             self.known_mut(doer).map_or(0, |record| record.open() / record.share() as u32)
@@ -220,7 +226,7 @@ impl Strangers {
         shares.into_iter().max().unwrap_or(0)
     }
 
-    /// The largest share of all addresses, as [`Strangers::share_of`] counts. Looks at the whole
+    /// The largest share of all addresses, as [`Strangers::share_of`] counts. Scans the whole
     /// table.
     pub fn share_max(&self) -> u32 {
         self.records
@@ -231,7 +237,7 @@ impl Strangers {
             .unwrap_or(0)
     }
 
-    /// Whether somebody at `address` may do this now. It is counted if he may.
+    /// Whether a client at `address` may do this now. If so, the action is counted.
     #[must_use]
     pub fn may(&mut self, deed: Deed, address: IpAddr, now: Instant) -> bool {
         let may = self.could(deed, address, now);
@@ -241,7 +247,7 @@ impl Strangers {
         may
     }
 
-    /// The same, and it is not counted.
+    /// Does the same without counting.
     pub fn could(&mut self, deed: Deed, address: IpAddr, now: Instant) -> bool {
         Doer::both(address).into_iter().all(|doer| {
             let (period, price) = self.price(deed, doer);
@@ -252,7 +258,7 @@ impl Strangers {
         })
     }
 
-    /// Somebody at `address` has done this.
+    /// A client at `address` has done this.
     pub fn has_done(&mut self, deed: Deed, address: IpAddr, now: Instant) {
         for doer in Doer::both(address) {
             self.count(Deeds { doer, deed, count: 1 }, now);
@@ -262,17 +268,17 @@ impl Strangers {
         }
     }
 
-    /// This was done on another core.
+    /// These actions were done on another core.
     pub fn has_done_elsewhere(&mut self, deeds: Deeds, now: Instant) {
         self.count(deeds, now);
     }
 
-    /// Whether other cores are to be told of something.
+    /// Whether there are reports for other cores.
     pub fn has_deeds(&self) -> bool {
         !self.told.is_empty()
     }
 
-    /// What other cores are to be told next.
+    /// The next report for other cores.
     pub fn next_deeds(&mut self) -> Option<Deeds> {
         self.told.pop_front()
     }
@@ -287,7 +293,7 @@ impl Strangers {
         }
     }
 
-    /// A deed was done here. Other cores hear of it once there are enough to be worth it.
+    /// An action was done here. It is reported to other cores once there are enough.
     fn tell(&mut self, deed: Deed, doer: Doer) {
         let enough = u64::from(self.most(deed)) * doer.share() / (UNTOLD * u64::from(self.cores));
         let has_room = self.told.len() < TOLD_MAX;
@@ -300,13 +306,13 @@ impl Strangers {
         }
     }
 
-    /// How long it takes to pay for a deed, and how long ahead it may be done.
+    /// The period of an action's limit, and the time for which one action fills the bucket.
     fn price(&self, deed: Deed, doer: Doer) -> (Micros, Micros) {
         let period = if deed == Deed::Guess { HOUR } else { MINUTE };
         (period, Micros(period.0 / (u64::from(self.most(deed)) * doer.share())))
     }
 
-    /// How often an address may do this in its period.
+    /// The limit of an action of an address in its period.
     fn most(&self, deed: Deed) -> u16 {
         let most = match deed {
             Deed::Arrival => self.limits.arrivals,
@@ -323,7 +329,7 @@ impl Strangers {
         self.records.get_mut(key as usize % SETS)?.iter_mut().find(|record| record.key == key)
     }
 
-    /// The record of `doer`, a new one if there is none.
+    /// The record of `doer`, or a new one.
     fn record(&mut self, doer: Doer) -> Option<&mut Record> {
         let key = self.key_of(doer);
         let set = self.records.get_mut(key as usize % SETS)?;

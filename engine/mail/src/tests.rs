@@ -1,4 +1,4 @@
-//! What a login costs, and what it is let in by.
+//! Tests of logins, rate limits and greylisting.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -26,7 +26,8 @@ fn the_right_password_is_verified_and_a_wrong_one_is_not() {
     assert_eq!(hasher.verify(b"correct Horse", &hash), Ok(false));
 }
 
-/// Made by the reference implementation of RFC 9106: argon2-cffi, `hash_secret(b"password", b"somesalt", …)`.
+/// From the reference implementation of RFC 9106: argon2-cffi, `hash_secret(b"password",
+/// b"somesalt", …)`.
 const REFERENCE: [&str; 2] = [
     "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$cpx6VEQbwTVZvcpxNIxOVUWZ5xnAipUmAe1cg2GMG70",
     "$argon2id$v=19$m=256,t=3,p=4$c29tZXNhbHQ$gnktR/nN4iue/y0pIDOKVULnu6asBp/M",
@@ -42,7 +43,7 @@ fn hashes_of_the_reference_implementation_are_verified() {
 }
 
 #[test]
-fn a_hash_that_no_memory_was_given_for_is_refused() {
+fn a_hash_that_needs_more_memory_is_rejected() {
     let large = REFERENCE[0].replace("m=64", "m=65536");
     assert_eq!(check_hash(&large), Ok(()));
     let mut hasher = Hasher::new();
@@ -52,7 +53,7 @@ fn a_hash_that_no_memory_was_given_for_is_refused() {
 }
 
 #[test]
-fn a_hash_that_would_cost_too_much_is_refused() {
+fn a_too_costly_or_malformed_hash_is_rejected() {
     for (hash, error) in [
         ("", HashError::Syntax),
         ("$2b$12$abcdefghijklmnopqrstuv", HashError::Syntax),
@@ -75,7 +76,7 @@ fn a_hash_that_would_cost_too_much_is_refused() {
 }
 
 #[test]
-fn each_failure_from_an_address_costs_twice_the_last_one_up_to_a_minute() {
+fn login_delay_doubles_with_failures_of_an_address() {
     let mut throttle = Throttle::new([1; 16]);
     let delays = [2, 4, 8, 16, 32, 64, 64].map(Micros::from_secs);
     for (host, delay) in delays.into_iter().enumerate() {
@@ -86,7 +87,7 @@ fn each_failure_from_an_address_costs_twice_the_last_one_up_to_a_minute() {
 }
 
 #[test]
-fn failures_on_one_account_from_many_addresses_cost_more_and_more() {
+fn login_delay_grows_with_failures_of_an_account() {
     let mut throttle = Throttle::new([1; 16]);
     let delays: [_; 9] = core::array::from_fn(|host| {
         throttle.login_failed(elsewhere(host as u8), "ada@barepost.test", Instant(0)).as_secs()
@@ -95,7 +96,7 @@ fn failures_on_one_account_from_many_addresses_cost_more_and_more() {
 }
 
 #[test]
-fn failures_of_a_network_count_against_all_of_its_addresses() {
+fn login_delay_grows_with_failures_of_a_network() {
     for (network, other) in [("203.0.113", "203.0.114.1"), ("2001:db8:1", "2001:db8:2:1::1")] {
         let mut throttle = Throttle::new([1; 16]);
         let at = |host: u32| match network.contains(':') {
@@ -118,12 +119,12 @@ fn failures_of_a_network_count_against_all_of_its_addresses() {
         assert_eq!(throttle.guilt(at(3), "new", Instant::START), 101);
         assert_eq!(throttle.guilt(address("192.0.2.1"), "new", Instant::START), 0);
         let later = Instant::START + Micros::from_secs(301);
-        assert_eq!(throttle.guilt(at(200), "new", later), 50, "half is forgotten");
+        assert_eq!(throttle.guilt(at(200), "new", later), 50, "half of them have decayed");
     }
 }
 
 #[test]
-fn failures_are_forgotten_by_halves() {
+fn login_failures_decay_by_halves() {
     let mut throttle = Throttle::new([1; 16]);
     let mut fail = |seconds| {
         throttle.login_failed(HERE, "ada", Instant::START + Micros::from_secs(seconds)).as_secs()
@@ -134,7 +135,7 @@ fn failures_are_forgotten_by_halves() {
 }
 
 #[test]
-fn an_address_guesses_with_few_connections_at_once() {
+fn an_address_has_few_pending_logins() {
     let mut throttle = Throttle::new([1; 16]);
     for _ in 0..PENDING_MAX {
         assert!(throttle.login_begins(HERE, Instant(0)));
@@ -146,7 +147,7 @@ fn an_address_guesses_with_few_connections_at_once() {
 }
 
 #[test]
-fn logins_under_way_are_never_displaced_by_other_addresses() {
+fn pending_logins_are_never_evicted() {
     let mut throttle = Throttle::new([1; 16]);
     for _ in 0..PENDING_MAX {
         assert!(throttle.login_begins(HERE, Instant(0)));
@@ -162,7 +163,7 @@ fn logins_under_way_are_never_displaced_by_other_addresses() {
 }
 
 #[test]
-fn a_failed_login_counts_as_under_way_until_its_answer_is_due() {
+fn a_failed_login_is_pending_until_its_reply_is_due() {
     let mut throttle = Throttle::new([1; 16]);
     for _ in 0..PENDING_MAX {
         assert!(throttle.login_begins(HERE, Instant::START));
@@ -174,7 +175,7 @@ fn a_failed_login_counts_as_under_way_until_its_answer_is_due() {
 }
 
 #[test]
-fn a_verified_login_is_remembered_for_an_hour_and_dies_with_the_password() {
+fn a_verified_login_is_cached_for_an_hour() {
     let mut verified = VerifiedLogins::new([3; 16]);
     verified.insert("$old", b"secret", Instant(0));
     let at = |seconds| Instant::START + Micros::from_secs(seconds);
@@ -198,7 +199,7 @@ fn address(text: &str) -> IpAddr {
 }
 
 #[test]
-fn so_many_connections_are_open_from_an_address_and_from_its_network() {
+fn connections_of_an_address_and_network_are_limited() {
     let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let now = Instant::START;
     let open = |address: &str, strangers: &mut Strangers| {
@@ -227,12 +228,12 @@ fn so_many_connections_are_open_from_an_address_and_from_its_network() {
     for host in 3..9 {
         open(&alloc::format!("2001:db8:1:{host}::1"), &mut strangers);
     }
-    assert_eq!(open("2001:db8:1:9::1", &mut strangers), 0, "they are of one site");
+    assert_eq!(open("2001:db8:1:9::1", &mut strangers), 0, "they belong to one site");
     assert_eq!(open("2001:db8:2:1::1", &mut strangers), 3, "another site");
 }
 
 #[test]
-fn clients_of_other_services_have_a_limit_of_their_own() {
+fn other_services_have_their_own_connection_limit() {
     let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let now = Instant::START;
     let open = |kind, text: &str, strangers: &mut Strangers| {
@@ -258,7 +259,7 @@ fn clients_of_other_services_have_a_limit_of_their_own() {
 }
 
 #[test]
-fn a_share_is_an_addresses_own_or_its_part_of_the_network() {
+fn connection_share_counts_the_address_and_its_network() {
     let mut strangers =
         Strangers::new(StrangerLimits { client_connections: 1_000, ..FEW }, [7; 16], 1);
     let now = Instant::START;
@@ -288,7 +289,7 @@ fn a_share_is_an_addresses_own_or_its_part_of_the_network() {
 }
 
 #[test]
-fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
+fn rate_limits_allow_a_burst_and_an_even_rate() {
     let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let here = address("203.0.113.7");
     let mut now = Instant::START;
@@ -304,17 +305,17 @@ fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
             usize::from(strangers.may(Deed::Message, here, now))
         })
         .sum();
-    assert_eq!(later, 6, "who tries all the time gets as much");
+    assert_eq!(later, 6, "constant attempts get the same rate");
     assert!(
         strangers.may(Deed::Recipient, here, now) && strangers.may(Deed::Arrival, here, now),
-        "of others he may"
+        "other actions are still allowed"
     );
     now = now + Micros::from_secs(3_600);
     assert_eq!(done(&mut strangers, now), 6, "and never more at once");
 }
 
-/// Cores by one of which after the other an address does what it may. How often it may do it at
-/// once, and how many times one core tells others.
+/// An address does something on each of the cores in turn. Returns how often it may do it at once,
+/// and how many messages the cores send to each other.
 fn done_on(cores: u8, limits: StrangerLimits, deed: Deed) -> (usize, usize) {
     let mut all: Vec<Strangers> =
         (0..cores).map(|_| Strangers::new(limits, [7; 16], cores)).collect();
@@ -332,7 +333,7 @@ fn done_on(cores: u8, limits: StrangerLimits, deed: Deed) -> (usize, usize) {
 }
 
 #[test]
-fn deeds_on_all_cores_count_together() {
+fn rate_limits_count_actions_of_all_cores() {
     let limits = StrangerLimits::default();
     for (deed, most) in [
         (Deed::Arrival, limits.arrivals),
@@ -349,11 +350,11 @@ fn deeds_on_all_cores_count_together() {
             assert!(told <= 2 * few, "{cores}, {deed:?}: {told} times for {done}");
         }
     }
-    assert_eq!(done_on(4, FEW, Deed::Message).0, 6, "each one is told where few are allowed");
+    assert_eq!(done_on(4, FEW, Deed::Message).0, 6, "each action is reported if few are allowed");
 }
 
 #[test]
-fn what_waits_to_be_told_is_bounded_and_told_with_the_next_deed() {
+fn unsent_action_counts_are_bounded_and_sent_later() {
     let mut strangers = Strangers::new(FEW, [7; 16], 16);
     let hosts = |host: u8| IpAddr::from([203, host, 113, 7]);
     (0..100).for_each(|host| strangers.has_done(Deed::Message, hosts(host), Instant::START));
@@ -366,12 +367,12 @@ fn what_waits_to_be_told_is_bounded_and_told_with_the_next_deed() {
     assert_eq!(
         (0..9).filter(|_| other.may(Deed::Message, hosts(99), now)).count(),
         4,
-        "two were told at once"
+        "two were reported at once"
     );
 }
 
 #[test]
-fn who_has_guessed_often_may_guess_seldom() {
+fn too_many_unknown_recipients_block_an_address() {
     let mut strangers = Strangers::new(FEW, [7; 16], 1);
     let here = address("203.0.113.7");
     let mut now = Instant::START;
@@ -382,16 +383,18 @@ fn who_has_guessed_often_may_guess_seldom() {
     now = now + Micros::from_secs(1_799);
     assert!(!strangers.could(Deed::Guess, here, now));
     now = now + Micros::from_secs(1);
-    assert!(strangers.could(Deed::Guess, here, now), "what was too much is not counted on");
+    assert!(
+        strangers.could(Deed::Guess, here, now),
+        "actions above the limit do not extend the wait"
+    );
     assert!(
         strangers.could(Deed::Guess, address("203.0.113.9"), now),
-        "nor against his neighbours so soon"
+        "the network still has actions left"
     );
 }
 
 #[test]
-fn a_crowd_of_strangers_takes_no_more_than_the_table_and_whoever_has_connections_is_displaced_last()
-{
+fn addresses_with_connections_are_evicted_last() {
     let mut strangers = Strangers::new(StrangerLimits { arrivals: 1_000, ..FEW }, [7; 16], 1);
     let (here, now) = (address("203.0.113.7"), Instant::START);
     assert!((0..3).all(|_| strangers.arrives(ConnectionKind::Mail, here, now)));
@@ -427,7 +430,7 @@ fn days(count: u64) -> Micros {
 }
 
 #[test]
-fn who_comes_again_in_time_is_known_for_five_weeks_from_his_last_letter_on() {
+fn greylisting_knows_an_origin_for_35_days() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let here = Origin::Host(address("203.0.113.7"));
     let mut now = Instant::START;
@@ -459,14 +462,14 @@ fn who_comes_again_in_time_is_known_for_five_weeks_from_his_last_letter_on() {
     ));
     for _ in 0..3 {
         now = now + days(35);
-        assert!(may(&mut list, now), "each letter renews that");
+        assert!(may(&mut list, now), "each message renews it");
     }
     now = now + days(35) + Micros(1);
     assert!(!may(&mut list, now), "then it is forgotten");
 }
 
 #[test]
-fn who_comes_again_too_late_is_put_off_again() {
+fn a_retry_after_a_day_is_deferred_again() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let mut now = Instant::START;
     let may = |list: &mut Greylist, now| {
@@ -485,7 +488,7 @@ fn who_comes_again_too_late_is_put_off_again() {
 }
 
 #[test]
-fn a_domain_that_lets_several_networks_send_is_known_by_its_name() {
+fn greylisting_knows_a_domain_across_networks() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let later = Instant::START + MINUTE;
     assert!(!may_come(
@@ -507,7 +510,7 @@ fn a_domain_that_lets_several_networks_send_is_known_by_its_name() {
 }
 
 #[test]
-fn however_many_letters_are_put_off_who_is_known_stays_so() {
+fn many_deferred_messages_do_not_evict_known_origins() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let (here, now) = (Origin::Domain("far.test"), Instant::START + MINUTE);
     assert!(
@@ -527,7 +530,7 @@ fn however_many_letters_are_put_off_who_is_known_stays_so() {
 }
 
 #[test]
-fn message_that_is_deferred_again_keeps_its_time() {
+fn a_message_that_is_deferred_again_keeps_its_time() {
     let (mut list, mut now) = (Greylist::new(MINUTE, [7; 16]), Instant::START);
     for _ in 0..3 {
         assert!(!may_come(&mut list, Origin::Domain("far.test"), "a", "b", now));

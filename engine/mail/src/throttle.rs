@@ -1,12 +1,14 @@
-//! What a failed login costs, by address, by network (/24, /48) and by account.
+//! Login throttling: the delay of failed logins, by address, by network (/24, /48) and by account.
 //!
-//! - Only the answer to a *failed* login is delayed, the longer the more failures its address,
-//!   network or account has seen lately. The right password is let in at once, so nobody can lock
-//!   the owner out.
-//! - An address has at most [`PENDING_MAX`] logins under way, delayed answers included: guessing in parallel gains nothing.
-//! - A failed login counts as under way until its answer is due, even if nobody waits for that any more: whoever takes a
-//!   late answer for a wrong password, and hangs up, gains nothing either.
-//! - The table is of a fixed size. A new entry displaces the least guilty one of its set, never one with undecided logins.
+//! - Only the reply to a *failed* login is delayed. The delay grows with the recent failures of the
+//!   address, network or account. The right password is accepted at once, so an attacker cannot
+//!   lock the owner out.
+//! - An address has at most [`PENDING_MAX`] pending logins, including delayed replies. So parallel
+//!   guesses gain nothing.
+//! - A failed login is pending until its reply is due, even after the client has disconnected. So a
+//!   client gains nothing if it takes a late reply for a wrong password and hangs up.
+//! - The table has a fixed size. A new entry evicts the one of its set with the fewest failures,
+//!   but never one with undecided logins.
 
 use alloc::string::String;
 use alloc::vec;
@@ -17,29 +19,30 @@ use core::net::IpAddr;
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
-/// Logins that one address may have under way.
+/// The most pending logins of one address.
 pub const PENDING_MAX: usize = 4;
 
-/// What the first failure costs.
+/// The delay of the first failure.
 const FIRST_DELAY: Micros = Micros::from_secs(2);
-/// The delay doubles with each failure, this often at the most: to 64 seconds.
+/// The delay doubles with each failure, at most this often: up to 64 seconds.
 const DOUBLINGS_MAX: u32 = 5;
-/// Failures on one account come from its owner's mistakes too: it takes this many to double the delay.
+/// The owner of an account makes mistakes too, so this many failures on one account double the
+/// delay.
 const ACCOUNT_FAILURES_PER_DOUBLING: u32 = 4;
-/// Others may live in the same network: it takes this many there.
+/// A network may have other users, so this many failures double the delay there.
 const NETWORK_FAILURES_PER_DOUBLING: u32 = 16;
-/// After this long without a failure half of them are forgotten.
+/// After this time without a failure, half of the failures are forgotten.
 const HALF_LIFE: Micros = Micros::from_secs(300);
 
 const WAYS: usize = 4;
 const SETS: usize = 1024;
 
-/// A login that has failed, as other cores are told of it.
+/// A failed login, as reported to other cores.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedLogin {
     /// The client.
     pub peer: IpAddr,
-    /// The name that it has said.
+    /// The user name that it has sent.
     pub name: String,
 }
 
@@ -48,7 +51,7 @@ struct Record {
     key: u64,
     last_failure: Instant,
     failures: u16,
-    /// When each place for a login is free again: [`UNDECIDED`] as long as nobody knows.
+    /// When each slot for a login becomes free: [`UNDECIDED`] while the login has no result.
     free_from: [Instant; PENDING_MAX],
 }
 
@@ -59,13 +62,13 @@ impl Record {
         self.free_from.contains(&UNDECIDED)
     }
 
-    /// Those of its failures that are not forgotten at `now`.
+    /// The failures that still count at `now`.
     fn failures_at(&self, now: Instant) -> u16 {
         let half_lives = now.since(self.last_failure).0 / HALF_LIFE.0;
         self.failures.checked_shr(half_lives.min(u64::from(u16::MAX)) as u32).unwrap_or(0)
     }
 
-    /// Frees the place of an undecided login from `at` on.
+    /// Frees the slot of an undecided login at the time `at`.
     fn decide(&mut self, at: Instant) {
         if let Some(place) = self.free_from.iter_mut().find(|place| **place == UNDECIDED) {
             *place = at;
@@ -73,13 +76,13 @@ impl Record {
     }
 }
 
-/// Recent failures of addresses and accounts.
+/// Recent failures of addresses, networks and accounts.
 pub struct Throttle {
     records: Vec<[Record; WAYS]>,
     key: [u8; 16],
 }
 
-/// Who fails: each has failures of its own.
+/// The subject of a failure count: each has a count of its own.
 #[derive(Clone, Copy)]
 enum Culprit<'a> {
     Address(IpAddr),
@@ -88,12 +91,13 @@ enum Culprit<'a> {
 }
 
 impl Throttle {
-    /// An empty memory; `key` is random, so that nobody can choose whom he displaces.
+    /// An empty table. `key` is random, so that a client cannot choose which records it evicts.
     pub fn new(key: [u8; 16]) -> Throttle {
         Throttle { records: vec![[Record::default(); WAYS]; SETS], key }
     }
 
-    /// A login from `address` begins. False: too many are under way from there, and it must be refused unlooked at.
+    /// A login from `address` begins. Returns false if too many are pending there. Then it must be
+    /// refused without a check.
     #[must_use]
     pub fn login_begins(&mut self, address: IpAddr, now: Instant) -> bool {
         let record = self.record(Culprit::Address(address), now);
@@ -106,8 +110,8 @@ impl Throttle {
         }
     }
 
-    /// A login from `address` for `account`, which is one name whatever names the account has, failed: how long its answer
-    /// has to wait.
+    /// A login from `address` for `account` has failed. Returns the delay of its reply. `account`
+    /// is one name for each account, whatever aliases the account has.
     pub fn login_failed(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
         let delay = self.failure_known(address, account, now);
         if let Some(record) = self.record(Culprit::Address(address), now) {
@@ -116,7 +120,8 @@ impl Throttle {
         delay
     }
 
-    /// Counts a failure, of a login that need not have begun here: how long its answer has to wait.
+    /// Counts a failure of a login that may have begun on another core. Returns the delay of its
+    /// reply.
     pub fn failure_known(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
         let mut fail = |culprit| {
             self.record(culprit, now).map_or(0, |record| {
@@ -132,8 +137,8 @@ impl Throttle {
         Micros(FIRST_DELAY.0 << doublings)
     }
 
-    /// How much there is against a login from `address` for `account`: the recent failures of the
-    /// address and its network, and some of the account's. Those with less are looked at first.
+    /// The evidence against a login from `address` for `account`: the recent failures of the
+    /// address and its network, and a part of the account's. Logins with less are checked first.
     pub fn guilt(&self, address: IpAddr, account: &str, now: Instant) -> u32 {
         let failures =
             |culprit| self.known(culprit).map_or(0, |record| u32::from(record.failures_at(now)));
@@ -141,7 +146,7 @@ impl Throttle {
         failures(Culprit::Address(address)) + failures(Culprit::Network(address)) + of_account
     }
 
-    /// A login that began from `address` has succeeded, or was given up undecided.
+    /// A login that began from `address` has succeeded, or was abandoned without a result.
     pub fn login_ended(&mut self, address: IpAddr, now: Instant) {
         if let Some(record) = self.record(Culprit::Address(address), now) {
             record.decide(now);
@@ -153,7 +158,8 @@ impl Throttle {
         self.records.get(key as usize % SETS)?.iter().find(|record| record.key == key)
     }
 
-    /// The record of `culprit`, a new one if there is none; `None` when all of its set have undecided logins.
+    /// The record of `culprit`, or a new one. `None` if all records of its set have undecided
+    /// logins.
     fn record(&mut self, culprit: Culprit<'_>, now: Instant) -> Option<&mut Record> {
         let key = self.key_of(culprit);
         let set = self.records.get_mut(key as usize % SETS)?;
@@ -182,7 +188,7 @@ impl Throttle {
         let mut hasher = SipHasher13::new_with_key(&self.key);
         match culprit {
             Culprit::Address(IpAddr::V4(address)) => hasher.write(&address.octets()),
-            // One host has a whole /64 to itself (RFC 6177), so that is what is judged.
+            // One IPv6 host has a whole /64 (RFC 6177), so a /64 counts as one address.
             Culprit::Address(IpAddr::V6(address)) => {
                 hasher.write(address.octets().get(..8).unwrap_or_default())
             }

@@ -1,7 +1,9 @@
-//! Passwords that were right a little while ago, so that a client that logs in every minute costs one hash an hour.
+//! A cache of recently verified passwords, so that a client that logs in every minute costs one
+//! hash an hour.
 //!
-//! What is kept is a keyed 128-bit hash of password hash and password, under a key of this machine's life: it
-//! tells nothing to who reads the memory of another life, and it dies with a password change.
+//! An entry is a keyed 128-bit hash of the password hash and the password. The key is random at
+//! each start, so memory from before a restart reveals nothing. A changed password makes its entry
+//! useless.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,26 +21,27 @@ struct Verified {
     until: Instant,
 }
 
-/// A fixed number of verified logins; a new one displaces an old one.
+/// A fixed number of verified logins. A new one evicts an old one.
 pub struct VerifiedLogins {
     places: Vec<Option<Verified>>,
     key: [u8; 16],
 }
 
 impl VerifiedLogins {
-    /// An empty memory under a random `key`.
+    /// An empty cache with a random `key`.
     pub fn new(key: [u8; 16]) -> VerifiedLogins {
         VerifiedLogins { places: vec![None; PLACES], key }
     }
 
-    /// Whether `password` was verified against `hash`, a PHC string, within the last hour. Its salt makes it the hash of one account.
+    /// Whether `password` was verified against `hash`, a PHC string, within the last hour. The salt
+    /// ties `hash` to one account.
     pub fn contains(&self, hash: &str, password: &[u8], now: Instant) -> bool {
         let tag = self.tag(hash, password);
         let place = self.places.get(tag as usize % PLACES).copied().flatten();
         place.is_some_and(|verified| verified.tag == tag && now < verified.until)
     }
 
-    /// `password` was verified against `hash` just now.
+    /// Records that `password` was verified against `hash` just now.
     pub fn insert(&mut self, hash: &str, password: &[u8], now: Instant) {
         let tag = self.tag(hash, password);
         if let Some(place) = self.places.get_mut(tag as usize % PLACES) {
