@@ -1,4 +1,4 @@
-//! `[abuse]`: what strangers are refused for, or held in suspicion.
+//! `[abuse]`: checks and limits for unauthenticated external clients.
 
 use alloc::vec::Vec;
 
@@ -11,32 +11,32 @@ use super::values::{HostName, Span};
 use super::{LISTS_MAX, parsed_once};
 
 const GREETING_DELAY: Micros = Micros::from_secs(1);
-/// Clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1), and those who send much for less.
+/// Clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1), and bulk senders for less.
 const GREETING_DELAY_MAX: Micros = Micros::from_secs(20);
-/// Letters that come again within a day are known again.
+/// A retry within a day is recognized.
 const GREYLIST_MIN: Micros = Micros::from_secs(1);
 const GREYLIST_MAX: Micros = Micros::from_secs(6 * 3_600);
-/// Domains whose seals are trusted.
+/// The most trusted ARC domains.
 const SEALERS_MAX: usize = 64;
-/// Bytes of the longest name of a list: an address of IPv6 stands before it (RFC 5782 §2.4).
+/// The longest name of a DNS list, in bytes: an IPv6 address precedes it (RFC 5782 §2.4).
 const LIST_BYTES_MAX: usize = 253 - 64;
 
-/// What is held against strangers. The default: nothing but that they do too much, or too soon.
+/// Checks and limits for external clients. The default has only rate limits and the greeting delay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Abuse {
-    /// The lists whose addresses no mail is taken from.
+    /// DNS blocklists. Mail from a listed address is rejected.
     pub dnsbl: Vec<HostName>,
-    /// Those whose addresses' mail goes to Junk.
+    /// DNS blocklists. Mail from a listed address is filed into Junk.
     pub dnsbl_junk: Vec<HostName>,
-    /// Those whose addresses none of the others counts for.
+    /// DNS allowlists. For a listed address the blocklists do not count.
     pub dnswl: Vec<HostName>,
-    /// The domains whose word counts of whose a letter was that they have handed on, and those below them.
+    /// Domains that we trust for ARC results, including their subdomains.
     pub trusted_arc: Vec<HostName>,
-    /// How long they are listened to before they are greeted; at most [`GREETING_DELAY_MAX`].
+    /// The greeting delay, in which an early talker is detected. At most [`GREETING_DELAY_MAX`].
     pub greeting_delay: Micros,
-    /// How long letters of those who are not known are put off, if they are.
+    /// The greylisting delay for unknown senders. `None`: no greylisting.
     pub greylist: Option<Micros>,
-    /// How much an address may do; a network may do more.
+    /// The rate limits of an address. Those of a network are higher.
     pub limits: StrangerLimits,
 }
 

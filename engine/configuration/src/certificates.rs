@@ -1,6 +1,6 @@
-//! `[[tls]]`: certificates and their keys, by the names of their files.
+//! `[[tls]]`: certificates and their keys, by file name.
 //!
-//! What the files hold is looked at by whoever can open them: the command line, before anything boots.
+//! The command line opens these files and checks their content, before anything boots.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -12,11 +12,12 @@ use super::error::ConfigurationError;
 /// One certificate with its chain, and its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CertificateFiles {
-    /// The file of the certificate, the server's own first, as the configuration names it.
+    /// The certificate file, with the server's own certificate first, as named in the
+    /// configuration.
     pub certificate: String,
-    /// The file of the private key.
+    /// The private key file.
     pub key: String,
-    /// The line of the configuration in which they are named.
+    /// The line of the configuration that names them.
     pub line: usize,
 }
 

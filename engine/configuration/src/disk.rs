@@ -1,4 +1,4 @@
-//! `[disk]`: what the disk is to be.
+//! `[disk]`: the format of the disk.
 
 use super::document::Section;
 use super::error::ConfigurationError;
@@ -6,17 +6,17 @@ use super::error::ConfigurationError;
 /// The format that a disk is converted to.
 pub const DISK_FORMAT: u32 = 4;
 
-/// What the disk is to be.
+/// The format that the disk should have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum DiskFormat {
-    /// It keeps the format that it has. A new disk has [`DISK_FORMAT`].
+    /// It keeps its format. A new disk has [`DISK_FORMAT`].
     #[default]
     Kept,
-    /// A disk of an earlier format gets [`DISK_FORMAT`].
+    /// A disk of an earlier format is converted to [`DISK_FORMAT`].
     Newest,
 }
 
-/// The format that the section asks for.
+/// The value of `format` in the section.
 pub(super) fn format(section: &Section<'_, '_>) -> Result<DiskFormat, ConfigurationError> {
     section.refuse_unknown(&["format"])?;
     let Some(item) = section.optional("format") else { return Ok(DiskFormat::Kept) };

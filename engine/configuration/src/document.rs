@@ -1,7 +1,8 @@
-//! The TOML document as a tree whose every node knows its place, so that whatever is wrong can be pointed at.
+//! The TOML document as a tree. Every node knows its place, so that an error can point at it.
 //!
-//! The tree is walked by hand, not deserialized: only so can an error about a value that is well-formed TOML (a user's
-//! address in a domain that is not ours, say) name its line, and a misspelt key its nearest known one.
+//! The tree is walked by hand and not deserialized. So an error about a value of well-formed TOML,
+//! such as an address in a foreign domain, can name its line. A misspelt key can name the nearest
+//! known key.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,7 +23,7 @@ pub(super) struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Errors: what the TOML parser found first.
+    /// Errors: the first error of the TOML parser.
     pub(super) fn parse(text: &'t str) -> Result<Document<'t>, ConfigurationError> {
         let table = DeTable::parse(text)
             .map_err(|error| syntax_error(text, error.message(), error.span()))?;
@@ -40,7 +41,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// The parser's message is one line of the form `WHAT, expected EXPECTED`.
+/// Splits the parser's message, which is one line of the form `WHAT, expected EXPECTED`.
 fn syntax_error(text: &str, message: &str, span: Option<Range<usize>>) -> ConfigurationError {
     let at = span.map_or(text.len(), |span| span.start);
     let (what, expected) =
@@ -51,14 +52,14 @@ fn syntax_error(text: &str, message: &str, span: Option<Range<usize>>) -> Config
 /// A table of the document: the root or a `[section]`.
 pub(super) struct Section<'a, 't> {
     text: &'t str,
-    /// Where an error about the section as a whole points to.
+    /// The place that an error about the whole section points to.
     at: usize,
     name: &'a str,
     table: &'a DeTable<'t>,
 }
 
 impl<'a, 't> Section<'a, 't> {
-    /// Refuses keys that are not in `known`, naming the nearest that is.
+    /// Refuses keys that are not in `known`, and names the nearest known one.
     pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ConfigurationError> {
         for (key, _) in self.keys_in_order() {
             let name = key.get_ref().as_ref();
@@ -75,7 +76,7 @@ impl<'a, 't> Section<'a, 't> {
         Ok(())
     }
 
-    /// The value of `key`, if it is there.
+    /// The value of `key`, if it is present.
     pub(super) fn optional(&self, key: &str) -> Option<Item<'a, 't>> {
         self.table.get(key).map(|value| Item { text: self.text, value })
     }
@@ -91,7 +92,7 @@ impl<'a, 't> Section<'a, 't> {
         })
     }
 
-    /// The table `[name]`, if it is there. Errors: `name` is not a table.
+    /// The table `[name]`, if it is present. Errors: `name` is not a table.
     pub(super) fn section(
         &self,
         name: &'a str,
@@ -100,7 +101,8 @@ impl<'a, 't> Section<'a, 't> {
         item.section(name, &format!("a section `[{name}]`")).map(Some)
     }
 
-    /// The tables `[[name]]`, at most `most` of them. Errors: `name` is anything else.
+    /// The tables `[[name]]`, at most `most` of them. Errors: `name` is anything else, or there are
+    /// too many.
     pub(super) fn sections(
         &self,
         name: &'a str,
@@ -111,12 +113,12 @@ impl<'a, 't> Section<'a, 't> {
         item.list(most, &expected)?.iter().map(|item| item.section(name, &expected)).collect()
     }
 
-    /// The line in which it begins, counted from 1.
+    /// The line in which the section begins, counted from 1.
     pub(super) fn line(&self) -> usize {
         self.error("", "").line
     }
 
-    /// An error about the section as a whole.
+    /// An error about the whole section.
     pub(super) fn error(
         &self,
         what: impl fmt::Display,
@@ -125,7 +127,8 @@ impl<'a, 't> Section<'a, 't> {
         ConfigurationError::new(self.text, self.at, what, expected)
     }
 
-    /// The parser keeps keys by name; errors are told in the order of the file.
+    /// The keys in the order of the file, in which errors are reported. The parser sorts keys by
+    /// name.
     fn keys_in_order(
         &self,
     ) -> Vec<(&'a Spanned<alloc::borrow::Cow<'t, str>>, &'a Spanned<DeValue<'t>>)> {
@@ -143,7 +146,7 @@ pub(super) struct Item<'a, 't> {
 }
 
 impl<'a, 't> Item<'a, 't> {
-    /// Parses a string into a value. Errors: not a string, or not of the value's form.
+    /// Parses a string into a value. Errors: not a string, or a malformed value.
     pub(super) fn parsed<T: Value>(&self) -> Result<T, ConfigurationError> {
         let text = self.string(T::FORM)?;
         T::parse(text)
@@ -155,7 +158,7 @@ impl<'a, 't> Item<'a, 't> {
         self.value.get_ref().as_str().ok_or_else(|| self.wrong_type(expected))
     }
 
-    /// A whole number without a sign, if it is one.
+    /// The value as a decimal number without a sign, if it is one.
     pub(super) fn integer(&self) -> Option<u64> {
         self.value
             .get_ref()
@@ -166,7 +169,7 @@ impl<'a, 't> Item<'a, 't> {
             .ok()
     }
 
-    /// Whether it is this word.
+    /// Whether the value is this word.
     pub(super) fn is(&self, word: &str) -> bool {
         self.value.get_ref().as_str() == Some(word)
     }
@@ -176,7 +179,7 @@ impl<'a, 't> Item<'a, 't> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong_type("true or false"))
     }
 
-    /// Errors: not a whole number of at least 1, or more than fits.
+    /// Errors: not a whole number of at least 1, or too large.
     pub(super) fn count(&self) -> Result<u16, ConfigurationError> {
         const EXPECTED: &str = "a number from 1 to 65535";
         let number = self.value.get_ref().as_integer().ok_or_else(|| self.wrong_type(EXPECTED))?;
@@ -214,7 +217,7 @@ impl<'a, 't> Item<'a, 't> {
         }
     }
 
-    /// The line in which it begins, counted from 1.
+    /// The line in which the value begins, counted from 1.
     pub(super) fn line(&self) -> usize {
         self.error("", "").line
     }
@@ -242,13 +245,14 @@ impl<'a, 't> Item<'a, 't> {
     }
 }
 
-/// The known key that `name` was most likely meant to be: at most a third of its letters differ.
+/// The known key that `name` was most likely meant to be: at most a third of its characters differ.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let (distance, key) = known.iter().map(|key| (edits(name, key), *key)).min()?;
     (distance <= name.chars().count().div_ceil(3)).then_some(key)
 }
 
-/// How many letters must be added, removed or replaced to make `from` into `to` (Levenshtein).
+/// The number of characters that must be added, removed or replaced to turn `from` into `to`
+/// (Levenshtein).
 fn edits(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.chars().count()).collect();
     for (index, a) in from.chars().enumerate() {
@@ -267,7 +271,7 @@ fn edits(from: &str, to: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// The start of a text, for an error to quote.
+/// The start of a text, for a quotation in an error.
 fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }

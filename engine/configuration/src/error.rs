@@ -1,23 +1,23 @@
-//! What is wrong with a configuration, and where.
+//! Errors in a configuration, with their place.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// One thing wrong with the text, told so that whoever wrote it can mend it.
+/// One error in the text, described so that the author can correct it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigurationError {
     /// The line, counted from 1.
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What was expected there.
+    /// The expected form.
     pub expected: String,
 }
 
 impl ConfigurationError {
-    /// `at`: byte offset in `text`; past its end means the end.
+    /// `at`: a byte offset in `text`. An offset after the end means the end.
     pub(super) fn new(
         text: &str,
         at: usize,
@@ -37,7 +37,8 @@ impl ConfigurationError {
     }
 }
 
-/// What the text says may be quoted in the error, and its escapes can be anything: a line end, or what a terminal obeys.
+/// Escapes control characters. The error may quote the text, which can contain line ends or
+/// terminal commands.
 fn printable(what: &str) -> String {
     let mut printable = String::with_capacity(what.len());
     for character in what.chars() {
@@ -50,7 +51,7 @@ fn printable(what: &str) -> String {
     printable
 }
 
-/// `LINE:COLUMN: WHAT; expected EXPECTED`, so that the name of the file may stand before it.
+/// Writes `LINE:COLUMN: WHAT; expected EXPECTED`, so that the name of the file may precede it.
 impl fmt::Display for ConfigurationError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

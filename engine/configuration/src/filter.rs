@@ -1,4 +1,5 @@
-//! `[filter]`: who is asked about letters that strangers bring, and what becomes of those about which he does not answer.
+//! `[filter]`: an external mail filter for messages of unauthenticated clients, and what happens if
+//! it does not answer.
 
 use alloc::string::String;
 use core::fmt;
@@ -13,39 +14,40 @@ use super::values::{Span, Value};
 
 const TIMEOUT: Micros = Micros::from_secs(5);
 const TIMEOUT_MIN: Micros = Micros::from_secs(1);
-/// Clients wait for ten minutes (RFC 5321 section 4.5.3.2.6), those who have little time for less; and name servers may have taken some of it.
+/// Clients wait for ten minutes (RFC 5321 section 4.5.3.2.6), and impatient ones for less. DNS
+/// lookups may have used a part of it.
 const TIMEOUT_MAX: Micros = Micros::from_secs(60);
 
-/// A filter that is asked about letters.
+/// A filter that is asked about messages.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Where it is.
+    /// Its host and port.
     pub place: Place,
-    /// What it wants to be told to answer.
+    /// The password that it requires.
     pub password: Option<String>,
-    /// How long it may take, from 1 to 60 seconds.
+    /// Its time limit, from 1 to 60 seconds.
     pub timeout: Micros,
-    /// What becomes of letters about which it does not answer.
+    /// What happens to messages if it does not answer.
     pub when_away: WhenAway,
 }
 
-/// What becomes of letters about which a filter does not answer.
+/// What happens to messages if the filter does not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhenAway {
-    /// They are taken as if there were no filter.
+    /// They are accepted as if there were no filter.
     #[default]
     Accept,
-    /// They go to Junk.
+    /// They are filed into Junk.
     Junk,
-    /// They are to come again later.
+    /// They are deferred.
     Defer,
 }
 
-/// Where a filter is, as an address of the web has it.
+/// The URL of a filter.
 struct Url(Place);
 
 impl fmt::Debug for Filter {
-    /// Without the password, so that no log ever holds it.
+    /// Leaves out the password, so that no log contains it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Filter { place, timeout, when_away, .. } = self;
         let mut out = out.debug_struct("Filter");

@@ -1,16 +1,18 @@
-//! The configuration: what `barepost.toml` says, parsed into values that need no second look.
+//! The configuration: the content of `barepost.toml`, parsed into valid values.
 //!
-//! One parser, two users. The command line parses the file before anything boots, so that a wrong file is refused on
-//! the terminal; the guest parses the same text again, because it trusts no one.
+//! One parser has two users. The command line parses the file before anything boots, so that a
+//! wrong file is refused on the terminal. The guest parses the same text again, because it does not
+//! trust its input.
 //!
 //! Invariants:
-//! - A [`Configuration`] is valid: each address belongs to one of the domains, no address is given twice, each password
-//!   is one that a client can send, each network address fits its prefix.
-//! - Nothing in the file is passed over in silence: a key that is not known is an error.
+//! - A [`Configuration`] is valid. Each address belongs to one of the domains, and no address
+//!   occurs twice. A client can send each password. Each network address fits its prefix.
+//! - Nothing in the file is ignored silently: an unknown key is an error.
 //! - Every error names the line, what is wrong there and what was expected.
 //! - Names of hosts, domains and mailboxes are kept in lower case.
 //!
-//! RFC 1123 §2.1 (names of hosts), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632 §3.1 (prefixes).
+//! RFC 1123 §2.1 (host names), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632 §3.1
+//! (prefixes).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -50,12 +52,12 @@ pub use web::{POLICY_PATH, PolicyMode, Web};
 use alloc::vec::Vec;
 use document::{Document, Item, Section};
 
-/// The smallest memory that one core runs in, in bytes.
+/// The smallest memory that one core needs, in bytes.
 const MEMORY_BYTES_MIN: u64 = 96 << 20;
-/// What each further core needs at least.
+/// The memory that each further core needs at least, in bytes.
 const MEMORY_BYTES_MORE: u64 = 48 << 20;
 
-/// The smallest memory that so many cores run in together, in bytes.
+/// The smallest memory for this many cores, in bytes.
 pub const fn memory_bytes_min(cores: u8) -> u64 {
     MEMORY_BYTES_MIN + (cores.saturating_sub(1) as u64) * MEMORY_BYTES_MORE
 }
@@ -64,19 +66,19 @@ pub const fn memory_bytes_min(cores: u8) -> u64 {
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The most domains that one server serves.
 pub const DOMAINS_MAX: usize = 256;
-/// The most accounts that the file may name; the log may know more.
+/// The most accounts that the file may name. The log may have more.
 pub const USERS_MAX: usize = 4096;
 /// The most aliases of one account.
 pub const ALIASES_MAX: usize = 64;
-/// The most addresses to which one account's mail is sent on.
+/// The most forwarding addresses of one account.
 pub const FORWARDS_MAX: usize = 7;
 /// The most prefixes in one list of `[access]`.
 pub const PREFIXES_MAX: usize = 64;
-/// The most lists of addresses in each list of `[abuse]`.
+/// The most DNS lists in each setting of `[abuse]`.
 pub const LISTS_MAX: usize = 4;
-/// The most IPv6 addresses of the machine's own.
+/// The most IPv6 addresses of this machine.
 pub const IPV6_ADDRESSES_MAX: usize = 4;
-/// The most addresses of the machine's own, of both families.
+/// The most addresses of this machine, of both families.
 pub const ADDRESSES_MAX: usize = 1 + IPV6_ADDRESSES_MAX;
 /// The most certificates.
 pub const CERTIFICATES_MAX: usize = 16;
@@ -92,39 +94,40 @@ const KEYS: &[&str] = &[
     "tls", "relay",
 ];
 
-/// What `barepost.toml` says.
+/// The content of `barepost.toml`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Configuration {
-    /// The server's own name, as it greets with.
+    /// The host name of the server, used in its greeting.
     pub hostname: HostName,
-    /// The domains that mail is taken for; at least one, none twice.
+    /// The domains that the server accepts mail for. At least one, none twice.
     pub domains: Vec<HostName>,
-    /// The addresses of the machine; `None` asks DHCP and listens to routers.
+    /// The addresses of the machine. `None`: DHCP and router advertisements.
     pub network: Option<Network>,
-    /// The accounts that are made if they are not there yet.
+    /// The accounts that are created if they do not exist.
     pub users: Vec<User>,
-    /// Who may do more than a stranger.
+    /// Clients with more rights.
     pub access: Access,
-    /// What strangers are refused for, or held in suspicion.
+    /// The limits and checks for unauthenticated external clients.
     pub abuse: Abuse,
-    /// The format that the disk is to have.
+    /// The format that the disk should have.
     pub disk: DiskFormat,
-    /// Who is asked about the letters that they bring, if somebody is.
+    /// The external mail filter, if there is one.
     pub filter: Option<Filter>,
-    /// How much accounts may have.
+    /// The limits of accounts.
     pub limits: Limits,
-    /// What is served by HTTP.
+    /// The settings of the HTTP service.
     pub web: Web,
-    /// The certificates for TLS, the one for everybody else first; without any, who starts the machine makes one.
+    /// The TLS certificates, the default one first. Without any, the command that starts the
+    /// machine makes one.
     pub certificates: Vec<CertificateFiles>,
-    /// By which hosts mail leaves.
+    /// How outgoing mail leaves.
     pub relay: Relay,
 }
 
 impl Configuration {
     /// Parses and checks the text of a `barepost.toml`.
     ///
-    /// Errors: the first thing that is wrong, with its place.
+    /// Errors: the first error, with its place.
     pub fn parse(text: &str) -> Result<Configuration, ConfigurationError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(ConfigurationError::new(
@@ -190,13 +193,15 @@ impl Configuration {
         })
     }
 
-    /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.
+    /// Whether `domain` is one of the domains that the server accepts mail for. Case does not
+    /// matter.
     pub fn serves(&self, domain: &str) -> bool {
         self.domains.iter().any(|served| served.as_str().eq_ignore_ascii_case(domain))
     }
 
-    /// Who reads mail for a `postmaster` that no account or alias names: the first administrator, else the first
-    /// account. RFC 5321 §4.5.1 asks that such mail is always taken.
+    /// The account that gets mail to a `postmaster` that no account or alias has. It is the first
+    /// administrator, or else the first account. RFC 5321 §4.5.1 requires that such mail is always
+    /// accepted.
     pub fn postmaster(&self) -> Option<&User> {
         self.users.iter().find(|user| user.is_administrator).or_else(|| self.users.first())
     }
@@ -214,7 +219,7 @@ fn domains(root: &Section<'_, '_>) -> Result<Vec<HostName>, ConfigurationError> 
     parsed_once(&items, "a domain")
 }
 
-/// Parses every item of a list, and refuses the second of two that are equal.
+/// Parses every item of a list, and refuses a value that occurs twice.
 fn parsed_once<T: values::Value + PartialEq>(
     items: &[Item<'_, '_>],
     what: &str,

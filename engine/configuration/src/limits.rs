@@ -1,20 +1,20 @@
-//! `[limits]`: how much accounts may have and send, unless a `[[user]]` says otherwise.
+//! `[limits]`: quotas and sending limits of accounts, unless a `[[user]]` has its own.
 
 use super::document::{Item, Section};
 use super::error::ConfigurationError;
 use super::values::Value;
 
-/// The least that an account can be allowed, in octets.
+/// The smallest quota, in bytes.
 const QUOTA_MIN: u64 = 1 << 20;
 
-/// What holds for every account of which `[[user]]` says nothing else.
+/// The limits of every account without its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// How much it may have in its mailboxes.
+    /// The quota of its mailboxes.
     pub quota: Quota,
-    /// How many messages it may send in a day.
+    /// The most messages that it may send in a day.
     pub messages_per_day: PerDay,
-    /// To how many people elsewhere it may write in a day to whom it has not before.
+    /// The most new external recipients that it may write to in a day.
     pub new_recipients_per_day: PerDay,
 }
 
@@ -25,39 +25,40 @@ impl Default for Limits {
     }
 }
 
-/// How often something may be done in a day.
+/// A limit on actions in a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PerDay {
-    /// However often.
+    /// No limit.
     Unlimited,
-    /// So often, at least once and at most [`PER_DAY_MAX`] times.
+    /// This many, from 1 to [`PER_DAY_MAX`].
     Most(u32),
 }
 
-/// The highest limit that is one.
+/// The highest possible limit.
 pub const PER_DAY_MAX: u32 = 1_000_000;
 
 impl PerDay {
-    /// `None`: however often.
+    /// The limit. `None`: no limit.
     pub fn most(self) -> Option<u32> {
         if let PerDay::Most(most) = self { Some(most) } else { None }
     }
 }
 
-/// How much an account may have in its mailboxes. Half as much may wait in its outbox.
+/// The quota of an account's mailboxes. Its outbox may hold half as much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Quota {
-    /// Half of the disk, so that no account fills it for all others.
+    /// Half of the disk, so that one account cannot fill it for all others.
     #[default]
     HalfOfDisk,
-    /// As much as the disk has room for.
+    /// As much as the disk has space for.
     Unlimited,
-    /// So many octets, at least 1 MiB.
+    /// This many bytes, at least 1 MiB.
     Octets(u64),
 }
 
 impl Quota {
-    /// In octets. `disk_bytes`: the size of the disk. `None`: as much as the disk has room for.
+    /// The quota in bytes. `disk_bytes`: the size of the disk. `None`: as much as the disk has
+    /// space for.
     pub fn octets(self, disk_bytes: u64) -> Option<u64> {
         match self {
             Quota::HalfOfDisk => Some(disk_bytes / 2),
@@ -106,7 +107,7 @@ pub(super) fn limits(section: &Section<'_, '_>) -> Result<Limits, ConfigurationE
     })
 }
 
-/// The value of `key`, if it is there.
+/// The value of `key`, if it is present.
 pub(super) fn per_day(
     section: &Section<'_, '_>,
     key: &str,

@@ -1,4 +1,5 @@
-//! `[network]`, the machine's fixed addresses, and `[access]`, who may do more than a stranger.
+//! `[network]`: the fixed addresses of the machine. `[access]`: clients with more rights than other
+//! external clients.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,19 +9,21 @@ use super::error::ConfigurationError;
 use super::values::{InterfaceAddress, Prefix};
 use super::{ADDRESSES_MAX, DNS_SERVERS_MAX, IPV6_ADDRESSES_MAX, PREFIXES_MAX, parsed_once};
 
-/// Fixed addresses, in place of DHCP and of what routers advertise. Of a family that has no address here none is spoken.
+/// Fixed addresses, which replace DHCP and router advertisements. A family without an address here
+/// is not used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// The machine's own addresses: at least one, at most one of IPv4 and
+    /// The addresses of this machine: at least one, at most one of IPv4 and
     /// [`super::IPV6_ADDRESSES_MAX`] of IPv6.
     pub addresses: Vec<InterfaceAddress>,
-    /// The way to all other networks of IPv4; another host of the same network.
+    /// The router to all other IPv4 networks. It is another host of the same network.
     pub gateway: Option<Ipv4Addr>,
-    /// The way to all other networks of IPv6; another host of one of the networks, or of the link.
+    /// The router to all other IPv6 networks. It is another host of one of the networks, or of the
+    /// link.
     pub ipv6_gateway: Option<Ipv6Addr>,
     /// The name servers, in the order in which they are asked.
     pub dns: Vec<IpAddr>,
-    /// Whether they check signatures (DNSSEC), and nobody stands between them and us.
+    /// Whether the name servers check DNSSEC signatures, and the path to them is trusted.
     pub dnssec: bool,
 }
 
@@ -64,7 +67,7 @@ fn addresses(section: &Section<'_, '_>) -> Result<Vec<InterfaceAddress>, Configu
     Ok(addresses)
 }
 
-/// At most one of each family, each on a network of the machine's own.
+/// At most one gateway of each family, on a network of the machine.
 fn gateways(
     item: &Item<'_, '_>,
     own: &[InterfaceAddress],
@@ -104,21 +107,21 @@ fn gateways(
     Ok((ipv4, ipv6))
 }
 
-/// Who may do more than a stranger. Empty lists, the default, name nobody.
+/// Clients with more rights. Empty lists, the default, name none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Access {
-    /// Where logging in without TLS is allowed.
+    /// The clients that may log in without TLS.
     pub plaintext_auth_from: Vec<AccessRange>,
-    /// Whom no limit on rates, delay or ban concerns.
+    /// The clients that are exempt from rate limits, delays and bans.
     pub unthrottled_from: Vec<AccessRange>,
 }
 
-/// A range of clients that `[access]` names.
+/// A range of client addresses in `[access]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccessRange {
     /// Its addresses.
     pub prefix: Prefix,
-    /// The line of the configuration in which it is named.
+    /// The line of the configuration that names it.
     pub line: usize,
 }
 
@@ -128,7 +131,7 @@ impl Access {
         self.plaintext_auth_from.iter().any(|range| range.prefix.contains(address))
     }
 
-    /// Whether a client at `address` is free of limits, delays and bans.
+    /// Whether a client at `address` is exempt from limits, delays and bans.
     pub fn is_unthrottled(&self, address: IpAddr) -> bool {
         self.unthrottled_from.iter().any(|range| range.prefix.contains(address))
     }

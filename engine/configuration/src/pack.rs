@@ -1,8 +1,8 @@
-//! What a machine is handed that lies in files on its host: certificates with their keys, signing
-//! keys with their selectors, and authorities with the names of their files. Pairs of texts, each
-//! text with its length before it.
+//! Packs of host files for the machine: certificates with their keys, signing keys with their
+//! selectors, and authorities with the names of their files. A pack is a list of pairs of texts,
+//! each text preceded by its length.
 //!
-//! The machine parses them again; what is packed is what stood in the files.
+//! The machine parses the texts again, so a pack holds them unchanged.
 
 use alloc::vec::Vec;
 
@@ -12,16 +12,16 @@ use tls::{Authorities, Certificate, CertificateError, NotAuthorities};
 /// Bytes of a length.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// What is wrong with a pack.
+/// An error in a pack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BadPack {
     /// It ends too early.
     Cut,
-    /// One of the certificates is not to be used.
+    /// One of the certificates is unusable.
     Certificate(CertificateError),
-    /// One of the keys is none.
+    /// One of the signing keys is invalid.
     SigningKey(NotAKey),
-    /// The texts of authorities are none.
+    /// The texts of authorities are invalid.
     Authorities(NotAuthorities),
 }
 
@@ -47,18 +47,18 @@ pub fn pack<'t>(pairs: impl IntoIterator<Item = (&'t [u8], &'t [u8])>) -> Vec<u8
     pack
 }
 
-/// The certificates of a pack, the one for everybody else first.
+/// The certificates of a pack, the default one first.
 ///
-/// Errors: the pack was cut, or a certificate is not to be used.
+/// Errors: the pack is incomplete, or a certificate is unusable.
 pub fn certificates(pack: &[u8]) -> Result<Vec<Certificate>, BadPack> {
     read(pack, |certificate, key| {
         Certificate::parse(certificate, key).map_err(BadPack::Certificate)
     })
 }
 
-/// The keys of a pack that sign letters, in the order in which their signatures stand above one.
+/// The DKIM signing keys of a pack, in the order of their signatures in a message.
 ///
-/// Errors: the pack was cut, or a key is none.
+/// Errors: the pack is incomplete, or a key is invalid.
 pub fn signing_keys(pack: &[u8]) -> Result<Vec<SigningKey>, BadPack> {
     read(pack, |selector, key| {
         let selector = core::str::from_utf8(selector).map_err(|_| NotAKey::NoSelector);
@@ -66,9 +66,9 @@ pub fn signing_keys(pack: &[u8]) -> Result<Vec<SigningKey>, BadPack> {
     })
 }
 
-/// The authorities of a pack, beside those of the web.
+/// The authorities of a pack, in addition to those of the web.
 ///
-/// Errors: the pack was cut, or a text names none.
+/// Errors: the pack is incomplete, or a text has no authority.
 pub fn authorities(pack: &[u8]) -> Result<Authorities, BadPack> {
     let texts = read(pack, |_, text| Ok(text.to_vec()))?;
     Authorities::with(texts.iter().map(Vec::as_slice)).map_err(BadPack::Authorities)
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_is_unpacked_as_it_was_and_one_that_was_cut_is_refused() {
+    fn a_pack_survives_unpacking_and_an_incomplete_one_fails() {
         let pack = packed(&[("one", KEY), ("two", KEY)]);
         let names: Vec<_> = signing_keys(&pack).unwrap();
         let domain = dns::Name::parse("a.test").unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_are_unpacked_as_they_were() {
+    fn authorities_survive_packing() {
         let pack = packed(&[("ca.pem", CERTIFICATE)]);
         assert!(alloc::format!("{:?}", authorities(&pack).unwrap()).ends_with("1 named)"));
         assert_eq!(authorities(&pack[1..]).err(), Some(BadPack::Cut));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_and_no_key_is_refused() {
+    fn a_pack_with_a_wrong_certificate_or_key_is_rejected() {
         let mixed = certificates(&packed(&[(CERTIFICATE, KEY)])).unwrap_err();
         assert_eq!(mixed, BadPack::Certificate(CertificateError::KeyOfAnother));
         for (selector, key, error) in

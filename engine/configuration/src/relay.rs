@@ -1,7 +1,9 @@
-//! `[relay]`: by which hosts mail leaves. Straight to those that take a domain's mail, or by a smarthost: one for everybody, and others for domains of their own (`[[relay.domain]]`).
+//! `[relay]`: how outgoing mail leaves. It goes directly to the MX hosts, or through a smarthost:
+//! one as the default, and others for domains of their own (`[[relay.domain]]`).
 //!
 //! Invariants:
-//! - A smarthost is known by its place: there are no two with the same host and port. So connections to one place are alike.
+//! - A smarthost is identified by host and port: no two have the same. So all connections to one
+//!   host and port use the same settings.
 //! - A domain is named once.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -17,38 +19,37 @@ use super::users::sayable;
 use super::values::{HostName, Prefix, Value};
 use super::{AUTHORITY_FILES_MAX, DOMAINS_MAX, PREFIXES_MAX, SMARTHOSTS_MAX, parsed_once};
 
-/// By which hosts mail leaves.
+/// How outgoing mail leaves.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Relay {
-    /// For domains of which nothing else is said.
+    /// For all domains without a setting of their own.
     everybody: Way,
-    /// For domains of which something else is.
+    /// For domains with a setting of their own.
     others: BTreeMap<HostName, Way>,
-    /// The files of authorities that are believed beside those of the web.
+    /// The files of authorities that are trusted in addition to those of the web.
     pub authorities: Vec<AuthorityFile>,
-    /// Networks in which hosts of other domains are contacted although their addresses are not
-    /// public.
+    /// Networks with hosts that may be contacted although their addresses are not public.
     pub private_networks: Vec<Prefix>,
 }
 
 /// How the mail of a domain leaves.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Way {
-    /// To the hosts that take it.
+    /// Directly to its MX hosts.
     #[default]
     Direct,
-    /// By a host that sends it on.
+    /// Through a smarthost.
     By(Arc<Smarthost>),
 }
 
-/// A host that sends mail on.
+/// A host that relays our mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Smarthost {
-    /// Where it is.
+    /// Its host and port.
     pub place: Place,
-    /// How it is spoken with.
+    /// The use of TLS.
     pub tls: SmarthostTls,
-    /// As whom we log in.
+    /// The login there, if one is needed.
     pub login: Option<SmarthostLogin>,
 }
 
@@ -70,23 +71,23 @@ pub enum PlaceHost {
     Address(IpAddr),
 }
 
-/// How a smarthost is spoken with.
+/// The use of TLS with a smarthost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SmarthostTls {
-    /// In TLS, if it offers that; where there is a password it has to.
+    /// TLS if the host offers it. With a password TLS is required.
     IfOffered,
-    /// In TLS, begun in the clear, or not at all.
+    /// STARTTLS is required.
     StartTls,
-    /// In TLS from the beginning.
+    /// TLS from the start of the connection.
     Implicit,
-    /// In the clear.
+    /// Plaintext.
     None,
 }
 
-/// As whom we log in.
+/// The login at a smarthost.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SmarthostLogin {
-    /// The name.
+    /// The user name.
     pub user: String,
     /// The password.
     pub password: String,
@@ -95,14 +96,14 @@ pub struct SmarthostLogin {
 /// A file of authorities.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuthorityFile {
-    /// As the configuration names it.
+    /// Its name in the configuration.
     pub file: String,
-    /// The line in which it is named.
+    /// The line of the configuration that names it.
     pub line: usize,
 }
 
 impl fmt::Debug for SmarthostLogin {
-    /// Without the password, so that no log ever holds it.
+    /// Leaves out the password, so that no log contains it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("SmarthostLogin").field("user", &self.user).finish_non_exhaustive()
     }
@@ -114,7 +115,7 @@ impl Relay {
         self.others.get(domain).unwrap_or(&self.everybody)
     }
 
-    /// All hosts that send mail on, each once, the one for everybody first.
+    /// All smarthosts, each once, the default first.
     pub fn smarthosts(&self) -> Vec<&Smarthost> {
         let mut all: Vec<&Smarthost> = Vec::new();
         for way in core::iter::once(&self.everybody).chain(self.others.values()) {
@@ -252,7 +253,7 @@ fn domains(
     Ok(())
 }
 
-/// The smarthost that a section names, if it does.
+/// The smarthost of a section, if it names one.
 fn smarthost(
     section: &Section<'_, '_>,
     places: &mut BTreeSet<Place>,

@@ -1,4 +1,4 @@
-//! What a `barepost.toml` may say, and how each mistake in one is told.
+//! The settings of a `barepost.toml`, and the error for each mistake.
 
 mod filter;
 mod relay;
@@ -103,7 +103,7 @@ fn a_password_is_never_printed() {
 }
 
 #[test]
-fn broken_toml_is_refused_with_its_line() {
+fn malformed_toml_is_rejected_with_its_line() {
     refused("hostname = 'a.test'\ndomains = [\n", 2, "unclosed array", "`]`");
     refused("hostname = 'a.test\n", 1, "invalid literal string", "`'`");
     refused("hostname = 'a.test'\nhostname = 'b.test'\n", 2, "duplicate key", "");
@@ -116,7 +116,7 @@ fn a_missing_key_is_named() {
 }
 
 #[test]
-fn an_unknown_key_is_answered_with_the_nearest_known_one() {
+fn an_unknown_key_error_suggests_the_nearest_known_key() {
     refused(
         &with_root("hostnam = 'b.test'"),
         3,
@@ -139,12 +139,12 @@ fn an_unknown_key_is_answered_with_the_nearest_known_one() {
 }
 
 #[test]
-fn the_first_of_several_mistakes_in_the_file_is_told() {
+fn the_first_error_in_the_file_is_reported() {
     refused(&with_root("zebra = 1\napple = 1"), 3, "`zebra`", "one of");
 }
 
 #[test]
-fn what_is_served_by_http_is_named() {
+fn web_settings_are_parsed() {
     let web = |section: &str| Configuration::parse(&with_root(section)).unwrap().web;
     assert_eq!(web(""), Web::default());
     assert_eq!(web("[web]\nsite = 'site/'"), Web { site: Some("site/".into()), ..Web::default() });
@@ -159,7 +159,7 @@ fn what_is_served_by_http_is_named() {
 }
 
 #[test]
-fn a_value_of_another_type_is_refused() {
+fn a_value_of_another_type_is_rejected() {
     refused("hostname = 25\n", 1, "this is of type integer", "a full name");
     refused(
         "hostname = 'm.a.test'\ndomains = 'a.test'\n",
@@ -185,7 +185,7 @@ fn a_value_of_another_type_is_refused() {
 }
 
 #[test]
-fn a_name_that_no_host_can_have_is_refused() {
+fn an_invalid_host_name_is_rejected() {
     let long_label = format!("{}.test", "a".repeat(64));
     let long_name = vec!["abcdefg"; 40].join(".");
     for (name, what) in [
@@ -210,7 +210,7 @@ fn a_name_that_no_host_can_have_is_refused() {
 }
 
 #[test]
-fn domains_are_at_least_one_and_none_is_named_twice() {
+fn domains_must_be_present_and_unique() {
     refused(
         "hostname = 'm.a.test'\ndomains = []\n",
         2,
@@ -261,7 +261,7 @@ fn an_address_must_belong_to_one_of_the_domains() {
 }
 
 #[test]
-fn an_address_is_given_to_one_account_only() {
+fn an_address_belongs_to_one_account_only() {
     let again = "password = 'lovelace'\n[[user]]\naddress = 'ADA@a.test'\npassword = 'countess'";
     refused(&with_user(again), 7, "`ada@a.test` is given twice", "nobody else's");
     let alias = "password = 'lovelace'\n[[user]]\naddress = 'grace@a.test'\npassword = 'countess'\naliases = ['ada@a.test']";
@@ -275,7 +275,7 @@ fn an_address_is_given_to_one_account_only() {
 }
 
 #[test]
-fn what_comes_for_nobody_is_read_by_one_account_of_the_domain() {
+fn a_domain_has_one_catch_all_account() {
     let text = with_user("password = 'lovelace'\ncatch_all = ['b.test']");
     refused(&text, 6, "`b.test` is not one of the domains", "a domain that `domains` names");
     let twice = "password = 'lovelace'\ncatch_all = ['A.test']\n[[user]]\naddress = 'grace@a.test'\npassword = 'countess'\ncatch_all = ['a.test']";
@@ -344,7 +344,7 @@ fn a_hash_must_be_argon2id_and_cheap_enough_to_check() {
 }
 
 #[test]
-fn a_prefix_must_be_one() {
+fn a_prefix_must_be_well_formed() {
     for (prefix, what) in [
         ("10.0.2.0", "the length of the prefix is missing"),
         ("10.0.2/24", "before the / is not an address"),
@@ -402,7 +402,7 @@ fn the_machines_address_must_be_that_of_a_host() {
 }
 
 #[test]
-fn name_servers_are_trusted_where_that_is_said() {
+fn dnssec_is_trusted_only_if_configured() {
     let is_trusted = |more: &str| {
         let text = with_network(&format!("address = '10.0.0.2/24'\n{more}"));
         Configuration::parse(&text).unwrap().network.unwrap().dnssec
@@ -511,7 +511,7 @@ fn an_error_names_line_and_column_in_characters() {
 }
 
 #[test]
-fn an_error_is_one_line_whatever_it_quotes() {
+fn an_error_is_one_line_with_escaped_control_characters() {
     let escapes = r#"hostname = 'mail.a.test'
 domains = ["a\n\u001b[2J\u009b.test"]"#;
     let error = Configuration::parse(escapes).unwrap_err();
@@ -562,7 +562,7 @@ fn certificates_are_named_with_their_keys_and_lines() {
 }
 
 #[test]
-fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
+fn forwarding_keeps_a_copy_unless_disabled() {
     let parsed =
         |rest: &str| Configuration::parse(&with_user(&format!("password = 'lovelace'\n{rest}")));
     let forwarding = |rest: &str| parsed(rest).expect("it is right").users[0].forwarding.clone();
@@ -594,7 +594,7 @@ fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
 }
 
 #[test]
-fn limits_of_a_day_are_numbers_of_an_account_or_of_all() {
+fn daily_limits_may_be_global_or_per_account() {
     let text = with_root(
         "[limits]\nmessages_per_day = 1_000\n[[user]]\naddress = 'ada@a.test'\npassword = 'lovelace'\nnew_recipients_per_day = 'unlimited'",
     );
@@ -628,7 +628,7 @@ fn limits_of_a_day_are_numbers_of_an_account_or_of_all() {
 }
 
 #[test]
-fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
+fn quotas_may_be_global_or_per_account() {
     let text = with_root(
         "[limits]\nquota = '2G'\n[[user]]\naddress = 'ada@a.test'\npassword = 'lovelace'\nquota = '500M'",
     );
@@ -659,7 +659,7 @@ fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
 }
 
 #[test]
-fn a_disk_keeps_its_format_until_the_newest_is_asked_for() {
+fn a_disk_keeps_its_format_unless_configured() {
     let disk = |text: &str| Configuration::parse(&with_root(text)).unwrap().disk;
     assert_eq!(disk(""), DiskFormat::Kept);
     assert_eq!(disk("[disk]"), DiskFormat::Kept);
@@ -675,7 +675,7 @@ fn a_disk_keeps_its_format_until_the_newest_is_asked_for() {
     refused(&with_root("[disk]\nformats = 4"), 4, "`formats` is not known", "`format`");
 }
 
-/// Parses `text`, which must be refused at `line` with these words.
+/// Parses `text`, which must be rejected at `line` with these words.
 #[track_caller]
 fn refused(text: &str, line: usize, what: &str, expected: &str) {
     let error = Configuration::parse(text).expect_err("the text is wrong");
@@ -684,28 +684,28 @@ fn refused(text: &str, line: usize, what: &str, expected: &str) {
     assert_eq!(error.line, line, "{error}");
 }
 
-/// A right file of two lines, then `rest`.
+/// A valid file of two lines, then `rest`.
 fn with_root(rest: &str) -> String {
     format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{rest}\n")
 }
 
-/// ... whose account has `rest` from line 5 on.
+/// A valid file with an account, which has `rest` from line 5 on.
 fn with_user(rest: &str) -> String {
     with_root(&format!("[[user]]\naddress = 'ada@a.test'\n{rest}"))
 }
 
-/// ... whose `[network]` has `rest` from line 4 on.
+/// A valid file with a section `[network]`, which has `rest` from line 4 on.
 fn with_network(rest: &str) -> String {
     with_root(&format!("[network]\n{rest}"))
 }
 
-/// ... whose `[access]` has `rest` from line 4 on.
+/// A valid file with a section `[access]`, which has `rest` from line 4 on.
 fn with_access(rest: &str) -> String {
     with_root(&format!("[access]\n{rest}"))
 }
 
 #[test]
-fn lists_of_addresses_are_named_by_what_they_are_for() {
+fn dns_lists_are_parsed() {
     let parsed = Configuration::parse(&with_root(
         "[abuse]\ndnsbl = ['Zen.Spamhaus.org', 'b.test']\ndnswl = ['list.dnswl.org']",
     ));
@@ -737,7 +737,7 @@ fn lists_of_addresses_are_named_by_what_they_are_for() {
 }
 
 #[test]
-fn whose_seals_are_trusted_are_domains_and_usually_nobodys_are() {
+fn trusted_arc_domains_are_empty_by_default() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
     let trusted = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.trusted_arc;
     assert_eq!(trusted(""), []);
@@ -763,7 +763,7 @@ fn whose_seals_are_trusted_are_domains_and_usually_nobodys_are() {
 }
 
 #[test]
-fn how_much_strangers_may_do_are_numbers() {
+fn rate_limits_are_numbers() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
     let limits = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.limits;
     let usual = StrangerLimits::default();
@@ -791,7 +791,7 @@ fn how_much_strangers_may_do_are_numbers() {
 }
 
 #[test]
-fn how_long_strangers_are_listened_to_is_a_time() {
+fn the_greeting_delay_is_a_duration() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
     let delay = |text: &str| {
         Configuration::parse(&with_root(text)).unwrap().abuse.greeting_delay.as_millis()
@@ -815,7 +815,7 @@ fn how_long_strangers_are_listened_to_is_a_time() {
 }
 
 #[test]
-fn how_long_letters_are_put_off_is_a_time_and_usually_they_are_not() {
+fn the_greylisting_delay_is_off_by_default() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
     let delay = |line: &str| {
         Configuration::parse(&with_abuse(line)).unwrap().abuse.greylist.map(Micros::as_secs)

@@ -1,4 +1,4 @@
-//! `[[user]]`: the accounts that the file asks for.
+//! `[[user]]`: the accounts in the file.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -13,62 +13,63 @@ use super::limits::{PerDay, Quota, per_day};
 use super::values::{Address, HostName};
 use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
-/// The longest password, in bytes: it must fit a line of POP3 (RFC 2449 §4 allows 255) with room to spare.
+/// The longest password, in bytes: it must fit into a line of POP3 (RFC 2449 §4 allows 255), with
+/// some to spare.
 pub const PASSWORD_BYTES_MAX: usize = 200;
-/// The shortest password of an account, in characters; the webmail asks for as many.
+/// The shortest password of an account, in characters. The webmail requires the same.
 const PASSWORD_CHARACTERS_MIN: usize = 8;
 
-/// An account that is made if it is not there yet; from then on the log is the truth.
+/// An account that is created if it does not exist. After that the log is authoritative.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
-    /// The account's address, which is also the name to log in with.
+    /// The address of the account, which is also its login name.
     pub address: Address,
-    /// What the account is made with.
+    /// The initial password.
     pub password: Password,
-    /// Other addresses whose mail this account reads.
+    /// Other addresses of this account.
     pub aliases: Vec<Address>,
-    /// The domains of which this account reads what comes for nobody.
+    /// The domains for which this account gets the mail to unknown recipients.
     pub catch_all: Vec<HostName>,
-    /// Whether the account sees what is for administrators.
+    /// Whether the account is an administrator.
     pub is_administrator: bool,
-    /// How much it may have in its mailboxes, where that is not what `[limits]` says.
+    /// The quota of its mailboxes, if it differs from `[limits]`.
     pub quota: Option<Quota>,
-    /// Where its mail is sent on to, if it is.
+    /// The addresses that its mail is forwarded to, if there are any.
     pub forwarding: Option<Forwarding>,
-    /// The same of the messages that it may send in a day.
+    /// The most messages that it may send in a day, if that differs from `[limits]`.
     pub messages_per_day: Option<PerDay>,
-    /// The same of people elsewhere to whom it may write in a day and has not before.
+    /// The most new external recipients in a day, if that differs from `[limits]`.
     pub new_recipients_per_day: Option<PerDay>,
 }
 
-/// Where an account's mail is sent on to.
+/// The forwarding of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forwarding {
-    /// At least one, none twice, and none of the account's own.
+    /// At least one address, none twice, and none of the account's own.
     pub addresses: Vec<Address>,
-    /// Whether the account has it, too.
+    /// Whether the account keeps a copy.
     pub keep: Keep,
 }
 
-/// Whether mail that is sent on is in the account's inbox, too.
+/// Whether forwarded mail is also delivered to the account's inbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// It is.
+    /// A copy is kept.
     Copy,
-    /// It is not.
+    /// No copy is kept.
     Nothing,
 }
 
-/// What an account is made with.
+/// The initial password of an account.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
-    /// The password itself; it is hashed when the account is made.
+    /// The password itself. It is hashed when the account is created.
     Plain(String),
-    /// An argon2id hash in PHC form, checked for bounds on its cost.
+    /// An argon2id hash in PHC form, with a checked bound on its cost.
     Argon2id(String),
 }
 
-/// Never prints the password, so that no log ever holds one.
+/// Never prints the password, so that no log contains it.
 impl core::fmt::Debug for Password {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         formatter.write_str(match self {
@@ -89,7 +90,7 @@ pub(super) fn users(
         .collect()
 }
 
-/// What accounts have that no other may have.
+/// Names that only one account may have.
 #[derive(Default)]
 struct Taken {
     addresses: BTreeSet<Address>,
@@ -157,7 +158,7 @@ fn user(
     })
 }
 
-/// Where an account's mail is sent on to: to others.
+/// The forwarding of an account, to other addresses only.
 fn forwarding(
     section: &Section<'_, '_>,
     is_own: impl Fn(&Address) -> bool,
@@ -183,7 +184,7 @@ fn forwarding(
     Ok(Some(Forwarding { addresses, keep: if is_kept { Keep::Copy } else { Keep::Nothing } }))
 }
 
-/// An address or alias: of one of the domains, and nobody else's.
+/// An address or alias: in one of the domains, and unique.
 fn address(
     item: &Item<'_, '_>,
     domains: &[HostName],
@@ -203,7 +204,7 @@ fn address(
     Ok(address)
 }
 
-/// One of the domains, of which nobody else reads what comes for nobody.
+/// One of the domains, for which no other account is the catch-all.
 fn caught(
     item: &Item<'_, '_>,
     domains: &[HostName],
@@ -247,7 +248,7 @@ fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
     Ok(Password::Plain(text))
 }
 
-/// What is said to log in; `what`: the user or the password.
+/// A user name or password that a client can send. `what`: "user" or "password".
 pub(super) fn sayable(item: &Item<'_, '_>, what: &str) -> Result<String, ConfigurationError> {
     let text = item.string(&format!("a {what}"))?;
     if text.is_empty() {

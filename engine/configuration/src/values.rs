@@ -1,4 +1,5 @@
-//! The values that strings of the configuration stand for, each parsed once and right from then on.
+//! Values that are written as strings in the configuration. Each is parsed once and is valid from
+//! then on.
 
 use alloc::string::String;
 use core::borrow::Borrow;
@@ -10,20 +11,20 @@ use machine::Micros;
 
 /// A value written as a string.
 pub(super) trait Value: Sized {
-    /// What a right one looks like, as an error says it.
+    /// The form of a valid value, for error messages.
     const FORM: &'static str;
 
     /// Errors: what is wrong with `text`, in words.
     fn parse(text: &str) -> Result<Self, &'static str>;
 }
 
-/// The name of a host or a domain: at least two labels of letters, digits and hyphens (RFC 1123 §2.1), in lower case.
-/// An internationalized name is written with its A-labels (`xn--…`).
+/// The name of a host or a domain: at least two labels of `a` to `z`, digits and hyphens (RFC 1123
+/// §2.1), in lower case. An internationalized name is written with its A-labels (`xn--…`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HostName(String);
 
 impl HostName {
-    /// The name, in lower case, without a dot at its end.
+    /// The name, in lower case, without a trailing dot.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -35,7 +36,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// It is found by its text.
+/// A map can look it up by its text.
 impl Borrow<str> for HostName {
     fn borrow(&self) -> &str {
         &self.0
@@ -90,8 +91,9 @@ fn check_host_name(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The address of a mailbox, in lower case: a dot-string (RFC 5321 §4.1.2; other scripts as in RFC 6531 §3.3) at a
-/// domain. Quoted local parts are not for accounts: no client handles them reliably.
+/// The address of a mailbox, in lower case: a dot-string (RFC 5321 §4.1.2; other scripts as in RFC
+/// 6531 §3.3) at a domain. Accounts have no quoted local parts, since no client handles them
+/// reliably.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address {
     text: String,
@@ -104,12 +106,12 @@ impl Address {
         &self.text
     }
 
-    /// What stands before the `@`.
+    /// The part before the `@`.
     pub fn local_part(&self) -> &str {
         self.text.get(..self.local_bytes).unwrap_or_default()
     }
 
-    /// What stands after the `@`.
+    /// The part after the `@`.
     pub fn domain(&self) -> &str {
         self.text.get(self.local_bytes.saturating_add(1)..).unwrap_or_default()
     }
@@ -162,7 +164,7 @@ fn check_local_part(local: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A span of time, of a day at most.
+/// A duration of at most a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Span(pub(super) Micros);
 
@@ -200,12 +202,13 @@ impl Prefix {
         self.address
     }
 
-    /// How many leading bits all addresses of the block share: 0 to 32, or 0 to 128 for IPv6.
+    /// The number of leading bits that all addresses of the block share: 0 to 32, or 0 to 128 for
+    /// IPv6.
     pub fn length(&self) -> u8 {
         self.length
     }
 
-    /// All addresses of the block.
+    /// All addresses of the block, from the first to the last.
     pub fn addresses(&self) -> RangeInclusive<IpAddr> {
         let last = match self.address {
             IpAddr::V4(first) => {
@@ -246,12 +249,13 @@ impl Value for Prefix {
     }
 }
 
-/// An address of the machine's own, of either family, with the length of its network's prefix.
+/// An address of this machine, of either family, with the length of its network's prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceAddress {
     /// The address.
     pub address: IpAddr,
-    /// How many leading bits the addresses of its network share: 1 to 32, or 1 to 128 for IPv6.
+    /// The number of leading bits that the addresses of its network share: 1 to 32, or 1 to 128 for
+    /// IPv6.
     pub length: u8,
 }
 

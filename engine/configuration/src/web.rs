@@ -1,4 +1,4 @@
-//! `[web]`: what is served by HTTP.
+//! `[web]`: the HTTP service.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -7,33 +7,33 @@ use super::document::Section;
 use super::error::ConfigurationError;
 use super::values::{HostName, Value};
 
-/// Where the policy of a domain is, at its host `mta-sts` (RFC 8461 §3.3).
+/// The path of the MTA-STS policy of a domain, at its host `mta-sts` (RFC 8461 §3.3).
 pub const POLICY_PATH: &str = "/.well-known/mta-sts.txt";
 
-/// For how long it holds that others have seen: two weeks.
+/// The `max_age` of the policy: two weeks.
 const POLICY_SECONDS: u32 = 14 * 24 * 3600;
 
-/// What is served by HTTP.
+/// The settings of the HTTP service.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Web {
-    /// The folder whose files are served, as the file names it; without one there are none.
+    /// The folder of the static site, as named in the configuration. `None`: there is no site.
     pub site: Option<String>,
-    /// Whether pages are given over TLS alone: who asks for one in the clear is sent on.
+    /// Whether pages are served over TLS only. A plaintext request is redirected.
     pub https_only: bool,
-    /// Whether every request is told of on the console.
+    /// Whether every request is logged to the console.
     pub access_log: bool,
-    /// What others are told to do with the policy of our domains (MTA-STS); without it there is none.
+    /// The mode of the MTA-STS policy of our domains. `None`: there is no policy.
     pub mta_sts: Option<PolicyMode>,
 }
 
-/// What others are to do with a policy.
+/// The mode of an MTA-STS policy: what other servers do with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyMode {
-    /// To bring no mail to a host that does not keep to it.
+    /// Deliver no mail to a host that does not match the policy.
     Enforce,
-    /// To tell what would not.
+    /// Only report hosts that do not match.
     Testing,
-    /// To forget the one that there was.
+    /// Forget an earlier policy.
     None,
 }
 
@@ -58,7 +58,7 @@ impl Value for PolicyMode {
 }
 
 impl Web {
-    /// The policy of all our domains, whose mail comes to this host (RFC 8461 §3.2), if they have one.
+    /// The policy of all our domains, with this MX host (RFC 8461 §3.2), if they have one.
     pub fn policy(&self, host: &HostName) -> Option<String> {
         let mode = self.mta_sts?.word();
         Some(format!(

@@ -1,4 +1,4 @@
-//! What `[filter]` may say.
+//! The settings of `[filter]`.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -9,12 +9,12 @@ use super::super::{Configuration, WhenAway};
 use super::{refused, with_root};
 
 #[test]
-fn without_a_filter_nobody_is_asked() {
+fn there_is_no_filter_by_default() {
     assert_eq!(Configuration::parse(&with_root("")).expect("it is right").filter, None);
 }
 
 #[test]
-fn a_filter_is_known_by_its_name_or_address_and_its_password_is_not_shown() {
+fn a_filter_url_has_a_name_or_an_address() {
     for (rest, place, seconds, when_away) in [
         ("url = 'http://10.0.0.5:11333'", "10.0.0.5:11333", 5, WhenAway::Accept),
         (
@@ -52,7 +52,7 @@ fn a_filter_is_known_by_its_name_or_address_and_its_password_is_not_shown() {
 }
 
 #[test]
-fn what_is_no_filter_or_asks_for_what_cannot_be_is_refused() {
+fn malformed_filter_settings_are_rejected() {
     let url = "url = 'http://10.0.0.5:11333'\n";
     for (rest, line, what, expected) in [
         ("".to_string(), 3, "`url` is missing in filter", "http://10.0.0.5:11333"),

@@ -1,4 +1,4 @@
-//! What `[relay]` may say.
+//! The settings of `[relay]`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,7 +11,7 @@ fn relay(rest: &str) -> Relay {
     Configuration::parse(&with_root(&format!("[relay]\n{rest}"))).expect("it is right").relay
 }
 
-/// How mail for a domain leaves: `-`, or the place, how it is spoken with, and as whom.
+/// How mail for a domain leaves: `-`, or the host and port, the use of TLS, and the user name.
 fn way(relay: &Relay, domain: &str) -> String {
     match relay.way_to(domain) {
         Way::Direct => "-".to_string(),
@@ -23,7 +23,7 @@ fn way(relay: &Relay, domain: &str) -> String {
 }
 
 #[test]
-fn without_a_smarthost_mail_leaves_straight() {
+fn mail_is_delivered_directly_by_default() {
     let relay = Configuration::parse(&with_root("")).expect("it is right").relay;
     assert_eq!(
         (relay.way_to("b.test"), relay.smarthosts().len(), relay.authorities.len()),
@@ -32,7 +32,7 @@ fn without_a_smarthost_mail_leaves_straight() {
 }
 
 #[test]
-fn a_smarthost_is_for_everybody_but_the_domains_that_have_a_way_of_their_own() {
+fn a_domain_may_have_its_own_smarthost() {
     let relay = relay(
         "smarthost = 'Mail.ISP.example:587'\nuser = 'ada'\npassword = 'pencil'\ntls = 'starttls'\nca = 'ca.pem'\n\
          [[relay.domain]]\ndomains = ['Outlook.com', 'hotmail.com']\nsmarthost = '[2001:db8::9]:465'\ntls = 'implicit'\n\
@@ -58,7 +58,7 @@ fn a_smarthost_is_for_everybody_but_the_domains_that_have_a_way_of_their_own() {
 }
 
 #[test]
-fn domains_may_have_smarthosts_where_there_is_none_for_everybody() {
+fn a_domain_smarthost_needs_no_default_smarthost() {
     let relay = relay("[[relay.domain]]\ndomains = ['far.test']\nsmarthost = '10.0.0.9:25'\n");
     assert_eq!(
         (way(&relay, "far.test").as_str(), way(&relay, "b.test").as_str()),
@@ -91,7 +91,7 @@ fn private_networks_are_prefixes_and_none_by_default() {
 }
 
 #[test]
-fn what_is_no_place_is_refused() {
+fn a_malformed_smarthost_is_rejected() {
     for (place, what) in [
         ("mail.isp.example", "the port is missing"),
         ("10.0.0.9", "the port is missing"),
@@ -116,7 +116,7 @@ fn what_is_no_place_is_refused() {
 }
 
 #[test]
-fn what_contradicts_itself_or_says_too_little_is_refused() {
+fn contradictory_relay_settings_are_rejected() {
     let smart = "smarthost = 'smart.test:25'\n";
     let domain = |rest: &str| format!("[[relay.domain]]\n{rest}\n");
     let far = "domains = ['far.test']\n";
