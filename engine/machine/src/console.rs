@@ -1,7 +1,7 @@
-//! The console of a core: the lines that its turn has for the operator.
+//! The console of a core: the lines that its turn prints for the operator.
 //!
-//! Whatever has something to say adds a line, and the turn prints all of them in their order after
-//! its replies have left.
+//! Any part of the engine adds lines. The turn prints all of them in order after its replies have
+//! left.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -22,12 +22,12 @@ impl ConsoleLines {
         self.lines.push(line.to_string());
     }
 
-    /// Adds the lines that there are.
+    /// Adds these lines.
     pub fn extend(&mut self, lines: impl IntoIterator<Item = String>) {
         self.lines.extend(lines);
     }
 
-    /// Prints what was added.
+    /// Prints the lines that were added.
     #[inline]
     pub fn flush(&mut self, machine: &mut impl Machine) {
         if !self.lines.is_empty() {

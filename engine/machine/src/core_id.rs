@@ -1,8 +1,9 @@
-//! The cores of a machine, each of which has an engine.
+//! The cores of a machine. Each has an engine.
 
 use core::fmt;
 
-/// The number of a core, from 0 without a gap. Core 0 starts the machine, owns its disk and is asked to stop.
+/// The number of a core, from 0 without a gap. Core 0 starts the machine, owns its disk, and gets
+/// the request to stop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct CoreId(pub u8);
 
@@ -10,7 +11,7 @@ impl CoreId {
     /// The core that a machine always has.
     pub const FIRST: CoreId = CoreId(0);
 
-    /// The place of what belongs to this core in a list of all cores'.
+    /// The index of this core in a list with one entry for each core.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -1,45 +1,47 @@
-//! The disk: a row of sectors, read, written and flushed by requests that carry their buffers.
+//! The disk: a sequence of sectors, read, written and flushed by requests that carry their buffers.
 
 use alloc::boxed::Box;
 
 /// Bytes in one sector, the unit of addresses.
 pub const SECTOR_BYTES: usize = 512;
 
-/// The number of a sector, counted from the start of the disk (or of the partition that holds the log).
+/// The number of a sector, counted from the start of the disk, or of the partition with the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Sector(pub u64);
 
-/// What the disk is.
+/// The properties of the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Disk {
-    /// Sectors on it.
+    /// The number of sectors.
     pub sectors: u64,
-    /// Whether a completed flush means that all writes completed before it survive a power cut. A write-through
-    /// device, whose writes survive once they complete, is durable too. A device that is not must not hold mail.
+    /// Whether all writes completed before a completed flush survive a power cut. A write-through
+    /// device, where writes survive once they complete, is durable too. A device that is not durable
+    /// must not hold mail.
     pub durable: bool,
 }
 
-/// Chosen by who asks and handed back with the completion.
+/// Chosen by the requester, and returned with the completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DiskToken(pub u64);
 
-/// What to do.
+/// The operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskOperation {
     /// Fill the buffer from the disk.
     Read,
     /// Write the buffer to the disk. Durable only after a later flush.
     Write,
-    /// Make every write that completed before this request was queued survive a power cut. The buffer is empty.
+    /// Make every write that completed before this request was queued survive a power cut. The
+    /// buffer is empty.
     Flush,
 }
 
 /// One request, with the buffer that it works on.
 #[derive(Debug)]
 pub struct DiskRequest {
-    /// Names the request in its completion.
+    /// Identifies the request in its completion.
     pub token: DiskToken,
-    /// What to do.
+    /// The operation.
     pub operation: DiskOperation,
     /// The first sector; zero for a flush.
     pub sector: Sector,
@@ -54,9 +56,9 @@ pub struct DiskCompletion {
     pub token: DiskToken,
     /// Its operation.
     pub operation: DiskOperation,
-    /// What came of it. After an error the buffer's contents, or the sectors', are unknown.
+    /// The result. After an error the contents of the buffer, or of the sectors, are unknown.
     pub result: Result<(), DiskError>,
-    /// The request's buffer, given back.
+    /// The buffer of the request, returned.
     pub buffer: Box<[u8]>,
 }
 
@@ -65,8 +67,8 @@ pub struct DiskCompletion {
 pub enum DiskError {
     /// The device reports an error for these sectors, or for the flush.
     Failed,
-    /// The request lies outside of the disk, or its length is no multiple of a sector.
+    /// The request is outside of the disk, or its length is no multiple of a sector.
     OutOfRange,
-    /// The device does not answer any more.
+    /// The device no longer answers.
     Gone,
 }

@@ -1,4 +1,4 @@
-//! Frames: what the card received, what it is to send, and what it can do for us on the way.
+//! Frames: received ones, ones to send, and the offloads of the card.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -17,33 +17,34 @@ impl fmt::Display for Ethernet {
     }
 }
 
-/// What the network card is and can do.
+/// The properties of the network card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Card {
     /// The card's own address.
     pub address: Ethernet,
     /// The largest IP packet that one frame carries, in bytes.
     pub mtu: u16,
-    /// What the card does for us.
+    /// The work that the card does for the engine.
     pub offloads: Offloads,
-    /// Its pairs of queues that are used, at least one: the cores with lower numbers receive and send on one each. A core without one
-    /// is not asked for frames and given none: other cores receive and send for it.
+    /// The number of queue pairs in use, at least one. The cores with the lower numbers receive and
+    /// send on one each. A core without one is not asked for frames and given none: other cores
+    /// receive and send for it.
     pub queues: u8,
 }
 
-/// What a card does for the engine.
+/// The work that a card does for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Offloads {
     /// Fills in the TCP or UDP checksum that [`Outgoing::checksum`] points at.
     pub checksum: bool,
-    /// Cuts an [`Outgoing`] of TCP over IPv4 into frames of [`Outgoing::segment_bytes`] each.
+    /// Splits an [`Outgoing`] of TCP over IPv4 into frames of [`Outgoing::segment_bytes`] each.
     pub segmentation_ipv4: bool,
     /// The same over IPv6.
     pub segmentation_ipv6: bool,
 }
 
 impl Offloads {
-    /// Whether the card cuts frames like this one.
+    /// Whether the card splits frames like this one.
     #[inline]
     pub fn can_cut(&self, frame: &Outgoing<'_>) -> bool {
         if frame.is_ipv6() { self.segmentation_ipv6 } else { self.segmentation_ipv4 }
@@ -53,15 +54,16 @@ impl Offloads {
 /// What is known of the transport checksum of a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checksum {
-    /// Nobody has checked it: the engine must.
+    /// It was not checked, so the engine must check it.
     Unknown,
-    /// The card vouches for it, or the frame never left this host's memory.
+    /// The card has verified it, or the frame never left the memory of this host.
     Verified,
 }
 
 /// A received Ethernet frame, contiguous, in a buffer that belongs to the card.
 ///
-/// With receive offloads one frame may be far longer than the MTU: the card joined segments of one connection.
+/// With receive offloads a frame may be far longer than the MTU, since the card joins segments of
+/// one connection.
 #[derive(Debug)]
 pub struct Frame {
     buffer: Box<[u8]>,
@@ -70,7 +72,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The frame that lies at `range` of `buffer`; what of the range lies outside of the buffer is cut off.
+    /// The frame at `range` of `buffer`. The part of the range outside of the buffer is cut off.
     pub fn new(buffer: Box<[u8]>, range: Range<usize>, checksum: Checksum) -> Frame {
         let end = range.end.min(buffer.len());
         Frame { range: range.start.min(end)..end, buffer, checksum }
@@ -81,7 +83,7 @@ impl Frame {
         self.buffer.get(self.range.clone()).unwrap_or_default()
     }
 
-    /// The same, to be worked on in place.
+    /// The same, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.buffer.get_mut(self.range.clone()).unwrap_or_default()
     }
@@ -97,13 +99,13 @@ impl Frame {
     }
 }
 
-/// Bytes in one [`Block`]: a page of 4 KB with its head fits, and is one record of TLS then.
+/// Bytes in one [`Block`]. A page of 4 KB with its head fits, and is then one TLS record.
 pub const BLOCK_BYTES: usize = 8192;
 
 /// The unit in which bytes to be sent are held until the peer has acknowledged them.
 pub type Block = [u8; BLOCK_BYTES];
 
-/// Some bytes to be sent: shared between the connection that may have to send them again and the card.
+/// Bytes to send, shared between the card and the connection, which may have to send them again.
 #[derive(Clone, Debug)]
 pub struct Piece {
     source: Source,
@@ -118,7 +120,7 @@ enum Source {
 }
 
 impl Piece {
-    /// Bytes that live as long as the machine; at most 4 GiB of them.
+    /// Bytes that live as long as the machine, at most 4 GiB.
     pub fn from_static(bytes: &'static [u8]) -> Piece {
         Piece {
             range: 0..u32::try_from(bytes.len()).unwrap_or(u32::MAX),
@@ -126,13 +128,14 @@ impl Piece {
         }
     }
 
-    /// The bytes of `block` at `range`; what of the range lies outside of the block is cut off.
+    /// The bytes of `block` at `range`. The part of the range outside of the block is cut off.
     pub fn from_block(block: Arc<Block>, range: Range<u32>) -> Piece {
         let end = range.end.min(BLOCK_BYTES as u32);
         Piece { range: range.start.min(end)..end, source: Source::Block(block) }
     }
 
-    /// The first `length` bytes of a `block` that belongs to no pool: whoever made it still has it, and what goes out by many connections is in it once.
+    /// The first `length` bytes of a `block` that belongs to no pool. Its creator keeps it, and
+    /// many connections can send it without a copy.
     pub fn from_shared(block: Arc<Block>, length: u32) -> Piece {
         Piece { range: 0..length.min(BLOCK_BYTES as u32), source: Source::Shared(block) }
     }
@@ -146,17 +149,18 @@ impl Piece {
         whole.get(self.range.start as usize..self.range.end as usize).unwrap_or_default()
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Whether there is no byte in it.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// The part of this piece at `range`, counted from its own first byte; what lies outside is cut off.
+    /// The part of this piece at `range`, counted from its own first byte. A part outside is cut
+    /// off.
     pub fn part(&self, range: Range<usize>) -> Piece {
         let end = range.end.min(self.len());
         let start = range.start.min(end);
@@ -167,7 +171,7 @@ impl Piece {
         }
     }
 
-    /// The block that the piece is a part of, for the pool that lent it; `None` for what no pool has lent.
+    /// The block of the piece, for the pool that lent it. `None` if it comes from no pool.
     pub fn into_block(self) -> Option<Arc<Block>> {
         match self.source {
             Source::Static(_) | Source::Shared(_) => None,
@@ -182,31 +186,34 @@ pub const HEAD_BYTES_MAX: usize = 128;
 /// The most pieces in one [`Outgoing`].
 pub const PIECES_MAX: usize = 17;
 
-/// Where the card is to put the transport checksum that it computes.
+/// Where the card writes the transport checksum that it computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChecksumOffload {
-    /// The first byte summed, counted from the frame's start. The sum runs to the frame's end.
+    /// The first byte summed, counted from the start of the frame. The sum runs to the end of the
+    /// frame.
     pub start: u16,
-    /// Where the sum goes, counted from `start`. The field already holds the sum of the pseudo header.
+    /// The place of the sum, counted from `start`. The field already holds the sum of the pseudo
+    /// header.
     pub offset: u16,
 }
 
-/// A frame to be sent.
+/// A frame to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// All headers, and any small payload; at most [`HEAD_BYTES_MAX`] bytes when `payload` is not empty, at most one
-    /// frame otherwise. Copied by the card.
+    /// All headers, and any small payload. At most [`HEAD_BYTES_MAX`] bytes if `payload` is not
+    /// empty, at most one frame otherwise. The card copies it.
     pub head: &'a [u8],
-    /// What follows the head, at most [`PIECES_MAX`] pieces, 65,535 bytes in all with the head.
+    /// The bytes after the head: at most [`PIECES_MAX`] pieces, 65,535 bytes in all with the head.
     pub payload: &'a [Piece],
-    /// The transport checksum that the card fills in; `None` when it stands in the head already.
+    /// The transport checksum that the card fills in. `None` if the head already has it.
     pub checksum: Option<ChecksumOffload>,
-    /// Payload bytes in each frame that the card cuts this one into; `None` for a frame that fits the MTU.
+    /// Payload bytes in each frame that the card splits this one into. `None` for a frame that fits
+    /// the MTU.
     pub segment_bytes: Option<NonZeroU16>,
 }
 
 impl Outgoing<'_> {
-    /// Whether the frame carries IPv6, as its head says: a card that cuts it must know.
+    /// Whether the frame carries IPv6, as its head says. A card that splits it must know.
     #[inline]
     pub fn is_ipv6(&self) -> bool {
         self.head.get(12..14).is_some_and(|kind| kind == [0x86, 0xdd])
@@ -216,8 +223,8 @@ impl Outgoing<'_> {
 /// Why a frame was not queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransmitError {
-    /// The card's ring has no room: try again in a later turn.
+    /// The card's ring has no space: try again in a later turn.
     Full,
-    /// The frame breaks a limit of [`Outgoing`]; it will never be sent.
+    /// The frame breaks a limit of [`Outgoing`], so it will never be sent.
     Malformed,
 }

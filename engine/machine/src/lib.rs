@@ -1,17 +1,17 @@
-//! What the engine needs from the machine it lives in: the trait [`Machine`] and its value types.
+//! The interface between the engine and its machine: the trait [`Machine`] and its value types.
 //!
-//! The world is a parameter. The engine reaches time, randomness, frames, sectors and the console only through
-//! this trait; whoever implements it is a machine: the bare PC, a Linux process, one actor of a simulation. A machine of
-//! several cores is several [`Machine`]s, and what its cores tell each other goes through rings that lie beside them.
-//! This crate is floor 0 and holds no code that does anything, but for the lines that wait to be
-//! printed ([`ConsoleLines`]), and the table of what a machine serves ([`SERVICES`]).
+//! The world is a parameter. The engine reaches time, randomness, frames, sectors and the console
+//! only through this trait. Each implementation is a machine: the bare PC, a Linux process, one
+//! actor of a simulation. A machine with several cores is several [`Machine`]s. Messages between
+//! its cores go through rings beside them. This crate is floor 0. It contains no code that acts,
+//! except the lines to be printed ([`ConsoleLines`]) and the table of services ([`SERVICES`]).
 //!
 //! Invariants that every implementation keeps, and that the engine relies on:
-//! - No call waits. What takes time is requested, and its completion is fetched in a later turn.
-//! - Who owns a buffer may touch it. A frame or a disk buffer handed over is gone until it is given back; a
-//!   [`Piece`] handed over is shared and from then on only read.
-//! - Time never goes back within one life of the machine.
-//! - Nothing handed out by a device is trusted: lengths and contents are the sender's claims.
+//! - No call waits. Slow work is requested, and its completion is fetched in a later turn.
+//! - Only the owner of a buffer touches it. A frame or a disk buffer that was handed over is gone
+//!   until it is returned. A [`Piece`] that was handed over is shared, and only read from then on.
+//! - Time never goes back between two starts of the machine.
+//! - Data from a device is not trusted: lengths and contents are claims of the sender.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -47,15 +47,16 @@ pub trait Entropy {
     fn random(&mut self, bytes: &mut [u8]);
 }
 
-/// The machine that an engine lives in: one core with its queue of the card, its disk, its clocks and its console.
+/// The machine of an engine: one core with its queue of the card, its disk, its clocks and its
+/// console.
 pub trait Machine: Entropy {
     /// The time since the machine started, read once a turn.
     fn now(&mut self) -> Instant;
 
-    /// The time of day. It may jump, in both directions; nothing is ordered or timed by it.
+    /// The time of day. It may jump, in both directions, so nothing is ordered or timed by it.
     fn wall_clock(&mut self) -> UnixTime;
 
-    /// When the program was made, as far as it knows: it never runs before. Constant.
+    /// The build time of the program, as far as it is known. It never runs before that. Constant.
     fn program_date(&self) -> UnixTime {
         UnixTime::default()
     }
@@ -63,43 +64,48 @@ pub trait Machine: Entropy {
     /// Prints one line on the console.
     fn print(&mut self, line: fmt::Arguments<'_>);
 
-    /// What the network card is and can do; constant for the machine's life.
+    /// The properties of the network card. Constant while the machine runs.
     fn card(&self) -> Card;
 
-    /// The next frame that arrived, oldest first. Its buffer is the card's: [`Machine::give_back`] returns it.
+    /// The next frame that arrived, oldest first. Its buffer belongs to the card:
+    /// [`Machine::give_back`] returns it.
     fn receive(&mut self) -> Option<Frame>;
 
     /// Returns the buffer of a received frame to the card.
     fn give_back(&mut self, frame: Frame);
 
-    /// Queues one frame for sending. The head is copied and the pieces are shared until the card has sent them.
+    /// Queues one frame for sending. The head is copied, and the pieces are shared until the card
+    /// has sent them.
     ///
-    /// Errors: [`TransmitError::Full`] when the card's ring has no room; nothing was queued, and the caller tries
-    /// again in a later turn. A machine that sleeps after that wakes when there is room.
+    /// Errors: [`TransmitError::Full`] if the card's ring has no space. Nothing was queued then,
+    /// and the caller tries again in a later turn. A machine that sleeps after that wakes when
+    /// there is space.
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError>;
 
-    /// What the disk is; constant for the machine's life.
+    /// The properties of the disk. Constant while the machine runs.
     fn disk(&self) -> Disk;
 
     /// Queues one disk request.
     ///
-    /// Errors: the request itself when the queue has no room.
+    /// Errors: the request itself if the queue has no space.
     fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest>;
 
     /// The next disk request that completed, in any order.
     fn completed(&mut self) -> Option<DiskCompletion>;
 
-    /// Ends the sleep of another core of this machine: now, or as soon as it falls asleep. What was put into a ring before the
-    /// call is found by that core's next turn.
+    /// Ends the sleep of another core of this machine: now, or as soon as it falls asleep. The
+    /// core's next turn finds everything that was put into a ring before this call.
     fn wake(&mut self, core: CoreId);
 
-    /// Tells the card and the disk what was queued since the last call: one doorbell each, at the end of a turn.
+    /// Tells the card and the disk about all requests since the last call: one doorbell each, at
+    /// the end of a turn.
     fn ring_doorbells(&mut self);
 
-    /// Whether so little memory is left that the reserve is touched: nothing more is taken for
-    /// clients then, and what some of them hold is given back. Asked at the start of each turn.
+    /// Whether the memory reserve is in use. Then the engine takes no more memory for clients, and
+    /// frees a part of what some of them hold. Asked at the start of each turn.
     fn is_low_on_memory(&mut self) -> bool;
 
-    /// Whether somebody at the machine asked it to stop. Stays true once it was. The first core is asked.
+    /// Whether the operator asked the machine to stop. Stays true afterwards. Only the first core
+    /// is asked.
     fn stop_requested(&mut self) -> bool;
 }

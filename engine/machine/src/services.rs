@@ -1,23 +1,22 @@
-//! The services: what is spoken on which port.
+//! The services: which protocol is on which port.
 
 /// A protocol that a connection speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
-    /// RFC 5321: from other servers.
+    /// RFC 5321: mail from other servers.
     Smtp,
-    /// RFC 6409: the same, from those who have an account here.
+    /// RFC 6409: mail from clients with an account here.
     Submission,
     /// RFC 1939.
     Pop3,
     /// RFC 9112.
     Http,
-    /// RFC 9113: who speaks TLS may choose it in place of the other.
+    /// RFC 9113: a client may choose it with ALPN in place of HTTP/1.1.
     Http2,
 }
 
 impl Protocol {
-    /// The protocol that is spoken where this one is the service's, when the client has chosen
-    /// among those that TLS offered.
+    /// The protocol of a connection to a service with this one, after the client's choice by ALPN.
     pub fn chosen(self, choice: Option<&[u8]>) -> Protocol {
         match (self, choice) {
             (Protocol::Http, Some(HTTP2)) => Protocol::Http2,
@@ -26,18 +25,17 @@ impl Protocol {
     }
 }
 
-/// What HTTP/2 is called within TLS.
+/// The ALPN name of HTTP/2.
 const HTTP2: &[u8] = b"h2";
 
-/// How a service hides what is said.
+/// How a service uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Security {
-    /// Not at all.
+    /// It does not.
     None,
-    /// By TLS once the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). This needs a
-    /// certificate.
+    /// When the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). This needs a certificate.
     OnRequest,
-    /// TLS from the first byte on (RFC 8314).
+    /// From the first byte (RFC 8314).
     Implicit,
 }
 
@@ -46,34 +44,34 @@ pub enum Security {
 pub struct ServiceEntry {
     /// The TCP port.
     pub port: u16,
-    /// What is spoken there.
+    /// The protocol there.
     pub protocol: Protocol,
-    /// How it hides what is said.
+    /// Its use of TLS.
     pub security: Security,
-    /// What the protocol is called within TLS (RFC 7301).
+    /// The ALPN names of the protocol (RFC 7301).
     pub alpn: &'static [&'static [u8]],
-    /// The service's name, for people.
+    /// The name of the service, for display.
     pub name: &'static str,
 }
 
-/// Mail from the world.
+/// Mail from other servers.
 pub const SMTP: ServiceEntry = in_the_clear(25, Protocol::Smtp, Security::OnRequest, "SMTP");
-/// Mail from those who have an account here, once they have said who they are.
+/// Mail from authenticated clients.
 pub const SUBMISSION: ServiceEntry =
     in_the_clear(587, Protocol::Submission, Security::OnRequest, "submission");
-/// Mail to its readers.
+/// Mailbox access.
 pub const POP3: ServiceEntry = in_the_clear(110, Protocol::Pop3, Security::OnRequest, "POP3");
-/// Pages to everybody.
+/// Web pages.
 pub const HTTP: ServiceEntry = in_the_clear(80, Protocol::Http, Security::None, "HTTP");
-/// Mail from those who have an account here, and nobody else hears it.
+/// Mail from authenticated clients, over TLS only.
 pub const SUBMISSIONS: ServiceEntry = over_tls(465, Protocol::Submission, &[], "submissions");
-/// Mail to its readers, and to nobody else.
+/// Mailbox access, over TLS only.
 pub const POP3S: ServiceEntry = over_tls(995, Protocol::Pop3, &[b"pop3"], "POP3S");
-/// Pages to everybody, and to each what it is to him alone.
+/// Web pages and personal pages, over TLS.
 pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[HTTP2, b"http/1.1"], "HTTPS");
 
-/// All services, in the order in which they are announced. Those that speak TLS from the start
-/// need a certificate.
+/// All services, in the order in which they are announced. Those with implicit TLS need a
+/// certificate.
 pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, SUBMISSION, SUBMISSIONS, POP3S, HTTPS];
 
 const fn in_the_clear(

@@ -1,9 +1,10 @@
-//! Instants, spans and the time of day, each a type of its own so that they cannot be mixed up.
+//! Instants, durations and the time of day. Each has a type of its own, so that they cannot be
+//! mixed up.
 
 use core::fmt;
 use core::ops::{Add, Sub};
 
-/// A span of time in microseconds.
+/// A duration in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Micros(pub u64);
 
@@ -37,7 +38,7 @@ impl Add for Micros {
     }
 }
 
-/// A point in time of this machine's life, in microseconds since it started.
+/// A point in time since the machine started, in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Instant(pub u64);
 
@@ -45,16 +46,16 @@ impl Instant {
     /// The moment at which the machine started.
     pub const START: Instant = Instant(0);
 
-    /// Later than all there will be.
+    /// Later than every other instant.
     pub const NEVER: Instant = Instant(u64::MAX);
 
-    /// A deadline that may not be there, to be compared with others.
+    /// An optional deadline, for comparison with others.
     #[inline]
     pub fn or_never(deadline: Option<Instant>) -> Instant {
         deadline.unwrap_or(Instant::NEVER)
     }
 
-    /// The span since `earlier`; zero when `earlier` is not earlier.
+    /// The time since `earlier`. Zero if `earlier` is not earlier.
     pub const fn since(self, earlier: Instant) -> Micros {
         Micros(self.0.saturating_sub(earlier.0))
     }
@@ -82,7 +83,7 @@ impl fmt::Display for Instant {
     }
 }
 
-/// The time of day in microseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+/// The time of day in microseconds since 1970-01-01T00:00:00Z, without leap seconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct UnixTime(pub u64);
 
@@ -92,7 +93,7 @@ impl UnixTime {
         self.0 / 1_000_000
     }
 
-    /// The seconds after 1970 that `digits` are in decimal; 0 for what is no number.
+    /// From decimal `digits`, the number of seconds since 1970. 0 if they are no number.
     pub const fn from_decimal_seconds(digits: &str) -> UnixTime {
         match u64::from_str_radix(digits, 10) {
             Ok(count) => UnixTime::from_seconds(count),
@@ -105,10 +106,11 @@ impl UnixTime {
         UnixTime(count.saturating_mul(1_000_000))
     }
 }
-/// The time of one turn. The machine's clocks are read once, at its beginning, so that all that happens in it agrees.
+/// The time of one turn. The clocks are read once, at the start of the turn, so that all events in
+/// it agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
-    /// By the machine's clock.
+    /// The machine's clock.
     pub now: Instant,
     /// The time of day.
     pub wall: UnixTime,
