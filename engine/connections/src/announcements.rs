@@ -1,4 +1,4 @@
-//! What the console is told of the network.
+//! Console lines about the network.
 
 use alloc::string::String;
 use core::fmt::Write;
@@ -6,7 +6,7 @@ use core::fmt::Write;
 use machine::{ConsoleLines, CoreId};
 use net::{Address, Counter, Net};
 
-/// The machine's address has changed, or it has none any more.
+/// The machine's address has changed, or it has lost it.
 pub fn announce_address(address: Option<Address>, console: &mut ConsoleLines) {
     match address {
         Some(own) => console.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
@@ -28,7 +28,7 @@ pub fn announce_ipv6_addresses(net: &Net, console: &mut ConsoleLines) {
     console.print(format_args!("net: {text}"));
 }
 
-/// What one of several cores had of the load, and how long frames lay that others handed to it.
+/// One core's part of the load, and how long frames from other cores waited.
 pub fn announce_share(core: CoreId, net: &Net, console: &mut ConsoleLines) {
     let counters = net.counters();
     let (accepted, passed) = (counters.of(Counter::Accepted), counters.of(Counter::PassedIn));

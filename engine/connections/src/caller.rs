@@ -5,12 +5,12 @@ use core::net::IpAddr;
 use machine::{SERVICES, ServiceEntry};
 use net::{ConnectionId, Service};
 
-/// How a connection's bytes travel.
+/// How the bytes of a connection travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Channel {
-    /// As they are.
+    /// In plaintext.
     Plain,
-    /// In records of TLS.
+    /// In TLS records.
     Tls,
 }
 
@@ -21,14 +21,14 @@ pub struct Caller {
     pub connection: ConnectionId,
     /// The client's address.
     pub address: IpAddr,
-    /// The service that the client has called.
+    /// The service that the client uses.
     pub service: Service,
-    /// How the connection's bytes travel now.
+    /// How the bytes of the connection travel now.
     pub channel: Channel,
 }
 
 impl Caller {
-    /// The service that the client has called.
+    /// The service that the client uses.
     pub fn service_entry(&self) -> &'static ServiceEntry {
         let Some(entry) = SERVICES.get(usize::from(self.service.0)) else {
             unreachable!("a service above the last one")

@@ -8,50 +8,33 @@ use core::net::SocketAddr;
 
 use machine::{BLOCK_BYTES, Instant, Micros, Piece, Turn, UnixTime};
 use net::{ConnectionId, Net, Unsent};
-use tasks::{DelayQueue, FrameId, GateId, Gates, Passage, ResumeQueue};
+use tasks::{DelayQueue, FrameId, ResumeQueue};
 use tls::{Event, Text};
 
 use crate::caller::{Caller, Channel};
 use crate::owner::{Owner, OwnerTable};
 use crate::tls_table::{TlsTable, room_for_plaintext};
+use crate::turn_gates::{TurnGate, TurnGates};
 
-/// How long a connection may take to end once its session is over. A client that reads slowly needs
-/// some of it.
+/// How long a connection may take to end after its session. A slow client needs a part of it.
 const LINGER: Micros = Micros::from_secs(180);
 
-/// How long the peer of a connection that we have opened may take to end it, once we have said all.
+/// How long the peer of a connection that we have opened may take to end it, after our last byte.
 const PARTING: Micros = Micros::from_secs(30);
 
-/// What is computed for a connection, a step a turn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TurnGate {
-    /// A step of a TLS handshake.
-    Handshake,
-    /// The check of a signature under a message.
-    Verification,
-}
-
-impl TurnGate {
-    const COUNT: usize = 2;
-
-    const fn id(self) -> GateId {
-        GateId(self as u32)
-    }
-}
-
-/// What is wanted of a record at the front of what has arrived.
+/// How to process the record at the start of the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// Its plaintext.
+    /// Decrypt its plaintext.
     Next,
-    /// More than the plaintext that lies there.
+    /// Decrypt more than the plaintext that is there.
     More,
-    /// A step in the handshake.
+    /// Do a step of the handshake.
     Step,
 }
 
-/// Bytes that have arrived by a connection and were not taken yet. They lie in the core's scratch
-/// buffer: [`Connections::put_back`] returns it.
+/// Received bytes that were not taken yet, in the core's scratch buffer. [`Connections::put_back`]
+/// returns it.
 pub struct Waiting {
     connection: ConnectionId,
     scratch: Vec<u8>,
@@ -59,7 +42,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The bytes, to be worked on where they lie.
+    /// The bytes, which may be changed in place.
     pub fn bytes(&mut self) -> &mut [u8] {
         let Some(bytes) = self.scratch.get_mut(..self.length) else {
             unreachable!("more bytes than were copied")
@@ -68,12 +51,12 @@ impl Waiting {
     }
 }
 
-/// From how many connections on clients are sent away.
+/// The numbers of connections above which clients are refused or evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Limits {
-    /// Above these callers are sent away.
+    /// Above this number new clients are refused.
     crowd: usize,
-    /// Above these, addresses that have very many lose some.
+    /// Above this number, addresses with very many connections lose some.
     tight: usize,
 }
 
@@ -82,33 +65,33 @@ pub struct Connections {
     net: Net,
     tls: TlsTable,
     owners: OwnerTable,
-    /// Those that we have opened and by which all was said, and how long each may last. The first
-    /// one ends first.
+    /// Connections that we have opened and closed, with their time limits. The first one ends
+    /// first.
     closing: VecDeque<(Instant, ConnectionId)>,
     /// Deadlines of sessions.
     deadlines: DelayQueue,
-    /// Sessions that go on in the resume phase.
+    /// Sessions that continue in the resume phase.
     ready: ResumeQueue,
-    gates: Gates,
-    /// The connection of the session that acts, once it was reset by us.
+    gates: TurnGates,
+    /// The connection of the running session, if we have reset it.
     reset: Option<ConnectionId>,
     limits: Limits,
-    /// Whether so little memory is left in the machine that connections have to end.
+    /// Whether the machine's memory reserve is in use, so that connections must end.
     is_low_on_memory: bool,
-    /// Where bytes are worked on that came in several segments.
+    /// The buffer for bytes that came in several segments.
     scratch: Vec<u8>,
 }
 
 impl Connections {
-    /// Bytes of memory for each connection, whatever it is used for.
+    /// Bytes of memory for each connection, whatever its use.
     pub const SLOT_BYTES: usize = Net::IDLE_CONNECTION_BYTES
         + TlsTable::SLOT_BYTES
         + DelayQueue::SLOT_BYTES
         + ResumeQueue::SLOT_BYTES
-        + Gates::SLOT_BYTES;
+        + TurnGates::SLOT_BYTES;
 
-    /// `connections`: how many `net` has room for. `unread_bytes_max`: what a session leaves at the
-    /// most while it waits for more.
+    /// `connections`: the capacity of `net`. `unread_bytes_max`: the most that a waiting session
+    /// leaves.
     pub fn new(
         net: Net,
         tls: TlsTable,
@@ -123,19 +106,19 @@ impl Connections {
             closing: VecDeque::new(),
             deadlines: DelayQueue::with_capacity(connections, now),
             ready: ResumeQueue::with_capacity(connections),
-            gates: Gates::new(TurnGate::COUNT, connections),
+            gates: TurnGates::new(connections),
             reset: None,
             limits: Limits {
                 crowd: connections - connections / 16,
                 tight: connections - connections / 8,
             },
             is_low_on_memory: false,
-            // What a session leaves, and two records.
+            // The most that a session leaves, and two records.
             scratch: vec![0; unread_bytes_max + 2 * tls::RECORD_BYTES_MAX],
         }
     }
 
-    /// The network, to be looked at.
+    /// The network, read-only.
     #[inline]
     pub fn net(&self) -> &Net {
         &self.net
@@ -146,7 +129,7 @@ impl Connections {
         &mut self.net
     }
 
-    /// What the core has for TLS.
+    /// The TLS state of the core.
     #[inline]
     pub fn tls(&self) -> &TlsTable {
         &self.tls
@@ -158,7 +141,7 @@ impl Connections {
         &mut self.tls
     }
 
-    /// What is told of what happens to the connection.
+    /// The part of the engine that gets the events of the connection.
     #[inline]
     pub fn owner(&self, connection: ConnectionId) -> Owner {
         self.owners.of(connection)
@@ -167,7 +150,7 @@ impl Connections {
 
 /// Connections that this machine opens.
 impl Connections {
-    /// Calls a host, for `owner`.
+    /// Connects to a host, for `owner`.
     ///
     /// Errors: those of [`Net::connect`].
     pub fn connect(
@@ -181,13 +164,12 @@ impl Connections {
         Ok(connection)
     }
 
-    /// The connection, which was opened by [`Connections::connect`], has another owner from now on.
+    /// Gives the connection, which [`Connections::connect`] has opened, another owner.
     pub fn hand_over(&mut self, connection: ConnectionId, owner: Owner) {
         self.owners.set(connection, owner);
     }
 
-    /// Nothing more is said or heard by the connection; what was said is sent. Its peer may take a
-    /// while to end it.
+    /// Closes the connection after its output is sent. Its peer gets some time to end it.
     pub(crate) fn part(&mut self, now: Instant, connection: ConnectionId) {
         self.tls.close(now, connection, &mut self.net);
         self.net.close(connection);
@@ -201,19 +183,19 @@ impl Connections {
         self.owners.remove(connection);
     }
 
-    /// How many that we have opened have an owner, or are closing.
+    /// The number of connections that we have opened and that have an owner or are closing.
     pub fn opened(&self) -> usize {
         self.owners.count() + self.closing.len()
     }
 
-    /// Ends those that had until `now` to end by themselves.
+    /// Ends the closing connections with a time limit up to `now`.
     pub fn end_closing(&mut self, now: Instant) {
         while let Some((_, connection)) = self.closing.pop_front_if(|(until, _)| *until <= now) {
             self.net.abort(connection);
         }
     }
 
-    /// The network has said that the connection is over.
+    /// The network has reported that the connection is over.
     pub fn is_over(&mut self, connection: ConnectionId) {
         if !self.closing.is_empty() {
             self.closing.retain(|(_, closing)| *closing != connection);
@@ -221,9 +203,9 @@ impl Connections {
     }
 }
 
-/// What is said by connections.
+/// Output.
 impl Connections {
-    /// Queues as much of `bytes` as there is room for, and says how much that was.
+    /// Queues as much of `bytes` as there is space for. Returns that number.
     #[inline]
     pub fn send(&mut self, now: Instant, caller: Caller, bytes: &[u8]) -> usize {
         self.send_by(now, caller.connection, caller.channel, bytes)
@@ -244,23 +226,21 @@ impl Connections {
         }
     }
 
-    /// Queues a piece of memory that is shared until the peer has it, in the clear. Gives it back
-    /// when there is no room for it.
+    /// Queues a shared piece of memory, as plaintext. Returns it if there is no space.
     pub fn send_piece(&mut self, now: Instant, caller: Caller, piece: Piece) -> Result<(), Piece> {
         self.net.send_piece(now, caller.connection, piece)
     }
 
-    /// Queues a whole reply. Half a reply would be taken for a whole one of another meaning: one
-    /// that does not fit, which only happens to replies that cannot wait for room, ends the
-    /// connection.
+    /// Queues a whole reply. A part of a reply could be read as another reply. So if it does not
+    /// fit, the connection ends. That happens only to replies that cannot wait for space.
     pub fn say(&mut self, now: Instant, caller: Caller, bytes: &[u8]) {
         if self.send(now, caller, bytes) < bytes.len() {
             self.reset(caller.connection);
         }
     }
 
-    /// Queues the first part of `text`, which is said as [`Connections::say`] does, and as much of
-    /// the second as there is room for, sealed together. Says how much of the second that was.
+    /// Queues `text.first` like [`Connections::say`], and as much of `text.second` as there is
+    /// space for, encrypted together. Returns the number of bytes of the second.
     pub fn seal(&mut self, now: Instant, caller: Caller, text: Text<'_>) -> usize {
         let taken = self.tls.send(now, caller.connection, text, &mut self.net);
         if taken < text.first.len() {
@@ -269,27 +249,27 @@ impl Connections {
         taken.saturating_sub(text.first.len())
     }
 
-    /// How many bytes [`Connections::send`] would take now.
+    /// The number of bytes that [`Connections::send`] would take now.
     pub fn send_room(&self, caller: Caller) -> usize {
         plaintext(caller, self.net.send_room(caller.connection))
     }
 
-    /// The same, but so that no more than `limit` bytes wait for the client to take them.
+    /// The same, but so that at most `limit` bytes wait for the client.
     pub fn send_room_within(&self, caller: Caller, limit: usize) -> usize {
         plaintext(caller, self.net.send_room_within(caller.connection, limit))
     }
 
-    /// Whether there is room for what a step in a handshake has to say.
+    /// Whether there is space for the output of a handshake step.
     pub fn has_room_for_handshake(&self, connection: ConnectionId) -> bool {
         self.net.send_room(connection) >= BLOCK_BYTES
     }
 
-    /// The owner is told when there is room for more.
+    /// Asks for an event when there is more space.
     pub fn want_room(&mut self, now: Instant, connection: ConnectionId) {
         self.net.want_room(now, connection);
     }
 
-    /// Ends a session's connection once everything queued is sent, or when that takes too long.
+    /// Ends a session's connection after everything queued is sent, or after a time limit.
     pub fn close(&mut self, now: Instant, caller: Caller) {
         if caller.channel == Channel::Tls {
             self.tls.close(now, caller.connection, &mut self.net);
@@ -298,25 +278,25 @@ impl Connections {
         self.set_deadline(now, caller.connection, Some(LINGER));
     }
 
-    /// Resets the connection of the session that acts: it is over, and the session with it.
+    /// Resets the connection of the running session, which ends the session too.
     pub fn reset(&mut self, connection: ConnectionId) {
         self.net.abort(connection);
         self.reset = Some(connection);
     }
 
-    /// Whether the connection of the session that acts was reset.
+    /// Whether the connection of the running session was reset.
     #[inline]
     pub fn is_reset(&self) -> bool {
         self.reset.is_some()
     }
 
-    /// The connection that was reset: no event says that it is over.
+    /// Takes the connection that was reset. No event reports its end.
     #[inline]
     pub fn take_reset(&mut self) -> Option<ConnectionId> {
         self.reset.take()
     }
 
-    /// The same, if it is this one.
+    /// Takes it only if it is this one.
     pub(crate) fn take_reset_of(&mut self, connection: ConnectionId) -> bool {
         self.reset.take_if(|reset| *reset == connection).is_some()
     }
@@ -326,21 +306,21 @@ fn plaintext(caller: Caller, room: usize) -> usize {
     if caller.channel == Channel::Tls { room_for_plaintext(room) } else { room }
 }
 
-/// What arrives by connections.
+/// Input.
 impl Connections {
-    /// Bytes of an event that were not taken: they wait in the connection.
+    /// Keeps bytes of an event that were not taken.
     #[inline]
     pub fn keep(&mut self, connection: ConnectionId, bytes: &[u8]) {
         self.net.keep(connection, bytes);
     }
 
-    /// Copies the first bytes that wait in the connection, and says how many that are.
+    /// Copies the first bytes that wait in the connection. Returns their number.
     #[inline]
     pub fn copy_waiting(&self, connection: ConnectionId, into: &mut [u8]) -> usize {
         self.net.copy_waiting(connection, into)
     }
 
-    /// So many of the bytes that wait are done with.
+    /// Drops the first `count` bytes that wait.
     #[inline]
     pub fn consumed(&mut self, connection: ConnectionId, count: usize) {
         self.net.consumed(connection, count);
@@ -353,8 +333,7 @@ impl Connections {
         Waiting { connection, scratch, length }
     }
 
-    /// Takes them back. `done`: so many are done with. Says whether to go on with those behind
-    /// them.
+    /// Takes them back. `done` bytes are not needed any more. Returns whether to continue.
     pub fn put_back(&mut self, mut waiting: Waiting, done: usize) -> bool {
         let is_to_go_on = !self.is_reset() && {
             let connection = waiting.connection;
@@ -368,8 +347,8 @@ impl Connections {
         is_to_go_on
     }
 
-    /// Works on the front of what has arrived, sends what TLS has to say to it, and says how many
-    /// bytes are done with.
+    /// Processes the start of the received bytes, and sends the output of TLS. Returns the number
+    /// of bytes done.
     pub fn open(
         &mut self,
         turn: Turn,
@@ -391,14 +370,14 @@ impl Connections {
         let Some(words) = out.get(..progress.written) else {
             unreachable!("more bytes written than there is room for")
         };
-        // Without room for it the peer will miss it, and give up.
+        // Without space for it the peer will miss it, and give up.
         if !words.is_empty() && self.net.send(turn.now, connection, words) < words.len() {
             self.reset(connection);
         }
         (progress.done, progress.event)
     }
 
-    /// Goes one step in the connection's handshake.
+    /// Does one step of the connection's handshake.
     pub fn step_in_handshake(&mut self, turn: Turn, connection: ConnectionId) -> Option<Event> {
         let mut happened = None;
         loop {
@@ -418,9 +397,9 @@ impl Connections {
     }
 }
 
-/// When sessions go on.
+/// Scheduling of sessions.
 impl Connections {
-    /// When the connection's session is told that its time is up, counted from now; `None`: never.
+    /// Sets the deadline of the connection's session, counted from now. `None`: no deadline.
     pub fn set_deadline(&mut self, now: Instant, connection: ConnectionId, after: Option<Micros>) {
         match after {
             Some(after) => self.deadlines.set(connection.0, now + after),
@@ -428,63 +407,59 @@ impl Connections {
         }
     }
 
-    /// The next connection whose time is up.
+    /// The next connection with an expired deadline.
     #[inline]
     pub fn next_due(&mut self, now: Instant) -> Option<ConnectionId> {
         self.deadlines.next_due(now).map(ConnectionId)
     }
 
-    /// The session of this frame goes on in the resume phase of the next turn.
+    /// The session of this frame continues in the resume phase of the next turn.
     #[inline]
     pub fn resume(&mut self, frame: FrameId) {
         self.ready.resume(frame);
     }
 
-    /// Whether a session is to go on.
+    /// Whether a session waits to continue.
     #[inline]
     pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The resume phase begins.
+    /// Begins the resume phase.
     #[inline]
     pub fn begin_resuming(&mut self) {
         self.ready.begin_turn();
     }
 
-    /// The next session that goes on in this turn.
+    /// The next session that continues in this turn.
     #[inline]
     pub fn next_ready(&mut self) -> Option<FrameId> {
         self.ready.next_ready()
     }
 
-    /// `frame`, which waits at no gate, asks to pass this one: the phase that computes resumes it
-    /// when its turn has come.
+    /// `frame`, which waits at no gate, asks to pass this one. The compute phase resumes it when
+    /// its turn has come.
     pub fn enter(&mut self, gate: TurnGate, frame: FrameId) {
-        let (Passage::Entered | Passage::Queued) = self.gates.enter(gate.id(), frame);
+        self.gates.enter(gate, frame);
     }
 
-    /// The frame whose turn it is.
+    /// The frame that has its turn.
     #[inline]
     pub fn owner_of(&self, gate: TurnGate) -> Option<FrameId> {
-        self.gates.owner(gate.id())
+        self.gates.owner(gate)
     }
 
-    /// Whether it is the turn of `frame`.
+    /// Whether `frame` has its turn.
     pub fn has_entered(&self, gate: TurnGate, frame: FrameId) -> bool {
         self.owner_of(gate) == Some(frame)
     }
 
     /// `frame` has had its turn, or does not want it any more.
     pub fn leave(&mut self, gate: TurnGate, frame: FrameId) {
-        if self.has_entered(gate, frame) {
-            self.gates.leave(gate.id(), frame);
-        } else {
-            self.gates.abandon(frame);
-        }
+        self.gates.leave(gate, frame);
     }
 
-    /// When there is something to do next, whatever happens.
+    /// The next time at which something is due, even without an event.
     pub fn next_deadline(&self) -> Instant {
         Instant::or_never(self.net.next_deadline())
             .min(Instant::or_never(self.deadlines.next_deadline()))
@@ -492,26 +467,24 @@ impl Connections {
     }
 }
 
-/// How many connections there may be.
+/// Limits on the number of connections.
 impl Connections {
-    /// A turn begins. `is_low_on_memory`: the machine's reserve of memory is touched.
+    /// Begins a turn. `is_low_on_memory`: the machine's memory reserve is in use.
     pub fn begin_turn(&mut self, is_low_on_memory: bool) {
         self.is_low_on_memory = is_low_on_memory;
     }
 
-    /// Whether the machine's reserve of memory is touched.
+    /// Whether the machine's memory reserve is in use.
     pub fn is_low_on_memory(&self) -> bool {
         self.is_low_on_memory
     }
 
-    /// Whether there are so many connections, or is so little memory, that a new caller is sent
-    /// away.
+    /// Whether a new client must be refused, for too many connections or too little memory.
     pub fn is_crowded(&self) -> bool {
         self.net.connection_count() > self.limits.crowd || self.is_low_on_memory
     }
 
-    /// Whether addresses that have very many connections have to lose some, so that a new caller
-    /// need not be sent away.
+    /// Whether addresses with very many connections must lose some, to make space for new clients.
     pub fn is_tight(&self) -> bool {
         self.net.connection_count() > self.limits.tight
     }

@@ -1,4 +1,4 @@
-//! The link below a core's connections: frames, other cores, ports and datagrams.
+//! The lower side of a core's connections: frames, other cores, ports and datagrams.
 
 use core::net::SocketAddr;
 
@@ -9,19 +9,19 @@ use tasks::Budget;
 use crate::connections::Connections;
 
 impl Connections {
-    /// A frame has arrived: what happened stands in `events`.
+    /// Processes a received frame. The events are in `events`.
     #[inline]
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
         self.net_mut().frame_arrived(now, frame, events)
     }
 
-    /// Those events are handled. Gives back the frame, unless another core gets it.
+    /// The events of a frame are handled. Returns the frame, unless another core gets it.
     #[inline]
     pub fn frame_handled(&mut self, frame: Frame, route: Route) -> Option<Frame> {
         self.net_mut().frame_handled(frame, route)
     }
 
-    /// The network of another core has sent something.
+    /// The network of another core has sent a message.
     pub fn message_arrived(
         &mut self,
         now: Instant,
@@ -31,23 +31,23 @@ impl Connections {
         self.net_mut().message_arrived(now, message, events)
     }
 
-    /// What came of it is handled. Gives back a frame that is home again.
+    /// The events of a message are handled. Returns a frame that has come back.
     pub fn message_handled(&mut self, arrived: Arrived) -> Option<Frame> {
         self.net_mut().message_handled(arrived)
     }
 
-    /// What the network has for that of another core.
+    /// The next message for the network of another core.
     pub fn next_message(&mut self, to: CoreId) -> Option<NetMessage> {
         self.net_mut().next_message(to)
     }
 
-    /// Does what is due in the network.
+    /// Does the work of the network that is due.
     #[inline]
     pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
         self.net_mut().deadlines_expired(now, events, budget);
     }
 
-    /// Sends what connections have to say.
+    /// Sends the output of connections.
     #[inline]
     pub fn output(
         &mut self,
@@ -58,28 +58,28 @@ impl Connections {
         self.net_mut().output(now, machine, budget)
     }
 
-    /// Connections to this port are accepted, for this service. Whether there is room for that.
+    /// Accepts connections to this port, for this service. Returns whether there is space for that.
     pub fn listen(&mut self, port: u16, service: Service) -> bool {
         self.net_mut().listen(port, service)
     }
 
-    /// They are refused again.
+    /// Refuses connections to this port again.
     pub fn stop_listening(&mut self, port: u16) {
         self.net_mut().stop_listening(port);
     }
 
-    /// The machine gives itself IPv6 addresses, from this secret.
+    /// Begins to configure IPv6 addresses, from this secret.
     pub fn begin_ipv6(&mut self, now: Instant, secret: &[u8; 16]) {
         self.net_mut().begin_ipv6(now, secret);
     }
 
-    /// Sends a datagram. What is not sent is as good as lost on its way.
+    /// Sends a datagram. A datagram that cannot be sent counts as lost.
     pub fn send_datagram(&mut self, now: Instant, port: u16, to: SocketAddr, bytes: &[u8]) {
         let _ =
             self.net_mut().bind(port) && self.net_mut().send_datagram(now, port, to, bytes).is_ok();
     }
 
-    /// Datagrams to this port are not for us any more.
+    /// Datagrams to this port are not accepted any more.
     pub fn release(&mut self, port: u16) {
         self.net_mut().release(port);
     }

@@ -1,38 +1,38 @@
-//! How handshakes of TLS end: a few counters, for people.
+//! Counters of how TLS handshakes end, for the operator.
 
 use core::fmt;
 use core::iter::Sum;
 
 use tls::{Agreed, Failure, Reason};
 
-/// How the handshakes of a core have ended since it started. A client that never said a word counts
-/// only where there was no place for it.
+/// How the handshakes of a core have ended since its start. A client that never sent a byte counts
+/// only if there was no space for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handshakes {
-    /// They were done.
+    /// They were completed.
     pub established: u64,
-    /// Those among them whose client was known by its ticket.
+    /// They were completed with a session ticket.
     pub resumed: u64,
-    /// There were too many of them, or too many connections, or the machine was about to stop.
+    /// They were refused: too many handshakes or connections, or the machine was about to stop.
     pub turned_away: u64,
-    /// They took too long, or stood still while there were many.
+    /// They took too long, or made no progress while there were many.
     pub late: u64,
-    /// No version, algorithm or protocol was known to both sides.
+    /// The two sides shared no version, algorithm or protocol.
     pub no_common_ground: u64,
-    /// What came was no TLS, or not as it was sent.
+    /// The client's bytes were not TLS, or were changed on the way.
     pub broken: u64,
-    /// The client refused us, or left.
+    /// The client rejected us, or disconnected.
     pub given_up: u64,
 }
 
 impl Handshakes {
-    /// One was done.
+    /// A handshake was completed.
     pub fn was_established(&mut self, agreed: &Agreed) {
         self.established += 1;
         self.resumed += u64::from(agreed.is_resumed);
     }
 
-    /// One has failed.
+    /// A handshake has failed.
     pub fn has_failed(&mut self, failure: &Failure) {
         let count = match failure.reason() {
             Reason::NoCommonGround => &mut self.no_common_ground,
@@ -42,7 +42,7 @@ impl Handshakes {
         *count += 1;
     }
 
-    /// How many of them came to nothing.
+    /// The number of failed handshakes.
     pub fn failed(&self) -> u64 {
         self.turned_away + self.late + self.no_common_ground + self.broken + self.given_up
     }

@@ -1,28 +1,28 @@
-//! The owner of each connection: the part of the engine that is told what happens to it.
+//! The owner of each connection: the part of the engine that gets its events.
 //!
-//! Invariant: a connection that this machine opens has an owner until that owner lets it go,
-//! whatever has become of its slot. Every other connection belongs to the session in its slot.
+//! Invariant: a connection that this machine opens has an owner until the owner releases it,
+//! whatever happens to its slot. Every other connection belongs to the session in its slot.
 
 use alloc::collections::BTreeMap;
 
 use net::ConnectionId;
 use tasks::FrameId;
 
-/// What a connection belongs to.
+/// The owner of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// The session in the connection's slot.
     Session,
-    /// The resolver: a stream to a name server.
+    /// The resolver: a TCP connection to a name server.
     Resolver,
     /// The delivery attempt of this frame.
     Outbound(FrameId),
-    /// The session of this frame, which asks the filter about its message.
+    /// The session of this frame, for a query to the filter about its message.
     Filter(FrameId),
 }
 
-/// The owners of connections that this machine has opened. There are few of them, beside those that
-/// sessions have.
+/// The owners of connections that this machine has opened. There are few of them, compared with
+/// sessions.
 #[derive(Default)]
 pub(crate) struct OwnerTable {
     opened: BTreeMap<ConnectionId, Owner>,

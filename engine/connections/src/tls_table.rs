@@ -1,16 +1,16 @@
-//! What a core has for TLS: certificates and keys, how other hosts are called, and the TLS of each
-//! connection that speaks it.
+//! The TLS state of a core: certificates and keys, settings for outgoing connections, and the state
+//! of each connection that uses TLS.
 //!
-//! A session on TLS stands in the same table as any other, and knows nothing of it. What arrives is
-//! opened where it lies: in the received frame, or, when a record came in several, in the core's
-//! scratch buffer, and what the session leaves goes back to where it waited. What is said is sealed
-//! into the block that segments point into. So no plaintext is copied on its way in but what waits,
-//! and each byte once on its way out.
+//! A session with TLS is in the same table as any other, and does not know of TLS. Records are
+//! decrypted in place: in the received frame, or in the core's scratch buffer if a record came in
+//! several segments. Bytes that the session leaves are put back. Output is encrypted into the block
+//! that segments point into. So on the way in, only waiting plaintext is copied. On the way out
+//! each byte is copied once.
 //!
 //! Invariants:
-//! - A connection in the clear pays nothing for this but a look at [`Channel`].
-//! - The table's slot of a connection is empty before its client's first byte, or ours, and after
-//!   its session's end, or its owner's.
+//! - A plaintext connection pays nothing for this except a look at [`Channel`].
+//! - The slot of a connection is empty before the first byte of TLS on it. It is empty again after
+//!   the end of its session or owner.
 //!
 //! [`Channel`]: crate::Channel
 
@@ -29,28 +29,28 @@ use tls::{
 
 use crate::outcomes::Handshakes;
 
-/// The least plaintext for which a record is begun at the end of a block that has been begun.
+/// The least plaintext for a new record at the end of a block that is in use.
 const RECORD_BYTES_LEAST: usize = 256;
 
-/// Of so many connections, one may be in a handshake.
+/// One in this many connections may be in a handshake.
 const CONNECTIONS_PER_HANDSHAKE: usize = 32;
-/// And so many in any case.
+/// The least limit on handshakes.
 const HANDSHAKES_MIN: usize = 32;
 
-/// What a host that we call has to prove to be.
+/// The identity that a host must prove when we connect to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Identity {
-    /// Nothing.
+    /// None.
     Anybody,
-    /// The one of which one of these is published, and which takes this domain's mail.
+    /// A certificate that matches one of these TLSA records. The string is the recipient domain.
     Published(Vec<Published>, String),
-    /// The one of its name, or of its address, by what authorities say.
+    /// Its name, or its address, proved by certificate authorities.
     Vouched,
 }
 
-/// All that a core has for TLS.
+/// The TLS state of a core.
 pub struct TlsTable {
-    /// What each service offers; nothing where there is no certificate.
+    /// The settings of each service. `None` without a certificate.
     settings: Vec<Option<Settings>>,
     certificates: Vec<Certificate>,
     browser_authorities: Authorities,
@@ -58,34 +58,34 @@ pub struct TlsTable {
     is_publicly_trusted: bool,
     clock: Clock,
     tickets: TicketKeys,
-    /// In the slot of each connection.
+    /// By the slot of the connection.
     connections: Vec<Option<Box<Connection>>>,
     handshakes: usize,
     handshakes_max: usize,
-    /// How other hosts are called that may be anybody, and those who have to be the one of their
-    /// name.
+    /// Settings for outgoing connections: without a required identity, and with an identity proved
+    /// by authorities.
     for_anybody: Option<ClientSettings>,
     for_vouched: Option<ClientSettings>,
-    /// Handshakes with them. There are no more than couriers.
+    /// Handshakes of outgoing connections. There are at most as many as delivery attempts.
     calls: usize,
-    /// How those ended that are over.
+    /// How the completed and failed handshakes have ended.
     outcomes: Handshakes,
-    /// What TLS itself has to say, on its way to the connection.
+    /// The output of TLS itself, on its way to the connection.
     out: Box<[u8]>,
 }
 
 impl TlsTable {
-    /// Bytes of memory for each connection, whether it is one of TLS or not.
+    /// Bytes of memory for each connection, with or without TLS.
     pub const SLOT_BYTES: usize = size_of::<Option<Box<Connection>>>();
 
-    /// How many handshakes there may be at a time.
+    /// The most handshakes at a time.
     pub fn handshakes_max(connections: usize) -> usize {
         (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN)
     }
 
-    /// `certificates`: the default one first; without any there is no TLS. `secret`: known to all
-    /// cores of the machine, and to nothing outside it. The first authorities are believed about
-    /// the names of other hosts. Browsers trust the second.
+    /// `certificates`: the default one first. Without any there is no TLS. `secret`: shared by all
+    /// cores of the machine, and known only to them. The first authorities verify other hosts. The
+    /// second are those that browsers trust.
     pub fn new(
         certificates: &[Certificate],
         [authorities, browser_authorities]: [Authorities; 2],
@@ -111,8 +111,8 @@ impl TlsTable {
         }
     }
 
-    /// Shows these certificates to new connections. Open ones stay, and tickets stay good: they
-    /// were given over TLS to clients that were shown a certificate.
+    /// Uses these certificates for new connections. Open connections stay, and tickets stay valid:
+    /// they were given over TLS to clients that had accepted a certificate.
     pub fn show(&mut self, certificates: Vec<Certificate>) {
         if self.is_there() {
             self.settings = settings(&certificates, &self.clock, &self.tickets);
@@ -120,7 +120,7 @@ impl TlsTable {
         }
     }
 
-    /// Finds out whether browsers trust the certificates. Returns whether that has changed.
+    /// Checks whether browsers trust the certificates. Returns whether that has changed.
     pub fn judge_certificates(&mut self, now: UnixTime) -> bool {
         let is_believed = |certificate| self.browser_authorities.believe(certificate, now);
         let is_publicly_trusted = self.is_there() && self.certificates.iter().all(is_believed);
@@ -133,12 +133,12 @@ impl TlsTable {
         self.is_publicly_trusted
     }
 
-    /// Whether the machine speaks TLS.
+    /// Whether the machine has TLS.
     pub fn is_there(&self) -> bool {
         !self.certificates.is_empty()
     }
 
-    /// The certificates, the one for everybody else first.
+    /// The certificates, the default one first.
     pub fn certificates(&self) -> &[Certificate] {
         &self.certificates
     }
@@ -148,33 +148,33 @@ impl TlsTable {
         self.settings.get(usize::from(service.0)).is_some_and(Option::is_some)
     }
 
-    /// Whether one of the certificates is for the host of this name.
+    /// Whether one of the certificates is for this host name.
     pub fn is_named(&self, host: &str) -> bool {
         self.certificates.iter().any(|certificate| certificate.is_for(host))
     }
 
-    /// Handshakes that have begun and not ended, whoever has called whom.
+    /// Handshakes in progress, in both directions.
     pub fn handshakes(&self) -> usize {
         self.handshakes + self.calls
     }
 
-    /// Connections that TLS is spoken on, or is about to be.
+    /// Connections with TLS, including handshakes.
     pub fn connections(&self) -> usize {
         self.connections.iter().flatten().count()
     }
 
-    /// Whether another handshake could begin.
+    /// Whether another handshake may begin.
     pub fn may_begin(&self) -> bool {
         self.handshakes < self.handshakes_max && !buggify!(NoHandshake)
     }
 
-    /// Whether handshakes run short.
+    /// Whether handshakes are near their limit.
     pub fn is_busy(&self) -> bool {
         self.handshakes * 8 >= self.handshakes_max * 7
     }
 
-    /// A client of the service has said its first word. False: there are too many handshakes, and
-    /// this one does not begin.
+    /// A client of the service has sent its first byte. Returns false if there are too many
+    /// handshakes. Then this one does not begin.
     pub fn begin(&mut self, connection: ConnectionId, service: Service) -> bool {
         let settings = self.settings.get(usize::from(service.0)).and_then(Option::as_ref);
         let Some(settings) = settings.filter(|_| self.may_begin()) else {
@@ -191,8 +191,8 @@ impl TlsTable {
         has_begun
     }
 
-    /// A host that we have called is to speak TLS with us: the first step of the handshake is due.
-    /// False: it cannot begin. `host`: its name, or its address where that has to be proved.
+    /// Begins TLS with a host that we have connected to: the first step of the handshake is due.
+    /// Returns false if it cannot begin. `host`: its name, or its address if that must be proved.
     pub fn call(
         &mut self,
         connection: ConnectionId,
@@ -215,17 +215,17 @@ impl TlsTable {
         has_begun
     }
 
-    /// A handshake with a host that we have called is done, or will never be.
+    /// A handshake of an outgoing connection has ended, by success or failure.
     pub fn call_ended(&mut self) {
         self.calls -= 1;
     }
 
-    /// Whether the client has said anything yet.
+    /// Whether the client has sent anything yet.
     pub fn has_begun(&self, connection: ConnectionId) -> bool {
         self.of(connection).is_some()
     }
 
-    /// A handshake that had begun is done, or will never be.
+    /// A handshake of a client has ended, by success or failure.
     pub fn handshake_ended(&mut self) {
         self.handshakes -= 1;
     }
@@ -242,8 +242,8 @@ impl TlsTable {
         }
     }
 
-    /// Encrypts as much of `text` as there is room for, in as few records as that takes. Says how
-    /// much that was.
+    /// Encrypts as much of `text` as there is space for, in as few records as possible. Returns the
+    /// number of bytes taken.
     pub fn send(
         &mut self,
         now: Instant,
@@ -269,7 +269,7 @@ impl TlsTable {
         taken
     }
 
-    /// Tells the peer that nothing more will be said, if there is room to.
+    /// Sends `close_notify`, if there is space for it.
     pub fn close(&mut self, now: Instant, connection: ConnectionId, net: &mut Net) {
         if let Some(tls) = self.of_mut(connection) {
             net.send_with(now, connection, SEALED_OVERHEAD_MAX + 2, |room| tls.close(room));
@@ -281,12 +281,12 @@ impl TlsTable {
         &self.outcomes
     }
 
-    /// The same, to be counted.
+    /// The same, to be changed.
     pub fn outcomes_mut(&mut self) -> &mut Handshakes {
         &mut self.outcomes
     }
 
-    /// What a step in the connection's handshake is worked with, if TLS is spoken.
+    /// The parts for a step of the connection's handshake, if it uses TLS.
     #[inline]
     pub(crate) fn at_work(
         &mut self,
@@ -297,32 +297,32 @@ impl TlsTable {
         Some((tls, out, clock))
     }
 
-    /// How many of the bytes that wait for the connection's session were opened.
+    /// The number of decrypted bytes that wait for the connection's session.
     #[inline]
     pub fn held(&self, connection: ConnectionId) -> usize {
         self.of(connection).map_or(0, Connection::held)
     }
 
-    /// The connection's TLS, to be looked at.
+    /// The TLS state of the connection, read-only.
     #[inline]
     pub fn of(&self, connection: ConnectionId) -> Option<&Connection> {
         self.connections.get(connection.index())?.as_deref()
     }
 
-    /// The connection's TLS, if it is spoken.
+    /// The TLS state of the connection, if it uses TLS.
     pub fn of_mut(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(connection.index())?.as_deref_mut()
     }
 }
 
-/// What each service offers with these certificates.
+/// The settings of each service with these certificates.
 fn settings(
     certificates: &[Certificate],
     clock: &Clock,
     tickets: &TicketKeys,
 ) -> Vec<Option<Settings>> {
     let offer = |service: &ServiceEntry| {
-        // Known large senders of mail break on tickets.
+        // Some large mail senders fail on tickets.
         let tickets = (service.protocol != Protocol::Smtp).then_some(tickets);
         let offer = Offer { name: service.name, protocols: service.alpn, tickets };
         let is_offered = service.security != Security::None && !certificates.is_empty();
@@ -331,8 +331,8 @@ fn settings(
     SERVICES.iter().map(offer).collect()
 }
 
-/// How much plaintext surely fits where so many bytes do. Each block takes a record at the least,
-/// one may end what was begun, and one begin what follows.
+/// The plaintext that certainly fits into `room` bytes. Each block takes at least one record. One
+/// more may end earlier data, and one may begin later data.
 pub(crate) fn room_for_plaintext(room: usize) -> usize {
     room.saturating_sub((room / BLOCK_BYTES + 3) * SEALED_OVERHEAD_MAX)
 }

@@ -1,11 +1,11 @@
-//! A connection that this machine has opened, to deliver mail or to ask something, in the clear or
-//! over TLS: bytes between a client of ours and the network.
+//! A connection that this machine has opened, to deliver mail or to query a server, in plaintext or
+//! over TLS. It passes bytes between our client protocol and the network.
 //!
 //! Invariants:
-//! - Nothing that arrived in the clear is heard once TLS is spoken.
-//! - A step of a handshake is made when its turn has come, at the gate at which sessions wait for
-//!   theirs.
-//! - A handshake has an end within [`HANDSHAKE_PATIENCE`], whatever the host says meanwhile.
+//! - Plaintext bytes that arrive after TLS has begun are ignored.
+//! - A step of a handshake is done when its turn has come, at the same gate as the steps of
+//!   sessions.
+//! - A handshake ends within [`HANDSHAKE_PATIENCE`], whatever the host sends meanwhile.
 
 use alloc::string::String;
 use core::net::SocketAddr;
@@ -16,64 +16,65 @@ use relay::{Lost, Speaker};
 use tls::{Event, Fault};
 
 use crate::caller::Channel;
-use crate::connections::{Connections, Opening, TurnGate};
+use crate::connections::{Connections, Opening};
 use crate::owner::Owner;
 use crate::tls_table::Identity;
+use crate::turn_gates::TurnGate;
 
 /// How long a whole handshake may take.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
 
-/// What has happened to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stir {
-    /// It is made.
+    /// It is established.
     Made,
-    /// It has room again.
+    /// It has buffer space again.
     Room,
     /// Bytes wait in it.
     Bytes,
-    /// It is the turn of its handshake.
+    /// Its handshake has its turn.
     Turn,
-    /// It is over, or that has lasted too long.
+    /// It is over, or has lasted too long.
     Over,
 }
 
-/// A connection.
+/// A connection that this machine has opened.
 pub struct Wire {
     connection: ConnectionId,
     secrecy: Secrecy,
-    /// What the host has to prove to be when TLS is spoken, and the name by which it is called.
+    /// The identity that the host must prove in TLS, and the name by which it is called.
     identity: Identity,
     called: Option<String>,
-    /// What was wrong with what the host has shown.
+    /// The fault in the host's certificate.
     fault: Option<Fault>,
 }
 
-/// How what is said travels.
+/// How bytes travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Secrecy {
-    /// As it is.
+    /// In plaintext.
     Clear,
-    /// TLS is about to be spoken: what the handshake waits for, and until when it may.
+    /// A handshake is in progress: what it waits for, and its time limit.
     Handshake(Awaited, Instant),
-    /// In records of TLS.
+    /// In TLS records.
     Sealed,
 }
 
 /// What a handshake waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Awaited {
-    /// The host.
+    /// Bytes from the host.
     Bytes,
-    /// Its turn.
+    /// Its turn at the gate.
     Turn,
-    /// Room for what it will say.
+    /// Buffer space for its next message.
     Room,
 }
 
 impl Wire {
-    /// Calls a host, for `owner`. `called`: its name, or its address where that has to be proved.
-    /// `None`: there is no connection to be had.
+    /// Connects to a host, for `owner`. `called`: its name, or its address if that must be proved.
+    /// `None`: no connection is available.
     pub fn to(
         address: SocketAddr,
         identity: Identity,
@@ -90,22 +91,22 @@ impl Wire {
         self.connection
     }
 
-    /// Until when a handshake may last, if there is one.
+    /// The time limit of a handshake, if one is in progress.
     pub fn handshake_until(&self) -> Option<Instant> {
         if let Secrecy::Handshake(_, until) = self.secrecy { Some(until) } else { None }
     }
 
-    /// Whether TLS is spoken.
+    /// Whether TLS is established.
     pub fn is_sealed(&self) -> bool {
         self.secrecy == Secrecy::Sealed
     }
 
-    /// What was wrong with what the host has shown, if that was why it was refused.
+    /// The fault in the host's certificate, if that was the reason to reject it.
     pub fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
-    /// Says what there is to say, as far as there is room.
+    /// Sends the output of `speaker`, as far as there is space.
     pub fn say(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         if let Secrecy::Handshake(Awaited::Room, _) = self.secrecy {
             self.hear(speaker, turn, connections);
@@ -124,7 +125,7 @@ impl Wire {
         speaker.sent(sent);
     }
 
-    /// Hears what has arrived.
+    /// Passes bytes that have arrived to `speaker`.
     pub fn hear(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         loop {
             let mut waiting = connections.take_waiting(self.connection);
@@ -146,7 +147,7 @@ impl Wire {
         self.look_whether_reset(speaker, connections);
     }
 
-    /// Looks at records, and answers how many bytes of them are done with.
+    /// Processes records. Returns the number of bytes that are done.
     fn records_arrived(
         &mut self,
         bytes: &mut [u8],
@@ -185,8 +186,8 @@ impl Wire {
         }
     }
 
-    /// TLS may begin: the host has said so, or its port speaks nothing else. The first word is
-    /// ours.
+    /// TLS begins: the host has agreed to it, or its port uses nothing else. The client sends
+    /// first.
     pub fn begin_handshake(
         &mut self,
         speaker: &mut impl Speaker,
@@ -200,7 +201,7 @@ impl Wire {
         self.hear(speaker, turn, connections);
     }
 
-    /// The handshake can go a step, when its turn has come.
+    /// The handshake can do a step, when its turn has come.
     fn step_is_due(&mut self, turn: Turn, connections: &mut Connections) {
         let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
         if !connections.has_room_for_handshake(self.connection) {
@@ -211,7 +212,7 @@ impl Wire {
         connections.enter(TurnGate::Handshake, self.connection.0);
     }
 
-    /// Its turn has come.
+    /// The handshake has its turn.
     pub fn step(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
         *awaited = Awaited::Bytes;
@@ -241,14 +242,14 @@ impl Wire {
         }
     }
 
-    /// There was no room for what TLS had to say: the connection is gone.
+    /// There was no space for the output of TLS, so the connection is reset.
     fn look_whether_reset(&self, speaker: &mut impl Speaker, connections: &mut Connections) {
         if connections.take_reset_of(self.connection) {
             speaker.lost(Lost::Tls);
         }
     }
 
-    /// Nothing more will be said by this connection; what was, is sent.
+    /// Closes the connection after its output is sent.
     pub fn close(&mut self, turn: Turn, connections: &mut Connections) {
         connections.part(turn.now, self.connection);
         self.forget_secrets(connections);
