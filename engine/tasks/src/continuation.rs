@@ -2,14 +2,14 @@
 
 use crate::FrameId;
 
-/// The waiting point of a frame that a continuation leads to: the subsystem that the frame belongs
-/// to, and a point in that subsystem's own code. The bits above [`Entry::BITS`] are for what
-/// carries continuations between cores.
+/// The wait point that a continuation leads to: the subsystem of the frame, and a point in the code
+/// of that subsystem. The bits above [`Entry::BITS`] are for the carriers of continuations between
+/// cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry(pub u32);
 
 impl Entry {
-    /// How many bits a subsystem and a point take.
+    /// The number of bits of a subsystem and a point.
     pub const BITS: u32 = 8;
     const POINT_BITS: u32 = 4;
 
@@ -24,13 +24,13 @@ impl Entry {
         ((self.0 >> Entry::POINT_BITS) & 0xf) as u8
     }
 
-    /// The point, in the subsystem's code.
+    /// The point in the subsystem's code.
     pub const fn point(self) -> u8 {
         (self.0 & 0xf) as u8
     }
 }
 
-/// Defines the waiting points of a subsystem, as an enum with `entry` and `of`.
+/// Defines the wait points of a subsystem, as an enum with `entry` and `of`.
 #[macro_export]
 macro_rules! points {
     ($(#[$of_all:meta])* $visibility:vis enum $name:ident of $subsystem:expr;
@@ -47,7 +47,7 @@ macro_rules! points {
                 $crate::Entry::new($subsystem as u8, self as u8)
             }
 
-            /// The point of this subsystem that the entry means, if it means one.
+            /// The point of this subsystem at `entry`. `None` if the entry belongs to another one.
             $visibility fn of(entry: $crate::Entry) -> Option<$name> {
                 let point = $name::ALL.get(usize::from(entry.point())).copied();
                 point.filter(|_| entry.subsystem() == $subsystem as u8)
@@ -56,8 +56,8 @@ macro_rules! points {
     };
 }
 
-/// The frame that is woken, and where it goes on: given with a request, handed back with its
-/// completion.
+/// The frame to wake, and the point at which it continues. It is given with a request, and returned
+/// with the completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Continuation {
     /// The frame that waits.
@@ -66,25 +66,25 @@ pub struct Continuation {
     pub entry: Entry,
 }
 
-/// A synchronization counter: several events, of which the last lets the frame go on.
+/// A synchronization counter: it joins several events, and the last one lets the frame continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Countdown {
     outstanding: u32,
 }
 
 impl Countdown {
-    /// Waits for `events` events.
+    /// Waits for this many events.
     pub const fn new(events: u32) -> Countdown {
         Countdown { outstanding: events }
     }
 
-    /// Waits for one event more.
+    /// Waits for one more event.
     pub fn expect_one_more(&mut self) {
         assert!(self.outstanding < u32::MAX, "a countdown of 2^32 events");
         self.outstanding += 1;
     }
 
-    /// Counts one event; true for the last one. An event that nobody expected is a broken
+    /// Counts one event. Returns true for the last one. An event that was not expected is a broken
     /// invariant.
     pub fn arrived(&mut self) -> bool {
         assert!(self.outstanding > 0, "an event arrived that no one counts on");

@@ -1,17 +1,22 @@
-//! The delay queue: frames that wait for a point in time, in a hierarchical timing wheel (Varghese and Lauck, 1987).
+//! The delay queue: frames that wait for a point in time, in a hierarchical timing wheel (Varghese
+//! and Lauck, 1987).
 //!
-//! Setting, re-arming and cancelling are O(1); a deadline is moved at most once a level on its way down. A level has 64
-//! buckets, and there are as many levels as it takes to cover all of time, so there is no list of far deadlines.
+//! To set, re-arm or cancel a deadline is O(1). A deadline moves at most once for each level on its
+//! way down. A level has 64 buckets, and the levels cover all of time, so there is no list of far
+//! deadlines.
 //!
-//! Most deadlines never come: they are put off by the next event, again and again. So a deadline that is put off or
-//! cancelled stays where it stands, and goes where it belongs when its bucket's time has come.
+//! Most deadlines never expire, because the next event postpones them again and again. So a
+//! deadline that is postponed or cancelled stays in its bucket, and is moved or dropped when that
+//! bucket is due.
 //!
 //! Invariants:
-//! - A deadline never comes early, and late by less than a tick plus the time since the last call.
-//! - One deadline a slot: setting it again replaces it.
-//! - A deadline stands at its own tick, or at an earlier one. Where it stands is what the next line is about.
-//! - A bucket at level `l` holds ticks that agree with `current` above the 6 bits of level `l`, and are greater in them.
-//!   So the first bucket of the lowest level that holds anything is the earliest one of all.
+//! - A deadline is never early. It is late by less than a tick plus the time since the last call.
+//! - A slot has one deadline: setting it again replaces it.
+//! - A deadline is stored at its own tick, or at an earlier one. The next invariant is about that
+//!   tick.
+//! - A bucket at level `l` holds ticks that agree with `current` above the 6 bits of level `l`, and
+//!   are greater in them. So the first bucket of the lowest non-empty level is the earliest one of
+//!   all.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,7 +25,7 @@ use machine::{Instant, Micros};
 use crate::FrameId;
 use crate::list::{Links, List};
 
-/// The wheel's resolution.
+/// The resolution of the wheel.
 const TICK: Micros = Micros(1_000);
 
 const LEVEL_BITS: u32 = 6;
@@ -31,19 +36,19 @@ const DUE: u16 = (LEVELS * BUCKETS_PER_LEVEL) as u16;
 const _: () =
     assert!(u64::MAX / TICK.0 < 1 << (LEVEL_BITS * LEVELS as u32), "the levels cover all of time");
 
-/// The tick of a deadline that was cancelled. No instant is that late.
+/// The tick of a cancelled deadline. No instant is that late.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     generation: u32,
     tick: u64,
-    /// The tick that its bucket was chosen for.
+    /// The tick that selected its bucket.
     stands_at: u64,
     bucket: u16,
 }
 
-/// Frames that wait for a deadline, one place for each slot of the frame table that it serves.
+/// Frames that wait for a deadline, with one place for each slot of the frame table that it serves.
 #[derive(Debug)]
 pub struct DelayQueue {
     deadlines: Vec<Option<Deadline>>,
@@ -52,7 +57,7 @@ pub struct DelayQueue {
     /// Bit `b` of `occupied[l]`: bucket `b` of level `l` holds a deadline.
     occupied: [u64; LEVELS],
     current: u64,
-    /// No deadline is before this tick, so nothing need be looked at before it. `u64::MAX`: there is none.
+    /// No deadline is before this tick, so no look is needed before it. `u64::MAX`: there is none.
     next_look: u64,
 }
 
@@ -72,7 +77,7 @@ impl DelayQueue {
         }
     }
 
-    /// Wakes `frame` at `deadline`, and at no other time that was set before.
+    /// Wakes `frame` at `deadline`. Replaces an earlier setting.
     #[inline]
     pub fn set(&mut self, frame: FrameId, deadline: Instant) {
         let tick = deadline.0.div_ceil(TICK.0);
@@ -84,7 +89,7 @@ impl DelayQueue {
         }
     }
 
-    /// Forgets the deadline of `frame`, if it has one.
+    /// Removes the deadline of `frame`, if it has one.
     #[inline]
     pub fn cancel(&mut self, frame: FrameId) {
         if let Some(Some(known)) = self.deadlines.get_mut(frame.index())
@@ -94,15 +99,15 @@ impl DelayQueue {
         }
     }
 
-    /// The next frame whose deadline is not after `now`; its deadline is forgotten.
+    /// The next frame with a deadline not after `now`. The deadline is removed.
     #[inline]
     pub fn next_due(&mut self, now: Instant) -> Option<FrameId> {
         let tick = now.0 / TICK.0;
         if tick < self.next_look { None } else { self.look(tick) }
     }
 
-    /// When to look again: never later than the earliest deadline; sometimes earlier, for one that was put off or
-    /// cancelled.
+    /// When to call again: never later than the earliest deadline. It may be earlier, for a
+    /// deadline that was postponed or cancelled.
     #[inline]
     pub fn next_deadline(&self) -> Option<Instant> {
         (self.next_look != u64::MAX).then(|| Instant(self.next_look.saturating_mul(TICK.0)))
@@ -131,7 +136,7 @@ impl DelayQueue {
         None
     }
 
-    /// Moves `current` on to `target`, and what becomes due on the way to the due bucket.
+    /// Advances `current` to `target`, and moves everything that becomes due to the due bucket.
     fn advance(&mut self, target: u64) {
         while let Some((bucket, start)) =
             self.earliest_bucket().filter(|(_, start)| *start <= target)
@@ -142,7 +147,7 @@ impl DelayQueue {
         self.current = self.current.max(target);
     }
 
-    /// Sends every deadline of `bucket` to the bucket where it belongs now that `current` has come to it.
+    /// Moves every deadline of `bucket` to its right bucket, now that `current` has reached it.
     fn spread(&mut self, bucket: u16) {
         while let Some((index, deadline)) = self.take_first(bucket) {
             self.place(index, deadline);
@@ -157,7 +162,7 @@ impl DelayQueue {
         Some((index, deadline))
     }
 
-    /// Puts a deadline that stands nowhere where it belongs; one that was cancelled is forgotten.
+    /// Puts a deadline that is in no bucket into its right bucket. A cancelled one is dropped.
     fn place(&mut self, index: u32, deadline: Deadline) {
         if deadline.tick == NEVER {
             return;
@@ -206,7 +211,7 @@ impl DelayQueue {
         }
     }
 
-    /// The bit that says whether `bucket` holds anything; the due bucket has none.
+    /// The bit that says whether `bucket` holds anything. The due bucket has none.
     fn occupancy(&mut self, bucket: u16) -> Option<(&mut u64, u64)> {
         let bucket = usize::from(bucket);
         let occupied = self.occupied.get_mut(bucket / BUCKETS_PER_LEVEL)?;

@@ -1,8 +1,9 @@
-//! Frames in a table: found by index, told from their predecessors in the same slot by a generation.
+//! Frames in a table, found by index. A generation distinguishes them from earlier frames in the
+//! same slot.
 
 use alloc::vec::Vec;
 
-/// Names a frame for as long as it lives; afterwards it names nothing.
+/// Names a frame while it exists. Afterwards it names nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameId {
     index: u32,
@@ -15,12 +16,12 @@ impl FrameId {
         FrameId { index, generation }
     }
 
-    /// The slot, smaller than the table's capacity.
+    /// The slot, below the capacity of the table.
     pub const fn index(self) -> usize {
         self.index as usize
     }
 
-    /// How many frames this slot held before, modulo 2^32.
+    /// The number of frames that this slot held before, modulo 2^32.
     pub const fn generation(self) -> u32 {
         self.generation
     }
@@ -48,7 +49,7 @@ enum SlotState<T> {
     Free { next_free: Option<u32> },
 }
 
-/// A fixed number of slots for frames. Taking, finding and freeing one are O(1).
+/// A fixed number of slots for frames. To insert, find or remove one is O(1).
 #[derive(Debug)]
 pub struct FrameTable<T> {
     slots: Vec<Slot<T>>,
@@ -75,7 +76,7 @@ impl<T> FrameTable<T> {
 
     /// Puts `frame` into a free slot.
     ///
-    /// Errors: the frame itself when every slot is taken.
+    /// Errors: the frame itself if every slot is taken.
     pub fn insert(&mut self, frame: T) -> Result<FrameId, T> {
         let Some(index) = self.first_free else { return Err(frame) };
         let Some(slot) = self.slots.get_mut(index as usize) else { return Err(frame) };
@@ -87,7 +88,7 @@ impl<T> FrameTable<T> {
         Ok(FrameId { index, generation: slot.generation })
     }
 
-    /// The frame that `id` names, if it still lives.
+    /// The frame with this id, if it still exists.
     pub fn get(&self, id: FrameId) -> Option<&T> {
         match self.slots.get(id.index()) {
             Some(Slot { generation, state: SlotState::Taken(frame) })
@@ -99,7 +100,7 @@ impl<T> FrameTable<T> {
         }
     }
 
-    /// The frame that `id` names, if it still lives.
+    /// The frame with this id, if it still exists.
     pub fn get_mut(&mut self, id: FrameId) -> Option<&mut T> {
         match self.slots.get_mut(id.index()) {
             Some(Slot { generation, state: SlotState::Taken(frame) })
@@ -111,7 +112,7 @@ impl<T> FrameTable<T> {
         }
     }
 
-    /// Takes out the frame that `id` names, if it still lives; `id` names nothing any more.
+    /// Removes the frame with this id, if it still exists. The id names nothing afterwards.
     pub fn remove(&mut self, id: FrameId) -> Option<T> {
         self.get(id)?;
         let slot = self.slots.get_mut(id.index())?;
@@ -126,7 +127,7 @@ impl<T> FrameTable<T> {
         }
     }
 
-    /// The frame in slot `index`, whatever its generation.
+    /// The id of the frame in slot `index`, whatever its generation.
     pub fn id_at(&self, index: usize) -> Option<FrameId> {
         match self.slots.get(index) {
             Some(Slot { generation, state: SlotState::Taken(_) }) => {
@@ -146,17 +147,17 @@ impl<T> FrameTable<T> {
         })
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub fn len(&self) -> usize {
         self.taken
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.taken == 0
     }
 
-    /// How many there can be.
+    /// The most frames that there can be.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }

@@ -1,11 +1,13 @@
 //! Gates: each the exclusive owner of one resource, first come first served.
 //!
-//! A frame that finds the gate taken is put into the gate's queue and is woken when its time comes. It does not try
-//! again by itself: self-continuation costs O(n²) for n contenders (CEFOS, section 4.1), the queue O(n) (section 4.2).
+//! A frame that finds the gate taken is put into the gate's queue, and is woken when its turn
+//! comes. It does not try again by itself. Self-continuation costs O(n²) for n contenders (CEFOS,
+//! section 4.1), the queue costs O(n) (section 4.2).
 //!
 //! Invariants:
 //! - A gate has at most one owner, and no queue while it has none.
-//! - A frame waits at one gate at most, so all gates share one array of links, and no queue can overflow.
+//! - A frame waits at one gate at most. So all gates share one array of links, and no queue can
+//!   overflow.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,17 +15,18 @@ use alloc::vec::Vec;
 use crate::FrameId;
 use crate::list::{Links, List};
 
-/// Names a gate by its index.
+/// Identifies a gate by its index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GateId(pub u32);
 
-/// What came of trying to pass a gate.
+/// The result of trying to pass a gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Passage {
-    /// The frame owns the resource now, until it leaves.
+    /// The frame owns the resource until it leaves.
     Entered,
-    /// Somebody else does; the frame is in the queue and is named by the `leave` that makes it the owner.
+    /// Another frame owns it. This frame is in the queue, and the `leave` that makes it the owner
+    /// returns it.
     Queued,
 }
 
@@ -39,7 +42,7 @@ struct Waiting {
     gate: GateId,
 }
 
-/// A number of gates, for the frames of one table.
+/// Several gates, for the frames of one table.
 #[derive(Debug)]
 pub struct Gates {
     gates: Vec<Gate>,
@@ -60,7 +63,7 @@ impl Gates {
         }
     }
 
-    /// `frame`, which waits nowhere, asks for the resource behind `gate`.
+    /// `frame`, which waits at no gate, asks for the resource of `gate`.
     pub fn enter(&mut self, gate: GateId, frame: FrameId) -> Passage {
         let Some(entry) = self.gates.get_mut(gate.0 as usize) else { return Passage::Queued };
         if entry.owner.is_none() {
@@ -75,7 +78,8 @@ impl Gates {
         Passage::Queued
     }
 
-    /// `frame`, the owner, gives the resource behind `gate` up. The frame returned owns it now: resume it.
+    /// `frame`, the owner, releases the resource of `gate`. Resume the returned frame, which owns
+    /// it now.
     pub fn leave(&mut self, gate: GateId, frame: FrameId) -> Option<FrameId> {
         let entry = self.gates.get_mut(gate.0 as usize)?;
         assert!(entry.owner == Some(frame), "only the owner leaves a gate");
@@ -88,7 +92,8 @@ impl Gates {
         entry.owner
     }
 
-    /// `frame` will not wait any longer; does nothing when it waits nowhere. An owner must leave instead.
+    /// `frame` does not want to wait any longer. Does nothing if it waits nowhere. An owner must
+    /// leave instead.
     pub fn abandon(&mut self, frame: FrameId) {
         let Some(place) = self.waiting.get_mut(frame.index()) else { return };
         let Some(waiting) = place.take_if(|waiting| waiting.frame == frame) else { return };
@@ -97,7 +102,7 @@ impl Gates {
         }
     }
 
-    /// Who owns the resource behind `gate`.
+    /// The owner of the resource of `gate`.
     pub fn owner(&self, gate: GateId) -> Option<FrameId> {
         self.gates.get(gate.0 as usize)?.owner
     }

@@ -1,22 +1,23 @@
 //! Zero-wait threads: the tables, queues and counters by which everything in Barepost runs.
 //!
-//! A *zero-wait thread* is a handler: a plain function of (state, event) that runs to completion once started
-//! (CEFOS, section 1). What must come next is a [`Continuation`]: a small record that names a frame and the
-//! point at which it waits. Whoever completes an event wakes exactly that frame; nobody searches, nobody is woken to
-//! look and sleep again, and nothing is interrupted.
+//! A *zero-wait thread* is a handler: a plain function of (state, event) that runs to completion
+//! once started (CEFOS, section 1). The next step is a [`Continuation`]: a small record that names
+//! a frame and the point at which it waits. The completion of an event wakes exactly that frame.
+//! There is no search, no frame is woken only to look and sleep again, and nothing is interrupted.
 //!
 //! | here | in the papers |
 //! |---|---|
-//! | [`FrameTable`], [`FrameId`] | activation frames; TCB table and task index table, addressed without a search |
-//! | [`Continuation`] | continuation (CEFOS, section 2.2: the receiver is named when the request is made) |
+//! | [`FrameTable`], [`FrameId`] | activation frames; TCB table, task index table; no search |
+//! | [`Continuation`] | continuation (CEFOS, section 2.2: the request names the receiver) |
 //! | [`Countdown`] | synchronization counter (CEFOS, section 2.1.2) |
 //! | [`ResumeQueue`], [`DelayQueue`] | RQ and DQ (bare PC email server, section IV.4) |
 //! | [`Gates`] | gate_thread with its software thread queue (CEFOS, sections 2.2 and 4.2) |
 //!
 //! Invariants:
-//! - Every table and queue gets its size once; nothing here allocates after that.
+//! - Every table and queue gets its size once. Nothing here allocates after that.
 //! - No queue can overflow: each holds a frame at most once, and has a place for each frame.
-//! - A stale [`FrameId`] finds nothing: a slot's generation changes when its frame is removed.
+//! - A stale [`FrameId`] finds nothing, since the generation of a slot changes when its frame is
+//!   removed.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,10 @@
-//! Doubly linked lists whose links live in one array: an index is in at most one list, entering and leaving are O(1).
+//! Doubly linked lists with their links in one array. An index is in at most one list. Adding and
+//! removing are O(1).
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
@@ -17,7 +18,7 @@ pub(crate) struct Links {
     links: Vec<Link>,
 }
 
-/// One list; meaningful only with the [`Links`] that it was used with before.
+/// One list. It is valid only with the [`Links`] that it was used with before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,
@@ -25,14 +26,14 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) const EMPTY: List = List { first: NOBODY, last: NOBODY };
+    pub(crate) const EMPTY: List = List { first: NONE, last: NONE };
 
     pub(crate) fn is_empty(self) -> bool {
-        self.first == NOBODY
+        self.first == NONE
     }
 
     pub(crate) fn first(self) -> Option<u32> {
-        (self.first != NOBODY).then_some(self.first)
+        (self.first != NONE).then_some(self.first)
     }
 }
 
@@ -40,14 +41,14 @@ impl Links {
     pub(crate) const SLOT_BYTES: usize = size_of::<Link>();
 
     pub(crate) fn with_capacity(capacity: usize) -> Links {
-        Links { links: vec![Link { previous: NOBODY, next: NOBODY }; capacity] }
+        Links { links: vec![Link { previous: NONE, next: NONE }; capacity] }
     }
 
     /// Appends `index`, which is in no list, to `list`.
     pub(crate) fn push_back(&mut self, list: &mut List, index: u32) {
         let last = list.last;
         if let Some(link) = self.links.get_mut(index as usize) {
-            *link = Link { previous: last, next: NOBODY };
+            *link = Link { previous: last, next: NONE };
         }
         match self.links.get_mut(last as usize) {
             Some(link) => link.next = index,
@@ -56,7 +57,7 @@ impl Links {
         list.last = index;
     }
 
-    /// Takes `index`, which is in `list`, out of it.
+    /// Removes `index` from `list`, which contains it.
     pub(crate) fn remove(&mut self, list: &mut List, index: u32) {
         let Some(Link { previous, next }) = self.links.get(index as usize).copied() else { return };
         match self.links.get_mut(previous as usize) {

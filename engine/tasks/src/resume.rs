@@ -1,10 +1,12 @@
 //! The resume queue: frames that are ready to run, first come first served.
 //!
 //! Invariants:
-//! - The ring can't overflow by construction: it holds each slot's index at most once, and has a place for each slot.
-//!   A frame that is resumed twice before it ran runs once.
-//! - A turn runs what was ready when the turn began. Who resumes itself runs in the next turn, so a turn ends.
-//! - A wake-up is never lost to a slot's former tenant: the queue remembers the newest generation that was resumed.
+//! - The ring cannot overflow: it holds each slot's index at most once, and has a place for each
+//!   slot. A frame that is resumed twice before it runs is run once.
+//! - A turn runs the frames that were ready when it began. A frame that resumes itself runs in the
+//!   next turn, so a turn ends.
+//! - A wake-up is never lost to an earlier frame of the same slot: the queue keeps the newest
+//!   generation that was resumed.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -12,7 +14,7 @@ use alloc::vec::Vec;
 
 use crate::FrameId;
 
-/// Frames that are ready, one place for each slot of the frame table that it serves.
+/// The ready frames, with one place for each slot of the frame table that it serves.
 #[derive(Debug)]
 pub struct ResumeQueue {
     ring: VecDeque<u32>,
@@ -33,7 +35,7 @@ impl ResumeQueue {
         }
     }
 
-    /// Makes `frame` ready; does nothing when it is ready already.
+    /// Makes `frame` ready. Does nothing if it is ready already.
     pub fn resume(&mut self, frame: FrameId) {
         let Some(resumed) = self.resumed.get_mut(frame.index()) else { return };
         if resumed.is_none() {
@@ -46,7 +48,7 @@ impl ResumeQueue {
         *resumed = Some(frame);
     }
 
-    /// Fixes what runs in this turn: all that is ready now.
+    /// Fixes the frames of this turn: all that are ready now.
     pub fn begin_turn(&mut self) {
         self.left_this_turn = self.ring.len();
     }
@@ -58,7 +60,7 @@ impl ResumeQueue {
         self.resumed.get_mut(index as usize)?.take()
     }
 
-    /// How many frames are ready.
+    /// The number of ready frames.
     pub fn len(&self) -> usize {
         self.ring.len()
     }

@@ -1,27 +1,28 @@
-//! The subsystems whose frames wait for the store, or for what is computed.
+//! The subsystems with frames that wait for the store, or for a computation.
 
 use crate::Entry;
 
-/// One of them.
+/// A subsystem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subsystem {
-    /// Sessions of any protocol, with what concerns passwords.
+    /// Sessions of any protocol, for passwords.
     Auth,
     /// SMTP sessions.
     Inbound,
     /// POP3 sessions.
     Pop3,
-    /// The accounts of the configuration, made at start.
+    /// Creating the accounts of the configuration, at start.
     Accounts,
-    /// Certificates that take the place of others.
+    /// Uploaded certificates.
     Certificates,
-    /// Messages for accounts of several cores, and those of other cores at the account's owner.
+    /// Messages for accounts of several cores, and requests of other cores at the owner of an
+    /// account.
     Shards,
     /// Request handlers of the webmail.
     Webmail,
-    /// Messages that leave the account that has written them.
+    /// Messages that an account sends.
     Submission,
-    /// Delivery attempts, and administration of the queue.
+    /// Delivery attempts, and queue administration.
     Outbound,
 }
 
@@ -38,7 +39,7 @@ impl Subsystem {
         Subsystem::Outbound,
     ];
 
-    /// The one to which a frame belongs that waits at this entry.
+    /// The subsystem of a frame that waits at this entry.
     pub fn of(entry: Entry) -> Option<Subsystem> {
         Subsystem::ALL.get(usize::from(entry.subsystem())).copied()
     }
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_subsystem_is_found_by_the_entries_of_its_points() {
+    fn the_entries_of_a_subsystem_lead_to_it() {
         for subsystem in Subsystem::ALL {
             for point in 0..16 {
                 assert_eq!(Subsystem::of(Entry::new(subsystem as u8, point)), Some(subsystem));

@@ -1,4 +1,4 @@
-//! The promises of the queues, each against the simplest thing that keeps it.
+//! The promises of the queues, each compared with a simple model.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::vec::Vec;
@@ -18,7 +18,7 @@ fn frame(index: u32) -> FrameId {
 }
 
 #[test]
-fn a_removed_frame_is_found_no_more_even_when_its_slot_is_taken_again() {
+fn a_removed_frame_is_not_found_after_its_slot_is_reused() {
     let mut table = FrameTable::with_capacity(1);
     let first = table.insert("first").unwrap();
     assert_eq!(table.remove(first), Some("first"));
@@ -31,7 +31,7 @@ fn a_removed_frame_is_found_no_more_even_when_its_slot_is_taken_again() {
 }
 
 #[test]
-fn a_full_table_gives_the_frame_back_and_takes_one_again_after_a_removal() {
+fn a_full_table_returns_the_frame() {
     let mut table = FrameTable::with_capacity(3);
     let ids: Vec<_> = (0..3).map(|value| table.insert(value).unwrap()).collect();
     assert_eq!(table.insert(3), Err(3));
@@ -45,7 +45,7 @@ fn a_full_table_gives_the_frame_back_and_takes_one_again_after_a_removal() {
 }
 
 #[test]
-fn only_the_last_event_of_a_countdown_lets_the_frame_go_on() {
+fn only_the_last_event_completes_a_countdown() {
     let mut countdown = Countdown::new(2);
     countdown.expect_one_more();
     assert_eq!((countdown.arrived(), countdown.arrived()), (false, false));
@@ -68,7 +68,7 @@ fn a_budget_of_two_is_spent_after_two() {
 }
 
 #[test]
-fn frames_resume_in_the_order_in_which_they_became_ready_and_once() {
+fn frames_resume_once_in_the_order_of_readiness() {
     let mut queue = ResumeQueue::with_capacity(4);
     for index in [2, 0, 2, 3, 0] {
         queue.resume(frame(index));
@@ -80,7 +80,7 @@ fn frames_resume_in_the_order_in_which_they_became_ready_and_once() {
 }
 
 #[test]
-fn who_resumes_itself_runs_in_the_next_turn() {
+fn a_frame_that_resumes_itself_runs_in_the_next_turn() {
     let mut queue = ResumeQueue::with_capacity(2);
     queue.resume(frame(0));
     queue.resume(frame(1));
@@ -96,7 +96,7 @@ fn who_resumes_itself_runs_in_the_next_turn() {
 }
 
 #[test]
-fn a_wake_up_is_not_lost_to_the_former_tenant_of_the_slot() {
+fn a_wake_up_reaches_the_newest_frame_of_a_slot() {
     let mut queue = ResumeQueue::with_capacity(1);
     queue.resume(FrameId::new(0, 7));
     queue.resume(FrameId::new(0, 8));
@@ -106,7 +106,7 @@ fn a_wake_up_is_not_lost_to_the_former_tenant_of_the_slot() {
 }
 
 #[test]
-fn the_ring_never_overflows_whatever_is_resumed_in_whatever_order() {
+fn the_resume_queue_never_overflows() {
     let mut dice = Dice::new(0x5eed);
     let mut queue = ResumeQueue::with_capacity(16);
     for _ in 0..10_000 {
@@ -150,13 +150,13 @@ fn gates_agree_with_plain_queues() {
     let mut gates = Gates::new(3, 12);
     let mut model: [VecDeque<u32>; 3] = Default::default();
     for _ in 0..20_000 {
-        let (gate, who) = (dice.below(3) as usize, dice.below(12) as u32);
-        let busy = model.iter().any(|queue| queue.contains(&who));
+        let (gate, index) = (dice.below(3) as usize, dice.below(12) as u32);
+        let busy = model.iter().any(|queue| queue.contains(&index));
         match dice.below(3) {
             0 if !busy => {
-                let passage = gates.enter(GateId(gate as u32), frame(who));
+                let passage = gates.enter(GateId(gate as u32), frame(index));
                 assert_eq!(passage == Passage::Entered, model[gate].is_empty());
-                model[gate].push_back(who);
+                model[gate].push_back(index);
             }
             1 => {
                 let Some(owner) = model[gate].pop_front() else { continue };
@@ -165,9 +165,9 @@ fn gates_agree_with_plain_queues() {
                     model[gate].front().map(|next| frame(*next))
                 );
             }
-            _ if model.iter().all(|queue| queue.front() != Some(&who)) => {
-                gates.abandon(frame(who));
-                model.iter_mut().for_each(|queue| queue.retain(|waiting| *waiting != who));
+            _ if model.iter().all(|queue| queue.front() != Some(&index)) => {
+                gates.abandon(frame(index));
+                model.iter_mut().for_each(|queue| queue.retain(|waiting| *waiting != index));
             }
             _ => {}
         }
@@ -191,7 +191,7 @@ fn a_deadline_never_comes_early_and_never_a_tick_late() {
 }
 
 #[test]
-fn a_cancelled_deadline_does_not_come_and_a_stale_cancel_cancels_nothing() {
+fn a_stale_cancel_does_not_cancel_a_deadline() {
     let mut queue = DelayQueue::with_capacity(2, Instant(0));
     queue.set(frame(0), Instant(5_000));
     queue.cancel(frame(0));
@@ -211,17 +211,17 @@ fn the_delay_queue_agrees_with_a_sorted_map() {
         let mut queue = DelayQueue::with_capacity(SLOTS as usize, now);
         let mut model: BTreeMap<u32, Instant> = BTreeMap::new();
         for _ in 0..2_000 {
-            let who = dice.below(SLOTS) as u32;
+            let index = dice.below(SLOTS) as u32;
             match dice.below(4) {
                 0 | 1 => {
                     let span = 1 << dice.below(40);
                     let deadline = now + Micros(dice.below(span));
-                    queue.set(frame(who), deadline);
-                    model.insert(who, deadline);
+                    queue.set(frame(index), deadline);
+                    model.insert(index, deadline);
                 }
                 2 => {
-                    queue.cancel(frame(who));
-                    model.remove(&who);
+                    queue.cancel(frame(index));
+                    model.remove(&index);
                 }
                 _ => {
                     now = now + Micros(dice.below(1 << 22));
@@ -238,7 +238,7 @@ fn the_delay_queue_agrees_with_a_sorted_map() {
                     assert!(next.0 <= earliest.0.next_multiple_of(1_000), "seed {seed}")
                 }
                 (None, Some(earliest)) => panic!("seed {seed}: {earliest} is forgotten"),
-                // Looked for once more, for a deadline that was cancelled.
+                // A cancelled deadline may cause one more look.
                 (_, None) => {}
             }
         }
@@ -255,14 +255,14 @@ points! {
 }
 
 points! {
-    /// Points of another.
+    /// Points of another subsystem.
     enum Late of 4;
     /// The only one.
     Only,
 }
 
 #[test]
-fn a_point_is_found_in_its_own_subsystem_alone() {
+fn a_point_belongs_to_one_subsystem_only() {
     for point in [Early::First, Early::Second] {
         assert_eq!((Early::of(point.entry()), Late::of(point.entry())), (Some(point), None));
     }

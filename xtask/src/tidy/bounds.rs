@@ -37,11 +37,7 @@ pub(super) const CRATE_LINES: &[(&str, usize)] = &[
 ];
 
 /// Lines of a file that is no test, by file. What is named here grew when lines became narrower.
-pub(super) const FILE_LINES: Bound = Bound {
-    most: 500,
-    not_yet: &[
-    ],
-};
+pub(super) const FILE_LINES: Bound = Bound { most: 500, not_yet: &[] };
 
 /// Lines of a function that is no test, by file and function.
 pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[] };
