@@ -1,17 +1,20 @@
-//! Rings between cores: one core sends, one receives, and neither ever waits for the other. Who sleeps is woken: [`Sleep`].
+//! Rings between cores: one core sends, one receives, and neither ever waits for the other. A
+//! sleeping receiver is woken: [`Sleep`].
 //!
-//! Cores share nothing but these. What is sent is moved: whoever holds it owns it. A message that carries a buffer goes
-//! home through the ring of the other direction.
+//! Cores share nothing except these rings. A message is moved, so its holder owns it. A message
+//! with a buffer returns through the ring of the other direction.
 //!
 //! Invariants:
 //! - Messages come out in the order in which they went in, each once.
-//! - Nothing is allocated after [`ring`], and nothing is locked. A full ring gives the message back.
-//! - What is still in a ring when both ends are gone is dropped.
+//! - Nothing is allocated after [`ring`], and nothing is locked. A full ring returns the message.
+//! - Messages that are still in a ring when both ends are gone are dropped.
 //!
-//! How: the sender owns the slots from `tail` to `head` + capacity, the receiver those from `head` to `tail`, counted for ever
-//! and taken modulo the capacity. `tail` is written by the sender alone, after the slot; `head` by the receiver alone, after
-//! it has moved the slot's message out. Each keeps what it last saw of the other's counter, and looks again only when that does
-//! not suffice: so the counters' cache lines travel once a batch. `tests/loom.rs` runs all orders that the memory model allows.
+//! How it works: the sender owns the slots from `tail` to `head` + capacity, the receiver those
+//! from `head` to `tail`. Both counters only grow, and are taken modulo the capacity. Only the
+//! sender writes `tail`, after the slot. Only the receiver writes `head`, after it has moved the
+//! message out of the slot. Each keeps the last value of the other's counter that it saw, and reads
+//! the counter again only if that does not suffice. So the cache lines of the counters travel once
+//! a batch. `tests/loom.rs` runs all orders that the memory model allows.
 #![no_std]
 
 extern crate alloc;
@@ -37,7 +40,7 @@ use loom::cell::UnsafeCell;
 #[cfg(not(loom))]
 use plain::UnsafeCell;
 
-/// A ring for `capacity` messages, which is a power of two: its two ends.
+/// A ring for `capacity` messages, which is a power of two. Returns its two ends.
 pub fn ring<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     assert!(capacity.is_power_of_two(), "places are found by a mask");
     let slots = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
@@ -52,14 +55,14 @@ pub fn ring<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     )
 }
 
-/// The end that messages go in at.
+/// The sending end of a ring.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
     tail: usize,
     head_seen: usize,
 }
 
-/// The end that messages come out of.
+/// The receiving end of a ring.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     head: usize,
@@ -69,21 +72,22 @@ pub struct Receiver<T> {
 impl<T> Sender<T> {
     /// Sends one message.
     ///
-    /// Errors: the message itself when the ring is full.
+    /// Errors: the message itself if the ring is full.
     pub fn send(&mut self, message: T) -> Result<(), T> {
         if !self.has_room() {
             return Err(message);
         }
         let Some(slot) = self.shared.slot(self.tail) else { return Err(message) };
-        // SAFETY: `has_room` saw that the receiver has moved this slot's last message out, and it touches the slot again only once
-        // `tail` says that there is a new one. No other sender exists: an end is not cloned, and this call has it to itself.
+        // SAFETY: `has_room` saw that the receiver has moved the last message out of this slot. The
+        // receiver touches the slot again only after `tail` says that there is a new message. No
+        // other sender exists: an end is not cloned, and this call borrows it exclusively.
         slot.with_mut(|place| unsafe { (*place).write(message) });
         self.tail = self.tail.wrapping_add(1);
         self.shared.tail.0.store(self.tail, Ordering::Release);
         Ok(())
     }
 
-    /// Whether the next message will be taken. It stays true until that is sent.
+    /// Whether the next message will be accepted. Stays true until that message is sent.
     pub fn has_room(&mut self) -> bool {
         let capacity = self.shared.slots.len();
         if self.tail.wrapping_sub(self.head_seen) == capacity {
@@ -101,15 +105,16 @@ impl<T> Receiver<T> {
             return None;
         }
         let slot = self.shared.slot(self.head)?;
-        // SAFETY: `is_empty` saw that the sender has written this slot, and it touches the slot again only once `head` says that it is
-        // free. No other receiver exists, so that the message is moved out once.
+        // SAFETY: `is_empty` saw that the sender has written this slot. The sender touches it again
+        // only after `head` says that it is free. No other receiver exists, so the message is moved
+        // out once.
         let message = slot.with(|place| unsafe { (*place).assume_init_read() });
         self.head = self.head.wrapping_add(1);
         self.shared.head.0.store(self.head, Ordering::Release);
         Some(message)
     }
 
-    /// Whether nothing is in the ring now.
+    /// Whether the ring is empty now.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         if self.head == self.tail_seen {
@@ -119,23 +124,25 @@ impl<T> Receiver<T> {
     }
 }
 
-/// What both ends hold.
+/// The state that both ends share.
 struct Shared<T> {
-    /// Messages received so far.
+    /// The number of messages received so far.
     head: Padded<AtomicUsize>,
-    /// Messages sent so far.
+    /// The number of messages sent so far.
     tail: Padded<AtomicUsize>,
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
-/// On cache lines of its own: two, since processors fetch them in pairs.
+/// A value on cache lines of its own: two, since processors fetch them in pairs.
 #[repr(align(128))]
 struct Padded<T>(T);
 
-// SAFETY: each slot is touched by the end alone that owns it by `head` and `tail`, and it changes hands with a release that the
-// other end acquires. A message is moved from one thread to another, which `T: Send` allows; no reference to it is ever shared.
+// SAFETY: each slot is touched only by the end that owns it by `head` and `tail`. It changes hands
+// with a release that the other end acquires. A message is moved from one thread to another, which
+// `T: Send` allows. No reference to it is ever shared.
 unsafe impl<T: Send> Sync for Shared<T> {}
-// SAFETY: as above; dropping what is left drops messages on whatever thread holds the last end, which `T: Send` allows.
+// SAFETY: as above. The thread that holds the last end drops the remaining messages, which `T:
+// Send` allows.
 unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
@@ -151,7 +158,8 @@ impl<T> Drop for Shared<T> {
             (self.head.0.load(Ordering::Acquire), self.tail.0.load(Ordering::Acquire));
         while head != tail {
             if let Some(slot) = self.slot(head) {
-                // SAFETY: both ends are gone, and the slots from `head` to `tail` hold messages that nobody has moved out.
+                // SAFETY: both ends are gone, and the slots from `head` to `tail` hold messages
+                // that were not moved out.
                 slot.with_mut(|place| unsafe { (*place).assume_init_drop() });
             }
             head = head.wrapping_add(1);
@@ -159,7 +167,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// The cell of the language, in the words of loom's.
+/// The standard cell with the interface of loom's cell.
 #[cfg(not(loom))]
 mod plain {
     pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);

@@ -1,10 +1,11 @@
-//! Two cores at one ring, in every order of steps that the memory model allows. Runs with `--cfg loom` only.
+//! Two cores at one ring, in every order of steps that the memory model allows. Runs only with
+//! `--cfg loom`.
 #![cfg(loom)]
 
 use loom::thread;
 use rings::ring;
 
-/// Sends `count` messages through a ring of `capacity` places, with a thread at each end.
+/// Sends `count` messages through a ring with `capacity` slots, with a thread at each end.
 fn passes(capacity: usize, count: usize) {
     loom::model(move || {
         let (mut sender, mut receiver) = ring::<Box<usize>>(capacity);
@@ -32,17 +33,17 @@ fn passes(capacity: usize, count: usize) {
 }
 
 #[test]
-fn messages_cross_a_ring_whole_and_in_order_in_every_order_of_steps() {
+fn messages_cross_a_ring_in_order_under_loom() {
     passes(2, 3);
 }
 
 #[test]
-fn a_place_is_used_again_only_when_its_message_is_out_in_every_order_of_steps() {
+fn a_slot_is_reused_only_when_it_is_free_under_loom() {
     passes(1, 3);
 }
 
 #[test]
-fn what_nobody_received_is_dropped_once_whichever_end_goes_last() {
+fn unreceived_messages_are_dropped_once_under_loom() {
     loom::model(|| {
         let (mut sender, mut receiver) = ring::<loom::sync::Arc<()>>(2);
         let witness = loom::sync::Arc::new(());

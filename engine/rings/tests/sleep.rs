@@ -1,20 +1,20 @@
-//! No wish to be woken is lost, whichever core is faster.
+//! No wake-up is lost, whichever core is faster.
 #![cfg(not(loom))]
 
 use rings::Sleep;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 #[test]
-fn a_core_that_was_woken_before_it_sleeps_does_not_sleep() {
+fn a_core_woken_before_its_sleep_does_not_sleep() {
     let sleep = Sleep::new();
-    assert!(!sleep.wake(), "the sleep of one that is awake need not be ended");
+    assert!(!sleep.wake(), "a core that is awake need not be woken");
     assert!(!sleep.begin());
     sleep.end();
-    assert!(sleep.begin(), "a wish is good for one sleep");
+    assert!(sleep.begin(), "a wake-up counts for one sleep");
 }
 
 #[test]
-fn a_sleep_is_ended_once_however_many_want_it() {
+fn a_sleep_is_ended_only_once() {
     let sleep = Sleep::new();
     assert!(sleep.begin());
     assert!(sleep.wake());
@@ -23,7 +23,7 @@ fn a_sleep_is_ended_once_however_many_want_it() {
     assert!(!sleep.wake());
 }
 
-/// A wait that ends: many looks one after the other, then some at intervals.
+/// A wait with an end: first many looks without a pause, then some at intervals.
 struct Patience(u32);
 
 impl Patience {
@@ -40,10 +40,10 @@ impl Patience {
     }
 }
 
-/// One thread sleeps until its sleep is ended, the other posts and wakes; each post must be met by such an end, or by a look before the
-/// sleep.
+/// One thread sleeps until its sleep is ended, the other posts and wakes. Each post must cause such
+/// an end, or be seen before the sleep.
 #[test]
-fn nothing_that_was_posted_is_slept_through() {
+fn no_post_is_missed_by_a_sleeping_core() {
     const POSTS: u64 = 20_000;
     let (sleep, ends, posted, seen) =
         (Sleep::new(), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
@@ -54,7 +54,7 @@ fn nothing_that_was_posted_is_slept_through() {
                 if sleep.wake() {
                     ends.fetch_add(1, SeqCst);
                 }
-                // Now before, now while the other falls asleep.
+                // Sometimes before the other thread sleeps, sometimes while it falls asleep.
                 let mut patience = Patience::FULL;
                 while seen.load(Relaxed) + 2 < post {
                     patience.wait("what was posted");
@@ -72,7 +72,7 @@ fn nothing_that_was_posted_is_slept_through() {
             }
             sleep.end();
             seen.store(posted.load(Relaxed), Relaxed);
-            // Long awake at times, so that there are posts before the next sleep begins.
+            // Stays awake longer at times, so that posts arrive before the next sleep begins.
             if posted.load(Relaxed) % 16 == 0 {
                 std::thread::yield_now();
             }

@@ -1,4 +1,4 @@
-//! The promises of a ring, with threads of the host.
+//! The promises of a ring, tested with threads of the host.
 #![cfg(not(loom))]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rings::ring;
 
 #[test]
-fn a_full_ring_gives_the_message_back_and_takes_it_once_there_is_room() {
+fn a_full_ring_returns_the_message() {
     let (mut sender, mut receiver) = ring(2);
     assert_eq!((sender.send(1), sender.send(2), sender.send(3)), (Ok(()), Ok(()), Err(3)));
     assert!(!sender.has_room());
@@ -24,7 +24,7 @@ fn a_full_ring_gives_the_message_back_and_takes_it_once_there_is_room() {
 }
 
 #[test]
-fn what_is_left_in_a_ring_is_dropped_with_it() {
+fn messages_left_in_a_ring_are_dropped_with_it() {
     let witness = Arc::new(());
     let (mut sender, mut receiver) = ring(8);
     (0..6).for_each(|_| sender.send(Arc::clone(&witness)).unwrap());
@@ -34,7 +34,7 @@ fn what_is_left_in_a_ring_is_dropped_with_it() {
 }
 
 #[test]
-fn a_million_messages_cross_between_two_threads_in_order() {
+fn messages_cross_between_threads_in_order() {
     let (mut sender, mut receiver) = ring(64);
     let sending = thread::spawn(move || {
         for number in 0..1_000_000u64 {
