@@ -1,6 +1,6 @@
-//! Counters of places, and the dice that mishaps happen by.
+//! Counters of places, and the random numbers that decide on mishaps.
 //!
-//! Invariant: the same seed, and the same questions in the same order, give the same answers.
+//! Invariant: the same seed, and the same calls in the same order, give the same answers.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -9,12 +9,12 @@ use crate::{Mishap, Place};
 static REACHED: [AtomicU64; Place::ALL.len()] = [const { AtomicU64::new(0) }; Place::ALL.len()];
 static HAPPENED: [AtomicU64; Mishap::ALL.len()] = [const { AtomicU64::new(0) }; Mishap::ALL.len()];
 
-/// Chances in 65,536 of each mishap.
+/// The chances of each mishap, in 65,536.
 static CHANCES: [AtomicU64; Mishap::ALL.len()] = [const { AtomicU64::new(0) }; Mishap::ALL.len()];
 static DICE: AtomicU64 = AtomicU64::new(1);
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// The place is reached.
+/// Counts that the place was reached.
 pub fn reached(place: Place) {
     if let Some(count) = REACHED.get(place as usize) {
         count.fetch_add(1, Relaxed);
@@ -43,18 +43,18 @@ pub fn happened(mishap: Mishap) -> u64 {
     HAPPENED.get(mishap as usize).map_or(0, |count| count.load(Relaxed))
 }
 
-/// From now on mishaps happen as `seed` says: each not at all, rarely or often.
+/// Mishaps happen from now on. `seed` decides how often each one does: never, rarely or often.
 pub fn begin(seed: u64) {
     DICE.store(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, Relaxed);
     for chances in &CHANCES {
         let order = roll() % 32;
-        // One chance in 4 at the most, one in 32,768 at the least.
+        // Between one chance in 4 and one in 32,768.
         chances.store(if order < 14 { 2 << order } else { 0 }, Relaxed);
     }
     resume();
 }
 
-/// From now on no mishap happens.
+/// No mishap happens from now on.
 pub fn end() {
     CHANCES.iter().for_each(|chances| chances.store(0, Relaxed));
     pause();

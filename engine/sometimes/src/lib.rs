@@ -1,12 +1,14 @@
-//! What the engine has for simulations alone, and what is nothing at all in the image.
+//! Markers for simulations, which compile to nothing in the image.
 //!
-//! `sometimes!(Place)` marks a place that simulations must reach now and then: one that they never reach they show nothing of.
-//! `buggify!(Mishap)` makes a rare thing common: a pool that refuses, a budget that is spent early, a wake-up that is late. It
-//! is always something that may happen anyway, and that whoever asks copes with.
+//! `sometimes!(Place)` marks a place that simulations must reach now and then. A simulation proves
+//! nothing about a place that it never reaches. `buggify!(Mishap)` makes a rare event common: a
+//! pool refuses, a budget is spent early, a wake-up is late. Such an event may happen anyway, and
+//! its caller handles it.
 //!
-//! Both are nothing unless the feature `counted` is on, which only the simulator asks for. Then a run of many rooms fails
-//! when a place was never reached, or a mishap never happened; and mishaps happen as the seed says that a room gives to
-//! [`begin`], to one room in a process at a time. These are the only things under `engine/` that outlive an engine.
+//! Both do nothing unless the feature `counted` is on, which only the simulator uses. Then a run of
+//! many rooms fails if a place was never reached, or a mishap never happened. The seed that a room
+//! passes to [`begin`] decides on the mishaps. Only one room in a process may do so at a time.
+//! These statics are the only state under `engine/` that outlives an engine.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,132 +32,132 @@ macro_rules! names {
 }
 
 names! {
-    /// A place of the engine, or of a room that it lives in.
+    /// A place in the engine, or in the room around it.
     Place:
-    /// A journal goes on in another segment.
+    /// A journal continues in another segment.
     JournalLinked,
-    /// A shard's journal is written anew, so that it becomes short.
+    /// The journal of a shard is rewritten to make it short.
     CheckpointBegun,
-    /// Compaction moves a chunk that lives.
+    /// Compaction moves a live chunk.
     ChunkMoved,
-    /// Compaction is done with a segment.
+    /// Compaction has emptied a segment.
     SegmentCleaned,
-    /// A body finds no space.
+    /// There is no space for a message body.
     DiskFull,
-    /// The disk has failed what others depend on.
+    /// The disk has failed, so the store becomes read-only.
     ReadOnly,
-    /// A message of the last group was torn, and goes.
+    /// A message of the last group was torn, and is dropped.
     TornMessageDropped,
-    /// One copy of a block was damaged; a checkpoint is to leave it behind.
+    /// One copy of a block was damaged. A checkpoint must leave it behind.
     CopyDamaged,
-    /// A client leaves before its deletions are done.
+    /// A client disconnects before its deletions are complete.
     DeletionOrphaned,
-    /// Somebody stands still while something runs short, and has to go.
+    /// A session makes no progress while resources are short, and is evicted.
     SessionSentAway,
-    /// A caller finds the house full.
+    /// A client is refused because the server is full.
     CallerSentAway,
-    /// There is no room for a greeting: it waits.
+    /// There is no buffer space for a greeting, so it waits.
     GreetingPutOff,
-    /// A segment goes round the cores, since nobody knows it where it came.
+    /// A segment for an unknown connection is passed around the cores.
     StraySent,
-    /// A stray has found its core.
+    /// Such a segment has found its core.
     StrayKept,
-    /// No core knows a stray: one answers it.
+    /// No core knows such a segment, and one of them answers it.
     StrayUnknown,
-    /// A frame goes from the core that receives to the one that it is for.
+    /// A core passes a received frame to the core that it is for.
     FrameSteered,
-    /// A ring between cores takes no more, and there is more to tell.
+    /// A ring between cores is full, and there is more to send.
     RingFull,
     /// A frame is sent through another core.
     ParcelSent,
-    /// The card has no room for a frame that another core sends through this one.
+    /// The card has no space for a frame that another core sends through this one.
     ParcelWaits,
-    /// A letter for an account of another core waits for a page.
+    /// A message for an account of another core waits for a page of memory.
     NoPage,
-    /// The store is busy with what another core asks for.
+    /// The store is busy when a request of another core arrives.
     DeskWaits,
-    /// Letters of other cores wait to be begun.
+    /// Messages of other cores wait to begin.
     DeskPutsOff,
-    /// A letter is for accounts of several cores.
+    /// A message is for accounts of several cores.
     LetterSpread,
-    /// A letter of another core is refused.
+    /// A message of another core is refused.
     DeskRefuses,
-    /// A letter of another core is given up.
+    /// A message of another core is abandoned.
     DeskForgets,
-    /// There is no room for another handshake of TLS.
+    /// There are too many TLS handshakes for another one.
     HandshakesFull,
-    /// A handshake comes to nothing.
+    /// A handshake fails.
     HandshakeFailed,
-    /// A client is known by its ticket.
+    /// A session is resumed with a ticket.
     TicketTaken,
-    /// A record is refused once the handshake is done.
+    /// A record is rejected after the handshake.
     RecordRefused,
-    /// A room's own: the power is cut in the middle of a handshake.
+    /// By the room: the power is cut during a handshake.
     CutInHandshake,
-    /// A room's own: a letter is acknowledged over TLS.
+    /// By the room: a message is acknowledged over TLS.
     AcknowledgedOverTls,
-    /// A room's own: a letter is acknowledged by the webmail.
+    /// By the room: the webmail acknowledges a message.
     SentAtWebmail,
-    /// A room's own: a letter is held by it.
+    /// By the room: the webmail delays a message (undo send).
     HeldAtWebmail,
-    /// A room's own: such a letter is taken back.
+    /// By the room: the sending of such a message is undone.
     TakenBackAtWebmail,
-    /// A room's own: somebody wants it back when it has left.
+    /// By the room: an undo comes too late, after the message has left.
     TooLateAtWebmail,
-    /// A room's own: a draft is acknowledged.
+    /// By the room: a draft is acknowledged.
     DraftKept,
-    /// A room's own: messages were moved at the webmail.
+    /// By the room: messages were moved in the webmail.
     MovedAtWebmail,
-    /// A room's own: somebody comes with the ticket of a session that is over.
+    /// By the room: a client uses the ticket of a session that is over.
     StrangerComes,
-    /// The head of an entry of an outbox comes in several parts.
+    /// The head of an outbox entry arrives in several parts.
     EntryHeadInParts,
-    /// A room's own: another server has taken a message.
+    /// By the room: another server has accepted a message.
     TakenElsewhere,
-    /// A room's own: a report on a message that was not delivered is stored.
+    /// By the room: a bounce is stored.
     ReportStored,
-    /// A room's own: a message for another server lies in an outbox when that is looked at.
+    /// By the room: a message for another server is in an outbox when it is inspected.
     WaitsInOutbox,
 }
 
 names! {
-    /// A rare thing that a simulation makes common.
+    /// A rare event that a simulation makes common.
     Mishap:
-    /// A phase of a turn may do one thing only.
+    /// A phase of a turn may do only one thing.
     BudgetSpent,
-    /// A turn comes later than it was asked for.
+    /// A turn comes later than requested.
     WakeUpLate,
-    /// The disk takes no more requests for now.
+    /// The disk accepts no more requests for now.
     DiskQueueFull,
-    /// There is no queue, or no block, for what a connection wants to send.
+    /// There is no queue, or no block, for the output of a connection.
     NoSendRoom,
-    /// There is no place for a segment beyond a gap.
+    /// There is no space for a segment after a gap.
     NoRoomForGap,
-    /// A SYN is answered by a cookie.
+    /// A SYN is answered with a cookie.
     CookieAlways,
-    /// A caller finds the house full.
+    /// A client is refused because the server is full.
     HouseFull,
     /// There is no record for a transaction.
     NoTransaction,
-    /// The store takes no more deliveries for now.
+    /// The store accepts no more deliveries for now.
     NoDelivery,
-    /// The store reads for too many already.
+    /// The store has too many readers already.
     NoRead,
-    /// A shard's journal is written anew although it is short.
+    /// The journal of a shard is rewritten although it is short.
     CheckpointEarly,
-    /// A shard's journal goes on in another segment although there is space.
+    /// The journal of a shard continues in another segment although there is space.
     JournalSegmentEarly,
     /// A segment is emptied although there is space.
     CompactionEarly,
-    /// A ring between cores has few places.
+    /// A ring between cores is short.
     ShortRing,
-    /// There is no room for a frame on its way to another core.
+    /// There is no space for a frame on its way to another core.
     NoRoomBetweenCores,
-    /// All parcels of a core are on their way.
+    /// All parcels of a core are in flight.
     NoParcel,
-    /// There is no room for another handshake of TLS.
+    /// There are too many TLS handshakes for another one.
     NoHandshake,
-    /// A read of a body gives less than what lies together on the disk.
+    /// A read of a body returns less than what is contiguous on the disk.
     ShortRead,
 }
 
@@ -167,7 +169,7 @@ macro_rules! sometimes {
     };
 }
 
-/// Whether this rare thing is to happen now, though nothing asks for it. Never outside of simulations.
+/// Whether this rare event happens now, although nothing causes it. Never outside of simulations.
 #[macro_export]
 macro_rules! buggify {
     ($mishap:ident) => {
@@ -175,12 +177,12 @@ macro_rules! buggify {
     };
 }
 
-/// The place is reached.
+/// Counts nothing.
 #[cfg(not(feature = "counted"))]
 #[inline(always)]
 pub fn reached(_place: Place) {}
 
-/// No mishap happens by itself.
+/// No mishap happens.
 #[cfg(not(feature = "counted"))]
 #[inline(always)]
 pub const fn happens(_mishap: Mishap) -> bool {
