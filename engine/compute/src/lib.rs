@@ -1,21 +1,21 @@
-//! Jobs: password hashes and signatures. Each takes some milliseconds of a core and cannot be cut.
-//! A core computes one at a time, when it has the time, in a fair order.
+//! Jobs: password hashes and signatures. Each takes some milliseconds of a core and cannot be
+//! split. A core computes one at a time, when it has time, in a fair order.
 //!
-//! A job owns its input, so any core can compute it. The first of several cores computes none: the
-//! disk and often the network card depend on that core. The result goes to the frame that asked,
-//! which is resumed by its continuation.
+//! A job owns its input, so any core can compute it. The first of several cores computes none,
+//! because the disk and often the network card depend on that core. The result goes to the frame
+//! that asked, which is resumed by its continuation.
 //!
-//! - Signatures are computed in the order in which they were asked for.
-//! - Hashes of clients without failures come before hashes of clients with failures, from wherever
-//!   they come (`mail::Throttle::guilt`). Every fourth turn goes to the hash that has waited
-//!   longest, so that each has its turn.
-//! - After a hash a core rests from hashing as long as the hash took, unless it has nothing else to
-//!   do. So hashes take half of a busy core's time at most.
+//! - Signatures are computed in the order of their requests.
+//! - Hashes of clients without login failures come before hashes of clients with failures, on
+//!   whatever core they were asked for (`mail::Throttle::guilt`). Every fourth turn goes to the
+//!   hash that has waited longest, so that each has its turn.
+//! - After a hash a core rests from hashing for as long as the hash took, unless it has nothing
+//!   else to do. So hashes take at most half of a busy core's time.
 //!
 //! Invariants:
 //! - A frame has one job at most. A result carries the number of its job, so it is never taken for
 //!   the result of another.
-//! - A session's job is not computed once the session is gone, unless it is being computed already.
+//! - The job of a session that is gone is not computed, unless it is being computed already.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -38,28 +38,28 @@ use machine::{CoreId, Instant};
 use mail::{Hasher, Throttle};
 use tasks::Continuation;
 
-/// One hash in so many is the one that has waited longest.
+/// One hash in this many is the one that has waited longest.
 const TURNS_PER_OLDEST: u32 = 4;
 
-/// Names a job among those that a core has asked for.
+/// Identifies a job among those that a core has asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct JobNumber(u64);
 
 /// The work of a [`HashJob`].
 pub enum HashTask {
-    /// Whether this is the password that the hash was made of.
+    /// Check whether the hash was made from this password.
     Check {
         /// The password that a client has given.
         password: Vec<u8>,
         /// The account's hash, a PHC string.
         hash: String,
     },
-    /// Nothing, but it takes as long as a check: no account has this password.
+    /// Take as long as a check, for a name without an account.
     Spend {
         /// The password that a client has given.
         password: Vec<u8>,
     },
-    /// The hash of a new password.
+    /// Make the hash of a new password.
     Make {
         /// The new password.
         password: Vec<u8>,
@@ -70,18 +70,18 @@ pub enum HashTask {
 
 /// The result of a job.
 pub enum JobResult {
-    /// The password is the one that the hash was made of.
+    /// The hash was made from the password.
     Right {
         /// The password that was checked.
         password: Vec<u8>,
         /// The hash that it was checked against.
         hash: String,
     },
-    /// The password is another.
+    /// The hash was made from another password.
     Wrong,
     /// The hash of a new password, a PHC string.
     Made(String),
-    /// The signature; `None`: the key cannot make it.
+    /// The signature. `None`: the key cannot make it.
     Signed(Option<Vec<u8>>),
 }
 
@@ -89,14 +89,14 @@ pub enum JobResult {
 pub struct Applicant {
     /// The client's address.
     pub address: IpAddr,
-    /// The account's name, if failures of this client count.
+    /// The account's name, if login failures of this client count.
     pub name: Option<String>,
 }
 
-/// A job that is done: its result waits to be taken.
+/// A completed job with a result that waits to be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DoneJob {
-    /// The frame that has asked for it, and the point at which that waits.
+    /// The frame that has asked for it, and its wait point.
     pub continuation: Continuation,
     /// The job.
     pub number: JobNumber,
@@ -107,18 +107,18 @@ pub struct DoneJob {
 struct Waiting {
     number: JobNumber,
     continuation: Continuation,
-    /// The core that asks; `None`: this one.
+    /// The core that asks. `None`: this one.
     core: Option<CoreId>,
 }
 
-/// A hash to be computed.
+/// A hash to compute.
 pub struct HashJob {
     waiting: Waiting,
     applicant: Applicant,
     task: HashTask,
 }
 
-/// A signature to be computed.
+/// A signature to compute.
 pub struct SignatureJob {
     waiting: Waiting,
     /// The bytes that it covers.
@@ -127,13 +127,13 @@ pub struct SignatureJob {
     key: usize,
 }
 
-/// A message of one core to another about a job.
+/// A message about a job from one core to another.
 pub enum JobMessage {
-    /// A hash is to be computed.
+    /// Compute a hash.
     HashAsked(Box<HashJob>),
-    /// A signature is to be computed.
+    /// Compute a signature.
     SignatureAsked(Box<SignatureJob>),
-    /// The frame that waits is gone.
+    /// The waiting frame is gone.
     Unwanted(JobNumber),
     /// A result.
     Computed(JobNumber, Continuation, Box<JobResult>),
@@ -144,9 +144,9 @@ pub struct Compute {
     own: CoreId,
     cores: u8,
     next_number: u64,
-    /// In the order in which they came.
+    /// In the order of their requests.
     hashes: Vec<HashJob>,
-    /// The same.
+    /// In the order of their requests.
     signatures: VecDeque<SignatureJob>,
     turns: u32,
     rests_until: Instant,
@@ -156,12 +156,12 @@ pub struct Compute {
     messages: VecDeque<(CoreId, JobMessage)>,
     done: VecDeque<DoneJob>,
     hasher: Hasher,
-    /// The keys that sign, known by their numbers.
+    /// The signing keys, identified by their numbers.
     keys: Arc<[SigningKey]>,
 }
 
 impl Compute {
-    /// For core `own` of so many. `keys`: those that sign.
+    /// The jobs of core `own`, one of `cores`. `keys`: the signing keys.
     pub fn new(own: CoreId, cores: u8, keys: Arc<[SigningKey]>) -> Compute {
         Compute {
             own,
@@ -215,7 +215,7 @@ impl Compute {
         waiting.number
     }
 
-    /// The core that computes the next job (`None`: this one), and where the result belongs.
+    /// The core that computes the next job (`None`: this one), and the destination of the result.
     fn place(&mut self, continuation: Continuation) -> (Option<CoreId>, Waiting) {
         let number = JobNumber(self.next_number);
         self.next_number += 1;
@@ -234,14 +234,14 @@ impl Compute {
     }
 
     /// The core that computes the next job: the one with the fewest jobs of this core. It is never
-    /// the first of several.
+    /// the first of several cores.
     fn least_busy(&self) -> CoreId {
         let others = (u8::from(self.cores > 1)..self.cores).map(CoreId);
         let load = |core: &CoreId| match *core == self.own {
             true => self.hashes.len() + self.signatures.len(),
             false => self.away.values().filter(|away| *away == core).count(),
         };
-        // On a tie it is this core, or each of the others in turn.
+        // On a tie it is this core, or else the others in turn.
         let turn = |core: &CoreId| (self.next_number + u64::from(core.0)) % u64::from(self.cores);
         others.min_by_key(|core| (load(core), *core != self.own, turn(core))).unwrap_or(self.own)
     }
@@ -282,7 +282,7 @@ impl Compute {
         self.done.push_back(done);
     }
 
-    /// The next job that is done. Its frame is to be resumed.
+    /// The next completed job. Its frame must be resumed.
     pub fn next_done(&mut self) -> Option<DoneJob> {
         self.done.pop_front()
     }
@@ -297,7 +297,8 @@ impl Compute {
         self.hashes.is_empty() && self.signatures.is_empty()
     }
 
-    /// Computes the next signature, which takes up to some milliseconds. False: there is none.
+    /// Computes the next signature, which takes up to some milliseconds. Returns false if there is
+    /// none.
     pub fn compute_signature(&mut self) -> bool {
         let Some(SignatureJob { waiting, signed, key }) = self.signatures.pop_front() else {
             return false;
@@ -307,8 +308,8 @@ impl Compute {
         true
     }
 
-    /// Computes the next hash, which takes some 20 ms, if one may be computed now. `is_quiet`: the
-    /// core has nothing else to do. `clock` says what time it is. False: none was computed.
+    /// Computes the next hash, which takes some 20 ms, if that is allowed now. `is_quiet`: the core
+    /// has nothing else to do. `clock` returns the time. Returns false if none was computed.
     pub fn compute_hash(
         &mut self,
         throttle: &Throttle,
@@ -338,7 +339,7 @@ impl Compute {
         }
     }
 
-    /// The hash of a new password, at once.
+    /// Hashes a new password at once.
     pub fn hash_now(&mut self, password: &[u8], salt: [u8; mail::SALT_BYTES]) -> String {
         match self.hasher.hash(password, salt) {
             Ok(hash) => hash,
@@ -346,19 +347,19 @@ impl Compute {
         }
     }
 
-    /// Whether a password is the one that `hash` was made of, at once.
+    /// Checks at once whether `hash` was made from the password.
     pub fn is_password_of(&mut self, password: &str, hash: &str) -> bool {
         self.hasher.make_room_for(core::iter::once(hash));
         self.hasher.verify(password.as_bytes(), hash) == Ok(true)
     }
 
-    /// Makes room for checking passwords against all of `hashes`.
+    /// Makes the buffer large enough to check passwords against all of `hashes`.
     pub fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
         self.hasher.make_room_for(hashes);
     }
 
-    /// The next hash to compute, if one may be computed now. `is_quiet`: the core has nothing else
-    /// to do.
+    /// The next hash to compute, if that is allowed now. `is_quiet`: the core has nothing else to
+    /// do.
     fn next_hash(
         &mut self,
         throttle: &Throttle,
@@ -381,7 +382,7 @@ impl Compute {
         Some((waiting, task))
     }
 
-    /// A hash took from `began` to `ended`: the core rests from hashing.
+    /// A hash took from `began` to `ended`. The core rests from hashing after it.
     fn rest(&mut self, began: Instant, ended: Instant) {
         self.rests_until = ended + ended.since(began);
     }

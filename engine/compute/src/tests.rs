@@ -35,7 +35,7 @@ fn compute(jobs: &mut Compute, throttle: &Throttle) -> Option<usize> {
 }
 
 /// Many clients of one network fail to log in to one account, and each has a job. Returns the
-/// throttle that knows of the failures.
+/// throttle with these failures.
 fn flood(jobs: &mut Compute) -> Throttle {
     let mut throttle = Throttle::new([1; 16]);
     for host in 0..100 {
@@ -46,7 +46,7 @@ fn flood(jobs: &mut Compute) -> Throttle {
 }
 
 #[test]
-fn a_client_without_failures_is_not_behind_a_flood() {
+fn a_client_without_failures_does_not_wait_for_a_flood() {
     let mut jobs = jobs_of(0, 1);
     let throttle = flood(&mut jobs);
     ask(&mut jobs, 200, address(2, 1), "grace");
@@ -60,7 +60,7 @@ fn a_client_without_failures_is_not_behind_a_flood() {
 }
 
 #[test]
-fn every_fourth_hash_is_the_one_that_waits_longest() {
+fn every_fourth_hash_is_the_one_that_has_waited_longest() {
     let mut jobs = jobs_of(0, 1);
     let throttle = flood(&mut jobs);
     let mut turns = Vec::new();
@@ -94,7 +94,7 @@ fn a_busy_core_hashes_half_of_its_time() {
 }
 
 #[test]
-fn a_core_says_when_it_has_rested() {
+fn a_core_reports_when_it_has_rested() {
     let mut jobs = jobs_of(0, 1);
     assert_eq!(jobs.next_deadline(), None);
     let throttle = flood(&mut jobs);
@@ -127,7 +127,7 @@ fn the_first_of_several_cores_computes_no_hash() {
     assert_eq!(cores_asked(1, 2, 9), [(1, 9)]);
     assert_eq!(cores_asked(0, 4, 9), [(1, 3), (2, 3), (3, 3)]);
     assert_eq!(cores_asked(2, 4, 9), [(1, 3), (2, 3), (3, 3)]);
-    assert_eq!(cores_asked(2, 4, 1), [(2, 1)], "one that is free does it itself");
+    assert_eq!(cores_asked(2, 4, 1), [(2, 1)], "an idle core computes it itself");
 }
 
 #[test]
@@ -165,16 +165,16 @@ fn carry(cores: &mut [Compute; 2]) -> Vec<FrameId> {
 }
 
 #[test]
-fn a_hash_of_another_core_comes_back_for_its_job_alone() {
+fn a_hash_of_another_core_returns_only_to_its_job() {
     let throttle = Throttle::new([1; 16]);
     let mut cores = [jobs_of(0, 2), jobs_of(1, 2)];
     let [early, wanted] = [0, 1].map(|_| ask(&mut cores[0], 7, address(1, 1), "ada"));
     assert_eq!(carry(&mut cores), []);
-    // The first is being computed when its session gives it up and asks for another.
+    // The first job is being computed when its session abandons it and asks for another.
     let (waiting, _) = cores[1].next_hash(&throttle, NOW, true).unwrap();
     cores[0].abandon(early);
     cores[1].computed(waiting, JobResult::Wrong);
-    assert_eq!(carry(&mut cores), [], "nobody waits for that");
+    assert_eq!(carry(&mut cores), [], "no frame waits for it");
     let (waiting, _) = cores[1].next_hash(&throttle, NOW, true).unwrap();
     cores[1].computed(waiting, JobResult::Wrong);
     assert_eq!(carry(&mut cores), [FrameId::new(7, 0)]);
