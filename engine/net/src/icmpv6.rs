@@ -229,7 +229,7 @@ fn answer(
     sent.is_ok()
 }
 
-/// Writes the checksum of a message, whose checksum field must be zero.
+/// Writes the checksum of a message. Its checksum field must be zero.
 pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
     let sum = Sum::pseudo_header(source, destination, PROTOCOL_ICMPV6, message.len() as u16);
     let field = sum.and(message).field();

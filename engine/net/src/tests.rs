@@ -1,4 +1,4 @@
-//! The network through its facade, against a machine in memory and a clock that the test holds.
+//! Tests of the network through its public interface, on a machine in memory with a test clock.
 
 mod broken;
 mod chores;

@@ -39,7 +39,7 @@ const PORTS: u32 = 16_384;
 /// service has it.
 const TRIES_MAX: u32 = 64;
 
-/// The destination of a template whose neighbour is unresolved. No frame is ever sent there.
+/// The destination of a template with an unresolved neighbour. No frame is ever sent there.
 const UNKNOWN: Ethernet = BROADCAST;
 
 impl Tcp {
@@ -104,9 +104,9 @@ pub(super) fn is_unresolved(template: &Template) -> bool {
 }
 
 impl Tcp {
-    /// Produces the output of a connection whose neighbour was unresolved when it was opened. If
-    /// the neighbour is resolved by now, the output is sent as usual. Otherwise the output is a
-    /// SYN, and it waits for the neighbour.
+    /// Produces the output of a connection that was opened with an unresolved neighbour. If the
+    /// neighbour is resolved by now, the output is sent as usual. Otherwise the output is a SYN,
+    /// and it waits for the neighbour.
     pub(super) fn unresolved_output(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Headers and what follows them, byte by byte.
+//! Headers and extension headers, byte by byte.
 
 use core::net::Ipv6Addr;
 use std::vec;
@@ -39,7 +39,7 @@ fn a_header_of_ours_is_read_as_it_was_written() {
 }
 
 #[test]
-fn no_host_is_at_loopback_or_at_an_ipv4_address_in_disguise() {
+fn loopback_and_mapped_addresses_are_impossible() {
     for impossible in ["::1", "::ffff:10.0.0.7", "::ffff:0:0"] {
         assert!(!is_possible(address(impossible)), "{impossible}");
     }
@@ -59,7 +59,7 @@ fn prefixes_are_compared_bit_by_bit() {
     assert_eq!(solicited_node(address("2001:db8::aabb:ccdd")), address("ff02::1:ffbb:ccdd"));
 }
 
-/// An extension header with these options, padded with nothing.
+/// An extension header with exactly these options.
 fn with_options(next: u8, options: &[u8]) -> Vec<u8> {
     assert_eq!((options.len() + 2) % 8, 0);
     let mut bytes = vec![next, ((options.len() + 2) / 8 - 1) as u8];
@@ -74,7 +74,7 @@ fn walk_from(first: u8, bytes: &[u8]) -> Walked {
 }
 
 #[test]
-fn known_options_and_finished_routes_are_stepped_over() {
+fn known_options_and_finished_routes_are_skipped() {
     let mut bytes = with_options(60, &[5, 2, 0, 0, 1, 0]);
     bytes.extend(with_options(43, &[0, 0, 0, 0, 0, 0]));
     bytes.extend([44, 0, 0, 0, 0, 0, 0, 0]);
@@ -89,7 +89,7 @@ fn known_options_and_finished_routes_are_stepped_over() {
 }
 
 #[test]
-fn a_fragment_is_told_with_its_place() {
+fn a_fragment_is_returned_with_its_offset() {
     let Walked::Fragment(fragment) = walk_from(44, &[17, 0, 0x05, 0xa9, 1, 2, 3, 4, 0xff]) else {
         panic!()
     };
@@ -109,7 +109,7 @@ fn a_fragment_is_told_with_its_place() {
 }
 
 #[test]
-fn an_unknown_option_is_treated_as_it_asks() {
+fn an_unknown_option_is_treated_as_its_type_says() {
     let option = |kind| walk_from(60, &with_options(6, &[1, 0, kind, 2, 0, 0]));
     assert_eq!(option(0x1e), Walked::Payload { protocol: 6, at: 48, named_at: 40 });
     assert_eq!(option(0x5e), Walked::Dropped);
@@ -119,17 +119,17 @@ fn an_unknown_option_is_treated_as_it_asks() {
 }
 
 #[test]
-fn what_stands_where_it_must_not_is_refused_with_its_place() {
-    // Hop-by-hop options behind another header.
+fn misplaced_headers_are_refused_with_their_offset() {
+    // Hop-by-hop options after another header.
     let mut bytes = with_options(0, &[0; 6]);
     bytes.extend(with_options(6, &[0; 6]));
     assert_eq!(walk_from(60, &bytes), Walked::Refused(Problem::new(1, 40)));
-    // A source route with stops left.
+    // A routing header with segments left.
     assert_eq!(walk_from(43, &[6, 0, 0, 1, 0, 0, 0, 0]), Walked::Refused(Problem::new(0, 42)));
 }
 
 #[test]
-fn a_walk_has_an_end() {
+fn a_walk_is_bounded() {
     let header = with_options(60, &[0; 6]);
     assert_eq!(walk_from(60, &header.repeat(HEADERS_MAX)), Walked::Dropped);
     let mut last = header.repeat(HEADERS_MAX - 1);
@@ -141,20 +141,20 @@ fn a_walk_has_an_end() {
 }
 
 #[test]
-fn every_cut_is_noticed() {
+fn every_truncation_is_noticed() {
     let mut bytes = with_options(60, &[5, 2, 0, 0, 1, 0]);
     bytes.extend(with_options(6, &[0x1e, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
     for length in 0..bytes.len() {
         assert_eq!(walk_from(0, &bytes[..length]), Walked::Truncated, "{length}");
     }
     assert!(matches!(walk_from(0, &bytes), Walked::Payload { .. }));
-    // An option that claims more than its header has.
+    // An option that is longer than its header.
     assert_eq!(walk_from(60, &with_options(6, &[0x1e, 5, 0, 0, 0, 0])), Walked::Truncated);
 }
 
 proptest! {
     #[test]
-    fn no_bytes_lead_a_walk_astray(first: u8, bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_never_break_a_walk(first: u8, bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         match walk_from(first, &bytes) {
             Walked::Payload { at, named_at, .. } => prop_assert!(at <= 40 + bytes.len() && named_at < 40 + bytes.len()),
             Walked::Fragment(fragment) => prop_assert!(fragment.at <= 40 + bytes.len()),

@@ -1,11 +1,11 @@
-//! What the cache promises to its users, and to an honest link.
+//! The guarantees of the ARP cache to its users and to an honest link.
 
 use super::*;
 use crate::held::HELD_MAX;
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 7);
-const HIS: Ethernet = Ethernet([2, 0, 0, 0, 0, 7]);
+const PEER_CARD: Ethernet = Ethernet([2, 0, 0, 0, 0, 7]);
 const OTHER: Ethernet = Ethernet([2, 0, 0, 0, 0, 8]);
 
 fn seconds(count: u64) -> Instant {
@@ -44,44 +44,48 @@ fn an_answer_is_kept_and_refreshed_by_asking_its_owner() {
     let mut cache = cache();
     cache.resolve(seconds(1), PEER, None);
     assert!(cache.next_question(seconds(1)).is_some());
-    assert!(told(&mut cache, 1, PEER, HIS, Told::Otherwise));
-    assert_eq!(cache.lookup(seconds(30), PEER), Some(HIS));
+    assert!(told(&mut cache, 1, PEER, PEER_CARD, Told::Otherwise));
+    assert_eq!(cache.lookup(seconds(30), PEER), Some(PEER_CARD));
     assert_eq!(cache.next_question(seconds(30)), None, "still fresh");
-    assert_eq!(cache.lookup(seconds(61), PEER), Some(HIS), "old, but good until proven otherwise");
+    assert_eq!(
+        cache.lookup(seconds(61), PEER),
+        Some(PEER_CARD),
+        "old, but good until proven otherwise"
+    );
     assert_eq!(
         cache.next_question(seconds(61)),
-        Some(Question { address: PEER, hardware: Some(HIS) })
+        Some(Question { address: PEER, hardware: Some(PEER_CARD) })
     );
     assert_eq!(
         cache.next_question(seconds(62)),
-        Some(Question { address: PEER, hardware: Some(HIS) })
+        Some(Question { address: PEER, hardware: Some(PEER_CARD) })
     );
     assert_eq!(cache.next_question(seconds(63)), Some(Question { address: PEER, hardware: None }));
     assert_eq!(cache.next_question(seconds(64)), None);
-    assert_eq!(cache.lookup(seconds(64), PEER), None, "nobody answered: forgotten");
+    assert_eq!(cache.lookup(seconds(64), PEER), None, "without an answer the entry is removed");
 }
 
 #[test]
-fn nobody_enters_unasked() {
+fn unsolicited_packets_add_no_entry() {
     let mut cache = cache();
-    assert!(!told(&mut cache, 1, PEER, HIS, Told::Otherwise));
+    assert!(!told(&mut cache, 1, PEER, PEER_CARD, Told::Otherwise));
     assert_eq!(cache.lookup(seconds(1), PEER), None);
-    assert!(told(&mut cache, 1, PEER, HIS, Told::ByAskingUs));
-    assert_eq!(cache.lookup(seconds(1), PEER), Some(HIS));
+    assert!(told(&mut cache, 1, PEER, PEER_CARD, Told::ByAskingUs));
+    assert_eq!(cache.lookup(seconds(1), PEER), Some(PEER_CARD));
 }
 
 #[test]
-fn a_fresh_entry_does_not_flutter() {
+fn a_fresh_entry_does_not_flap() {
     let mut cache = cache();
-    assert!(told(&mut cache, 10, PEER, HIS, Told::ByAskingUs));
+    assert!(told(&mut cache, 10, PEER, PEER_CARD, Told::ByAskingUs));
     assert!(!told(&mut cache, 10, PEER, OTHER, Told::Otherwise));
-    assert_eq!(cache.lookup(seconds(10), PEER), Some(HIS));
+    assert_eq!(cache.lookup(seconds(10), PEER), Some(PEER_CARD));
     assert!(told(&mut cache, 11, PEER, OTHER, Told::Otherwise), "a card was replaced");
     assert_eq!(cache.lookup(seconds(11), PEER), Some(OTHER));
 }
 
 #[test]
-fn few_packets_wait_for_one_neighbour_and_the_oldest_gives_way() {
+fn few_packets_wait_for_a_neighbour_and_the_oldest_is_dropped() {
     let mut cache = cache();
     for number in 0..5u8 {
         cache.held.hold(PEER, &[number]);
@@ -92,18 +96,18 @@ fn few_packets_wait_for_one_neighbour_and_the_oldest_gives_way() {
 }
 
 #[test]
-fn strangers_push_out_neither_the_fresh_nor_the_gateway() {
+fn requests_evict_neither_fresh_entries_nor_the_gateway() {
     let mut cache = cache();
-    assert!(told(&mut cache, 1, GATEWAY, HIS, Told::ByAskingUs));
+    assert!(told(&mut cache, 1, GATEWAY, PEER_CARD, Told::ByAskingUs));
     for number in 0..1_000u32 {
         told(&mut cache, 2, Ipv4Addr::from_bits(0x0a01_0000 + number), OTHER, Told::ByAskingUs);
     }
-    assert_eq!(cache.lookup(seconds(2), GATEWAY), Some(HIS));
+    assert_eq!(cache.lookup(seconds(2), GATEWAY), Some(PEER_CARD));
     for number in 0..1_000u32 {
         cache.resolve(seconds(100), Ipv4Addr::from_bits(0x0a02_0000 + number), Some(GATEWAY));
         assert!(cache.entries.len() <= NEIGHBOURS_MAX);
     }
-    assert_eq!(cache.lookup(seconds(100), GATEWAY), Some(HIS));
+    assert_eq!(cache.lookup(seconds(100), GATEWAY), Some(PEER_CARD));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the other side may do with fragments, and what it may not.
+//! What a sender may do with fragments, and what it may not.
 
 use super::{DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, Key, LIFETIME, Part, Progress, Reassembly};
 use alloc::vec::Vec;
@@ -88,7 +88,7 @@ fn too_long_and_impossible_fragments_are_refused() {
 }
 
 #[test]
-fn the_oldest_gives_way_and_the_late_expire() {
+fn the_oldest_datagram_is_evicted_and_late_ones_expire() {
     let mut reassembly = Reassembly::new();
     for id in 0..=DATAGRAMS_MAX as u32 {
         let now = Instant(u64::from(id));

@@ -1,4 +1,4 @@
-//! A table of fixed size whose entries expire. Each entry is in one of a few queues, and all
+//! A table of fixed size with entries that expire. Each entry is in one of a few queues, and all
 //! entries of a queue wait for the same time. So each queue is in order of its deadlines by
 //! construction, and needs no sorting.
 //!
@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use machine::Instant;
 
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 struct Slot<T> {
     value: Option<T>,
@@ -38,18 +38,13 @@ pub(super) struct Ageing<T, const QUEUES: usize> {
 
 impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     pub(super) fn with_capacity(capacity: usize) -> Self {
-        assert!(capacity < NOBODY as usize, "an ageing table holds fewer than 2^32 entries");
-        let empty = || Slot {
-            value: None,
-            deadline: Instant::START,
-            previous: NOBODY,
-            next: NOBODY,
-            queue: 0,
-        };
+        assert!(capacity < NONE as usize, "an ageing table holds fewer than 2^32 entries");
+        let empty =
+            || Slot { value: None, deadline: Instant::START, previous: NONE, next: NONE, queue: 0 };
         Ageing {
             slots: (0..capacity).map(|_| empty()).collect(),
             free: (0..capacity as u32).rev().collect(),
-            queues: [Ends { head: NOBODY, tail: NOBODY }; QUEUES],
+            queues: [Ends { head: NONE, tail: NONE }; QUEUES],
         }
     }
 
@@ -118,7 +113,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         };
         let before = ends.tail;
         ends.tail = index;
-        if before == NOBODY {
+        if before == NONE {
             ends.head = index;
         }
         if let Some(slot) = self.slots.get_mut(before as usize) {
@@ -127,7 +122,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         }
         let slot = self.slot_mut(index);
         slot.previous = before;
-        slot.next = NOBODY;
+        slot.next = NONE;
         slot.deadline = deadline;
         slot.queue = queue as u8;
     }

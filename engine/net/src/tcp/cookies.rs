@@ -150,7 +150,7 @@ fn period(now: Instant) -> u32 {
     (now.0 / PERIOD.0) as u32
 }
 
-/// A timestamp not later than `value` whose low bits encode the options.
+/// A timestamp not later than `value`. Its low bits encode the options.
 fn with_agreed(value: u32, syn: &SegmentRepr<'_>) -> u32 {
     let shift = syn.options.window_scale.map_or(NO_SHIFT, u32::from);
     let sack = if syn.options.sack_permitted { SACK_BIT } else { 0 };

@@ -13,8 +13,7 @@
 //!
 //! So a real client nearly always has an entry, and lost segments of its handshake are
 //! retransmitted. A cookie cannot do that. If the ACK of a cookie is lost, the client waits for our
-//! greeting, and we do not know of it. A client whose entry is evicted might wait too, so it is
-//! sent a reset.
+//! greeting, and we do not know of it. An evicted client might wait too, so it is sent a reset.
 //!
 //! An entry is in the queue of the number of SYN-ACKs that it has been sent. Queue 0 holds those to
 //! be sent now.
@@ -265,7 +264,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             && entry.is_some_and(|entry| segment.sequence == entry.irs + 1)
     }
 
-    /// Removes an entry whose connection now has a TCB.
+    /// Removes an entry after its connection has got a TCB.
     pub fn remove(&mut self, id: HalfOpenId, key: &K) {
         if self.entries.get(id.0).is_some_and(|entry| entry.key == *key) {
             self.entries.remove(id.0);

@@ -60,7 +60,7 @@ const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one cache line");
 struct Place(u32);
 
 impl Place {
-    const NOBODYS: Place = Place(0);
+    const NONE: Place = Place(0);
 
     fn is_of(self, other: Place) -> bool {
         self.0 >> 8 == other.0 >> 8
@@ -73,14 +73,14 @@ impl Place {
 
     /// Whether its sender still has time to repeat the SYN.
     fn is_kept(self, now: Place) -> bool {
-        !self.is_of(Place::NOBODYS) && self.age(now) < STEPS_KEPT
+        !self.is_of(Place::NONE) && self.age(now) < STEPS_KEPT
     }
 }
 
 impl Knocks {
     /// `secret`: random, so that no outsider can choose which entries are evicted.
     pub fn new(secret: &[u8; 16]) -> Knocks {
-        let buckets = vec![Bucket([Place::NOBODYS; PLACES]); BUCKETS].into_boxed_slice();
+        let buckets = vec![Bucket([Place::NONE; PLACES]); BUCKETS].into_boxed_slice();
         Knocks { hasher: SipHasher13::new_with_key(secret), buckets }
     }
 

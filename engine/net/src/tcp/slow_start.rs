@@ -140,7 +140,7 @@ mod tests {
     use super::{Pace, SlowStart};
     use crate::tcp::SequenceNumber;
 
-    /// A round of ten segments whose round trips begin at `least` microseconds and grow. They come
+    /// A round of ten segments. Their round trips begin at `least` microseconds and grow. They come
     /// one millisecond apart, and then there is a pause.
     fn round(slow_start: &mut SlowStart, round: u32, least: u32) -> Pace {
         train(slow_start, round, least, 10, 1000)

@@ -8,7 +8,7 @@
 //! - The send queue's first byte has the number `snd_una`, from the end of the handshake until our
 //!   FIN is acknowledged.
 //! - Without queued bytes there is no send queue; without kept bytes there is no receive queue.
-//! - A connection whose `state` is `Closed` or `TimeWait` owes at most one last segment.
+//! - A connection with the `state` `Closed` or `TimeWait` owes at most one last segment.
 
 mod arrival;
 mod loss;
@@ -92,7 +92,7 @@ pub struct Tcb {
 const _: () = assert!(size_of::<Tcb>() <= 128, "an idle connection costs 128 bytes here");
 
 impl Tcb {
-    /// A connection whose handshake a [`super::HalfOpenTable`] has completed. The caller passes it
+    /// A connection after a handshake in a [`super::HalfOpenTable`]. The caller passes it
     /// the completing segment next.
     pub fn accepted(now: Instant, handshake: &Handshake) -> Tcb {
         let syn_lost = handshake.round_trip.is_none();

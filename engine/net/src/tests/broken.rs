@@ -1,4 +1,4 @@
-//! Whatever the wire carries, nothing panics, nothing grows, and who behaves is still served.
+//! Broken input: nothing panics, nothing grows, and honest peers are still served.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::vec::Vec;
@@ -14,7 +14,7 @@ use crate::Addressing;
 use crate::checksum::Sum;
 use crate::ip::Ip;
 
-/// One good frame of every kind.
+/// One valid frame of every kind.
 fn good_frames() -> Vec<Vec<u8>> {
     let syn = Tcp {
         from: (PEER, 4000),
@@ -61,7 +61,7 @@ fn good_frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The same of IPv6, for a world that has `own`.
+/// The same for IPv6, for a world with the address `own`.
 fn good_frames_of_ipv6(own: Ipv6Addr) -> Vec<Vec<u8>> {
     use super::messages_ipv6::*;
     let to = |protocol, payload: &[u8]| frame(PEER_CARD, &ipv6(NEAR, own, protocol, 64, payload));
@@ -106,7 +106,7 @@ fn good_frames_of_ipv6(own: Ipv6Addr) -> Vec<Vec<u8>> {
         fragment(NEAR, own, 17, &datagram, 0..32, 9),
         fragment(NEAR, own, 17, &datagram, 32..72, 9),
         solicitation(PEER_CARD, NEAR, group, own),
-        solicitation(PEER_CARD, NOBODY, group, own),
+        solicitation(PEER_CARD, UNSPECIFIED, group, own),
         advertisement(
             PEER_CARD,
             NEAR,
@@ -133,14 +133,14 @@ fn worlds() -> [World; 2] {
     [world, World::with(Addressing::Dhcp, limits(), Offloads::default())]
 }
 
-/// One with both families, and what is good there.
+/// A world with both families, and its valid frames.
 fn world_of_ipv6() -> (World, Vec<Vec<u8>>) {
     let (mut world, _, own) = World::of_ipv6_at_work(Offloads::default());
     world.net.bind(53);
     (world, good_frames_of_ipv6(own))
 }
 
-/// Makes the checksum right of an ICMPv6 message that follows the IPv6 header at once.
+/// Corrects the checksum of an ICMPv6 message that directly follows the IPv6 header.
 fn mend_ipv6(frame: &mut [u8]) {
     if frame.len() < 58 || frame[20] != 58 {
         return;
@@ -155,7 +155,7 @@ fn mend_ipv6(frame: &mut [u8]) {
     }
 }
 
-/// Makes the IPv4 header's checksum right, so that what is broken behind it is looked at.
+/// Corrects the IPv4 header's checksum, so that errors after it are reached.
 fn mend(frame: &mut [u8]) {
     let header_bytes = usize::from(frame.get(14).map_or(0, |first| first & 15)) * 4;
     if header_bytes >= 20 && frame.len() >= 14 + header_bytes {
@@ -166,7 +166,7 @@ fn mend(frame: &mut [u8]) {
 }
 
 fn feed(world: &mut World, frame: &[u8]) {
-    // The user of the bytes may leave them all; without being kept they are as good as taken.
+    // The user consumes the data by not keeping it.
     world.hears_as(frame, Checksum::Unknown);
     world.hears_as(frame, Checksum::Verified);
     world.says();
@@ -178,7 +178,7 @@ fn every_frame_may_end_anywhere() {
         for frame in good_frames() {
             for length in 0..frame.len() {
                 feed(&mut world, &frame[..length]);
-                // The same, with headers that claim the cut to be the end.
+                // The same, with headers that declare the shorter length.
                 let mut shorter = frame[..length].to_vec();
                 if length >= 18 && shorter[12..14] == [8, 0] {
                     shorter[16..18].copy_from_slice(&((length - 14) as u16).to_be_bytes());
@@ -242,7 +242,7 @@ fn every_byte_may_be_anything() {
 }
 
 #[test]
-fn every_pair_of_bytes_may_be_at_its_edge() {
+fn every_pair_of_bytes_may_have_extreme_values() {
     for mut world in worlds() {
         for frame in good_frames() {
             for at in 0..frame.len().min(100) - 1 {

@@ -1,5 +1,5 @@
-//! The parts of the network that wait for time: each is looked after on time while all others rest, and a turn in which none
-//! of them was touched asks none of them.
+//! The parts of the network with timers: the deadline of each is met while all others are at rest.
+//! A turn in which none of them has changed asks none of them.
 
 use core::net::SocketAddr;
 
@@ -21,16 +21,16 @@ fn at_rest() -> World {
     world
 }
 
-/// The next deadline, from what is kept of it.
+/// The next deadline, from the cached value.
 fn kept(world: &mut World) -> Option<Instant> {
-    assert!(world.net.is_stirred(), "nothing has happened to it");
+    assert!(world.net.is_stirred(), "the part has changed");
     world.says();
     assert!(!world.net.is_stirred());
     world.net.next_deadline()
 }
 
 #[test]
-fn a_half_open_connection_alone_is_looked_after_on_time() {
+fn half_open_deadlines_alone_are_met() {
     let mut world = at_rest();
     let syn = Tcp {
         from: (PEER, 4000),
@@ -49,7 +49,7 @@ fn a_half_open_connection_alone_is_looked_after_on_time() {
 }
 
 #[test]
-fn a_datagram_in_parts_alone_is_looked_after_on_time() {
+fn reassembly_deadlines_alone_are_met() {
     let mut world = at_rest();
     let mut packet = ipv4(PEER, US, IpProtocol::Udp, &[0; 64]);
     let mut view = Ipv4Packet::new_unchecked(&mut packet);
@@ -63,7 +63,7 @@ fn a_datagram_in_parts_alone_is_looked_after_on_time() {
 }
 
 #[test]
-fn a_neighbour_who_is_asked_for_alone_is_looked_after_on_time() {
+fn neighbour_deadlines_alone_are_met() {
     let mut world = at_rest();
     assert_eq!(
         world.net.send_datagram(world.now, 9, SocketAddr::new(PEER.into(), 9), b"hello"),
@@ -75,7 +75,7 @@ fn a_neighbour_who_is_asked_for_alone_is_looked_after_on_time() {
 }
 
 #[test]
-fn dhcp_alone_is_looked_after_on_time() {
+fn dhcp_deadlines_alone_are_met() {
     let mut world = World::with(Addressing::Dhcp, limits(), Offloads::default());
     let first = kept(&mut world).unwrap();
     assert!(first > world.now);
@@ -84,7 +84,7 @@ fn dhcp_alone_is_looked_after_on_time() {
 }
 
 #[test]
-fn ipv6_alone_is_looked_after_on_time() {
+fn ipv6_deadlines_alone_are_met() {
     let mut world = World::of_ipv6(Ipv6Addressing::Automatic);
     assert_eq!(kept(&mut world), Some(world.now + Micros::from_secs(1)));
     world.next_deadline();

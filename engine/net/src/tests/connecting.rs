@@ -1,4 +1,5 @@
-//! Connections that we open: the neighbour is found, the port is ours alone, and every end of the attempt is told.
+//! Outgoing connections: the neighbour is resolved, the port is unique, and every outcome of an
+//! attempt is reported.
 
 use core::net::{Ipv4Addr, SocketAddr};
 use std::vec::Vec;
@@ -18,7 +19,7 @@ fn at(address: Ipv4Addr) -> SocketAddr {
     (address, SERVICE).into()
 }
 
-/// The peer answers for its address.
+/// The peer answers an ARP request for its address.
 fn neighbour_answers(world: &mut World) {
     let answer = arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, super::machine_in_memory::CARD));
     assert_eq!(world.hears(&answer), []);
@@ -62,7 +63,7 @@ fn a_connection_is_opened_once_the_neighbour_is_found() {
 }
 
 #[test]
-fn a_neighbour_who_answers_late_gets_the_syn_then_and_every_later_one_at_once() {
+fn syn_waits_for_a_late_neighbour_and_later_syns_do_not() {
     let mut world = World::new();
     world.net.connect(world.now, at(PEER)).unwrap();
     world.says();
@@ -79,7 +80,7 @@ fn a_neighbour_who_answers_late_gets_the_syn_then_and_every_later_one_at_once() 
 }
 
 #[test]
-fn a_refusal_and_a_silence_are_told_apart() {
+fn refused_and_timed_out_connects_report_different_reasons() {
     let mut world = World::new();
     let refused = world.net.connect(world.now, at(PEER)).unwrap();
     world.says();
@@ -96,7 +97,7 @@ fn a_refusal_and_a_silence_are_told_apart() {
 }
 
 #[test]
-fn no_two_connections_to_one_service_share_a_port_and_a_full_table_is_said() {
+fn connects_use_distinct_ports_and_a_full_table_is_reported() {
     let mut world = World::new();
     let room = super::world::limits().connections;
     for _ in 0..room {
@@ -117,7 +118,7 @@ fn no_two_connections_to_one_service_share_a_port_and_a_full_table_is_said() {
 }
 
 #[test]
-fn a_port_is_used_again_only_after_all_others() {
+fn a_port_is_reused_only_after_all_others() {
     let mut world = World::new();
     let mut ports = Vec::new();
     for _ in 0..16_384 {
@@ -140,7 +141,7 @@ fn a_port_is_used_again_only_after_all_others() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_refused_at_once() {
+fn connect_to_an_unreachable_address_fails_at_once() {
     let mut world = World::new();
     assert_eq!(world.net.connect(world.now, at(US)), Err(Unsent::NoRoute));
     assert_eq!(world.net.connect(world.now, at(Ipv4Addr::BROADCAST)), Err(Unsent::NoRoute));
@@ -152,7 +153,7 @@ fn what_cannot_be_reached_is_refused_at_once() {
 }
 
 #[test]
-fn whoever_gives_up_before_the_answer_leaves_nothing_behind() {
+fn connect_aborted_before_the_answer_leaves_no_state() {
     let mut world = World::new();
     let connection = world.net.connect(world.now, at(PEER)).unwrap();
     world.says();

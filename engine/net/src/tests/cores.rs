@@ -1,4 +1,4 @@
-//! Several networks that are one machine, and exchange their messages in memory.
+//! Tests of several networks that act as one machine and exchange their messages in memory.
 
 mod answering;
 mod finding;

@@ -1,4 +1,4 @@
-//! The whole life of a DHCP client, against a server that the test plays, in virtual time.
+//! The life of a DHCP client, against a server played by the test, in virtual time.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::vec;
@@ -16,9 +16,9 @@ use crate::tcp::CloseReason;
 const SERVER: Ipv4Addr = GATEWAY;
 const OTHER_SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 const LEASE: u32 = 3_600;
-const NOBODY: Ethernet = Ethernet([0; 6]);
+const NO_CARD: Ethernet = Ethernet([0; 6]);
 
-/// What the client asked.
+/// A request of the client.
 #[derive(Debug)]
 pub(super) struct Asked {
     kind: DhcpMessageType,
@@ -50,7 +50,8 @@ pub(super) fn read(frame: &[u8]) -> Asked {
     }
 }
 
-/// A server's answer, sent to the address that it gives, as servers do that think of the client as capable.
+/// A server's answer, sent to the address that it assigns, as servers do unless the client wants a
+/// broadcast.
 pub(super) fn answer(kind: DhcpMessageType, asked: &Asked) -> DhcpRepr<'static> {
     let refuses = kind == DhcpMessageType::Nak;
     DhcpRepr {
@@ -93,7 +94,7 @@ fn starting() -> World {
     World::with(Addressing::Dhcp, limits(), Offloads::default())
 }
 
-/// A world that has got its address, and has sent what there was to be sent about it.
+/// A world that has its address and has sent the announcements of it.
 fn bound() -> World {
     bound_for(LEASE)
 }
@@ -111,7 +112,8 @@ fn bound_for(seconds: u32) -> World {
     world
 }
 
-/// Goes on to the next deadline that makes the client speak, and hears it. Servers answer ARP on the way.
+/// Goes to the next deadline that makes the client send a request, and returns it. Servers answer
+/// ARP on the way.
 fn asks(world: &mut World) -> Asked {
     for _ in 0..200 {
         world.next_deadline();
@@ -132,7 +134,7 @@ fn asks(world: &mut World) -> Asked {
 }
 
 #[test]
-fn an_address_is_asked_for_offered_requested_and_acknowledged() {
+fn discover_offer_request_and_ack_assign_an_address() {
     let mut world = starting();
     let discover = read(&world.says_one());
     assert_eq!(
@@ -151,7 +153,7 @@ fn an_address_is_asked_for_offered_requested_and_acknowledged() {
     assert_eq!(told, [Told::Address(Some(our_address()))]);
     assert!(world.net.name_servers().eq([IpAddr::V4(Ipv4Addr::new(10, 0, 0, 53))]));
     let announcement = read_arp(&world.says()[0]);
-    assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NOBODY)));
+    assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NO_CARD)));
     world.hears(&to_us(
         PEER,
         IpProtocol::Icmp,
@@ -164,7 +166,7 @@ const UNSPECIFIED: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 const BROADCAST: Ipv4Addr = Ipv4Addr::BROADCAST;
 
 #[test]
-fn silence_is_asked_again_ever_more_slowly() {
+fn unanswered_requests_back_off() {
     let mut world = starting();
     let first = read(&world.says_one());
     let mut waits = Vec::new();
@@ -180,7 +182,7 @@ fn silence_is_asked_again_ever_more_slowly() {
 }
 
 #[test]
-fn an_offer_that_is_not_kept_is_forgotten() {
+fn an_unacknowledged_offer_is_abandoned() {
     let mut world = starting();
     let discover = read(&world.says_one());
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
@@ -191,7 +193,7 @@ fn an_offer_that_is_not_kept_is_forgotten() {
 }
 
 #[test]
-fn answers_to_others_and_from_others_are_ignored() {
+fn answers_for_other_clients_or_servers_are_ignored() {
     let mut world = starting();
     let discover = read(&world.says_one());
     let offer = answer(DhcpMessageType::Offer, &discover);
@@ -218,7 +220,7 @@ fn answers_to_others_and_from_others_are_ignored() {
 }
 
 #[test]
-fn a_lease_is_renewed_at_its_half_with_the_server_alone() {
+fn a_lease_is_renewed_at_half_time_by_unicast() {
     let mut world = bound();
     let start = world.now;
     let renewal = asks(&mut world);
@@ -236,7 +238,7 @@ fn a_lease_is_renewed_at_its_half_with_the_server_alone() {
 }
 
 #[test]
-fn a_silent_server_is_asked_again_then_all_servers_and_then_the_address_is_given_up() {
+fn renewal_falls_back_to_rebinding_and_then_expiry() {
     let mut world = bound();
     let start = world.now;
     let mut asked = Vec::new();
@@ -261,13 +263,13 @@ fn a_silent_server_is_asked_again_then_all_servers_and_then_the_address_is_given
     );
     assert!(asked.iter().any(|(_, to)| *to == BROADCAST));
     assert_eq!(world.net.address(), None);
-    // And it starts over.
+    // The client starts over.
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
     assert_eq!(read(&world.says_one()).kind, DhcpMessageType::Request);
 }
 
 #[test]
-fn a_server_that_rebinds_may_be_another_one() {
+fn another_server_may_rebind_the_lease() {
     let mut world = bound();
     let rebinding = loop {
         let next = asks(&mut world);
@@ -286,7 +288,7 @@ fn a_server_that_rebinds_may_be_another_one() {
 
 #[test]
 fn a_refused_renewal_ends_the_address_and_its_connections() {
-    // So short that the peer's silence does not end the connection before.
+    // The lease is so short that the peer's silence does not close the connection first.
     let mut world = bound_for(200);
     let syn = Tcp {
         from: (PEER, 4000),
@@ -317,7 +319,7 @@ fn a_refused_renewal_ends_the_address_and_its_connections() {
 }
 
 #[test]
-fn a_server_that_refuses_its_own_offers_is_not_asked_in_a_circle() {
+fn a_server_refusing_its_own_offers_is_asked_with_pauses() {
     let mut world = starting();
     let discover = read(&world.says_one());
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
@@ -330,9 +332,9 @@ fn a_server_that_refuses_its_own_offers_is_not_asked_in_a_circle() {
 }
 
 #[test]
-fn an_address_that_somebody_has_is_declined_while_it_is_new_and_defended_later() {
+fn a_conflict_declines_a_new_address_and_defends_an_old_one() {
     let mut world = bound();
-    let claim = arp(ArpOperation::Request, (US, PEER_CARD), (US, NOBODY));
+    let claim = arp(ArpOperation::Request, (US, PEER_CARD), (US, NO_CARD));
     assert_eq!(world.hears(&claim), [Told::Address(None)]);
     let decline = world
         .says()
@@ -352,7 +354,7 @@ fn an_address_that_somebody_has_is_declined_while_it_is_new_and_defended_later()
 }
 
 #[test]
-fn a_lease_without_end_is_never_renewed() {
+fn an_infinite_lease_is_never_renewed() {
     let mut world = starting();
     let discover = read(&world.says_one());
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
@@ -366,7 +368,7 @@ fn a_lease_without_end_is_never_renewed() {
 }
 
 #[test]
-fn of_several_routers_the_first_is_taken_even_outside_of_the_network() {
+fn the_first_of_several_routers_is_used_even_if_off_link() {
     let mut world = starting();
     let discover = read(&world.says_one());
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));

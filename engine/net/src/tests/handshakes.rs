@@ -1,4 +1,5 @@
-//! Conversations in TCP, from the SYN to the last word, as far as this layer has a part in them.
+//! TCP connections from the SYN to the last acknowledgment, as far as the layers around the TCB
+//! take part.
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::vec::Vec;
@@ -14,7 +15,7 @@ use crate::Counter;
 use crate::tcp::CloseReason;
 use crate::{Addressing, ConnectionId, Limits, Output, Service};
 
-/// The peer's end of a conversation.
+/// The peer's end of a connection.
 struct Peer {
     address: Ipv4Addr,
     port: u16,
@@ -45,7 +46,7 @@ impl Peer {
         Tcp { acknowledgment: None, mss: Some(1460), ..self.segment(TcpControl::Syn, b"") }
     }
 
-    /// Says it, and counts it as said.
+    /// Sends a segment and advances the sequence number.
     fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<Told> {
         let frame = self.segment(control, payload).frame(self.card);
         self.next =
@@ -110,7 +111,7 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     assert_eq!(world.net.connection_count(), 0);
     assert_eq!(world.net.time_wait_count(), 1);
 
-    // The last word was lost: the peer repeats its FIN, and so do we our acknowledgment.
+    // The last acknowledgment was lost: the peer repeats its FIN, and we repeat the acknowledgment.
     peer.next -= 1;
     assert_eq!(peer.says(&mut world, TcpControl::Fin, b""), []);
     assert_eq!(world.says_tcp(), last);
@@ -120,7 +121,7 @@ fn a_conversation_from_the_handshake_to_time_wait() {
 }
 
 #[test]
-fn an_acknowledgment_that_leaves_nothing_to_say_makes_no_work_and_moves_no_deadline() {
+fn a_bare_acknowledgment_causes_no_output_and_no_new_deadline() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
@@ -132,7 +133,7 @@ fn an_acknowledgment_that_leaves_nothing_to_say_makes_no_work_and_moves_no_deadl
     assert!(world.net.is_quiet());
     assert_eq!(world.net.next_deadline(), before);
 
-    // Bytes that nobody answers are acknowledged after a while, sooner than anything else was due.
+    // Data without a reply is acknowledged after a delay, which is earlier than any other deadline.
     assert_eq!(
         peer.says(&mut world, TcpControl::Psh, b"NO"),
         [Told::Data(connection, b"NO".to_vec())]
@@ -144,7 +145,7 @@ fn an_acknowledgment_that_leaves_nothing_to_say_makes_no_work_and_moves_no_deadl
 }
 
 #[test]
-fn a_service_resets_what_acknowledges_without_a_connection_and_hears_nothing_else() {
+fn a_listener_resets_stray_acks_and_ignores_other_segments() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);
     for (port, acknowledgment, resets) in
@@ -158,7 +159,7 @@ fn a_service_resets_what_acknowledges_without_a_connection_and_hears_nothing_els
 }
 
 #[test]
-fn a_closed_port_is_refused_but_not_for_ever_so_fast() {
+fn resets_from_a_closed_port_are_rate_limited() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);
     for _ in 0..1_000 {
@@ -174,7 +175,7 @@ fn a_closed_port_is_refused_but_not_for_ever_so_fast() {
 }
 
 #[test]
-fn a_segment_out_of_nowhere_is_reset_and_a_reset_is_not() {
+fn a_stray_segment_is_reset_and_a_stray_reset_is_not() {
     let mut world = World::new();
     let peer = Peer { expects: 555, ..Peer::at_port(4000) };
     world.hears(&peer.segment(TcpControl::None, b"hello?").frame(PEER_CARD));
@@ -185,7 +186,7 @@ fn a_segment_out_of_nowhere_is_reset_and_a_reset_is_not() {
 }
 
 #[test]
-fn segments_to_groups_are_neither_taken_nor_answered() {
+fn segments_to_groups_are_dropped_silently() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);
     for (to, card) in
@@ -199,13 +200,13 @@ fn segments_to_groups_are_neither_taken_nor_answered() {
 }
 
 #[test]
-fn a_syn_ack_is_repeated_and_given_up() {
+fn a_syn_ack_is_retransmitted_and_given_up() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);
     world.hears(&peer.syn().frame(PEER_CARD));
     let first = world.says_tcp();
     world.next_deadline();
-    // The first second is also that of the gateway's silence.
+    // In the first second the gateway does not answer either.
     let repeated = world.says();
     assert!(repeated.iter().any(|frame| frame[12..14] == [8, 0] && Tcp::read(frame).1 == first));
     world.waits(Micros::from_secs(300));
@@ -214,7 +215,7 @@ fn a_syn_ack_is_repeated_and_given_up() {
 }
 
 #[test]
-fn a_full_house_does_not_answer_and_counts() {
+fn a_full_connection_table_ignores_syns_and_counts_them() {
     let few = Limits { connections: 2, ..limits() };
     let mut world = World::with(Addressing::Static(our_address()), few, Offloads::default());
     world.says();
@@ -227,7 +228,7 @@ fn a_full_house_does_not_answer_and_counts() {
 }
 
 #[test]
-fn without_room_for_handshakes_every_connection_begins_with_a_cookie() {
+fn without_half_open_entries_every_syn_gets_a_cookie() {
     let none = Limits { half_open: 0, ..limits() };
     let mut world = World::with(Addressing::Static(our_address()), none, Offloads::default());
     world.says();
@@ -241,12 +242,13 @@ fn without_room_for_handshakes_every_connection_begins_with_a_cookie() {
 }
 
 #[test]
-fn an_answer_goes_back_where_the_question_came_from_unless_arp_knows_better() {
+fn answers_return_to_the_sender_card_until_arp_resolves_it() {
     let mut world = World::new();
-    // From afar, through a router that we have not heard of: its card is as good as any.
+    // The peer is off the link, behind a router that we do not know yet: the answer goes to the
+    // card that its frame came from.
     let mut far = Peer { address: FAR, card: PEER_CARD, ..Peer::at_port(4000) };
     far.connects(&mut world);
-    // The gateway answers ARP: from then on the route decides.
+    // The gateway answers ARP: from now on the route decides.
     world.hears(&arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD)));
     let other = Peer { address: FAR, card: PEER_CARD, ..Peer::at_port(4001) };
     world.hears(&other.syn().frame(PEER_CARD));
@@ -254,7 +256,7 @@ fn an_answer_goes_back_where_the_question_came_from_unless_arp_knows_better() {
 }
 
 #[test]
-fn a_connection_follows_its_peer_to_a_new_card_only_when_arp_confirms_it() {
+fn a_peer_may_change_its_card_only_if_arp_confirms_it() {
     let new_card = Ethernet([0x02, 0, 0, 0, 0, 0x70]);
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
@@ -273,7 +275,7 @@ fn a_connection_follows_its_peer_to_a_new_card_only_when_arp_confirms_it() {
 }
 
 #[test]
-fn what_the_user_does_not_take_waits_for_him() {
+fn unconsumed_data_waits_for_the_user() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
@@ -295,7 +297,7 @@ fn what_the_user_does_not_take_waits_for_him() {
 }
 
 #[test]
-fn a_segment_in_ip_fragments_arrives_in_the_connections_own_buffer() {
+fn a_fragmented_segment_is_delivered_from_the_receive_queue() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
@@ -308,7 +310,7 @@ fn a_segment_in_ip_fragments_arrives_in_the_connections_own_buffer() {
         view.set_frag_offset(offset);
         view.set_more_frags(more);
         view.fill_checksum();
-        // What a card vouches for is one fragment, and not the segment.
+        // The card verifies the checksum of one fragment, not of the segment.
         told.extend(world.hears_as(
             &ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &fragment),
             Checksum::Verified,
@@ -343,7 +345,7 @@ fn checksums_are_verified_unless_the_card_vouches_for_them() {
 }
 
 #[test]
-fn a_card_that_sums_and_cuts_gets_large_frames_and_the_peer_sees_the_same_bytes() {
+fn offloads_get_large_frames_and_the_peer_gets_the_same_bytes() {
     for offloads in [
         Offloads::default(),
         Offloads { checksum: true, ..Offloads::default() },
@@ -355,7 +357,7 @@ fn a_card_that_sums_and_cuts_gets_large_frames_and_the_peer_sees_the_same_bytes(
         let connection = peer.connects(&mut world);
         let handed_over = world.machine.handed_over;
         let bytes: Vec<u8> = (0..8_191u32).map(|at| (at * 31 / 8) as u8).collect();
-        // Pieces of odd lengths make odd sums.
+        // Pieces of odd lengths need odd-offset sums.
         let odd: &'static [u8] = b"odd";
         assert!(world.net.send_piece(world.now, connection, Piece::from_static(odd)).is_ok());
         assert_eq!(world.net.send(world.now, connection, &bytes), bytes.len());
@@ -401,7 +403,7 @@ fn a_full_card_delays_and_loses_nothing() {
 }
 
 #[test]
-fn a_spent_budget_is_said_and_the_rest_follows() {
+fn a_spent_budget_is_reported_and_the_rest_follows() {
     let mut world = World::new();
     let connections = [4000, 4001, 4002, 4003].map(|port| Peer::at_port(port).connects(&mut world));
     for connection in connections {
@@ -435,7 +437,7 @@ fn an_aborted_connection_resets_its_peer_and_is_gone() {
 }
 
 #[test]
-fn a_reset_ends_the_connection_and_is_told_once() {
+fn a_reset_closes_the_connection_and_is_reported_once() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
@@ -448,7 +450,7 @@ fn a_reset_ends_the_connection_and_is_told_once() {
 }
 
 #[test]
-fn a_silent_peer_is_given_up_and_the_user_is_told() {
+fn a_silent_peer_times_out_and_the_user_is_told() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
@@ -484,7 +486,7 @@ fn icmp_errors_end_no_connection() {
 }
 
 #[test]
-fn a_router_that_carries_less_is_believed_about_a_segment_on_its_way() {
+fn a_path_mtu_report_counts_only_for_a_segment_in_flight() {
     let mut world = World::new();
     let connection = Peer::at_port(4000).connects(&mut world);
     world.net.send(world.now, connection, &[b'm'; 2_920]);
@@ -497,7 +499,7 @@ fn a_router_that_carries_less_is_believed_about_a_segment_on_its_way() {
     .concat();
     let sum = crate::checksum::Sum::of(&error).field();
     error[2..4].copy_from_slice(&sum);
-    // About a segment that was never sent: a lie, or too late.
+    // About a segment that was never sent: forged, or too late.
     let mut lie = error.clone();
     lie[8 + 24] ^= 0x40;
     lie[2..4].fill(0);
@@ -523,7 +525,7 @@ fn ports_are_listened_on_once_and_can_be_given_up() {
 }
 
 #[test]
-fn marks_of_congestion_come_up_from_the_ip_header_and_leave_to_mark_goes_down() {
+fn ecn_marks_are_read_from_and_ect_is_set_in_the_ip_header() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let mut syn = peer.syn().frame(PEER_CARD);

@@ -1,4 +1,4 @@
-//! How IPv6 comes to its addresses and loses them, against a link that the test plays, in virtual time.
+//! How IPv6 gets and loses its addresses, on a link played by the test, in virtual time.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::vec;
@@ -30,7 +30,7 @@ fn own(world: &World) -> Vec<Ipv6Addr> {
     world.net.ipv6_addresses().map(|own| own.address).collect()
 }
 
-/// The address that somebody may have before us, as the question for his says.
+/// The address that we are about to assign, from its duplicate address detection.
 fn asked_for(world: &mut World) -> Ipv6Addr {
     let asked = said(world).into_iter().find_map(|said| match said {
         Said::Solicit(target, from, _) if from.is_unspecified() => Some(target),
@@ -39,7 +39,7 @@ fn asked_for(world: &mut World) -> Ipv6Addr {
     asked.expect("a question for a double")
 }
 
-/// Lets the link-local address become ours.
+/// Completes duplicate address detection for the link-local address.
 fn with_link_local() -> (World, Ipv6Addr) {
     let mut world = automatic();
     let address = asked_for(&mut world);
@@ -48,10 +48,10 @@ fn with_link_local() -> (World, Ipv6Addr) {
 }
 
 #[test]
-fn an_address_is_ours_once_nobody_else_has_claimed_it() {
+fn an_address_is_assigned_after_duplicate_detection() {
     let mut world = automatic();
     let words = said(&mut world);
-    let [Said::Listen(group, 1), Said::Solicit(link_local, NOBODY, to)] = words[..] else {
+    let [Said::Listen(group, 1), Said::Solicit(link_local, UNSPECIFIED, to)] = words[..] else {
         panic!("{words:?}")
     };
     assert_eq!((group, to), (solicited_node(link_local), solicited_node(link_local)));
@@ -72,7 +72,7 @@ fn an_address_is_ours_once_nobody_else_has_claimed_it() {
 }
 
 #[test]
-fn the_addresses_are_the_same_at_each_start_and_tell_nothing_of_the_card() {
+fn addresses_are_stable_across_starts_and_hide_the_card() {
     let (mut one, mut other) = (automatic(), automatic());
     let address = asked_for(&mut one);
     assert_eq!(asked_for(&mut other), address);
@@ -80,7 +80,7 @@ fn the_addresses_are_the_same_at_each_start_and_tell_nothing_of_the_card() {
 }
 
 #[test]
-fn an_address_that_somebody_has_is_left_to_him_and_another_one_tried() {
+fn a_duplicate_address_is_replaced_by_another_one() {
     let mut world = automatic();
     let mut tried = Vec::new();
     for _ in 0..3 {
@@ -97,7 +97,7 @@ fn an_address_that_somebody_has_is_left_to_him_and_another_one_tried() {
         assert_eq!(
             told == [Told::AddressTaken(address)],
             gives_up,
-            "who has no luck three times does without"
+            "after three duplicates there is no address"
         );
     }
     world.says_nothing();
@@ -106,24 +106,24 @@ fn an_address_that_somebody_has_is_left_to_him_and_another_one_tried() {
 }
 
 #[test]
-fn of_two_who_want_an_address_neither_takes_it_but_an_echo_is_nobody() {
+fn competing_detection_fails_and_a_looped_solicitation_does_not() {
     let mut world = automatic();
     let first = world.says();
     let question =
         first.iter().find(|frame| matches!(read_ndp(frame), Said::Solicit(..))).unwrap().clone();
     let Said::Solicit(address, _, group) = read_ndp(&question) else { panic!() };
-    // A loop in the link brings our own question back (RFC 7527).
+    // A loop in the link returns our own solicitation (RFC 7527).
     let mut echo = question;
     echo[6..12].copy_from_slice(&PEER_CARD.0);
     world.hears(&echo);
     world.says_nothing();
 
-    world.hears(&solicitation(PEER_CARD, NOBODY, group, address));
+    world.hears(&solicitation(PEER_CARD, UNSPECIFIED, group, address));
     assert_ne!(asked_for(&mut world), address);
 }
 
 #[test]
-fn an_address_that_is_not_surely_ours_is_not_answered_for() {
+fn a_tentative_address_is_not_answered_for() {
     let mut world = automatic();
     let address = asked_for(&mut world);
     world.hears(&solicitation(PEER_CARD, PEER, solicited_node(address), address));
@@ -133,7 +133,7 @@ fn an_address_that_is_not_surely_ours_is_not_answered_for() {
 }
 
 #[test]
-fn routers_are_asked_again_and_again_until_one_answers_ever_more_rarely() {
+fn router_solicitations_back_off_until_an_answer() {
     let (mut world, _) = with_link_local();
     let mut asked_at = Vec::new();
     for _ in 0..6 {
@@ -152,12 +152,12 @@ fn routers_are_asked_again_and_again_until_one_answers_ever_more_rarely() {
 }
 
 #[test]
-fn advertisements_that_no_router_of_this_link_sent_are_not_believed() {
+fn invalid_router_advertisements_are_ignored() {
     let (mut world, _) = with_link_local();
     world.says();
     let advertisement = Advertisement::new();
     let message = advertisement.message();
-    // Passed on by a router, from elsewhere, with an option of no length, cut off.
+    // Forwarded by a router, from off the link, with an option of length zero, truncated.
     world.hears(&frame(ROUTER_CARD, &ipv6(ROUTER, ALL_NODES, 58, 254, &message)));
     world.hears(&Advertisement { from: FAR, ..advertisement.clone() }.frame());
     let mut endless = message.clone();
@@ -175,7 +175,7 @@ fn advertisements_that_no_router_of_this_link_sent_are_not_believed() {
 }
 
 #[test]
-fn no_address_is_formed_in_a_network_that_is_none() {
+fn no_address_is_formed_from_an_invalid_prefix() {
     let (mut world, _) = with_link_local();
     let good = Advertisement::new();
     for bad in [
@@ -192,7 +192,7 @@ fn no_address_is_formed_in_a_network_that_is_none() {
 }
 
 #[test]
-fn no_more_addresses_are_formed_than_there_is_room_for() {
+fn the_number_of_addresses_is_bounded() {
     let (mut world, _) = with_link_local();
     for number in 0..1_000 {
         let prefix = Ipv6Addr::new(0x2001, 0xdb8, 1, number, 0, 0, 0, 0);
@@ -205,7 +205,7 @@ fn no_more_addresses_are_formed_than_there_is_room_for() {
 }
 
 #[test]
-fn nobody_shortens_a_life_below_two_hours_and_anybody_may_prolong_it() {
+fn a_lifetime_may_grow_but_not_shrink_below_two_hours() {
     let (mut world, _) = with_link_local();
     let lives =
         |valid, preferred| Advertisement { valid, preferred, ..Advertisement::new() }.frame();
@@ -230,7 +230,7 @@ fn nobody_shortens_a_life_below_two_hours_and_anybody_may_prolong_it() {
 }
 
 #[test]
-fn an_address_past_its_prime_speaks_only_when_there_is_no_other() {
+fn a_deprecated_address_is_used_only_without_alternative() {
     let (mut world, _, old) = World::of_ipv6_at_work(machine::Offloads::default());
     let prefix = Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0);
     world.hears(&Advertisement { prefix, ..Advertisement::new() }.frame());
@@ -260,11 +260,11 @@ fn an_address_past_its_prime_speaks_only_when_there_is_no_other() {
 }
 
 #[test]
-fn a_router_that_resigns_or_falls_silent_is_replaced() {
+fn a_resigned_or_silent_router_is_replaced() {
     let (mut world, ..) = World::of_ipv6_at_work(machine::Offloads::default());
     let other = Advertisement { from: OTHER_ROUTER, ..Advertisement::new() };
     world.hears(&other.frame());
-    assert_eq!(world.net.ipv6_router(), Some(ROUTER), "who came first stays");
+    assert_eq!(world.net.ipv6_router(), Some(ROUTER), "the first router stays");
     world.hears(&Advertisement { lifetime: 0, ..Advertisement::new() }.frame());
     assert_eq!(world.net.ipv6_router(), Some(OTHER_ROUTER));
     world.hears(&Advertisement { lifetime: 9_000, ..Advertisement::new() }.frame());
@@ -274,13 +274,13 @@ fn a_router_that_resigns_or_falls_silent_is_replaced() {
     world.hears(&other.frame());
     world.net.send_datagram(world.now, 5353, (FAR, 53).into(), b"?").unwrap();
     assert_eq!(read_ipv6(&world.says_one()).0, ROUTER_CARD);
-    // Nobody answers the questions whether it is still there.
+    // The router does not answer the probes.
     world.waits(Micros::from_secs(10));
     assert_eq!(world.net.ipv6_router(), Some(OTHER_ROUTER));
 }
 
 #[test]
-fn without_a_router_only_the_link_is_reached() {
+fn without_a_router_only_the_link_is_reachable() {
     let (mut world, _, _) = World::of_ipv6_at_work(machine::Offloads::default());
     world.hears(&Advertisement { lifetime: 0, ..Advertisement::new() }.frame());
     assert_eq!(
@@ -288,7 +288,7 @@ fn without_a_router_only_the_link_is_reached() {
         Err(Unsent::NoRoute)
     );
     assert_eq!(world.net.send_datagram(world.now, 5353, (NEAR, 53).into(), b"?"), Ok(()));
-    // What is not said to be on the link is not (RFC 5942).
+    // A prefix is on-link only if it is announced so (RFC 5942).
     let off = Advertisement {
         flags: NdiscPrefixInfoFlags::ON_LINK,
         valid: 0,
@@ -304,7 +304,7 @@ fn without_a_router_only_the_link_is_reached() {
 }
 
 #[test]
-fn name_servers_are_remembered_for_as_long_as_routers_say() {
+fn name_servers_expire_with_their_lifetime() {
     let (mut world, ..) = World::of_ipv6_at_work(machine::Offloads::default());
     let servers = vec![(NEAR, 100), (FAR, u32::MAX)];
     world.hears(&Advertisement { name_servers: servers, ..Advertisement::new() }.frame());
@@ -316,7 +316,7 @@ fn name_servers_are_remembered_for_as_long_as_routers_say() {
 }
 
 #[test]
-fn fixed_addresses_are_taken_if_nobody_has_them_and_routers_are_not_listened_to() {
+fn fixed_addresses_are_checked_and_advertisements_ignored() {
     let fixed = |last| Ipv6Address {
         address: Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last),
         prefix_bits: 64,
@@ -342,7 +342,7 @@ fn fixed_addresses_are_taken_if_nobody_has_them_and_routers_are_not_listened_to(
 }
 
 #[test]
-fn switches_that_ask_hear_what_we_listen_to() {
+fn listener_queries_are_answered_with_our_groups() {
     let (mut world, link_local, global) = World::of_ipv6_at_work(machine::Offloads::default());
     let asks = |world: &mut World, length: usize| {
         let mut query = vec![0; length];
@@ -362,11 +362,11 @@ fn switches_that_ask_hear_what_we_listen_to() {
     };
     assert_eq!(asks(&mut world, 28), [Said::Listen(solicited_node(link_local), 2)]);
     let one_by_one = [link_local, global].map(|own| Said::Listen(solicited_node(own), 1));
-    assert_eq!(asks(&mut world, 24), one_by_one, "in the words of the old who ask");
+    assert_eq!(asks(&mut world, 24), one_by_one, "an old querier gets version 1 reports");
 }
 
 #[test]
-fn where_it_is_not_wanted_ipv6_is_not_there() {
+fn disabled_ipv6_ignores_all_ipv6_packets() {
     let mut world = World::new();
     world.hears(&Advertisement::new().frame());
     world.says_nothing();

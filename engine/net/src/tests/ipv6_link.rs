@@ -1,4 +1,4 @@
-//! Everything of IPv6 below TCP: neighbours, echoes, errors, datagrams, fragments, and what is not for us.
+//! IPv6 below TCP: neighbours, echoes, errors, datagrams, fragments, and packets for other hosts.
 
 use core::net::{Ipv6Addr, SocketAddr};
 use std::vec;
@@ -50,17 +50,17 @@ fn a_ping_comes_back_as_it_was_sent() {
 }
 
 #[test]
-fn who_pings_a_group_is_answered_on_the_link_only() {
+fn a_ping_to_a_group_is_answered_on_the_link_only() {
     let (mut world, near, _) = world();
-    world.hears(&to(ALL_NODES, PEER, 58, &echo(PEER, ALL_NODES, b"who?")));
+    world.hears(&to(ALL_NODES, PEER, 58, &echo(PEER, ALL_NODES, b"any?")));
     assert_eq!(read_icmp(&world.says_one()).1.src_addr, near);
     world.hears(&to(ALL_NODES, FAR, 58, &echo(FAR, ALL_NODES, b"smurf")));
-    world.hears(&to(ALL_NODES, NOBODY, 58, &echo(NOBODY, ALL_NODES, b"?")));
+    world.hears(&to(ALL_NODES, UNSPECIFIED, 58, &echo(UNSPECIFIED, ALL_NODES, b"?")));
     world.says_nothing();
 }
 
 #[test]
-fn a_neighbour_is_asked_for_before_he_is_written_to() {
+fn a_neighbour_is_resolved_before_packets_are_sent() {
     let (mut world, _, global) = world();
     send(&mut world, NEAR, b"question");
     assert_eq!(read_ndp(&world.says_one()), Said::Solicit(NEAR, global, solicited_node(NEAR)));
@@ -90,7 +90,7 @@ fn a_silent_neighbour_is_asked_three_times_and_given_up() {
 }
 
 #[test]
-fn a_neighbour_in_use_is_asked_whether_he_is_still_there_and_an_idle_one_is_not() {
+fn a_neighbour_in_use_is_probed_and_an_idle_one_is_not() {
     let (mut world, _, global) = world();
     send(&mut world, NEAR, b"1");
     world.says();
@@ -104,20 +104,20 @@ fn a_neighbour_in_use_is_asked_whether_he_is_still_there_and_an_idle_one_is_not(
     assert_eq!(
         read_ipv6(&world.says_one()).0,
         PEER_CARD,
-        "he is believed to be there until he is not"
+        "the neighbour is used until it fails to answer"
     );
     world.now = world.now + Micros::from_millis(4_999);
     world.says_nothing();
     world.now = world.now + Micros::from_millis(1);
     let question = world.says_one();
     assert_eq!(read_ndp(&question), Said::Solicit(NEAR, global, NEAR));
-    assert_eq!(question[..6], PEER_CARD.0, "he himself is asked");
+    assert_eq!(question[..6], PEER_CARD.0, "the probe is unicast");
     world.hears(&advertisement(PEER_CARD, NEAR, global, SOLICITED));
     world.waits(Micros::from_secs(10));
     send(&mut world, NEAR, b"3");
     assert_eq!(read_ipv6(&world.says_one()).0, PEER_CARD);
 
-    // And when he does not answer he is forgotten, and everybody asked.
+    // Without an answer it is removed, and resolved by multicast again.
     world.waits(Micros::from_secs(60));
     send(&mut world, NEAR, b"4");
     world.waits(Micros::from_secs(9));
@@ -126,11 +126,14 @@ fn a_neighbour_in_use_is_asked_whether_he_is_still_there_and_an_idle_one_is_not(
 }
 
 #[test]
-fn what_nobody_asked_for_changes_nothing_unless_it_overrides() {
+fn unsolicited_advertisements_need_the_override_flag() {
     let (mut world, _, global) = world();
     world.hears(&advertisement(PEER_CARD, NEAR, ALL_NODES, OVERRIDE));
     send(&mut world, NEAR, b"1");
-    assert!(matches!(read_ndp(&world.says_one()), Said::Solicit(..)), "nobody enters unasked");
+    assert!(
+        matches!(read_ndp(&world.says_one()), Said::Solicit(..)),
+        "an unsolicited advertisement adds no entry"
+    );
     world.hears(&advertisement(PEER_CARD, NEAR, global, SOLICITED | OVERRIDE));
     world.says();
 
@@ -143,16 +146,16 @@ fn what_nobody_asked_for_changes_nothing_unless_it_overrides() {
 }
 
 #[test]
-fn who_asks_for_us_is_answered_and_remembered() {
+fn a_solicitation_is_answered_and_its_sender_cached() {
     let (mut world, near, global) = world();
     for own in [near, global] {
         world.hears(&solicitation(PEER_CARD, NEAR, solicited_node(own), own));
         assert_eq!(read_ndp(&world.says_one()), Said::Advertise(own, NEAR, true));
-        world.hears(&solicitation(PEER_CARD, NOBODY, solicited_node(own), own));
+        world.hears(&solicitation(PEER_CARD, UNSPECIFIED, solicited_node(own), own));
         assert_eq!(
             read_ndp(&world.says_one()),
             Said::Advertise(own, ALL_NODES, false),
-            "who wants to take it hears no"
+            "duplicate address detection is answered"
         );
     }
     send(&mut world, NEAR, b"?");
@@ -160,7 +163,7 @@ fn who_asks_for_us_is_answered_and_remembered() {
 }
 
 #[test]
-fn questions_that_are_not_of_this_link_are_not_answered() {
+fn invalid_solicitations_are_not_answered() {
     let (mut world, _, own) = world();
     let group = solicited_node(own);
     let question = |from: Ipv6Addr, to: Ipv6Addr, lladdr| {
@@ -181,9 +184,15 @@ fn questions_that_are_not_of_this_link_are_not_answered() {
     let mut wrong = good.clone();
     wrong[30] ^= 1;
     world.hears(&frame(PEER_CARD, &ipv6(NEAR, group, 58, 255, &wrong)));
-    // Nobody says where he is, and asks the group.
-    world.hears(&frame(PEER_CARD, &ipv6(NOBODY, group, 58, 255, &question(NOBODY, group, card))));
-    world.hears(&frame(PEER_CARD, &ipv6(NOBODY, own, 58, 255, &question(NOBODY, own, None))));
+    // An unspecified source with a link-layer address, and one that does not ask the group.
+    world.hears(&frame(
+        PEER_CARD,
+        &ipv6(UNSPECIFIED, group, 58, 255, &question(UNSPECIFIED, group, card)),
+    ));
+    world.hears(&frame(
+        PEER_CARD,
+        &ipv6(UNSPECIFIED, own, 58, 255, &question(UNSPECIFIED, own, None)),
+    ));
     world.says_nothing();
     assert_eq!(
         (
@@ -197,7 +206,7 @@ fn questions_that_are_not_of_this_link_are_not_answered() {
 }
 
 #[test]
-fn redirects_are_not_followed() {
+fn redirects_are_ignored() {
     let (mut world, near, _) = world();
     let lladdr = Some(EthernetAddress(OTHER_CARD.0).into());
     let repr =
@@ -209,7 +218,7 @@ fn redirects_are_not_followed() {
 }
 
 #[test]
-fn many_strangers_do_not_push_out_who_is_in_use() {
+fn many_solicitors_do_not_evict_neighbours_in_use() {
     let (mut world, _, global) = world();
     send(&mut world, NEAR, b"1");
     world.says();
@@ -227,7 +236,7 @@ fn many_strangers_do_not_push_out_who_is_in_use() {
 }
 
 #[test]
-fn frames_for_others_and_from_nobody_are_not_looked_at() {
+fn frames_for_other_hosts_or_without_source_are_dropped() {
     let (mut world, _, own) = world();
     let ping = |from: Ipv6Addr, to: Ipv6Addr| ipv6(from, to, 58, 64, &echo(from, to, b"?"));
     world.hears(&ethernet(PEER_CARD, GATEWAY_CARD, EthernetProtocol::Ipv6, &ping(NEAR, own)));
@@ -238,7 +247,10 @@ fn frames_for_others_and_from_nobody_are_not_looked_at() {
         world.hears(&frame(PEER_CARD, &ping(from.parse().unwrap(), own)));
     }
     world.hears(&frame(PEER_CARD, &ping(own, own)));
-    world.hears(&frame(PEER_CARD, &ipv6(NOBODY, own, 17, 64, &udp((NOBODY, 1), (own, 53), b"?"))));
+    world.hears(&frame(
+        PEER_CARD,
+        &ipv6(UNSPECIFIED, own, 17, 64, &udp((UNSPECIFIED, 1), (own, 53), b"?")),
+    ));
     world.says_nothing();
     let counters = world.net.counters();
     assert_eq!(
@@ -262,14 +274,14 @@ fn pings_and_errors_are_limited_in_rate() {
     assert_eq!(world.says().len(), 20);
 }
 
-/// Type, code and pointer of the error that is said, and what it quotes.
+/// Type, code and pointer of the ICMPv6 error that is sent, and what it quotes.
 fn complaint(world: &mut World) -> (u8, u8, u32, Vec<u8>) {
     let (_, _, error) = read_icmp(&world.says_one());
     (error[0], error[1], u32::from_be_bytes(error[4..8].try_into().unwrap()), error[8..].to_vec())
 }
 
 #[test]
-fn who_asks_in_vain_is_told_and_quoted() {
+fn an_unreachable_port_or_protocol_is_reported_with_a_quote() {
     let (mut world, _, own) = world();
     let datagram = to(own, NEAR, 17, &udp((NEAR, 4000), (own, 4001), &[9; 1400]));
     world.hears(&datagram);
@@ -289,7 +301,7 @@ fn who_asks_in_vain_is_told_and_quoted() {
 }
 
 #[test]
-fn an_option_that_is_not_known_is_told_of_as_it_asks() {
+fn an_unknown_option_is_reported_as_its_type_says() {
     let (mut world, near, own) = world();
     let with_option =
         |kind: u8| [vec![17, 0, 1, 0, kind, 2, 0, 0], udp((NEAR, 1), (own, 53), b"")].concat();
@@ -311,9 +323,9 @@ fn an_option_that_is_not_known_is_told_of_as_it_asks() {
 }
 
 #[test]
-fn about_errors_nothing_is_said() {
+fn no_error_is_sent_about_an_error() {
     let (mut world, _, own) = world();
-    // A protocol that is not known, inside an error, behind an option that is not known.
+    // An unknown protocol inside an error, after an unknown option.
     let header = Ipv6Repr {
         src_addr: own,
         dst_addr: NEAR,
@@ -326,7 +338,7 @@ fn about_errors_nothing_is_said() {
     let behind_option = [vec![58, 0, 1, 0, 0xde, 2, 0, 0], error].concat();
     world.hears(&to(own, NEAR, 60, &behind_option));
     world.says_nothing();
-    // Nor to a group's address, nor about what came by a group's frame.
+    // Nor about packets to a group's address or in a group's frame.
     let datagram = ipv6(NEAR, own, 17, 64, &udp((NEAR, 4000), (own, 4001), b"?"));
     world.hears(&ethernet(PEER_CARD, EVERYBODY, EthernetProtocol::Ipv6, &datagram));
     world.says_nothing();
@@ -384,31 +396,31 @@ fn fragments_that_overlap_end_their_datagram() {
 }
 
 #[test]
-fn fragments_that_cannot_be_are_told_of() {
+fn invalid_fragments_are_reported() {
     let (mut world, _, own) = world();
     let datagram = udp((NEAR, 4000), (own, 53), &[3; 100]);
-    // Its length is no multiple of eight, and more is to come.
+    // Its length is not a multiple of eight, and more fragments follow.
     world.hears(&fragment(NEAR, own, 17, &datagram, 0..50, 1));
     let (kind, code, pointer, _) = complaint(&mut world);
     assert_eq!((kind, code, pointer), (4, 0, 4));
-    // It ends beyond all packets.
+    // It ends beyond the largest packet.
     let mut bytes = vec![17, 0, 0xff, 0xf8, 0, 0, 0, 2];
     bytes.extend([0; 16]);
     world.hears(&to(own, NEAR, 44, &bytes));
     assert_eq!(world.net.counters().of(Counter::ReassemblyFailed), 2);
     world.says_nothing();
-    // It does not hold all headers.
+    // It does not contain all headers.
     let cut = [vec![60u8, 0, 0, 1, 0, 0, 0, 3, 17, 1], vec![0; 6]].concat();
     world.hears(&to(own, NEAR, 44, &cut));
     assert_eq!(complaint(&mut world).1, 3);
-    // The time of those that lack a part runs out.
+    // Incomplete datagrams expire.
     world.hears(&fragment(NEAR, own, 17, &datagram, 0..48, 4));
     world.waits(Micros::from_secs(60));
     assert_eq!(world.net.counters().of(Counter::ReassemblyFailed), 4);
 }
 
 #[test]
-fn the_card_is_believed_in_what_it_says_of_checksums() {
+fn a_checksum_verified_by_the_card_is_trusted() {
     let (mut world, _, own) = world();
     assert!(world.net.bind(53));
     let mut wrong = udp((NEAR, 4000), (own, 53), b"?");

@@ -1,4 +1,4 @@
-//! Conversations in TCP over IPv6, and what is not the same there as over IPv4.
+//! TCP connections over IPv6, and how they differ from those over IPv4.
 
 use core::net::{Ipv6Addr, SocketAddr};
 use std::vec;
@@ -15,7 +15,7 @@ use crate::Counter;
 use crate::tcp::CloseReason;
 use crate::{Addressing, ConnectionId};
 
-/// A segment as either side sees it.
+/// A segment of either side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Segment {
     from: (Ipv6Addr, u16),
@@ -54,7 +54,7 @@ impl Segment {
         frame(card, &ipv6(self.from.0, self.to.0, 6, 64, &packet))
     }
 
-    /// A segment of ours, its checksum right, and the card that it goes to.
+    /// A segment of ours with its checksum verified, and the card that it goes to.
     fn read(frame: &[u8]) -> (Ethernet, Segment) {
         let (card, ip, payload) = read_ipv6(frame);
         assert_eq!(ip.next_header, IpProtocol::Tcp);
@@ -76,7 +76,7 @@ impl Segment {
     }
 }
 
-/// The peer's end of a conversation.
+/// The peer's end of a connection.
 struct Peer {
     own: (Ipv6Addr, u16),
     us: Ipv6Addr,
@@ -125,7 +125,7 @@ impl Peer {
     }
 }
 
-/// The TCP segments that we have to send now.
+/// The TCP segments that we send now.
 fn segments(world: &mut World) -> Vec<Segment> {
     let said = world.says();
     said.iter().filter(|frame| frame[20] == 6).map(|frame| Segment::read(frame).1).collect()
@@ -165,7 +165,7 @@ fn a_conversation_from_the_handshake_to_time_wait() {
 }
 
 #[test]
-fn segments_fit_the_link_as_the_routers_know_it() {
+fn segments_fit_the_mtu_that_routers_advertise() {
     let (mut world, near, own) = world();
     let (connection, mss) = Peer::of(own).connects(&mut world, None);
     assert_eq!(mss, 1440);
@@ -173,7 +173,7 @@ fn segments_fit_the_link_as_the_routers_know_it() {
     assert_eq!(
         segments(&mut world)[0].payload.len(),
         1220,
-        "who names no size takes what every link carries"
+        "without an MSS option the minimum MTU counts"
     );
 
     for (mtu, expected) in [(1_400, 1340), (1_279, 1340), (9_000, 1340), (1_280, 1220)] {
@@ -187,7 +187,7 @@ fn segments_fit_the_link_as_the_routers_know_it() {
 }
 
 #[test]
-fn a_handshake_that_a_cookie_stands_for_fits_the_link_too() {
+fn a_cookie_handshake_fits_the_link_mtu_too() {
     let none = crate::Limits { half_open: 0, ..super::world::limits() };
     let own = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
     let fixed = Some(crate::Ipv6Address { address: own, prefix_bits: 64 });
@@ -203,7 +203,7 @@ fn a_handshake_that_a_cookie_stands_for_fits_the_link_too() {
 }
 
 #[test]
-fn the_same_ports_over_each_family_and_each_address_are_connections_of_their_own() {
+fn same_ports_on_other_addresses_are_other_connections() {
     let mut world = World::with_both(
         Addressing::Static(our_address()),
         crate::Ipv6Addressing::Automatic,
@@ -236,7 +236,7 @@ fn the_same_ports_over_each_family_and_each_address_are_connections_of_their_own
             [Told::Data(connection, b"x".to_vec())]
         );
     }
-    // A packet of IPv6 cannot pretend to be one of IPv4.
+    // An IPv6 packet cannot pose as one of IPv4.
     let (peer, us) = (super::messages::PEER.to_ipv6_mapped(), US.to_ipv6_mapped());
     let forged = Peer { own: (peer, 4000), ..Peer::of(us) };
     assert_eq!(world.hears(&forged.segment(TcpControl::Rst, b"").frame(PEER_CARD)), []);
@@ -244,7 +244,7 @@ fn the_same_ports_over_each_family_and_each_address_are_connections_of_their_own
 }
 
 #[test]
-fn a_path_that_carries_less_is_believed_but_not_less_than_every_link_carries() {
+fn a_path_mtu_report_counts_but_not_below_the_minimum_mtu() {
     let (mut world, _, own) = world();
     let mut peer = Peer { own: (FAR, 4000), ..Peer::of(own) };
     let (connection, _) = {
@@ -291,7 +291,7 @@ fn a_path_that_carries_less_is_believed_but_not_less_than_every_link_carries() {
 }
 
 #[test]
-fn an_address_that_goes_takes_its_connections_with_it_and_no_other() {
+fn a_lost_address_closes_its_connections_and_no_others() {
     let (mut world, near, global) = world();
     let prefix = Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0);
     world.hears(
@@ -310,7 +310,7 @@ fn an_address_that_goes_takes_its_connections_with_it_and_no_other() {
 }
 
 #[test]
-fn a_connection_of_ours_finds_its_way_first() {
+fn connect_resolves_the_neighbour_first() {
     let (mut world, _, own) = world();
     let connection = world.net.connect(world.now, (NEAR, 25).into()).unwrap();
     assert_eq!(read_ndp(&world.says_one()), Said::Solicit(NEAR, own, solicited_node(NEAR)));
@@ -329,13 +329,13 @@ fn a_connection_of_ours_finds_its_way_first() {
     assert_eq!(world.hears(&syn_ack.frame(PEER_CARD)), [Told::Connected(connection)]);
     let link_local = PEER;
     assert!(world.net.connect(world.now, (link_local, 25).into()).is_ok());
-    for impossible in [own, ALL_NODES, NOBODY] {
+    for impossible in [own, ALL_NODES, UNSPECIFIED] {
         assert!(world.net.connect(world.now, (impossible, 25).into()).is_err());
     }
 }
 
 #[test]
-fn a_card_that_sums_and_cuts_does_so_for_ipv6_too() {
+fn offloads_work_for_ipv6_too() {
     for offloads in [
         Offloads { checksum: true, ..Offloads::default() },
         Offloads { checksum: true, segmentation_ipv4: true, ..Offloads::default() },

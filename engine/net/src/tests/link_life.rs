@@ -1,4 +1,4 @@
-//! Conversations on the link and with ICMP and UDP: who is answered, with what, and who is not.
+//! ARP, ICMP and UDP on the link: which packets are answered, and how.
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::vec::Vec;
@@ -12,7 +12,7 @@ use super::world::{Told, World};
 use crate::Counter;
 use crate::Unsent;
 
-const NOBODY: Ethernet = Ethernet([0; 6]);
+const NO_CARD: Ethernet = Ethernet([0; 6]);
 
 fn echo(ident: u16, data: &[u8]) -> Vec<u8> {
     icmp(&Icmpv4Repr::EchoRequest { ident, seq_no: 1, data })
@@ -37,36 +37,36 @@ fn a_new_address_is_announced_and_the_gateway_asked_for() {
     let address = crate::Addressing::Static(super::world::our_address());
     let mut world = World::with(address, super::world::limits(), machine::Offloads::default());
     let said: Vec<_> = world.says().iter().map(|frame| read_arp(frame)).collect();
-    let announcement = (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NOBODY));
-    let question = (EVERYBODY, ArpOperation::Request, (US, CARD), (GATEWAY, NOBODY));
+    let announcement = (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NO_CARD));
+    let question = (EVERYBODY, ArpOperation::Request, (US, CARD), (GATEWAY, NO_CARD));
     assert_eq!(said, [announcement, question]);
 }
 
 #[test]
-fn who_asks_for_us_is_answered_and_who_asks_for_others_is_not() {
+fn arp_requests_are_answered_only_for_our_address() {
     let mut world = World::new();
-    world.hears(&arp(ArpOperation::Request, (PEER, PEER_CARD), (US, NOBODY)));
+    world.hears(&arp(ArpOperation::Request, (PEER, PEER_CARD), (US, NO_CARD)));
     let answer = read_arp(&world.says_one());
     assert_eq!(answer, (PEER_CARD, ArpOperation::Reply, (US, CARD), (PEER, PEER_CARD)));
-    world.hears(&arp(ArpOperation::Request, (PEER, PEER_CARD), (FAR, NOBODY)));
+    world.hears(&arp(ArpOperation::Request, (PEER, PEER_CARD), (FAR, NO_CARD)));
     world.says_nothing();
 }
 
 #[test]
-fn a_probe_for_our_address_is_answered_so_that_nobody_takes_it() {
+fn an_arp_probe_for_our_address_is_answered() {
     let mut world = World::new();
-    world.hears(&arp(ArpOperation::Request, (Ipv4Addr::UNSPECIFIED, PEER_CARD), (US, NOBODY)));
+    world.hears(&arp(ArpOperation::Request, (Ipv4Addr::UNSPECIFIED, PEER_CARD), (US, NO_CARD)));
     assert_eq!(read_arp(&world.says_one()).2, (US, CARD));
 }
 
 #[test]
-fn our_address_is_defended_but_not_in_a_war() {
+fn our_address_is_defended_at_a_limited_rate() {
     let mut world = World::new();
     for _ in 0..5 {
-        world.hears(&arp(ArpOperation::Request, (US, PEER_CARD), (US, NOBODY)));
+        world.hears(&arp(ArpOperation::Request, (US, PEER_CARD), (US, NO_CARD)));
     }
     let announcement = read_arp(&world.says_one());
-    assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NOBODY)));
+    assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NO_CARD)));
     assert_eq!(world.net.counters().of(Counter::ArpConflicts), 5);
 }
 
@@ -128,7 +128,7 @@ fn broadcast_pings_and_impossible_sources_are_not_answered() {
 }
 
 #[test]
-fn senders_without_a_cards_address_get_no_answer() {
+fn senders_without_a_unicast_card_address_get_no_answer() {
     let mut world = World::new();
     let syn = Tcp {
         from: (PEER, 4_000),
@@ -140,7 +140,7 @@ fn senders_without_a_cards_address_get_no_answer() {
         mss: Some(1460),
         payload: Vec::new(),
     };
-    for card in [EVERYBODY, Ethernet([3, 0, 0, 0, 0, 7]), NOBODY] {
+    for card in [EVERYBODY, Ethernet([3, 0, 0, 0, 0, 7]), NO_CARD] {
         let ping = ipv4(PEER, US, IpProtocol::Icmp, &echo(1, b"there?"));
         assert_eq!(world.hears(&ethernet(card, CARD, EthernetProtocol::Ipv4, &ping)), []);
         assert_eq!(world.hears(&syn.frame(card)), []);
@@ -151,7 +151,7 @@ fn senders_without_a_cards_address_get_no_answer() {
 }
 
 #[test]
-fn frames_for_others_are_not_looked_at() {
+fn frames_for_other_hosts_are_dropped() {
     let mut world = World::new();
     let packet = ipv4(PEER, US, IpProtocol::Icmp, &echo(7, b""));
     world.hears(&ethernet(PEER_CARD, GATEWAY_CARD, EthernetProtocol::Ipv4, &packet));
@@ -185,7 +185,7 @@ fn pings_are_limited_in_rate() {
 }
 
 #[test]
-fn a_datagram_for_nobody_is_answered_with_port_unreachable_that_quotes_it() {
+fn a_datagram_to_an_unbound_port_gets_port_unreachable() {
     let mut world = World::new();
     let datagram = udp((PEER, 4000), (US, 4001), &[9; 700]);
     let frame = to_us(PEER, IpProtocol::Udp, &datagram);
@@ -201,7 +201,7 @@ fn a_datagram_for_nobody_is_answered_with_port_unreachable_that_quotes_it() {
 }
 
 #[test]
-fn an_unknown_protocol_is_complained_about_but_an_icmp_error_never_is() {
+fn an_unknown_protocol_is_reported_but_never_an_icmp_error() {
     let mut world = World::new();
     world.hears(&to_us(PEER, IpProtocol::Unknown(132), b"sctp?"));
     assert_eq!(read_icmp(&world.says_one()).2[..2], [3, 2]);
@@ -272,7 +272,7 @@ fn a_datagram_waits_for_its_neighbour_to_answer() {
 }
 
 #[test]
-fn what_is_far_goes_through_the_gateway_and_the_silent_are_given_up() {
+fn off_link_packets_use_the_gateway_and_silence_drops_them() {
     let mut world = World::new();
     let far = SocketAddr::V4(SocketAddrV4::new(FAR, 53));
     world.net.send_datagram(world.now, 5353, far, b"one").unwrap();

@@ -1,4 +1,5 @@
-//! A machine that is nothing but a card: frames go into a queue, and offloads are done as a card would do them.
+//! A machine that is only a card: frames go into a queue, and offloads are done as a card does
+//! them.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -13,11 +14,11 @@ pub(super) const CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0xaa]);
 
 pub(super) struct TestMachine {
     pub(super) card: Card,
-    /// Frames that the card has room for.
+    /// How many more frames the card's ring has room for.
     pub(super) ring: usize,
     /// Frames on the wire.
     pub(super) sent: VecDeque<Vec<u8>>,
-    /// Frames that were handed over, before any were cut.
+    /// Frames passed to the card, before segmentation.
     pub(super) handed_over: usize,
 }
 

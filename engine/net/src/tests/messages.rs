@@ -1,4 +1,5 @@
-//! Frames as the peer writes and reads them, by the wire crate's own means: so our writing is checked by another's reading.
+//! Frames of the peer, written and parsed with the wire crate. So an independent parser checks our
+//! output.
 
 use core::net::Ipv4Addr;
 use std::vec;
@@ -92,7 +93,7 @@ pub(super) fn icmp(repr: &Icmpv4Repr<'_>) -> Vec<u8> {
     packet
 }
 
-/// What stands in an ARP frame: operation, sender and target.
+/// The fields of an ARP frame: operation, sender and target.
 pub(super) fn read_arp(
     frame: &[u8],
 ) -> (Ethernet, ArpOperation, (Ipv4Addr, Ethernet), (Ipv4Addr, Ethernet)) {
@@ -113,7 +114,8 @@ pub(super) fn read_arp(
     (Ethernet(view.dst_addr().0), operation, sender, target)
 }
 
-/// The IPv4 header and payload of a frame of ours, every checksum verified; and the card that it goes to.
+/// The IPv4 header and payload of a frame of ours with all checksums verified, and the card that it
+/// goes to.
 pub(super) fn read_ipv4(frame: &[u8]) -> (Ethernet, Ipv4Repr, Vec<u8>) {
     let view = EthernetFrame::new_checked(frame).unwrap();
     assert_eq!(view.src_addr().0, CARD.0);
@@ -143,7 +145,7 @@ pub(super) fn read_udp(frame: &[u8]) -> (Ethernet, Ipv4Repr, (u16, u16), Vec<u8>
     (to, ip, (packet.src_port(), packet.dst_port()), packet.payload().to_vec())
 }
 
-/// A TCP segment, as either side sees it.
+/// A TCP segment of either side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Tcp {
     pub(super) from: (Ipv4Addr, u16),
@@ -188,7 +190,7 @@ impl Tcp {
         ethernet(card, CARD, EthernetProtocol::Ipv4, &packet)
     }
 
-    /// A segment of ours, its checksum verified; and the card that it goes to.
+    /// A segment of ours with its checksum verified, and the card that it goes to.
     pub(super) fn read(frame: &[u8]) -> (Ethernet, Tcp) {
         let (card, ip, payload) = read_ipv4(frame);
         assert_eq!(ip.next_header, IpProtocol::Tcp);

@@ -1,4 +1,4 @@
-//! Frames of IPv6 as the peer writes and reads them, by the wire crate's own means.
+//! IPv6 frames of the peer, written and parsed with the wire crate.
 
 use core::net::Ipv6Addr;
 use std::vec;
@@ -17,11 +17,11 @@ pub(super) const OTHER_ROUTER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0
 pub(super) const NETWORK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 0);
 pub(super) const NEAR: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 7);
 pub(super) const FAR: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 9, 0, 0, 0, 9);
-pub(super) const NOBODY: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
+pub(super) const UNSPECIFIED: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 pub(super) const ROUTER_CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0x01]);
 
-/// A packet with these bytes behind its header.
+/// A packet with these bytes after its header.
 pub(super) fn ipv6(
     from: Ipv6Addr,
     to: Ipv6Addr,
@@ -43,7 +43,7 @@ pub(super) fn ipv6(
     packet
 }
 
-/// A packet in a frame, from a card to ours or to the group that it is meant for.
+/// A packet in a frame, from `card` to our card or to the group of its destination.
 pub(super) fn frame(card: Ethernet, packet: &[u8]) -> Vec<u8> {
     let to: [u8; 16] = packet[24..40].try_into().unwrap();
     let destination =
@@ -63,13 +63,13 @@ pub(super) fn icmp(from: Ipv6Addr, to: Ipv6Addr, repr: &Icmpv6Repr<'_>) -> Vec<u
     message
 }
 
-/// Writes the checksum of a message that was made by hand.
+/// Writes the checksum of a message that was built by hand.
 pub(super) fn sealed(from: Ipv6Addr, to: Ipv6Addr, mut message: Vec<u8>) -> Vec<u8> {
     Icmpv6Packet::new_unchecked(message.as_mut_slice()).fill_checksum(&from, &to);
     message
 }
 
-/// A message of Neighbor Discovery.
+/// A Neighbor Discovery message.
 pub(super) fn ndp(card: Ethernet, from: Ipv6Addr, to: Ipv6Addr, repr: NdiscRepr<'_>) -> Vec<u8> {
     frame(card, &ipv6(from, to, 58, 255, &icmp(from, to, &Icmpv6Repr::Ndisc(repr))))
 }
@@ -84,7 +84,7 @@ pub(super) fn solicitation(
     ndp(card, from, to, NdiscRepr::NeighborSolicit { target_addr: target, lladdr })
 }
 
-/// An answer to a question of ours, with these flags.
+/// An answer to a solicitation of ours, with these flags.
 pub(super) fn advertisement(
     card: Ethernet,
     target: Ipv6Addr,
@@ -95,7 +95,7 @@ pub(super) fn advertisement(
     ndp(card, target, to, NdiscRepr::NeighborAdvert { flags, target_addr: target, lladdr })
 }
 
-/// What a router advertises.
+/// The contents of a router advertisement.
 #[derive(Clone)]
 pub(super) struct Advertisement {
     pub(super) from: Ipv6Addr,
@@ -156,7 +156,7 @@ impl Advertisement {
     }
 }
 
-/// A packet of ours: the card that it goes to, its header and what follows it.
+/// A packet of ours: the card that it goes to, its header, and what follows it.
 pub(super) fn read_ipv6(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     let view = EthernetFrame::new_checked(frame).unwrap();
     assert_eq!((view.src_addr().0, view.ethertype()), (CARD.0, EthernetProtocol::Ipv6));
@@ -167,7 +167,7 @@ pub(super) fn read_ipv6(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     (Ethernet(view.dst_addr().0), repr, packet.payload().to_vec())
 }
 
-/// An ICMPv6 message of ours, its checksum right.
+/// An ICMPv6 message of ours with its checksum verified.
 pub(super) fn read_icmp(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     let (card, ip, mut payload) = read_ipv6(frame);
     if ip.next_header == IpProtocol::HopByHop {
@@ -180,16 +180,16 @@ pub(super) fn read_icmp(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     (card, ip, payload)
 }
 
-/// What of Neighbor Discovery we say.
+/// The Neighbor Discovery messages that we send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
-    /// A question for an address: from, to.
+    /// A neighbour solicitation: target, source, destination.
     Solicit(Ipv6Addr, Ipv6Addr, Ipv6Addr),
-    /// An address of ours, to whom, and whether it answers a question.
+    /// An advertisement of our address, its destination, and whether it is solicited.
     Advertise(Ipv6Addr, Ipv6Addr, bool),
-    /// A question for routers.
+    /// A router solicitation.
     AskRouters(Ipv6Addr),
-    /// The first group that we say we listen to, and to how many.
+    /// The first group of a listener report, and the number of groups.
     Listen(Ipv6Addr, usize),
     /// Something else.
     Other(u8),
@@ -249,7 +249,8 @@ pub(super) fn echo(from: Ipv6Addr, to: Ipv6Addr, data: &[u8]) -> Vec<u8> {
     icmp(from, to, &Icmpv6Repr::EchoRequest { ident: 7, seq_no: 1, data })
 }
 
-/// A part of a packet: what of `whole` lies at these places, whose first header is of kind `first`.
+/// A fragment of a packet: the bytes of `whole` in this range. `kind`: the first header of the
+/// whole.
 pub(super) fn fragment(
     from: Ipv6Addr,
     to: Ipv6Addr,

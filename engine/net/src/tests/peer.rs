@@ -1,5 +1,5 @@
-//! Another's TCP as the peer: megabytes in both directions at once, over a wire in memory that loses, repeats and
-//! reorders frames. What arrives is what was sent, byte for byte.
+//! An independent TCP as the peer: megabytes in both directions at once, over a wire in memory that
+//! loses, repeats and reorders frames. Both streams arrive byte for byte.
 
 use core::net::Ipv6Addr;
 use std::collections::VecDeque;
@@ -67,7 +67,7 @@ impl Device for PeerCard {
     }
 }
 
-/// What the two speak.
+/// The address family of the connection.
 #[derive(Clone, Copy)]
 enum Family {
     Four,
@@ -81,7 +81,7 @@ fn our_ipv6() -> Ipv6Addressing {
     Ipv6Addressing::Static { addresses: [Some(own), None, None, None], gateway: None }
 }
 
-/// How bad the wire is: of a thousand frames so many are lost, repeated, and overtaken.
+/// How bad the wire is: how many frames of a thousand are lost, repeated and reordered.
 #[derive(Clone, Copy)]
 struct Weather {
     lost: u64,
@@ -124,12 +124,12 @@ impl Wire {
     }
 
     fn take(&mut self) -> Option<Vec<u8>> {
-        // Who is late and has nobody behind him is not later than the last.
+        // A late frame that no other frame follows is delivered last.
         self.under_way.pop_front().or_else(|| self.late.take())
     }
 }
 
-/// The byte at this place of a stream.
+/// The byte at this position of a stream.
 fn pattern(at: usize, salt: u8) -> u8 {
     (at as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0] ^ salt
 }
@@ -190,7 +190,7 @@ impl Talk {
         }
     }
 
-    /// Runs until both sides have sent and got everything and our connection is over.
+    /// Runs until both sides have sent and received everything and our connection is closed.
     fn run(&mut self) {
         for _ in 0..2_000_000 {
             let moved = self.peer_turn() | self.our_turn();
@@ -277,7 +277,7 @@ impl Talk {
             match event {
                 Event::Accepted { connection, .. } => self.connection = Some(connection),
                 Event::Data { connection, bytes } => {
-                    // Sometimes the session takes all, sometimes a part, sometimes nothing.
+                    // The session consumes everything, a part, or nothing.
                     let data = &frame.bytes()[bytes];
                     let taken = if self.we_got.is_multiple_of(3) {
                         data.len()
@@ -337,7 +337,7 @@ const ALL_OFFLOADS: Offloads =
     Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
 
 #[test]
-fn megabytes_both_ways_over_a_good_wire_without_one_retransmission() {
+fn megabytes_both_ways_over_a_good_wire_without_retransmission() {
     for offloads in [Offloads::default(), ALL_OFFLOADS] {
         let talk = talk(4_000_000, FAIR, offloads);
         assert_eq!(talk.world.net.counters().of(Counter::Retransmits), 0);
@@ -381,7 +381,7 @@ fn megabytes_both_ways_in_a_storm() {
 }
 
 #[test]
-fn the_pools_are_whole_after_a_conversation() {
+fn all_buffers_are_returned_after_a_conversation() {
     let mut talk =
         talk(500_000, Weather { lost: 20, repeated: 10, overtaken: 10 }, Offloads::default());
     talk.world.now = talk.world.now + Micros::from_secs(3_600);

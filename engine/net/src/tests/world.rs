@@ -1,4 +1,4 @@
-//! A network, its machine and its clock, and what a test does with them.
+//! The test world: a network with its machine and its clock, and the operations of a test on them.
 
 use core::net::{Ipv6Addr, SocketAddr};
 use std::vec::Vec;
@@ -15,7 +15,7 @@ use crate::{
     Output, Route, Service,
 };
 
-/// An event with the bytes that it speaks of.
+/// An event with the bytes that it refers to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Told {
     Accepted(ConnectionId, Service, SocketAddr),
@@ -38,7 +38,7 @@ pub(super) struct World {
 }
 
 pub(super) const SMTP: Service = Service(1);
-/// What our IPv6 addresses are made from.
+/// The secret of our IPv6 addresses.
 pub(super) const SECRET: [u8; 16] = [9; 16];
 
 pub(super) fn our_address() -> Address {
@@ -51,7 +51,8 @@ pub(super) fn limits() -> Limits {
 }
 
 impl World {
-    /// With a static address, and a service on port 25. What is announced at the start has been sent.
+    /// A world with a static address and a service on port 25. The initial announcements have been
+    /// sent.
     pub(super) fn new() -> World {
         let mut world =
             World::with(Addressing::Static(our_address()), limits(), Offloads::default());
@@ -82,12 +83,13 @@ impl World {
         World { net, machine, now }
     }
 
-    /// With IPv6 alone, whose first words have not been said yet.
+    /// A world with IPv6 alone, before its first output.
     pub(super) fn of_ipv6(ipv6: Ipv6Addressing) -> World {
         World::with_both(Addressing::None, ipv6, limits(), Offloads::default())
     }
 
-    /// With IPv6 alone, an address for the link and one in [`messages_ipv6::NETWORK`], and a router; both addresses.
+    /// A world with IPv6 alone, a link-local address, one in [`messages_ipv6::NETWORK`], and a
+    /// router. Returns both addresses.
     pub(super) fn of_ipv6_at_work(offloads: Offloads) -> (World, Ipv6Addr, Ipv6Addr) {
         let mut world =
             World::with_both(Addressing::None, Ipv6Addressing::Automatic, limits(), offloads);
@@ -98,7 +100,7 @@ impl World {
         (world, own[0], own[1])
     }
 
-    /// A frame arrives: what does the network tell of it? What is lent and not taken here is lost.
+    /// Passes a frame to the network and returns its events. Data that is not consumed is lost.
     pub(super) fn hears(&mut self, frame: &[u8]) -> Vec<Told> {
         self.hears_as(frame, Checksum::Unknown)
     }
@@ -136,7 +138,7 @@ impl World {
         }
     }
 
-    /// The frames that the network has to send now.
+    /// The frames that the network sends now.
     pub(super) fn says(&mut self) -> Vec<Vec<u8>> {
         let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(1_000));
         assert_eq!(outcome, Output::All);
@@ -145,14 +147,14 @@ impl World {
         self.machine.sent.drain(..).collect()
     }
 
-    /// The one frame that the network has to send now.
+    /// The one frame that the network sends now.
     pub(super) fn says_one(&mut self) -> Vec<u8> {
         let mut said = self.says();
         assert_eq!(said.len(), 1, "one frame was expected: {said:02x?}");
         said.remove(0)
     }
 
-    /// The one TCP segment that the network has to send now.
+    /// The one TCP segment that the network sends now.
     pub(super) fn says_tcp(&mut self) -> Tcp {
         Tcp::read(&self.says_one()).1
     }
@@ -169,7 +171,7 @@ impl World {
         self.deadlines()
     }
 
-    /// Lets time pass, handling every deadline on the way, and drops what is sent meanwhile.
+    /// Lets time pass, handles every deadline on the way, and drops what is sent.
     pub(super) fn waits(&mut self, span: Micros) -> Vec<Told> {
         let end = self.now + span;
         let mut told = Vec::new();
@@ -182,7 +184,7 @@ impl World {
         told
     }
 
-    /// What is kept of the parts' deadlines is true, whatever happened to them.
+    /// Asserts that the cached deadline of the parts is correct.
     fn knows_its_chores(&self) {
         let (kept, next) = self.net.chores();
         assert!(self.net.is_stirred() || kept == next, "kept: {kept:?}, and it is {next:?}");

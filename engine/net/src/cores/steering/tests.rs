@@ -1,20 +1,20 @@
-//! The table by itself: what is on its way to a core counts before the core has said a word.
+//! The steering table alone: a SYN in transit to a core counts before the core has reported it.
 
 use machine::CoreId;
 
 use super::{Load, Steering};
 
 #[test]
-fn a_bucket_whose_syn_is_on_its_way_does_not_move_however_loaded_its_owner_becomes() {
+fn a_bucket_with_a_syn_in_transit_does_not_move() {
     let mut steering = Steering::new((0..3).map(CoreId), 1_000);
     let owner = steering.owner(1, true);
     assert_eq!(owner, CoreId(1));
     steering.given(1);
-    // It has ten connections of another bucket, and has not seen the SYN yet.
+    // The core has ten connections of another bucket, and has not seen the SYN yet.
     let load = Load { core: owner, bucket: 4, of_bucket: 10, in_all: 10, syns_seen: 0 };
     steering.told(&load);
-    assert_eq!(steering.owner(1, true), owner, "the SYN is said once more");
-    // Now it has, and nothing came of it: whoever calls next comes to another one.
+    assert_eq!(steering.owner(1, true), owner, "the SYN is repeated");
+    // Now it has seen the SYN, and no connection came of it: the next SYN goes to another core.
     steering.told(&Load { bucket: 1, of_bucket: 0, syns_seen: 1, ..load });
     assert_ne!(steering.owner(1, true), owner);
     assert_eq!(steering.owner(4, true), owner, "where connections are the bucket stays");

@@ -1,4 +1,4 @@
-//! Who comes back as a real TCP does is known, and few others are.
+//! SYNs repeated as a real TCP does are recognised, and few others are.
 
 use machine::{Instant, Micros};
 
@@ -6,12 +6,13 @@ use super::{Knock, Knocks};
 
 const SECOND: Micros = Micros::from_secs(1);
 
-fn known(knocks: &mut Knocks, now: Instant, who: impl Iterator<Item = u32>) -> usize {
-    who.filter(|who| knocks.knock(now, who) == Knock::Again).count()
+fn known(knocks: &mut Knocks, now: Instant, keys: impl Iterator<Item = u32>) -> usize {
+    keys.filter(|key| knocks.knock(now, key) == Knock::Again).count()
 }
 
-/// `strangers` call evenly for a second, and 1,000 others half a second after its begin; these call again after a second, in which
-/// as many strangers call. How many of them are known then?
+/// `strangers` SYNs arrive evenly for a second, and 1,000 others half a second after its start.
+/// These are repeated after a second, in which as many new SYNs arrive. Returns how many
+/// repetitions are recognised.
 fn known_among(strangers: u32) -> usize {
     let (mut knocks, now) = (Knocks::new(&[7; 16]), Instant::START + SECOND);
     let tenth = |number: u32| {
@@ -27,22 +28,22 @@ fn known_among(strangers: u32) -> usize {
 }
 
 #[test]
-fn nearly_all_who_knock_again_are_known_however_many_have_knocked_meanwhile() {
+fn repeated_syns_are_recognised_among_many_new_ones() {
     assert_eq!(known_among(100_000), 1_000);
     assert!(known_among(500_000) > 980);
-    // More than there are places for: some find none, and whoever does keeps it for as long as he needs it.
+    // There are more SYNs than entries: some are not stored, and stored ones are kept long enough.
     assert!(known_among(1_500_000) > 350);
 }
 
 #[test]
-fn few_strangers_are_taken_for_known() {
+fn few_new_syns_are_taken_for_repetitions() {
     let (mut knocks, now) = (Knocks::new(&[7; 16]), Instant::START + SECOND);
     known(&mut knocks, now, 0..1_000_000);
     assert!(known(&mut knocks, now + SECOND, 1_000_000..1_100_000) < 5);
 }
 
 #[test]
-fn who_knocks_without_pause_is_never_known() {
+fn syns_repeated_without_pause_are_never_recognised() {
     let (mut knocks, mut now) = (Knocks::new(&[7; 16]), Instant::START + SECOND);
     for _ in 0..100 {
         assert_eq!(known(&mut knocks, now, 0..1_000), 0);

@@ -1,4 +1,4 @@
-//! Every order in which two ends can close, and what is left of them afterwards.
+//! Every order in which two ends can close, and what remains afterwards.
 
 use super::{Conversation, everywhere};
 use crate::tcp::CloseReason;
@@ -39,7 +39,7 @@ fn the_peer_closes_first() {
 }
 
 #[test]
-fn the_peer_closes_first_and_everything_of_ours_goes_in_one_segment() {
+fn a_reply_and_fin_after_the_peers_fin_fit_one_segment() {
     let mut talk = Conversation::established();
     talk.peer_quietly("FP. 1:11 ack 1");
     assert!(talk.actions.peer_closed);
@@ -61,13 +61,13 @@ fn both_close_at_once() {
 }
 
 #[test]
-fn a_repeated_fin_brings_the_acknowledgment_whose_first_copy_was_lost() {
+fn a_repeated_fin_delivers_a_lost_acknowledgment() {
     everywhere(|talk| {
         talk.close().we("F. 1:1 ack 1").peer("F. 1:1 ack 1").we(". 2:2 ack 2").silence();
         talk.peer("F. 1:1 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 2").silence();
         talk.ended("time-wait");
     });
-    // The same of text; nothing that it says beside that is taken a second time.
+    // The same for data; nothing else in it is accepted a second time.
     everywhere(|talk| {
         talk.peer("P. 1:11 ack 1").write(10).we("P. 1:11 ack 11");
         talk.peer("P. 1:11 ack 11").we(". 11:11 ack 11").wait(10_000).silence();
@@ -77,7 +77,7 @@ fn a_repeated_fin_brings_the_acknowledgment_whose_first_copy_was_lost() {
 }
 
 #[test]
-fn a_repetition_acknowledges_nothing_that_was_not_sent_and_no_older_one_anything() {
+fn an_invalid_or_older_repetition_acknowledges_nothing() {
     let mut talk = Conversation::established();
     talk.peer("P. 1:11 ack 1")
         .peer("P. 11:21 ack 1")
@@ -101,7 +101,7 @@ fn after_our_fin_the_peer_may_go_on_sending() {
 }
 
 #[test]
-fn text_of_the_peer_that_crosses_our_fin_is_delivered() {
+fn peer_data_that_crosses_our_fin_is_delivered() {
     let mut talk = Conversation::established();
     talk.close()
         .we("F. 1:1 ack 1")
@@ -114,7 +114,7 @@ fn text_of_the_peer_that_crosses_our_fin_is_delivered() {
 }
 
 #[test]
-fn what_is_queued_goes_out_before_the_fin() {
+fn queued_data_is_sent_before_the_fin() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 1500").write(2000).we(". 1:1001 ack 1");
     talk.close().silence();
@@ -129,7 +129,7 @@ fn what_is_queued_goes_out_before_the_fin() {
 }
 
 #[test]
-fn a_fin_waits_for_the_window_like_everything_else_and_probes_it() {
+fn a_fin_waits_for_the_window_and_probes_it() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 0").close().silence();
     talk.wait(200).we("F. 1:1 ack 1").silence().peer(". 1:1 ack 2 win 0").silence();
@@ -144,7 +144,7 @@ fn closing_twice_is_closing_once() {
 }
 
 #[test]
-fn a_peer_that_never_closes_is_forgotten() {
+fn a_peer_that_never_closes_times_out() {
     let mut talk = Conversation::established();
     talk.close().we("F. 1:1 ack 1").peer(". 1:1 ack 2").wait(110_000).silence();
     talk.peer("P. 1:2 ack 2").wait(119_000).we(". 2:2 ack 2").silence();
@@ -158,7 +158,7 @@ fn an_abort_resets_the_peer_and_drops_everything() {
     everywhere(|talk| {
         talk.write(5000).we_whatever();
         talk.abort().we("R. 5001:5001 ack 1").silence();
-        assert_eq!(talk.actions.closed, None, "who aborts knows");
+        assert_eq!(talk.actions.closed, None, "an abort causes no event");
         talk.ended("gone");
         talk.peer("P. 1:11 ack 1").silence();
         assert!(talk.actions.data.is_empty());
@@ -166,7 +166,7 @@ fn an_abort_resets_the_peer_and_drops_everything() {
 }
 
 #[test]
-fn an_abort_reaches_a_peer_that_lacks_some_of_what_fills_its_window() {
+fn an_abort_reaches_a_peer_with_gaps_in_a_full_window() {
     everywhere(|talk| {
         talk.peer(". 1:1 ack 1 win 3000").write(5000).we_whatever();
         talk.abort().we("R. 3001:3001 ack 1").we("R. 3000:3000 ack 1").silence();
@@ -215,7 +215,7 @@ fn a_repeated_fin_is_acknowledged_again() {
 }
 
 #[test]
-fn an_attempt_to_connect_can_be_taken_back() {
+fn a_connect_can_be_aborted() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0").close().silence();
     talk.ended("gone");

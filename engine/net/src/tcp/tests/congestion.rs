@@ -1,4 +1,5 @@
-//! How the congestion window grows and falls, without a connection around it. Its curve has tests of its own, in `cubic`.
+//! The growth and reduction of the congestion window, without a connection. `cubic` has its own
+//! tests of the curve.
 
 use machine::Instant;
 
@@ -30,7 +31,7 @@ fn the_initial_window_is_ten_segments_unless_they_are_large() {
 }
 
 #[test]
-fn it_doubles_each_round_trip_until_a_loss_and_falls_to_seven_tenths() {
+fn window_doubles_until_a_loss_and_falls_to_seven_tenths() {
     let mut congestion = Congestion::new(MSS, false);
     for _ in 0..10 {
         let window = congestion.window();
@@ -43,7 +44,7 @@ fn it_doubles_each_round_trip_until_a_loss_and_falls_to_seven_tenths() {
 }
 
 #[test]
-fn what_limited_transmit_adds_does_not_raise_the_threshold() {
+fn limited_transmit_does_not_raise_the_threshold() {
     let mut congestion = Congestion::new(MSS, false);
     congestion.lower(12_000, MSS);
     congestion.recovered(12_000, MSS);
@@ -51,7 +52,7 @@ fn what_limited_transmit_adds_does_not_raise_the_threshold() {
 }
 
 #[test]
-fn it_does_not_grow_while_the_session_is_what_holds_us_back() {
+fn window_does_not_grow_while_the_session_is_the_limit() {
     let mut congestion = Congestion::new(MSS, false);
     for _ in 0..100 {
         acknowledge(&mut congestion, 100, 100);
@@ -60,14 +61,14 @@ fn it_does_not_grow_while_the_session_is_what_holds_us_back() {
 }
 
 #[test]
-fn one_acknowledgment_of_much_makes_no_burst() {
+fn a_large_acknowledgment_causes_no_burst() {
     let mut congestion = Congestion::new(MSS, false);
     acknowledge(&mut congestion, 10_000, 10_000);
     assert_eq!(congestion.window(), 18_000);
 }
 
 #[test]
-fn only_the_first_timeout_for_the_same_bytes_lowers_the_threshold() {
+fn only_the_first_timeout_for_the_data_lowers_the_threshold() {
     let mut congestion = Congestion::new(MSS, false);
     congestion.timed_out(10_000, MSS, true);
     congestion.timed_out(2000, MSS, false);
@@ -81,9 +82,10 @@ fn only_the_first_timeout_for_the_same_bytes_lowers_the_threshold() {
     assert!(congestion.window() < 7_100, "and then slowly");
 }
 
-/// RFC 6937 §3.1: with twenty segments on the way and one lost, the rate falls evenly, to the threshold and no lower.
+/// RFC 6937 §3.1: with twenty segments in flight and one lost, the rate falls evenly to the
+/// threshold, and not below.
 #[test]
-fn while_a_loss_is_repaired_the_rate_falls_evenly_to_the_threshold() {
+fn recovery_lowers_the_rate_evenly_to_the_threshold() {
     let mut congestion = Congestion::new(MSS, false);
     for _ in 0..10 {
         let window = congestion.window();
@@ -106,7 +108,8 @@ fn while_a_loss_is_repaired_the_rate_falls_evenly_to_the_threshold() {
     assert!((13_000..=14_000).contains(&pipe), "{pipe}");
 }
 
-/// The same when most of the window was lost: one segment more than what arrives, up to the threshold.
+/// The same when most of the window was lost: one segment more than what arrives, up to the
+/// threshold.
 #[test]
 fn after_heavy_loss_the_rate_climbs_back_to_the_threshold() {
     let mut congestion = Congestion::new(MSS, false);

@@ -1,11 +1,13 @@
-//! A conversation with one connection, with a clock that only the test moves.
+//! The language of the TCP tests: one connection, with a clock that only the test moves.
 //!
-//! Segments are written as in `tcpdump`: flags, then the numbers from and to, then what matters of the rest:
-//! `peer("P. 1:101 ack 1")` is a segment that arrives, `we(". 1:1 ack 101")` one that is expected to leave. Numbers are
-//! relative to both initial sequence numbers, so the same conversation can be held anywhere on the circle. Payloads need not be
-//! written: the byte at each place of a stream is known, and every delivered or sent byte is compared with it.
+//! Segments are written as in `tcpdump`: the flags, the first and last number, then what matters of
+//! the rest. `peer("P. 1:101 ack 1")` is a segment that arrives, and `we(". 1:1 ack 101")` is one
+//! that must be sent. Numbers are relative to both initial sequence numbers, so the same test can
+//! run anywhere on the circle. Payloads need not be written: the byte at each position of a stream
+//! is known, and every delivered or sent byte is compared with it.
 //!
-//! After every event the connection may speak (as at the end of a turn), and its invariants are asserted.
+//! After every event the connection may produce output (as at the end of a turn), and its
+//! invariants are asserted.
 
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
@@ -32,7 +34,7 @@ pub(super) fn bytes_at(place: u32, count: usize) -> Vec<u8> {
     (0..count as u32).map(|offset| byte_at(place + offset)).collect()
 }
 
-/// What the session does with bytes that are delivered.
+/// How much of the delivered bytes the session consumes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Session {
     TakesAll,
@@ -50,20 +52,20 @@ pub(super) struct Conversation {
     pub(super) now: Instant,
     pub(super) session: Session,
     pub(super) limits: SendLimits,
-    /// Frames that the card still takes.
+    /// How many more frames the card accepts.
     pub(super) card_room: usize,
-    /// All that the last event did.
+    /// The actions of the last event.
     pub(super) actions: Actions,
     iss: SequenceNumber,
     irs: SequenceNumber,
     out: VecDeque<Sent>,
-    /// Bytes that the session has been given, and has queued.
+    /// Bytes that the session has been given, and bytes that it has queued.
     pub(super) given: u32,
     pub(super) queued: u32,
     peer_shift: u8,
 }
 
-/// One segment as it is written in a test.
+/// One segment in the notation of the tests.
 struct Written {
     flags: Flags,
     from: u32,
@@ -74,14 +76,15 @@ struct Written {
     /// TSval and TSecr.
     val: Option<u32>,
     ecr: Option<u32>,
-    /// Selective acknowledgments: of our numbers when the peer says them, of the peer's when we do.
+    /// Selective acknowledgments: relative to our numbers in the peer's segments, and to the peer's
+    /// in ours.
     sacks: Vec<SackBlock>,
     sack_permitted: bool,
     no_sacks: bool,
-    /// Marked on the way to us; may be marked on the way from us.
+    /// Marked by a router on the way to us; ECN-capable on the way from us.
     marked: bool,
     may_be_marked: Option<bool>,
-    /// No timestamps.
+    /// Without timestamps.
     bare: bool,
     wscale: Option<u8>,
 }
@@ -104,8 +107,8 @@ impl Written {
 fn parse(text: &str) -> Written {
     let mut words = text.split_whitespace();
     let mut flags = Flags::NONE;
-    for letter in words.next().unwrap().chars() {
-        flags = flags.with(match letter {
+    for flag in words.next().unwrap().chars() {
+        flags = flags.with(match flag {
             'S' => Flags::SYN,
             'F' => Flags::FIN,
             'R' => Flags::RST,
@@ -163,7 +166,8 @@ fn parse(text: &str) -> Written {
 }
 
 impl Conversation {
-    /// An established connection, at numbers far from any edge of the circle. The peer's window is 64,000, not scaled.
+    /// An established connection, with numbers far from the ends of the circle. The peer's window
+    /// is 64,000, not scaled.
     pub(super) fn established() -> Conversation {
         Conversation::established_at(10_000, 500_000)
     }
@@ -182,12 +186,12 @@ impl Conversation {
         })
     }
 
-    /// An established connection whose ends send timestamps: ours begin at 0, and the peer's at `recent`.
+    /// An established connection with timestamps: ours begin at 0, and the peer's at `recent`.
     pub(super) fn stamped(recent: u32) -> Conversation {
         Conversation::with_stamps(recent, false)
     }
 
-    /// The same, whose ends acknowledge selectively too.
+    /// The same, with selective acknowledgments too.
     pub(super) fn stamped_and_selective(recent: u32) -> Conversation {
         Conversation::with_stamps(recent, true)
     }
@@ -210,7 +214,7 @@ impl Conversation {
         conversation
     }
 
-    /// An established connection whose ends acknowledge selectively.
+    /// An established connection with selective acknowledgments.
     pub(super) fn selective() -> Conversation {
         Conversation::with_handshake(Handshake {
             iss: SequenceNumber(10_000),
@@ -224,7 +228,7 @@ impl Conversation {
         })
     }
 
-    /// An established connection whose ends know of marks of congestion.
+    /// An established connection with ECN.
     pub(super) fn marking() -> Conversation {
         Conversation::with_handshake(Handshake {
             iss: SequenceNumber(10_000),
@@ -242,7 +246,7 @@ impl Conversation {
         Conversation::with_window(handshake, 64_000)
     }
 
-    /// The same; the peer's first window is this.
+    /// The same; `window` is the peer's first window.
     pub(super) fn with_window(handshake: Handshake, window: u32) -> Conversation {
         let now = Instant(1_000_000_000);
         let mut conversation =
@@ -254,7 +258,7 @@ impl Conversation {
         conversation
     }
 
-    /// A connection that we open; its SYN has not been looked at yet.
+    /// An outgoing connection with a SYN that has not been checked yet.
     pub(super) fn connecting() -> Conversation {
         let now = Instant(1_000_000_000);
         let iss = SequenceNumber(10_000);
@@ -282,14 +286,14 @@ impl Conversation {
         }
     }
 
-    /// A segment arrives from the peer; then the connection may speak.
+    /// A segment arrives from the peer; then the connection may produce output.
     pub(super) fn peer(&mut self, text: &str) -> &mut Self {
         self.peer_quietly(text);
         self.turn();
         self
     }
 
-    /// A segment arrives, and more happens before the connection may speak.
+    /// A segment arrives, and more happens before the connection may produce output.
     pub(super) fn peer_quietly(&mut self, text: &str) -> &mut Self {
         let written = parse(text);
         let control = u32::from(written.flags.has(Flags::SYN));
@@ -312,7 +316,7 @@ impl Conversation {
         self
     }
 
-    /// What the peer acknowledges selectively is written relative to our numbers.
+    /// The peer's SACK blocks are written relative to our numbers.
     fn with_our_numbers(&self, mut options: Options) -> Options {
         let blocks = core::mem::take(&mut options.sack);
         for block in blocks.as_slice() {
@@ -347,7 +351,7 @@ impl Conversation {
         self.given += data.len() as u32;
     }
 
-    /// The session takes up to `count` of the bytes that wait.
+    /// The session consumes up to `count` of the waiting bytes.
     pub(super) fn take(&mut self, count: usize) -> &mut Self {
         let mut left = count;
         while left > 0 && !self.tcb.waiting().is_empty() {
@@ -361,7 +365,8 @@ impl Conversation {
         self
     }
 
-    /// The session queues the next `count` bytes of its stream; then the connection may speak.
+    /// The session queues the next `count` bytes of its stream; then the connection may produce
+    /// output.
     pub(super) fn write(&mut self, count: usize) -> &mut Self {
         let bytes = bytes_at(self.queued, count);
         let taken = self.tcb.send(self.now, &bytes, &mut self.pools);
@@ -383,7 +388,7 @@ impl Conversation {
         self
     }
 
-    /// The end of a turn: the connection may speak.
+    /// The end of a turn: the connection may produce output.
     pub(super) fn turn(&mut self) -> &mut Self {
         self.rests_only_when_all_is_done();
         let Conversation { tcb, pools, now, limits, out, card_room, .. } = self;
@@ -412,7 +417,7 @@ impl Conversation {
         self
     }
 
-    /// Whoever rests has nothing to say, is not over, and is called upon before its deadline.
+    /// A connection at rest has no output, has not ended, and is called before its deadline.
     fn rests_only_when_all_is_done(&self) {
         let Conversation { tcb, now, .. } = self;
         if tcb.rests(*now, Instant::START) {
@@ -423,7 +428,7 @@ impl Conversation {
         }
     }
 
-    /// Time passes, and whatever is due happens at its time.
+    /// Time passes, and every deadline on the way is handled.
     pub(super) fn wait(&mut self, span_ms: u64) -> &mut Self {
         let end = self.now + Micros::from_millis(span_ms);
         let mut actions = Actions::default();
@@ -444,7 +449,7 @@ impl Conversation {
         self
     }
 
-    /// The next segment that the connection has sent. What is not written of window and options is not compared.
+    /// Compares the next sent segment. Window and options are compared only if they are written.
     pub(super) fn we(&mut self, text: &str) -> &mut Self {
         let written = parse(text);
         let sent =
@@ -508,17 +513,17 @@ impl Conversation {
         self
     }
 
-    /// Drops and counts what the connection has sent.
+    /// Drops and counts the sent segments.
     pub(super) fn we_whatever(&mut self) -> usize {
         self.out.drain(..).count()
     }
 
-    /// The header of the next segment that the connection has sent.
+    /// The header of the next sent segment.
     pub(super) fn next_sent(&mut self) -> Option<SegmentToSend> {
         self.out.pop_front().map(|sent| sent.segment)
     }
 
-    /// The connection has sent nothing more.
+    /// Asserts that nothing more was sent.
     pub(super) fn silence(&mut self) -> &mut Self {
         if let Some(sent) = self.out.pop_front() {
             panic!("expected nothing, sent `{}`", self.tell(&sent));
@@ -536,13 +541,13 @@ impl Conversation {
         format!("{:?} {from}:{to}{ack} win {}", sent.segment.flags, sent.segment.window).to_string()
     }
 
-    /// The last event ended the connection for this reason.
+    /// Asserts that the last event closed the connection for this reason.
     pub(super) fn closed(&mut self, reason: CloseReason) -> &mut Self {
         assert_eq!(self.actions.closed, Some(reason));
         self
     }
 
-    /// The connection is over and has given back all that it was lent.
+    /// Asserts that the connection has ended and returned all borrowed buffers.
     pub(super) fn ended(&mut self, ended: &str) {
         match (ended, self.tcb.ended()) {
             ("gone", Some(Ended::Gone))
@@ -556,7 +561,7 @@ impl Conversation {
         }
     }
 
-    /// The connection holds no queue and no block.
+    /// Asserts that the connection holds no queue and no block.
     pub(super) fn lent_nothing(&mut self) {
         self.pools.blocks.collect_retired();
         assert_eq!(self.pools.free_blocks(), SIZES.blocks);
@@ -581,8 +586,8 @@ fn segments_are_written_as_they_are_meant() {
     assert_eq!(bytes_at(3, 2), vec![byte_at(3), byte_at(4)]);
 }
 
-/// Holds the same conversation at many places of the circle: at its seam, at its middle, and where either falls into
-/// the first few thousand bytes of a stream.
+/// Runs the same test at many places of the circle: at its seam, at its middle, and where either
+/// falls into the first few thousand bytes of a stream.
 pub(super) fn everywhere(talk: impl Fn(&mut Conversation)) {
     for offset in [0, 1, 2, 3, 10, 11, 999, 1000, 1001, 1002, 2000, 5000, 10_001, 64_000] {
         for edge in [0u32, 1 << 31] {

@@ -1,4 +1,4 @@
-//! SYN cookies: what comes back with them, for how long, and that nobody guesses them.
+//! SYN cookies: what they return, how long they are valid, and that they cannot be guessed.
 
 use machine::{Instant, Micros};
 
@@ -25,7 +25,7 @@ fn completing(answer: &SegmentToSend) -> SegmentRepr<'static> {
 }
 
 #[test]
-fn a_cookie_brings_the_segment_size_back() {
+fn a_cookie_returns_the_segment_size() {
     for (said, kept) in
         [(None, 536), (Some(1), 64), (Some(1300), 1220), (Some(1460), 1460), (Some(9000), 1460)]
     {
@@ -40,7 +40,7 @@ fn a_cookie_brings_the_segment_size_back() {
 }
 
 #[test]
-fn timestamps_bring_the_rest_back() {
+fn timestamps_return_the_other_options() {
     for window_scale in [None, Some(0), Some(7), Some(14)] {
         for sack_permitted in [false, true] {
             for step in 0..70 {
@@ -77,7 +77,7 @@ fn timestamps_bring_the_rest_back() {
 }
 
 #[test]
-fn a_cookie_is_good_for_one_caller_one_secret_and_two_minutes_at_most() {
+fn a_cookie_is_valid_for_one_peer_one_secret_and_two_minutes() {
     let mut cookies = Cookies::new(&[1; 16], 1460);
     let segment = completing(&cookies.answer(NOW, &9u64, &syn(Options::default()), OFFSET));
     assert!(cookies.completed(NOW + Micros::from_secs(60), &9u64, &segment, OFFSET).is_some());
@@ -106,7 +106,7 @@ fn a_million_guesses_find_no_cookie() {
 }
 
 #[test]
-fn without_a_flood_no_cookie_is_taken() {
+fn without_issued_cookies_none_is_accepted() {
     let mut cookies = Cookies::new(&[1; 16], 1460);
     let segment = completing(&cookies.answer(NOW, &9u64, &syn(Options::default()), OFFSET));
     assert_eq!(Cookies::new(&[1; 16], 1460).completed(NOW, &9u64, &segment, OFFSET), None);

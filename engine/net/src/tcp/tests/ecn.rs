@@ -1,11 +1,12 @@
-//! Explicit congestion notification: who speaks of marks, who is told, and what follows (RFC 3168).
+//! Explicit congestion notification (RFC 3168): its negotiation, the echo of marks, and the
+//! reduction of the window.
 
 use super::Conversation;
 use crate::tcp::recovery::Phase;
 use crate::tcp::*;
 
 #[test]
-fn marks_are_spoken_of_only_with_who_agrees() {
+fn ecn_is_used_only_with_a_peer_that_agrees() {
     for (answer, agrees) in [("SE.", 1), ("S.", 0), ("SEW.", 0)] {
         let mut talk = Conversation::connecting();
         talk.we("SEW 0:0")
@@ -16,7 +17,7 @@ fn marks_are_spoken_of_only_with_who_agrees() {
 }
 
 #[test]
-fn a_syn_that_must_be_repeated_asks_no_more_and_its_text_is_not_marked() {
+fn a_retransmitted_syn_does_not_propose_ecn() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0").wait(1000).we("S 0:0").peer("SE. 0:0 ack 1 mss 1000").we(". 1:1 ack 1");
     talk.write(10).we("P. 1:11 ack 1 ect 0");
@@ -24,7 +25,7 @@ fn a_syn_that_must_be_repeated_asks_no_more_and_its_text_is_not_marked() {
 }
 
 #[test]
-fn a_peer_that_asks_is_answered_that_we_know_of_marks() {
+fn a_peers_ecn_proposal_is_accepted() {
     for (flags, answer) in [
         (
             Flags::SYN.with(Flags::ECE).with(Flags::CWR),
@@ -60,7 +61,7 @@ fn a_mark_is_echoed_until_the_peer_has_reduced_its_window() {
 }
 
 #[test]
-fn a_mark_on_what_is_not_text_or_not_acceptable_is_not_echoed() {
+fn marks_on_empty_or_unacceptable_segments_are_not_echoed() {
     let mut talk = Conversation::marking();
     talk.peer(". 1:1 ack 1 ce 1").peer(". 900001:900011 ack 1 ce 1").we(". 1:1 ack 1").silence();
     let mut talk = Conversation::selective();
@@ -68,7 +69,7 @@ fn a_mark_on_what_is_not_text_or_not_acceptable_is_not_echoed() {
 }
 
 #[test]
-fn an_echo_lowers_the_window_once_a_round_trip_and_the_peer_is_told_once() {
+fn an_echo_lowers_the_window_once_a_round_trip() {
     let mut talk = Conversation::marking();
     talk.write(40_000);
     assert_eq!(talk.we_whatever(), 10);
@@ -95,7 +96,7 @@ fn an_echo_lowers_the_window_once_a_round_trip_and_the_peer_is_told_once() {
 }
 
 #[test]
-fn an_echo_of_what_was_heeded_already_lowers_nothing() {
+fn a_repeated_echo_does_not_lower_the_window_again() {
     let mut talk = Conversation::marking();
     talk.write(9000).we_whatever();
     talk.wait(1).peer("E. 1:1 ack 9001");
@@ -107,7 +108,7 @@ fn an_echo_of_what_was_heeded_already_lowers_nothing() {
 }
 
 #[test]
-fn repetitions_probes_and_empty_segments_cannot_be_marked() {
+fn retransmissions_probes_and_empty_segments_are_not_ect() {
     let mut talk = Conversation::marking();
     talk.write(2000).we(". 1:1001 ack 1 ect 1").we("P. 1001:2001 ack 1 ect 1");
     talk.wait(22).we("P. 1001:2001 ack 1 ect 0");
@@ -118,7 +119,7 @@ fn repetitions_probes_and_empty_segments_cannot_be_marked() {
 }
 
 #[test]
-fn the_peer_is_told_of_a_window_that_a_loss_has_reduced() {
+fn the_peer_is_told_of_a_window_reduced_by_a_loss() {
     let mut talk = Conversation::marking();
     talk.write(20_000).we_whatever();
     talk.wait(10)

@@ -1,4 +1,5 @@
-//! Segments that an attacker forged who does not see the connection (RFC 5961), and other nonsense.
+//! Segments forged by an attacker that does not see the connection (RFC 5961), and other invalid
+//! segments.
 
 use alloc::format;
 
@@ -18,7 +19,7 @@ fn a_reset_counts_only_at_exactly_the_number_expected() {
 }
 
 #[test]
-fn a_syn_in_a_connection_is_answered_by_what_we_know_and_ignored() {
+fn a_syn_in_a_connection_is_challenged_and_ignored() {
     everywhere(|talk| {
         talk.peer("S 1:1").we(". 1:1 ack 1").silence();
         talk.wait(500).peer("S. 5:5 ack 1").we(". 1:1 ack 1").silence();
@@ -28,7 +29,7 @@ fn a_syn_in_a_connection_is_answered_by_what_we_know_and_ignored() {
 }
 
 #[test]
-fn answers_to_doubtful_segments_come_no_faster_than_every_half_second() {
+fn challenge_acks_come_at_most_every_half_second() {
     let mut talk = Conversation::established();
     talk.peer("R 2:2").we(". 1:1 ack 1");
     for _ in 0..100 {
@@ -42,7 +43,7 @@ fn answers_to_doubtful_segments_come_no_faster_than_every_half_second() {
 }
 
 #[test]
-fn an_acknowledgment_of_what_was_never_sent_is_not_believed_nor_is_its_text() {
+fn an_ack_of_unsent_data_is_refused_with_its_payload() {
     everywhere(|talk| {
         talk.peer("P. 1:11 ack 2").we(". 1:1 ack 1").silence();
         assert_eq!(talk.given, 0);
@@ -54,14 +55,14 @@ fn an_acknowledgment_of_what_was_never_sent_is_not_believed_nor_is_its_text() {
 }
 
 #[test]
-fn text_without_an_acknowledgment_is_not_taken() {
+fn data_without_an_ack_flag_is_dropped() {
     let mut talk = Conversation::established();
     talk.peer("P 1:11").peer("- 1:11").peer("F 1:1").silence();
     assert_eq!(talk.given, 0);
 }
 
 #[test]
-fn text_beyond_the_window_is_cut_off_or_answered() {
+fn data_beyond_the_window_is_trimmed_or_answered() {
     everywhere(|talk| {
         let edge = 65_536;
         talk.peer(&format!("P. {edge}:{} ack 1", edge + 10)).we(". 1:1 ack 1").silence();
@@ -94,7 +95,7 @@ fn a_probe_of_our_closed_window_is_answered() {
 }
 
 #[test]
-fn a_hundred_gaps_cost_no_more_than_a_few_and_the_stream_still_arrives() {
+fn a_hundred_gaps_cost_little_and_the_stream_arrives() {
     let mut talk = Conversation::established();
     let free = talk.pools.free_blocks();
     for gap in 0..100 {
@@ -109,7 +110,7 @@ fn a_hundred_gaps_cost_no_more_than_a_few_and_the_stream_still_arrives() {
 }
 
 #[test]
-fn peers_that_never_fill_their_gaps_leave_half_of_everything_to_the_others() {
+fn unfilled_gaps_leave_half_of_the_pools_to_others() {
     let mut talk = Conversation::established();
     let mut hoarders = alloc::vec::Vec::new();
     for _ in 0..6 {

@@ -1,10 +1,10 @@
-//! How connections begin.
+//! How connections open.
 
 use super::Conversation;
 use crate::tcp::CloseReason;
 
 #[test]
-fn a_connection_that_we_open_is_established_by_the_peers_syn_ack() {
+fn connect_is_established_by_the_peers_syn_ack() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0 win 65535 mss 1000 wscale 6");
     talk.wait(20).peer("S. 0:0 ack 1 win 8000 mss 1400 wscale 2");
@@ -16,7 +16,7 @@ fn a_connection_that_we_open_is_established_by_the_peers_syn_ack() {
 }
 
 #[test]
-fn an_unanswered_syn_is_repeated_and_given_up_after_three_minutes() {
+fn unanswered_syns_are_given_up_after_three_minutes() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0");
     for second in [1, 2, 4, 8, 16, 32, 60] {
@@ -27,7 +27,7 @@ fn an_unanswered_syn_is_repeated_and_given_up_after_three_minutes() {
 }
 
 #[test]
-fn a_refused_connection_says_so() {
+fn a_refused_connect_is_reported() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0").peer("R. 0:0 ack 1").closed(CloseReason::Refused).silence();
     talk.ended("gone");
@@ -41,14 +41,14 @@ fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
 }
 
 #[test]
-fn an_old_acknowledgment_of_our_syn_is_reset_and_the_attempt_goes_on() {
+fn a_wrong_ack_of_our_syn_is_reset_and_connecting_goes_on() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0").peer(". 7:7 ack 77").we("R 77:77").silence();
     talk.peer("S. 0:0 ack 1").we(". 1:1 ack 1");
 }
 
 #[test]
-fn two_ends_that_open_at_once_meet() {
+fn a_simultaneous_open_establishes_a_connection() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0").peer("S 0:0 mss 1400 wscale 0").we("S. 0:0 ack 1").silence();
     talk.peer("S. 0:0 ack 1");
@@ -58,7 +58,7 @@ fn two_ends_that_open_at_once_meet() {
 }
 
 #[test]
-fn the_window_beside_a_syn_is_not_scaled_when_two_ends_open_at_once() {
+fn a_syn_window_is_unscaled_in_a_simultaneous_open() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0").peer("S 0:0 win 2000 mss 1000 wscale 7").we("S. 0:0 ack 1");
     talk.peer("S. 0:0 ack 1 win 2000 wscale 7");
@@ -66,7 +66,7 @@ fn the_window_beside_a_syn_is_not_scaled_when_two_ends_open_at_once() {
 }
 
 #[test]
-fn a_reset_refuses_what_two_ends_opened_at_once() {
+fn a_reset_refuses_a_simultaneous_open() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0")
         .peer("S 0:0")

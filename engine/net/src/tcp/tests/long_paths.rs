@@ -1,5 +1,5 @@
-//! Paths that hold much, and pools that hold little: buffers grow with the path, each has its share, and what was promised
-//! stays promised.
+//! Long paths and small pools: buffers grow with the path, each connection has its share, and an
+//! announced window is honoured.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,19 +13,19 @@ use crate::tcp::flight::Flight;
 use crate::tcp::run::Fate;
 use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};
 
-/// What a machine of 256 MiB has.
+/// The pools of a machine with 256 MiB.
 const ROOMY: PoolSizes = PoolSizes { blocks: 4096, send_queues: 64, receive_queues: 64 };
 
 const DELAY: Micros = Micros::from_millis(50);
 const STEP: Micros = Micros::from_millis(1);
 
-/// How much longer a segment takes that is overtaken.
+/// The extra delay of a reordered segment.
 const LATE: Micros = Micros::from_millis(15);
 
-/// After as many bytes both streams repeat themselves.
+/// The period of both streams in bytes.
 const PERIOD: usize = 65_537;
 
-/// One direction of a path: segments follow each other at a rate, and each takes as long.
+/// One direction of a path: segments follow each other at a fixed rate, with the same delay.
 #[derive(Default)]
 struct Wire {
     free_at: Instant,
@@ -33,15 +33,15 @@ struct Wire {
     /// Segments that found the queue full, or were lost.
     dropped: u32,
     is_odd: bool,
-    /// Decides which segments are overtaken by those behind them, one in fifty.
+    /// Decides which segments are overtaken by later ones, one in fifty.
     overtakes: Option<Dice>,
-    /// Bytes of text, those that were dropped aside.
+    /// Bytes of data that were not dropped.
     carried: usize,
-    /// Up to where the peer was told that it may send.
+    /// The right edge of the window that the peer was told.
     edge: Option<SequenceNumber>,
 }
 
-/// Two ends and the path between them. What each end sends, and takes, unless it is told not to.
+/// Two ends and the path between them. Each end sends and consumes data unless told otherwise.
 struct Talk {
     ends: [Tcb; 2],
     wires: [Wire; 2],
@@ -51,10 +51,10 @@ struct Talk {
     given: [usize; 2],
 }
 
-/// Some talks over paths of one kind, and the pools that all ends on one side share.
+/// Connections over paths of one kind. All ends on one side share their pools.
 struct World {
     now: Instant,
-    /// Bytes a second, and how long the queue before the wire is that holds what is sent faster.
+    /// The rate in bytes a second, and the length of the queue before the wire.
     rate: u64,
     queue: Micros,
     loses_every_other: bool,
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Another talk begins. `sends`: which ends do.
+    /// Opens another connection. `sends`: which ends send.
     fn begin(&mut self, sends: [bool; 2]) -> usize {
         let ends = joined(self.now, DELAY, [10_000, 0u32.wrapping_sub(500_000)], [1460, 1460]);
         self.now = self.now + Micros(3 * DELAY.0);
@@ -106,7 +106,7 @@ impl World {
         self
     }
 
-    /// What each side of each talk is given in `span`, in bytes a second.
+    /// What each side of each connection receives in `span`, in bytes a second.
     fn rates(&mut self, span: Micros) -> Vec<[u64; 2]> {
         let before: Vec<[usize; 2]> = self.talks.iter().map(|talk| talk.given).collect();
         self.run(span);
@@ -118,7 +118,7 @@ impl World {
         given.map(|given| given.map(|bytes| bytes as u64 * 1_000_000 / span.0)).collect()
     }
 
-    /// All that was sent arrives, and nothing stays lent.
+    /// Asserts that everything sent arrives and that no buffer stays borrowed.
     fn end(&mut self, sizes: [PoolSizes; 2]) {
         self.talks.iter_mut().for_each(|talk| (talk.sends, talk.takes) = ([false; 2], [true; 2]));
         self.run(Micros::from_secs(20));
@@ -137,7 +137,7 @@ impl World {
 }
 
 impl Talk {
-    /// Takes some of the segments that have come. False when there is none any more.
+    /// Handles some of the segments that have arrived. False when none is left.
     fn hear(&mut self, side: usize, now: Instant, pools: &mut Pools, pattern: &[u8]) -> bool {
         for _ in 0..4 {
             let next =
@@ -211,7 +211,7 @@ impl Wire {
     ) {
         let edge = segment.acknowledgment + (u32::from(segment.window) << crate::tcp::WINDOW_SHIFT);
         if let Some(told) = self.edge {
-            // What the wire says is rounded down to what a shifted window can say.
+            // A scaled window is rounded down on the wire.
             assert!(
                 !(edge + (1 << crate::tcp::WINDOW_SHIFT)).is_before(told),
                 "the window never shrinks"
@@ -244,7 +244,7 @@ fn a_long_and_fast_path_is_filled_both_ways() {
 }
 
 #[test]
-fn slow_start_fills_a_long_path_and_ends_before_a_short_queue_overflows() {
+fn slow_start_fills_a_long_path_without_queue_overflow() {
     for rate in [1_000_000, 2_500_000, 10_000_000] {
         let mut world = World::new(rate, [ROOMY; 2]);
         world.queue = Micros::from_millis(50);
@@ -259,7 +259,7 @@ fn slow_start_fills_a_long_path_and_ends_before_a_short_queue_overflows() {
 }
 
 #[test]
-fn where_segments_overtake_each_other_slow_start_fills_the_path_as_it_does_elsewhere() {
+fn slow_start_fills_a_path_that_reorders() {
     let rate = 5_000_000;
     let run = |seed: Option<u64>| {
         let mut world = World::new(rate, [ROOMY; 2]);
@@ -277,8 +277,7 @@ fn where_segments_overtake_each_other_slow_start_fills_the_path_as_it_does_elsew
 }
 
 #[test]
-fn where_every_other_segment_of_a_wide_window_is_lost_each_is_sent_again_once_and_the_path_stays_full()
- {
+fn every_other_segment_lost_is_repaired_at_full_rate() {
     let mut world = World::new(20_000_000, [ROOMY; 2]);
     world.begin([true, false]);
     world.run(Micros::from_millis(1500));
@@ -288,7 +287,7 @@ fn where_every_other_segment_of_a_wide_window_is_lost_each_is_sent_again_once_an
     world.loses_every_other = false;
     let gaps = world.talks[0].wires[0].dropped - dropped;
     assert!(gaps >= 400, "{gaps} gaps");
-    // A round trip until it shows, and another until all is there.
+    // One round trip until the effect shows, and another until it is complete.
     world.run(Micros::from_millis(250));
     let rates = world.rates(Micros::from_millis(300));
     assert!(rates[0][1] >= 12_000_000, "bytes a second: {rates:?}");
@@ -298,7 +297,7 @@ fn where_every_other_segment_of_a_wide_window_is_lost_each_is_sent_again_once_an
 }
 
 #[test]
-fn who_ends_with_hundreds_of_gaps_gives_back_the_list_of_them() {
+fn closing_with_hundreds_of_gaps_returns_the_long_list() {
     let mut world = World::new(20_000_000, [ROOMY; 2]);
     world.begin([true, false]);
     world.run(Micros::from_millis(1500));
@@ -311,7 +310,7 @@ fn who_ends_with_hundreds_of_gaps_gives_back_the_list_of_them() {
 }
 
 #[test]
-fn who_only_listens_has_its_window_widened_too_and_its_buffers_are_empty() {
+fn a_receive_only_end_gets_a_wider_window_and_no_buffers() {
     let mut world = World::new(20_000_000, [ROOMY; 2]);
     world.begin([true, false]);
     world.run(Micros::from_millis(1500));
@@ -322,7 +321,7 @@ fn who_only_listens_has_its_window_widened_too_and_its_buffers_are_empty() {
 }
 
 #[test]
-fn a_path_that_holds_little_borrows_no_more_than_its_first_stage() {
+fn a_short_path_borrows_only_its_first_stage() {
     let mut world = World::new(1_000_000, [ROOMY; 2]);
     world.queue = Micros::from_millis(20);
     world.begin([true, false]);
@@ -334,7 +333,7 @@ fn a_path_that_holds_little_borrows_no_more_than_its_first_stage() {
 }
 
 #[test]
-fn a_crowd_shares_a_small_pool_and_who_comes_last_finds_some() {
+fn a_crowd_shares_a_small_pool_with_latecomers() {
     let small = PoolSizes { blocks: 600, send_queues: 32, receive_queues: 32 };
     let mut world = World::new(20_000_000, [small, ROOMY]);
     world.begin([true, false]);
@@ -358,7 +357,7 @@ fn a_crowd_shares_a_small_pool_and_who_comes_last_finds_some() {
 }
 
 #[test]
-fn who_does_not_read_keeps_no_more_than_its_share() {
+fn a_session_that_does_not_read_keeps_only_its_share() {
     let small = PoolSizes { blocks: 600, send_queues: 32, receive_queues: 32 };
     let mut world = World::new(20_000_000, [ROOMY, small]);
     world.begin([true, false]);
@@ -366,7 +365,10 @@ fn who_does_not_read_keeps_no_more_than_its_share() {
     world.talks[0].takes[1] = false;
     world.run(Micros::from_secs(2));
     let kept = small.blocks - world.pools[1].free_blocks();
-    assert!(kept <= small.blocks / 4 + 1, "{kept} blocks are kept for one who does not read");
+    assert!(
+        kept <= small.blocks / 4 + 1,
+        "{kept} blocks are kept for a session that does not read"
+    );
     let late = world.begin([true, false]);
     let before = world.talks[late].given[1];
     world.run(Micros::from_secs(2));
@@ -375,7 +377,7 @@ fn who_does_not_read_keeps_no_more_than_its_share() {
 }
 
 #[test]
-fn what_a_session_leaves_widens_no_window() {
+fn unread_data_does_not_widen_the_window() {
     let mut world = World::new(20_000_000, [ROOMY; 2]);
     let talk = world.begin([true, false]);
     world.run(Micros::from_millis(300));
@@ -387,12 +389,13 @@ fn what_a_session_leaves_widens_no_window() {
 }
 
 #[test]
-fn a_pool_that_ran_dry_and_has_blocks_again_is_used_again_and_no_promise_is_broken() {
+fn a_refilled_pool_is_used_and_no_window_shrinks() {
     let mut world = World::new(20_000_000, [ROOMY; 2]);
     world.begin([true, false]);
     world.run(Micros::from_millis(1500));
     let mut hoards = [Vec::new(), Vec::new()];
-    // At first something is left: the window that could be offered now is much smaller than the one that was.
+    // At first something is left: the window that could be offered now is much smaller than the
+    // announced one.
     while world.pools[1].free_blocks() > 60 {
         hoards[1].extend(world.pools[1].blocks.take());
     }
@@ -415,7 +418,7 @@ fn a_pool_that_ran_dry_and_has_blocks_again_is_used_again_and_no_promise_is_brok
 }
 
 #[test]
-fn where_every_other_segment_of_a_wide_window_is_lost_the_others_are_kept() {
+fn segments_between_many_losses_are_kept() {
     let mut talk = Conversation::selective();
     let peer = |talk: &mut Conversation, at: u32| {
         talk.peer(&alloc::format!(". {}:{} ack 1", at * 500 + 1, at * 500 + 501)).we_whatever();
@@ -432,7 +435,7 @@ fn where_every_other_segment_of_a_wide_window_is_lost_the_others_are_kept() {
 }
 
 #[test]
-fn however_much_is_on_the_way_it_is_known_when_each_part_was_sent() {
+fn send_times_stay_known_however_much_is_in_flight() {
     let mut flight = Flight::default();
     let at = |segment: u32| SequenceNumber(segment * 1448);
     for segment in 0..3000 {

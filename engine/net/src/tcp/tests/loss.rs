@@ -1,11 +1,12 @@
-//! What is lost is sent again: by the timer, and sooner by duplicate acknowledgments; and the network is spared.
+//! Lost data is retransmitted by the timer, or earlier by duplicate acknowledgments, and the window
+//! is lowered.
 
 use alloc::format;
 
 use super::{Conversation, everywhere};
 use crate::tcp::CloseReason;
 
-/// Queues and sends full segments up to `to`, from where the conversation is.
+/// Queues and sends full segments up to `to`, from the current position.
 fn we_send(talk: &mut Conversation, from: u32, to: u32) {
     for start in (from..to).step_by(1000) {
         talk.we(&format!(". {start}:{} ack 1", start + 1000));
@@ -14,7 +15,7 @@ fn we_send(talk: &mut Conversation, from: u32, to: u32) {
 }
 
 #[test]
-fn an_unacknowledged_segment_is_sent_again_further_and_further_apart_and_then_given_up() {
+fn retransmissions_back_off_until_the_user_timeout() {
     everywhere(|talk| {
         talk.write(10).we("P. 1:11 ack 1");
         for wait in
@@ -22,14 +23,14 @@ fn an_unacknowledged_segment_is_sent_again_further_and_further_apart_and_then_gi
         {
             talk.wait(wait - 1).silence().wait(1).we("P. 1:11 ack 1").silence();
         }
-        // Five minutes in all: the last timeout is cut short.
+        // Five minutes in total: the last timeout is shortened.
         talk.wait(17_799).silence().wait(1).closed(CloseReason::TimedOut).silence();
         talk.ended("gone");
     });
 }
 
 #[test]
-fn the_timeout_stays_long_until_something_is_timed_that_was_sent_once() {
+fn the_timeout_stays_backed_off_until_a_valid_sample() {
     let mut talk = Conversation::established();
     talk.write(10).we("P. 1:11 ack 1").wait(200).we("P. 1:11 ack 1").wait(10).peer(". 1:1 ack 11");
     talk.write(10)
@@ -56,7 +57,7 @@ fn the_timeout_follows_the_round_trip() {
 }
 
 #[test]
-fn after_a_timeout_everything_unacknowledged_is_sent_again_in_slow_start() {
+fn a_timeout_retransmits_everything_in_slow_start() {
     everywhere(|talk| {
         talk.write(10_000);
         for start in (1..10_000).step_by(1000) {
@@ -75,24 +76,25 @@ fn after_a_timeout_everything_unacknowledged_is_sent_again_in_slow_start() {
 }
 
 #[test]
-fn three_duplicates_bring_the_lost_segment_at_once() {
+fn three_duplicates_trigger_a_retransmission() {
     everywhere(|talk| {
         talk.write(20_000);
         we_send(talk, 1, 10_001);
         talk.peer(". 1:1 ack 1").we(". 10001:11001 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 11001:12001 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 1:1001 ack 1").silence();
-        // Seven tenths of ten: with the first once more, eight are on the way. The third duplicate from here makes room.
+        // Seven tenths of ten: with the retransmission, eight are in flight. The third duplicate
+        // from here makes room.
         talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 12001:13001 ack 1").silence();
-        // All of it arrived: no burst follows, and then growth by one segment for each window.
+        // Everything arrived: no burst follows, and then growth by one segment for each window.
         talk.peer(". 1:1 ack 12001").we(". 13001:14001 ack 1").silence();
         talk.peer(". 1:1 ack 13001").we(". 14001:15001 ack 1").we(". 15001:16001 ack 1").silence();
     });
 }
 
 #[test]
-fn a_partial_acknowledgment_brings_the_next_lost_segment() {
+fn a_partial_ack_triggers_the_next_retransmission() {
     everywhere(|talk| {
         talk.write(10_000);
         for start in (1..10_000).step_by(1000) {
@@ -115,7 +117,7 @@ fn a_partial_acknowledgment_brings_the_next_lost_segment() {
 }
 
 #[test]
-fn duplicates_that_echo_a_timeouts_repetitions_cause_no_more_of_them() {
+fn duplicates_after_a_timeout_cause_no_retransmissions() {
     let mut talk = Conversation::established();
     talk.write(10_000).we_whatever();
     talk.wait(200).we(". 1:1001 ack 1").silence();
@@ -123,7 +125,7 @@ fn duplicates_that_echo_a_timeouts_repetitions_cause_no_more_of_them() {
 }
 
 #[test]
-fn a_window_update_or_a_segment_with_text_is_no_duplicate() {
+fn a_window_update_or_a_segment_with_data_is_no_duplicate() {
     let mut talk = Conversation::established();
     talk.write(10_000).we_whatever();
     talk.peer(". 1:1 ack 1 win 64001")
@@ -135,7 +137,7 @@ fn a_window_update_or_a_segment_with_text_is_no_duplicate() {
 }
 
 #[test]
-fn a_lost_fin_is_sent_again() {
+fn a_lost_fin_is_retransmitted() {
     everywhere(|talk| {
         talk.write(10).we("P. 1:11 ack 1").close().we("F. 11:11 ack 1");
         talk.peer(". 1:1 ack 11").wait(200).we("F. 11:11 ack 1").silence();
@@ -145,7 +147,7 @@ fn a_lost_fin_is_sent_again() {
 }
 
 #[test]
-fn text_and_fin_that_were_both_lost_go_out_together_again() {
+fn lost_data_and_fin_are_retransmitted_together() {
     let mut talk = Conversation::established();
     talk.write(10)
         .we("P. 1:11 ack 1")
@@ -158,7 +160,7 @@ fn text_and_fin_that_were_both_lost_go_out_together_again() {
 }
 
 #[test]
-fn a_window_that_closes_over_what_is_on_the_way_turns_repetitions_into_probes() {
+fn a_window_closed_over_data_in_flight_gets_probes() {
     let mut talk = Conversation::established();
     talk.write(2000).we(". 1:1001 ack 1").we("P. 1001:2001 ack 1");
     talk.peer(". 1:1 ack 1001 win 0").wait(200).silence();
@@ -169,7 +171,7 @@ fn a_window_that_closes_over_what_is_on_the_way_turns_repetitions_into_probes() 
 }
 
 #[test]
-fn after_a_repeated_handshake_one_segment_is_sent_and_three_seconds_are_waited() {
+fn a_retransmitted_handshake_sets_window_1_and_timeout_3_s() {
     let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
         iss: crate::tcp::SequenceNumber(5),
         irs: crate::tcp::SequenceNumber(6),
@@ -185,7 +187,7 @@ fn after_a_repeated_handshake_one_segment_is_sent_and_three_seconds_are_waited()
 }
 
 #[test]
-fn an_acknowledgment_that_was_lost_is_repeated_when_its_bytes_are() {
+fn a_lost_ack_is_repeated_when_its_data_is_retransmitted() {
     everywhere(|talk| {
         talk.peer("P. 1:11 ack 1").wait(40).we(". 1:1 ack 11");
         talk.peer("P. 1:11 ack 1")
@@ -198,7 +200,7 @@ fn an_acknowledgment_that_was_lost_is_repeated_when_its_bytes_are() {
 }
 
 #[test]
-fn a_narrower_path_is_believed_only_of_what_is_on_the_way() {
+fn a_path_mtu_report_counts_only_for_data_in_flight() {
     everywhere(|talk| {
         talk.write(1000).we("P. 1:1001 ack 1");
         let una = talk.tcb.snd_una();
@@ -215,7 +217,7 @@ fn a_narrower_path_is_believed_only_of_what_is_on_the_way() {
 }
 
 #[test]
-fn small_segments_that_were_lost_come_again_as_one_and_without_a_fin() {
+fn lost_small_segments_are_merged_and_carry_no_fin() {
     let mut talk = Conversation::established();
     for at in [1, 11, 21, 31] {
         talk.write(10).we(&format!("P. {at}:{} ack 1", at + 10));
@@ -226,7 +228,7 @@ fn small_segments_that_were_lost_come_again_as_one_and_without_a_fin() {
 }
 
 #[test]
-fn long_segments_that_vanish_time_after_time_become_smaller() {
+fn repeatedly_lost_long_segments_become_smaller() {
     let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
         iss: crate::tcp::SequenceNumber(10_000),
         irs: crate::tcp::SequenceNumber(500_000),
@@ -253,7 +255,7 @@ fn long_segments_that_vanish_time_after_time_become_smaller() {
         talk.wait(span).we("P. 1:790 ack 1");
     }
     talk.wait(1600).we(". 1:537 ack 1").peer(". 1:1 ack 537").we("P. 537:790 ack 1").silence();
-    // What is small anyway is not to blame.
+    // Small segments are not the cause.
     let mut talk = Conversation::established();
     talk.write(10).we_whatever();
     talk.wait(20_000).we_whatever();
@@ -261,7 +263,7 @@ fn long_segments_that_vanish_time_after_time_become_smaller() {
 }
 
 #[test]
-fn word_that_nobody_is_there_ends_only_the_attempt_that_it_is_about() {
+fn an_unreachable_report_ends_only_its_own_connect() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0");
     let iss = talk.tcb.snd_una();

@@ -1,4 +1,5 @@
-//! The promises of TCP, told as conversations between a peer and us. See `conversation` for the language.
+//! The guarantees of TCP, as conversations between a peer and us. `conversation` defines the
+//! notation.
 
 mod closing;
 mod congestion;

@@ -1,4 +1,4 @@
-//! Options from the wire and to it.
+//! Parsing and writing of options.
 
 use alloc::vec::Vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::tcp::{
 };
 
 #[test]
-fn what_is_emitted_is_parsed_again() {
+fn emitted_options_parse_to_the_same_values() {
     for mss in [None, Some(0), Some(536), Some(u16::MAX)] {
         for window_scale in [None, Some(0), Some(3), Some(14)] {
             for timestamps in [None, Some(Timestamps { value: u32::MAX, echo: 0x0102_0304 })] {
@@ -56,7 +56,7 @@ fn a_shift_beyond_fourteen_is_fourteen() {
 }
 
 #[test]
-fn nonsense_ends_the_list_and_nothing_else() {
+fn a_malformed_option_ends_only_the_list() {
     for length in 0..=255u8 {
         let bytes = [2, 4, 1, 0, 253, length, 3, 3, 3, 4];
         assert_eq!(Options::parse(&bytes).mss, Some(256));
@@ -68,7 +68,7 @@ fn nonsense_ends_the_list_and_nothing_else() {
 }
 
 #[test]
-fn blocks_fill_a_header_beside_timestamps_and_are_read_again() {
+fn sack_blocks_fill_a_header_beside_timestamps() {
     for count in 0..=SACK_BLOCKS_MAX {
         for timestamps in [None, Some(Timestamps { value: 1, echo: 2 })] {
             let mut options = Options { timestamps, ..Options::default() };
@@ -88,7 +88,7 @@ fn blocks_fill_a_header_beside_timestamps_and_are_read_again() {
 }
 
 #[test]
-fn blocks_of_a_broken_length_are_none_and_end_the_list() {
+fn sack_blocks_of_wrong_length_end_the_list() {
     let whole = [5, 10, 0, 0, 0, 1, 0, 0, 0, 9, 3, 3, 3, 4];
     let options = Options::parse(&whole);
     assert_eq!((options.sack.as_slice().len(), options.window_scale), (1, Some(3)));
@@ -100,7 +100,7 @@ fn blocks_of_a_broken_length_are_none_and_end_the_list() {
     }
 }
 
-/// The list as the wire crate reads it, which knows less of selective acknowledgments.
+/// The list as the wire crate parses it, which supports fewer SACK blocks.
 fn theirs(mut bytes: &[u8]) -> Options {
     let mut options = Options::default();
     while let Ok((rest, option)) = TcpOption::parse(bytes) {
@@ -119,7 +119,7 @@ fn theirs(mut bytes: &[u8]) -> Options {
     options
 }
 
-/// Something that a list may hold, right or wrong.
+/// A valid or invalid element of an option list.
 fn option() -> impl Strategy<Value = Vec<u8>> {
     let right = prop::sample::select(alloc::vec![
         &[1][..],

@@ -1,5 +1,5 @@
-//! Two connections, joined by a pipe that loses, repeats, delays and reorders. Whatever it does, both streams arrive
-//! whole, both ends come to rest, and nothing stays lent.
+//! Two connections joined by a pipe that loses, repeats, delays and reorders segments. Both streams
+//! always arrive whole, both ends come to rest, and no buffer stays borrowed.
 
 use alloc::vec::Vec;
 
@@ -12,16 +12,17 @@ use crate::tcp::{
     SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb,
 };
 
-/// What the pipe does, in percent, and the delay in milliseconds, at random up to which more is added.
+/// What the pipe does, in percent, and its delay in milliseconds with the random part that is
+/// added.
 #[derive(Clone, Copy)]
 struct Weather {
     loses: u64,
     repeats: u64,
     delay: u64,
     jitter: u64,
-    /// Turns in a hundred in which the card is full.
+    /// Turns out of a hundred in which the card is full.
     card_full: u64,
-    /// The most that a session takes at once.
+    /// The most bytes that a session consumes at once.
     takes: u64,
 }
 
@@ -35,7 +36,7 @@ struct InFlight {
 struct End {
     tcb: Tcb,
     pools: Pools,
-    /// Bytes of our stream in all, queued so far, received, and whether the peer has closed.
+    /// Bytes of our stream: in total, queued so far, and received. And whether the peer has closed.
     total: u32,
     queued: u32,
     given: u32,
@@ -85,7 +86,7 @@ impl End {
         self.given += data.len() as u32;
     }
 
-    /// The session's turn: takes some, writes some, closes when all is written.
+    /// The session's turn: it consumes some bytes, writes some, and closes when all is written.
     fn session(&mut self, now: Instant, takes: usize, writes: usize) {
         let waiting = self.tcb.waiting();
         let data = waiting[..waiting.len().min(takes)].to_vec();
@@ -110,7 +111,8 @@ fn beginning(iss: u32) -> Beginning {
     Beginning { iss: SequenceNumber(iss), timestamp_offset: 0u32.wrapping_sub(iss) }
 }
 
-/// A server's end made by the half-open table, and a client's, whose handshake is held without loss; each way takes `delay`.
+/// A server's end from the half-open table, and a client's end. Their handshake has no losses, and
+/// takes `delay` in each direction.
 pub(super) fn joined(now: Instant, delay: Micros, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
     let [there, back, again] = [1, 2, 3].map(|ways| now + Micros(ways * delay.0));
     let mut client = Tcb::connect(now, beginning(iss[0]), mss[0]);
@@ -167,7 +169,7 @@ pub(super) fn heard<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRe
     }
 }
 
-/// Cuts an output as a card with segmentation offload does.
+/// Segments an output as a card with segmentation offload does.
 pub(super) fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend, Vec<u8>)> {
     let Some(size) = segment.segment_bytes.map(|size| usize::from(size.get())) else {
         return alloc::vec![(*segment, payload.to_vec())];
@@ -244,7 +246,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
         }
         let due = pipe.iter().map(|flight| flight.at);
         let deadlines = ends.iter().filter_map(|end| end.tcb.deadline(now));
-        // A session that has something to do is called again soon, whatever the network does.
+        // A session with work to do is called again soon, whatever the network does.
         let busy = ends.iter().any(|end| !end.tcb.waiting().is_empty() || end.queued < end.total);
         let soon = busy.then_some(now + Micros::from_millis(20));
         let full_again = (weather.card_full > 0).then_some(now + Micros::from_millis(5));
@@ -298,7 +300,7 @@ const FAIR: Weather =
     Weather { loses: 0, repeats: 0, delay: 10, jitter: 0, card_full: 0, takes: 1_000_000 };
 
 #[test]
-fn in_fair_weather_streams_arrive_in_little_more_than_their_round_trips() {
+fn in_fair_weather_streams_take_few_round_trips() {
     for seed in 0..20 {
         let mut dice = Dice::new(seed);
         let _ = dice.roll();

@@ -1,4 +1,4 @@
-//! However a stream is cut, repeated, overlapped and shuffled, it is delivered whole, in order and once.
+//! A stream that is cut, repeated, overlapped and shuffled is delivered whole, in order and once.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -25,7 +25,7 @@ fn orders<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     all
 }
 
-/// How many of the first `end` bytes are known without a gap from the first, by the plainest means.
+/// How many of the first `end` bytes have arrived without a gap, computed in the simplest way.
 fn contiguous(arrived: &[(u32, u32)], end: u32) -> u32 {
     (1..end)
         .take_while(|place| arrived.iter().any(|(from, to)| (from..to).contains(&place)))
@@ -77,12 +77,13 @@ fn every_order_with_a_fin_ends_the_stream_once() {
 }
 
 #[test]
-fn random_cuts_repetitions_and_orders_over_the_whole_window_arrive_whole() {
+fn random_cuts_repeats_and_orders_arrive_whole() {
     for seed in 0..60 {
         let mut dice = Dice::new(seed);
         let mut talk = Conversation::established_at(dice.roll() as u32, dice.roll() as u32);
         let end = 150_001;
-        // What has arrived is acknowledged in one piece at the start of each round, so all lies within the window.
+        // Everything is acknowledged in one piece at the start of each round, so all of it is
+        // within the window.
         let mut rounds = 0;
         while talk.given < end - 1 {
             rounds += 1;
@@ -103,7 +104,7 @@ fn random_cuts_repetitions_and_orders_over_the_whole_window_arrive_whole() {
 }
 
 #[test]
-fn a_stream_is_the_same_wherever_on_the_circle_it_lies() {
+fn a_stream_is_the_same_at_any_sequence_number() {
     everywhere(|talk| {
         for start in (1..70_001u32).step_by(2000) {
             talk.peer(&format!(". {}:{} ack 1", start + 1000, start + 2000));

@@ -1,4 +1,5 @@
-//! What arrives is delivered in order, once, and acknowledged in time; the window says what fits.
+//! Received data is delivered in order and once, and acknowledged in time; the window says how much
+//! fits.
 
 use alloc::format;
 
@@ -9,7 +10,7 @@ use super::conversation::Session;
 use crate::tcp::RECEIVE_WINDOW;
 
 #[test]
-fn bytes_in_order_are_delivered_where_they_lie_and_nothing_is_lent() {
+fn in_order_bytes_are_delivered_in_place_without_buffers() {
     let mut talk = Conversation::established();
     talk.peer("P. 1:101 ack 1");
     assert_eq!(talk.actions.data, 0..100);
@@ -19,7 +20,7 @@ fn bytes_in_order_are_delivered_where_they_lie_and_nothing_is_lent() {
 }
 
 #[test]
-fn an_acknowledgment_rides_on_the_reply_of_the_same_turn() {
+fn an_acknowledgment_is_sent_with_the_reply_of_its_turn() {
     let mut talk = Conversation::established();
     talk.peer_quietly("P. 1:101 ack 1").write(20).we("P. 1:21 ack 101").silence();
     talk.wait(100).silence();
@@ -46,7 +47,7 @@ fn a_large_frame_joined_by_the_card_is_acknowledged_at_once() {
 }
 
 #[test]
-fn what_the_session_leaves_waits_for_it_and_later_bytes_queue_up_behind() {
+fn unconsumed_bytes_wait_and_later_bytes_queue_behind_them() {
     let mut talk = Conversation::established();
     talk.session = Session::LeavesAll;
     talk.peer("P. 1:101 ack 1");
@@ -90,7 +91,7 @@ fn while_the_peer_repairs_a_loss_each_segment_is_acknowledged() {
     let mut talk = Conversation::established();
     talk.peer(". 1001:2001 ack 1").we(". 1:1 ack 1").peer(". 1:1001 ack 1").we(". 1:1 ack 2001");
     each_of(&mut talk, 2001);
-    // What was received already comes again.
+    // Already received data arrives again.
     let mut talk = Conversation::established();
     talk.peer(". 1:1001 ack 1")
         .wait(40)
@@ -101,7 +102,7 @@ fn while_the_peer_repairs_a_loss_each_segment_is_acknowledged() {
 }
 
 #[test]
-fn after_a_silence_longer_than_a_timeout_each_full_segment_is_acknowledged_and_no_small_one() {
+fn full_segments_after_a_long_silence_are_acked_at_once() {
     let mut talk = Conversation::established();
     talk.wait(500)
         .peer(". 1:1001 ack 1")
@@ -113,7 +114,7 @@ fn after_a_silence_longer_than_a_timeout_each_full_segment_is_acknowledged_and_n
 }
 
 #[test]
-fn a_fin_beyond_a_gap_is_remembered() {
+fn a_fin_beyond_a_gap_is_stored() {
     let mut talk = Conversation::established();
     talk.peer("F. 1001:2001 ack 1").we(". 1:1 ack 1");
     assert!(!talk.actions.peer_closed);
@@ -123,7 +124,7 @@ fn a_fin_beyond_a_gap_is_remembered() {
 }
 
 #[test]
-fn a_lone_fin_beyond_a_gap_is_remembered() {
+fn a_lone_fin_beyond_a_gap_is_stored() {
     let mut talk = Conversation::established();
     talk.peer("F. 1001:1001 ack 1").we(". 1:1 ack 1");
     talk.peer(". 1:1001 ack 1").we(". 1:1 ack 1002").silence();
@@ -132,7 +133,7 @@ fn a_lone_fin_beyond_a_gap_is_remembered() {
 }
 
 #[test]
-fn old_bytes_are_acknowledged_again_and_new_ones_behind_them_taken() {
+fn old_bytes_are_reacknowledged_and_new_bytes_accepted() {
     let mut talk = Conversation::established();
     talk.peer("P. 1:1001 ack 1").wait(40).we(". 1:1 ack 1001");
     talk.peer("P. 1:1001 ack 1").we(". 1:1 ack 1001").silence();
@@ -141,7 +142,7 @@ fn old_bytes_are_acknowledged_again_and_new_ones_behind_them_taken() {
 }
 
 #[test]
-fn the_window_shrinks_by_what_is_kept_and_opens_as_it_is_taken() {
+fn the_window_shrinks_with_kept_bytes_and_opens_as_they_go() {
     let mut talk = Conversation::established();
     talk.session = Session::LeavesAll;
     let mut at = 1;
@@ -170,7 +171,7 @@ fn the_window_shrinks_by_what_is_kept_and_opens_as_it_is_taken() {
 }
 
 #[test]
-fn a_peer_that_does_not_scale_is_told_of_no_more_than_it_can_hear() {
+fn a_window_without_scaling_fits_its_field() {
     let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
         iss: crate::tcp::SequenceNumber(5),
         irs: crate::tcp::SequenceNumber(6),
@@ -185,7 +186,7 @@ fn a_peer_that_does_not_scale_is_told_of_no_more_than_it_can_hear() {
 }
 
 #[test]
-fn scarce_blocks_make_the_window_small_and_bytes_that_find_none_come_again() {
+fn scarce_blocks_shrink_the_window_and_dropped_bytes_return() {
     let mut talk = Conversation::established();
     let mut hoard = alloc::vec::Vec::new();
     while talk.pools.free_blocks() > 1 {
@@ -228,7 +229,7 @@ fn filling_a_gap_is_acknowledged_at_once_however_small() {
 }
 
 #[test]
-fn an_acknowledgment_from_a_peer_that_has_filled_our_window_counts() {
+fn an_acknowledgment_counts_when_our_window_is_full() {
     let mut talk = Conversation::established();
     talk.write(10).we("P. 1:11 ack 1");
     talk.peer(". 65536:65536 ack 11").silence();
@@ -236,7 +237,7 @@ fn an_acknowledgment_from_a_peer_that_has_filled_our_window_counts() {
 }
 
 #[test]
-fn a_fin_that_was_cut_off_with_the_text_before_it_does_not_end_the_stream() {
+fn a_fin_beyond_the_window_does_not_end_the_stream() {
     let mut talk = Conversation::established();
     talk.session = Session::LeavesAll;
     talk.peer("F. 60001:70001 ack 1").we(". 1:1 ack 1");
@@ -259,7 +260,7 @@ fn a_fin_needs_no_room() {
 }
 
 #[test]
-fn what_claims_to_lie_beyond_the_end_of_the_stream_is_forgotten() {
+fn data_beyond_the_end_of_the_stream_is_dropped() {
     let mut talk = Conversation::established();
     talk.peer(". 2001:3001 ack 1").peer("F. 1:1001 ack 1").we_whatever();
     assert!(talk.actions.peer_closed);
@@ -281,7 +282,7 @@ fn a_window_never_opens_by_less_than_a_segment() {
 }
 
 #[test]
-fn a_window_that_is_wide_open_is_not_announced_again_and_again() {
+fn a_wide_open_window_is_not_announced_repeatedly() {
     let mut talk = Conversation::established();
     talk.session = Session::LeavesAll;
     talk.peer(". 1:60001 ack 1").we(". 1:1 ack 60001");
@@ -291,7 +292,7 @@ fn a_window_that_is_wide_open_is_not_announced_again_and_again() {
 }
 
 #[test]
-fn what_was_changed_while_it_was_worked_on_is_put_back_at_the_front() {
+fn data_decoded_in_place_is_put_back_at_the_front() {
     let mut talk = Conversation::established();
     talk.session = Session::LeavesAll;
     talk.peer("P. 1:4001 ack 1").peer("P. 4001:9001 ack 1");

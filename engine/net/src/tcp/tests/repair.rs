@@ -1,4 +1,4 @@
-//! How losses are found and repaired with a peer that acknowledges selectively: RACK and tail probes (RFC 8985), and what
+//! Loss recovery with a peer that supports SACK: RACK and tail loss probes (RFC 8985), and what
 //! forged or broken acknowledgments cannot do.
 
 use alloc::format;
@@ -13,7 +13,7 @@ use crate::tcp::recovery::Phase;
 use crate::tcp::run::Fate;
 use crate::tcp::*;
 
-/// A conversation in which segments up to `to` were sent at once, a round trip ago.
+/// A connection that sent segments up to `to` at once, a round trip ago.
 fn sent(to: u32) -> Conversation {
     let mut talk = Conversation::selective();
     talk.write(to as usize - 1).we_whatever();
@@ -22,21 +22,21 @@ fn sent(to: u32) -> Conversation {
 }
 
 #[test]
-fn what_was_overtaken_is_lost_after_a_quarter_of_the_round_trip() {
+fn an_overtaken_segment_is_lost_after_a_quarter_round_trip() {
     let mut talk = sent(5001);
     talk.peer(". 1:1 ack 1 1001-2001").silence();
     talk.wait(2).silence().wait(1).we(". 1:1001 ack 1").silence();
 }
 
 #[test]
-fn three_segments_beyond_a_gap_bring_the_lost_one_at_once() {
+fn three_segments_beyond_a_gap_trigger_a_retransmission() {
     let mut talk = sent(5001);
     talk.peer(". 1:1 ack 1 1001-4001").we(". 1:1001 ack 1").silence();
     talk.peer(". 1:1 ack 5001").silence().lent_nothing();
 }
 
 #[test]
-fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
+fn reordering_causes_no_retransmission_and_widens_the_window() {
     let mut talk = sent(5001);
     talk.peer(". 1:1 ack 1 1001-2001")
         .wait(2)
@@ -44,7 +44,7 @@ fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
         .peer(". 1:1 ack 5001")
         .silence();
     talk.lent_nothing();
-    // Reordering seen in this flight: three beyond a gap are no proof any more.
+    // Reordering was seen in this flight: three segments beyond a gap prove no loss any more.
     let mut talk = sent(10_001);
     talk.peer(". 1:1 ack 1 1001-2001")
         .peer(". 1:1 ack 2001")
@@ -54,7 +54,7 @@ fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
 }
 
 #[test]
-fn what_arrives_before_it_was_sent_again_was_late_and_patience_grows() {
+fn a_late_arrival_cancels_the_loss_and_widens_the_window() {
     let mut talk = sent(10_001);
     let window = talk.tcb.congestion().window();
     talk.peer_quietly(". 1:1 ack 1 1001-4001").peer(". 1:1 ack 4001").silence();
@@ -64,7 +64,7 @@ fn what_arrives_before_it_was_sent_again_was_late_and_patience_grows() {
 }
 
 #[test]
-fn what_was_sent_again_too_early_makes_more_patient() {
+fn a_spurious_retransmission_widens_the_reordering_window() {
     let mut talk = Conversation::stamped_and_selective(100);
     talk.write(10_000).we_whatever();
     let window = talk.tcb.congestion().window();
@@ -72,7 +72,7 @@ fn what_was_sent_again_too_early_makes_more_patient() {
         .peer(". 1:1 ack 1 1001-4001 val 101 ecr 0")
         .we(". 1:1001 ack 1 val 10 ecr 101")
         .silence();
-    // The first copy comes, and is told as its time is echoed; the second is a duplicate.
+    // The first copy arrives, and its echoed time proves it. The second one is a duplicate.
     talk.peer(". 1:1 ack 4001 val 101 ecr 0").silence();
     assert_eq!((talk.tcb.congestion().window() >= window, talk.tcb.phase()), (true, Phase::Open));
     talk.peer(". 1:1 ack 4001 5001-8001 val 101 ecr 0").silence();
@@ -80,19 +80,19 @@ fn what_was_sent_again_too_early_makes_more_patient() {
 }
 
 #[test]
-fn blocks_are_told_newest_first_and_do_not_look_reordered_by_that() {
+fn newest_first_sack_blocks_do_not_look_reordered() {
     let mut talk = sent(9001);
     talk.peer(". 1:1 ack 1 8001-9001 6001-7001 4001-5001 2001-3001");
     for lost in ["1:1001", "1001:2001", "3001:4001", "5001:6001"] {
         talk.we(&format!(". {lost} ack 1"));
     }
-    // What is told as a duplicate and as what lies beyond a gap counts as the latter too.
+    // A block that is reported as a duplicate and beyond a gap also counts as the latter.
     let mut talk = sent(5001);
     talk.peer(". 1:1 ack 1 2001-5001 2001-5001").we(". 1:1001 ack 1");
 }
 
 #[test]
-fn every_lost_segment_is_sent_again_once_and_no_other() {
+fn every_lost_segment_is_retransmitted_once_and_no_other() {
     let mut talk = sent(10_001);
     talk.peer(". 1:1 ack 1 1001-2001 3001-4001 5001-10001");
     let mut again = 0;
@@ -106,7 +106,7 @@ fn every_lost_segment_is_sent_again_once_and_no_other() {
 }
 
 #[test]
-fn a_repetition_that_is_lost_too_is_found_by_what_was_sent_after_it() {
+fn a_lost_retransmission_is_detected_by_later_segments() {
     let mut talk = sent(13_001);
     talk.peer(". 1:1 ack 1 1001-10001")
         .we(". 1:1001 ack 1")
@@ -126,7 +126,7 @@ fn the_tail_is_probed_after_two_round_trips_and_once() {
 }
 
 #[test]
-fn what_a_tail_probe_brings_to_light_is_repaired() {
+fn losses_found_by_a_tail_probe_are_repaired() {
     let mut talk = Conversation::selective();
     talk.write(3000).we_whatever();
     talk.wait(22).we("P. 2001:3001 ack 1");
@@ -143,7 +143,7 @@ fn a_tail_probe_carries_new_bytes_if_there_are_some() {
 }
 
 #[test]
-fn a_tail_that_was_repaired_by_its_probe_counts_as_a_loss_unless_it_came_twice() {
+fn a_tail_repaired_by_its_probe_counts_as_a_loss() {
     for (text, expected) in [(". 1:1 ack 4001", 7), (". 1:1 ack 3001 2001-3001", 10)] {
         let mut talk = Conversation::selective();
         talk.write(3000).we_whatever();
@@ -157,7 +157,7 @@ fn a_tail_that_was_repaired_by_its_probe_counts_as_a_loss_unless_it_came_twice()
 }
 
 #[test]
-fn forged_blocks_change_nothing() {
+fn forged_sack_blocks_change_nothing() {
     for text in
         ["5001-6001", "4001-5002", "-999-1", "3001-2001", "1-1", "2000000000-2000001000", "0-900"]
     {
@@ -169,7 +169,7 @@ fn forged_blocks_change_nothing() {
 }
 
 #[test]
-fn a_peer_that_takes_its_word_back_gets_everything_again() {
+fn a_reneging_peer_gets_everything_again() {
     let mut talk = sent(5001);
     talk.peer(". 1:1 ack 1 1001-5001").we(". 1:1001 ack 1");
     talk.wait(10).peer(". 1:1 ack 1001").silence();
@@ -183,7 +183,7 @@ fn a_peer_that_takes_its_word_back_gets_everything_again() {
 }
 
 #[test]
-fn a_timeout_that_was_too_early_is_taken_back() {
+fn a_spurious_timeout_is_undone() {
     let mut talk = Conversation::stamped(100);
     talk.write(5000).we_whatever();
     let window = talk.tcb.congestion().window();
@@ -202,9 +202,9 @@ fn a_timeout_that_was_too_early_is_taken_back() {
 }
 
 proptest! {
-    /// Against the plainest model: one entry a byte.
+    /// Compared with the simplest model: one entry for each byte.
     #[test]
-    fn the_flight_never_believes_more_than_was_said(
+    fn the_flight_never_exceeds_what_was_acknowledged(
         steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..300), 1..300),
         start in prop_oneof![Just(0u32), Just(u32::MAX - 1000), Just((1 << 31) - 500)],
     ) {
@@ -248,7 +248,7 @@ proptest! {
 }
 
 #[test]
-fn more_gaps_than_there_is_room_for_are_not_told_apart_and_nothing_is_believed() {
+fn too_many_gaps_are_merged_without_false_arrivals() {
     let mut flight = Flight::default();
     let at = |segment: u32| SequenceNumber(segment * 1000);
     for segment in 0..400 {
@@ -270,7 +270,7 @@ fn more_gaps_than_there_is_room_for_are_not_told_apart_and_nothing_is_believed()
 }
 
 #[test]
-fn where_times_are_not_told_apart_no_round_trip_is_taken() {
+fn merged_runs_give_no_round_trip_sample() {
     let at = |segment: u32| SequenceNumber(segment * 1000);
     let mut flight = Flight::default();
     for segment in 0..400 {
@@ -299,7 +299,7 @@ fn where_times_are_not_told_apart_no_round_trip_is_taken() {
 }
 
 #[test]
-fn once_all_is_acknowledged_no_duplicate_counts_any_more() {
+fn duplicates_do_not_count_once_all_is_acknowledged() {
     let mut talk = Conversation::established();
     talk.write(40_000).we_whatever();
     talk.peer(". 1:1 ack 1").we_whatever();

@@ -1,4 +1,4 @@
-//! The retransmission timeout, by the arithmetic of RFC 6298.
+//! The retransmission timeout by the arithmetic of RFC 6298.
 
 use machine::Micros;
 
@@ -23,7 +23,7 @@ fn the_timeout_is_what_the_rfc_computes() {
 }
 
 #[test]
-fn it_stays_within_its_bounds_with_backoff_too() {
+fn the_timeout_stays_within_bounds_with_backoff() {
     assert_eq!(after(&[0]).timeout(), RTO_MIN);
     assert_eq!(after(&[1]).timeout_after(3), Micros(RTO_MIN.0 * 8));
     assert_eq!(after(&[1]).timeout_after(255), RTO_MAX);
@@ -31,7 +31,7 @@ fn it_stays_within_its_bounds_with_backoff_too() {
 }
 
 #[test]
-fn one_sample_is_taken_each_round_trip_and_none_of_what_was_sent_twice() {
+fn one_sample_a_round_trip_and_none_of_retransmissions() {
     let mut talk = Conversation::established();
     assert_eq!(talk.tcb.round_trip().smoothed(), 10_000);
     talk.write(2000).we_whatever();

@@ -1,9 +1,9 @@
-//! Selective acknowledgments: what we tell of gaps (RFC 2018) and of duplicates (RFC 2883).
+//! Selective acknowledgments: what we report of gaps (RFC 2018) and of duplicates (RFC 2883).
 
 use super::Conversation;
 
 #[test]
-fn selective_acknowledgments_are_proposed_and_sent_only_to_who_permits_them() {
+fn sack_is_proposed_and_sent_only_to_peers_that_permit_it() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0 sackok 1").peer("S. 0:0 ack 1 mss 1000 sackok 1").we(". 1:1 ack 1");
     talk.peer(". 11:21 ack 1").we(". 1:1 ack 1 11-21");
@@ -13,7 +13,7 @@ fn selective_acknowledgments_are_proposed_and_sent_only_to_who_permits_them() {
 }
 
 #[test]
-fn what_lies_beyond_gaps_is_told_the_newest_first() {
+fn ranges_beyond_gaps_are_reported_newest_first() {
     let mut talk = Conversation::selective();
     talk.peer(". 101:201 ack 1").we(". 1:1 ack 1 101-201");
     talk.peer(". 301:401 ack 1").we(". 1:1 ack 1 301-401 101-201");
@@ -33,7 +33,7 @@ fn what_lies_beyond_gaps_is_told_the_newest_first() {
 }
 
 #[test]
-fn what_arrives_twice_is_told_first_and_once() {
+fn a_duplicate_is_reported_first_and_once() {
     let mut talk = Conversation::selective();
     talk.peer(". 1:101 ack 1").wait(40).we(". 1:1 ack 101 none 1");
     talk.peer(". 1:101 ack 1").we(". 1:1 ack 101 1-101");
@@ -45,7 +45,7 @@ fn what_arrives_twice_is_told_first_and_once() {
 }
 
 #[test]
-fn segments_with_text_keep_their_size_beside_news_of_gaps() {
+fn data_segments_keep_their_size_when_sack_is_pending() {
     let mut talk = Conversation::selective();
     talk.peer_quietly(". 101:201 ack 1");
     talk.write(2000)
@@ -55,9 +55,9 @@ fn segments_with_text_keep_their_size_beside_news_of_gaps() {
         .silence();
 }
 
-/// A path of 20 ms whose narrowest link takes 2 ms for each segment.
+/// A path of 20 ms with a narrowest link that takes 2 ms for each segment.
 #[test]
-fn what_is_acknowledged_beyond_a_gap_belongs_to_the_train_that_ends_slow_start() {
+fn selective_acks_count_in_the_train_that_ends_slow_start() {
     let in_order = ["1001", "2001", "3001", "4001", "5001", "6001", "7001"];
     let overtaken = ["1001", "2001", "2001 3001-4001", "2001 3001-5001", "5001", "6001", "7001"];
     for told in [in_order, overtaken] {
@@ -77,11 +77,12 @@ fn what_is_acknowledged_beyond_a_gap_belongs_to_the_train_that_ends_slow_start()
 }
 
 #[test]
-fn what_comes_late_behind_a_train_makes_it_no_longer() {
+fn reordered_segments_do_not_lengthen_an_ack_train() {
     let mut talk = Conversation::selective();
     talk.write(200_000).we_whatever();
     talk.wait(29);
-    // Half a round trip is 14.5 ms. In order they come for 13 ms; what was overtaken comes after 15.
+    // Half a round trip is 14.5 ms. In-order data arrives for 13 ms; the reordered segment arrives
+    // after 15.
     for (told, pause) in [
         ("1001", 1),
         ("1001 2001-3001", 1),

@@ -1,4 +1,4 @@
-//! What is queued goes out as the windows allow, in segments that are worth it.
+//! Queued data is sent as the windows allow, in segments of reasonable size.
 
 use super::Conversation;
 use alloc::format;
@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use machine::{BLOCK_BYTES, Piece};
 
 #[test]
-fn replies_are_sent_at_once_small_ones_too() {
+fn small_replies_are_sent_at_once() {
     let mut talk = Conversation::established();
     talk.write(10).we("P. 1:11 ack 1").write(10).we("P. 11:21 ack 1").silence();
     talk.peer(". 1:1 ack 21");
@@ -26,7 +26,8 @@ fn small_replies_share_a_block_unless_the_card_reads_it() {
     talk.turn().we("P. 1:101 ack 1").silence();
 }
 
-/// Writes `count` bytes of `byte` where they are sent from, if there is `least` room, and says how much room was lent.
+/// Writes `count` bytes of `byte` in place if there is room for `least`, and returns how much room
+/// `write` got.
 fn write_in_place(talk: &mut Conversation, least: usize, byte: u8, count: usize) -> usize {
     let mut lent = 0;
     let now = talk.now;
@@ -40,7 +41,7 @@ fn write_in_place(talk: &mut Conversation, least: usize, byte: u8, count: usize)
 }
 
 #[test]
-fn what_is_written_in_place_shares_a_block_with_what_was_copied_as_far_as_it_has_room() {
+fn in_place_writes_share_the_block_of_copied_bytes() {
     let mut talk = Conversation::established();
     talk.card_room = 0;
     let free = talk.pools.free_blocks();
@@ -65,7 +66,7 @@ fn what_is_written_in_place_shares_a_block_with_what_was_copied_as_far_as_it_has
 }
 
 #[test]
-fn what_is_written_in_place_keeps_to_the_limit_and_leaves_what_the_card_reads_alone() {
+fn in_place_writes_obey_the_limit_and_spare_blocks_on_the_card() {
     let mut talk = Conversation::established();
     let mut on_card = alloc::vec::Vec::new();
     assert_eq!(write_in_place(&mut talk, 1, b'a', 10), BLOCK_BYTES);
@@ -90,13 +91,13 @@ fn what_is_written_in_place_keeps_to_the_limit_and_leaves_what_the_card_reads_al
 }
 
 #[test]
-fn whoever_writes_nothing_in_place_borrows_nothing() {
+fn an_empty_in_place_write_borrows_nothing() {
     let mut talk = Conversation::established();
     assert_eq!(talk.tcb.send_with(talk.now, 1, &mut talk.pools, |_| 0), 0);
     talk.lent_nothing();
 }
 
-/// Sends these bytes. The pieces that the card reads.
+/// Sends these bytes, and returns the pieces that the card holds.
 fn sent_by_card(talk: &mut Conversation, bytes: &[u8]) -> alloc::vec::Vec<Piece> {
     let mut on_card = alloc::vec::Vec::new();
     talk.tcb.send(talk.now, bytes, &mut talk.pools);
@@ -110,17 +111,14 @@ fn sent_by_card(talk: &mut Conversation, bytes: &[u8]) -> alloc::vec::Vec<Piece>
 }
 
 #[test]
-fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
+fn a_block_on_the_card_is_neither_written_nor_lent_again() {
     let mut talk = Conversation::established();
     let on_card = sent_by_card(&mut talk, b"first");
     talk.tcb.send(talk.now, b"second", &mut talk.pools);
     talk.peer(". 1:1 ack 6");
     let mut all = alloc::vec::Vec::new();
     while let Some(mut block) = talk.pools.lend_block() {
-        assert!(
-            alloc::sync::Arc::get_mut(&mut block).is_some(),
-            "what is lent belongs to nobody else"
-        );
+        assert!(alloc::sync::Arc::get_mut(&mut block).is_some(), "a lent block is not shared");
         all.push(block);
     }
     assert_eq!(on_card[0].bytes(), b"first");
@@ -131,7 +129,7 @@ fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
 }
 
 #[test]
-fn block_that_the_card_has_let_go_of_is_held_by_nothing() {
+fn a_block_released_by_the_card_counts_as_unheld() {
     let mut talk = Conversation::established();
     let on_card = sent_by_card(&mut talk, b"all");
     talk.peer(". 1:1 ack 4");
@@ -143,7 +141,7 @@ fn block_that_the_card_has_let_go_of_is_held_by_nothing() {
 }
 
 #[test]
-fn a_long_reply_goes_out_in_full_segments_as_the_initial_window_allows() {
+fn a_long_reply_is_sent_in_full_segments() {
     let mut talk = Conversation::established();
     talk.write(25_500);
     for segment in 0..10 {
@@ -167,7 +165,7 @@ fn with_segmentation_by_the_card_one_output_spans_many_segments() {
 }
 
 #[test]
-fn what_the_card_refuses_is_sent_later_and_once() {
+fn segments_refused_by_the_card_are_sent_later_and_once() {
     let mut talk = Conversation::established();
     talk.card_room = 2;
     talk.write(3500).we(". 1:1001 ack 1").we(". 1001:2001 ack 1").silence();
@@ -192,7 +190,7 @@ fn a_session_is_told_when_there_is_room_again() {
 }
 
 #[test]
-fn a_session_that_found_the_pools_empty_is_told_when_they_are_not() {
+fn a_session_is_told_when_empty_pools_have_room() {
     let mut talk = Conversation::established();
     let mut hoard = alloc::vec::Vec::new();
     while let Some(block) = talk.pools.lend_block() {
@@ -208,15 +206,14 @@ fn a_session_that_found_the_pools_empty_is_told_when_they_are_not() {
 }
 
 #[test]
-fn a_session_whose_last_bytes_were_acknowledged_while_the_pools_are_empty_is_told_when_they_are_not()
- {
+fn an_idle_session_is_told_when_empty_pools_have_room() {
     let mut talk = Conversation::established();
     talk.write(100).we("P. 1:101 ack 1");
     let mut hoard = alloc::vec::Vec::new();
     while let Some(block) = talk.pools.lend_block() {
         hoard.push(block);
     }
-    // Received bytes have the rest.
+    // The rest is reserved for received bytes.
     hoard.extend(talk.pools.blocks.take());
     talk.tcb.want_room(talk.now);
     talk.peer(". 1:1 ack 101");
@@ -227,7 +224,7 @@ fn a_session_whose_last_bytes_were_acknowledged_while_the_pools_are_empty_is_tol
 }
 
 #[test]
-fn blocks_that_the_card_has_let_go_of_are_room_for_those_who_wait() {
+fn blocks_released_by_the_card_go_to_waiting_sessions() {
     let mut talk = Conversation::established();
     let blocks: alloc::vec::Vec<_> = core::iter::from_fn(|| talk.pools.lend_block()).collect();
     let read_by_the_card = blocks.clone();
@@ -261,7 +258,7 @@ fn static_pieces_go_out_between_copied_bytes() {
 }
 
 #[test]
-fn a_shared_block_belongs_to_who_made_it_and_to_no_pool() {
+fn a_shared_block_is_not_returned_to_the_pool() {
     let mut talk = Conversation::established();
     let (free, mut block) = (talk.pools.free_blocks(), Arc::new([7; BLOCK_BYTES]));
     talk.tcb.send_piece(talk.now, Piece::from_shared(block.clone(), 500), &mut talk.pools).unwrap();
@@ -296,7 +293,7 @@ fn pieces_and_bytes_are_bounded() {
 }
 
 #[test]
-fn nothing_is_sent_into_a_closed_window_but_probes_further_and_further_apart() {
+fn a_closed_window_gets_only_probes_with_backoff() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 0").write(10).silence();
     talk.wait(199).silence().wait(1).we(". 1:2 ack 1").silence();
@@ -324,7 +321,7 @@ fn probes_go_on_while_the_peer_answers_and_end_when_it_does_not() {
 }
 
 #[test]
-fn a_window_that_is_only_a_little_open_is_not_filled_with_a_little_segment() {
+fn a_small_window_is_not_filled_with_a_small_segment() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 100").write(3000).silence();
     talk.wait(200).we(". 1:101 ack 1").silence();
@@ -401,7 +398,7 @@ fn an_older_acknowledgment_does_not_change_the_window() {
 }
 
 #[test]
-fn unanswered_probes_do_not_lengthen_the_timeout_of_what_follows() {
+fn unanswered_probes_do_not_lengthen_later_timeouts() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 0").write(10).wait(6000);
     assert!(talk.we_whatever() >= 4);
@@ -415,14 +412,14 @@ fn unanswered_probes_do_not_lengthen_the_timeout_of_what_follows() {
 }
 
 #[test]
-fn the_card_is_not_given_a_small_segment_that_a_window_cut_off() {
+fn offload_gets_no_small_segment_cut_by_the_window() {
     let mut talk = Conversation::established();
     talk.limits.segmentation_bytes = Some(65_000);
     talk.peer(". 1:1 ack 1 win 2400").write(5000).we(". 1:2001 ack 1").silence();
 }
 
 #[test]
-fn what_may_not_be_sent_yet_asks_for_one_output_that_sets_the_timer() {
+fn data_that_must_wait_requests_one_output_for_its_timer() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 0");
     assert!(!talk.tcb.wants_output());

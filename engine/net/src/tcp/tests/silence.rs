@@ -1,10 +1,10 @@
-//! What happens when nothing happens.
+//! What happens while the peer is silent.
 
 use super::Conversation;
 use crate::tcp::CloseReason;
 
 #[test]
-fn an_idle_connection_owns_nothing_and_is_asked_after_five_minutes() {
+fn an_idle_connection_has_no_buffers_and_is_probed_after_5_min() {
     let mut talk = Conversation::established();
     talk.lent_nothing();
     talk.wait(299_000).silence().wait(1100).we(". 0:0 ack 1").silence();
@@ -13,7 +13,7 @@ fn an_idle_connection_owns_nothing_and_is_asked_after_five_minutes() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_is_given_up() {
+fn an_unresponsive_peer_times_out() {
     let mut talk = Conversation::established();
     talk.wait(301_000).we(". 0:0 ack 1").silence();
     for _ in 0..3 {
@@ -24,7 +24,7 @@ fn a_peer_that_does_not_answer_is_given_up() {
 }
 
 #[test]
-fn a_peer_that_speaks_is_not_asked() {
+fn an_active_peer_is_not_probed() {
     let mut talk = Conversation::established();
     for minute in 0..60 {
         talk.wait(60_000).peer(&alloc::format!("P. {}:{} ack 1", minute + 1, minute + 2)).wait(40);
@@ -33,7 +33,7 @@ fn a_peer_that_speaks_is_not_asked() {
 }
 
 #[test]
-fn a_deadline_looked_at_too_early_does_nothing() {
+fn an_early_deadline_call_does_nothing() {
     let mut talk = Conversation::established();
     talk.write(10).we("P. 1:11 ack 1");
     let actions = talk.tcb.deadline_expired(talk.now, &mut talk.pools);
@@ -67,7 +67,7 @@ fn deadlines_hold_after_fifty_days_too() {
 }
 
 #[test]
-fn a_vanished_peer_with_bytes_on_the_way_costs_few_deadlines() {
+fn a_vanished_peer_costs_few_deadlines() {
     let mut talk = Conversation::established();
     talk.write(10).we("P. 1:11 ack 1");
     let mut deadlines = 0;
@@ -82,13 +82,13 @@ fn a_vanished_peer_with_bytes_on_the_way_costs_few_deadlines() {
 }
 
 #[test]
-fn a_user_timeout_ends_what_stays_unacknowledged_for_so_long_and_nothing_else() {
+fn user_timeout_closes_only_an_unacknowledged_connection() {
     let give_up_after = |seconds: u64| {
         let mut talk = Conversation::established();
         talk.tcb.set_user_timeout(machine::Micros::from_secs(seconds));
         talk
     };
-    // An idle connection, and one whose peer answers in time.
+    // An idle connection, and one with a peer that answers in time.
     let mut talk = give_up_after(3);
     talk.wait(60_000)
         .silence()
@@ -98,13 +98,13 @@ fn a_user_timeout_ends_what_stays_unacknowledged_for_so_long_and_nothing_else() 
         .we("P. 1:11 ack 1")
         .wait(400);
     talk.we("P. 1:11 ack 1").wait(300).peer(". 1:1 ack 11").silence();
-    // 0.4, 0.8, 1.6 seconds, and what is left of three.
+    // 0.4, 0.8, 1.6 seconds, and the rest of three seconds.
     talk.write(10).we("P. 11:21 ack 1");
     talk.wait(2_799).we_whatever();
     talk.ended("no");
     talk.wait(201).closed(CloseReason::TimedOut).silence();
     talk.ended("gone");
-    // Longer than the usual five minutes, and no longer than three hours.
+    // Longer than the default of five minutes, and at most three hours.
     for (asked, seconds) in [(600, 600), (u64::MAX / 2_000_000, 3 * 3600)] {
         let mut talk = give_up_after(asked);
         talk.write(10).wait(seconds * 1000 - 1).we_whatever();
@@ -114,7 +114,7 @@ fn a_user_timeout_ends_what_stays_unacknowledged_for_so_long_and_nothing_else() 
 }
 
 #[test]
-fn a_closed_window_is_no_silence_however_short_the_user_timeout_is() {
+fn answered_probes_of_a_closed_window_reset_the_user_timeout() {
     let mut talk = Conversation::established();
     talk.tcb.set_user_timeout(machine::Micros(1));
     talk.peer(". 1:1 ack 1 win 0").write(10).silence();

@@ -1,11 +1,12 @@
 //! Every state against every kind of segment: RFC 9293 §3.10.7.4 as a table.
 //!
-//! Each row names a state and how to get there; each column is a segment; each cell says what follows: the answer, and the
-//! state afterwards.
+//! Each row is a state and how to reach it. Each column is a segment. Each cell is the answer and
+//! the next state.
 
 use super::Conversation;
 
-/// Brings a conversation to the state of that name. Our FIN, if sent, has the number 1; the peer's too.
+/// Brings a connection to the state of that name. Our FIN, if sent, has the number 1; so has the
+/// peer's.
 fn brought_to(state: &str) -> Conversation {
     let mut talk = Conversation::established();
     match state {
@@ -38,7 +39,8 @@ fn brought_to(state: &str) -> Conversation {
     talk
 }
 
-/// `(state, whether the peer's FIN has arrived, whether ours was sent, whether ours was acknowledged)`
+/// `(state, whether the peer's FIN has arrived, whether ours was sent, whether ours was
+/// acknowledged)`
 const STATES: [(&str, bool, bool, bool); 8] = [
     ("Established", false, false, false),
     ("FinWait1", false, true, false),
@@ -50,7 +52,8 @@ const STATES: [(&str, bool, bool, bool); 8] = [
     ("Closed", true, true, true),
 ];
 
-/// Sends `flags` with `text` bytes at `ahead` of what is expected, acknowledging all that was acknowledged before.
+/// Sends `flags` with `text` bytes at `ahead` of the expected number, with the current
+/// acknowledgment.
 fn hears(state: &str, flags: &str, ahead: i64, text: i64) -> (Conversation, usize) {
     let (_, fin_arrived, _, our_fin_acknowledged) =
         STATES.into_iter().find(|row| row.0 == state).unwrap();
@@ -106,7 +109,7 @@ fn an_acknowledgment_of_nothing_new_changes_no_state() {
 }
 
 #[test]
-fn an_acknowledgment_of_our_fin_moves_on_the_states_that_wait_for_it() {
+fn an_ack_of_our_fin_advances_the_states_that_wait_for_it() {
     for (state, after) in [("FinWait1", "FinWait2"), ("Closing", "TimeWait"), ("LastAck", "Closed")]
     {
         let mut talk = brought_to(state);
@@ -118,7 +121,7 @@ fn an_acknowledgment_of_our_fin_moves_on_the_states_that_wait_for_it() {
 }
 
 #[test]
-fn an_acknowledgment_of_what_was_not_sent_is_challenged_in_every_state() {
+fn an_ack_of_unsent_data_is_challenged_in_every_state() {
     for (state, fin_arrived, our_fin, _) in STATES {
         let mut talk = brought_to(state);
         let at = 1 + u32::from(fin_arrived);
@@ -130,7 +133,7 @@ fn an_acknowledgment_of_what_was_not_sent_is_challenged_in_every_state() {
 }
 
 #[test]
-fn text_is_delivered_until_the_peers_fin_and_never_after() {
+fn data_is_delivered_until_the_peers_fin_and_never_after() {
     for (state, fin_arrived, ..) in STATES {
         let (mut talk, mut sent) = hears(state, "P.", 0, 10);
         talk.wait(40);
@@ -142,7 +145,7 @@ fn text_is_delivered_until_the_peers_fin_and_never_after() {
 }
 
 #[test]
-fn a_fin_is_acknowledged_in_every_state_and_moves_on_those_that_had_none() {
+fn a_fin_is_acknowledged_in_every_state() {
     let after = |state| match state {
         "Established" => "CloseWait",
         "FinWait1" => "Closing",
@@ -158,7 +161,7 @@ fn a_fin_is_acknowledged_in_every_state_and_moves_on_those_that_had_none() {
 }
 
 #[test]
-fn a_segment_outside_of_the_window_is_answered_and_changes_nothing() {
+fn a_segment_outside_the_window_is_answered_and_ignored() {
     for (state, ..) in STATES {
         for (ahead, text) in [(-20, 10), (300_000, 10), (-20, 0), (300_000, 0)] {
             let (talk, sent) = hears(state, "F.", ahead, text);
@@ -170,7 +173,7 @@ fn a_segment_outside_of_the_window_is_answered_and_changes_nothing() {
 }
 
 #[test]
-fn a_segment_without_ack_or_reset_or_syn_is_dropped_in_every_state() {
+fn a_segment_without_flags_is_dropped_in_every_state() {
     for (state, fin_arrived, ..) in STATES {
         let mut talk = brought_to(state);
         let at = 1 + u32::from(fin_arrived);
@@ -190,7 +193,7 @@ fn the_session_may_queue_only_before_it_closes() {
 }
 
 #[test]
-fn an_abort_resets_every_state_in_which_the_peer_still_believes_in_us() {
+fn an_abort_sends_a_reset_while_the_peer_is_connected() {
     for (state, ..) in STATES {
         let mut talk = brought_to(state);
         talk.abort();

@@ -35,7 +35,7 @@ fn sent(table: &mut HalfOpenTable<u32>, now: Instant) -> Vec<(u32, SegmentToSend
 }
 
 #[test]
-fn a_syn_is_answered_and_the_completing_segment_settles_what_was_agreed() {
+fn a_completed_handshake_returns_the_agreed_options() {
     let mut table = HalfOpenTable::new(4, 1460);
     let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     let answers = sent(&mut table, NOW);
@@ -93,7 +93,7 @@ fn a_syn_ack_that_the_card_refused_is_sent_later() {
 }
 
 #[test]
-fn a_repeated_syn_is_answered_again_and_the_round_trip_is_then_unknown() {
+fn a_repeated_syn_makes_the_round_trip_unknown() {
     let mut table = HalfOpenTable::new(4, 1460);
     let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     sent(&mut table, NOW);
@@ -118,7 +118,7 @@ fn one_syn_is_never_answered_more_than_six_times() {
 }
 
 #[test]
-fn only_the_right_segments_move_a_half_open_connection() {
+fn only_valid_segments_change_a_half_open_connection() {
     let mut table = HalfOpenTable::new(4, 1460);
     let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     sent(&mut table, NOW);
@@ -142,7 +142,7 @@ fn only_the_right_segments_move_a_half_open_connection() {
 }
 
 #[test]
-fn a_full_table_takes_no_more_and_pushes_nobody_out() {
+fn a_full_table_refuses_and_evicts_nothing() {
     let mut table = HalfOpenTable::new(3, 1460);
     for key in 0..3 {
         assert!(table.syn_arrived(NOW, key, &syn(), BEGINNING).is_some());
@@ -155,7 +155,7 @@ fn a_full_table_takes_no_more_and_pushes_nobody_out() {
 }
 
 #[test]
-fn a_stale_name_of_an_entry_finds_nothing() {
+fn a_stale_entry_id_finds_nothing() {
     let mut table = HalfOpenTable::new(1, 1460);
     let id = table.syn_arrived(NOW, 1, &syn(), BEGINNING).unwrap();
     table.remove(id, &1);
@@ -176,7 +176,7 @@ const OVER: TimeWait = TimeWait {
 };
 
 #[test]
-fn a_connection_that_is_over_repeats_its_last_acknowledgment_and_is_forgotten_after_a_minute() {
+fn time_wait_repeats_the_last_ack_for_a_minute() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
     let fin = segment(Flags::FIN.with(Flags::ACK), SequenceNumber(2), SequenceNumber(7));
@@ -198,7 +198,7 @@ fn a_connection_that_is_over_repeats_its_last_acknowledgment_and_is_forgotten_af
 }
 
 #[test]
-fn neither_resets_nor_acknowledgments_touch_a_connection_that_is_over() {
+fn time_wait_ignores_resets_and_acknowledgments() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
     for sequence in 0..10 {
@@ -211,7 +211,7 @@ fn neither_resets_nor_acknowledgments_touch_a_connection_that_is_over() {
 }
 
 #[test]
-fn without_an_acknowledgment_only_a_syn_means_anything_to_a_connection_that_is_over() {
+fn time_wait_ignores_segments_without_ack_or_syn() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
     for sequence in 0..10 {
@@ -221,7 +221,7 @@ fn without_an_acknowledgment_only_a_syn_means_anything_to_a_connection_that_is_o
 }
 
 #[test]
-fn only_a_syn_ahead_of_everything_opens_a_new_connection() {
+fn only_a_newer_syn_reopens_a_time_wait_connection() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
     let old = segment(Flags::SYN, SequenceNumber(2), SequenceNumber(0));
@@ -233,7 +233,7 @@ fn only_a_syn_ahead_of_everything_opens_a_new_connection() {
 }
 
 #[test]
-fn a_full_time_wait_table_forgets_its_oldest() {
+fn a_full_time_wait_table_evicts_its_oldest() {
     let mut table = TimeWaitTable::with_capacity(2);
     for key in 0..10u32 {
         let (_, forgotten) = table.insert(NOW, key, OVER);
@@ -242,7 +242,7 @@ fn a_full_time_wait_table_forgets_its_oldest() {
 }
 
 #[test]
-fn strays_are_reset_so_that_their_sender_believes_it_and_resets_are_not_answered() {
+fn strays_are_reset_acceptably_and_resets_are_not_answered() {
     let acknowledging = segment(Flags::ACK, SequenceNumber(5), SequenceNumber(6));
     let reset = reset_for(&acknowledging).unwrap();
     assert_eq!((reset.flags, reset.sequence), (Flags::RST, SequenceNumber(6)));
@@ -254,7 +254,7 @@ fn strays_are_reset_so_that_their_sender_believes_it_and_resets_are_not_answered
 }
 
 #[test]
-fn initial_numbers_differ_by_connection_and_secret_and_grow_with_time() {
+fn initial_numbers_depend_on_connection_secret_and_time() {
     let ours = InitialSequences::new(&[1; 16]);
     let others = InitialSequences::new(&[2; 16]);
     assert_ne!(ours.next(NOW, &1u64), ours.next(NOW, &2u64));
@@ -264,7 +264,7 @@ fn initial_numbers_differ_by_connection_and_secret_and_grow_with_time() {
 }
 
 #[test]
-fn a_connection_in_the_place_of_another_begins_beyond_all_its_numbers() {
+fn a_successor_begins_beyond_its_predecessors_numbers() {
     let ours = InitialSequences::new(&[1; 16]);
     let clock = ours.next(NOW, &1u64).iss;
     assert_eq!(ours.beyond(clock - 1, NOW, &1u64), ours.next(NOW, &1u64));

@@ -1,4 +1,4 @@
-//! Timestamps: who sends them, what is echoed, and what they keep out (RFC 7323).
+//! Timestamps (RFC 7323): their negotiation, the echo, and the segments that they reject.
 
 use machine::{Instant, Micros};
 
@@ -6,7 +6,7 @@ use super::Conversation;
 use crate::tcp::*;
 
 #[test]
-fn timestamps_are_asked_for_and_sent_only_to_who_sends_them() {
+fn timestamps_are_proposed_and_sent_only_if_the_peer_does() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0 val 0 ecr 0");
     talk.wait(20).peer("S. 0:0 ack 1 mss 1000 val 77 ecr 0").we(". 1:1 ack 1 val 20 ecr 77");
@@ -20,7 +20,7 @@ fn timestamps_are_asked_for_and_sent_only_to_who_sends_them() {
 }
 
 #[test]
-fn a_simultaneous_open_agrees_on_timestamps_and_names_the_whole_segment_size() {
+fn a_simultaneous_open_agrees_on_timestamps_and_full_mss() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0")
         .peer("S 0:0 mss 1400 wscale 0 val 5 ecr 0")
@@ -30,17 +30,17 @@ fn a_simultaneous_open_agrees_on_timestamps_and_names_the_whole_segment_size() {
 }
 
 #[test]
-fn the_echo_is_of_the_segment_that_was_acknowledged_last_or_waits_longest() {
+fn the_echo_is_of_the_last_acked_or_longest_waiting_segment() {
     let mut talk = Conversation::stamped(100);
     talk.peer(". 1:501 ack 1 val 110 ecr 0").peer(". 501:1001 ack 1 val 120 ecr 0");
     talk.wait(40).we(". 1:1 ack 1001 val 40 ecr 110");
-    // Beyond a gap: the echo stays that of the last segment in order.
+    // Beyond a gap the echo stays that of the last in-order segment.
     talk.peer(". 2001:3001 ack 1 val 130 ecr 0").we(". 1:1 ack 1001 val 40 ecr 110");
     talk.peer(". 1001:2001 ack 1 val 140 ecr 0").we(". 1:1 ack 3001 val 40 ecr 140").silence();
 }
 
 #[test]
-fn a_segment_older_than_one_that_we_have_seen_is_answered_and_not_taken() {
+fn an_older_segment_is_answered_and_dropped() {
     for recent in [100, 5, 0, 0x8000_0003] {
         let mut talk = Conversation::stamped(recent);
         let old = recent.wrapping_sub(1);
@@ -53,22 +53,22 @@ fn a_segment_older_than_one_that_we_have_seen_is_answered_and_not_taken() {
 }
 
 #[test]
-fn a_timestamp_beside_an_acknowledgment_that_cannot_be_is_not_learned() {
+fn a_timestamp_with_an_impossible_ack_is_not_learned() {
     let mut talk = Conversation::stamped(100);
     talk.peer("F. 1:1 ack 99999 val 200000 ecr 0").we(". 1:1 ack 1 val 0 ecr 100");
     talk.peer("P. 1:11 ack 1 val 101 ecr 0");
-    assert_eq!(talk.given, 10, "nobody outside can make the peer's own segments look old");
+    assert_eq!(talk.given, 10, "an attacker cannot make the peer's own segments look old");
 }
 
 #[test]
-fn a_reset_counts_however_old_its_timestamp_and_without_one() {
+fn a_reset_counts_with_an_old_timestamp_or_none() {
     for text in ["R 1:1", "R 1:1 val 3 ecr 0"] {
         Conversation::stamped(100).peer(text).closed(CloseReason::Reset).silence();
     }
 }
 
 #[test]
-fn a_segment_without_the_timestamp_that_was_agreed_on_is_not_taken() {
+fn a_segment_without_agreed_timestamps_is_dropped() {
     let mut talk = Conversation::stamped(100);
     talk.peer("P. 1:11 ack 1").silence();
     assert_eq!(talk.given, 0);
@@ -76,16 +76,16 @@ fn a_segment_without_the_timestamp_that_was_agreed_on_is_not_taken() {
 }
 
 #[test]
-fn an_echo_tells_the_round_trip_of_what_was_sent_again() {
+fn an_echo_gives_the_round_trip_of_a_retransmission() {
     let mut talk = Conversation::stamped(100);
     talk.write(10).we("P. 1:11 ack 1 val 0 ecr 100").wait(200).we("P. 1:11 ack 1 val 200 ecr 100");
     talk.wait(10).peer(". 1:1 ack 11 val 101 ecr 200");
-    // Karn's rule alone would leave the timeout doubled.
+    // With Karn's rule alone, the timeout would stay doubled.
     talk.write(10).we("P. 11:21 ack 1").wait(199).silence().wait(1).we("P. 11:21 ack 1");
 }
 
 #[test]
-fn an_echo_of_what_we_never_said_tells_nothing() {
+fn an_echo_of_an_unsent_timestamp_is_ignored() {
     let mut talk = Conversation::stamped(100);
     talk.write(10).wait(200).we_whatever();
     talk.wait(10).peer(". 1:1 ack 11 val 101 ecr 3000000000").peer(". 1:1 ack 11 val 101 ecr 900");
@@ -101,7 +101,7 @@ fn after_24_days_of_silence_any_timestamp_is_new() {
 }
 
 #[test]
-fn our_clock_starts_elsewhere_for_each_connection() {
+fn each_connection_has_its_own_timestamp_offset() {
     let numbers = InitialSequences::new(&[1; 16]);
     let now = Instant(1_000_000);
     assert_ne!(
@@ -123,7 +123,7 @@ fn stamped(flags: Flags, sequence: u32, value: u32) -> SegmentRepr<'static> {
 }
 
 #[test]
-fn a_syn_ack_echoes_the_latest_syn_and_what_completes_must_not_be_older() {
+fn syn_ack_echoes_the_latest_syn_and_older_acks_are_refused() {
     let mut table = HalfOpenTable::new(1, 1460);
     let beginning = Beginning { iss: SequenceNumber(10), timestamp_offset: 7 };
     let id = table.syn_arrived(NOW, 1, &stamped(Flags::SYN, 0, 50), beginning).unwrap();
@@ -143,7 +143,7 @@ fn a_syn_ack_echoes_the_latest_syn_and_what_completes_must_not_be_older() {
 }
 
 #[test]
-fn a_later_timestamp_opens_a_new_connection_in_time_wait_whatever_its_number() {
+fn a_later_timestamp_reopens_a_time_wait_connection() {
     let clock = TimestampClock { offset: 0, recent: 100 };
     let over = TimeWait {
         snd_nxt: SequenceNumber(7),

@@ -1,4 +1,5 @@
-//! To its link a machine of several cores is one machine: it has one address of each kind, and answers once.
+//! To its link, a machine with several cores is one machine: it has one address of each kind, and
+//! answers once.
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeSet;
@@ -18,13 +19,14 @@ use super::house::{House, Peer, Told};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing};
 
-/// A machine that asks for its IPv4 address and forms those of IPv6, from its start until all is known; what it said.
+/// Starts a machine with DHCP and automatic IPv6 addresses, and runs it until all addresses are
+/// assigned. Also returns what it sent.
 fn starts(cores: u8, queues: u8) -> (House, Vec<Vec<u8>>) {
     let mut house =
         House::with(cores, queues, Addressing::Dhcp, Ipv6Addressing::Automatic, limits());
     let last = usize::from(queues) - 1;
     house.settles();
-    // However often the others are asked to begin, they begin with the first.
+    // However often the other cores are told to begin, they follow the first.
     let now = house.now;
     house.nets.iter_mut().for_each(|net| net.begin_ipv6(now, &SECRET));
     let mut said = house.says();
@@ -43,13 +45,13 @@ fn starts(cores: u8, queues: u8) -> (House, Vec<Vec<u8>>) {
     (house, said)
 }
 
-/// Its addresses of IPv6, as one core knows them.
+/// The machine's IPv6 addresses, as one core knows them.
 fn ipv6_of(house: &House, core: usize) -> BTreeSet<Ipv6Addr> {
     house.nets[core].ipv6_addresses().map(|own| own.address).collect()
 }
 
 #[test]
-fn a_machine_of_several_cores_announces_and_asks_as_one_does() {
+fn several_cores_announce_and_ask_like_one_machine() {
     let (_, alone) = starts(1, 1);
     for (cores, queues) in HOUSES {
         let (mut house, said) = starts(cores, queues);
@@ -67,7 +69,7 @@ fn a_machine_of_several_cores_announces_and_asks_as_one_does() {
 }
 
 #[test]
-fn whoever_asks_is_answered_once_by_whichever_queue_he_comes() {
+fn requests_through_any_queue_are_answered_once() {
     for (cores, queues) in HOUSES {
         let (mut house, _) = starts(cores, queues);
         let own = *ipv6_of(&house, 0).iter().find(|own| own.segments()[0] == 0xfe80).unwrap();
@@ -76,7 +78,7 @@ fn whoever_asks_is_answered_once_by_whichever_queue_he_comes() {
         let questions = [
             arp(ArpOperation::Request, (PEER, PEER_CARD), (US, Ethernet([0; 6]))),
             to_us(PEER, IpProtocol::Icmp, &icmp(&echo)),
-            to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 999), b"nobody listens")),
+            to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 999), b"not listening!")),
             to_us(PEER, IpProtocol::Igmp, b"not spoken"),
             six::solicitation(PEER_CARD, six::PEER, six::solicited_node(own), own),
             six::frame(
@@ -106,7 +108,7 @@ fn whoever_asks_is_answered_once_by_whichever_queue_he_comes() {
 }
 
 #[test]
-fn what_a_neighbour_answers_reaches_the_core_that_asked() {
+fn a_neighbours_answer_reaches_the_core_that_asked() {
     for (cores, queues) in HOUSES {
         for core in 0..usize::from(cores) {
             let (mut house, _) = starts(cores, queues);
@@ -130,7 +132,7 @@ fn what_a_neighbour_answers_reaches_the_core_that_asked() {
                 mss: Some(1460),
                 payload: Vec::new(),
             };
-            // The answer to our SYN finds the core that has the connection.
+            // The answer to our SYN reaches the core of the connection.
             assert_eq!(house.hears(queue, &answer.frame(PEER_CARD)).len(), 1);
             assert_eq!(house.takes_told(), [(core, Told::Connected(connection))]);
 
@@ -174,7 +176,7 @@ fn no_two_cores_connect_from_one_port() {
 }
 
 #[test]
-fn word_of_trouble_reaches_the_core_that_has_the_connection() {
+fn icmp_errors_reach_the_core_of_the_connection() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
         for queue in 0..usize::from(queues) {
@@ -198,7 +200,7 @@ fn word_of_trouble_reaches_the_core_that_has_the_connection() {
 }
 
 #[test]
-fn an_address_that_is_lost_ends_its_connections_on_every_core() {
+fn a_lost_address_closes_its_connections_on_every_core() {
     for (cores, queues) in HOUSES {
         let (mut house, _) = starts(cores, queues);
         let mut held = vec![0; usize::from(cores)];
@@ -227,7 +229,7 @@ fn an_address_that_is_lost_ends_its_connections_on_every_core() {
 }
 
 #[test]
-fn an_ipv6_network_that_ends_ends_on_every_core() {
+fn an_expired_ipv6_network_is_removed_on_every_core() {
     for (cores, queues) in HOUSES {
         let (mut house, _) = starts(cores, queues);
         house.hears(
@@ -258,7 +260,7 @@ fn an_ipv6_network_that_ends_ends_on_every_core() {
 }
 
 #[test]
-fn to_a_fight_for_our_address_one_core_answers() {
+fn one_core_defends_our_address() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
         let thief = arp(

@@ -1,4 +1,4 @@
-//! Every connection is found, whichever queue its segments come by, and in every state.
+//! Every connection is found in every state, whichever queue its segments arrive in.
 
 use std::vec::Vec;
 
@@ -12,13 +12,13 @@ use super::house::{House, Peer, Told};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
-/// Machines of several cores: with a queue for each, with one for all, and with some.
+/// Machines with several cores: with a queue for each, with one for all, and in between.
 pub(super) const HOUSES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 3), (8, 8), (8, 1)];
 
 const NOTHING: &[Vec<u8>] = &[];
 
-/// A conversation whose frames come by the queues that `queue` names, one after the other. With `syns` SYNs before one of
-/// them is answered; the peer takes the answer to the `taken`-th of them.
+/// A whole connection whose frames arrive in the queues that `queue` returns. The peer sends `syns`
+/// SYNs before one is answered, and accepts the answer to the `taken`-th.
 fn converse(
     house: &mut House,
     peer: &mut Peer,
@@ -62,7 +62,7 @@ fn converse(
 }
 
 #[test]
-fn a_connection_is_found_by_whichever_queue_its_frames_come_in_every_state() {
+fn a_connection_is_found_from_any_queue_in_every_state() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
         let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
@@ -83,7 +83,7 @@ fn a_connection_is_found_by_whichever_queue_its_frames_come_in_every_state() {
 }
 
 #[test]
-fn a_syn_that_is_repeated_by_another_queue_makes_one_connection_whichever_answer_the_peer_takes() {
+fn a_syn_repeated_on_another_queue_makes_one_connection() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
         let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
@@ -99,7 +99,7 @@ fn a_syn_that_is_repeated_by_another_queue_makes_one_connection_whichever_answer
 }
 
 #[test]
-fn who_comes_back_by_another_queue_while_his_last_connection_is_remembered_is_let_in() {
+fn a_new_connection_opens_beside_time_wait_on_another_core() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
         let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
@@ -116,13 +116,14 @@ fn who_comes_back_by_another_queue_while_his_last_connection_is_remembered_is_le
 }
 
 #[test]
-fn who_starts_anew_and_comes_back_by_another_queue_is_heard_by_whichever_queue_he_speaks() {
+fn a_restarted_peer_is_served_from_any_queue() {
     for (cores, queues) in HOUSES.into_iter().filter(|(_, queues)| *queues > 1) {
         for queue in 0..usize::from(queues) {
             let mut house = House::new(cores, queues);
             let mut forgotten = Peer::at_port(4_000);
             let (old, lost) = forgotten.connects(&mut house, 0);
-            // The peer has started anew, and knows nothing of that; our next number is near the last one's.
+            // The peer has restarted and does not know the old connection. Our next number is near
+            // the old one's.
             let mut peer = Peer { next: 70_000_000, ..Peer::at_port(4_000) };
             let (new, connection) = peer.connects(&mut house, 1);
             assert_ne!(old, new, "{cores} cores, {queues} queues");
@@ -134,7 +135,7 @@ fn who_starts_anew_and_comes_back_by_another_queue_is_heard_by_whichever_queue_h
                 assert_eq!(house.takes_told(), heard, "{cores} cores, queue {queue}");
             }
             house.says();
-            // What comes to nobody's window is answered by one core alone.
+            // A segment outside every window is answered by one core only.
             let of_neither = Peer { next: 1_900_000_000, expects: 1_900_000_000, ..peer.clone() };
             let answers =
                 house.hears(queue, &of_neither.segment(TcpControl::Psh, b"x").frame(PEER_CARD));
@@ -155,13 +156,13 @@ fn who_starts_anew_and_comes_back_by_another_queue_is_heard_by_whichever_queue_h
 }
 
 #[test]
-fn a_reset_ends_the_connection_by_whichever_queue_it_comes() {
+fn a_reset_from_any_queue_closes_the_connection() {
     for (cores, queues) in HOUSES {
         for queue in 0..usize::from(queues) {
             let mut house = House::new(cores, queues);
             let mut peer = Peer::at_port(4_000);
             let (core, connection) = peer.connects(&mut house, 0);
-            // Elsewhere an old SYN has left a handshake behind.
+            // An old SYN has left a handshake on another core.
             let mut earlier = Peer::at_port(4_000);
             earlier.next = peer.next - 1;
             house.hears(queue, &earlier.syn());
@@ -179,7 +180,7 @@ fn a_reset_ends_the_connection_by_whichever_queue_it_comes() {
 }
 
 #[test]
-fn what_belongs_to_nobody_is_reset_once_and_a_reset_never() {
+fn a_stray_is_reset_once_and_a_stray_reset_never() {
     for (cores, queues) in HOUSES {
         let mut house = House::new(cores, queues);
         let before = house.sum(|counters| counters.of(Counter::FramesIn));
@@ -210,14 +211,14 @@ fn what_belongs_to_nobody_is_reset_once_and_a_reset_never() {
         assert_eq!(
             house.sum(|counters| counters.of(Counter::SegmentsIn)),
             asked,
-            "who goes round is counted once"
+            "a segment that goes round the cores is counted once"
         );
         assert_eq!(house.sum(|counters| counters.of(Counter::FramesIn)) - before, asked);
     }
 }
 
 #[test]
-fn what_comes_late_is_answered_by_the_core_that_remembers() {
+fn late_segments_are_answered_by_the_time_wait_core() {
     for (cores, queues) in HOUSES {
         for queue in 0..usize::from(queues) {
             let mut house = House::new(cores, queues);
@@ -243,7 +244,7 @@ fn what_comes_late_is_answered_by_the_core_that_remembers() {
 }
 
 #[test]
-fn a_cookie_comes_back_by_any_queue_and_makes_one_connection() {
+fn a_cookie_from_any_queue_makes_one_connection() {
     for (cores, queues) in HOUSES {
         let few = Limits { half_open: 0, ..limits() };
         let mut house = House::with(
@@ -260,13 +261,13 @@ fn a_cookie_comes_back_by_any_queue_and_makes_one_connection() {
         for port in 0..12 {
             let mut peer = Peer::at_port(4_000 + port);
             let queue = dice.index(queues.into());
-            // Every core has given cookies to somebody.
+            // Every core has issued cookies.
             (0..usize::from(queues))
                 .for_each(|queue| drop(house.hears(queue, &Peer::at_port(9_000 + port).syn())));
             let said = house.hears(queue, &peer.syn());
             peer.takes(&said[0]);
             let ack = peer.says(TcpControl::None, b"");
-            // It comes twice.
+            // The acknowledgment comes twice.
             house.comes(dice.index(queues.into()), &ack);
             house.comes(dice.index(queues.into()), &ack);
             house.settles();

@@ -1,4 +1,5 @@
-//! A machine of several cores in memory: rings that hold little, a card whose buffers are counted, and a clock that the test holds.
+//! A machine with several cores in memory: small rings, cards whose buffers are counted, and a test
+//! clock.
 
 use std::collections::VecDeque;
 use std::vec;
@@ -16,12 +17,12 @@ use crate::{
     NetMessage, Output,
 };
 
-/// Messages that a ring holds.
+/// The capacity of a ring, in messages.
 const RING: usize = 4;
-/// Frames that one core takes from its card, or from a ring, in one turn.
+/// Frames that a core takes from its card or from a ring in one turn.
 const BATCH: usize = 8;
 
-/// What a core's user was told.
+/// The events that a core's user got.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Told {
     Accepted(ConnectionId),
@@ -37,18 +38,18 @@ pub(super) enum Told {
 pub(super) struct House {
     pub(super) nets: Vec<Net>,
     pub(super) cards: Vec<TestMachine>,
-    /// What waits in the card's queues.
+    /// Frames that wait in the card's queues.
     arrived: Vec<VecDeque<Vec<u8>>>,
-    /// From core to core.
+    /// The rings between the cores.
     rings: Vec<Vec<VecDeque<NetMessage>>>,
-    /// Buffers of each core's card that the engine has.
+    /// Buffers of each core's card that the engine holds.
     pub(super) lent: Vec<usize>,
     pub(super) now: Instant,
     pub(super) told: Vec<(usize, Told)>,
 }
 
 impl House {
-    /// Cores that all know their address by now.
+    /// A machine whose cores all know their address.
     pub(super) fn new(cores: u8, queues: u8) -> House {
         let mut house = House::with(
             cores,
@@ -101,19 +102,20 @@ impl House {
         self.nets.len()
     }
 
-    /// A frame comes by a queue, and waits there.
+    /// A frame arrives in a queue and waits there.
     pub(super) fn comes(&mut self, queue: usize, frame: &[u8]) {
         self.arrived[queue].push_back(frame.to_vec());
     }
 
-    /// A frame comes by a queue, and all that follows from it happens. What the machine says to it, in the order of cores.
+    /// A frame arrives in a queue and is fully handled. Returns what the machine sends, in the
+    /// order of the cores.
     pub(super) fn hears(&mut self, queue: usize, frame: &[u8]) -> Vec<Vec<u8>> {
         self.comes(queue, frame);
         self.settles();
         self.says()
     }
 
-    /// Every core has turns until there is nothing left to do. All buffers of the cards are back then.
+    /// Gives every core turns until nothing is left to do. All buffers of the cards are then back.
     pub(super) fn settles(&mut self) {
         for _ in 0..100_000 {
             (0..self.count()).for_each(|core| self.turn(core));
@@ -150,8 +152,8 @@ impl House {
             while self.rings[core][to].len() < RING
                 && let Some(message) = self.nets[core].next_message(CoreId(to as u8))
             {
-                assert_ne!(core, to, "nobody writes to himself");
-                assert!(has_messages, "who has nothing for anybody is not asked");
+                assert_ne!(core, to, "a core sends no message to itself");
+                assert!(has_messages, "a core without messages is not asked");
                 self.rings[core][to].push_back(message);
             }
         }
@@ -211,13 +213,13 @@ impl House {
         assert_eq!(output, Output::All);
     }
 
-    /// What the machine has sent, by whichever core.
+    /// The frames that all cores have sent.
     pub(super) fn says(&mut self) -> Vec<Vec<u8>> {
         (0..self.count()).for_each(|core| self.speaks(core));
         self.cards.iter_mut().flat_map(|card| card.sent.drain(..)).collect()
     }
 
-    /// Time passes, with all that is due on the way; what was sent.
+    /// Lets time pass with all deadlines on the way, and returns what was sent.
     pub(super) fn waits(&mut self, span: Micros) -> Vec<Vec<u8>> {
         let end = self.now + span;
         let mut said = Vec::new();
@@ -237,7 +239,7 @@ impl House {
         said
     }
 
-    /// What was told since last asked.
+    /// The events since the last call.
     pub(super) fn takes_told(&mut self) -> Vec<(usize, Told)> {
         std::mem::take(&mut self.told)
     }
@@ -247,7 +249,7 @@ impl House {
         self.nets.iter().map(|net| count(net.counters())).sum()
     }
 
-    /// Connections of each core.
+    /// The number of connections of each core.
     pub(super) fn connections(&self) -> Vec<usize> {
         self.nets.iter().map(Net::connection_count).collect()
     }
@@ -264,7 +266,7 @@ impl House {
     }
 }
 
-/// The peer's end of a conversation.
+/// The peer's end of a connection.
 #[derive(Clone)]
 pub(super) struct Peer {
     pub(super) port: u16,
@@ -295,7 +297,7 @@ impl Peer {
             .frame(PEER_CARD)
     }
 
-    /// Something to say, counted as said.
+    /// A segment to send; advances the sequence number.
     pub(super) fn says(&mut self, control: TcpControl, payload: &[u8]) -> Vec<u8> {
         let frame = self.segment(control, payload).frame(PEER_CARD);
         self.next =
@@ -303,7 +305,7 @@ impl Peer {
         frame
     }
 
-    /// Takes a SYN-ACK for the answer to his SYN.
+    /// Accepts a SYN-ACK as the answer to its SYN.
     pub(super) fn takes(&mut self, syn_ack: &[u8]) {
         let (card, syn_ack) = Tcp::read(syn_ack);
         assert_eq!(
@@ -323,7 +325,7 @@ impl Peer {
         segment
     }
 
-    /// Connects, all by one queue; the core that has the connection.
+    /// Connects, with all frames in one queue. Returns the core that has the connection.
     pub(super) fn connects(&mut self, house: &mut House, queue: usize) -> (usize, ConnectionId) {
         let said = house.hears(queue, &self.syn());
         self.takes(&said[0]);

@@ -1,4 +1,4 @@
-//! How connections spread over the cores that one queue is for, and what a flood can do.
+//! How connections spread over the cores of one queue, and what a flood can do.
 
 use std::vec;
 use std::vec::Vec;
@@ -23,8 +23,8 @@ fn large(cores: u8, queues: u8) -> House {
     house
 }
 
-/// The steering core has half as many connections as each other core, or fewer by an eighth of what
-/// is free of its 1,000, if that is the smaller difference.
+/// The steering core has half as many connections as each other core. If it is the smaller
+/// difference, it has fewer by an eighth of what is free of its 1,000.
 fn assert_even(counts: &[usize]) {
     let (steers, others) = counts.split_first().unwrap();
     let (least, most) = (others.iter().min().unwrap(), others.iter().max().unwrap());
@@ -34,7 +34,7 @@ fn assert_even(counts: &[usize]) {
 }
 
 #[test]
-fn connections_are_spread_evenly_over_the_cores_that_a_queue_is_for() {
+fn connections_spread_evenly_over_the_cores_of_a_queue() {
     for cores in [2, 3, 4, 8, 16] {
         let mut house = large(cores, 1);
         let mut held: Vec<Vec<(ConnectionId, Peer)>> = vec![Vec::new(); cores.into()];
@@ -44,7 +44,7 @@ fn connections_are_spread_evenly_over_the_cores_that_a_queue_is_for() {
             held[core].push((connection, peer));
         }
         assert_even(&house.connections());
-        // One core gets rid of its own; the next ones are its.
+        // One core closes its connections and gets the next ones.
         let ended = held[1].len();
         for (connection, _) in held[1].drain(..) {
             house.nets[1].abort(connection);
@@ -77,7 +77,7 @@ fn cores_are_full_before_a_connection_is_refused() {
 }
 
 #[test]
-fn how_long_frames_lay_between_cores_is_counted_where_they_arrive() {
+fn delays_between_cores_are_counted_on_arrival() {
     let mut house = large(2, 1);
     let passed = |house: &House, core: usize| {
         let counters = house.nets[core].counters();
@@ -89,7 +89,7 @@ fn how_long_frames_lay_between_cores_is_counted_where_they_arrive() {
     };
     let before = passed(&house, 1);
     for lay in [70, 300, 20] {
-        // The first goes to the second core, which has no card to look after, as long as it has no more connections.
+        // The first goes to the second core, which has no card, while it has no more connections.
         let handshakes = house.nets[1].handshake_count();
         for port in 0.. {
             house.comes(0, &Peer::at_port(4_000 + lay as u16 * 10 + port).syn());
@@ -103,18 +103,18 @@ fn how_long_frames_lay_between_cores_is_counted_where_they_arrive() {
     }
     let (count, micros, most) = passed(&house, 1);
     assert_eq!((count - before.0, micros - before.1, most), (3, 70 + 300 + 20, 300));
-    // What a core finds by its own card was nowhere else.
+    // Frames from a core's own card did not pass another core.
     assert_eq!(passed(&house, 0), (0, 0, 0));
 }
 
 #[test]
-fn a_burst_of_syns_is_spread_before_anybody_has_answered_one() {
+fn a_burst_of_syns_is_spread_before_any_answer() {
     for cores in [2, 4, 8] {
         let mut house = large(cores, 1);
         for port in 0..96 {
             house.comes(0, &Peer::at_port(4_000 + port).syn());
         }
-        // The first core alone has turns.
+        // Only the first core has turns.
         (0..12).for_each(|_| house.turn(0));
         house.settles();
         let handshakes: Vec<usize> = house.nets.iter().map(|net| net.handshake_count()).collect();
@@ -124,7 +124,7 @@ fn a_burst_of_syns_is_spread_before_anybody_has_answered_one() {
 }
 
 #[test]
-fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
+fn a_bucket_stays_while_connections_exist_or_may_open() {
     let mut house = large(4, 1);
     let mut dice = Dice::new(1);
     let mut open: Vec<(usize, ConnectionId, Peer)> = Vec::new();
@@ -136,7 +136,7 @@ fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
             house.nets[core].close(connection);
         } else {
             let mut peer = Peer::at_port(4_000 + round);
-            // The SYN and its repetition, while others go on.
+            // The SYN and its repetition, while other SYNs arrive.
             house.comes(0, &peer.syn());
             house.comes(0, &peer.syn());
             house.settles();
@@ -167,7 +167,7 @@ fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
 }
 
 #[test]
-fn a_flood_of_strays_is_bounded_and_takes_nothing_from_what_belongs_to_somebody() {
+fn a_flood_of_strays_is_bounded_and_spares_known_connections() {
     for (cores, queues) in [(2, 2), (4, 4), (4, 3), (8, 8)] {
         let mut house = House::new(cores, queues);
         let mut peer = Peer::at_port(4_000);
@@ -177,9 +177,9 @@ fn a_flood_of_strays_is_bounded_and_takes_nothing_from_what_belongs_to_somebody(
             let stray = Peer { port: 10_000 + number, ..flood.clone() };
             house.comes(1, &stray.segment(TcpControl::None, b"?").frame(PEER_CARD));
         }
-        // The others are busy: what the flooded core cannot get rid of it drops.
+        // The other cores are busy: the flooded core drops what it cannot pass on.
         (0..300).for_each(|_| house.turn(1));
-        // And if some are not, those who are pass it on until it comes to one who is.
+        // If some cores are not busy, they pass the strays on until a busy core is reached.
         (0..300).for_each(|_| (1..usize::from(cores) - 1).for_each(|core| house.turn(core)));
         (0..100).for_each(|_| house.turn(1));
         assert!(house.lent[1] <= 128, "{} buffers are away", house.lent[1]);
@@ -193,7 +193,7 @@ fn a_flood_of_strays_is_bounded_and_takes_nothing_from_what_belongs_to_somebody(
 }
 
 #[test]
-fn a_flood_that_is_steered_keeps_so_many_buffers_and_no_more() {
+fn a_steered_flood_holds_a_bounded_number_of_buffers() {
     for cores in [4, 8] {
         let mut house = large(cores, 1);
         for port in 0..5_000 {
@@ -220,7 +220,7 @@ fn slow_cores_leave_buffers_for_the_others() {
             break;
         }
     }
-    // Six cores have no turn while data comes for their connections.
+    // Six cores have no turn while data for their connections arrives.
     for peer in &mut peers[1..7] {
         let (peer, _) = peer.as_mut().unwrap();
         for _ in 0..300 {
@@ -240,7 +240,7 @@ fn slow_cores_leave_buffers_for_the_others() {
 }
 
 #[test]
-fn strays_leave_room_for_what_is_steered() {
+fn strays_leave_room_for_steered_frames() {
     let mut house = House::new(2, 1);
     let mut peers: Vec<(Peer, ConnectionId)> = Vec::new();
     for port in 0..16 {
@@ -251,7 +251,7 @@ fn strays_leave_room_for_what_is_steered() {
         }
     }
     assert!(peers.len() >= 7);
-    // Segments of no connection that are the first core's to find it out, which asks the other one.
+    // Segments without a connection, in buckets of the first core, which asks the other one.
     let mut strays = Vec::new();
     for port in 10_000..10_400 {
         let stray = Peer { expects: 555, ..Peer::at_port(port) }
@@ -279,7 +279,7 @@ fn strays_leave_room_for_what_is_steered() {
 }
 
 #[test]
-fn a_core_that_does_not_come_to_its_messages_gets_no_more_connections() {
+fn a_core_that_reads_no_messages_gets_no_new_connections() {
     let mut house = large(4, 1);
     for port in 0..90 {
         house.comes(0, &Peer::at_port(4_000 + port).syn());

@@ -1,4 +1,5 @@
-//! Streams in both directions to a machine of several cores, each of whose segments may take any queue, be lost or overtaken.
+//! Streams in both directions on a machine with several cores. Each segment may arrive in any
+//! queue, be lost or be reordered.
 
 use core::net::{Ipv6Addr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,9 +23,9 @@ use crate::{
 
 const US_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
 const PEER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 7);
-/// Connections, of either family by turns.
+/// The number of connections, alternating between the families.
 const STREAMS: usize = 8;
-/// Bytes in each direction of each.
+/// Bytes in each direction of each connection.
 const BYTES: usize = 60_000;
 
 fn fixed(address: Ipv6Addr) -> Ipv6Addressing {
@@ -38,7 +39,7 @@ fn roomy() -> Limits {
     Limits { pools: PoolSizes { blocks: 2_000, send_queues: 32, receive_queues: 32 }, ..limits() }
 }
 
-/// What each end of a stream has said, and heard.
+/// What each end of a stream has sent and received.
 #[derive(Default, Clone)]
 struct End {
     said: usize,
@@ -103,7 +104,7 @@ impl Talk {
         }
     }
 
-    /// A millisecond.
+    /// One millisecond.
     fn step(&mut self) {
         let queues = usize::from(self.house.cards[0].card.queues);
         self.client.output(self.house.now, &mut self.card, &mut Budget::new(1_000));
@@ -196,7 +197,7 @@ impl Talk {
 }
 
 #[test]
-fn streams_arrive_by_whichever_queue_each_of_their_segments_comes() {
+fn streams_arrive_whichever_queues_their_segments_use() {
     for (cores, queues, lost_in_thousand) in
         [(2, 2, 0), (2, 2, 20), (4, 4, 20), (4, 1, 20), (4, 3, 20), (8, 8, 20), (8, 1, 0)]
     {

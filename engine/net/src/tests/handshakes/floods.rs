@@ -1,4 +1,4 @@
-//! SYNs that nobody stands behind: who is real gets in, and nothing is left of the flood.
+//! SYN floods from spoofed addresses: real clients are accepted, and no state of the flood remains.
 
 use core::net::Ipv4Addr;
 use core::ops::Range;
@@ -14,10 +14,10 @@ use crate::Counter;
 use crate::tcp::SYN_ACK_WAIT;
 use crate::{Addressing, Limits};
 
-/// Entries for handshakes.
+/// Entries of the half-open table.
 const ROOM: usize = 16;
 
-/// SYNs from `ports`, whatever they are answered.
+/// Sends SYNs from `ports` and ignores the answers.
 fn flood(world: &mut World, ports: Range<u16>) {
     for port in ports {
         world.hears(&Peer::at_port(port).syn().frame(PEER_CARD));
@@ -28,13 +28,13 @@ fn flood(world: &mut World, ports: Range<u16>) {
     world.says();
 }
 
-/// What is answered to a SYN.
+/// Sends a SYN and returns the answer.
 fn knocks(peer: &Peer, world: &mut World) -> Option<Tcp> {
     world.hears(&peer.syn().frame(PEER_CARD));
     says_to(peer, world)
 }
 
-/// The segment that is sent to `peer`, if one is.
+/// The segment that is sent to `peer`, if there is one.
 fn says_to(peer: &Peer, world: &mut World) -> Option<Tcp> {
     let said: Vec<Tcp> = world
         .says()
@@ -47,7 +47,7 @@ fn says_to(peer: &Peer, world: &mut World) -> Option<Tcp> {
     said.into_iter().next()
 }
 
-/// Acknowledges a SYN-ACK and speaks.
+/// Acknowledges a SYN-ACK and sends data.
 fn is_let_in(peer: &mut Peer, answer: &Tcp, world: &mut World) {
     peer.next += 1;
     peer.expects = answer.sequence.wrapping_add(1);
@@ -65,7 +65,7 @@ fn nothing_is_left(world: &mut World) {
 }
 
 #[test]
-fn a_crowd_is_let_in_by_turns_and_pushes_nobody_out() {
+fn a_crowd_is_accepted_in_turn_without_evictions() {
     let mut world = World::new();
     let mut first = Peer::at_port(1);
     let answer = knocks(&first, &mut world).unwrap();
@@ -80,7 +80,7 @@ fn a_crowd_is_let_in_by_turns_and_pushes_nobody_out() {
 }
 
 #[test]
-fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
+fn a_repeated_syn_is_accepted_during_a_flood() {
     let mut world = World::new();
     flood(&mut world, 1..10_000);
     let mut real = Peer::at_port(30_000);
@@ -98,14 +98,14 @@ fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
 }
 
 #[test]
-fn in_a_flood_a_lost_acknowledgment_is_asked_for_again() {
+fn a_syn_ack_is_retransmitted_during_a_flood() {
     let mut world = World::new();
     flood(&mut world, 1..1_000);
     let mut real = Peer::at_port(30_000);
     knocks(&real, &mut world);
     world.waits(SYN_ACK_WAIT);
     let answer = knocks(&real, &mut world).unwrap();
-    // What he says to it is lost, and the flood goes on.
+    // The peer's acknowledgment is lost, and the flood goes on.
     world.now = world.now + Micros(SYN_ACK_WAIT.0 - 1);
     flood(&mut world, 1_000..2_000);
     world.now = world.now + Micros(1);
@@ -114,7 +114,7 @@ fn in_a_flood_a_lost_acknowledgment_is_asked_for_again() {
 }
 
 #[test]
-fn who_is_there_for_seven_seconds_gives_way_to_anybody() {
+fn an_entry_of_seven_seconds_is_evicted_by_any_syn() {
     let mut world = World::new();
     flood(&mut world, 1..1_000);
     world.waits(Micros(7 * SYN_ACK_WAIT.0 - 1));
@@ -127,7 +127,7 @@ fn who_is_there_for_seven_seconds_gives_way_to_anybody() {
 }
 
 #[test]
-fn where_a_flood_knocks_again_too_who_is_real_gets_in_by_a_cookie() {
+fn a_real_client_gets_a_cookie_when_the_flood_repeats_syns() {
     let mut world = World::new();
     flood(&mut world, 1..1_000);
     let mut real = Peer::at_port(30_000);
@@ -142,7 +142,7 @@ fn where_a_flood_knocks_again_too_who_is_real_gets_in_by_a_cookie() {
 }
 
 #[test]
-fn a_flood_that_repeats_itself_without_pause_keeps_nobody_out() {
+fn a_flood_repeating_without_pause_blocks_no_client() {
     let mut world = World::new();
     let mut real = Peer::at_port(30_000);
     for _ in 0..10 {
@@ -161,7 +161,7 @@ fn a_flood_that_repeats_itself_without_pause_keeps_nobody_out() {
 }
 
 #[test]
-fn a_flood_of_other_numbers_from_the_same_ports_is_not_known() {
+fn syns_with_new_sequence_numbers_are_not_repetitions() {
     let mut world = World::new();
     flood(&mut world, 1..1_001);
     world.waits(SYN_ACK_WAIT);
@@ -169,18 +169,18 @@ fn a_flood_of_other_numbers_from_the_same_ports_is_not_known() {
     for port in 1..1_001 {
         world.hears(&Peer { next: 2_000, ..Peer::at_port(port) }.syn().frame(PEER_CARD));
     }
-    // Of those who have an entry the other number is no news either.
+    // For peers with an entry, the new sequence number does not count as a repetition either.
     assert_eq!(world.net.counters().of(Counter::RefusedFull), refused + 1_000 - ROOM as u64);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     nothing_is_left(&mut world);
 }
 
 #[test]
-fn whose_entry_gives_way_is_told_that_he_waits_in_vain() {
+fn an_evicted_client_is_reset() {
     let mut world = World::new();
     let answer = knocks(&Peer::at_port(30_000), &mut world).unwrap();
     flood(&mut world, 1..1_000);
-    // What he says to the answers is lost each time.
+    // Each acknowledgment of the peer is lost.
     world.waits(Micros(7 * SYN_ACK_WAIT.0));
     world.hears(&Peer::at_port(30_001).syn().frame(PEER_CARD));
     let farewell = says_to(&Peer::at_port(30_000), &mut world).unwrap();
@@ -190,7 +190,7 @@ fn whose_entry_gives_way_is_told_that_he_waits_in_vain() {
 }
 
 #[test]
-fn among_half_a_million_syns_a_second_whoever_is_real_is_answered_at_his_second() {
+fn real_clients_are_accepted_among_half_a_million_syns_a_second() {
     const A_SECOND: u64 = 500_000;
     let mut world = World::with(
         Addressing::Static(our_address()),
