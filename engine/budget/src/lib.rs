@@ -1,24 +1,24 @@
-//! How much memory clients may make one core keep.
+//! The limit on how much memory clients may make one core keep.
 //!
-//! Whatever a client can make the server keep is charged here: request heads, compression tables,
-//! streams, login attempts, header fields that wait for a check. Each holder has a [`Charge`]. Up
-//! to its least share a holder is never refused, so the memory for all least shares is set aside.
-//! What a holder keeps above that is lent from a pool that all holders of the core share.
+//! Everything that a client can make the server keep is charged here: request heads, compression
+//! tables, streams, login attempts, header fields that wait for a check. Each holder has a
+//! [`Charge`]. Up to its least share a holder is never refused, so the memory for all least shares
+//! is set aside. Memory above that is lent from a pool that all holders of the core share.
 //!
-//! A network may hold as much of the pool as is free, an address half of that: the dynamic
+//! A network may hold as much of the pool as is free, and an address half of that: the dynamic
 //! thresholds of shared-memory switches (Choudhury and Hahne, 1998). One network alone gets half of
-//! the pool. Memory that is lent does not drain by itself. So when the pool is short, holders of
-//! addresses and networks above their thresholds are to be ended
-//! ([`MemoryBudget::is_above_share`]). When n networks want all of the pool, each gets 1/(n + 1),
-//! and as much stays free for the next. An IPv6 host has a /64 to itself (RFC 6177), which counts
-//! as an address. A network is a /24 or a /48.
+//! the pool. Lent memory does not drain by itself. So when the pool is short, the caller must end
+//! holders of addresses and networks above their thresholds ([`MemoryBudget::is_above_share`]).
+//! When n networks want all of the pool, each gets 1/(n + 1), and as much stays free for the next.
+//! An IPv6 host has a /64 to itself (RFC 6177), which counts as an address. A network is a /24 or a
+//! /48.
 //!
 //! Holdings are counted in two rows of counters by a keyed hash; the smaller counter decides. So
-//! the table has a fixed size and nothing is evicted from it. A client cannot choose with which
-//! other client it shares a counter.
+//! the table has a fixed size and nothing is evicted from it. A client cannot choose the other
+//! clients that share its counters.
 //!
 //! Invariants:
-//! - What is lent is never more than the pool.
+//! - The lent bytes never exceed the pool.
 //! - A network or address is never counted to hold less than it does.
 //! - A refused charge changes nothing. A charge that shrinks is never refused.
 #![no_std]
@@ -36,10 +36,10 @@ use siphasher::sip::SipHasher13;
 /// Counters in a row.
 const COUNTERS: usize = 4096;
 
-/// The pool is short when less than one in so many of its bytes is free.
+/// The pool is short when less than one in this many of its bytes is free.
 const SHORT_ONE_IN: usize = 8;
 
-/// What one holder keeps.
+/// The memory that one holder keeps.
 ///
 /// `bytes` is private: the budget's sums are right only if every change goes through it.
 #[derive(Debug)]
@@ -49,18 +49,18 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// A holder that keeps nothing yet. Up to `least` bytes are never refused to it: there must be
-    /// memory for that beside the pool.
+    /// A holder that keeps nothing yet. Up to `least` bytes are never refused to it, so there must
+    /// be memory for that beside the pool.
     pub const fn new(least: u32) -> Charge {
         Charge { bytes: 0, least }
     }
 
-    /// Bytes that it keeps.
+    /// Bytes that the holder keeps.
     pub const fn bytes(&self) -> usize {
         self.bytes as usize
     }
 
-    /// Bytes of the pool that it keeps.
+    /// Bytes of the pool that the holder keeps.
     pub const fn lent(&self) -> usize {
         self.bytes.saturating_sub(self.least) as usize
     }
@@ -85,13 +85,13 @@ pub struct MemoryBudget {
 type Places = [usize; 2];
 
 impl MemoryBudget {
-    /// Nothing is lent. `pool`: bytes to lend. `key` is random.
+    /// Nothing is lent yet. `pool`: bytes to lend. `key`: random.
     pub fn new(pool: usize, key: [u8; 16]) -> MemoryBudget {
         let pool = pool.min(u32::MAX as usize);
         MemoryBudget { pool, lent: 0, held: 0, rows: [vec![0; COUNTERS], vec![0; COUNTERS]], key }
     }
 
-    /// Bytes that all holders keep, their least shares counted in.
+    /// Bytes that all holders keep, including their least shares.
     pub fn held(&self) -> usize {
         self.held
     }
@@ -108,7 +108,7 @@ impl MemoryBudget {
 
     /// The holder at `address` keeps `bytes` from now on.
     ///
-    /// Errors: that is more than its share. Nothing has changed.
+    /// Errors: `bytes` exceeds its share. Nothing has changed.
     pub fn charge(
         &mut self,
         charge: &mut Charge,
@@ -160,7 +160,7 @@ impl MemoryBudget {
         self.holding(of_network) + growth <= free && self.holding(of_address) + growth <= free / 2
     }
 
-    /// The most that whatever is counted in these places can hold.
+    /// An upper bound of the bytes counted in these places.
     fn holding(&self, places: Places) -> usize {
         let counters =
             self.rows.iter().zip(places).map(|(row, place)| row.get(place).copied().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! What the budget grants, to which holders, and that its sums stay right.
+//! What the budget grants to which holders, and that its sums stay right.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 extern crate std;
@@ -25,7 +25,7 @@ fn v6(site: u16, subnet: u16, host: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, site, subnet, 0, 0, 0, host))
 }
 
-/// How many bytes holders at these addresses can be lent in pieces, one after the other.
+/// How many bytes holders at these addresses can borrow in small steps, one holder after the other.
 fn take_all(
     budget: &mut MemoryBudget,
     addresses: impl Iterator<Item = IpAddr>,
@@ -89,7 +89,8 @@ fn a_newcomer_finds_room_however_many_networks_take_all() {
     for networks in [1, 5, 50, 200] {
         let mut budget = budget();
         let mut all = Vec::new();
-        // They take what they get again and again, and some are ended whenever the pool is short.
+        // The networks take what they get again and again. Some holders are ended whenever the pool
+        // is short.
         for round in 0..20 {
             let (_, mut holders) =
                 take_all(&mut budget, (0..networks).map(|network| v4(network, round)));
@@ -129,7 +130,7 @@ fn a_refused_charge_changes_nothing() {
 }
 
 #[test]
-fn a_short_pool_says_so() {
+fn a_short_pool_is_reported() {
     let mut budget = budget();
     assert!(!budget.is_short());
     let (_, holders) = take_all(&mut budget, (0..100).map(|network| v4(network, 1)));
@@ -140,9 +141,9 @@ fn a_short_pool_says_so() {
     assert!(!budget.is_short() && budget.held() == 0);
 }
 
-/// Of 500 networks, with an address each, one in twenty shares its counters in both rows.
+/// Of 500 networks with one address each, one in twenty shares its counters in both rows.
 #[test]
-fn few_networks_are_counted_for_what_others_hold() {
+fn few_networks_share_their_counters_with_others() {
     let mut budget = budget();
     for network in 0..500 {
         let mut charge = Charge::new(0);
