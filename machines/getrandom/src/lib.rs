@@ -1,12 +1,16 @@
-//! Where ring gets its randomness: from the machine.
+//! The source of ring's random bytes: the machine.
 //!
-//! ring draws its random bytes (of key exchanges and signatures) from the crate `getrandom`, and lets nobody else give it any. That crate asks an
-//! operating system, which there is none of. This one takes its place (`[patch]` in the workspace's manifest): it asks whoever the machine named
-//! with [`provide`], so that the same code runs in the image, in a Linux process, and in a simulation whose every byte comes from its seed.
+//! ring takes its random bytes (for key exchanges and signatures) from the crate `getrandom`, and
+//! accepts no other source. That crate asks an operating system, and the image has none. This crate
+//! replaces it (`[patch]` in the workspace's manifest). It asks the source that the machine set
+//! with [`provide`]. So the same code runs in the image, in a Linux process, and in a simulation
+//! that derives every byte from its seed.
 //!
 //! Invariants:
-//! - Nobody gets a byte before a source was named: until then, and when the source fails, the answer is an error, and ring refuses.
-//! - The first source stays. A source tells by itself which core, or which simulated machine, is asking.
+//! - No byte is returned before a source is set. Until then, and when the source fails, the result
+//!   is an error, and ring refuses.
+//! - The first source stays. A source finds out by itself which core, or which simulated machine,
+//!   is asking.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,14 +18,15 @@ use core::fmt;
 
 use once_cell::race::OnceRef;
 
-/// Fills the bytes from a cryptographic random number generator, that of the machine and core that runs the call; false when there is none.
+/// Fills the bytes from the cryptographic random number generator of the machine and core that runs
+/// the call. False when there is none.
 pub type Source = fn(&mut [u8]) -> bool;
 
 static SOURCE: OnceRef<'static, Source> = OnceRef::new();
 
-/// Names the source of all random bytes from now on, unless one was named before.
+/// Sets the source of all random bytes, unless one is set already.
 pub fn provide(source: &'static Source) {
-    // A second machine in one process asks the same source: that of the process.
+    // A second machine in one process uses the same source: that of the process.
     let _ = SOURCE.set(source);
 }
 
@@ -37,9 +42,9 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// Fills `bytes` with random ones.
+/// Fills `bytes` with random bytes.
 ///
-/// Errors: no source was named, or the one that was has failed. Then nothing in `bytes` may be used.
+/// Errors: no source is set, or it has failed. Then nothing in `bytes` may be used.
 pub fn getrandom(bytes: &mut [u8]) -> Result<(), Error> {
     let source = SOURCE.get().ok_or(Error)?;
     if source(bytes) { Ok(()) } else { Err(Error) }
@@ -49,9 +54,9 @@ pub fn getrandom(bytes: &mut [u8]) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// One test, since there is one source in a process.
+    /// A single test, because a process has a single source.
     #[test]
-    fn without_a_source_there_is_no_byte_and_the_first_source_stays() {
+    fn without_a_source_no_byte_comes_and_the_first_source_stays() {
         let mut bytes = [0; 3];
         assert_eq!(getrandom(&mut bytes), Err(Error));
         const SEVENS: Source = |bytes| {
@@ -66,6 +71,6 @@ mod tests {
         provide(&EIGHTS);
         assert_eq!(getrandom(&mut bytes), Ok(()));
         assert_eq!(bytes, [7; 3]);
-        assert_eq!(getrandom(&mut [0; 4]), Err(Error), "a source that fails is heard");
+        assert_eq!(getrandom(&mut [0; 4]), Err(Error), "a failure of the source is reported");
     }
 }

@@ -1,8 +1,10 @@
-//! A tap interface of Linux, held at its other end: what is written to it, Linux receives there, and what Linux sends there is read.
+//! The user-space end of a Linux tap interface. Linux receives the frames that are written to it,
+//! and frames that Linux sends are read from it.
 //!
-//! That a file is this end of an interface, and how its frames are to look, only `ioctl` says (`linux/if_tun.h`,
-//! `netdevice(7)`); so this is a place of `unsafe`, and there is nothing else in it. Every request here reads or writes one record of [`RECORD_BYTES`] or less,
-//! which is ours and initialized, or takes a number; Linux keeps none of it after the call.
+//! Only `ioctl` can attach a file to an interface and set the format of its frames
+//! (`linux/if_tun.h`, `netdevice(7)`). So this crate uses `unsafe`, and does nothing else. Every
+//! request here takes a number, or reads or writes one record of at most [`RECORD_BYTES`]. The
+//! record is ours and initialized, and Linux keeps none of it after the call.
 
 use std::fmt;
 
@@ -23,23 +25,24 @@ const IFF_MULTI_QUEUE: u16 = 0x0100;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
 
-/// Checksums may be left out of what we receive; TCP over IPv4 may come in long frames.
+/// Received frames may lack checksums, and TCP over IPv4 and IPv6 may come in long frames.
 const TUN_F_CSUM: usize = 0x01;
 const TUN_F_TSO4: usize = 0x02;
 const TUN_F_TSO6: usize = 0x04;
 
-/// Bytes of `struct ifreq`: a name, and what is said or asked of it.
+/// Bytes of `struct ifreq`: a name, and a value to set or get.
 const RECORD_BYTES: usize = 40;
 const NAME_BYTES: usize = 16;
 
 type Record = [u8; RECORD_BYTES];
 
-/// A tap interface whose other end is ours.
+/// A tap interface that this process is attached to.
 #[derive(Debug)]
 pub struct Interface {
-    /// The interface, or its first queue. One frame is read or written by one call; none blocks.
+    /// The interface, or its first queue. One call reads or writes one frame; none blocks.
     pub device: OwnedFd,
-    /// Its further queues. Linux spreads connections over all of them, and answers by the queue that it hears a connection from.
+    /// Its further queues. Linux spreads connections over all queues, and sends a connection's
+    /// frames to the queue that it receives them from.
     pub others: Vec<OwnedFd>,
     /// The interface's own hardware address, which is that of Linux's end.
     pub address: [u8; 6],
@@ -47,31 +50,32 @@ pub struct Interface {
     pub mtu: u16,
 }
 
-/// How frames look at our end.
+/// The format of frames at our end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frames {
     /// As on a wire.
     Plain,
-    /// Behind the header of virtio 1.2, section 5.1.6, of version 1 (12 bytes, in the host's byte order), which says what was left
-    /// to whoever receives: checksums, and the segmentation of TCP over IPv4. In both directions.
+    /// After a header of virtio 1.2, section 5.1.6, of version 1 (12 bytes, in the host's byte
+    /// order). The header says what was left to the receiver: checksums, and the segmentation of
+    /// TCP. In both directions.
     Offloaded,
 }
 
 /// Bytes of the header before each frame of [`Frames::Offloaded`].
 pub const HEADER_BYTES: usize = 12;
 
-/// Why a tap interface is not ours.
+/// Why a tap interface cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttachError {
     /// There is no interface of this name.
     Missing,
-    /// The interface is of another kind, or a tap with many queues.
+    /// The interface is of another kind, or a tap with several queues.
     NoTap,
-    /// Somebody else has its other end.
+    /// Another program is attached to it.
     Busy,
-    /// We may not have it.
+    /// We have no right to it.
     Forbidden,
-    /// Linux says something else.
+    /// Another error of Linux.
     Other(Errno),
 }
 
@@ -91,11 +95,13 @@ impl fmt::Display for AttachError {
     }
 }
 
-/// Takes the other end of the tap interface called `name`. The interface has to be there: none is made.
+/// Attaches to the tap interface called `name`. The interface must exist: none is created.
 ///
-/// `queues`: how many it should have. One that was made for several (`multi_queue`) gets as many; any other has one.
+/// `queues`: how many it should have. An interface that was created with several queues
+/// (`multi_queue`) gets this many; any other has one.
 ///
-/// Errors: why it is not ours. One that was made for several is no tap for who wants one.
+/// Errors: the reason. An interface that was created with several queues is [`AttachError::NoTap`]
+/// to a caller that wants one.
 pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, AttachError> {
     let named = record(name).ok_or(AttachError::Missing)?;
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
@@ -107,7 +113,7 @@ pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, Attac
     };
     let mut asked = named;
     exchange::<SIOCGIFHWADDR>(&socket, &mut asked).map_err(AttachError::Other)?;
-    // A `struct sockaddr`: two bytes of its kind, then the address.
+    // A `struct sockaddr`: two bytes of its family, then the address.
     let address = take(&asked, NAME_BYTES + 2);
     let mut asked = named;
     exchange::<SIOCGIFMTU>(&socket, &mut asked).map_err(AttachError::Other)?;
@@ -115,7 +121,7 @@ pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, Attac
     Ok(Interface { device, others, address, mtu: u16::try_from(mtu).unwrap_or(u16::MAX) })
 }
 
-/// The first of so many queues of the interface, and the others.
+/// The first of `queues` queues of the interface, and the others.
 fn open_all(
     named: Record,
     frames: Frames,
@@ -132,7 +138,7 @@ fn open(named: Record, frames: Frames, more: u16) -> Result<OwnedFd, AttachError
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(AttachError::of)?;
     let mut wanted = named;
-    // An interface remembers what its last user wanted: all of it is said anew.
+    // An interface keeps the settings of its last user, so all of them are set again.
     let (flags, offloads) = match frames {
         Frames::Plain => (IFF_TAP | IFF_NO_PI, 0),
         Frames::Offloaded => {
@@ -159,7 +165,7 @@ impl AttachError {
     }
 }
 
-/// A record about the interface `name`; `None` when no interface can be called that.
+/// A record about the interface `name`. `None` when no interface can have that name.
 fn record(name: &str) -> Option<Record> {
     let mut record = [0; RECORD_BYTES];
     let is_name = !name.is_empty() && name.len() < NAME_BYTES && !name.contains('\0');
@@ -181,12 +187,12 @@ fn take<const BYTES: usize>(record: &Record, start: usize) -> [u8; BYTES] {
 
 /// Lets Linux read and answer a record.
 fn exchange<const OPCODE: Opcode>(file: impl AsFd, record: &mut Record) -> io::Result<()> {
-    // SAFETY: 1. the opcodes above that come here exchange at most a `struct ifreq`, which is what a record is long;
-    // 2. it is initialized, borrowed for the call, and any bytes make a record.
+    // SAFETY: 1. the opcodes above that come here exchange at most a `struct ifreq`, which is what
+    // a record is long; 2. it is initialized, borrowed for the call, and any bytes make a record.
     unsafe { ioctl(file, Updater::<OPCODE, Record>::new(record)) }
 }
 
-/// Tells Linux a number.
+/// Passes a number to Linux.
 fn set<const OPCODE: Opcode>(file: impl AsFd, number: usize) -> io::Result<()> {
     // SAFETY: the opcode above that comes here takes a number, and no address.
     unsafe { ioctl(file, IntegerSetter::<OPCODE>::new_usize(number)) }
@@ -197,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_that_is_not_there_is_missing_and_is_not_made() {
+    fn a_missing_interface_is_reported_and_not_created() {
         for name in ["", "no-such-tap0", "a-name-that-is-too-long", "nul\0"] {
             assert_eq!(attach(name, Frames::Plain, 1).unwrap_err(), AttachError::Missing, "{name}");
         }
