@@ -1,24 +1,24 @@
-//! The time of day that the server uses, and what the console is told of a clock that is wrong.
+//! The time of day that the server uses, and the warnings about a wrong clock.
 //!
-//! A flat battery sets a clock back by years. The program was made before it ran: its date, and the
-//! time since the start, are a lower bound. Above it the machine's clock is used as it is. One that
-//! is behind the newest message is used, too, and announced: nothing is ordered by it, and the
-//! dates of messages say when this clock said they came.
+//! An empty battery sets a clock back by years. The program was built before it ran, so its date
+//! plus the time since the start is a lower bound. Above that bound the machine's clock is used. If
+//! it is behind the newest message, it is still used, but announced. Nothing is ordered by it, and
+//! messages get their dates from it.
 
 use machine::{ConsoleLines, Instant, UnixTime};
 use tls::Day;
 
-/// So far behind the newest message a clock may be without a word: a message may have come from a
-/// core or a life with another clock.
+/// A clock may be this far behind the newest message without a warning. The message may come from a
+/// core with another clock, or from before a restart.
 const BEHIND_SECONDS_MAX: u64 = 24 * 3600;
 
-/// The time of day: the machine's, unless it is before the program was made.
+/// The time of day: the machine's clock, unless it is before the build of the program.
 pub(crate) fn time_of_day(told: UnixTime, program_date: UnixTime, now: Instant) -> UnixTime {
     told.max(UnixTime(program_date.0.saturating_add(now.0)))
 }
 
-/// Says what is wrong with the clock of a machine that starts. `told`: what it says now, and `used`:
-/// what this turn takes for the time. `newest`: the date of the newest message on the disk.
+/// Warns about a wrong clock at start. `told`: the machine's clock. `used`: the time of this turn.
+/// `newest`: the date of the newest message on the disk.
 pub(crate) fn announce(
     console: &mut ConsoleLines,
     (told, program_date): (UnixTime, UnixTime),

@@ -1,5 +1,5 @@
-//! What load shedding goes by: which addresses have too many connections, and which sessions keep
-//! too much.
+//! Data for load shedding: the addresses with too many connections, and the sessions that hold too
+//! much memory.
 
 use machine::{Instant, Micros};
 use mail::Strangers;
@@ -8,14 +8,14 @@ use crate::parts::Parts;
 
 /// While memory is low, sessions that hold at least this many bytes end first.
 const SHED_FROM: usize = 64 << 10;
-/// The share of all connections that an address may always have, idle or not.
+/// The number of connections that an address may always have, idle or not.
 const SHARE_FAIR: u32 = 8;
-/// How long a session may stand still while there is not enough for all.
+/// How long a session may make no progress while resources are short.
 pub(crate) const PATIENCE: Micros = Micros::from_secs(10);
-/// The time between two turns that look, if nothing else brings one.
+/// The time between two turns that look at sessions, if no event causes one.
 pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
-/// How far a session had come, and when that was seen first: in milliseconds, which wrap around
+/// The progress of a session, and when it was first seen there: in milliseconds, which wrap around
 /// after 49 days.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
@@ -24,30 +24,30 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// A session that has moved so many bytes by now.
+    /// The mark of a session that has moved this many bytes by now.
     pub(crate) fn of(bytes_moved: u32, now: Instant) -> Mark {
         Mark { bytes_moved, since_ms: (now.0 / 1000) as u32 }
     }
 
-    /// How long the session has not moved, if `now` it stands where it was marked.
+    /// How long the session has made no progress. `None` if `now` differs from the mark.
     pub(crate) fn stands_since(self, now: Mark) -> Option<Micros> {
         let stood_ms = now.since_ms.wrapping_sub(self.since_ms);
         (self.bytes_moved == now.bytes_moved).then(|| Micros::from_millis(u64::from(stood_ms)))
     }
 }
 
-/// Which addresses have the largest shares of all connections, as far as it was looked at lately.
+/// The largest share of all connections, as of the last look.
 #[derive(Default)]
 pub(crate) struct Crowding {
     looked_at: Option<Instant>,
     share_max: u32,
-    /// When one of them lost a connection last.
+    /// When an address with one of the largest shares last lost a connection.
     thinned_at: Option<Instant>,
 }
 
 impl Crowding {
-    /// While connections run short: the share beyond which an address loses idle ones, half of the
-    /// largest there is.
+    /// The share above which an address loses idle connections, while they are short: half of the
+    /// largest share.
     pub(crate) fn share(&mut self, parts: &Parts, strangers: &Strangers) -> Option<u32> {
         if !parts.connections.is_tight() {
             return None;
@@ -63,27 +63,27 @@ impl Crowding {
         self.thinned_at = Some(now);
     }
 
-    /// Whether those with the largest shares make room, so that others need not.
+    /// Whether the addresses with the largest shares still make space, so that others need not.
     pub(crate) fn makes_room(&self, now: Instant) -> bool {
         self.thinned_at.is_some_and(|at| now < at + PATIENCE)
     }
 }
 
-/// The order in which connections end while the machine's reserve of memory is touched: those that
-/// keep most go first.
+/// The order in which sessions end while the memory reserve is in use: those that hold most go
+/// first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shedding {
-    /// Bytes that a session keeps at least to be ended next.
+    /// A session that holds at least this many bytes ends next.
     from: usize,
 }
 
 impl Shedding {
-    /// Whether a session that keeps so many bytes ends next.
+    /// Whether a session that holds this many bytes ends next.
     pub(crate) fn ends(self, bytes: usize) -> bool {
         bytes >= self.from
     }
 
-    /// There are few of these: sessions that keep half as much are next.
+    /// Few such sessions are left, so those that hold half as much are next.
     pub(crate) fn goes_on(&mut self) {
         self.from /= 2;
     }

@@ -1,11 +1,10 @@
-//! The engine: everything one core does, one turn at a time.
+//! The engine: all work of one core, one turn at a time.
 //!
-//! A turn has six phases: frames, completions, deadlines, resume, out, compute. Each has a budget, so that no load on one of
-//! them starves the others and overload is shed at the door. Nothing waits: a handler runs to its end and what must come
-//! next is named by a continuation.
+//! A turn has six phases: frames, completions, deadlines, resume, out, compute. Each has a budget,
+//! so that load on one does not starve the others, and overload is shed early. Nothing waits: a
+//! handler runs to its end, and a continuation names the next step.
 //!
-//! Invariant: a reply that promises something is queued by the completion of the flush that keeps
-//! it, and by nothing else.
+//! Invariant: a reply that promises durability is queued only by the completion of the flush.
 
 mod cores;
 
@@ -29,15 +28,15 @@ use crate::start::start;
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;
-/// Connections whose timers may expire in one turn.
+/// Connections with timers that may expire in one turn.
 const TIMERS_PER_TURN: u32 = 64;
-/// Sessions whose deadlines may expire in one turn.
+/// Sessions with deadlines that may expire in one turn.
 const DEADLINES_PER_TURN: u32 = 64;
-/// Sessions that may go on in one turn because they asked for it.
+/// Sessions that may continue in one turn because they asked for it.
 const RESUMED_PER_TURN: u32 = 256;
-/// Connections that may speak in one turn.
+/// Connections that may send in one turn.
 const SPEAKERS_PER_TURN: u32 = 256;
-/// How late a wake-up may be where simulations make it late.
+/// The delay of a late wake-up in simulations.
 const LATE: Micros = Micros::from_millis(300);
 
 /// When the engine wants its next turn.
@@ -45,56 +44,56 @@ const LATE: Micros = Micros::from_millis(300);
 pub enum Next {
     /// At once: there is more to do.
     Now,
-    /// When something arrives, at this time at the latest.
+    /// When something arrives, or at this time at the latest.
     At(Instant),
     /// Never.
     Stopped(Ending),
 }
 
-/// What is computed in a piece that cannot be cut.
+/// A computation that cannot be split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Computed {
-    /// A step in a handshake of TLS.
+    /// A step of a TLS handshake.
     Handshake,
     /// A signature that this server makes.
     Signature,
-    /// The check of another server's signature.
+    /// The verification of another server's signature.
     Verification,
     /// A password hash.
     Hash,
 }
 
-/// What happens in a turn, and what is left to do when it ends.
+/// The state of a turn: what has happened, and what is left.
 #[derive(Default)]
 struct Pace {
     /// A phase of this turn left something undone.
     unfinished: bool,
-    /// Nothing has happened in this turn so far: no frame, no message, no session that goes on.
+    /// Nothing has happened in this turn yet: no frame, no message, no session that continues.
     is_quiet: bool,
-    /// Something waits to be told to another core, whose ring was full in this turn.
+    /// A message to another core waits, since its ring was full.
     is_untold: bool,
 }
 
-/// One core's engine: the turn, and what drives it. What it serves with is its [`Server`].
+/// The engine of one core: the turn and its state. Its [`Server`] does the work.
 pub struct Engine {
     core: CoreId,
     server: Server,
-    /// Frames that go out, by this core's queue of the card's or by another core's.
+    /// Frames to send, through this core's queue of the card or through another core.
     sending: Sending,
     lifecycle: Lifecycle,
-    /// What is remembered while anything runs short.
+    /// The state of load shedding.
     relief: Relief,
     sizes: Sizes,
-    /// Empty from one call to the next.
+    /// Empty between two calls.
     events: Events,
     pace: Pace,
-    /// What is computed next, if it waits: each kind once.
+    /// The kinds of computations, each once. The first kind that waits is next.
     computed_next: [Computed; 4],
 }
 
 impl Engine {
-    /// The engine of one core, to be made there. The first one's first turns open the disk, and the
-    /// others wait for it.
+    /// The engine of one core, made on that core. In the first turns the first core opens the disk,
+    /// and the others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
         let (core, sizes) = (seed.core, seed.sizes);
         Engine {
@@ -110,27 +109,27 @@ impl Engine {
         }
     }
 
-    /// Where the text of a panic may be written; `None` until the disk is known to be ours.
+    /// Where the text of a panic may be written. `None` until the disk is known to be ours.
     pub fn crash_sector(&self) -> Option<Sector> {
         matches!(self.server.parts.store.state(), State::Serving | State::ReadOnly(_)).then_some(CRASH_SECTOR)
     }
 
-    /// The messages and mailboxes of this core's accounts, to be read.
+    /// The messages and mailboxes of this core's accounts, read-only.
     pub fn store(&self) -> &Store {
         &self.server.parts.store.own.store
     }
 
-    /// How handshakes of TLS have ended since the start.
+    /// How TLS handshakes have ended since the start.
     pub fn handshakes(&self) -> Handshakes {
         *self.server.parts.connections.tls().outcomes()
     }
 
-    /// What is in use now. Looks at every session: for people and tests, not for every turn.
+    /// The resources in use now. Scans all sessions: for display and tests, not for every turn.
     pub fn in_use(&self) -> InUse {
         InUse::of(&self.server, &self.sending, &self.sizes)
     }
 
-    /// Entries of this core's outboxes that are shown to administrators: all that wait to leave.
+    /// The outbox entries of this core that administrators see: all that wait to be sent.
     pub fn queue_entries(&self) -> usize {
         self.server.services.outbound.entries()
     }
@@ -140,7 +139,7 @@ impl Engine {
         self.server.services.outbound.has(account, uid)
     }
 
-    /// Does what there is to do now, and says when to come again.
+    /// Does the work of one turn. Returns when the next one is wanted.
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
         let now = machine.now();
         let parts = &mut self.server.parts;
@@ -166,7 +165,7 @@ impl Engine {
             pace.is_quiet = false;
             let now = server.parts.turn.now;
             let route = server.parts.connections.frame_arrived(now, &mut frame, events);
-            // A bare acknowledgment means nothing to anybody else.
+            // A bare acknowledgment concerns only TCP.
             if !events.is_empty() {
                 server.handle_events(events, frame.bytes_mut());
             }
@@ -177,7 +176,7 @@ impl Engine {
         pace.unfinished = true;
     }
 
-    /// Phase 2: what the disk and other cores have done wakes what waits for it.
+    /// Phase 2: completions of the disk and messages of other cores wake what waits for them.
     fn completions(&mut self, machine: &mut impl Machine) {
         if self.core == CoreId::FIRST {
             while let Some(completion) = machine.completed() {
@@ -194,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// Phase 3: what is due.
+    /// Phase 3: deadlines that have expired.
     fn deadlines(&mut self) {
         let Engine { server, events, relief, pace, .. } = self;
         let mut budget = budget_of(TIMERS_PER_TURN);
@@ -218,8 +217,8 @@ impl Engine {
         pace.unfinished = true;
     }
 
-    /// Phase 4: sessions that were made ready before this turn, then services that have something
-    /// to do, and the core's life.
+    /// Phase 4: sessions that were ready before this turn, then services with work, and the life
+    /// cycle.
     fn resume(&mut self, machine: &mut impl Machine) {
         let Engine { server, lifecycle, sending, .. } = self;
         let mut budget = budget_of(RESUMED_PER_TURN);
@@ -236,7 +235,8 @@ impl Engine {
         self.own_messages(machine);
     }
 
-    /// Phase 5: the turn's writes go out as one group, the turn's replies as segments, and each doorbell is rung once.
+    /// Phase 5: the turn's writes go out as one group, its replies as segments, and each doorbell
+    /// is rung once.
     fn out(&mut self, machine: &mut impl Machine) {
         self.server.parts.store.turn_ended();
         if self.core == CoreId::FIRST {
@@ -246,7 +246,7 @@ impl Engine {
         let now = self.server.parts.turn.now;
         let output = match self.sending.through(machine) {
             None => {
-                // The first of both may fill the card, so they take turns.
+                // Either may fill the card, so they take turns to be first.
                 let others_first = self.sending.others_go_first();
                 if others_first && self.sending.has_for_others() {
                     self.transmit_for_others(machine);
@@ -259,15 +259,15 @@ impl Engine {
             }
             Some(mut through) => self.server.parts.connections.output(now, &mut through, &mut budget),
         };
-        // A core that finds the card full may sleep: room ends that.
+        // A core that finds the card full may sleep. Space in the card wakes it.
         self.pace.unfinished |= output == Output::More;
         self.post(machine);
         machine.ring_doorbells();
         self.server.parts.console.flush(machine);
     }
 
-    /// Phase 6: one thing is computed that takes long and cannot be cut, after all that this turn
-    /// had to say is on its way. The kinds take turns.
+    /// Phase 6: one long computation that cannot be split, after the turn's output is sent. The
+    /// kinds take turns.
     fn compute(&mut self, machine: &mut impl Machine) {
         // Most turns have nothing to compute.
         if self.server.has_to_compute() {
@@ -298,7 +298,7 @@ impl Engine {
         compute.compute_hash(logins.throttle(), turn.now, self.pace.is_quiet, || machine.now())
     }
 
-    /// What the stores of all cores want of the disk.
+    /// Passes the disk requests of all cores' stores to the machine.
     fn ask_disk(&mut self, machine: &mut impl Machine) {
         let store = &mut self.server.parts.store.own.store;
         while let Some(request) = store.next_request() {
@@ -342,7 +342,7 @@ impl Engine {
     }
 }
 
-/// What a phase may do.
+/// The budget of a phase.
 fn budget_of(units: u32) -> Budget {
     Budget::new(if buggify!(BudgetSpent) { 1 } else { units })
 }

@@ -1,12 +1,15 @@
-//! Handshakes of TLS, as the first thing that a session does or once its client asks for it: they wait in a queue of their own, and one goes one step a turn.
+//! TLS handshakes, at the start of a session or after STARTTLS. They wait in a queue of their own,
+//! and one of them does one step a turn.
 //!
-//! A step may cost a signature, which can't be cut and takes from 0.1 ms to some milliseconds, by the certificate's key (see `tls`). So whoever needs one
-//! passes a gate, first come first served, and goes a step when the turn's segments have left: between two looks at the card established sessions wait for one at the most. What handshakes take of the memory is
-//! bounded: beyond that those who come are sent away unheard, and those who stand still have to go (see `pressure`).
-//! While a handshake waits for its turn its client's time stands still.
+//! A step may need a signature, which cannot be split and takes from 0.1 ms to some milliseconds,
+//! depending on the certificate's key (see `tls`). So handshakes pass a gate in order, and a step
+//! runs after the turn's segments are sent. Established sessions wait for at most one step. The
+//! memory of handshakes is bounded. Above the bound, new clients are refused without a handshake,
+//! and stalled handshakes are ended (see `pressure`). While a handshake waits for its turn, its
+//! deadline does not advance.
 //!
 //! Invariants:
-//! - A client that has said nothing costs no more than any other connection.
+//! - A client that has sent nothing costs no more than any other connection.
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
 use connections::{Channel, Handshakes, TurnGate};
@@ -17,18 +20,19 @@ use tls::Event;
 use crate::parts::Parts;
 use crate::session::{Context, GREETING_PATIENCE, Handshake, LOOK, Session, Stage, Talk};
 
-/// The most time that is not counted against a handshake. TCP notices a path that drops long
-/// segments silently only by timeouts. They take 15 times the first one, which is three seconds if a SYN was lost (RFC 6298
-/// section 5.7).
+/// The most time that does not count against a handshake. If a path silently drops long segments,
+/// TCP notices only by timeouts. They take 15 times the first timeout, which is three seconds if a
+/// SYN was lost (RFC 6298 section 5.7).
 const NETWORK_PATIENCE: Micros = Micros::from_secs(50);
 
 impl Session {
-    /// Whether it is in a handshake.
+    /// Whether the session is in a handshake.
     pub(crate) fn is_in_handshake(&self) -> bool {
         matches!(self.talk, Talk::Handshake(_))
     }
 
-    /// Whether records may be looked at. The first bytes of a client begin its handshake; when there are too many, it is sent away.
+    /// Whether records may be processed. The first bytes of a client begin its handshake. If there
+    /// are too many handshakes, the client is refused.
     pub(crate) fn may_hear_records(&mut self, parts: &mut Parts) -> bool {
         let Talk::Handshake(handshake) = &self.talk else { return true };
         let connection = self.caller.connection;
@@ -42,7 +46,7 @@ impl Session {
         handshake.stage != Stage::Queued
     }
 
-    /// A record of the handshake is there.
+    /// A handshake record has arrived.
     pub(crate) fn handshake_is_due(&mut self, parts: &mut Parts) {
         let connection = self.caller.connection;
         let Talk::Handshake(handshake) = &mut self.talk else { unreachable!("only a handshake has such records") };
@@ -55,7 +59,7 @@ impl Session {
         parts.connections.enter(TurnGate::Handshake, connection.0);
     }
 
-    /// Its turn has come for a step.
+    /// The handshake has its turn for a step.
     pub(crate) fn handshake_resumed(&mut self, cx: &mut Context<'_>) {
         let parts = &mut *cx.parts;
         let frame = self.caller.connection.0;
@@ -90,7 +94,8 @@ impl Session {
         }
     }
 
-    /// TLS is spoken now. Who came for that is greeted, in the protocol that he has chosen; who has asked for it on the way has been, and begins anew.
+    /// TLS is established. With implicit TLS the client is greeted, in the protocol that it has
+    /// chosen. After STARTTLS it was greeted already, and the protocol starts again.
     fn speak_within(&mut self, choice: Option<&[u8]>, cx: &mut Context<'_>) {
         let caller = self.caller;
         let service = caller.service_entry();
@@ -102,8 +107,8 @@ impl Session {
         }
     }
 
-    /// The client has asked for TLS, and was told to begin. Of what he has said in the clear nothing is left: no word that was said before the handshake is obeyed
-    /// after it, whoever has put it there.
+    /// The client has asked for TLS, and was told to begin. All plaintext that waits is dropped, so
+    /// no command that was injected before the handshake is obeyed after it.
     #[cold]
     #[inline(never)]
     pub(crate) fn handshake_begins(&mut self, parts: &mut Parts) {
@@ -117,7 +122,8 @@ impl Session {
         }
     }
 
-    /// Nothing that can be read will come any more: the client has said so, or a record was none, and it was told.
+    /// No more input can be read: the client has closed its side, or a record was invalid and an
+    /// alert was sent.
     pub(crate) fn hears_no_more(&mut self, parts: &mut Parts) {
         if self.is_in_handshake() {
             parts.connections.tls_mut().handshake_ended();
@@ -150,7 +156,7 @@ impl Session {
         self.break_handshake_off(|outcomes| &mut outcomes.late, parts);
     }
 
-    /// We break a handshake off: it has had its time, or there is none for it.
+    /// Aborts a handshake: its time is up, or there are no resources for it.
     #[cold]
     #[inline(never)]
     pub(crate) fn break_handshake_off(&mut self, count: fn(&mut Handshakes) -> &mut u64, parts: &mut Parts) {
@@ -158,13 +164,13 @@ impl Session {
         parts.connections.reset(self.caller.connection);
     }
 
-    /// The connection is gone in the middle of a handshake, or after it.
+    /// The connection is gone, during or after a handshake.
     pub(crate) fn tls_ended(&mut self, parts: &mut Parts) {
         self.give_handshake_up(|outcomes| &mut outcomes.given_up, parts);
         parts.connections.tls_mut().end(self.caller.connection);
     }
 
-    /// A handshake will never be done, if it is one; this counts it if it had begun.
+    /// Gives up the handshake, if there is one, and counts it if it had begun.
     fn give_handshake_up(&mut self, count: fn(&mut Handshakes) -> &mut u64, parts: &mut Parts) {
         let Talk::Handshake(handshake) = &self.talk else { return };
         if handshake.stage == Stage::Queued {

@@ -1,4 +1,4 @@
-//! How much of what there is of everything is in use.
+//! The resources in use.
 
 use core::iter::Sum;
 
@@ -7,10 +7,10 @@ use net::Sending;
 use crate::server::Server;
 use crate::sizes::Sizes;
 
-/// Defines [`InUse`], and how those of all cores are added.
+/// Defines [`InUse`], and its sum over all cores.
 macro_rules! in_use {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// What sessions hold at this moment. Nothing of it when there is none.
+        /// The resources that sessions hold now. All are zero when there are no sessions.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct InUse {
             $($(#[$doc])* pub $field: usize,)*
@@ -25,19 +25,19 @@ macro_rules! in_use {
 }
 
 in_use! {
-    /// Connections, those included that only wait for their end.
+    /// Connections, including those that are closing.
     connections,
-    /// Those that we have opened, as what owns them knows of them.
+    /// Outgoing connections, as known to their owners.
     opened,
     /// Sessions.
     sessions,
-    /// Handshakes of TLS that are not done.
+    /// TLS handshakes in progress.
     handshakes,
-    /// Connections of TLS, those among them.
+    /// TLS connections, including those handshakes.
     tls_connections,
     /// SMTP transactions.
     transactions,
-    /// Logins that wait for a hash, or for their answer.
+    /// Logins that wait for a hash, or for their reply.
     logins,
     /// Locked maildrops of the core's accounts, by clients of all cores.
     maildrops,
@@ -45,48 +45,48 @@ in_use! {
     maildrop_messages,
     /// Messages on their way to the disk.
     deliveries,
-    /// Parts of messages on their way from the disk, or not yet done with.
+    /// Parts of messages on their way from the disk, or still in use.
     reads,
-    /// Questions that wait for name servers.
+    /// DNS queries in progress.
     questions,
-    /// Strangers who are looked up in lists.
+    /// Clients being looked up in DNS lists.
     searches,
-    /// Senders about whom something is being found out.
+    /// Senders being checked.
     checks,
-    /// Bytes that are kept of messages while it is found out whose they are.
+    /// Bytes of messages kept until their senders are checked.
     kept_for_proofs,
-    /// Letters about which the filter is asked, or waited for.
+    /// Messages for which the filter is asked, or its answer is awaited.
     inquiries,
-    /// Bytes that are kept of letters for it.
+    /// Bytes of messages kept for the filter.
     kept_for_filter,
-    /// Bytes that are kept of letters until they are signed.
+    /// Bytes of messages kept until they are signed.
     kept_for_signatures,
-    /// Requests of the webmail that clerks of this core work on.
+    /// Webmail requests that handlers of this core work on.
     visits,
-    /// Letters that are brought to others.
+    /// Delivery attempts in progress.
     couriers,
-    /// Connections to destinations of mail, of all cores, that this core has granted.
+    /// Connections to mail destinations that this core has granted, to all cores.
     granted,
-    /// Pages that are told of changes of this core's mail.
+    /// Pages that get the changes of this core's mailboxes.
     listeners,
-    /// Bytes that clients make the core keep, of what is charged to them.
+    /// Bytes that clients make the core keep and that are charged to them.
     memory,
     /// Bytes that sessions keep and that are not charged. Zero between two turns.
     uncharged,
-    /// Bytes of forms and replies of HTTP that sessions hold.
+    /// Bytes of HTTP request and reply bodies that sessions hold.
     bodies,
-    /// Blocks of bytes that were received and not taken, or sent and not acknowledged.
+    /// Blocks with bytes that were received and not taken, or sent and not acknowledged.
     blocks,
-    /// Connections that have something to send, or to be acknowledged.
+    /// Connections with bytes to send, or to be acknowledged.
     send_queues,
-    /// Connections that keep received bytes.
+    /// Connections with received bytes that wait.
     receive_queues,
-    /// Frames that other cores have of this one: of its card's, or to be sent for it.
+    /// Frames at other cores: received by this core's card, or to be sent for this core.
     frames_away,
 }
 
 impl InUse {
-    /// What is in use now. Looks at every session.
+    /// The resources in use now. Scans all sessions.
     pub(crate) fn of(server: &Server, sending: &Sending, sizes: &Sizes) -> InUse {
         let Server { parts, services, sessions } = server;
         let (queues, inbound) = (sizes.pools(), services.inbound.in_use());

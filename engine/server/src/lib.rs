@@ -1,22 +1,24 @@
-//! The engine of a core: [`Engine::turn`] wires connections to sessions and sessions to the store.
+//! The engine of a core: [`Engine::turn`] connects connections with sessions, and sessions with the
+//! store.
 //!
-//! Everything that is on the machine meets here and nowhere else: `net` knows no protocol, the protocols know no store,
-//! the store knows no mail. This crate holds what joins them.
+//! All parts meet here and nowhere else: `net` knows no protocol, the protocols know no store, and
+//! the store knows no mail.
 //!
+//! | file | story |
 //! | file | story |
 //! |---|---|
 //! | `engine` | one turn, its six phases and their budgets |
-//! | `engine/cores`, `links` | many of them: what they tell each other |
+//! | `engine/cores`, `links` | several cores and their messages |
 //! | `parts` | what the services and sessions of a core share |
-//! | `server` | what a core serves with, and where what happens is brought |
+//! | `server` | the parts, services and sessions of a core, and the dispatch of events |
 //! | `server/services` | the list of services |
-//! | `server/requests` | what HTTP sessions and the webmail's request handlers tell each other |
-//! | `session`, `handshakes` | the sessions: what happens to a connection; how it begins TLS |
+//! | `server/requests` | messages between HTTP sessions and the webmail's request handlers |
+//! | `session`, `handshakes` | the session of a connection, and how it begins TLS |
 //! | `pressure`, `crowding` | load shedding: which sessions end when something runs short |
 //! | `life`, `making` | opening, making accounts, serving, stopping |
-//! | `seeds`, `start`, `sizes` | how an engine is made; sizes given once |
-//! | `clock` | the time of day, and a clock that is wrong |
-//! | `in_use` | how much of everything is in use |
+//! | `seeds`, `start`, `sizes` | how an engine is made, and its fixed sizes |
+//! | `clock` | the time of day, and a wrong clock |
+//! | `in_use` | the resources in use |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The engine's life: opening the store, making the accounts that the configuration asks for, serving, stopping.
+//! The life cycle of the engine: open the store, make the configured accounts, serve, stop.
 
 use alloc::sync::Arc;
 
@@ -19,27 +19,29 @@ use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
 const FAREWELL: Micros = Micros::from_secs(5);
-/// How long those who have not ended by then get to hear so, and the disk to come to rest. Nothing acknowledged depends
-/// on it.
+/// How long the remaining sessions then get for their last reply, and the disk to finish. Nothing
+/// acknowledged depends on it.
 const REST: Micros = Micros::from_secs(2);
 
-/// How often a disk that has failed is tried again.
+/// The interval of retries after the disk has failed.
 const DISK_AGAIN: Micros = Micros::from_secs(60);
-/// The time after which a read is repeated that failed while the machine starts.
+/// The time after which a failed read is repeated while the machine starts.
 const READ_AGAIN: Micros = Micros::from_secs(1);
 
-/// Where in its life the engine is.
+/// The stages of an engine's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
-    /// The store is being opened, and recovered. A core that does not own it waits to be told to serve.
+    /// The store is opened and recovered. A core that does not own the disk waits for the order to
+    /// serve.
     Opening,
     /// The accounts of the configuration are looked up and made: see `making`.
     MakingAccounts,
     /// The store makes an account.
     AccountMade,
-    /// The certificates that took the place of others are read.
+    /// The uploaded certificates are read.
     ReadingCertificates,
-    /// The other cores take over their shares of the shards: nobody knows of how many yet, or these many cores own some.
+    /// The other cores take over their shards. The value is the number of cores that own some, once
+    /// known.
     Sharing(Option<Owners>),
     /// The other cores begin to listen.
     Assembling,
@@ -47,27 +49,27 @@ enum Life {
     Serving,
     /// Sessions end, until this time at the latest.
     Stopping { until: Instant },
-    /// Connections are closed, and the disk comes to rest, until this time at the latest.
+    /// Connections are closed and the disk finishes, until this time at the latest.
     Leaving { until: Instant },
-    /// The other cores may ask for something, until this time at the latest.
+    /// The other cores may still ask for something, until this time at the latest.
     AwaitingOthers { until: Instant },
-    /// It is over.
+    /// The engine has stopped.
     Stopped(Ending),
 }
 
-/// The life of a core: where in it the engine is, and what it does until it serves.
+/// The life cycle of a core: its stage, and its work until it serves.
 pub(crate) struct Lifecycle {
     core: CoreId,
     life: Life,
-    /// The accounts that the configuration asks for, until they are made.
+    /// The accounts of the configuration, until they are made.
     making: Making,
     disk_trouble: DiskTrouble,
 }
 
-/// A disk that fails.
+/// The state of a failing disk.
 #[derive(Default)]
 struct DiskTrouble {
-    /// It has failed, which the console says, and is tried again then.
+    /// The disk has failed, the console says so, and it is tried again at this time.
     again_at: Option<Instant>,
     /// Whether the console has said that it cannot read a sector.
     is_unreadable_told: bool,
@@ -76,25 +78,25 @@ struct DiskTrouble {
 /// Why an engine stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Somebody asked it to, and everything acknowledged is on the disk.
+    /// The operator asked for it, and everything acknowledged is on the disk.
     Asked,
-    /// The disk can't be served from; the console says why.
+    /// The disk cannot be used. The console says why.
     Refused,
 }
 
 impl Lifecycle {
-    /// `users`: those that the configuration asks for. The first core makes their accounts.
+    /// `users`: those of the configuration. The first core makes their accounts.
     pub(crate) fn new(core: CoreId, users: &[User]) -> Lifecycle {
         let making = if core == CoreId::FIRST { Making::of(users) } else { Making::default() };
         Lifecycle { core, life: Life::Opening, making, disk_trouble: DiskTrouble::default() }
     }
 
-    /// How it ended, once it is over.
+    /// How it ended, once it has stopped.
     pub(crate) fn ending(&self) -> Option<Ending> {
         if let Life::Stopped(ending) = self.life { Some(ending) } else { None }
     }
 
-    /// Goes on from one part of life to the next when its time has come.
+    /// Goes from one stage to the next when it is time.
     pub(crate) fn live(&mut self, server: &mut Server, sending: &Sending, machine: &mut impl Machine) {
         self.look_after_disk(&mut server.parts);
         match self.life {
@@ -117,7 +119,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the next turn has something to do that no event announces.
+    /// Whether the next turn has work that no event announces.
     pub(crate) fn is_hurried(&self, server: &Server) -> bool {
         let Server { parts, services, .. } = server;
         match self.life {
@@ -130,7 +132,7 @@ impl Lifecycle {
         }
     }
 
-    /// When there is something to do, whatever happens.
+    /// When to run, even without an event.
     pub(crate) fn next_deadline(&self) -> Instant {
         let of_life = match self.life {
             Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => Some(until),
@@ -140,8 +142,8 @@ impl Lifecycle {
         Instant::or_never(of_life).min(Instant::or_never(self.disk_trouble.again_at))
     }
 
-    /// Says once that the disk has failed, tries it again every minute, and says once that it works
-    /// again.
+    /// Announces once that the disk has failed, retries every minute, and announces once that it
+    /// works again.
     fn look_after_disk(&mut self, parts: &mut Parts) {
         if self.core != CoreId::FIRST {
             return;
@@ -168,7 +170,7 @@ impl Lifecycle {
         }
     }
 
-    /// Repeats reads that failed while the disk is opened, every second. The console says so once.
+    /// Repeats failed reads every second while the disk is opened. The console says so once.
     fn read_disk_again(&mut self, parts: &mut Parts) {
         let store = &mut parts.store.own.store;
         let Some(sector) = store.unreadable() else { return self.disk_trouble.again_at = None };
@@ -210,7 +212,7 @@ impl Lifecycle {
                 }
                 let told = (machine.wall_clock(), machine.program_date());
                 clock::announce(console, told, turn.wall, store.newest_date());
-                // What the disk alone knows makes the addresses the same at each start.
+                // The secret is only on the disk, so the addresses are the same at each start.
                 let secret = store.secret(b"IPv6 addresses");
                 connections.begin_ipv6(turn.now, &secret);
                 self.life = Life::MakingAccounts;
@@ -235,7 +237,7 @@ impl Lifecycle {
         }
     }
 
-    /// All accounts that the configuration asks for are there.
+    /// All accounts of the configuration exist.
     fn accounts_are_made(&mut self, server: &mut Server) {
         let parts = &mut server.parts;
         parts.store.note_accounts();
@@ -246,7 +248,7 @@ impl Lifecycle {
         self.read_certificates(server);
     }
 
-    /// Reads what was kept of certificates. Once all is read, the shards are shared out.
+    /// Reads the stored certificates. After the last one, the shards are shared out.
     fn read_certificates(&mut self, server: &mut Server) {
         if server.let_certificates(Certificates::read_on) == ReadSoFar::All {
             self.life = Life::Sharing(None);
@@ -254,7 +256,7 @@ impl Lifecycle {
         }
     }
 
-    /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
+    /// Hands their shards to the other cores. Once all have them, they are told to serve.
     fn share_out(&mut self, owners: Option<Owners>, server: &mut Server) {
         let Parts { store, links, .. } = &mut server.parts;
         let Some(owners) = owners.or_else(|| store.share_out(links.cores())) else { return };
@@ -268,8 +270,8 @@ impl Lifecycle {
         }
     }
 
-    /// The first core is the last one to listen, so that no client that knows of it is refused by
-    /// another.
+    /// The first core begins to listen last, so that no other core refuses a client that it could
+    /// send.
     fn serve_when_all_do(&mut self, server: &mut Server) {
         let Parts { store, console, directory, hostname, .. } = &mut server.parts;
         if store.all_others_serve() {
@@ -278,7 +280,7 @@ impl Lifecycle {
         }
     }
 
-    /// Clients are heard from now on.
+    /// Begins to accept clients.
     pub(crate) fn listen(&mut self, server: &mut Server) {
         server.let_certificates(Certificates::judge);
         let Server { parts: Parts { store, directory, connections, .. }, services, .. } = server;
@@ -326,14 +328,14 @@ impl Lifecycle {
             });
             self.take_stock(&mut server.parts);
             server.parts.store.leave_others();
-            // They were told at the same time as this core, and may have more to do.
+            // They were told to stop at the same time as this core, and may have more to do.
             let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
             self.life = Life::AwaitingOthers { until: now + patience };
         }
     }
 
-    /// Among several, each core says what it had of the load; and how its handshakes of TLS ended,
-    /// if there were any.
+    /// With several cores, each prints its part of the load. Each also prints how its TLS
+    /// handshakes ended.
     fn take_stock(&self, parts: &mut Parts) {
         let Parts { connections, console, links, .. } = parts;
         if !links.is_alone() {
@@ -346,7 +348,8 @@ impl Lifecycle {
     }
 
     /// No core stops while another may ask it for something, so the first one, which has the disk,
-    /// stops last. A core prints its last lines a turn before this: later the machine may be off.
+    /// stops last. A core prints its last lines a turn earlier, since the machine may be off after
+    /// this.
     fn stop_after_others(&mut self, until: Instant, parts: &mut Parts, sending: &Sending) {
         let is_heard = sending.under_way() == 0;
         if !(is_heard && parts.store.is_last()) && parts.turn.now < until {
@@ -362,7 +365,7 @@ impl Lifecycle {
     }
 }
 
-/// Whether no connection is left, and nothing that was begun.
+/// Whether no connection and no started work is left.
 fn has_nothing_left(server: &Server) -> bool {
     let Server { parts, services, .. } = server;
     is_without_connections(parts)

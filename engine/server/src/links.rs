@@ -1,4 +1,4 @@
-//! The list of what cores tell each other.
+//! The messages between cores.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -13,41 +13,41 @@ use tasks::FrameId;
 use webmail::Request;
 use webmail::told::Replied;
 
-/// What one core tells another.
+/// A message from one core to another.
 pub(crate) enum Message {
-    /// From stores to stores.
+    /// Between stores.
     Shards(shards::Message),
-    /// From network to network.
+    /// Between networks.
     Net(NetMessage),
-    /// A frame to be sent, from a core that has no queue of the card's.
+    /// A frame to send, from a core without a queue of the card.
     Parcel(Box<Parcel>),
-    /// It was sent, and comes home.
+    /// The frame was sent, and returns.
     ParcelSent(Box<Parcel>),
     /// From the session of this frame to the webmail's request handlers.
     ClerksAsked(FrameId, Box<Request>),
-    /// From them.
+    /// The reply to it, or more of it.
     ClerksReplied(Box<Replied>),
-    /// A request handler of this frame asks about entries of the queue that the core owns.
+    /// The webmail request of this frame asks about queue entries that the receiving core owns.
     QueueAsked(FrameId, Box<QueueAsked>),
     /// The reply to it.
     QueueTold(FrameId, Box<QueueTold>),
-    /// A certificate, to the core that keeps them.
+    /// An upload, to the core that owns the certificates.
     Upload(Box<Upload>),
-    /// From the core that keeps them: these certificates are shown from now on.
+    /// From that core: show these certificates from now on.
     Certificates(Arc<Shown>),
-    /// To the core that keeps them: the list of this version is shown.
+    /// To that core: the list of this version is shown.
     CertificatesShown(ListVersion),
-    /// From the core that keeps certificates: the result for one that this session has sent.
+    /// From that core: the result of this session's upload.
     Uploaded(FrameId, Box<Replaced>),
-    /// A question to name servers, to the first core, or what came of it.
+    /// A DNS query to the first core, or its answer.
     Name(NameMessage),
-    /// A login has failed: the throttle of each core knows of the failures on all.
+    /// A login has failed: every throttle knows the failures on all cores.
     LoginFailed(Arc<FailedLogin>),
-    /// What strangers have done counts on all cores.
+    /// Actions of external clients, which count on all cores.
     Deeds(Deeds),
-    /// A password hash or a signature is to be computed, was computed, or is not needed any more.
+    /// A password hash or a signature: to compute, computed, or not needed any more.
     Job(JobMessage),
-    /// The core receives nothing any more.
+    /// The sending core receives nothing any more.
     Over,
 }
 

@@ -1,16 +1,18 @@
-//! Making the accounts that the configuration asks for and that are not there yet, before anybody is served; and giving those that are there the password that it says, if it says another
-//! than it did.
+//! Creates the configured accounts that do not exist, before any client is served. Also gives an
+//! existing account the password of the configuration, if that has changed there.
 //!
-//! A password that its owner has changed stays as long as the configuration says the one that he has replaced. Whether a plain one is still that costs a hash, one a turn; that is
-//! asked only where the owner has changed his, since every start would take the longer.
+//! If the owner has changed the password, it stays valid as long as the configuration has the
+//! password that was replaced. To check a plain one costs a hash, one a turn. So this is checked
+//! only after such a change, to keep the start short.
 //!
-//! A plain password becomes an argon2id hash, which costs a turn of some 20 ms, and a verifier of SCRAM, which is made step by step, one a turn (crate `sasl`). Of a password hash that
-//! the configuration brings no verifier can be made.
+//! A plain password becomes an argon2id hash, which costs a turn of some 20 ms, and a SCRAM
+//! verifier, which is derived in steps, one a turn (crate `sasl`). A configured password hash gives
+//! no verifier.
 //!
-//! If the disk fails writes meanwhile, the machine tries it every second, for a minute, and serves
-//! nothing before. Otherwise a password that the configuration has replaced would still be valid,
-//! and mail to a new account would bounce as soon as the disk works, until the next start. After
-//! the minute the mail that is on the disk counts for more: the machine serves without the account.
+//! If disk writes fail meanwhile, they are retried every second for a minute, and nothing is served
+//! before. Otherwise a password that the configuration has replaced would still be valid. Mail to a
+//! new account would bounce as soon as the disk works, until the next start. After the minute the
+//! existing mail counts for more: the machine serves without the account.
 //!
 //! Invariant: `again_at` is set only while the last user of `users`, or the account for
 //! certificates, waits for the disk.
@@ -30,49 +32,49 @@ use tasks::{Continuation, FrameId, Subsystem};
 use crate::parts::Parts;
 
 tasks::points! {
-    /// Where the engine waits for the store while it makes accounts.
+    /// The wait point at the store while accounts are made.
     pub(crate) enum Point of Subsystem::Accounts;
     /// An account has been made.
     Made,
 }
 
-/// The frame of the engine itself: no connection has it.
+/// The frame of the engine itself, which no connection has.
 const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
 
-/// How often, and for how long, a disk is tried again that fails while accounts are made.
+/// The interval and the number of retries while accounts are made.
 const AGAIN: Micros = Micros::from_secs(1);
 const TRIES_MAX: u32 = 60;
 
-/// The accounts that the configuration asks for, until they are made.
+/// The accounts of the configuration, until they are made.
 #[derive(Default)]
 pub(crate) struct Making {
-    /// Those that are not there or were not looked at, the next one last.
+    /// The accounts that do not exist or were not checked, the next one last.
     users: Vec<User>,
     deriving: Option<Box<Deriving>>,
     /// The account that the store makes, unless it is the one for certificates.
     asked: Option<User>,
-    /// Whether the store was asked for the account for certificates. It is tried once.
+    /// Whether the store was asked for the account for certificates. That is tried once.
     has_asked_for_certificates: bool,
-    /// When the disk is tried again, and how often it was.
+    /// When the disk is tried again, and how often it was tried.
     again_at: Option<Instant>,
     tries: u32,
 }
 
-/// An account whose verifier is being made.
+/// An account with a verifier that is being derived.
 struct Deriving {
     user: User,
     password_hash: String,
     verifier: Derivation,
 }
 
-/// How far the accounts have come.
+/// The progress of the accounts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Made {
     /// There is more to do.
     Some,
     /// The store makes an account.
     Asked,
-    /// All are there.
+    /// All accounts exist.
     All,
 }
 
@@ -82,7 +84,7 @@ impl Making {
         Making { users: users.iter().rev().cloned().collect(), ..Making::default() }
     }
 
-    /// Whether the disk need not be waited for.
+    /// Whether no wait for the disk is needed.
     pub(crate) fn is_to_go_on(&self, now: Instant) -> bool {
         self.again_at.is_none_or(|at| at <= now)
     }
@@ -92,7 +94,7 @@ impl Making {
         self.again_at
     }
 
-    /// Goes on with the account that is being made, or begins to make the next one.
+    /// Continues with the current account, or begins the next one.
     #[inline(never)]
     pub(crate) fn go_on(&mut self, parts: &mut Parts, entropy: &mut dyn Entropy) -> Made {
         if let Some(deriving) = &mut self.deriving {
@@ -137,7 +139,7 @@ impl Making {
         }
     }
 
-    /// Whether accounts wait for the disk. Tries it again when it is time.
+    /// Whether accounts wait for the disk. Retries when it is time.
     fn awaits_disk(&mut self, parts: &mut Parts) -> bool {
         let Some(at) = self.again_at else { return false };
         if parts.turn.now < at {
@@ -192,7 +194,7 @@ impl Making {
         }
     }
 
-    /// The store has made the account that it was asked for, or not.
+    /// The store has made the account, or refused to.
     pub(crate) fn woken(&mut self, outcome: Outcome, parts: &mut Parts) {
         match outcome {
             Outcome::Refused(refusal) => _ = self.refused(refusal, parts),
@@ -200,9 +202,9 @@ impl Making {
         }
     }
 
-    /// The store does not make the account. It is asked again if that may help.
+    /// The store refuses to make the account. It is asked again if that may help.
     fn refused(&mut self, refusal: Refusal, parts: &mut Parts) -> Made {
-        // Only another start helps after a flush that failed while the disk was opened.
+        // After a failed flush during opening, only another start helps.
         let is_lasting = parts.store.own.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
         let asked = self.asked.take();
         let address = asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
@@ -228,8 +230,8 @@ impl Making {
     }
 }
 
-/// Whether the configuration says the password that it said when the account was made, or last got
-/// one from it, as far as that is asked.
+/// Whether the configured password is still the one that the account was made with, or last got
+/// from the configuration. Checked only as far as needed.
 fn is_as_configured(known: &AccountInfo<'_>, password: &Password, compute: &mut Compute) -> bool {
     let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
     match password {

@@ -13,22 +13,22 @@ use signing::Signer;
 
 use crate::links::Message;
 
-/// The parts of a core. Each keeps its own invariants: there is nothing to keep between them.
+/// The parts of a core. Each keeps its own invariants, and there are none between them.
 pub(crate) struct Parts {
     /// The clocks of this turn.
     pub(crate) turn: Turn,
     pub(crate) connections: Connections,
-    /// To and from all other cores.
+    /// The links to and from all other cores.
     pub(crate) links: Links<Message>,
     pub(crate) store: Archive,
     pub(crate) hostname: String,
     pub(crate) directory: Directory,
     pub(crate) console: ConsoleLines,
     pub(crate) logins: Logins,
-    /// Password hashes and signatures under way.
+    /// Password hashes and signatures in progress.
     pub(crate) compute: Compute,
-    /// What signs messages of our own users.
+    /// Signs the messages of our users.
     pub(crate) signer: Signer,
-    /// What clients make this core keep.
+    /// The memory that clients make this core keep.
     pub(crate) memory: MemoryBudget,
 }

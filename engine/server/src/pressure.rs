@@ -1,17 +1,18 @@
-//! When something runs short: who holds of it and stands still has to go.
+//! Load shedding: when a resource runs short, sessions that hold it and make no progress are ended.
 //!
-//! Each limit of the machine is one that strangers could exhaust, by opening connections and doing
-//! nothing with them. As long as there is enough for everybody, everybody has the time that the
-//! RFCs give. Once there is not, a hand goes around the sessions, marks how far each has come, and
-//! ends those that it finds where they were a while ago. It costs nothing before it is needed, and
-//! a session that waits for us is never touched; but for one with a message for accounts of several
-//! cores: it holds buffers of one while it waits for another's, and two such could wait for each
-//! other for ever. Of places for messages that cannot happen: they are taken core by core (crate
-//! `shards`).
+//! External clients could exhaust each limit of the machine by opening connections and doing
+//! nothing. While there is enough, each session has the time that the RFCs give. Once there is not,
+//! a clock hand goes around the sessions, marks the progress of each, and ends those without
+//! progress since their mark. This costs nothing before it is needed.
 //!
-//! Connections are shared by addresses and networks (`crowding`). Before a new client has to be
-//! sent away, those that have the most lose their idle ones, at once and whatever they say:
-//! commands that lead to nothing keep no connection.
+//! A session that waits for the server is not touched, with one exception: a message for accounts
+//! of several cores. It holds buffers of one core while it waits for another's, and two such
+//! sessions could wait for each other for ever. With places for messages that cannot happen,
+//! because they are taken core by core (crate `shards`).
+//!
+//! Connections are shared by addresses and networks (`crowding`). Before a new client must be
+//! refused, those with the most connections lose their idle ones, at once and whatever they send.
+//! So commands without effect keep no connection.
 
 use inbound::Inbound;
 use machine::{Instant, Micros};
@@ -21,37 +22,37 @@ use crate::crowding::{Crowding, LOOK_INTERVAL, Mark, PATIENCE, Shedding};
 use crate::parts::Parts;
 use crate::session::{Context, Session, Sessions, WaitsFor};
 
-/// [`PATIENCE`] while there is next to nothing left, and sessions that do go on have to stop.
+/// [`PATIENCE`] while almost nothing is left, and even active sessions must end.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
-/// The same for buffers, of which a session holds some while its client repeats what was lost. A
-/// client that loses a segment twice repeats it after a second, and two more (RFC 6298 section 5).
+/// The same for buffers, which a session holds while its client retransmits. After two losses of a
+/// segment, a client repeats it after one second and two more (RFC 6298 section 5).
 const PATIENCE_FOR_LOSSES: Micros = Micros::from_secs(3);
-/// Buffers run short when one part in so many is left.
+/// Buffers are short when one part in this many is left.
 const BUFFERS_PARTS: usize = 8;
-/// There is next to nothing left of them when one part in so many is.
+/// Buffers are almost gone when one part in this many is left.
 const ALL_BUFFERS_PARTS: usize = 64;
-/// Sessions that are ended in one turn while the machine's reserve of memory is touched.
+/// Sessions that are ended in one turn while the memory reserve is in use.
 const SHED_PER_TURN: usize = 64;
-/// The time between two turns that end some, if nothing else brings one.
+/// The time between two turns that end sessions, if no event causes one.
 const SHED_INTERVAL: Micros = Micros::from_millis(10);
 /// Sessions that are looked at in one turn.
 const LOOKS_PER_TURN: usize = 256;
 
-/// What there is not enough of.
+/// A resource that is short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shortage {
-    /// Buffers: held by who does not read, or does not finish what it writes.
+    /// Buffers: held by a client that does not read, or does not finish what it sends.
     Buffers,
-    /// The same, and there is next to nothing left.
+    /// The same, and they are almost gone.
     AllBuffers,
-    /// A store's buffers, or its places: held by messages on their way into it.
+    /// The buffers or places of a store: held by messages on their way into it.
     BodyBuffers,
     /// Records of SMTP transactions.
     Transactions,
-    /// Handshakes of TLS.
+    /// TLS handshakes.
     Handshakes,
-    /// What clients make the core keep: held by those whose address or network has more than its
-    /// share.
+    /// Memory that clients make the core keep: held by clients with more than the share of their
+    /// address or network.
     Memory,
     /// Connections.
     Connections,
@@ -60,18 +61,18 @@ enum Shortage {
 /// Load shedding in this core.
 #[derive(Default)]
 pub(crate) struct Relief {
-    /// The slot of the session that was looked at last: while anything runs short.
+    /// The clock hand: the slot of the session that was looked at last.
     hand: usize,
-    /// Of which addresses there are too many connections, while connections run short.
+    /// The addresses with too many connections.
     crowding: Crowding,
-    /// Which sessions go next while the machine's memory is nearly gone.
+    /// Which sessions end next while the memory reserve is in use.
     shedding: Shedding,
-    /// Whether anything ran short at the end of the last turn.
+    /// Whether anything was short at the end of the last turn.
     runs_short: bool,
 }
 
 impl Relief {
-    /// Looks at some sessions if anything ran short at the end of the last turn.
+    /// Looks at some sessions if anything was short at the end of the last turn.
     pub(crate) fn relieve(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         if cx.parts.connections.is_low_on_memory() {
             return self.shed(sessions, cx);
@@ -101,8 +102,8 @@ impl Relief {
         }
     }
 
-    /// Ends some of the sessions that keep most, and lowers the mark when there are few of these.
-    /// The machine says in the next turn whether that was enough.
+    /// Ends some of the sessions that hold most, and lowers the mark if there are few. The machine
+    /// says in the next turn whether that was enough.
     #[cold]
     fn shed(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         let mut ended = 0;
@@ -121,12 +122,12 @@ impl Relief {
         self.shedding.goes_on();
     }
 
-    /// Sees whether anything runs short, for the next turn.
+    /// Checks for shortages, for the next turn.
     pub(crate) fn look_for_shortages(&mut self, parts: &Parts, inbound: &Inbound) {
         self.runs_short = Shortage::is_any(parts, inbound) || parts.connections.is_tight();
     }
 
-    /// When to look at sessions again, if nothing else brings a turn before.
+    /// When to look at sessions again, if no event causes a turn before.
     pub(crate) fn next_deadline(&self, parts: &Parts) -> Instant {
         let now = parts.turn.now;
         match () {
@@ -136,7 +137,7 @@ impl Relief {
         }
     }
 
-    /// The slot that is looked at next, of so many.
+    /// The slot to look at next, of `slots`.
     fn next_slot(&mut self, slots: usize) -> usize {
         self.hand = (self.hand + 1) % slots;
         self.hand
@@ -156,7 +157,7 @@ impl Shortage {
     ];
 
     fn is_any(parts: &Parts, inbound: &Inbound) -> bool {
-        // Where all buffers are gone, buffers run short.
+        // If buffers are almost gone, they are also short.
         Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(parts, inbound))
     }
 
@@ -180,14 +181,14 @@ impl Shortage {
 
     fn patience(self) -> Micros {
         match self {
-            // What a handshake waits for is a client's program, never a person.
+            // A handshake waits for a program, never for a person.
             Shortage::Handshakes | Shortage::Memory => PATIENCE_IN_NEED,
             Shortage::AllBuffers => PATIENCE_FOR_LOSSES,
             _ => PATIENCE,
         }
     }
 
-    /// Whether the session holds of what there is not enough of.
+    /// Whether the session holds some of the resource.
     fn is_felt_by(self, session: &Session, parts: &Parts) -> bool {
         match self {
             Shortage::AllBuffers => {
@@ -208,9 +209,9 @@ impl Shortage {
 }
 
 impl Session {
-    /// Whether nothing has moved since it was marked, and that is as long ago as the patience in
-    /// this shortage. Marks it otherwise. Where connections run short, nothing moves in an idle
-    /// one, whatever its client says.
+    /// Whether the session has made no progress for the patience of this shortage. Marks it
+    /// otherwise. While connections are short, an idle one makes no progress, whatever its client
+    /// sends.
     fn stands_still(&mut self, shortage: Shortage, parts: &Parts) -> bool {
         let waits_for_us =
             matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(&parts.store);
@@ -234,7 +235,7 @@ impl Session {
 
     fn has_to_go(&mut self, shortage: Shortage, cx: &mut Context<'_>) {
         sometimes!(SessionSentAway);
-        // Who does not read would not hear a goodbye, and it would take a buffer more.
+        // A client that does not read would not get a reply, which would need a buffer too.
         match shortage {
             _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, cx.parts),
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {

@@ -1,5 +1,5 @@
-//! From what the engine of each core is made: [`seeds`] makes it on the first core, and a [`Seed`]
-//! is carried to its core.
+//! The inputs of each core's engine: [`seeds`] makes them on the first core, and a [`Seed`] is
+//! carried to its core.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,10 +20,10 @@ pub const CORES_MAX: u8 = net::CORES_MAX as u8;
 
 /// Places in each ring.
 const RING_MESSAGES: usize = 256;
-/// Places where simulations make rings short.
+/// Places in each ring if a simulation makes rings short.
 const RING_MESSAGES_FEW: usize = 2;
 
-/// What a core's engine is made from: carried to its core, and used there.
+/// The input of a core's engine, which is carried to that core.
 pub struct Seed {
     pub(crate) core: CoreId,
     pub(crate) cores: u8,
@@ -31,34 +31,34 @@ pub struct Seed {
     pub(crate) site: Site,
     pub(crate) papers: Papers,
     pub(crate) sizes: Sizes,
-    /// Known to the cores of the machine alone: from it come the keys in which they have to agree.
+    /// Known only to the cores of the machine. The keys that they share are derived from it.
     pub(crate) secret: [u8; 32],
     pub(crate) links: Links<Message>,
 }
 
-/// By what others know the machine, and by what it knows others.
+/// The credentials of the machine, and its trust anchors.
 #[derive(Clone, Default)]
 pub struct Papers {
-    /// For TLS, the one for all other names first. Without any there is no TLS; with one, the
-    /// machine gives `randomness` a source before its first turn.
+    /// TLS certificates, the default one first. Without any there is no TLS. With one, the machine
+    /// must give `randomness` a source before its first turn.
     pub certificates: Vec<Certificate>,
-    /// By which messages of our own users are signed, in the order in which their signatures stand
-    /// above one; without any none is. They need `randomness`, too.
+    /// DKIM keys for messages of our users, in the order of their signatures in a message. Without
+    /// any no message is signed. They need `randomness` too.
     pub signing_keys: Arc<[SigningKey]>,
-    /// Who is believed about the names of other servers.
+    /// The authorities for the names of other servers.
     pub authorities: Authorities,
     /// The authorities that browsers trust. If they vouch for our certificates, browsers are told
-    /// to use TLS alone.
+    /// to use TLS only.
     pub browser_authorities: Authorities,
 }
 
 const fn is_carried_to_another_core<T: Send>() {}
 const _: () = is_carried_to_another_core::<Seed>();
 
-/// The seeds of a machine with `cores` cores, of which there is at least one and at most
-/// [`CORES_MAX`]: the first core's, and the others' in their order.
+/// The seeds of a machine with `cores` cores, from 1 to [`CORES_MAX`]: the first core's, and the
+/// others' in order.
 ///
-/// `sizes`: of each core. `site`: what is served by HTTP. `secret`: 32 bytes from a cryptographic
+/// `sizes`: of each core. `site`: the static site. `secret`: 32 bytes from a cryptographic
 /// generator.
 pub fn seeds(
     configuration: Configuration,

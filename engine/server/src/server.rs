@@ -1,5 +1,5 @@
-//! What a core serves with: its parts, the services that use them, and the sessions that use both.
-//! What happens is brought from here to where it is waited for.
+//! The server of a core: its parts, the services that use them, and the sessions that use both.
+//! Events are dispatched from here.
 
 mod requests;
 mod services;
@@ -19,7 +19,7 @@ use crate::session::{Context, Session, Sessions};
 
 pub(crate) use services::{Services, Webmail};
 
-/// What a core serves with.
+/// The parts, services and sessions of a core.
 pub(crate) struct Server {
     pub(crate) parts: Parts,
     pub(crate) services: Services,
@@ -27,19 +27,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Lets sessions act.
+    /// Calls `act` with the sessions and their context.
     #[inline]
     pub(crate) fn let_sessions<R>(&mut self, act: impl FnOnce(&mut Sessions, &mut Context<'_>) -> R) -> R {
         let Server { parts, services, sessions } = self;
         act(sessions, &mut services.with(parts))
     }
 
-    /// Tells the session of `frame` something.
+    /// Calls `news` on the session of `frame`.
     pub(crate) fn tell(&mut self, frame: FrameId, news: impl FnOnce(&mut Session, &mut Context<'_>)) {
         self.let_sessions(|sessions, cx| sessions.tell(frame, cx, news));
     }
 
-    /// Hands the events to what they concern. The bytes of `Data` lie in `frame`.
+    /// Dispatches events. The bytes of `Data` are in `frame`.
     pub(crate) fn handle_events(&mut self, events: &mut Events, frame: &mut [u8]) {
         let mut handled = 0;
         while let Some(event) = events.get(handled) {
@@ -85,7 +85,7 @@ impl Server {
         events.clear();
     }
 
-    /// There is more to hear by a connection, or more room.
+    /// The connection has more bytes, or more buffer space.
     fn connection_stirred(&mut self, connection: ConnectionId, stir: Stir) {
         match self.parts.connections.owner(connection) {
             Owner::Session => self.let_sessions(|sessions, cx| sessions.goes_on(connection.0, cx)),
@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// Something has happened to a connection that we have opened.
+    /// An event of a connection that we have opened.
     #[cold]
     fn owner_stirred(&mut self, owner: Owner, connection: ConnectionId, stir: Stir) {
         match owner {
@@ -107,7 +107,7 @@ impl Server {
         }
     }
 
-    /// Bytes lie in the frame, for a connection that no session has.
+    /// Bytes in the frame for a connection without a session.
     #[cold]
     fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
         match self.parts.connections.owner(connection) {
@@ -116,12 +116,12 @@ impl Server {
                 self.parts.connections.keep(connection, bytes);
                 self.owner_stirred(owner, connection, Stir::Bytes);
             }
-            // It was reset by us in this turn, and its session has ended.
+            // We have reset it in this turn, and its session has ended.
             Owner::Session => {}
         }
     }
 
-    /// What the frame of a session or a service waits for in the store has come, or is done.
+    /// The store has completed a request of the session or service of this frame.
     pub(crate) fn woken(&mut self, continuation: Continuation, outcome: Outcome, entropy: &mut dyn Entropy) {
         let Continuation { frame, entry } = continuation;
         match Subsystem::of(entry) {
@@ -134,7 +134,7 @@ impl Server {
             Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, entropy),
             Some(Subsystem::Submission) => self.let_submission(|submission, cx| submission.woken(frame, outcome, cx)),
             Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.woken(frame, entry, outcome, cx)),
-            // What is noted for an account has nothing that waits for it.
+            // Notes for an account have no frame that waits for them.
             Some(Subsystem::Shards) => self.parts.store.forget(outcome),
             Some(Subsystem::Accounts | Subsystem::Auth) | None => {
                 unreachable!("{entry:?} belongs to nothing that waits here")
@@ -151,7 +151,7 @@ impl Server {
             || !compute.is_idle()
     }
 
-    /// A handshake goes a step, if one waits.
+    /// Does a step of a handshake, if one waits.
     pub(crate) fn step_handshake(&mut self) -> bool {
         let owner = self.parts.connections.owner_of(TurnGate::Handshake);
         if let Some(frame) = owner {
@@ -164,7 +164,7 @@ impl Server {
         owner.is_some()
     }
 
-    /// A signature of another server is checked, if one waits.
+    /// Verifies a signature of another server, if one waits.
     pub(crate) fn verify_signature(&mut self) -> bool {
         let owner = self.parts.connections.owner_of(TurnGate::Verification);
         if let Some(frame) = owner {
@@ -173,7 +173,7 @@ impl Server {
         owner.is_some()
     }
 
-    /// What waits for jobs that are done goes on with their results.
+    /// Resumes the frames of completed jobs.
     pub(crate) fn jobs_done(&mut self, entropy: &mut dyn Entropy) {
         while let Some(DoneJob { continuation: Continuation { frame, entry }, number }) = self.parts.compute.next_done()
         {
@@ -187,18 +187,18 @@ impl Server {
                 Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.signature_made(frame, cx)),
                 _ => unreachable!("{entry:?} waits for no job"),
             }
-            // Only a frame that is gone has not taken it.
+            // Only a frame that is gone has not taken its result.
             self.parts.compute.take_result(number);
         }
     }
 
-    /// Ends the sessions of this core that have logged in by a password that an account no longer
-    /// has.
+    /// Ends the sessions of this core that have logged in with a password that the account no
+    /// longer has.
     pub(crate) fn end_sessions_of(&mut self, account: AccountId) {
         self.let_sessions(|sessions, cx| sessions.end_those_of(account, cx));
     }
 
-    /// What was asked about names is asked on, and what is known is told.
+    /// Sends DNS queries, and passes on the answers.
     fn look_names_up(&mut self) {
         let Server { services, parts, .. } = self;
         services.names.work(parts.turn.now, &mut parts.connections);
@@ -208,7 +208,7 @@ impl Server {
         self.tell_names();
     }
 
-    /// What has asked about names is told what is known of them.
+    /// Passes DNS answers to the frames that have asked.
     pub(crate) fn tell_names(&mut self) {
         while let Some(Told { at: Continuation { frame, entry }, number, known }) = self.services.names.next_told() {
             match Subsystem::of(entry) {

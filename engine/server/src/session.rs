@@ -1,11 +1,12 @@
-//! Sessions: one for each connection, told of what happens to it.
+//! Sessions: one for each connection, which gets its events.
 //!
-//! Bytes go to a session where they lie in the received frame. What it does not take, because it waits for the store
-//! or for the rest of a line, is kept by the connection and offered again whenever anything has happened to the session:
-//! a session needs no buffer, and there is one place where it goes on.
+//! A session gets bytes in place, in the received frame. Bytes that it does not take, because it
+//! waits for the store or for the rest of a line, stay in the connection. They are offered again
+//! after every event of the session. So a session needs no buffer, and it continues in one place
+//! only.
 //!
-//! Invariant: after anything that happened to a session, whatever it waits for now has been asked for. So nobody waits
-//! for what nobody will bring.
+//! Invariant: after every event, everything that the session waits for has been requested. So no
+//! session waits for an event that never comes.
 
 mod context;
 mod handshake;
@@ -35,7 +36,7 @@ pub(crate) use handshake::{Handshake, LOOK, Stage};
 pub(crate) use table::Sessions;
 pub(crate) use waits_for::WaitsFor;
 
-/// The longest greeting, in bytes. What has no room for it waits.
+/// The longest greeting, in bytes. A session without space for it waits.
 const GREETING_BYTES_MAX: usize = 576;
 
 const _: () = assert!(
@@ -46,36 +47,37 @@ const _: () = assert!(
         && GREETING_BYTES_MAX <= machine::BLOCK_BYTES
 );
 
-/// How long a client may wait for room for its greeting: clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1).
+/// How long a client may wait for space for its greeting. Clients wait for 5 minutes (RFC 5321
+/// section 4.5.3.2.1).
 pub(crate) const GREETING_PATIENCE: Micros = Micros::from_secs(120);
 
-/// How long a client that was sent away may take to hear so.
+/// How long a refused client may take to read the refusal.
 const REFUSAL_LINGER: Micros = Micros::from_secs(10);
 
-/// One connection's session.
+/// The session of one connection.
 pub(crate) struct Session {
     pub(crate) caller: Caller,
     pub(crate) talk: Talk,
     peer_half: PeerHalf,
     guest: Guest,
-    /// How far it had come when somebody last looked whether it stands still.
+    /// Its progress when load shedding last looked at it.
     pub(crate) mark: Option<Mark>,
 }
 
 const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle session costs little");
 
-/// What is spoken on it.
+/// The protocol state of a session.
 pub(crate) enum Talk {
-    /// Nothing yet: the handshake of TLS is not done.
+    /// None yet: the TLS handshake is in progress.
     Handshake(Handshake),
-    /// Nothing yet: we listen whether the stranger speaks before he is greeted.
+    /// None yet: the greeting delay, in which an early talker is detected.
     Silence,
-    /// Nothing yet: there is no room for a greeting.
+    /// None yet: there is no space for a greeting.
     ToBeGreeted(Protocol),
     Smtp(SmtpConversation),
     Pop3(pop3_server::Pop3Conversation),
     Http(HttpConversation),
-    /// Nothing: the caller was sent away when he came.
+    /// None: the client was refused when it connected.
     Over,
 }
 
@@ -87,13 +89,13 @@ enum PeerHalf {
     Closed,
 }
 
-/// Whether the connection counts among those of its address and network.
+/// Whether the connection counts for the limits of its address and network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Guest {
     /// The configuration exempts the client's address.
     Exempt,
     Counted(ConnectionKind),
-    /// There are too many of them: this one is sent away.
+    /// There are too many of them, so this one is refused.
     Refused,
 }
 
@@ -115,7 +117,7 @@ impl Guest {
 }
 
 impl Talk {
-    /// Talk over TLS that the client has asked for on the way: without a greeting.
+    /// The protocol after STARTTLS, without a greeting.
     pub(crate) fn secured(protocol: Protocol, caller: Caller, cx: &mut Context<'_>) -> Talk {
         match protocol {
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::secured(&mut cx.smtp(caller))),
@@ -126,7 +128,7 @@ impl Talk {
 }
 
 impl Session {
-    /// A client has connected: it is greeted, or sent away, as soon as there is room for either.
+    /// A client has connected. It is greeted or refused as soon as there is space for that.
     fn begin(service: &ServiceEntry, caller: Caller, cx: &mut Context<'_>) -> Session {
         let guest = Guest::arrives(caller, cx);
         if caller.channel == Channel::Tls {
@@ -144,8 +146,8 @@ impl Session {
         session
     }
 
-    /// A client has connected to a service that speaks TLS from the start. When there is no place
-    /// for it, it hears so before a handshake is spent on it.
+    /// A client has connected to a service with implicit TLS. If the server is full, the client is
+    /// refused before a handshake is spent on it.
     fn begin_with_handshake(caller: Caller, guest: Guest, cx: &mut Context<'_>) -> Session {
         if guest == Guest::Refused || cx.parts.connections.is_crowded() {
             cx.parts.connections.tls_mut().outcomes_mut().turned_away += 1;
@@ -162,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Greets a client that was not greeted yet, or sends it away, if there is room for either.
+    /// Greets or refuses a client that was not greeted yet, if there is space for that.
     fn greet(&mut self, cx: &mut Context<'_>) {
         let Talk::ToBeGreeted(protocol) = self.talk else { return };
         let caller = self.caller;
@@ -183,7 +185,7 @@ impl Session {
         };
     }
 
-    /// Tells the client that there is no place for it.
+    /// Refuses the client with `reply`.
     fn send_away(&self, reply: &[u8], cx: &mut Context<'_>) -> Talk {
         cx.parts.connections.say(cx.parts.turn.now, self.caller, reply);
         cx.parts.connections.close(cx.parts.turn.now, self.caller);
@@ -191,14 +193,14 @@ impl Session {
         Talk::Over
     }
 
-    /// A stranger did not wait for his greeting, as programs do not that have much to send and listen to nobody (RFC 5321 section 3.1).
+    /// A client did not wait for its greeting. Bulk spam programs do that (RFC 5321 section 3.1).
     fn has_spoken_first(&mut self, cx: &mut Context<'_>) {
         cx.parts.connections.say(cx.parts.turn.now, self.caller, smtp::SPOKE_FIRST);
         cx.parts.connections.close(cx.parts.turn.now, self.caller);
         self.talk = Talk::Over;
     }
 
-    /// Whether it waits for us to greet it.
+    /// Whether it waits for its greeting.
     pub(crate) fn is_to_be_greeted(&self) -> bool {
         matches!(self.talk, Talk::ToBeGreeted(_))
     }
@@ -215,7 +217,7 @@ impl Session {
         }
     }
 
-    /// A conversation in HTTP: its client can make the server keep more than each may.
+    /// The HTTP conversation, if it is one. Its memory is charged to the client.
     pub(crate) fn http(&self) -> Option<&HttpConversation> {
         if let Talk::Http(talk) = &self.talk { Some(talk) } else { None }
     }
@@ -230,17 +232,18 @@ impl Session {
         matches!(&self.talk, Talk::Smtp(talk) if talk.holds_what_is_short(store))
     }
 
-    /// Whether it holds of what others may wait for, and waits for what others may hold.
+    /// Whether it holds resources that others may wait for, and waits for resources that others may
+    /// hold.
     pub(crate) fn holds_and_waits(&self, store: &Archive) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.holds_and_waits(store))
     }
 
-    /// Has the letter refused that it waits for, if that may be; false: it may not.
+    /// Refuses the message that it waits for, if that is possible. Returns whether it was.
     pub(crate) fn give_up_letter(&self, store: &mut Archive) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_letter(store))
     }
 
-    /// Whether the client has proved who it is.
+    /// Whether the client is authenticated.
     pub(crate) fn is_logged_in(&self) -> bool {
         match &self.talk {
             Talk::Smtp(talk) => talk.is_logged_in(),
@@ -249,8 +252,8 @@ impl Session {
         }
     }
 
-    /// Whether its client has begun nothing and is owed nothing. Commands that lead to nothing,
-    /// such as NOOP, do not make it busy.
+    /// Whether the client has started nothing and is owed nothing. Commands without effect, such as
+    /// NOOP, do not make it busy.
     pub(crate) fn is_idle(&self, connections: &Connections) -> bool {
         match (self.waits_for(), &self.talk) {
             (WaitsFor::Nothing, _) => connections.net().unacknowledged(self.caller.connection) == 0,
@@ -260,8 +263,8 @@ impl Session {
         }
     }
 
-    /// Whether it is one of more connections than its address may have while connections run short:
-    /// it was refused, or its address or network has a share of all that is larger than `share`.
+    /// Whether it is idle, and its address has too many connections while they are short. It was
+    /// refused, or the share of its address or network is larger than `share`.
     pub(crate) fn is_one_of_too_many(&self, share: u32, cx: &mut Context<'_>) -> bool {
         self.is_idle(&cx.parts.connections)
             && match self.guest {
@@ -271,7 +274,7 @@ impl Session {
             }
     }
 
-    /// Bytes of what is spoken have arrived, as the client said them. Answers how many the session took.
+    /// Plaintext bytes have arrived. Returns how many the session took.
     pub(crate) fn text_arrived(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> usize {
         match &mut self.talk {
             Talk::Smtp(talk) => {
@@ -302,7 +305,8 @@ impl Session {
         }
     }
 
-    /// The owner of an account has replied. What the session does not want stays with the caller.
+    /// The owner of an account has replied. A reply that the session does not want stays in
+    /// `reply`.
     fn replied(&mut self, reply: &mut Option<Reply>, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.replied(reply, &mut cx.smtp(self.caller)),
@@ -311,33 +315,33 @@ impl Session {
         }
     }
 
-    /// Something came of the certificate that the client sent.
+    /// The result of the client's certificate upload.
     pub(crate) fn certificate_replaced(&mut self, replaced: Replaced, cx: &mut Context<'_>) {
         let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP sends certificates") };
         talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
     }
 
-    /// The webmail has answered what the client asked for, or tells what follows.
+    /// The webmail has replied to the client's request, or continues a reply.
     pub(crate) fn webmail_replied(&mut self, told: Told, cx: &mut Context<'_>) {
         let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP asks for the webmail") };
         talk.webmail_replied(told, &mut cx.http(self.caller));
     }
 
-    /// This came of a question about a name.
+    /// The answer to a DNS query.
     pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
             talk.name_known(number, known, &mut cx.smtp(self.caller));
         }
     }
 
-    /// Something has happened to the connection by which the filter is asked about its letter.
+    /// An event of the filter's connection.
     pub(crate) fn filter_stirred(&mut self, stir: Stir, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
             talk.filter_stirred(stir, &mut cx.smtp(self.caller));
         }
     }
 
-    /// The client has been silent, or deaf, for too long.
+    /// The client has sent or read nothing for too long.
     pub(crate) fn deadline_expired(&mut self, cx: &mut Context<'_>) {
         if self.waits_for() == WaitsFor::Nothing {
             return cx.parts.connections.reset(self.caller.connection);
@@ -356,7 +360,7 @@ impl Session {
         }
     }
 
-    /// The machine is about to go away.
+    /// The machine is about to stop.
     pub(crate) fn stopping(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.stopping(&mut cx.smtp(self.caller)),
@@ -368,14 +372,13 @@ impl Session {
         }
     }
 
-    /// The account's password has changed, and the client may have logged in by the old one: then
-    /// the session ends.
+    /// The account's password has changed. If the client has logged in with the old one, the
+    /// session ends.
     pub(crate) fn password_changed(&mut self, account: AccountId, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.password_changed(account, &mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.password_changed(account, &mut cx.pop3(self.caller)),
-            // The sessions of the webmail are notes of the account, which the change of the
-            // password takes away.
+            // Webmail sessions are stored in the account, and the password change removes them.
             Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
@@ -389,7 +392,7 @@ impl Session {
         }
     }
 
-    /// The peer will send no more, and the session has taken all it sent.
+    /// The peer will send no more, and the session has taken everything.
     fn peer_closed(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(&mut cx.smtp(self.caller), |session, host| session.peer_closed(host)),
@@ -410,12 +413,12 @@ impl Session {
         }
     }
 
-    /// The client will say no more.
+    /// The client will send no more.
     pub(crate) fn peer_is_done(&mut self) {
         self.peer_half = PeerHalf::Closed;
     }
 
-    /// Offers what waits for the session, as long as it takes something.
+    /// Offers the waiting bytes, as long as the session takes some.
     fn go_on(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) {
         self.greet(cx);
         if let Talk::Pop3(talk) = &mut self.talk
@@ -437,12 +440,12 @@ impl Session {
         }
     }
 
-    /// Whether the client will say no more than what waits.
+    /// Whether the client will send no more than the bytes that wait.
     pub(crate) fn has_heard_all(&self) -> bool {
         self.peer_half == PeerHalf::Closed
     }
 
-    /// Asks for what the session waits for.
+    /// Requests what the session waits for.
     fn ask(&mut self, cx: &mut Context<'_>) {
         match self.waits_for() {
             WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(cx),
@@ -453,7 +456,7 @@ impl Session {
         }
     }
 
-    /// The connection is gone: what the session held is given back.
+    /// The connection is gone: returns what the session held.
     fn ended(mut self, cx: &mut Context<'_>) {
         if self.caller.channel == Channel::Tls {
             self.tls_ended(cx.parts);
@@ -471,7 +474,7 @@ impl Session {
     }
 }
 
-/// What a client is told for which there is no place.
+/// The reply to a client if the server is full.
 fn busy(protocol: Protocol) -> &'static [u8] {
     match protocol {
         Protocol::Smtp | Protocol::Submission => smtp::BUSY,
@@ -481,7 +484,7 @@ fn busy(protocol: Protocol) -> &'static [u8] {
     }
 }
 
-/// What a client is told whose address has too many connections.
+/// The reply to a client with too many connections from its address.
 fn too_many(protocol: Protocol) -> &'static [u8] {
     match protocol {
         Protocol::Smtp | Protocol::Submission => smtp::TOO_MANY_CONNECTIONS,

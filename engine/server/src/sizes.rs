@@ -1,4 +1,5 @@
-//! How much of everything, from how much memory the machine has. Decided once, printed, and never exceeded.
+//! The sizes of all tables and pools, from the memory of the machine. They are decided once,
+//! printed, and never exceeded.
 
 use core::fmt;
 
@@ -7,63 +8,64 @@ use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
 use web::KEPT_BYTES_LEAST;
 
-/// Of the least memory (`configuration`), what a core takes whatever the memory: the hasher's, tables of one size, the card's
-/// buffers, and what is lost in rounding sizes up.
+/// The part of the least memory (`configuration`) that a core takes in any case: the hasher, tables
+/// of fixed size, the buffers of the card, and rounding.
 const FIXED_BYTES: u64 = 48 << 20;
 
-/// Bytes of the pool above that, for each connection that there may be.
+/// Bytes of the pool above the least shares, for each possible connection.
 const KEPT_BYTES_POOLED: usize = 1024;
 
-/// Bytes of a session, which stands in the slot of its connection.
+/// Bytes of a session, which is in the slot of its connection.
 pub(crate) const SESSION_BYTES: usize = 216;
 
-/// Bytes of the pool for what is kept of messages while they are checked.
+/// Bytes of the pool for messages that are being checked.
 pub(crate) const CHECKED_BYTES_POOLED: usize = 2 << 20;
 
-/// Bytes of the pools for what is found out about messages: answers of name servers about their
-/// senders, and headers that are kept until they are checked or signed.
+/// Bytes of the pools for checks of messages: DNS answers about senders, and headers that are kept
+/// until they are checked or signed.
 const JUDGED_BYTES_POOLED: usize = CHECKED_BYTES_POOLED + signing::POOL_BYTES;
-/// Bytes of that which each message has, whatever the pools have: it is checked or signed.
+/// Bytes of that for each message, whatever the pools have: it is checked or signed.
 const JUDGED_BYTES_LEAST: usize = signing::LEAST_BYTES as usize;
-/// Messages of the webmail, and those that are sent on, that may be signed at a time.
+/// Messages of the webmail and forwarded ones that may be signed at a time.
 const SIGNED_BESIDE: usize = 64;
 
-/// Memory for each connection that there may be, one buffer in use counted in.
+/// Memory for each possible connection, including one buffer in use.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
 const CONNECTIONS_MAX: u64 = 65_536;
-/// Memory for each SMTP transaction that there may be. Its buffers are lent from a pool, so this
-/// sets their number only.
+/// Memory for each possible SMTP transaction. It only sets their number, since their buffers come
+/// from a pool.
 const BYTES_PER_TRANSACTION: u64 = 640 << 10;
-/// Pools are filled at boot, so a large machine's grow no further than serves: 512 MiB of blocks, 128 of buffers.
+/// Pools are filled at boot, so those of a large machine are limited: 512 MiB of blocks, 128 MiB of
+/// buffers.
 const BLOCKS_MAX: u64 = 131_072;
 const BUFFER_BYTES_MAX: u64 = 128 << 20;
 
-/// Bytes of memory for a connection that waits for its client, its session and all tables counted in.
+/// Bytes of memory for an idle connection, including its session and all tables.
 const IDLE_CONNECTION_BYTES: usize = Connections::SLOT_BYTES + SESSION_BYTES;
 
 const _: () = assert!(IDLE_CONNECTION_BYTES <= 640, "many connections are open and few are busy");
 
-/// How much of everything one core has.
+/// The sizes of one core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: usize,
-    /// SMTP transactions at once.
+    /// Concurrent SMTP transactions.
     pub transactions: usize,
-    /// Blocks of 8 KiB lent to connections that send, or wait to be read.
+    /// Blocks of 8 KiB lent to connections that send, or that wait to be read.
     pub blocks: usize,
     /// Bytes for bodies on their way to and from the disk.
     pub buffer_bytes: usize,
-    /// Bytes that the index of the store may grow to.
+    /// The most bytes of the store's index.
     pub index_bytes: u64,
 }
 
 impl Sizes {
-    /// The sizes for each of `cores` cores that have `memory_bytes` together; `None` for less than
-    /// [`Sizes::memory_bytes_min`]. A sixteenth is for what connections send and receive, half of
-    /// that for bodies on their way to and from the disk. Of what tables of a fixed size leave, a
-    /// quarter is for the store's index, which grows; the rest is for tables, and for what clients
-    /// make the core keep.
+    /// The sizes for each of `cores` cores that have `memory_bytes` together. `None` for less than
+    /// [`Sizes::memory_bytes_min`]. A sixteenth is for connections' buffers, half of that for
+    /// bodies on their way to and from the disk. Of the rest beside fixed tables, a quarter is for
+    /// the store's index, which grows. The remainder is for tables, and for what clients make the
+    /// core keep.
     pub fn for_memory(memory_bytes: u64, cores: u8) -> Option<Sizes> {
         let share_bytes = memory_bytes / u64::from(cores.max(1));
         let scaled_bytes = share_bytes.saturating_sub(FIXED_BYTES);
@@ -77,12 +79,12 @@ impl Sizes {
         })
     }
 
-    /// Bytes that bodies of HTTP's requests may take at a time.
+    /// The most bytes of HTTP bodies at a time.
     pub(crate) fn http_bodies_bytes(&self) -> usize {
         (self.buffer_bytes / 2).max(512 * 1024)
     }
 
-    /// Bytes that clients may make the core keep, of what is charged to them.
+    /// The most bytes that clients may make the core keep, of those charged to them.
     pub fn kept_bytes_max(&self) -> usize {
         self.connections * KEPT_BYTES_LEAST as usize + self.memory_pool_bytes()
     }
@@ -92,36 +94,36 @@ impl Sizes {
         self.connections * KEPT_BYTES_POOLED
     }
 
-    /// Bytes that the core may take after its start, at most: the least shares of all connections
-    /// and their TLS, the pool above them, the store's index, and all else that has a limit of its
-    /// own. The machine checks that they are there.
+    /// The most bytes that the core may take after its start: the least shares of all connections
+    /// and their TLS, the pool above them, the store's index, and everything else with its own
+    /// limit. The machine checks that they are available.
     pub fn promised_bytes(&self) -> u64 {
         let connections = self.kept_bytes_max() + self.connections * tls::CONNECTION_BYTES_MAX;
         let handshakes = TlsTable::handshakes_max(self.connections) * tls::HANDSHAKE_BYTES_MAX;
-        // Bodies of requests, and those of replies, which may grow by doubling.
+        // Bodies of requests and of replies, which may grow by doubling.
         let bodies = 3 * self.http_bodies_bytes();
         let judged = JUDGED_BYTES_POOLED + (self.transactions + SIGNED_BESIDE) * JUDGED_BYTES_LEAST;
         self.index_bytes + (connections + handshakes + bodies + judged) as u64
     }
 
-    /// Bytes of letters that may be kept for a filter at a time, where there is one.
+    /// The most bytes of messages kept for a filter at a time, if there is one.
     pub(crate) fn filter_bytes(&self) -> usize {
         self.buffer_bytes.max(4 * filter::MESSAGE_OCTETS_MAX)
     }
 
-    /// The smallest memory that so many cores run in together, in bytes.
+    /// The smallest memory for this many cores, in bytes.
     pub const fn memory_bytes_min(cores: u8) -> u64 {
         configuration::memory_bytes_min(cores)
     }
 
-    /// For few connections an eighth of receive queues is too few: two slow clients would hold up
-    /// all.
+    /// With few connections, an eighth of them as receive queues is too few: two slow clients would
+    /// block all.
     pub(crate) fn pools(&self) -> PoolSizes {
         let receive_queues = (self.connections / 8).max(8);
         PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues }
     }
 
-    /// How much each of `cores` cores may have of the shards.
+    /// The limits of the shards for each of `cores` cores.
     pub(crate) fn of_shards(&self, cores: u8) -> shards::Limits {
         shards::Limits {
             store: self.store_limits(cores),
@@ -130,12 +132,13 @@ impl Sizes {
         }
     }
 
-    /// Letters for accounts of other cores that each of `cores` may have under way: one for all of them at least.
+    /// The most messages for accounts of other cores at a time: at least one for each of them.
     fn letters_for_others(&self, cores: u8) -> usize {
         self.transactions.max(usize::from(cores) - 1)
     }
 
-    /// The limits of each core's store. Where there are several cores, as much is for all others together as for the core itself.
+    /// The limits of each core's store. With several cores, all others together have as much as the
+    /// core itself.
     fn store_limits(&self, cores: u8) -> store::Limits {
         let letters = if cores > 1 { 2 * self.transactions } else { self.transactions };
         store::Limits {
@@ -148,7 +151,7 @@ impl Sizes {
     }
 }
 
-/// For people.
+/// Writes the sizes for display.
 impl fmt::Display for Sizes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sizes { connections, transactions, blocks, buffer_bytes, index_bytes } = self;

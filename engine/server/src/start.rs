@@ -1,4 +1,4 @@
-//! How an engine is made: every table, pool and queue gets its size here, once.
+//! Makes an engine: every table, pool and queue gets its size here, once.
 
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -35,7 +35,7 @@ use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 
 const _: () = assert!(DISK_FORMAT == store::FORMAT_VERSION, "the configuration names the newest format");
 
-/// What the core of this seed serves with, to be made there.
+/// The server of the core of this seed, made on that core.
 pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
     let Papers { certificates, signing_keys, authorities, browser_authorities } = papers;
@@ -49,7 +49,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
     let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
     let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
-    // Each draws from the machine in its turn: another order would be another run of a simulation.
+    // Each draws random numbers in this order. Another order would change every simulation.
     let (seed, disk) = (random(machine), machine.disk());
     let mut store = Archive::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
     if configuration.disk == DiskFormat::Newest {
@@ -97,7 +97,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     Server { parts, services, sessions: Sessions::new(sizes.connections) }
 }
 
-/// What is known of hosts elsewhere: nothing yet.
+/// The facts about remote hosts: none yet.
 fn facts(configuration: &Configuration, secret: &[u8; 32]) -> Facts {
     let keys = [secret.first_chunk(), secret.last_chunk()].map(|key| key.copied().unwrap_or_default());
     let [of_origins, of_destinations] = keys;
@@ -139,7 +139,7 @@ fn ipv6_addressing(network: &Network) -> Ipv6Addressing {
         IpAddr::V4(_) => None,
         IpAddr::V6(address) => Some(Ipv6Address { address, prefix_bits: own.length }),
     });
-    // The configuration takes as many as the network has places for.
+    // The configuration accepts as many as the network has places for.
     const { assert!(configuration::IPV6_ADDRESSES_MAX == net::IPV6_FIXED_MAX) };
     let addresses = [(); net::IPV6_FIXED_MAX].map(|()| own.next());
     match addresses {

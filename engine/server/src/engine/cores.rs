@@ -1,44 +1,40 @@
-//! Many cores: each is a machine of its own, with an engine of its own, and they tell each other
-//! what they must.
+//! Several cores: each is a machine of its own with its own engine, and they exchange messages.
 //!
-//! [`seeds`](crate::seeds) makes a [`Seed`](crate::Seed) for each core, on the first one. A seed is
-//! carried to its core, and [`Engine::new`] makes there whatever the core has for itself: network,
-//! connections, sessions, deadlines, pools, logins. Between each two cores lie two rings (crate
-//! `rings`), one a direction; a core's ends of them are its `Links` (crate `channel`). There is
-//! nothing else between cores: no lock, no shared table. What is shared is never written: the site,
-//! and the accounts. ARCHITECTURE.md has a picture.
+//! The first core makes a [`Seed`](crate::Seed) for each core with [`seeds`](crate::seeds). A seed
+//! is carried to its core, where [`Engine::new`] makes everything that the core owns: network,
+//! connections, sessions, deadlines, pools, logins. Between each two cores there are two rings
+//! (crate `rings`), one for each direction. A core's ends of them are its `Links` (crate
+//! `channel`). Cores share no lock and no mutable table. The site and the accounts are shared, but
+//! never written. ARCHITECTURE.md has a picture.
 //!
-//! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5. A
-//! core that was sent something is woken. What a full ring does not take waits where it is until
-//! the next turn.
+//! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5.
+//! The receiving core is woken. A message that a full ring does not take waits for the next turn.
 //!
-//! - **The store**: each core owns the shards of some accounts, and what concerns others is asked
-//!   of their owners: see crate `shards`. The disk has one queue for us, and the first core has it:
-//!   the stores of others run errands to it (crate `store`).
+//! - **The store**: each core owns the shards of some accounts, and asks the owners about others:
+//!   see crate `shards`. The disk has one queue for us, which the first core has. The stores of
+//!   other cores forward disk requests to it (crate `store`).
 //! - **The network**: a connection belongs to the core that received its SYN: see `net`.
-//! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their
-//!   shares of the shards, and tells them to serve when all have taken theirs. Asked to stop, it
-//!   tells the others. Each stops when no other may ask it for anything; the first one goes last. A
-//!   disk that fails is told to all.
-//! - **Names**: the first core asks name servers, and remembers what they said: see crate
-//!   `resolver`.
-//! - **Password hashes and signatures** are computed for all cores by all but the first: see
-//!   `compute`.
-//! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right.
-//!   Failures are told to all, so that it does not matter to which core a client comes; how many
-//!   logins an address has under way each core counts for itself.
-//! - **Limits on strangers**: each core counts what they do, and tells others, by the dozen.
-//! - **Hosts elsewhere**: a keyed hash of an origin of mail, or of a destination, names the core
-//!   that knows of it, and is asked about it. So it does not matter to which core a deferred
-//!   message comes again, nor which core has the mail that leaves for a destination.
+//! - **Life cycle**: the first core opens the disk and makes the accounts. It hands the other cores
+//!   their shards, and tells them to serve when all have taken theirs. A request to stop reaches
+//!   the first core, which tells the others. A core stops when no other may ask it for anything,
+//!   and the first core stops last. All cores learn of a failed disk.
+//! - **DNS**: the first core asks name servers, and caches the answers: see crate `resolver`.
+//! - **Password hashes and signatures** are computed by all cores except the first: see `compute`.
+//! - **Logins**: each core has a hasher, a throttle and a cache of verified passwords. Failures are
+//!   reported to all cores, so it does not matter which core a client reaches. Each core counts the
+//!   pending logins of an address only for itself.
+//! - **Rate limits**: each core counts the actions of clients, and reports them to others in
+//!   batches.
+//! - **Remote hosts**: a keyed hash of a mail origin, or of a destination, names the core that
+//!   keeps its data. So it does not matter which core gets the retry of a deferred message, or has
+//!   mail for a destination.
 //!
 //! Invariants:
-//! - With one core there is no link and no message to another, and nothing of this costs anything.
-//! - A core that receives nothing any more has said so to all others, as the last thing that it
-//!   says.
-//! - A core never waits for another. Whatever it asks for, its sessions go on when the answer
-//!   comes.
-//! - Everything that travels goes home: pages and maildrops to the cores that made them, bodies to
+//! - With one core there are no links and no messages, and none of this costs anything.
+//! - A core that receives nothing any more has told all others so, in its last message.
+//! - A core never waits for another. Its sessions continue when the answer arrives.
+//! - Everything that travels returns: pages and maildrops to the cores that made them, bodies to
+//!   the store.
 //!   the store.
 
 use alloc::sync::Arc;
@@ -59,7 +55,7 @@ use super::{Engine, budget_of};
 const MESSAGES_PER_TURN: u32 = 128;
 
 impl Engine {
-    /// Phase 2, from other cores: what they ask for, and what they answer.
+    /// Phase 2: requests and answers of other cores.
     pub(super) fn messages(&mut self, machine: &mut impl Machine) {
         let mut number = 0;
         while let Some(from) = self.server.parts.links.other(number) {
@@ -75,14 +71,14 @@ impl Engine {
         }
     }
 
-    /// What this core has told itself.
+    /// Handles the messages that this core has sent to itself.
     pub(super) fn own_messages(&mut self, machine: &mut impl Machine) {
         while let Some(message) = self.server.parts.links.next_own() {
             self.message_arrived(self.core, message, machine);
         }
     }
 
-    // With one core there is none: within the turn it would only be in the way.
+    // Not inlined: with one core there are no messages.
     #[inline(never)]
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
         let Engine { server, sending, events, .. } = self;
@@ -132,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// What has come from another core's stores concerns more than the stores.
+    /// Handles a message of another core's stores that concerns more than the stores.
     fn heard_of_shards(&mut self, event: Event, entropy: &mut dyn Entropy) {
         let server = &mut self.server;
         match event {
@@ -151,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Sends what other cores send through this one, as far as the card has room.
+    /// Sends frames of other cores, as far as the card has space.
     #[inline(never)]
     pub(super) fn transmit_for_others(&mut self, machine: &mut impl Machine) {
         let Engine { sending, server, .. } = self;
@@ -160,7 +156,7 @@ impl Engine {
         });
     }
 
-    /// Phase 5, to other cores: as much as the rings take.
+    /// Phase 5: sends messages to other cores, as many as the rings take.
     pub(super) fn post(&mut self, machine: &mut impl Machine) {
         let Server { parts: Parts { links, logins, compute, .. }, services, .. } = &mut self.server;
         if links.is_alone() {
@@ -169,7 +165,7 @@ impl Engine {
         while let Some((core, message)) = compute.next_message() {
             links.tell(core, Class::Answer, Message::Job(message));
         }
-        // Clients choose how much of this there is: it waits where it is bounded.
+        // Clients cause these messages, so they wait where their number is bounded.
         while links.takes_hearsay()
             && let Some(failure) = logins.next_failure()
         {
@@ -181,7 +177,7 @@ impl Engine {
         {
             links.tell_others(Class::Hearsay, || Message::Deeds(deeds));
         }
-        // Most turns have nothing to tell.
+        // Most turns have no messages.
         self.pace.is_untold = self.has_messages();
         if !self.pace.is_untold {
             return;
@@ -207,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// Whether something waits to be told to another core.
+    /// Whether messages for other cores wait.
     fn has_messages(&self) -> bool {
         let Server { parts, services, .. } = &self.server;
         parts.logins.has_failures()

@@ -1,13 +1,13 @@
-//! What cores tell each other for the webmail: requests go to the core that has the account, and
+//! Messages between cores for the webmail: requests go to the core that has the account, and
 //! replies to the core that has the connection.
 //!
-//! A number names a reply that stays open, or a message that comes in pieces. The core that has
-//! given a number is part of it, and whatever concerns it goes there.
+//! A number names an open reply, or a body that arrives in pieces. The number contains the core
+//! that has issued it, and all messages about it go there.
 //!
 //! Invariants:
-//! - A request gets one answer. So many requests to another core wait for theirs as that link has
-//!   credits; one more is refused here.
-//! - What is told to this core itself takes no way round.
+//! - A request gets one answer. At most as many requests to another core wait as that link has
+//!   credits. One more is refused here.
+//! - A message to this core itself takes no detour.
 
 use alloc::boxed::Box;
 
@@ -26,14 +26,14 @@ use crate::parts::Parts;
 use super::{Server, Services, Webmail};
 
 impl Server {
-    /// A core asks this of the request handlers of this one.
+    /// A core sends this to the request handlers of this one.
     pub(crate) fn clerks_asked(&mut self, ticket: Ticket, request: Box<Request>) {
         if let Some(given_up) = self.services.webmail.clerks.asked(ticket, request) {
             self.parts.store.abort(given_up);
         }
     }
 
-    /// What HTTP sessions want of others goes there.
+    /// Passes on the requests of HTTP sessions.
     #[cold]
     #[inline(never)]
     pub(crate) fn bring_requests(&mut self) {
@@ -47,8 +47,8 @@ impl Server {
         }
     }
 
-    /// Brings a request to the core that owns the account, or that has given the number. The answer
-    /// is told later.
+    /// Passes a request to the core that owns the account, or that has issued the number. The
+    /// answer comes later.
     fn ask_clerks(&mut self, ticket: Ticket, request: Box<Request>) {
         let Parts { links, store, .. } = &mut self.parts;
         let (number, form_bytes) = (request.number(), request.form_bytes());
@@ -66,8 +66,8 @@ impl Server {
         }
     }
 
-    /// Lets the request handlers act. What they ask about the queue goes to the cores that own the
-    /// accounts.
+    /// Calls `act` with the request handlers. Their questions about the queue go to the cores that
+    /// own the accounts.
     fn let_clerks(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut Clerks, &mut Context<'_>)) {
         let Parts { links, store, directory, signer, compute, hostname, console, turn, .. } = &mut self.parts;
         let Services { webmail: Webmail { clerks, rows }, submission, outbound, .. } = &mut self.services;
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Request handlers that can go on do, and replies are brought to the sessions that have asked.
+    /// Runs request handlers that can continue, and passes on their replies.
     #[inline(never)]
     pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
         self.let_clerks(entropy, Clerks::work);
@@ -102,20 +102,19 @@ impl Server {
         self.bring_replies();
     }
 
-    /// The signature that a request handler has asked for was computed.
+    /// The signature for a request handler was computed.
     pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         self.let_clerks(entropy, |clerks, cx| clerks.sign(frame, cx));
     }
 
-    /// Another core knows the password that a request handler has told it.
+    /// Another core has taken the new password from a request handler.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.services.webmail.clerks.heard(frame) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
         }
     }
 
-    /// Request handlers are told what they have asked about the queue of this core, on whatever
-    /// core they are.
+    /// Passes answers about this core's queue to the request handlers, on whatever core.
     pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
         while let Some((ticket, told)) = self.services.outbound.next_told() {
             if ticket.core == self.parts.links.own() {
@@ -127,7 +126,7 @@ impl Server {
         }
     }
 
-    /// A core has told what a request handler asks about the queue.
+    /// A core has answered a request handler's question about the queue.
     pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
         if self.services.webmail.clerks.told(frame, told) {
             self.clerk_woken(frame, Outcome::Changed, entropy);
@@ -143,15 +142,15 @@ impl Server {
         self.end_outdated_sessions();
     }
 
-    /// A request handler may have told a new password: sessions of this core that have logged in by
-    /// the old one end.
+    /// A request handler may have set a new password. Ends sessions of this core that used the old
+    /// one.
     fn end_outdated_sessions(&mut self) {
         while let Some(account) = self.parts.store.next_outdated() {
             self.end_sessions_of(account);
         }
     }
 
-    /// Brings what the request handlers of this core have for others to where it is wanted.
+    /// Passes on the replies of this core's request handlers.
     fn bring_replies(&mut self) {
         while let Some(replied) = self.services.webmail.clerks.next_reply() {
             let core = replied.ticket.core;
@@ -166,7 +165,7 @@ impl Server {
         self.let_sessions(|sessions, cx| sessions.webmail_replied(replied, cx));
     }
 
-    /// The request handlers of a core have told this to a session of this one.
+    /// The request handlers of a core have replied to a session of this one.
     pub(crate) fn clerks_replied(&mut self, from: CoreId, replied: Replied) {
         if replied.answers.is_some() {
             self.parts.links.answered(from);

@@ -1,8 +1,8 @@
-//! The services of a core, as one list: what each does in a turn, when it wants the next one, and
-//! when the core may stop.
+//! The services of a core as one list: the work of each in a turn, its next deadline, and when the
+//! core may stop.
 //!
-//! Invariant: a service is on the list, or it does not exist. [`Services`] is made from the list,
-//! and whatever asks all of them is made from it, too.
+//! Invariant: a service is on the list, or it does not exist. [`Services`] and all functions over
+//! its members are made from the list.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -24,17 +24,16 @@ use crate::session::Context;
 
 use super::Server;
 
-/// Defines [`Services`], and what is asked of them. Sessions alone act on some of them, and nothing
-/// is asked of those. Each of the others says:
+/// Defines [`Services`] and the functions over them. Some services act only for sessions, and have
+/// no entries. Each of the others has:
 ///
-/// - `has_work`: whether it has something to do in this turn. That is asked in every turn, and
-///   costs a few loads.
-/// - `run`: it does that, and what comes of it is taken to where it is wanted.
-/// - `can_go_on`: whether the next turn has something to do that no event announces.
-/// - `next_deadline`: when there is something to do, whatever happens.
-/// - `in_flight`: what it has begun and the core has to wait for before it stops. What has a
+/// - `has_work`: whether it has work in this turn. Called in every turn, so it must be cheap.
+/// - `run`: does that work, and passes on the results.
+/// - `can_go_on`: whether the next turn has work that no event announces.
+/// - `next_deadline`: when it has work, even without an event.
+/// - `in_flight`: started work that the core must wait for before it stops. Work that has a
 ///   session, or is on its way to the disk, is counted there.
-/// - `stop`: the machine stops, and nothing new is begun.
+/// - `stop`: the machine stops, so it begins nothing new.
 macro_rules! services {
     (of_sessions { $($of_sessions:ident: $type:ty),+ }
     $($(#[$doc:meta])* $field:ident: $service:ty {
@@ -52,7 +51,7 @@ macro_rules! services {
         }
 
         impl Services {
-            /// Whether the next turn has something to do that no event announces.
+            /// Whether the next turn has work that no event announces.
             #[inline]
             pub(crate) fn can_go_on(&self) -> bool {
                 false $(|| {
@@ -61,7 +60,7 @@ macro_rules! services {
                 })+
             }
 
-            /// When one of them has something to do, whatever happens.
+            /// When one of them has work, even without an event.
             #[inline]
             pub(crate) fn next_deadline(&self) -> Instant {
                 Instant::NEVER$(.min({
@@ -70,7 +69,7 @@ macro_rules! services {
                 }))+
             }
 
-            /// What they have begun and the core has to wait for before it stops.
+            /// The started work that the core must wait for before it stops.
             pub(crate) fn in_flight(&self) -> usize {
                 0 $(+ {
                     let in_flight: fn(&$service) -> usize = $in_flight;
@@ -80,7 +79,7 @@ macro_rules! services {
         }
 
         impl Server {
-            /// Services act that have something to do, in the order of the list.
+            /// Runs the services that have work, in the order of the list.
             #[inline]
             pub(crate) fn run_services(&mut self, entropy: &mut dyn Entropy) {
                 $(
@@ -105,17 +104,17 @@ macro_rules! services {
 
 services! {
     of_sessions { inbound: Inbound, pop3: Pop3 }
-    /// Before the webmail, which answers what HTTP sessions ask it for.
+    /// Before the webmail, which answers the requests of HTTP sessions.
     web: Web {
         has_work: |web, _| web.has_requests(),
         run: |server, _| server.bring_requests(),
         can_go_on: Web::has_requests,
         next_deadline: |_| Instant::NEVER,
-        // The next turn brings all requests further.
+        // The next turn passes all requests on.
         in_flight: |_| 0,
         stop: |_| (),
     }
-    /// Before the webmail, which gets what it has asked about the queue.
+    /// Before the webmail, which gets answers about the queue.
     outbound: Outbound {
         has_work: |outbound, parts| outbound.has_work(&parts.store.own.store, parts.turn.now),
         run: Server::let_outbound_work,
@@ -140,13 +139,13 @@ services! {
         in_flight: Submission::under_way,
         stop: |server| server.services.submission.stop(),
     }
-    /// After those that ask about names.
+    /// After the services that make DNS queries.
     names: Names {
         has_work: |names, parts| names.is_stirred() || names.next_deadline() <= parts.turn.now,
         run: |server, _| server.look_names_up(),
         can_go_on: Names::is_stirred,
         next_deadline: Names::next_deadline,
-        // The stop ends all questions.
+        // The stop ends all queries.
         in_flight: |_| 0,
         stop: |server| server.services.names.stop(&mut server.parts.connections),
     }
@@ -166,12 +165,12 @@ services! {
 pub(crate) struct Webmail {
     /// Its request handlers.
     pub(crate) clerks: Clerks,
-    /// Rows that their lists had.
+    /// A cache of rows of their message lists.
     pub(crate) rows: WrittenRows,
 }
 
 impl Services {
-    /// What sessions act on.
+    /// The context of sessions.
     #[inline]
     pub(crate) fn with<'a>(&'a mut self, parts: &'a mut Parts) -> Context<'a> {
         let Services { inbound, pop3, web, names, .. } = self;
@@ -200,7 +199,7 @@ impl Server {
         self.tell_of_queue(entropy);
     }
 
-    /// Takes to others what the certificates have for them.
+    /// Calls `act` with the certificates, and passes on their events.
     pub(crate) fn let_certificates<R>(
         &mut self,
         act: impl FnOnce(&mut Certificates, &mut certificates::Context<'_>) -> R,

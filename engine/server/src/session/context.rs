@@ -1,4 +1,4 @@
-//! What a session is told with: the parts of its core, and the services that sessions use.
+//! The context of a session: the parts of its core, and the services that sessions use.
 
 use connections::Caller;
 use inbound::{self, Inbound, SmtpCall};
@@ -18,7 +18,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What an SMTP session acts on.
+    /// The context of an SMTP session.
     #[inline]
     pub(super) fn smtp(&mut self, caller: Caller) -> SmtpCall<'_> {
         let Parts { turn, connections, store, directory, logins, signer, compute, console, .. } = &mut *self.parts;
@@ -27,7 +27,7 @@ impl Context<'_> {
         SmtpCall { caller, inbound: self.inbound, cx }
     }
 
-    /// What a POP3 session acts on.
+    /// The context of a POP3 session.
     #[inline]
     pub(super) fn pop3(&mut self, caller: Caller) -> Pop3Call<'_> {
         let Parts { turn, connections, store, directory, logins, compute, .. } = &mut *self.parts;
@@ -35,7 +35,7 @@ impl Context<'_> {
         Pop3Call { caller, pop3: self.pop3, cx }
     }
 
-    /// What an HTTP session acts on.
+    /// The context of an HTTP session.
     #[inline]
     pub(super) fn http(&mut self, caller: Caller) -> HttpCall<'_> {
         let Parts { turn, connections, store, directory, logins, compute, console, memory, .. } = &mut *self.parts;

@@ -1,25 +1,25 @@
-//! A handshake of TLS that is not done.
+//! A TLS handshake in progress.
 
 use machine::{Instant, Micros};
 
 use super::waits_for::WaitsFor;
 
-/// How long a handshake may take, without the time in which the client's TCP has not acknowledged all
-/// that we sent.
+/// How long a handshake may take, without the time in which the client's TCP has not acknowledged
+/// all of our bytes.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 
 /// How often a handshake is looked at while the client's TCP acknowledges nothing.
 pub(crate) const LOOK: Micros = Micros::from_secs(1);
 
-/// A handshake that is not done.
+/// A TLS handshake in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
     pub(crate) stage: Stage,
-    /// The time that was left out so far.
+    /// The time that was not counted so far.
     pub(crate) unacknowledged: Micros,
     pub(crate) looked_at: Instant,
-    /// When the client's time is up. It moves on while the handshake waits for its turn, and while data
-    /// is unacknowledged.
+    /// The deadline. It moves while the handshake waits for its turn, and while bytes are
+    /// unacknowledged.
     pub(crate) ends_at: Instant,
     pub(crate) queued_at: Instant,
 }
@@ -31,12 +31,12 @@ pub(crate) enum Stage {
     Bytes,
     /// Its turn.
     Queued,
-    /// Room for what it will say.
+    /// Buffer space for its next message.
     Room,
 }
 
 impl Handshake {
-    /// One whose client has not said anything yet.
+    /// A handshake of a client that has sent nothing yet.
     pub(crate) fn new(now: Instant) -> Handshake {
         Handshake {
             stage: Stage::Bytes,

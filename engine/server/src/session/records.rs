@@ -1,6 +1,6 @@
 //! TLS records on their way to a session.
 //!
-//! Invariant: what was opened and not taken lies at the stream's front as it was opened.
+//! Invariant: decrypted bytes that were not taken stay decrypted at the start of the stream.
 
 use connections::{Channel, Opening};
 use sometimes::sometimes;
@@ -11,7 +11,7 @@ use crate::parts::Parts;
 use super::{Context, Session, WaitsFor};
 
 impl Session {
-    /// Whether nothing that has arrived since the last look makes another one worth it: a record is not whole yet.
+    /// Whether the next record is still incomplete, so that another look makes no progress.
     pub(crate) fn is_within_record(&self, parts: &Parts) -> bool {
         let connection = self.caller.connection;
         self.caller.channel == Channel::Tls
@@ -23,7 +23,7 @@ impl Session {
                 .is_some_and(|tls| parts.connections.net().waiting_bytes(connection) < tls.wanted())
     }
 
-    /// Lets the session go on, with the records that wait in the connection if there are any.
+    /// Lets the session continue, with the records that wait in the connection.
     pub(crate) fn records_wait(&mut self, cx: &mut Context<'_>) {
         let connection = self.caller.connection;
         if cx.parts.connections.tls().held(connection) == 0 {
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    /// Records have arrived, or parts of them. Answers how many bytes are done with.
+    /// Records have arrived, or parts of them. Returns how many bytes are done.
     pub(crate) fn records_arrived(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> usize {
         if !self.may_hear_records(cx.parts) {
             return 0;
@@ -49,7 +49,7 @@ impl Session {
         let connection = self.caller.connection;
         let (mut done, mut opening) = (0, Opening::Next);
         loop {
-            // Who is done with is not listened to any more, and nothing is kept of what he says.
+            // A session that is over drops all input.
             if self.waits_for() == WaitsFor::Nothing {
                 return bytes.len();
             }

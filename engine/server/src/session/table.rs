@@ -1,12 +1,10 @@
-//! The sessions of a core: what happened to a connection, and what comes of what its session has
-//! asked for, is told to that session.
+//! The sessions of a core. They get the events of connections and the results of their requests.
 //!
 //! Invariants:
-//! - A session stands in the slot of its connection, from the connection's first event to its last.
-//! - A session is told by the frame of its connection. The frame's generation says whether the
-//!   session is still the same. One that has gone is told nothing.
-//! - The session of a connection is asked again for bytes that it left whenever anything happened
-//!   to it.
+//! - A session is in the slot of its connection, from the connection's first event to its last.
+//! - A session is found by the frame of its connection. The generation in the frame says whether it
+//!   is still the same session. Events for an earlier one are dropped.
+//! - After every event of a session, its connection offers the bytes that wait once more.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,25 +20,24 @@ use webmail::told::Replied;
 
 use super::{Context, Session};
 
-/// Bytes that are read in one piece from what waits in a connection. More than the longest line of
-/// any protocol.
+/// Bytes that are read at once from a connection. More than the longest line of any protocol.
 const SCRATCH_BYTES: usize = 8192;
 
 /// The sessions of a core.
 pub(crate) struct Sessions {
     /// The session of each connection, in the connection's slot.
     slots: Vec<Option<Session>>,
-    /// Holds nothing from one call to the next.
+    /// Empty between two calls.
     scratch: Box<[u8; SCRATCH_BYTES]>,
 }
 
 impl Sessions {
-    /// None yet, of so many that there may be.
+    /// An empty table for this many connections.
     pub(crate) fn new(connections: usize) -> Sessions {
         Sessions { slots: (0..connections).map(|_| None).collect(), scratch: Box::new([0; SCRATCH_BYTES]) }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(crate) fn slots(&self) -> usize {
         self.slots.len()
     }
@@ -75,7 +72,7 @@ impl Sessions {
         self.end_broken(cx);
     }
 
-    /// Bytes lie in the frame that has just arrived. Answers whether the connection has a session.
+    /// Bytes of the frame that has just arrived. Returns whether the connection has a session.
     pub(crate) fn bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8], cx: &mut Context<'_>) -> bool {
         let Some(session) = self.of(connection.0) else { return false };
         let taken = match session.caller.channel {
@@ -89,7 +86,7 @@ impl Sessions {
         true
     }
 
-    /// There is more for the session of `frame`, or more room.
+    /// There are more bytes for the session of `frame`, or there is more buffer space.
     pub(crate) fn goes_on(&mut self, frame: FrameId, cx: &mut Context<'_>) {
         if self.of(frame).is_some_and(|session| session.is_within_record(cx.parts)) {
             return;
@@ -107,7 +104,7 @@ impl Sessions {
         }
     }
 
-    /// The owner of an account has replied to a question. What nothing waits for goes home.
+    /// The owner of an account has replied. An unwanted reply is returned to it.
     pub(crate) fn replied(&mut self, frame: FrameId, reply: Reply, cx: &mut Context<'_>) {
         let mut reply = Some(reply);
         self.tell(frame, cx, |session, cx| session.replied(&mut reply, cx));
@@ -116,7 +113,7 @@ impl Sessions {
         }
     }
 
-    /// The webmail has answered what the client asked for, or tells what follows an answer.
+    /// The webmail has replied to the client's request, or continues a reply.
     pub(crate) fn webmail_replied(&mut self, replied: Replied, cx: &mut Context<'_>) {
         let Replied { ticket, told, answers } = replied;
         if let Some(form_bytes) = answers {
@@ -139,7 +136,7 @@ impl Sessions {
         }
     }
 
-    /// Tells the session of `frame` something, and lets it go on from there as far as it comes.
+    /// Calls `news` on the session of `frame`, and lets it continue as far as possible.
     pub(crate) fn tell(
         &mut self,
         frame: FrameId,
@@ -156,7 +153,7 @@ impl Sessions {
         self.end_broken(cx);
     }
 
-    /// Tells every session the same.
+    /// Calls `news` on every session.
     pub(crate) fn tell_all(&mut self, cx: &mut Context<'_>, news: impl Fn(&mut Session, &mut Context<'_>)) {
         for slot in 0..self.slots.len() {
             if let Some(session) = self.in_slot(slot) {
@@ -166,8 +163,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions of this core that have logged in by a password that an account no longer
-    /// has.
+    /// Ends the sessions of this core that have logged in with a password that the account no
+    /// longer has.
     pub(crate) fn end_those_of(&mut self, account: AccountId, cx: &mut Context<'_>) {
         for slot in 0..self.slots.len() {
             if let Some(session) = self.in_slot(slot).filter(|session| session.is_of(account)) {
@@ -177,7 +174,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the session of a connection that was reset by us: no event will say so.
+    /// Ends the session of a connection that we have reset, since no event reports that.
     fn end_broken(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = cx.parts.connections.take_reset() {
             self.ends(connection.0, cx);

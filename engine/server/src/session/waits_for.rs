@@ -1,17 +1,17 @@
-//! What a session waits for, whatever it speaks.
+//! What a session waits for, in any protocol.
 
 /// What a session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitsFor {
     /// The client's next bytes, and nothing else.
     Bytes,
-    /// That the client takes what it was told.
+    /// Buffer space: the client must read.
     SendRoom,
-    /// The handshake that it asks for.
+    /// The TLS handshake that it asks for.
     Handshake,
     /// Its next turn.
     Turn,
-    /// The store, or the answer to a login.
+    /// The store, or the result of a login.
     Us,
     /// The end of the connection.
     Nothing,
