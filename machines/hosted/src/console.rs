@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_nobody_shows_are_lost_and_counted_and_nobody_waits() {
+    fn lines_beyond_the_capacity_are_dropped_and_counted() {
         let (mut console, lines) = Console::new();
         for _ in 0..LINES + 7 {
             console.print(Instant::START, format_args!("line"));

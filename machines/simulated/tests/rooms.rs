@@ -1,4 +1,5 @@
-//! Rooms are lived through the same way whenever they are, and some of them here, for whoever runs the unit tests alone.
+//! The same scenario always runs the same way. Some rooms also run here, for developers that run
+//! only the unit tests.
 
 use machine::{Instant, Micros};
 
@@ -10,7 +11,7 @@ fn short(seed: u64) -> Scenario {
 }
 
 #[test]
-fn the_same_seed_is_the_same_life() {
+fn the_same_seed_repeats_the_same_run() {
     for seed in 1..4 {
         let scenario = short(seed);
         assert_eq!(live(&scenario, Trace::Off), live(&scenario, Trace::Off));
@@ -19,7 +20,7 @@ fn the_same_seed_is_the_same_life() {
 }
 
 #[test]
-fn machines_of_any_number_of_cores_live_the_same_life_again() {
+fn runs_repeat_with_any_number_of_cores() {
     let mut digests = Vec::new();
     for cores in [1, 2, 5, 8] {
         let scenario = Scenario { cores, ..short(4) };
@@ -31,7 +32,7 @@ fn machines_of_any_number_of_cores_live_the_same_life_again() {
 }
 
 #[test]
-fn what_is_left_out_of_a_scenario_does_not_happen() {
+fn events_left_out_of_a_scenario_do_not_happen() {
     let whole = short(7);
     let faults = FAULTS.into_iter().fold(whole.faults, |faults, fault| faults.without(fault));
     let quiet = Scenario { faults, ..whole.clone() };

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_a_story_and_each_thread_tells_its_own() {
+    fn a_seed_determines_the_randomness_of_its_thread() {
         seed(1);
         let first = draw().unwrap();
         let second = draw().unwrap();

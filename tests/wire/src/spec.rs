@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_meant_and_nothing_wrong_is_passed_over() {
+    fn a_specification_is_parsed_and_errors_are_rejected() {
         let spec: Spec = "delay=2.5,loss=0.01,rate=200,queue=64".parse().unwrap();
         assert_eq!(spec.delay, micros(2500));
         assert_eq!((spec.loss, spec.rate, spec.queue_bytes), (0.01, Some(200e6), 65_536));

@@ -30,7 +30,7 @@ const PLAIN: Outgoing<'_> =
     Outgoing { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
 
 #[test]
-fn what_linux_sends_arrives_without_its_header_and_longest_frames_whole() {
+fn frames_of_any_length_arrive_without_the_virtio_header() {
     let (mut tap, linux) = connected();
     for bytes in [60, 1514, FRAME_BYTES_MAX] {
         linux.send(&[vec![0; HEADER_BYTES], vec![9; bytes]].concat()).unwrap();
@@ -44,7 +44,7 @@ fn what_linux_sends_arrives_without_its_header_and_longest_frames_whole() {
 }
 
 #[test]
-fn a_checksum_that_linux_vouches_for_is_verified() {
+fn a_checksum_that_linux_has_checked_is_verified() {
     let (mut tap, linux) = connected();
     for (flags, expected) in [
         (FLAG_NEEDS_CHECKSUM, Checksum::Verified),
@@ -61,7 +61,7 @@ fn a_checksum_that_linux_vouches_for_is_verified() {
 }
 
 #[test]
-fn frames_wait_with_linux_while_the_engine_has_all_buffers() {
+fn frames_wait_in_linux_while_the_engine_has_all_buffers() {
     let (mut tap, linux) = connected();
     for number in 0..=BUFFERS as u8 {
         linux.send(&[number; HEADER_BYTES + 60]).unwrap();
@@ -73,7 +73,7 @@ fn frames_wait_with_linux_while_the_engine_has_all_buffers() {
 }
 
 #[test]
-fn a_frame_goes_out_as_head_and_pieces_behind_an_empty_header() {
+fn a_frame_is_sent_after_an_empty_virtio_header() {
     let (mut tap, linux) = connected();
     let block: Arc<Block> = Arc::new([5; BLOCK_BYTES]);
     let pieces = [Piece::from_block(block, 0..900), Piece::from_static(b"end")];
@@ -88,7 +88,7 @@ fn a_frame_goes_out_as_head_and_pieces_behind_an_empty_header() {
 }
 
 #[test]
-fn a_long_frame_tells_linux_where_to_sum_and_where_to_cut() {
+fn a_long_frame_requests_checksum_and_segmentation() {
     let (mut tap, linux) = connected();
     let block: Arc<Block> = Arc::new([5; BLOCK_BYTES]);
     let pieces: Vec<Piece> =
@@ -116,7 +116,7 @@ fn a_long_frame_tells_linux_where_to_sum_and_where_to_cut() {
 }
 
 #[test]
-fn what_breaks_a_limit_is_never_sent() {
+fn a_frame_beyond_a_limit_is_never_sent() {
     let (mut tap, linux) = connected();
     linux.set_nonblocking(true).unwrap();
     let piece = Piece::from_static(b"x");
@@ -152,7 +152,7 @@ fn a_full_interface_says_so_and_takes_the_frame_later() {
 }
 
 #[test]
-fn an_interface_that_was_taken_away_is_gone() {
+fn a_removed_interface_is_gone() {
     let (mut tap, linux) = connected();
     drop(linux);
     tap.transmit(&PLAIN).unwrap();
@@ -161,7 +161,7 @@ fn an_interface_that_was_taken_away_is_gone() {
 }
 
 #[test]
-fn our_address_is_another_one_than_that_of_the_interface_and_stays_the_same() {
+fn our_address_differs_from_the_interfaces_and_is_stable() {
     let theirs = Ethernet([0x3a, 0x17, 1, 2, 3, 4]);
     let Ethernet([first, ..]) = opposite(theirs);
     assert_eq!(first & 0b11, 0b10, "locally administered, and no group");

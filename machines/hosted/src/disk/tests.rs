@@ -37,7 +37,7 @@ fn next(disk: &mut FileDisk) -> DiskCompletion {
 }
 
 #[test]
-fn what_was_written_is_read_and_is_in_the_file_after_a_flush() {
+fn written_data_is_read_back_and_in_the_file_after_a_flush() {
     let file = file();
     let mut disk = disk_in(&file);
     assert_eq!(disk.disk(), Disk { sectors: SECTORS, durable: true });
@@ -78,7 +78,7 @@ fn a_request_outside_of_the_disk_is_refused_and_touches_nothing() {
 }
 
 #[test]
-fn too_many_requests_are_handed_back_and_taken_later() {
+fn excess_requests_are_returned_and_accepted_later() {
     let mut disk = disk_in(&file());
     for token in 0..REQUESTS_MAX as u64 {
         disk.request(request(token, DiskOperation::Read, token % SECTORS, vec![0; SECTOR_BYTES]))
@@ -96,7 +96,7 @@ fn too_many_requests_are_handed_back_and_taken_later() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_fails_its_requests_and_no_others() {
+fn a_read_only_file_fails_only_writes() {
     let place = tempfile::NamedTempFile::new().unwrap();
     place.as_file().set_len(SECTORS * SECTOR_BYTES as u64).unwrap();
     let mut disk = disk_in(&File::open(place.path()).unwrap());
@@ -107,7 +107,7 @@ fn a_file_that_cannot_be_written_fails_its_requests_and_no_others() {
 }
 
 #[test]
-fn a_flush_is_linuxs_to_carry_out_and_fails_when_linux_says_so() {
+fn a_flush_fails_if_linux_reports_an_error() {
     // Linux flushes files and block devices, and nothing else.
     let mut disk = disk_in(&File::open("/dev/null").unwrap());
     disk.request(request(1, DiskOperation::Flush, 0, vec![])).unwrap();
@@ -115,7 +115,7 @@ fn a_flush_is_linuxs_to_carry_out_and_fails_when_linux_says_so() {
 }
 
 #[test]
-fn what_was_requested_is_carried_out_before_the_disk_is_gone() {
+fn outstanding_requests_are_carried_out_before_the_drop() {
     let file = file();
     let mut disk = disk_in(&file);
     for sector in 0..100 {

@@ -64,7 +64,7 @@ fn end(life: Life) -> Ending {
 }
 
 #[test]
-fn asked_to_stop_every_core_ends() {
+fn a_stop_request_ends_every_core() {
     for cores in [1, 2, 4] {
         let (life, _linux) = begin(cores, empty_disk());
         await_line(&life, "serving a.test");
@@ -74,7 +74,7 @@ fn asked_to_stop_every_core_ends() {
 }
 
 #[test]
-fn where_the_disk_cannot_be_served_from_no_core_goes_on() {
+fn an_unusable_disk_ends_every_core() {
     let mut disk = empty_disk();
     disk.write_all(&[7; 1 << 20]).unwrap();
     let (life, _linux) = begin(4, disk);
@@ -82,7 +82,7 @@ fn where_the_disk_cannot_be_served_from_no_core_goes_on() {
 }
 
 #[test]
-fn a_card_that_was_taken_away_ends_every_core() {
+fn a_removed_card_ends_every_core() {
     let (life, linux) = begin(4, empty_disk());
     await_line(&life, "serving a.test");
     drop(linux);
@@ -118,14 +118,14 @@ fn with_a_panic_on(broken: u8) -> Ending {
 }
 
 #[test]
-fn a_panic_on_any_core_ends_all_and_is_how_the_machine_ended() {
+fn a_panic_on_any_core_ends_the_machine() {
     for broken in 0..3 {
         assert_eq!(with_a_panic_on(broken), Ending::Panicked, "core {broken}");
     }
 }
 
 #[test]
-fn each_core_has_a_processor_of_its_own_where_there_are_as_many() {
+fn each_core_has_its_own_processor_if_there_are_enough() {
     let processors = sched_getaffinity(None).unwrap().count() as u8;
     for cores in 2..=processors.min(16) {
         let places = places(cores);

@@ -79,7 +79,7 @@ fn a_sleep_ends_at_its_time_and_not_before() {
 }
 
 #[test]
-fn a_frame_that_arrived_before_or_during_the_sleep_ends_it() {
+fn a_frame_before_or_during_the_sleep_ends_it() {
     let Room { mut machine, linux, .. } = room();
     linux.send(&[0; 72]).unwrap();
     assert!(slept(&mut machine) < LONG);
@@ -95,7 +95,7 @@ fn a_frame_that_arrived_before_or_during_the_sleep_ends_it() {
 }
 
 #[test]
-fn no_completion_is_slept_through() {
+fn no_disk_completion_is_missed_by_a_sleep() {
     let Room { mut machine, linux: _linux, .. } = room();
     for token in 0..3000 {
         let operation = if token % 100 == 0 { DiskOperation::Flush } else { DiskOperation::Read };
@@ -114,7 +114,7 @@ fn no_completion_is_slept_through() {
 }
 
 #[test]
-fn a_request_that_is_refused_at_once_is_not_slept_through() {
+fn a_request_refused_at_once_ends_the_sleep() {
     let Room { mut machine, linux: _linux, .. } = room();
     let buffer = vec![0; 1].into_boxed_slice();
     let request = DiskRequest {
@@ -129,7 +129,7 @@ fn a_request_that_is_refused_at_once_is_not_slept_through() {
 }
 
 #[test]
-fn who_asks_to_stop_wakes_every_core_and_the_wish_stays() {
+fn a_stop_request_wakes_every_core_and_persists() {
     let Room { mut machine, linux: _linux, seats } = room();
     let mut second = second_core(&machine);
     assert!(!machine.stop_requested());
@@ -151,7 +151,7 @@ fn a_machine_that_is_over_wakes_every_core() {
 
 /// Two cores throw a number to and fro: each puts it into its ring, wakes the other, and sleeps.
 #[test]
-fn nothing_that_another_core_sent_is_slept_through() {
+fn no_message_of_another_core_is_missed_by_a_sleep() {
     const THROWS: u32 = 20_000;
     let Room { machine, linux: _linux, .. } = room();
     let second = second_core(&machine);
@@ -184,7 +184,7 @@ fn nothing_that_another_core_sent_is_slept_through() {
 }
 
 #[test]
-fn a_core_sleeps_while_frames_wait_for_buffers_that_others_hold_and_is_woken_when_one_comes_home() {
+fn a_core_without_buffers_sleeps_until_one_is_returned() {
     let Room { mut machine, linux, seats } = room();
     (0..5).for_each(|_| assert_eq!(linux.send(&[0; 72]).unwrap(), 72));
     let held: Vec<Frame> = std::iter::from_fn(|| machine.receive()).collect();
@@ -200,7 +200,7 @@ fn a_core_sleeps_while_frames_wait_for_buffers_that_others_hold_and_is_woken_whe
 }
 
 #[test]
-fn a_core_without_card_and_disk_has_no_room_for_anything_and_hears_of_nothing() {
+fn a_core_without_card_and_disk_refuses_all_requests() {
     let Room { machine, linux: _linux, .. } = room();
     let mut second = second_core(&machine);
     let plain = Outgoing { head: &[0; 60], payload: &[], checksum: None, segment_bytes: None };
@@ -217,7 +217,7 @@ fn a_core_without_card_and_disk_has_no_room_for_anything_and_hears_of_nothing() 
 }
 
 #[test]
-fn a_machine_whose_card_was_taken_away_stops_and_sleeps_until_then() {
+fn a_machine_that_lost_its_card_stops() {
     // Of a socket of this kind the sleep hears that the other end is gone, as of an interface.
     let (ours, linux) = UnixStream::pair().unwrap();
     let mut machine = machine_on(ours.into());

@@ -1,4 +1,4 @@
-//! Who may ask for the certificates and replace them, over either version of HTTP.
+//! The rights of administrators over certificates, over either version of HTTP.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,7 +18,7 @@ use super::room::shielded::{Shielded, Trust, client_of_all};
 use super::room::{DISK_BYTES, Room, usual_sizes};
 use crate::CORES;
 
-/// Status, fields and text of the next answer; `has_body`: not to HEAD.
+/// Status, header fields and text of the next response. `has_body`: false for HEAD.
 fn answer(room: &mut Room, shielded: &mut Shielded, has_body: bool) -> (u16, Vec<String>, String) {
     let status = room.line_shielded(shielded);
     let mut fields = Vec::new();
@@ -45,7 +45,7 @@ fn asked(method: &str, path: &str, fields: &str) -> Vec<u8> {
 }
 
 #[test]
-fn who_does_not_say_who_he_is_is_asked_and_nobody_is_asked_in_the_clear() {
+fn certificate_requests_need_a_login_over_tls() {
     let first = Trust::new(NAME);
     let mut room = serving(30, &first);
     let mut shielded = room.connect_shielded(443, &client(&[&first]));
@@ -85,7 +85,7 @@ fn who_does_not_say_who_he_is_is_asked_and_nobody_is_asked_in_the_clear() {
 }
 
 #[test]
-fn an_administrator_is_told_which_certificates_there_are_and_can_do_nothing_else_with_them() {
+fn administrators_can_list_and_replace_certificates_only() {
     let first = Trust::new(NAME);
     let mut room = serving(32, &first);
     let mut shielded = room.connect_shielded(443, &client(&[&first]));
@@ -109,12 +109,12 @@ fn an_administrator_is_told_which_certificates_there_are_and_can_do_nothing_else
 }
 
 #[test]
-fn who_is_no_administrator_is_told_why_and_the_connection_goes_on() {
+fn non_administrators_are_refused_and_stay_connected() {
     let first = Trust::new(NAME);
     let mut room = serving(33, &first);
-    for (who, expected) in [(GRACE, 403), (GUESS, 401)] {
+    for (credentials, expected) in [(GRACE, 403), (GUESS, 401)] {
         let mut shielded = room.connect_shielded(443, &client(&[&first]));
-        send_part(&mut room, &mut shielded, who, b"certificate", 11);
+        send_part(&mut room, &mut shielded, credentials, b"certificate", 11);
         let (status, fields, _) = answer(&mut room, &mut shielded, true);
         assert_eq!(
             (status, fields.iter().any(|field| field.starts_with("WWW-Authenticate"))),
@@ -124,7 +124,7 @@ fn who_is_no_administrator_is_told_why_and_the_connection_goes_on() {
         assert_eq!(answer(&mut room, &mut shielded, true).2, "Index");
         room.part_shielded(shielded);
     }
-    // Four at a time are looked at on each core.
+    // Each core checks four logins at a time.
     let mut guesses = Vec::new();
     for _ in 0..=4 * usize::from(CORES) {
         let mut shielded = room.connect_shielded(443, &client(&[&first]));
@@ -149,11 +149,11 @@ fn who_is_no_administrator_is_told_why_and_the_connection_goes_on() {
 }
 
 #[test]
-fn senders_of_certificates_take_so_much_memory_of_a_core_and_no_more() {
+fn certificate_uploads_use_bounded_memory_per_core() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(34, &first);
     let both = client(&[&first, &second]);
-    // Eight may send on each core, and these take their time.
+    // Eight may upload on each core. These clients are slow.
     let begun = |room: &mut Room| -> Vec<Shielded> {
         let sender = |_| {
             let mut shielded = room.connect_shielded(443, &both);
@@ -197,11 +197,11 @@ fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
 }
 
-/// The head of a request over HTTP/2, of whoever says that he is this.
-fn head(stream: u32, method: &str, who: &str, flags: u8) -> Vec<u8> {
+/// The head of a request over HTTP/2 with these credentials.
+fn head(stream: u32, method: &str, credentials: &str, flags: u8) -> Vec<u8> {
     let mut block = vec![0x87, 0x02, method.len() as u8];
     block.extend(method.as_bytes());
-    let basic = format!("Basic {who}");
+    let basic = format!("Basic {credentials}");
     for (index, value) in
         [(&[0x01][..], NAME), (&[0x04], CERTIFICATE_PATH), (&[0x0f, 23 - 15], &basic)]
     {
@@ -212,7 +212,7 @@ fn head(stream: u32, method: &str, who: &str, flags: u8) -> Vec<u8> {
     frame(Kind::Headers, flags | flags::END_HEADERS, stream, &block)
 }
 
-/// What is answered on these streams: how the block of fields begins, and the text.
+/// The responses on these streams: how the header block begins, and the text.
 fn answers<const COUNT: usize>(
     room: &mut Room,
     shielded: &mut Shielded,
@@ -245,7 +245,7 @@ fn answers<const COUNT: usize>(
 }
 
 #[test]
-fn certificates_are_asked_for_and_replaced_over_http_2_as_well() {
+fn certificates_are_listed_and_replaced_over_http_2() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(35, &first);
     let two: Arc<ClientConfig> = Arc::new(client_of_all(&[&first, &second], &["h2"]));

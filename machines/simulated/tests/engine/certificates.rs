@@ -1,4 +1,4 @@
-//! Certificates that take the place of others while the machine serves.
+//! Certificates that are replaced while the machine serves.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -20,7 +20,8 @@ use crate::CORES;
 
 pub(super) const NAME: &str = "mail.barepost.test";
 
-/// `lovelace`, said by Ada, who is an administrator, and by Grace, who is none; and a guess.
+/// The credentials of Ada, an administrator, and of Grace, an ordinary user, with the password
+/// `lovelace`; and a wrong password.
 pub(super) const ADA: &str = "YWRhOmxvdmVsYWNl";
 pub(super) const GRACE: &str = "Z3JhY2U6bG92ZWxhY2U=";
 pub(super) const GUESS: &str = "YWRhOmd1ZXNz";
@@ -29,7 +30,7 @@ pub(super) fn configuration() -> String {
     [&CONFIGURATION.replace("aliases = [", "admin = true\naliases = ["), NO_QUOTA].concat()
 }
 
-/// A machine on `disk` whose configuration names these.
+/// A machine on `disk` with these certificates in its configuration.
 fn on(seed: u64, disk: MemoryDisk, certificates: &[&Trust], site: Site) -> Room {
     let certificates: Vec<Certificate> =
         certificates.iter().map(|trust| trust.certificate.clone()).collect();
@@ -47,7 +48,7 @@ fn again(room: Room, seed: u64, certificates: &[&Trust]) -> Room {
     on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), certificates, Site::default())
 }
 
-/// One of which the key has this seed.
+/// A certificate with the key of this seed.
 pub(super) fn other(seed: u64, days: Range<i64>) -> Trust {
     Trust::made(seed, &[NAME], days)
 }
@@ -56,27 +57,27 @@ pub(super) fn client(trusted: &[&Trust]) -> Arc<ClientConfig> {
     Arc::new(client_of_all(trusted, &["http/1.1"]))
 }
 
-/// Sends `pem`, as whoever says that he is this.
-fn send(room: &mut Room, shielded: &mut Shielded, who: &str, pem: &[u8]) {
-    send_part(room, shielded, who, pem, pem.len());
+/// Uploads `pem` with these credentials.
+fn send(room: &mut Room, shielded: &mut Shielded, credentials: &str, pem: &[u8]) {
+    send_part(room, shielded, credentials, pem, pem.len());
 }
 
-/// The same with the beginning of something that has so many bytes.
+/// The same with only the first bytes of an upload of this length.
 pub(super) fn send_part(
     room: &mut Room,
     shielded: &mut Shielded,
-    who: &str,
+    credentials: &str,
     begin: &[u8],
     length: usize,
 ) {
     let path = server::CERTIFICATE_PATH;
     let head = format!(
-        "PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {who}\r\nContent-Length: {length}\r\n\r\n"
+        "PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {credentials}\r\nContent-Length: {length}\r\n\r\n"
     );
     room.say_shielded(shielded, &[head.as_bytes(), begin].concat());
 }
 
-/// Status and text of the next answer.
+/// Status and text of the next response.
 fn answer(room: &mut Room, shielded: &mut Shielded) -> (String, String) {
     let status = room.line_shielded(shielded).trim_start_matches("HTTP/1.1 ").to_string();
     let mut length = 0;
@@ -92,7 +93,7 @@ fn answer(room: &mut Room, shielded: &mut Shielded) -> (String, String) {
     (status, String::from_utf8(text).expect("it is text"))
 }
 
-/// Sends `pem` as Ada on a connection of its own; what is answered.
+/// Uploads `pem` as Ada on a new connection. Returns the response.
 fn upload(room: &mut Room, trusted: &[&Trust], pem: &[u8]) -> (String, String) {
     let mut shielded = room.connect_shielded(443, &client(trusted));
     send(room, &mut shielded, ADA, pem);
@@ -101,7 +102,7 @@ fn upload(room: &mut Room, trusted: &[&Trust], pem: &[u8]) -> (String, String) {
     answer
 }
 
-/// What a client of the service on `port` is shown.
+/// The certificate that a client of the service on `port` gets.
 fn shown(room: &mut Room, port: u16, trusted: &[&Trust]) -> CertificateDer<'static> {
     let mut shielded = room.connect_shielded(port, &Arc::new(client_of_all(trusted, &[])));
     room.shake_hands(&mut shielded);
@@ -112,7 +113,7 @@ fn shown(room: &mut Room, port: u16, trusted: &[&Trust]) -> CertificateDer<'stat
 }
 
 #[test]
-fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_here_stays() {
+fn an_acknowledged_certificate_is_used_on_every_core() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let both = [&first, &second];
     let mut room = serving(1, &first);
@@ -148,7 +149,7 @@ fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_h
     assert_eq!(shown(&mut room, 465, &both), second.root);
 
     room.say_shielded(&mut old, get);
-    assert_eq!(answer(&mut room, &mut old).1, "Index", "who is here stays");
+    assert_eq!(answer(&mut room, &mut old).1, "Index", "an open connection stays");
     room.part_shielded(old);
     let mut later = room.connect_shielded(443, &known);
     room.say_shielded(&mut later, get);
@@ -161,7 +162,7 @@ fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_h
     room.part_shielded(later);
 }
 
-/// No client says anything after it.
+/// No client sends anything after it.
 #[test]
 fn certificate_that_came_is_stored_at_once() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
@@ -181,9 +182,9 @@ fn certificate_that_came_is_stored_at_once() {
 }
 
 #[test]
-fn nobody_is_told_of_a_new_certificate_before_every_core_shows_it() {
+fn an_upload_is_acknowledged_after_every_core_uses_it() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
-    // Which core keeps them differs from disk to disk: the one that is held must not always be that one.
+    // Which core keeps certificates depends on the disk. The held core must not always be that one.
     for (seed, held) in
         (0..u64::from(16 / CORES)).flat_map(|seed| (0..CORES).map(move |held| (16 + seed, held)))
     {
@@ -194,7 +195,7 @@ fn nobody_is_told_of_a_new_certificate_before_every_core_shows_it() {
         if room.engines.in_use_on_each()[usize::from(held)].sessions > 0 {
             continue;
         }
-        // Who it is, is decided before.
+        // The login is checked before.
         let (begin, rest) = second.pem.split_at(100);
         send_part(&mut room, &mut shielded, ADA, begin, second.pem.len());
         room.pass(Micros::from_millis(100));
@@ -212,10 +213,10 @@ fn nobody_is_told_of_a_new_certificate_before_every_core_shows_it() {
 }
 
 #[test]
-fn only_an_administrator_replaces_a_certificate_and_a_wrong_password_costs_time() {
+fn only_administrators_replace_certificates() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(2, &first);
-    for (who, expected, delay) in [
+    for (credentials, expected, delay) in [
         (GRACE, "403 Forbidden", 0),
         (GUESS, "401 Unauthorized", 2),
         (GUESS, "401 Unauthorized", 4),
@@ -223,7 +224,7 @@ fn only_an_administrator_replaces_a_certificate_and_a_wrong_password_costs_time(
         let mut shielded = room.connect_shielded(443, &client(&[&first]));
         room.shake_hands(&mut shielded);
         let before = room.machine.now;
-        send(&mut room, &mut shielded, who, &second.pem);
+        send(&mut room, &mut shielded, credentials, &second.pem);
         assert_eq!(answer(&mut room, &mut shielded).0, expected);
         assert_eq!(room.machine.now.since(before).as_secs(), delay, "{expected}");
         room.part_shielded(shielded);
@@ -240,10 +241,10 @@ fn only_an_administrator_replaces_a_certificate_and_a_wrong_password_costs_time(
 }
 
 #[test]
-fn a_certificate_that_cannot_be_served_with_is_refused_at_once_with_its_reason() {
+fn an_unusable_certificate_is_refused_with_a_reason() {
     let first = Trust::new(NAME);
     let mut room = serving(3, &first);
-    // A certificate still holds in its last second.
+    // A certificate is still valid in its last second.
     room.pass(Micros::from_secs(1));
     let (second, third) = (other(8, -1..90), other(9, -1..90));
     let halves = |trust: &Trust| {
@@ -289,14 +290,14 @@ fn a_certificate_that_cannot_be_served_with_is_refused_at_once_with_its_reason()
 }
 
 #[test]
-fn a_certificate_that_was_sent_counts_after_a_restart_until_the_configuration_has_a_later_one() {
+fn an_uploaded_certificate_counts_until_a_later_configured_one() {
     let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -60..90));
     let all = [&first, &second, &third];
     let mut room = serving(4, &first);
     assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
     let mut room = again(room, 5, &[&first]);
     assert_eq!(shown(&mut room, 443, &all), second.root);
-    // Whatever their dates say: what was sent later counts.
+    // Whatever their dates are, the later upload counts.
     assert_eq!(upload(&mut room, &all, &third.pem).0, "200 OK");
     assert_eq!(shown(&mut room, 443, &all), third.root);
     let mut room = again(room, 6, &[&first]);
@@ -305,7 +306,8 @@ fn a_certificate_that_was_sent_counts_after_a_restart_until_the_configuration_ha
     assert!(room.console_says(
         "does not count: the configuration has one for the same names whose validity began later"
     ));
-    // The client lives before its time, and so tells that it is shown.
+    // The client's clock is before the certificate's validity, and so it reports that it got this
+    // one.
     let mut shielded = room.connect_shielded(443, &client(&all));
     room.until_shielded(&mut shielded, "the client refuses it", |shielded| {
         shielded.complaint.is_some()
@@ -314,7 +316,7 @@ fn a_certificate_that_was_sent_counts_after_a_restart_until_the_configuration_ha
 }
 
 #[test]
-fn a_certificate_that_was_sent_is_read_although_the_disk_was_away_for_a_while() {
+fn an_uploaded_certificate_is_read_after_a_disk_outage() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(14, &first);
     assert_eq!(upload(&mut room, &[&first, &second], &second.pem).0, "200 OK");
@@ -343,7 +345,8 @@ fn a_certificate_that_was_sent_is_read_although_the_disk_was_away_for_a_while() 
         let expected = if is_given_up { &first } else { &second };
         assert_eq!(shown(&mut room, 443, &[&first, &second]), expected.root, "{steps} {seconds}");
         if is_given_up {
-            // What could not be read does not go with what no longer counts.
+            // A certificate that could not be read is not removed together with those that no
+            // longer count.
             let others = Trust::made(16, &["www.barepost.test"], -1..90);
             assert_eq!(upload(&mut room, &[&first, &second], &others.pem).0, "200 OK");
             let mut room = again(room, 17, &[&first]);
@@ -355,7 +358,7 @@ fn a_certificate_that_was_sent_is_read_although_the_disk_was_away_for_a_while() 
 }
 
 #[test]
-fn whatever_name_is_asked_for_the_certificate_that_came_last_is_shown_and_others_keep_theirs() {
+fn the_newest_certificate_is_used_for_its_names_only() {
     let own = Trust::made(7, &[NAME, "localhost"], -1..90);
     let elsewhere = Trust::made(8, &["web.test"], -1..90);
     let (new, newer) = (other(9, -1..80), other(10, -1..70));
@@ -382,11 +385,11 @@ fn whatever_name_is_asked_for_the_certificate_that_came_last_is_shown_and_others
 }
 
 #[test]
-fn a_power_cut_at_any_time_leaves_the_old_certificate_or_the_new_one_and_the_new_one_once_its_sender_was_told()
- {
+fn an_acknowledged_certificate_survives_any_power_cut() {
     let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -1..80));
     let all = [&first, &second, &third];
-    // How many steps it takes until the sender is told, or whether he is within so many; and the machine then.
+    // Returns the number of steps until the upload is acknowledged, or whether it is within
+    // `steps_max`; and the machine then.
     let life = |steps_max: usize| {
         let mut room = serving(9, &first);
         assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
@@ -415,7 +418,7 @@ fn a_power_cut_at_any_time_leaves_the_old_certificate_or_the_new_one_and_the_new
 }
 
 #[test]
-fn two_who_send_at_once_are_both_answered_and_every_core_shows_the_same() {
+fn concurrent_uploads_leave_one_certificate_on_all_cores() {
     let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -1..80));
     let all = [&first, &second, &third];
     let mut room = serving(10, &first);
@@ -442,7 +445,7 @@ fn two_who_send_at_once_are_both_answered_and_every_core_shows_the_same() {
 }
 
 #[test]
-fn who_sends_a_certificate_and_leaves_holds_up_nobody() {
+fn an_upload_whose_client_leaves_blocks_no_other_client() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let both = [&first, &second];
     let mut room = serving(12, &first);
@@ -459,8 +462,8 @@ fn who_sends_a_certificate_and_leaves_holds_up_nobody() {
     assert_eq!(shown(&mut room, 443, &both), second.root);
 }
 
-/// Whether there was space for a letter.
-fn is_letter_taken(room: &mut Room) -> bool {
+/// Whether there was space for a message.
+fn is_message_taken(room: &mut Room) -> bool {
     let mut talk = room.connect(25);
     room.smtp_reply(&mut talk);
     room.smtp(&mut talk, "EHLO client.test");
@@ -476,11 +479,11 @@ fn is_letter_taken(room: &mut Room) -> bool {
 }
 
 #[test]
-fn a_full_disk_and_one_that_fails_say_so_and_what_is_shown_stays() {
+fn a_failed_upload_is_reported_and_keeps_the_old_certificate() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let both = [&first, &second];
     let mut room = on(13, MemoryDisk::blank(2 << 20), &[&first], Site::default());
-    while is_letter_taken(&mut room) {}
+    while is_message_taken(&mut room) {}
     let (status, text) = upload(&mut room, &both, &second.pem);
     assert_eq!(
         (status.as_str(), text.as_str()),
@@ -500,7 +503,7 @@ fn a_full_disk_and_one_that_fails_say_so_and_what_is_shown_stays() {
 }
 
 #[test]
-fn a_certificate_that_ends_soon_is_spoken_of_when_it_comes_and_one_that_went_is_not() {
+fn only_certificates_in_use_are_announced_as_expiring() {
     let (first, second, third) = (Trust::until(NAME, 10), other(8, -1..90), other(9, -1..12));
     let all = [&first, &second, &third];
     let mut room = serving(15, &first);

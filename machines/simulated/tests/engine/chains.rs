@@ -1,4 +1,4 @@
-//! What those say of a stranger's letter who have handed it on, and whose word counts.
+//! ARC results of forwarders about messages from outside, and which of them count.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,7 +14,7 @@ const FOUND: &str =
     "mx.list.test;\r\n\tspf=pass smtp.mailfrom=pass.test;\r\n\tdmarc=pass header.from=pass.test";
 const NOT_FOUND: &str = "mx.list.test; dmarc=fail header.from=pass.test";
 
-/// A letter that a domain hands on, with what it has found out about it.
+/// A message that a domain has forwarded, sealed with its results about the message.
 pub(super) fn sealed(room: &mut Room, domain: &str, results: &str, letter: &str) -> String {
     let mut reading = Reading::to_sign();
     reading.arrived(letter.as_bytes());
@@ -28,7 +28,7 @@ pub(super) fn sealed(room: &mut Room, domain: &str, results: &str, letter: &str)
     sealing.fields() + letter
 }
 
-/// These domains publish the key with which they seal.
+/// Publishes the sealing keys of these domains.
 pub(super) fn publish(server: &mut NameServer, domains: &[&str]) {
     for domain in domains {
         let name: &'static str = format!("key._domainkey.{domain}").leak();
@@ -43,7 +43,7 @@ fn judging(seed: u64, more: &str) -> (Room, NameServer) {
 }
 
 #[test]
-fn what_a_chain_of_those_who_handed_a_letter_on_comes_to_stands_above_it() {
+fn the_arc_result_is_in_the_trace_fields() {
     let (mut room, mut server) = judging(60, "");
     let one = sealed(&mut room, "list.test", FOUND, &letter("ada@far.test"));
     let two = sealed(&mut room, "other.test", FOUND, &format!("Received: by list.test\r\n{one}"));
@@ -74,14 +74,14 @@ fn what_a_chain_of_those_who_handed_a_letter_on_comes_to_stands_above_it() {
         );
         assert!(rest == letter && results(&above)[3] == "dkim=none", "{above}");
     }
-    // Nobody here trusts any of them.
+    // None of them is a trusted ARC domain here.
     let untrusted = sealed(&mut room, "list.test", FOUND, &letter("ada@pass.test"));
     assert_eq!(send(&mut room, &mut server, "me@fail.test", &untrusted), REFUSED);
     room.until_nothing_is_in_use();
 }
 
 #[test]
-fn who_is_trusted_vouches_for_a_letter_that_proves_nothing_any_more_and_nobody_else_does() {
+fn arc_results_count_only_from_trusted_domains() {
     let (mut room, mut server) = judging(61, "\n[abuse]\ntrusted_arc = [\"list.test\"]\n");
     let lost = letter("ada@pass.test");
     let by = |room: &mut Room, domain, found, letter: &str| sealed(room, domain, found, letter);
@@ -118,12 +118,13 @@ fn who_is_trusted_vouches_for_a_letter_that_proves_nothing_any_more_and_nobody_e
     assert!(send(&mut room, &mut server, "me@far.test", &apart).starts_with("250 2.0.0 "));
     let all = super::proofs::letters_of(&room, "ada");
     assert_eq!(all.iter().filter(|(mailbox, _)| *mailbox == JUNK).count(), 1);
-    // What cannot be known now is not held against a letter for which somebody trusted might vouch.
+    // If the author cannot be checked now, the message is not refused when a trusted domain might
+    // vouch for it.
     let lost = letter("ada@strict.test");
     let [good, doubted] =
         [FOUND, NOT_FOUND].map(|found| sealed(&mut room, "list.test", found, &lost));
     for (letter, is_refused) in [(good, false), (doubted, true)] {
-        // What the domain wants is known by now.
+        // The policy of the domain is cached by now.
         server.mood = Mood::Answers;
         assert_eq!(send(&mut room, &mut server, "me@fail.test", &lost), REFUSED);
         server.mood = Mood::Silent;

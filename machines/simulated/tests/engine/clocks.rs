@@ -1,4 +1,4 @@
-//! A clock that is wrong: what is used instead, what the console says, and what keeps its order.
+//! A wrong clock: the time that is used instead, the console message, and the order that is kept.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -13,7 +13,7 @@ const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
 const MADE: UnixTime = UnixTime::from_seconds(1_795_600_000);
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// A machine that starts with this clock, and a program that was made then.
+/// A machine with this clock at its start, and a program that was built at that time.
 fn starting(disk: MemoryDisk, clock: UnixTime, made: UnixTime) -> Room {
     let mut room = Room::opening(1, disk, usual_sizes());
     (room.machine.started, room.machine.program_date) = (clock, made);
@@ -25,7 +25,7 @@ fn disk_of(room: Room) -> MemoryDisk {
     room.machine.disk.power_cut(&mut Dice::new(1))
 }
 
-/// The line of the trace that has the date on which a letter came.
+/// The trace line with the date of a message's arrival.
 fn received(room: &mut Room, number: usize) -> String {
     let mut talk = room.log_in("ada");
     let letter = String::from_utf8(room.retrieve_any(&mut talk, number)).expect("it is ASCII");
@@ -93,8 +93,8 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     world.pass(&mut room, 2 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 1, "it was tried for five days");
 
-    // What comes after the jump has its time, and so has what is found at a start whose clock is
-    // ahead.
+    // Messages that arrive after the jump get their full time, and so do those that a start with a
+    // wrong clock finds.
     world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
     world.pass(&mut room, 3600);
     let (mut room, mut world) = world.power_cut(room, 720);
@@ -130,7 +130,7 @@ fn a_message_that_is_dated_ahead_is_given_up_in_time() {
     world.pass(&mut room, 4 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 0, "it is tried for days");
     world.pass(&mut room, 2 * DAY_SECONDS);
-    assert_eq!(failed(&mut world, &mut room), 1, "and its sender hears that it was in vain");
+    assert_eq!(failed(&mut world, &mut room), 1, "and its sender gets a report");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_hold_by_a_clock_that_was_ahead_costs_no_attempt() {
         &["<bob@far.test>"],
         LETTER_AWAY,
     );
-    // The corrected clock comes to the end of the hold ten days later.
+    // The corrected clock reaches the end of the hold ten days later.
     set(&mut room, right);
     world.pass(&mut room, 14 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 0, "it is tried for days after that");

@@ -1,4 +1,5 @@
-//! Conversations in the webmail: one row, one page, what is done with all of one, and what stands in and beside its letters.
+//! Conversations in the webmail: one row, one page, actions on all messages of one, and the content
+//! in and beside its messages.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +10,7 @@ use super::far::{ADA, GRACE};
 use super::room::Room;
 use super::webmail::{Browser, between, letter, serving};
 
-/// A letter of the conversation that began with the letter of that subject.
+/// A reply in the conversation that began with the message of that subject.
 fn answer(number: usize, subject: &str, text: &str) -> Vec<u8> {
     format!(
         "From: Mary <mary@example.org>\r\nTo: ada@barepost.test\r\nSubject: Re: {subject}\r\nMessage-ID: <{number}.{subject}@example.org>\r\n\
@@ -22,7 +23,8 @@ fn deliver(room: &mut Room, octets: &[u8]) {
     assert!(room.deliver("ada@barepost.test", octets).starts_with("250"));
 }
 
-/// A conversation of three: what came, what Ada answered, and what came then; and a letter beside it.
+/// A conversation of three messages: received, Ada's reply, and received again. Beside it there is
+/// another message.
 fn conversation(seed: u64) -> (Room, Browser, String) {
     let (mut room, trust) = serving(seed);
     deliver(&mut room, &letter("Engine", "It computes."));
@@ -47,7 +49,7 @@ fn conversation(seed: u64) -> (Room, Browser, String) {
 }
 
 #[test]
-fn a_conversation_is_one_row_and_one_page_with_what_was_answered() {
+fn a_conversation_with_its_replies_is_one_row_and_one_page() {
     let (mut room, mut ada, _) = conversation(20);
     let list = ada.get(&mut room, "/mail/box/1").text();
     assert!(
@@ -72,7 +74,7 @@ fn a_conversation_is_one_row_and_one_page_with_what_was_answered() {
         ["<p>It computes.</p>", "<p>Does it?</p>", "<p>It does.</p>"].map(|text| page.find(text));
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {page}");
     assert!(!page.contains("It weaves.") && page.matches("<article").count() == 3, "{page}");
-    // The first was not read before; what Ada has written herself is folded.
+    // The first message was unread, and is open. Ada's own message is folded.
     assert_eq!(
         (page.matches("<details open>").count(), page.matches("<details>").count()),
         (1, 1),
@@ -89,7 +91,7 @@ fn a_conversation_is_one_row_and_one_page_with_what_was_answered() {
 }
 
 #[test]
-fn what_is_done_with_a_conversation_is_done_with_all_of_it_that_was_seen() {
+fn conversation_actions_apply_to_all_messages_on_the_page() {
     let (mut room, mut ada, token) = conversation(21);
     let with = |what: &'static str, key: &'static str, here: &'static str| {
         [("do", what), ("key", key), ("here", here), ("whole", "conversation")]
@@ -97,7 +99,7 @@ fn what_is_done_with_a_conversation_is_done_with_all_of_it_that_was_seen() {
     let act = |ada: &mut Browser, room: &mut Room, fields: &[(&str, &str)]| {
         ada.post(room, "/mail/act", &[&[("token", token.as_str())], fields].concat()).text()
     };
-    // What came after the page was made stays.
+    // A message that arrived after the page was made stays.
     deliver(&mut room, &answer(2, "Engine", "Not seen yet."));
     let list = act(&mut ada, &mut room, &with("archive", "1.3", "/mail/box/1"));
     assert!(
@@ -109,7 +111,7 @@ fn what_is_done_with_a_conversation_is_done_with_all_of_it_that_was_seen() {
     let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]).text();
     assert!(back.contains("1–4 of 4"), "{back}");
 
-    // What was thrown away is part of a conversation only where it lies.
+    // Discarded messages belong to a conversation only in their own mailbox.
     ada.post(
         &mut room,
         "/mail/act",
@@ -136,7 +138,7 @@ fn what_is_done_with_a_conversation_is_done_with_all_of_it_that_was_seen() {
 }
 
 #[test]
-fn a_page_of_a_long_conversation_is_bounded_and_lists_are_turned_over_past_it() {
+fn a_long_conversation_has_a_bounded_page_and_one_row() {
     let (mut room, trust) = serving(22);
     for number in 0..60 {
         deliver(&mut room, &letter(&format!("Single-{number}."), "x"));
@@ -182,7 +184,7 @@ fn a_page_of_a_long_conversation_is_bounded_and_lists_are_turned_over_past_it() 
 }
 
 #[test]
-fn pictures_that_came_with_a_letter_are_seen_within_it_and_what_is_to_be_doubted_beside_it() {
+fn inline_images_are_shown_and_phishing_warnings_beside_them() {
     let (mut room, trust) = serving(23);
     let html = "<img src=\"cid:logo@bank.example\"><a href=\"https://evil.test/\">bank.example</a>";
     deliver(
@@ -213,7 +215,7 @@ fn pictures_that_came_with_a_letter_are_seen_within_it_and_what_is_to_be_doubted
 }
 
 #[test]
-fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
+fn trusted_senders_load_remote_content_until_revoked() {
     let (mut room, trust) = serving(24);
     let html = "<img src=\"https://pictures.test/x\">";
     let written = |sender| {
@@ -237,7 +239,7 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
         assert!(room.smtp(&mut talk, ".").starts_with("250"), "{sender}");
         room.part(talk);
     }
-    // Whatever a client says that has not logged in.
+    // The field `From` of a client that has not logged in does not count.
     deliver(&mut room, written("grace").as_bytes());
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -263,7 +265,7 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
         [1, 2, 3, 4, 5].map(|uid| loads(&mut ada, &mut room, uid)),
         [true, false, true, false, false]
     );
-    // It is the account's, whoever is logged in.
+    // The choice belongs to the account, in any session.
     let mut elsewhere = Browser::new(&trust);
     elsewhere.log_in(&mut room, "ada", "lovelace");
     assert!(loads(&mut elsewhere, &mut room, 3));
@@ -276,7 +278,7 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
 }
 
 #[test]
-fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen_too() {
+fn a_message_to_oneself_is_shown_once_and_a_forgery_too() {
     let (mut room, trust) = serving(25);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -296,7 +298,7 @@ fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen
             &[&[("token", token.as_str()), ("do", "send")], &form[..]].concat(),
         );
     }
-    // Whoever has got a letter knows its name, and how it begins.
+    // Every recipient of a message knows its Message-ID and its beginning.
     let source = ada.get(&mut room, "/mail/download/1.1").text();
     deliver(&mut room, source.replace("Mine.", "Forged.").as_bytes());
     let seen = |ada: &mut Browser, room: &mut Room, address: &str| {
@@ -334,7 +336,7 @@ fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen
     }
     let list = ada.get(&mut room, "/mail/box/1").text();
     assert!(list.contains("href=\"/mail/box/1/2\""), "it leads to the letter alone: {list}");
-    // Filed elsewhere it is still the same.
+    // Moved to another mailbox, it is still the same message.
     ada.post(
         &mut room,
         "/mail/act",
@@ -343,7 +345,7 @@ fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/4/1"), (1, 1, false));
     assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
     assert_eq!(counts(&mut ada, &mut room, "/mail/box/4"), ["1"]);
-    // What was held is as long in coming, and an answer to oneself is a second letter.
+    // A held message takes as long to arrive, and a reply to oneself is a second message.
     ada.hold(&mut room, "10");
     let form = [
         ("to", "ada@barepost.test"),
@@ -372,7 +374,7 @@ fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen
 }
 
 #[test]
-fn html_is_shown_as_far_as_browsers_lay_it_out_in_time_and_the_page_says_that_there_is_more() {
+fn large_html_is_cut_and_the_page_says_so() {
     let (mut room, trust) = serving(20);
     let html = |count: usize| format!("{}<p>End.</p>", "<b>ä".repeat(count));
     for count in [1_000, 60_000] {

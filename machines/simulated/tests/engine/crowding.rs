@@ -1,4 +1,4 @@
-//! Addresses that take more connections than they should have: they do not keep other clients out.
+//! Addresses with more connections than their share do not keep other clients out.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -22,7 +22,7 @@ const SMALL: Sizes = Sizes {
     index_bytes: 4 << 20,
 };
 
-/// A room with a network of many /24, and `hosts` hosts beside the first.
+/// A room with a network of many /24, and `hosts` hosts in addition to the first.
 fn room_with(seed: u64, hosts: usize, sizes: Sizes, more: &str) -> Room {
     let configuration = CONFIGURATION.replace("10.0.0.2/24", "10.0.0.2/16") + more;
     let mut room = Room::configured(seed, MemoryDisk::blank(16 << 20), sizes, &configuration);
@@ -31,7 +31,7 @@ fn room_with(seed: u64, hosts: usize, sizes: Sizes, more: &str) -> Room {
     room
 }
 
-/// The first line that each of `count` new connections hears.
+/// The first line that each of `count` new connections receives.
 fn first_lines(room: &mut Room, host: usize, port: u16, count: usize) -> Vec<(String, Talk)> {
     let connect = |room: &mut Room| {
         let mut talk = room.connect_from(host, port);
@@ -90,15 +90,15 @@ fn a_service_with_tls_refuses_before_the_handshake() {
     assert_eq!(room.engines.in_use().handshakes, 0);
 }
 
-/// Connections to port 587 that say NOOP every three seconds, and come again when they were ended.
+/// Connections to port 587 that send NOOP every three seconds, and reconnect when they are closed.
 struct Drippers {
     talks: Vec<Talk>,
-    /// Those of them that were greeted and lost their place.
+    /// The connections that were greeted and lost their place.
     ended: usize,
 }
 
 impl Drippers {
-    /// So many of each host.
+    /// So many connections for each host.
     fn fill(room: &mut Room, hosts: &[usize], each: usize) -> Drippers {
         let mut talks = Vec::new();
         for _ in 0..each {
@@ -112,7 +112,7 @@ impl Drippers {
         let each = Micros(Micros::from_secs(3).0 / self.talks.len() as u64);
         for talk in &mut self.talks {
             if room.has_hung_up(talk) {
-                // Those that were not greeted were sent away when they came.
+                // A connection without a greeting was refused when it was made.
                 self.ended += usize::from(talk.heard.starts_with(b"220 "));
                 room.abort(talk);
                 *talk = room.connect_from(talk.host, 587);
@@ -153,7 +153,7 @@ fn the_address_with_most_connections_loses_idle_ones_to_others() {
 }
 
 #[test]
-fn noops_keep_no_connection_where_everybody_has_few() {
+fn noop_does_not_protect_a_connection_when_all_have_few() {
     let mut room = room_with(30, 9 * usize::from(CORES), SMALL, "");
     let hosts: Vec<usize> = (1..=9 * usize::from(CORES)).collect();
     hosts.iter().for_each(|host| {
@@ -166,7 +166,7 @@ fn noops_keep_no_connection_where_everybody_has_few() {
 }
 
 #[test]
-fn a_handshakes_wait_for_its_turn_is_not_its_clients_time() {
+fn waiting_for_a_handshake_turn_does_not_use_up_client_time() {
     let (mut room, trust) = Room::shielded(12, Site::default(), usual_sizes());
     let client = Arc::new(client(&trust, &["http/1.1"]));
     let mut crowd: Vec<Shielded> = (0..60).map(|_| room.connect_shielded(443, &client)).collect();

@@ -1,4 +1,4 @@
-//! Hundreds of clients at once: all are served, nobody is forgotten, and what they send is there once.
+//! Hundreds of clients at once: all are served, and each message that they send is stored once.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,14 +9,14 @@ use simulated::{Cable, MemoryDisk, Mood};
 
 const USERS: usize = 40;
 
-/// A room with more users, and hosts on which crowds live.
+/// A room with more users, and hosts for crowds of clients.
 fn crowded_room(seed: u64, hosts: usize, sizes: Sizes) -> Room {
     let hash = CONFIGURATION.split('"').find(|text| text.starts_with("$argon2id")).expect("a hash");
     let user = |number| {
         format!("[[user]]\naddress = \"user{number}@barepost.test\"\npassword_hash = \"{hash}\"\n")
     };
     let users: String = (0..USERS).map(user).collect();
-    // Everybody comes from a few addresses.
+    // All clients come from a few addresses.
     let access = "unthrottled_from = [\"10.0.0.0/24\"]\n";
     let configuration = format!("{CONFIGURATION}{access}{users}");
     let mut room = Room::configured(seed, MemoryDisk::blank(64 << 20), sizes, &configuration);
@@ -28,7 +28,7 @@ fn crowded_room(seed: u64, hosts: usize, sizes: Sizes) -> Room {
     room
 }
 
-/// A client that says all it has to say as fast as it can.
+/// A client that sends all its commands as fast as it can.
 struct Chatterer {
     talk: Talk,
     unsaid: Vec<u8>,
@@ -73,7 +73,7 @@ fn until_all_have_ended(room: &mut Room, crowd: &mut [Chatterer]) {
     room.until_nothing_is_in_use();
 }
 
-fn letters(count: usize, user: usize, body: &[u8]) -> Vec<u8> {
+fn messages(count: usize, user: usize, body: &[u8]) -> Vec<u8> {
     let mut says = b"EHLO client.test\r\n".to_vec();
     for number in 0..count {
         let user = (user + number) % USERS;
@@ -98,7 +98,7 @@ fn hundreds_send_and_read_at_once() {
             &mut room,
             1 + number % 4,
             25,
-            letters(LETTERS, number, &body),
+            messages(LETTERS, number, &body),
         ));
     }
     for number in 0..USERS {
@@ -110,7 +110,7 @@ fn hundreds_send_and_read_at_once() {
     until_all_have_ended(&mut room, &mut crowd);
     let accepted: usize = crowd.iter().map(|one| one.count("250 2.0.0")).sum();
     let busy: usize = crowd.iter().map(|one| one.count("451 4.3.2")).sum();
-    assert_eq!(accepted + busy, SENDERS * LETTERS, "each letter has one answer");
+    assert_eq!(accepted + busy, SENDERS * LETTERS, "each message has one reply");
     assert!(accepted > SENDERS * LETTERS / 2);
 
     let stat =
@@ -133,13 +133,13 @@ fn hundreds_send_and_read_at_once() {
 }
 
 #[test]
-fn more_large_letters_than_there_are_buffers_for_are_taken_one_after_the_other() {
+fn large_messages_beyond_the_buffers_are_taken_in_turn() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
     let mut room = crowded_room(2, 3, sizes);
     room.machine.disk.mood = Mood::Waits;
     let body = b"A line of a letter that is long in all\r\n".repeat(2_500);
     let mut crowd: Vec<Chatterer> = (0..60)
-        .map(|number| Chatterer::connect(&mut room, 1 + number % 3, 25, letters(1, number, &body)))
+        .map(|number| Chatterer::connect(&mut room, 1 + number % 3, 25, messages(1, number, &body)))
         .collect();
     for _ in 0..40_000 {
         room.machine.disk.carry_out_next();
@@ -155,9 +155,10 @@ fn more_large_letters_than_there_are_buffers_for_are_taken_one_after_the_other()
     room.until_nothing_is_in_use();
 }
 
-/// Each holds buffers of one core while it waits for another's, and no order keeps two from waiting for each other.
+/// Each delivery holds buffers of one core while it waits for another core's. No order keeps two
+/// deliveries from waiting for each other.
 #[test]
-fn large_letters_for_accounts_of_all_cores_at_once_never_wait_for_each_other_for_ever() {
+fn large_messages_to_all_cores_do_not_deadlock() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
     for seed in 4..7 {
         let mut room = crowded_room(seed, 3, sizes);
@@ -193,10 +194,10 @@ fn large_letters_for_accounts_of_all_cores_at_once_never_wait_for_each_other_for
     }
 }
 
-/// If few deliveries may be under way, messages for accounts of all cores wait for each other. Their
-/// clients leave before the server has given one of them up.
+/// With few concurrent deliveries, messages for accounts of all cores wait for each other. Their
+/// clients leave before the server gives up one of them.
 #[test]
-fn letters_for_accounts_of_all_cores_whose_clients_have_left_hold_up_nobody() {
+fn abandoned_messages_to_all_cores_block_no_other() {
     let sizes = Sizes { transactions: 1, ..usual_sizes() };
     for seed in 0..30 {
         let mut room = crowded_room(100 + seed, 3, sizes);
@@ -222,13 +223,13 @@ fn letters_for_accounts_of_all_cores_whose_clients_have_left_hold_up_nobody() {
 }
 
 #[test]
-fn slow_readers_of_large_letters_hold_up_no_sender() {
+fn slow_readers_of_large_messages_block_no_sender() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
     const READERS: usize = 10;
     let mut room = crowded_room(3, 3, sizes);
     let body = b"A line of a letter that is long in all\r\n".repeat(20_000);
     let mut senders: Vec<Chatterer> = (0..READERS)
-        .map(|number| Chatterer::connect(&mut room, 1, 25, letters(1, number, &body)))
+        .map(|number| Chatterer::connect(&mut room, 1, 25, messages(1, number, &body)))
         .collect();
     until_all_have_ended(&mut room, &mut senders);
     let mut readers = Vec::new();
@@ -238,7 +239,7 @@ fn slow_readers_of_large_letters_hold_up_no_sender() {
         readers.push(talk);
     }
     room.pass(Micros::from_secs(5));
-    assert_eq!(room.engines.in_use().reads, 0, "who does not read holds no buffer");
+    assert_eq!(room.engines.in_use().reads, 0, "a client that does not read holds no buffer");
     assert!(room.deliver("ada@barepost.test", &body).starts_with("250"));
     let mut last = readers.pop().expect("a reader");
     room.until("a reader has it all", |room| {
@@ -249,8 +250,8 @@ fn slow_readers_of_large_letters_hold_up_no_sender() {
 }
 
 #[test]
-fn who_comes_while_all_send_queues_are_lent_is_greeted_as_soon_as_one_comes_back() {
-    // As many send queues as half of the connections.
+fn a_client_is_greeted_as_soon_as_a_send_queue_is_free() {
+    // Half as many send queues as connections.
     let sizes = Sizes { connections: 64, transactions: 16, blocks: 512, ..usual_sizes() };
     let mut room = crowded_room(7, 5, sizes);
     let greet = |room: &mut Room, host, count| -> Vec<Chatterer> {
@@ -258,7 +259,7 @@ fn who_comes_while_all_send_queues_are_lent_is_greeted_as_soon_as_one_comes_back
             .map(|number| Chatterer::connect(room, host, [25, 110][number % 2], Vec::new()))
             .collect()
     };
-    // They come, and do not acknowledge their greetings.
+    // They connect, and do not acknowledge their greetings.
     let mut crowd = Vec::new();
     for host in 0..4 {
         crowd.extend(greet(&mut room, host, 8));

@@ -1,9 +1,9 @@
-//! Disks of earlier programs: this program opens them, shows the same mail, and does with each
-//! message what was to be done.
+//! Disks of earlier programs: this program opens them, shows the same mail, and completes what was
+//! pending for each message.
 //!
-//! `machines/simulated/disks` holds such disks, with mail in every state. The text beside a disk says
-//! what the program that wrote it found there, and what became of each message. To make those of the present format:
-//! `cargo test -p simulated -- --ignored disks_are_made`.
+//! `machines/simulated/disks` holds such disks, with mail in every state. The text beside a disk
+//! lists what the program that wrote it found there, and what became of each message. To make those
+//! of the present format: `cargo test -p simulated -- --ignored disks_are_made`.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -38,7 +38,7 @@ const ACCOUNTS: [&str; 4] =
 const ADA: &str = ACCOUNTS[0];
 const DORA: &str = ACCOUNTS[2];
 
-/// Disks of earlier programs with their formats, and what these found there and made of it.
+/// Disks of earlier programs with their formats, and the history that these programs recorded.
 const DISKS: [(u32, &[u8], &str); 6] = [
     (
         3,
@@ -72,7 +72,7 @@ const DISKS: [(u32, &[u8], &str); 6] = [
     ),
 ];
 
-/// Grace is an administrator; what comes for Dora goes to another server and to Ada.
+/// Grace is an administrator. Mail for Dora is forwarded to another server and to Ada.
 fn users() -> String {
     let configuration = of("grace", "admin = true", &configuration());
     let password = configuration
@@ -83,7 +83,7 @@ fn users() -> String {
     format!("{configuration}\n[[user]]\naddress = \"{DORA}\"\n{password}\n{forward}\n")
 }
 
-/// What the configuration says of a disk that keeps its format, and of one that is to be converted.
+/// The configuration lines for a disk that keeps its format, and for one that is to be converted.
 const KEPT: &str = "";
 const CONVERTED: &str = "[disk]\nformat = 4\n";
 
@@ -102,19 +102,19 @@ fn serving_on(
     )
 }
 
-/// A message of a stranger with this subject and so many octets of text.
+/// A message from outside with this subject and so many octets of text.
 fn sized(subject: &str, octets: usize) -> Vec<u8> {
     let lines = "The Analytical Engine weaves algebraic patterns.\r\n".repeat(octets / 50);
     letter(subject, &lines)
 }
 
-/// The same of Ada's.
+/// The same from Ada.
 fn own(subject: &str, octets: usize) -> Vec<u8> {
     let text = String::from_utf8(sized(subject, octets)).expect("it is text");
     text.replace("charles@example.org", ADA).into_bytes()
 }
 
-/// Mail in the mailboxes of all, as its readers have left it.
+/// Mail in the mailboxes of all accounts, in the states that readers leave.
 fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
     for (number, octets) in
         [100, 5_000, 31_500, 32_000, 32_256, 33_000, 64_512, 200_000, 300].into_iter().enumerate()
@@ -170,7 +170,7 @@ fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
     );
 }
 
-/// Mail that leaves, in every state that lasts.
+/// Outgoing mail, in every lasting state.
 fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
     let send = |room: &mut Room, world: &mut World, subject: &str, to: &[&str]| {
         world.submit(room, to, &own(subject, 400));
@@ -231,7 +231,7 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     assert!(room.line_shielded(&mut shielded).starts_with("HTTP/1.1 200 "));
     room.part_shielded_only(shielded);
     let late: Vec<Talk> = (0..CORES).map(|_| room.begin_message(ADA)).collect();
-    // An answer that can be taken back for half a minute.
+    // A reply that can be undone for half a minute.
     ada.hold(&mut room, "30");
     let token = ada.get(&mut room, "/mail/compose").token();
     let form = [
@@ -243,7 +243,7 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
         ("do", "send"),
     ];
     assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
-    // Messages that have perhaps not come whole when the power fails.
+    // Messages that may be incomplete when the power fails.
     for (number, talk) in late.iter().enumerate() {
         room.try_to_send(
             talk,
@@ -254,7 +254,7 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     passing(room.machine.disk.power_cut(&mut Dice::new(seed)))
 }
 
-/// The same with mail in those states that pass at once.
+/// The same with mail in the transient states.
 fn passing(disk: MemoryDisk) -> MemoryDisk {
     let mailboxes = contents_on(&disk, ADA).mailboxes;
     let octets_of = |subject: &str, id: MailboxId| {
@@ -277,10 +277,10 @@ fn passing(disk: MemoryDisk) -> MemoryDisk {
     let states = [
         (ADA, DRAFTS, drafted.with(Flags::LEAVING), 0, copy("Taken back", "Leaving", DRAFTS)),
         (ADA, DRAFTS, Flags::SEEN.with(Flags::LEFT), 0, copy("Taken back", "Left", DRAFTS)),
-        // Of the first eight, and of the four behind them.
+        // For the first eight recipients, and for the four after them.
         (ADA, OUTBOX, leaving, 0b0101_0101, many.clone()),
         (ADA, OUTBOX, leaving, 8 << 8 | 0b0011, many.clone()),
-        // Both are done with, and of one that was told.
+        // Both are done, and one had a report.
         (ADA, OUTBOX, leaving, 1 << 8 | 0b0001_0011, told),
         (ADA, OUTBOX, leaving.with(Flags::HELD), 0, copy("Large", "Delay told", OUTBOX)),
         (ADA, OUTBOX, Flags::SEEN.with(Flags::LEFT), 0, copy("Large", "Given back", OUTBOX)),
@@ -314,7 +314,7 @@ fn subject(octets: &[u8]) -> String {
     subject.unwrap_or("none").to_string()
 }
 
-/// What is on a disk.
+/// The contents of a disk.
 fn listed(disk: &MemoryDisk) -> String {
     let mut lines = String::new();
     for account in ACCOUNTS {
@@ -332,7 +332,7 @@ fn listed(disk: &MemoryDisk) -> String {
             )
             .expect("it is a string");
             for (message, octets) in mailbox.messages {
-                // What marks mean there depends on the format.
+                // The meaning of these flags depends on the format.
                 let marks = if id == OUTBOX {
                     String::new()
                 } else {
@@ -348,7 +348,7 @@ fn listed(disk: &MemoryDisk) -> String {
     lines
 }
 
-/// What the queue page says of each entry, in alphabetical order.
+/// The text of the queue page for each entry, in alphabetical order.
 fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     let mut lines = Vec::new();
     let mut page = look(grace, room).text();
@@ -371,8 +371,8 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     lines
 }
 
-/// What is on a disk, and what becomes of it while the other server takes no mail for a minute, and
-/// all mail for ten days after that; and whether it was converted before, if `format` says so.
+/// The contents of a disk, and what becomes of them. The other server defers all mail for a minute,
+/// and then takes it for ten days. Also returns whether `format` led to a conversion before.
 fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String, bool) {
     let mut history = format!("On the disk\n{}", listed(disk));
     let disk = MemoryDisk::of_image(&disk.image()).expect("it is one");
@@ -420,7 +420,7 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String
 }
 
 #[test]
-fn disks_of_earlier_formats_are_served_and_what_was_to_leave_leaves() {
+fn disks_of_earlier_formats_are_served_and_their_queue_sent() {
     let trust = Trust::new("mail.barepost.test");
     for ((seed, (version, image, expected)), format) in
         (2_000..).zip(DISKS).flat_map(|one| [(one, KEPT), (one, CONVERTED)])

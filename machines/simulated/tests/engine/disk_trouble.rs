@@ -1,4 +1,5 @@
-//! A disk that fails, fills up or stops answering: nobody is told what is not so, and what can go on goes on.
+//! A disk that fails, fills up or stops answering. No client gets a false reply, and everything
+//! that can continue does.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,8 +19,7 @@ fn lines_with(room: &Room, words: &str) -> usize {
 }
 
 #[test]
-fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_console_says_so_once()
-{
+fn a_failed_write_or_flush_makes_the_store_read_only() {
     for (mood, what) in [(Mood::FailsFlushes, "flush"), (Mood::FailsWrites, "write")] {
         let mut room = Room::new(1);
         assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
@@ -65,7 +65,7 @@ fn mail_is_accepted_again_when_the_disk_works_again() {
         room.machine.disk.mood = mood;
         let reply = room.deliver("ada@barepost.test", b"Subject: Not stored\r\n\r\nx\r\n");
         assert!(reply.starts_with("451 4.3.0 The server's disk has failed"), "{reply}");
-        // It is tried again, and fails again.
+        // The disk is retried, and fails again.
         room.pass(Micros::from_secs(150));
         let refused = |room: &mut Room| {
             let mut talk = room.connect(25);
@@ -135,8 +135,8 @@ fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
     }
 }
 
-/// A machine with `disk`, which carries out that many requests before it fails as `mood` says.
-/// It has a certificate, and so an account for certificates.
+/// A machine with `disk`, which carries out so many requests and then fails as `mood` says. It has
+/// a certificate, and so an account for certificates.
 fn failing_after(requests: usize, mood: Mood, mut disk: MemoryDisk, configuration: &str) -> Room {
     disk.mood = Mood::Waits;
     let certificates = vec![Trust::new("mail.barepost.test").certificate];
@@ -193,7 +193,7 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
 }
 
 #[test]
-fn a_disk_that_never_takes_the_accounts_is_served_from_after_a_minute() {
+fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
     let mut room = Room::new(13);
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
     let image = room.machine.disk.image();
@@ -238,12 +238,13 @@ fn a_disk_that_never_takes_the_accounts_is_served_from_after_a_minute() {
 }
 
 #[test]
-fn deliveries_under_way_when_the_disk_fails_are_refused_and_leave_nothing_behind() {
+fn a_disk_failure_refuses_pending_deliveries() {
     for mood in [Mood::FailsFlushes, Mood::FailsWrites, Mood::FailsAll] {
         let mut room = Room::new(2);
         let mut talks: Vec<Talk> =
             (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
-        // One has only begun, one has sent a lot, one is whole and waits, one is whole and its group is on its way.
+        // The first has only begun, the second has sent much, the third is complete and waits, and
+        // the fourth is complete with its group being written.
         room.send(&talks[1], &b"A line of a letter\r\n".repeat(20_000));
         room.machine.disk.mood = Mood::Waits;
         room.send(&talks[2], b"short\r\n.\r\n");
@@ -267,7 +268,7 @@ fn deliveries_under_way_when_the_disk_fails_are_refused_and_leave_nothing_behind
 }
 
 #[test]
-fn a_disk_that_does_not_answer_keeps_nobody_from_being_told_and_the_machine_from_stopping() {
+fn a_disk_that_does_not_answer_does_not_block_a_stop() {
     let mut room = Room::new(3);
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
     let mut sender = room.begin_message("ada@barepost.test");
@@ -293,7 +294,7 @@ fn a_disk_that_does_not_answer_keeps_nobody_from_being_told_and_the_machine_from
 }
 
 #[test]
-fn a_read_that_fails_is_told_as_temporary_and_succeeds_later() {
+fn a_failed_read_is_reported_as_temporary() {
     let mut room = Room::new(10);
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
     let mut talk = room.log_in("ada@barepost.test");
@@ -309,7 +310,7 @@ fn a_read_that_fails_is_told_as_temporary_and_succeeds_later() {
 }
 
 #[test]
-fn a_full_disk_says_452_and_deletions_bring_the_space_back() {
+fn a_full_disk_replies_452_until_messages_are_deleted() {
     let serving = |disk| {
         let configuration = [CONFIGURATION, NO_QUOTA].concat();
         let mut room = Room::configured(4, disk, usual_sizes(), &configuration);
@@ -354,7 +355,7 @@ fn a_full_disk_says_452_and_deletions_bring_the_space_back() {
 }
 
 #[test]
-fn what_opening_found_damaged_is_on_the_console() {
+fn damage_found_at_opening_is_on_the_console() {
     let mut room = Room::new(5);
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
     assert_eq!(lines_with(&room, "superblock"), 0);
@@ -367,7 +368,7 @@ fn what_opening_found_damaged_is_on_the_console() {
 }
 
 #[test]
-fn a_disk_that_is_not_ours_is_refused_and_the_console_says_why() {
+fn a_foreign_disk_is_refused_with_a_console_message() {
     let mut disk = MemoryDisk::blank(16 << 20);
     disk.spoil(machine::Sector(0));
     let mut room = Room::opening(6, disk, usual_sizes());
@@ -379,7 +380,7 @@ fn a_disk_that_is_not_ours_is_refused_and_the_console_says_why() {
 }
 
 #[test]
-fn a_new_disk_is_announced_and_a_used_one_is_not_made_new() {
+fn a_used_disk_is_never_formatted() {
     let line = "store: the disk was blank; a new store of";
     let mut room = Room::new(8);
     assert_eq!(lines_with(&room, line), 1, "{:?}", room.machine.console);

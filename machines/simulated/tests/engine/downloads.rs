@@ -1,4 +1,5 @@
-//! What is downloaded from the webmail goes out while it is read, on whatever core its connection and its mail are.
+//! Downloads from the webmail are sent while they are read, on any core of the connection and of
+//! the mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -8,13 +9,13 @@ use super::room::Room;
 use super::room::shielded::Shielded;
 use super::webmail::{Browser, chunk, head, serving};
 
-/// What one attachment holds, of which a message is a third longer.
+/// The bytes of one attachment. A message with it is a third longer.
 const FILE_BYTES: usize = 700_000;
 
-/// What ends a document.
+/// The end of a document.
 pub(super) const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
-/// Bytes that a download may hold of a core's memory.
+/// The bytes that a download may hold of a core's memory.
 const HELD_BYTES_MAX: usize = 64 * 1024;
 
 fn file() -> Vec<u8> {
@@ -36,7 +37,7 @@ fn letter() -> Vec<u8> {
     .into_bytes()
 }
 
-/// A request of the browser's on a connection of its own, of whose answer only the head was taken.
+/// A request on a new connection of the browser. Only the head of the response is read.
 pub(super) fn begin(
     room: &mut Room,
     browser: &Browser,
@@ -60,7 +61,7 @@ fn logged_in(seed: u64) -> (Room, Browser) {
 }
 
 #[test]
-fn a_large_message_and_its_files_come_whole_a_piece_at_a_time() {
+fn large_downloads_arrive_whole_in_pieces() {
     for seed in 0..2 {
         let (mut room, mut browser) = logged_in(seed);
         let whole = browser.get(&mut room, "/mail/download/1.1");
@@ -78,7 +79,7 @@ fn a_large_message_and_its_files_come_whole_a_piece_at_a_time() {
 }
 
 #[test]
-fn whoever_does_not_take_a_download_holds_a_piece_of_it_and_whoever_leaves_nothing() {
+fn an_unread_download_holds_one_piece() {
     for seed in 0..2 {
         let (mut room, mut browser) = logged_in(seed);
         browser.hang_up(&mut room);
@@ -99,7 +100,7 @@ fn whoever_does_not_take_a_download_holds_a_piece_of_it_and_whoever_leaves_nothi
         room.part_shielded_only(shielded);
         room.until_nothing_is_in_use();
 
-        // Who says nothing, and takes nothing, has a minute.
+        // A client that neither sends nor reads has a minute.
         let (shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
         room.pass(machine::Micros::from_secs(70));
         assert_eq!(room.engines.in_use().visits, 0);
@@ -109,7 +110,7 @@ fn whoever_does_not_take_a_download_holds_a_piece_of_it_and_whoever_leaves_nothi
 }
 
 #[test]
-fn a_download_ends_with_its_session_and_shows_that_it_is_not_whole() {
+fn a_download_is_cut_off_when_its_session_ends() {
     let (mut room, mut browser) = logged_in(3);
     let (mut shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
     let token = browser.get(&mut room, "/mail/box/1").token();
@@ -126,7 +127,7 @@ fn a_download_ends_with_its_session_and_shows_that_it_is_not_whole() {
 }
 
 #[test]
-fn one_reader_has_so_many_downloads_at_a_time_and_pages_are_answered_all_the_while() {
+fn downloads_per_account_are_limited_and_pages_still_answered() {
     let (mut room, mut browser) = logged_in(4);
     let mut begun: Vec<Shielded> =
         (0..8).map(|_| begin(&mut room, &browser, "/mail/download/1.1").0).collect();
@@ -144,7 +145,8 @@ fn one_reader_has_so_many_downloads_at_a_time_and_pages_are_answered_all_the_whi
     room.until_nothing_is_in_use();
 }
 
-/// A letter of HTML that is longer than all that a core may hold, with a picture that it shows at its beginning, in its middle and at its end; and the document that it is.
+/// An HTML message that exceeds a core's memory for bodies. It shows an image at its beginning,
+/// middle and end. Also returns the expected document.
 fn long_html() -> (Vec<u8>, String) {
     let picture = Base64::encode_string(&file()[..200_000]);
     let text = "It computes, and computes again, until it has computed it <i>all</i>.<br>\r\n"
@@ -170,7 +172,7 @@ fn long_html() -> (Vec<u8>, String) {
 }
 
 #[test]
-fn html_of_any_length_is_shown_whole_a_piece_at_a_time_with_the_pictures_that_came_along() {
+fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
     for seed in [5, 6] {
         let (mut room, trust) = serving(seed);
         let (letter, document) = long_html();
@@ -207,7 +209,8 @@ fn html_of_any_length_is_shown_whole_a_piece_at_a_time_with_the_pictures_that_ca
     }
 }
 
-/// Nobody takes what begins there: then a piece of it is held, and nothing once its reader has left.
+/// A client that does not read a download makes the server hold one piece of it, and none once it
+/// has left.
 fn nobody_takes(room: &mut Room, browser: &Browser, path: &str) {
     let (shielded, head) = begin(room, browser, path);
     assert_eq!((head.status, head.field("Content-Type")), (200, "text/html; charset=utf-8"));

@@ -1,4 +1,5 @@
-//! What the webmail says to be done is on the disk: while the disk has not said so, nothing is said. With a disk that works each is told in the same time, so that whoever was told too early would be seen.
+//! The webmail reports an action as done only when it is on the disk. With a working disk every
+//! action takes the same time, so an early report would be noticed.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
@@ -7,8 +8,8 @@ use simulated::Mood;
 
 use super::webmail::{Browser, letter, serving};
 
-/// What is asked for, one after the other: where, and by which form.
-const DEEDS: [(&str, &[(&str, &str)]); 11] = [
+/// The actions, in order: the path and the form.
+const ACTIONS: [(&str, &[(&str, &str)]); 11] = [
     ("/mail/act", &[("star", "1.1")]),
     ("/mail/act", &[("do", "read"), ("key", "1.2")]),
     ("/mail/act", &[("do", "archive"), ("key", "1.2")]),
@@ -26,7 +27,7 @@ const DEEDS: [(&str, &[(&str, &str)]); 11] = [
 ];
 
 #[test]
-fn nothing_is_told_to_be_done_before_it_is_on_the_disk() {
+fn an_action_is_confirmed_only_when_it_is_durable() {
     for (seed, mood) in [(30, Mood::Works), (31, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)]
     {
         let (mut room, trust) = serving(seed);
@@ -38,7 +39,7 @@ fn nothing_is_told_to_be_done_before_it_is_on_the_disk() {
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
         let token = ada.get(&mut room, "/mail/box/1").token();
-        for (path, fields) in DEEDS {
+        for (path, fields) in ACTIONS {
             room.machine.disk.mood = mood;
             ada.begin(
                 &mut room,

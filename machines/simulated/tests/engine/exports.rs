@@ -1,4 +1,4 @@
-//! A mailbox is taken along as one file, while mail comes and goes.
+//! A mailbox is exported as one file, while mail arrives and is deleted.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -7,7 +7,7 @@ use super::room::Room;
 use super::room::shielded::Shielded;
 use super::webmail::{Browser, chunk, serving};
 
-/// The messages of such a file, as what reads them undoes what was written: without their first lines.
+/// The messages of such a file, unquoted as a reader does it, without their `From ` lines.
 fn messages(file: &[u8]) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = Vec::new();
     for line in file.split_inclusive(|byte| *byte == b'\n') {
@@ -34,7 +34,7 @@ fn letter(number: usize, lines: usize) -> Vec<u8> {
     format!("From: x@example.org\r\nSubject: Number {number}\r\n\r\n{text}").into_bytes()
 }
 
-/// What is left of a file that was begun.
+/// The rest of a file that has begun.
 fn rest(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
     let mut file = Vec::new();
     while let bytes = chunk(room, shielded)
@@ -46,10 +46,10 @@ fn rest(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
 }
 
 #[test]
-fn a_mailbox_is_one_file_with_every_message_as_it_was_stored() {
+fn an_export_contains_every_message_as_stored() {
     for seed in 0..2 {
         let (mut room, trust) = serving(seed);
-        // Some fit a piece together, some are several chunks of the store.
+        // Some fit into one piece together, and some are several chunks of the store.
         let letters: Vec<Vec<u8>> =
             (0..40).map(|number| letter(number, number % 7 * (number % 5) * 60)).collect();
         for letter in &letters {
@@ -82,7 +82,7 @@ fn a_mailbox_is_one_file_with_every_message_as_it_was_stored() {
 }
 
 #[test]
-fn what_comes_or_goes_while_a_file_is_made_breaks_none_of_the_messages_in_it() {
+fn changes_during_an_export_damage_no_message() {
     for seed in 0..2 {
         let (mut room, trust) = serving(seed);
         let letters: Vec<Vec<u8>> = (0..6).map(|number| letter(number, 8000)).collect();
@@ -95,7 +95,8 @@ fn what_comes_or_goes_while_a_file_is_made_breaks_none_of_the_messages_in_it() {
         let (mut shielded, head) = begin(&mut room, &browser, "/mail/export/1");
         assert_eq!(head.status, 200);
         let mut file = chunk(&mut room, &mut shielded);
-        // The first one, of which a part has gone out; one whose turn comes; and one that was not there at the beginning.
+        // The first message, which was sent in part; one that is sent next; and one that was not
+        // there at the beginning.
         for (key, what) in [("1.1", "trash"), ("1.5", "archive")] {
             browser.post(
                 &mut room,

@@ -1,4 +1,5 @@
-//! A host far away that takes mail for `far.test`, in all its moods, and the world around a room in which it is.
+//! A remote host that takes mail for `far.test`, in all its moods, and the world around a room with
+//! it.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -21,52 +22,52 @@ pub(super) const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 pub(super) const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
 
 pub(super) const PEER: usize = 3;
-/// Connections that the peer takes at a time.
+/// The most connections of the peer at a time.
 pub(super) const LISTENERS: usize = 4;
 
-/// What the peer does.
+/// The behaviour of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Takes,
-    /// It tells senders what becomes of their letters (DSN).
+    /// It offers DSN and sends the reports itself.
     Tells,
-    /// Not now.
+    /// It defers all mail.
     RefusesForNow,
-    /// Never; but others it takes.
+    /// It refuses Bob for ever, and takes mail for others.
     RefusesBob,
     /// It accepts connections and says nothing.
     Silent,
     /// It resets the connection in the middle of a message.
     Cuts,
-    /// It has the whole message, and says nothing of it.
+    /// It receives the whole message, and does not reply to it.
     SwallowsAnswer,
-    /// The same of Bob never, and of others when its mood is another.
+    /// It never replies to a message for Bob, and to others only when its mood changes.
     Thinks,
     /// It takes no mail at all.
     SendsAway,
-    /// It greets for ever, a line a minute.
+    /// It sends an endless greeting, a line a minute.
     Drips,
-    /// It takes a letter by each connection, and says so when there is another.
+    /// It takes one message per connection, and replies 421 to the next.
     Tires,
-    /// The same, and ends the connection by itself.
+    /// The same, and it closes the connection by itself.
     Leaves,
-    /// It takes mail, and never ends a connection.
+    /// It takes mail, and never closes a connection.
     Stays,
 }
 
-/// A letter that the peer has answered for.
+/// A message that the peer has accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Taken {
     pub(super) from: String,
     pub(super) to: Vec<String>,
-    /// What else was said with the sender and with each recipient.
+    /// The parameters of the sender and of each recipient.
     pub(super) parameters: Vec<String>,
     pub(super) content: Vec<u8>,
     /// Whether it came over TLS.
     pub(super) is_sealed: bool,
 }
 
-/// One conversation of the peer's.
+/// One connection of the peer.
 pub(super) struct Conversation {
     pub(super) connection: Connection,
     pub(super) is_greeted: bool,
@@ -76,9 +77,9 @@ pub(super) struct Conversation {
     pub(super) heard: Vec<u8>,
     pub(super) is_message: bool,
     pub(super) open: Taken,
-    /// The letters that it has heard of.
+    /// The messages that this connection has carried.
     letters: usize,
-    /// How it speaks TLS, once it does.
+    /// Its TLS, once it is on.
     pub(super) veil: Veil,
 }
 
@@ -86,16 +87,16 @@ pub(super) struct Conversation {
 pub(super) struct Peer {
     pub(super) mood: Mood,
     pub(super) secrecy: Secrecy,
-    /// What it shows over TLS.
+    /// The certificate that it presents over TLS.
     pub(super) shows: fn() -> Trust,
-    /// How often somebody has said EHLO in the clear, and how often he has asked for TLS.
+    /// How often a client has sent EHLO in clear text, and how often STARTTLS.
     pub(super) greeted: usize,
     pub(super) asked: usize,
     pub(super) conversations: Vec<Conversation>,
     pub(super) taken: Vec<Taken>,
-    /// How often somebody has named a recipient.
+    /// How often a client has named a recipient.
     pub(super) named: usize,
-    /// How often it has accepted a connection, and the letters of the one that had most.
+    /// How often it has accepted a connection, and the most messages of one connection.
     pub(super) accepted: usize,
     pub(super) letters_max: usize,
 }
@@ -130,7 +131,7 @@ impl Conversation {
         self.veil.say(room, self.connection, bytes);
     }
 
-    /// What is answered to a line.
+    /// The reply to a line.
     fn answer(&mut self, line: &str, mood: Mood, secrecy: Secrecy) -> &'static str {
         let path = || line.split(['<', '>']).nth(1).unwrap_or_default().to_string();
         let parameters =
@@ -304,7 +305,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World) {
     serving_on(seed, MemoryDisk::blank(DISK_BYTES), mood)
 }
 
-/// The same, which trusts its name server.
+/// The same with a trusted name server.
 pub(super) fn serving_trusting(seed: u64, mood: Mood) -> (Room, World) {
     let configuration = CONFIGURATION
         .replace("address = \"10.0.0.2/24\"", &[NAME_SERVER_LINE, "\ndnssec = true"].concat());
@@ -318,7 +319,7 @@ pub(super) fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood) -> (Room, Worl
     world_of(Room::configured(seed, disk, usual_sizes(), &configuration()), mood)
 }
 
-/// The same with room for so little at a time.
+/// The same with this number of transactions.
 pub(super) fn serving_narrowly(
     seed: u64,
     disk: MemoryDisk,
@@ -342,7 +343,7 @@ pub(super) fn serving_pages(
     )
 }
 
-/// The same, which signs letters of its users with these keys.
+/// The same. The machine signs messages of its users with these keys.
 pub(super) fn serving_signed(
     seed: u64,
     mood: Mood,
@@ -394,7 +395,7 @@ impl World {
         });
     }
 
-    /// So many steps pass, and how long that takes.
+    /// Runs so many steps. Returns how long they take.
     pub(super) fn step(&mut self, room: &mut Room, steps: u64) -> Micros {
         let start = room.machine.now;
         for _ in 0..steps {
@@ -405,7 +406,7 @@ impl World {
         room.machine.now.since(start)
     }
 
-    /// Somebody calls, and hears what is offered there.
+    /// Connects and sends EHLO. Returns the lines of the reply.
     pub(super) fn offered(&mut self, room: &mut Room, port: u16) -> (Talk, Vec<String>) {
         let mut talk = room.connect(port);
         assert!(self.reply(room, &mut talk).starts_with("220 "));
@@ -433,12 +434,12 @@ impl World {
         self.reply(room, talk)
     }
 
-    /// Ada submits a letter, and is told that it is taken.
+    /// Ada submits a message, and it is accepted.
     pub(super) fn submit(&mut self, room: &mut Room, recipients: &[&str], content: &[u8]) {
         self.submit_from(room, (ADA, "ada@barepost.test"), recipients, content);
     }
 
-    /// The same of somebody who logs in so.
+    /// The same with another login.
     pub(super) fn submit_from(
         &mut self,
         room: &mut Room,
@@ -451,7 +452,7 @@ impl World {
         self.submit_as(room, login, &format!("<{path}> BODY=8BITMIME"), &recipients, content);
     }
 
-    /// Ada does, with paths and what is said with them.
+    /// The same from Ada, with paths and their parameters.
     pub(super) fn submit_with(
         &mut self,
         room: &mut Room,
@@ -487,7 +488,7 @@ impl World {
         room.close(&talk);
     }
 
-    /// What is in somebody's inbox.
+    /// The messages in a user's inbox.
     pub(super) fn inbox(&mut self, room: &mut Room, user: &str) -> Vec<String> {
         let mut talk = room.log_in(user);
         let count = room.pop3(&mut talk, "STAT");
@@ -502,7 +503,7 @@ impl World {
         all
     }
 
-    /// Cuts the power, and goes on with what is left of the disk; the world stays as it was.
+    /// Cuts the power, and continues with the remaining disk. The world stays as it was.
     pub(super) fn power_cut(self, room: Room, seed: u64) -> (Room, World) {
         let (taken, mood, secrecy) = (self.peer.taken, self.peer.mood, self.peer.secrecy);
         let (room, mut world) =
@@ -515,7 +516,7 @@ impl World {
 pub(super) const LETTER: &[u8] =
     b"Subject: Away\r\nFrom: ada@barepost.test\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\n.\r\n..two\r\nZ\xc3\xbcrich\r\n.end\r\n";
 
-/// What left is what was submitted, below our own trace.
+/// Whether the content is what was submitted, below our trace field.
 pub(super) fn is_whole(content: &[u8], submitted: &[u8]) -> bool {
     content.starts_with(b"Received: from client.test ([10.0.0.1])\r\n")
         && content.ends_with(submitted)

@@ -1,4 +1,4 @@
-//! A filter that is asked about letters, in all its moods, and the world around a room in which it is.
+//! A filter that checks messages, in all its moods, and the world around a room with it.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,52 +11,53 @@ use super::names::{self, IPV4, NameServer, STRANGER, serving_as};
 use super::room::{Room, Talk, stuffed};
 
 pub(super) const FILTER: usize = 3;
-/// Connections that it takes at a time: more than all cores have.
+/// The most connections at a time: more than all cores use.
 const LISTENERS: usize = 16 * CORES as usize + 8;
 
-/// An answer that begins so, and has no end.
+/// A response that begins like this and never ends.
 const DRIPS: &[u8] = b"HTTP/1.1 200 OK\r\nX-Answer: ";
 
-/// What the filter does.
+/// The behaviour of the filter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
-    /// It answers with this action, and more members.
+    /// It responds with this action, and more members.
     Says(&'static str, &'static str),
-    /// It answers with this body.
+    /// It responds with this body.
     Babbles(String),
     /// It accepts connections and says nothing.
     Silent,
-    /// It says a byte now and then.
+    /// It sends a byte now and then.
     Drips,
-    /// It ends the connection in the middle of its answer, or resets it in the middle of the letter.
+    /// It closes the connection in the middle of its response, or resets it in the middle of the
+    /// message.
     CutsOff,
     Resets,
-    /// It takes no connections.
+    /// It accepts no connections.
     Down,
 }
 
-/// One conversation of its.
+/// One connection.
 struct Conversation {
     connection: Connection,
     heard: Vec<u8>,
     to_say: Vec<u8>,
-    /// Bytes that it has said now and then.
+    /// The bytes that it has sent slowly.
     dripped: usize,
     is_over: bool,
 }
 
-/// What it was asked: the head of the request, and the letter.
+/// A request: its head, and the message.
 pub(super) struct Asked {
     pub(super) head: String,
     pub(super) letter: Vec<u8>,
 }
 
-/// A host that is asked about letters.
+/// A host that filters messages.
 pub(super) struct Filter {
     pub(super) mood: Mood,
     conversations: Vec<Conversation>,
     pub(super) asked: Vec<Asked>,
-    /// How often somebody has called, and how many did at a time.
+    /// How often a client has connected, and the most connections at a time.
     pub(super) called: usize,
     pub(super) called_max: usize,
 }
@@ -129,7 +130,7 @@ impl Filter {
     }
 }
 
-/// What is answered to a whole request, if anything is.
+/// The response to a complete request, if there is one.
 fn answer(heard: &[u8], mood: &Mood, asked: &mut Vec<Asked>) -> Option<Vec<u8>> {
     let end = heard.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8(heard[..end].to_vec()).expect("it is text");
@@ -160,12 +161,12 @@ pub(super) struct World {
     pub(super) filter: Filter,
 }
 
-/// A room whose configuration names the filter, and says this of it, too.
+/// A room with the filter in its configuration, and these lines.
 pub(super) fn filtering(seed: u64, more: &str) -> (Room, World) {
     filtering_at("10.0.0.13", seed, more)
 }
 
-/// The same, which knows it by this name or address.
+/// The same with this name or address of the filter.
 pub(super) fn filtering_at(host: &str, seed: u64, more: &str) -> (Room, World) {
     let more = format!("[filter]\nurl = \"http://{host}:11333\"\n{more}");
     let (mut room, mut names) = serving_as(seed, names::Mood::Answers, &more);
@@ -205,7 +206,7 @@ impl World {
         line.unwrap_or_default()
     }
 
-    /// A host has begun a letter: all but its last line is said.
+    /// A host begins a message, and sends all but its last line.
     pub(super) fn begin(&mut self, room: &mut Room, host: usize, letter: &[u8]) -> Talk {
         let mut talk = room.connect_from(host, 25);
         assert!(self.line(room, &mut talk).starts_with("220 "));
@@ -223,7 +224,7 @@ impl World {
         talk
     }
 
-    /// A stranger's letter: what is said at its end, and how long that took.
+    /// Sends a message from outside. Returns the reply to its end, and how long that took.
     pub(super) fn send(&mut self, room: &mut Room, letter: &[u8]) -> (String, Micros) {
         let mut talk = self.begin(room, STRANGER, letter);
         let before = room.machine.now;

@@ -1,4 +1,4 @@
-//! The web server of a domain far away, which has its policy (MTA-STS).
+//! The web server of a remote domain with its MTA-STS policy.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,20 +10,20 @@ use super::far_secrets::Veil;
 use super::room::Room;
 use super::room::shielded::Trust;
 
-/// What it does.
+/// Its behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Answers,
-    /// It knows of no policy.
+    /// It has no policy.
     KnowsNothing,
     /// It accepts connections and says nothing.
     Silent,
-    /// It ends the connection in the middle of what it says.
+    /// It closes the connection in the middle of its response.
     CutsOff,
     Down,
 }
 
-/// The server, at port 443.
+/// The server, on port 443.
 pub(super) struct PolicyServer {
     connection: Connection,
     veil: Veil,
@@ -32,7 +32,7 @@ pub(super) struct PolicyServer {
     pub(super) mood: Mood,
     pub(super) policy: String,
     pub(super) shows: fn() -> Trust,
-    /// How often it was asked, and as whom.
+    /// The server name of each request.
     pub(super) asked: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! How a host far away speaks TLS, and how it fails to: rustls' server.
+//! How a remote host uses TLS, and how it fails: the server of rustls.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,32 +14,32 @@ use super::far::PEER;
 use super::room::Room;
 use super::room::shielded::Trust;
 
-/// What a host does about TLS.
+/// The TLS behaviour of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Secrecy {
-    /// It says nothing of it.
+    /// It does not offer TLS.
     None,
-    /// It speaks it, with a certificate for another name, by nobody's authority, that has ended.
+    /// TLS with an expired certificate for another name from an unknown authority.
     Tls12,
     Tls13,
-    /// It offers it, and then does not want to.
+    /// It offers TLS, and then refuses it.
     Refuses,
-    /// It offers it, and what it says then is none.
+    /// It offers TLS, and then sends something else.
     Babbles,
     FallsSilent,
-    /// A byte a minute.
+    /// It sends a byte a minute.
     Drips,
     HangsUp,
-    /// It says more than that TLS may begin: what somebody on the way might say.
+    /// It sends more after the 220 reply: data that an attacker might inject.
     Injects,
-    /// It speaks it, and in the middle of a message it does not any more.
+    /// Its TLS breaks in the middle of a message.
     Spoils,
-    /// It speaks it, and then hangs up when it is greeted.
+    /// Its TLS works, but it closes the connection at the EHLO within TLS.
     HangsUpLater,
 }
 
 impl Secrecy {
-    /// What is said to EHLO in the clear: whoever remembers it over TLS sends nothing.
+    /// The reply to EHLO in clear text. A client that still uses it within TLS sends no mail.
     pub(super) fn hello(self) -> &'static str {
         match self {
             Secrecy::Tls12 | Secrecy::Tls13 => "250-far.test\r\n250-STARTTLS\r\n250 SIZE 1\r\n",
@@ -57,11 +57,11 @@ impl Secrecy {
     }
 }
 
-/// What lies between a host and the wire.
+/// The layer between a host and the wire.
 #[derive(Default)]
 pub(super) struct Veil {
     tls: Option<Box<ServerConnection>>,
-    /// As whom the host was called.
+    /// The server name that the client sent.
     pub(super) called: Option<String>,
     drips_at: Option<machine::Instant>,
     hangs_up: bool,
@@ -72,7 +72,7 @@ impl Veil {
         self.tls.is_some()
     }
 
-    /// The client may begin.
+    /// The client may begin the handshake.
     pub(super) fn begin(
         &mut self,
         secrecy: Secrecy,
@@ -98,7 +98,7 @@ impl Veil {
         self.show(trust, version, room);
     }
 
-    /// The client may begin, and is shown this.
+    /// The same with this certificate and TLS version.
     pub(super) fn show(
         &mut self,
         trust: &Trust,
@@ -134,7 +134,7 @@ impl Veil {
         assert!(sent == bytes.len() || !host.is_open(connection), "there is room for replies");
     }
 
-    /// What has come since the last call.
+    /// The data that has arrived since the last call.
     pub(super) fn heard(&mut self, room: &mut Room, connection: Connection) -> Vec<u8> {
         let bytes = room.hosts[PEER].received(connection);
         if self.drips_at.is_some_and(|at| at <= room.machine.now) {
@@ -149,7 +149,7 @@ impl Veil {
         while !rest.is_empty() {
             tls.read_tls(&mut rest).expect("it is memory");
             if tls.process_new_packets().is_err() {
-                // The client has told why it goes.
+                // The client has sent the alert with its reason.
                 room.hosts[PEER].close(connection);
                 return Vec::new();
             }
@@ -168,14 +168,13 @@ impl Veil {
         text
     }
 
-    /// Says something that is not sealed.
+    /// Sends data that is not encrypted.
     pub(super) fn spoil(&mut self, room: &mut Room, connection: Connection) {
-        room.hosts[PEER]
-            .send(connection, b"\x17\x03\x03\x00\x20thirty-two bytes that nobody sealed");
+        room.hosts[PEER].send(connection, b"\x17\x03\x03\x00\x20thirty-two bytes no client sealed");
     }
 }
 
-/// What it shows.
+/// The certificate that it presents.
 pub(super) fn shown() -> Trust {
     Trust::made(9, &["somewhere.else.test"], -30..-3)
 }

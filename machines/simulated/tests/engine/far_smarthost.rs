@@ -1,4 +1,4 @@
-//! A host far away that sends mail on for who logs in, or for everybody.
+//! A remote smarthost that relays mail, with or without a login.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test may fail")]
 
@@ -14,24 +14,24 @@ use super::far_secrets::Veil;
 use super::room::Room;
 use super::room::shielded::Trust;
 
-/// Whose mail it sends on, where it asks.
+/// The user name, if it requires a login.
 const USER: &str = "barepost";
 pub(super) const PASSWORD: &str = "pencil";
 
-/// What it does about TLS.
+/// Its TLS behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shield {
     None,
-    /// It offers it, in either version.
+    /// It offers TLS, in either version.
     Offered,
     Offered12,
-    /// It offers it, and what it says then is none.
+    /// It offers TLS, and then sends something else.
     Babbles,
-    /// It speaks nothing else.
+    /// It uses TLS from the first byte on.
     Implicit,
 }
 
-/// How it greets.
+/// Its greeting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Greeting {
     Ready,
@@ -40,7 +40,7 @@ pub(super) enum Greeting {
     Down,
 }
 
-/// One conversation.
+/// One connection.
 struct Conversation {
     connection: Connection,
     is_greeted: bool,
@@ -53,26 +53,26 @@ struct Conversation {
     veil: Veil,
 }
 
-/// The host, at one of its ports.
+/// The smarthost, at one of its ports.
 pub(super) struct Smarthost {
     port: u16,
     trust: Trust,
     pub(super) shield: Shield,
     pub(super) greeting: Greeting,
-    /// The ways of logging in that it offers; empty: everybody may send.
+    /// The login mechanisms that it offers; empty: no login is needed.
     pub(super) mechanisms: &'static str,
     password: &'static str,
     verifier: Option<Verifier>,
     conversations: Vec<Conversation>,
     pub(super) taken: Vec<Taken>,
-    /// Every line that it has heard, and whether that was over TLS.
+    /// Every line that it has received, and whether that was over TLS.
     pub(super) lines: Vec<(String, bool)>,
-    /// How often it has accepted a connection, and the letters of the one that had most.
+    /// How often it has accepted a connection, and the most messages of one connection.
     pub(super) accepted: usize,
     pub(super) letters_max: usize,
 }
 
-/// Whom a login is about, and what it is worth.
+/// The state of a login.
 struct Ear<'a> {
     verifier: &'a Verifier,
     password: &'a str,
@@ -116,7 +116,7 @@ impl Smarthost {
         }
     }
 
-    /// From now on this is the right password.
+    /// Sets the correct password.
     pub(super) fn knows(&mut self, password: &'static str) {
         (self.password, self.verifier) = (password, None);
     }
@@ -163,7 +163,7 @@ impl Smarthost {
         while self.take(index, room) {}
     }
 
-    /// Takes a message or a line, if there is a whole one.
+    /// Takes a message or a line, if it is complete.
     fn take(&mut self, index: usize, room: &mut Room) -> bool {
         let version = self.version();
         let talk = &mut self.conversations[index];

@@ -1,4 +1,4 @@
-//! What a filter says of strangers' letters, and what becomes of them when it says nothing.
+//! The results of a filter for messages from outside, and what happens without a result.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -15,13 +15,13 @@ use super::room::{Room, Talk};
 const LETTER: &[u8] = b"From: me@pass.test\r\nSubject: looms\r\n\r\nHello.\r\n.\r\n";
 const AWAY: &str = "filter: 10.0.0.13:11333 does not answer";
 
-/// How often the console was told of this.
+/// How often this is on the console.
 fn told(room: &Room, words: &str) -> usize {
     room.machine.console.iter().filter(|line| line.contains(words)).count()
 }
 
 #[test]
-fn a_letter_is_taken_put_into_junk_put_off_or_refused_as_the_filter_says() {
+fn the_filter_decides_accept_junk_defer_or_reject() {
     let symbols =
         ",\"symbols\":{\"A\":{\"score\":2.5},\"B\":{\"score\":6.0},\"C\":{\"score\":-1.0}}";
     let words = ",\"messages\":{\"smtp_message\":\"Gtube\\r\\npattern\"}";
@@ -70,7 +70,7 @@ fn a_letter_is_taken_put_into_junk_put_off_or_refused_as_the_filter_says() {
 }
 
 #[test]
-fn the_filter_is_told_what_was_said_and_gets_the_letter_as_it_came() {
+fn the_filter_gets_the_envelope_and_the_original_message() {
     let (mut room, mut world) = filtering_at("filter.test", 803, "password = \"secret\"\n");
     let line = "A line, and the next, and so on.\r\n";
     let large = [LETTER, line.repeat(15_000).as_bytes()].concat();
@@ -92,8 +92,7 @@ fn the_filter_is_told_what_was_said_and_gets_the_letter_as_it_came() {
 }
 
 #[test]
-fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_what_becomes_of_letters()
- {
+fn an_unresponsive_filter_costs_one_timeout() {
     let reason = "\r\nX-Barepost-Reason: the filter could not be asked";
     let meanwhile = ["taken as if there were none", "put into Junk", "put off"];
     for (number, (policy, mood)) in ["", "junk", "defer"]
@@ -132,7 +131,7 @@ fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_w
         let news = told(&room, meanwhile[number / 3]);
         assert!((1..=usize::from(CORES)).contains(&news), "{:?}", room.machine.console);
         assert_eq!(told(&room, AWAY), news, "{:?}", room.machine.console);
-        // A minute later it is asked again, and the console is told no second time.
+        // A minute later the filter is asked again, and the console has no second message.
         world.pass(&mut room, Micros::from_secs(61));
         let waited = (0..2).filter(|_| waits(&mut world, &mut room)).count();
         assert!(!is_waited_for || waited > 0, "{mood:?}");
@@ -147,7 +146,7 @@ fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_w
 }
 
 #[test]
-fn an_answer_that_is_none_is_as_if_the_filter_were_away() {
+fn an_invalid_filter_response_counts_as_an_outage() {
     let moods = [
         Mood::Babbles("{\"action\":".to_string()),
         Mood::Babbles("{\"action\":\"eat\",\"score\":1,\"required_score\":2}".to_string()),
@@ -174,7 +173,7 @@ fn an_answer_that_is_none_is_as_if_the_filter_were_away() {
 }
 
 #[test]
-fn nobody_is_asked_about_letters_of_neighbours_of_whoever_is_exempt_or_that_are_large() {
+fn local_exempt_and_large_messages_skip_the_filter() {
     let refuse = |world: &mut World| world.filter.mood = Mood::Says("reject", "");
     let taken = |world: &mut World, room: &mut Room, talk: &mut Talk| {
         room.send(talk, b".\r\n");
@@ -204,7 +203,7 @@ fn nobody_is_asked_about_letters_of_neighbours_of_whoever_is_exempt_or_that_are_
 }
 
 #[test]
-fn so_many_letters_are_asked_about_at_a_time_and_others_wait_for_their_turn() {
+fn concurrent_filter_requests_are_limited() {
     let (mut room, mut world) = filtering(
         840,
         "timeout = \"30s\"\nwhen_away = \"defer\"\n[abuse]\ngreeting_delay = \"0s\"\n",
@@ -221,7 +220,7 @@ fn so_many_letters_are_asked_about_at_a_time_and_others_wait_for_their_turn() {
         "{}",
         world.filter.called_max
     );
-    // One who leaves makes room for another.
+    // A client that leaves makes space for another.
     room.abort(&talks.remove(0));
     world.filter.mood = Mood::Says("reject", "");
     for talk in &mut talks {
@@ -230,10 +229,11 @@ fn so_many_letters_are_asked_about_at_a_time_and_others_wait_for_their_turn() {
     talks.into_iter().for_each(|talk| room.part(talk));
     room.until_nothing_is_in_use();
     if CORES > 1 {
-        // As many large letters as several cores keep would take longer to come than clients have time.
+        // As many large messages as several cores hold would take longer than the clients'
+        // timeouts.
         return;
     }
-    // So much is kept of all, and who finds no room is told to come again.
+    // The memory for all messages is limited, and a client that finds none is told to come again.
     let long = [LETTER, &b"A line of some length.\r\n".repeat(20_000)].concat();
     let mut talks: Vec<Talk> = (0..24).map(|_| world.begin(&mut room, STRANGER, &long)).collect();
     world.pass(&mut room, Micros::from_secs(5));
@@ -252,7 +252,7 @@ fn so_many_letters_are_asked_about_at_a_time_and_others_wait_for_their_turn() {
 }
 
 #[test]
-fn who_leaves_while_the_filter_is_asked_has_sent_nothing_and_a_machine_that_stops_waits_for_none() {
+fn a_client_that_leaves_during_filtering_has_sent_nothing() {
     let (mut room, mut world) = filtering(850, "timeout = \"60s\"\n");
     world.filter.mood = Mood::Silent;
     let mut talk = world.begin(&mut room, STRANGER, LETTER);
@@ -275,7 +275,7 @@ fn who_leaves_while_the_filter_is_asked_has_sent_nothing_and_a_machine_that_stop
 }
 
 #[test]
-fn a_power_cut_loses_nothing_that_was_acknowledged_and_keeps_nothing_that_is_still_asked_about() {
+fn a_power_cut_drops_messages_that_are_being_filtered() {
     for (seed, ms) in [(860, 0), (861, 20), (862, 3_000)] {
         let (mut room, mut world) = filtering(seed, "timeout = \"60s\"\n");
         let (reply, _) = world.send(&mut room, LETTER);

@@ -1,4 +1,4 @@
-//! Letters that are sent on: for whom, in whose name, and what comes back.
+//! Forwarded messages: the accounts, the sender address, and the reports that come back.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -19,7 +19,7 @@ pub(super) const BOB: &str = "forward = [\"bob@far.test\"]";
 pub(super) const FRANK: &str = "frank@far.test";
 const BOUNCE: &[u8] = b"From: postmaster@far.test\r\nSubject: Bounced\r\n\r\nNo.\r\n";
 
-/// What the file says of an account.
+/// The configuration with these lines for an account.
 pub(super) fn of(user: &str, lines: &str, configuration: &str) -> String {
     let address = format!("address = \"{user}@barepost.test\"");
     configuration.replace(&address, &format!("{address}\n{lines}"))
@@ -34,7 +34,7 @@ pub(super) fn serving_as(
     serving_where(seed, disk, mood, configuration, "v=spf1 ip4:203.0.113.7 -all")
 }
 
-/// The same with this SPF record at Frank's domain.
+/// The same with this SPF record of Frank's domain.
 fn serving_where(
     seed: u64,
     disk: MemoryDisk,
@@ -49,12 +49,12 @@ fn serving_where(
     (room, world)
 }
 
-/// Grace's mail is sent on.
+/// Grace's mail is forwarded.
 pub(super) fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
     serving_as(seed, MemoryDisk::blank(DISK_BYTES), mood, &of("grace", lines, &configuration()))
 }
 
-/// A host outside brings a message to port 25. Returns the reply to it, or to a recipient.
+/// A host outside delivers a message to port 25. Returns the reply to it, or to a recipient.
 fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) -> String {
     let talk = room.connect_from(STRANGER, 25);
     bring_by(talk, world, room, from, to, letter)
@@ -88,7 +88,7 @@ fn bring_by(
     reply
 }
 
-/// The same by a host of the local network.
+/// The same from a host of the local network.
 pub(super) fn brought_near(
     world: &mut World,
     room: &mut Room,
@@ -106,7 +106,7 @@ pub(super) fn brought(world: &mut World, room: &mut Room, from: &str, to: &[&str
     assert!(reply.starts_with("250 "), "{reply}");
 }
 
-/// The letters that the peer has taken for somebody.
+/// The messages that the peer has taken for a recipient.
 pub(super) fn taken(world: &World, to: &str) -> Vec<Taken> {
     world.peer.taken.iter().filter(|taken| taken.to == [to]).cloned().collect()
 }
@@ -115,14 +115,14 @@ pub(super) fn text_of(taken: &Taken) -> String {
     String::from_utf8_lossy(&taken.content).into_owned()
 }
 
-/// The same without the marks by which the machine knows a message again.
+/// The same without the marks by which the machine recognises a message.
 pub(super) fn unmarked(taken: &Taken) -> String {
     let text = text_of(taken);
     text.split_inclusive("\r\n").filter(|line| !line.starts_with("X-Loop: ")).collect()
 }
 
 #[test]
-fn what_comes_for_an_account_is_sent_on_in_a_name_that_leads_back_and_kept_if_that_is_wanted() {
+fn mail_is_forwarded_with_srs_and_kept_if_configured() {
     for (seed, lines, kept) in
         [(1000, BOB.to_string(), 1), (1001, format!("{BOB}\nkeep = false"), 0)]
     {
@@ -163,8 +163,8 @@ fn what_comes_for_an_account_is_sent_on_in_a_name_that_leads_back_and_kept_if_th
 }
 
 #[test]
-fn to_a_host_that_takes_ascii_only_a_letter_goes_if_that_is_all_it_has() {
-    // Which says so of none of its letters.
+fn only_ascii_mail_is_forwarded_to_hosts_without_8bitmime() {
+    // The sending host declares no BODY parameter.
     let (mut room, mut world) = serving(1019, Mood::Tells, BOB);
     let long = [
         &b"From: frank@far.test\r\nSubject: Cards\r\n\r\n"[..],
@@ -188,12 +188,12 @@ fn to_a_host_that_takes_ascii_only_a_letter_goes_if_that_is_all_it_has() {
 }
 
 #[test]
-fn each_address_gets_it_once_here_and_elsewhere_and_nobodys_letter_stays_nobodys() {
+fn forwarding_sends_one_copy_and_keeps_the_null_sender() {
     let lines =
         "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
     let (mut room, mut world) = serving(1002, Mood::Takes, lines);
     brought(&mut world, &mut room, "", &["grace@barepost.test"], LETTER);
-    // From somebody here, and from a name for which there is no room.
+    // From a local user, and from an address that is too long to rewrite.
     world.submit(&mut room, &["grace@barepost.test"], LETTER);
     let long = format!("{}@far.test", "f".repeat(60));
     brought(&mut world, &mut room, &long, &["grace@barepost.test"], LETTER);
@@ -202,8 +202,8 @@ fn each_address_gets_it_once_here_and_elsewhere_and_nobodys_letter_stays_nobodys
         let mut from: Vec<String> =
             taken(&world, to).iter().map(|taken| taken.from.clone()).collect();
         from.sort();
-        let [nobody, ada, grace] = &from[..] else { panic!("{from:?}") };
-        assert_eq!((nobody.as_str(), grace.as_str()), ("", "grace@barepost.test"));
+        let [null, ada, grace] = &from[..] else { panic!("{from:?}") };
+        assert_eq!((null.as_str(), grace.as_str()), ("", "grace@barepost.test"));
         assert!(
             ada.starts_with("SRS0=") && ada.ends_with("=barepost.test=ada@barepost.test"),
             "{ada}"
@@ -222,7 +222,7 @@ fn each_address_gets_it_once_here_and_elsewhere_and_nobodys_letter_stays_nobodys
 }
 
 #[test]
-fn what_is_said_of_a_letter_that_was_sent_on_comes_back_to_who_sent_it_and_nothing_else_does() {
+fn bounces_of_forwarded_mail_return_to_the_original_sender() {
     let (mut room, mut world) = serving(1003, Mood::Takes, BOB);
     brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
     world.pass(&mut room, 60);
@@ -252,7 +252,7 @@ fn what_is_said_of_a_letter_that_was_sent_on_comes_back_to_who_sent_it_and_nothi
 }
 
 #[test]
-fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_of_bounces() {
+fn a_failed_forward_is_reported_once() {
     let (mut room, mut world) = serving(1004, Mood::RefusesBob, BOB);
     brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
     world.submit(&mut room, &["grace@barepost.test"], LETTER);
@@ -272,7 +272,8 @@ fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_
     );
     let ada = world.inbox(&mut room, "ada");
     assert!(ada.len() == 1 && ada[0].contains("Final-Recipient: rfc822; bob@far.test"), "{ada:?}");
-    // The account is told that the bounce was not forwarded, beside its three messages.
+    // The account has a report that the bounce was not forwarded, in addition to its three
+    // messages.
     let grace = world.inbox(&mut room, "grace");
     let [_, _, _, told] = &grace[..] else { panic!("{grace:?}") };
     assert!(
@@ -287,8 +288,8 @@ fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_the_account_hears_
     room.until_nothing_is_in_use();
 }
 
-/// No report goes there if SPF fails or says nothing, nor for mail from a host in the local
-/// network, which is not checked.
+/// No report goes there if SPF fails or has no result. The same holds for mail from a host in the
+/// local network, which is not checked.
 #[test]
 fn no_report_goes_to_a_sender_that_is_not_authenticated() {
     let no = [
@@ -336,7 +337,7 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
 
 #[test]
 fn delay_notices_go_where_reports_go() {
-    for (seed, spf, whom) in
+    for (seed, spf, recipient) in
         [(1520, "v=spf1 ip4:203.0.113.7 -all", FRANK), (1521, "v=spf1 -all", "grace@barepost.test")]
     {
         let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
@@ -349,12 +350,12 @@ fn delay_notices_go_where_reports_go() {
         world.pass(&mut room, 24 * 3600);
         let there: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
         let here = world.inbox(&mut room, "grace");
-        let (told, untold) = if whom == FRANK { (&there, &here) } else { (&here, &there) };
+        let (told, untold) = if recipient == FRANK { (&there, &here) } else { (&here, &there) };
         assert!(untold.is_empty(), "{untold:?}");
         for action in ["Action: delayed", "Action: failed"] {
             let heard: Vec<_> = told.iter().filter(|told| told.contains(action)).collect();
             assert!(
-                heard.len() == 1 && heard[0].contains(&format!("\r\nTo: <{whom}>\r\n")),
+                heard.len() == 1 && heard[0].contains(&format!("\r\nTo: <{recipient}>\r\n")),
                 "{told:?}"
             );
         }
@@ -363,7 +364,7 @@ fn delay_notices_go_where_reports_go() {
 }
 
 #[test]
-fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once() {
+fn a_message_that_comes_back_is_not_forwarded_again() {
     let circle = of("ada", "forward = [\"grace@barepost.test\"]", &configuration());
     let circle = of("grace", "forward = [\"countess@barepost.test\", \"bob@far.test\"]", &circle);
     let (mut room, mut world) =
@@ -384,11 +385,12 @@ fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once()
         (world.inbox(&mut room, "ada").len(), world.inbox(&mut room, "grace").len()),
         (1, 1)
     );
-    // As it would come back from elsewhere.
+    // As it would come back from another server.
     brought(&mut world, &mut room, &letter.from, &["grace@barepost.test"], &letter.content);
     brought(&mut world, &mut room, "", &["grace@barepost.test"], &letter.content);
     world.pass(&mut room, 86_400);
-    // Our domain does not let the host send that brings it now: the account is told.
+    // Our SPF record does not allow the host that delivers it now, so the report goes to the
+    // account.
     assert_eq!((taken(&world, FRANK).len(), world.peer.taken.len()), (1, 2));
     let grace = world.inbox(&mut room, "grace");
     let [_, first, second] = &grace[..] else { panic!("{grace:?}") };
@@ -398,7 +400,7 @@ fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once()
 }
 
 #[test]
-fn what_is_put_into_junk_is_not_sent_on() {
+fn junk_is_not_forwarded() {
     let (mut room, mut world) = serving(1006, Mood::Takes, &format!("{BOB}\nkeep = false"));
     world.names.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
     world.names.zone.push(("fail.test", TEXT, text("v=spf1 -all")));
@@ -426,7 +428,7 @@ fn what_is_put_into_junk_is_not_sent_on() {
 }
 
 #[test]
-fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
+fn forgeries_of_our_own_addresses_are_not_forwarded() {
     let configuration = of("grace", &format!("{BOB}\nkeep = false"), &configuration());
     let configuration = configuration.replace("mail.barepost.test", "mail.host.test");
     let (mut room, mut world) =
@@ -453,7 +455,7 @@ fn what_is_forged_in_the_name_of_this_server_is_not_sent_on() {
 }
 
 #[test]
-fn a_message_ends_that_has_gone_to_more_addresses_than_there_are_now() {
+fn an_entry_ends_when_its_forward_addresses_were_removed() {
     let (room, _) = serving(1011, Mood::Takes, BOB);
     let disk = room.machine.disk.power_cut(&mut Dice::new(1011));
     let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
@@ -468,7 +470,7 @@ fn a_message_ends_that_has_gone_to_more_addresses_than_there_are_now() {
 }
 
 #[test]
-fn a_bounce_that_goes_out_again_is_for_no_account() {
+fn a_relayed_bounce_is_not_for_a_local_account() {
     let (mut room, mut world) = serving(1010, Mood::Takes, BOB);
     world.names.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
     brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
@@ -488,7 +490,7 @@ fn a_bounce_that_goes_out_again_is_for_no_account() {
 }
 
 #[test]
-fn what_is_written_here_is_sent_on_too() {
+fn local_webmail_messages_are_forwarded_too() {
     let trust = Trust::new("mail.barepost.test");
     let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
     let configuration = of("grace", BOB, &configuration());
@@ -515,9 +517,9 @@ fn what_is_written_here_is_sent_on_too() {
     );
 }
 
-/// The same night again and again, with the power cut a step later each time.
+/// The same scenario again and again, with the power cut one step later each time.
 #[test]
-fn a_letter_that_is_sent_on_is_neither_lost_nor_doubled_whenever_the_power_fails() {
+fn forwarded_mail_survives_a_power_cut_at_any_step() {
     let lines = "forward = [\"carol@far.test\", \"bob@far.test\", \"ada@barepost.test\"]";
     let configuration = of("grace", lines, &configuration());
     let (mut once, mut twice, mut steps) = (0, 0, 0);

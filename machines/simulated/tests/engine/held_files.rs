@@ -1,4 +1,5 @@
-//! Files of letters that are held: they leave with their letter, or are in the draft again, whenever the power fails.
+//! Files of held messages: they leave with their message, or are in the draft again, at any power
+//! cut.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,7 +15,8 @@ use super::webmail::{Browser, between, serving};
 
 const SMALL: &[u8] = b"few bytes";
 
-/// Sends a letter with a file that is more than the store reads at once and one that is not; what takes it back.
+/// Sends a message with two files, one larger than a single read of the store and one smaller.
+/// Returns the key that undoes the send.
 fn send(people: &mut People, room: &mut Room) -> String {
     people.send_with(
         room,
@@ -25,7 +27,7 @@ fn send(people: &mut People, room: &mut Room) -> String {
     )
 }
 
-/// What the files of a message hold, the shortest first.
+/// The contents of a message's files, shortest name first.
 fn files(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
     let page = browser.get(room, &format!("/mail/box/{}", key.replace('.', "/"))).text();
     let before = format!("href=\"/mail/part/{key}/");
@@ -36,7 +38,7 @@ fn files(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
     parts_of(browser, room, key, &parts)
 }
 
-/// The same of a draft, by the page on which it is written on.
+/// The same for a draft, from its page in the editor.
 fn files_of_draft(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
     let page = browser.get(room, &format!("/mail/compose?draft={key}")).text();
     let parts: Vec<&str> = carried(&page)
@@ -53,13 +55,13 @@ fn parts_of(browser: &mut Browser, room: &mut Room, key: &str, parts: &[&str]) -
     files
 }
 
-/// All have the letter with its files.
+/// Checks that all recipients have the message with its files.
 fn is_delivered(people: &mut People, room: &mut Room, files_sent: &[Vec<u8>], when: &str) {
     assert_eq!(people.copies(room), DELIVERED, "{when}");
     for (is_ada, mailbox) in [(true, 1), (true, 3), (false, 1)] {
         let browser = if is_ada { &mut people.ada } else { &mut people.grace };
         let list = browser.get(room, &format!("/mail/box/{mailbox}")).text();
-        // It may have another UID where the power failed in the middle of a delivery.
+        // It may have another UID if the power failed in the middle of a delivery.
         let key = between(&list, "name=\"key\" value=\"", "\"").expect("it is there");
         assert!(files(browser, room, key) == files_sent, "{key} {when}");
     }
@@ -70,7 +72,7 @@ fn both() -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn files_of_a_letter_that_is_held_leave_with_it_or_are_in_the_draft_again() {
+fn files_of_a_held_message_leave_or_return_to_the_draft() {
     let (mut room, trust) = serving(340);
     let mut people = People::logged_in(&mut room, &trust);
     let undo = send(&mut people, &mut room);
@@ -84,10 +86,10 @@ fn files_of_a_letter_that_is_held_leave_with_it_or_are_in_the_draft_again() {
     people.wait(&mut room, 40);
     assert_eq!(people.copies(&mut room), NOT_SENT);
 
-    // Sent again, with one of them less and another one.
+    // Sent again, with one file fewer and a new one.
     let undo =
         people.send_with(&mut room, draft(&back), "Enclosed.", &[one], &[("third.pdf", b"third")]);
-    assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has gone into what is held");
+    assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has become the held message");
     let again = people.undo(&mut room, &undo);
     let expected = [b"third".to_vec(), large()];
     assert!(files_of_draft(&mut people.ada, &mut room, draft(&again)) == expected);
@@ -99,9 +101,10 @@ fn files_of_a_letter_that_is_held_leave_with_it_or_are_in_the_draft_again() {
     room.until_nothing_is_in_use();
 }
 
-/// As it is of letters without files: the power is cut a step later each time, from before it leaves to when everybody has it.
+/// As for messages without files: the power is cut one step later each time, from before the
+/// message leaves until every recipient has it.
 #[test]
-fn a_letter_with_files_that_is_held_is_delivered_once_and_whole_whenever_the_power_fails() {
+fn a_held_message_with_files_survives_any_power_cut() {
     let mut ends = Vec::new();
     let mut steps = 0;
     loop {
@@ -114,7 +117,7 @@ fn a_letter_with_files_that_is_held_is_delivered_once_and_whole_whenever_the_pow
         let mut room = people.after_power_cut(room, 4000 + steps, &trust);
         let end = people.copies(&mut room);
         ends.push(end);
-        // In the middle of what goes on after the first cut there is another one.
+        // There is another power cut while the machine completes the work after the first.
         (0..steps % 7 * 9).for_each(|_| room.step());
         let mut room = people.after_power_cut(room, 5000 + steps, &trust);
         people.wait(&mut room, 40);
@@ -134,9 +137,10 @@ fn a_letter_with_files_that_is_held_is_delivered_once_and_whole_whenever_the_pow
     }
 }
 
-/// Files are in the draft, or have left with the letter; and whoever was told that it is a draft has them there.
+/// The files are in the draft, or have left with the message. If the server confirmed the undo,
+/// they are in the draft.
 #[test]
-fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_or_leave() {
+fn files_survive_a_power_cut_during_an_undo() {
     let mut ends = Vec::new();
     for (seed, waits) in [(342, 5_000), (343, 10_900)] {
         for steps in 0..16 {
@@ -178,7 +182,7 @@ fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_o
     assert!(ends.contains(&NOT_SENT) && ends.contains(&DELIVERED), "{ends:?}");
 }
 
-/// Brings messages of so many octets until one is refused.
+/// Delivers messages of so many octets until one is refused.
 pub(super) fn fill(room: &mut Room, octets: usize) {
     let body = stuffed(&[&b"Subject: Filler\r\n\r\n"[..], &b"x\r\n".repeat(octets / 3)].concat());
     loop {
@@ -203,8 +207,8 @@ pub(super) fn fill(room: &mut Room, octets: usize) {
     }
 }
 
-/// The first recipient's copy finds no space: the message has begun to leave, and waits to be tried
-/// again.
+/// The first recipient's copy finds no space. The message has begun to leave, and waits for another
+/// attempt.
 #[test]
 fn undo_says_so_when_a_message_has_begun_to_leave() {
     let trust = Trust::new("mail.barepost.test");

@@ -1,4 +1,5 @@
-//! Letters that are held until they leave: taken back or delivered, never both, once to each, whenever the power fails; on whatever cores writer and readers have their mail.
+//! Held messages until they leave: undone or delivered, never both, once to each recipient, at any
+//! power cut, and on any cores of the sender and the readers.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,7 +13,7 @@ use super::room::{CONFIGURATION, Room};
 use super::settings::{again, forget_connections};
 use super::webmail::{Browser, between, serving};
 
-/// What everybody has of one letter.
+/// The copies that all accounts have of one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Copies {
     at_grace: usize,
@@ -24,11 +25,11 @@ pub(super) struct Copies {
 pub(super) const DELIVERED: Copies = Copies { at_grace: 1, at_ada: 1, in_sent: 1, in_drafts: 0 };
 pub(super) const NOT_SENT: Copies = Copies { at_grace: 0, at_ada: 0, in_sent: 0, in_drafts: 1 };
 
-/// Two who are logged in.
+/// Two logged-in users.
 pub(super) struct People {
     pub(super) ada: Browser,
     pub(super) grace: Browser,
-    /// What the forms of the first one carry.
+    /// The token of the first user's forms.
     pub(super) token: String,
 }
 
@@ -41,12 +42,12 @@ impl People {
         People { ada, grace, token }
     }
 
-    /// Sends a letter to both; what takes it back.
+    /// Sends a message to both. Returns the key that undoes the send.
     fn send(&mut self, room: &mut Room, draft: &str, text: &str) -> String {
         self.send_with(room, draft, text, &[], &[])
     }
 
-    /// `carried`: of the draft's files, those that go along.
+    /// `carried`: the draft's files that are sent with it.
     pub(super) fn send_with(
         &mut self,
         room: &mut Room,
@@ -78,7 +79,8 @@ impl People {
         let count = |browser: &mut Browser, room: &mut Room, mailbox| {
             let list = browser.get(room, &format!("/mail/box/{mailbox}"));
             assert_eq!(list.status, 200);
-            // Copies of one letter are one conversation, and so one row: what counts is how many messages the mailbox has.
+            // Copies of one message are one conversation and so one row. What counts is the number
+            // of messages in the mailbox.
             let text = list.text();
             assert_eq!(
                 text.contains("<span class=\"subject\">Held</span>"),
@@ -96,7 +98,7 @@ impl People {
         }
     }
 
-    /// Longer than their connections may be idle.
+    /// Waits longer than their connections may be idle.
     pub(super) fn wait(&mut self, room: &mut Room, seconds: u64) {
         self.ada.hang_up(room);
         self.grace.hang_up(room);
@@ -110,7 +112,7 @@ impl People {
     }
 }
 
-/// A client that does not answer keeps the machine up until after the end of the hold.
+/// A client that does not answer keeps the machine running until after the end of the hold.
 #[test]
 fn no_message_begins_to_leave_while_the_machine_stops() {
     let (mut room, trust) = serving(312);
@@ -131,9 +133,9 @@ fn no_message_begins_to_leave_while_the_machine_stops() {
     assert_eq!(people.copies(&mut room), DELIVERED);
 }
 
-/// A letter that is answered is marked so when the answer has left, and not for one that is taken back.
+/// A message is marked as answered when the reply has left, and not for a reply that was undone.
 #[test]
-fn what_is_answered_is_marked_when_the_answer_leaves() {
+fn a_message_is_marked_answered_when_the_reply_leaves() {
     let (mut room, trust) = serving(310);
     let mut people = People::logged_in(&mut room, &trust);
     people.grace.hold(&mut room, "0");
@@ -179,9 +181,9 @@ fn what_is_answered_is_marked_when_the_answer_leaves() {
     assert!(is_marked(&mut people, &mut room), "it has left");
 }
 
-/// Also when it was taken back, and kept, before.
+/// Also if the send was undone and the draft was saved before.
 #[test]
-fn what_is_answered_is_marked_when_an_answer_leaves_that_was_taken_back_before() {
+fn a_reply_sent_again_after_an_undo_marks_the_original() {
     let (mut room, trust) = serving(311);
     let mut people = People::logged_in(&mut room, &trust);
     people.grace.hold(&mut room, "0");
@@ -238,9 +240,10 @@ fn what_is_answered_is_marked_when_an_answer_leaves_that_was_taken_back_before()
     assert!(sent.contains(&format!("In-Reply-To: {identifier}\r\n")), "{sent}");
 }
 
-/// Nothing of a letter that is held is with anybody else until it leaves, and then all of it is with all.
+/// No other account has any part of a held message until it leaves. Then every recipient has all of
+/// it.
 #[test]
-fn a_letter_that_is_sent_is_held_and_leaves_after_ten_seconds() {
+fn a_sent_message_is_held_for_ten_seconds() {
     let (mut room, trust) = serving(300);
     let mut people = People::logged_in(&mut room, &trust);
     let long = "It computes, and computes again.\n".repeat(3000);
@@ -271,7 +274,7 @@ fn a_letter_that_is_sent_is_held_and_leaves_after_ten_seconds() {
 }
 
 #[test]
-fn a_letter_that_is_taken_back_is_a_draft_as_it_was_and_does_not_leave() {
+fn an_undone_send_is_a_draft_again_and_does_not_leave() {
     let (mut room, trust) = serving(301);
     let mut people = People::logged_in(&mut room, &trust);
     let undo = people.send(&mut room, "", "All is well.");
@@ -310,9 +313,9 @@ fn a_letter_that_is_taken_back_is_a_draft_as_it_was_and_does_not_leave() {
     assert!(people.grace.get(&mut room, "/mail/box/1/1").text().contains("All is better."));
 }
 
-/// A letter that leaves is not touched by anything else that is done with drafts.
+/// Other actions on drafts do not touch a held message.
 #[test]
-fn a_letter_that_is_held_is_left_alone_by_all_but_who_takes_it_back() {
+fn only_an_undo_changes_a_held_message() {
     let (mut room, trust) = serving(303);
     let mut people = People::logged_in(&mut room, &trust);
     people.send(&mut room, "", "All is well.");
@@ -334,14 +337,14 @@ fn a_letter_that_is_held_is_left_alone_by_all_but_who_takes_it_back() {
     assert_eq!(people.copies(&mut room), DELIVERED);
 }
 
-/// Who is refused is refused before anything is held; and nothing is held of somebody who does not want it.
+/// A refused recipient is refused before the message is held. A user without a hold sends at once.
 #[test]
-fn who_is_not_here_is_refused_at_once_and_who_wants_no_hold_sends_at_once() {
+fn unknown_recipients_are_refused_before_the_hold() {
     let (mut room, trust) = serving(304);
     let mut people = People::logged_in(&mut room, &trust);
-    for nobody in ["bob@barepost.test", "bob@[203.0.113.9]", "bob@far"] {
+    for address in ["bob@barepost.test", "bob@[203.0.113.9]", "bob@far"] {
         let letter =
-            [("token", people.token.as_str()), ("to", nobody), ("text", "x"), ("do", "send")];
+            [("token", people.token.as_str()), ("to", address), ("text", "x"), ("do", "send")];
         let refused = people.ada.send(&mut room, "/mail/compose", &letter).text();
         assert!(
             refused.contains("is nobody on this server, and no address elsewhere"),
@@ -393,9 +396,10 @@ fn who_is_not_here_is_refused_at_once_and_who_wants_no_hold_sends_at_once() {
     );
 }
 
-/// The same night again and again, with the power cut a step later each time, from when the letter is held to when everybody has it: it is there once each time.
+/// The same scenario again and again, with the power cut one step later each time, from the hold
+/// until every recipient has the message: each has it exactly once.
 #[test]
-fn a_letter_that_is_held_is_delivered_once_whenever_the_power_fails() {
+fn a_held_message_is_delivered_once_at_any_power_cut() {
     let mut ends = Vec::new();
     for seed in [310, 311] {
         let mut steps = 0;
@@ -412,7 +416,7 @@ fn a_letter_that_is_held_is_delivered_once_whenever_the_power_fails() {
             let is_over = room.machine.now.0 > 15_000_000 && people.copies(&mut room) == DELIVERED;
             let mut room = people.after_power_cut(room, 1000 + steps, &trust);
             ends.push(people.copies(&mut room));
-            // In the middle of what goes on after the first cut there is another one.
+            // There is another power cut while the machine completes the work after the first.
             (0..steps % 7 * 5).for_each(|_| room.step());
             let mut room = people.after_power_cut(room, 2000 + steps, &trust);
             people.wait(&mut room, 40);
@@ -434,9 +438,10 @@ fn a_letter_that_is_held_is_delivered_once_whenever_the_power_fails() {
     }
 }
 
-/// The power fails while somebody takes a letter back: he has a draft or the letter leaves, and if he was told that it is a draft it is one.
+/// The power fails during an undo. Either there is a draft or the message leaves. After a
+/// confirmation it is a draft.
 #[test]
-fn a_letter_that_is_taken_back_while_the_power_fails_is_a_draft_or_leaves() {
+fn a_power_cut_during_an_undo_leaves_a_draft_or_a_delivery() {
     let mut ends = Vec::new();
     for (seed, waits) in [(320, 9_000), (321, 10_600), (321, 10_950)] {
         for steps in 0..24 {
@@ -457,7 +462,7 @@ fn a_letter_that_is_taken_back_while_the_power_fails_is_a_draft_or_leaves() {
 }
 
 #[test]
-fn who_was_told_that_his_letter_is_a_draft_again_has_it_as_one_whenever_the_power_fails() {
+fn a_confirmed_undo_survives_a_power_cut() {
     for steps in 0..12 {
         let (mut room, trust) = serving(330);
         let mut people = People::logged_in(&mut room, &trust);

@@ -1,4 +1,5 @@
-//! What is no TLS, or not as it was sent: an alert or the end, never a word, and nothing left of it (RFC 8446 sections 5.1 and 6).
+//! Data that is not TLS, or was changed on its way: the server answers with an alert or closes,
+//! never with data, and frees all resources (RFC 8446 sections 5.1 and 6).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -13,7 +14,7 @@ use super::room::pages::site;
 use super::room::shielded::{BOTH, Shielded, Trust, client_of};
 use super::room::{Room, Talk, usual_sizes};
 
-/// Descriptions of alerts.
+/// Alert descriptions.
 const UNEXPECTED_MESSAGE: u8 = 10;
 const RECORD_OVERFLOW: u8 = 22;
 const DECODE_ERROR: u8 = 50;
@@ -30,7 +31,7 @@ fn of_version(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<
     Arc::new(client_of(trust, &["http/1.1"], &[version]))
 }
 
-/// What the client's TLS has to say.
+/// The records that the client's TLS has to send.
 fn flight(shielded: &mut Shielded) -> Vec<u8> {
     let mut flight = Vec::new();
     while shielded.tls.wants_write() {
@@ -39,7 +40,7 @@ fn flight(shielded: &mut Shielded) -> Vec<u8> {
     flight
 }
 
-/// Says hello, hears the server, and returns what would be said to that.
+/// Sends the ClientHello, receives the server's flight, and returns the client's next one.
 fn second_flight(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
     let hello = flight(shielded);
     room.send(&shielded.talk, &hello);
@@ -58,7 +59,7 @@ fn second_flight(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
     flight(shielded)
 }
 
-/// A connection on which TLS is spoken.
+/// A connection with a finished handshake.
 fn established(room: &mut Room, client: &Arc<ClientConfig>) -> Shielded {
     let mut shielded = room.connect_shielded(443, client);
     room.shake_hands(&mut shielded);
@@ -74,7 +75,8 @@ fn request(shielded: &mut Shielded) -> Vec<u8> {
     flight(shielded)
 }
 
-/// Whoever says this hears an alert and no more, in the clear, and is hung up on at once.
+/// Checks that the server answers these bytes only with a plaintext alert, and closes the
+/// connection at once.
 fn is_told(room: &mut Room, port: u16, bytes: &[u8], alert: u8) {
     let mut talk = room.connect(port);
     let begun = room.machine.now;
@@ -85,7 +87,7 @@ fn is_told(room: &mut Room, port: u16, bytes: &[u8], alert: u8) {
     room.part(talk);
 }
 
-/// A hello of TLS 1.1 (`[3, 2]`) or before.
+/// A ClientHello of TLS 1.1 (`[3, 2]`) or earlier.
 fn old_hello(version: [u8; 2]) -> Vec<u8> {
     let mut hello = vec![version[0], version[1]];
     hello.extend_from_slice(&[0x11; 32]);
@@ -95,9 +97,10 @@ fn old_hello(version: [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_tls_is_told_so_on_every_port_that_speaks_it() {
+fn data_that_is_not_tls_gets_an_alert_on_every_tls_port() {
     let (mut room, _) = serving(1);
-    // The first two bytes of SSL 2 say how long the hello is, with the first bit set; then come its kind and version.
+    // The first two bytes of an SSL 2 hello are its length, with the first bit set. Then come its
+    // kind and version.
     let ssl2 = [&[0x80, 0x2e, 1, 0, 2, 0, 0x15, 0, 0, 0, 0x10][..], &[0x33; 37]].concat();
     for port in [443, 465, 995] {
         is_told(
@@ -110,7 +113,7 @@ fn what_is_no_tls_is_told_so_on_every_port_that_speaks_it() {
         is_told(&mut room, port, &ssl2, DECODE_ERROR);
         is_told(&mut room, port, &[0; 64], DECODE_ERROR);
         is_told(&mut room, port, &[0xff; 64], DECODE_ERROR);
-        // A version that there never was; one that is no more; a record that is longer than one may be.
+        // A version that never existed, one that is obsolete, and a record that is too long.
         is_told(&mut room, port, &[22, 4, 1, 0, 4, 1, 0, 0, 0], DECODE_ERROR);
         is_told(&mut room, port, &old_hello([3, 2]), PROTOCOL_VERSION);
         is_told(&mut room, port, &old_hello([3, 0]), PROTOCOL_VERSION);
@@ -128,9 +131,10 @@ fn what_is_no_tls_is_told_so_on_every_port_that_speaks_it() {
 }
 
 #[test]
-fn records_without_content_are_no_way_to_keep_a_machine_busy() {
+fn floods_of_empty_records_are_rejected() {
     let (mut room, _) = serving(2);
-    // None may be empty before there are keys (RFC 8446 section 5.1); what may be said within TLS the crate `tls` tests.
+    // No record may be empty before there are keys (RFC 8446 section 5.1). The tests of the crate
+    // `tls` cover records within TLS.
     let floods = [
         [22, 3, 1, 0, 0].repeat(400),
         [20, 3, 3, 0, 1, 1].repeat(400),
@@ -145,13 +149,14 @@ fn records_without_content_are_no_way_to_keep_a_machine_busy() {
     }
 }
 
-/// Those to whom something was said that was not meant.
+/// A client with a changed record.
 struct Harmed {
     shielded: Shielded,
     what: String,
 }
 
-/// All of them hear an alert or nothing, never a word of what is within, and are hung up on; nothing is left of them.
+/// Checks that each of these clients gets an alert or nothing, and no data. The server closes the
+/// connections and frees all resources.
 fn come_to_nothing(room: &mut Room, harmed: Vec<Harmed>) {
     room.pass(LONG);
     for Harmed { mut shielded, what } in harmed {
@@ -175,7 +180,8 @@ fn come_to_nothing(room: &mut Room, harmed: Vec<Harmed>) {
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
 }
 
-/// Whether a change at `place` of a flight has no meaning: the version that a record's head names (RFC 8446 section 5.1).
+/// Whether a change at `place` of a flight has no effect: the version in a record header (RFC 8446
+/// section 5.1).
 fn is_idle(flight: &[u8], place: usize) -> bool {
     let mut start = 0;
     while let Some([_, _, _, high, low]) = flight.get(start..start + 5) {
@@ -188,14 +194,14 @@ fn is_idle(flight: &[u8], place: usize) -> bool {
 }
 
 #[test]
-fn a_handshake_of_which_any_byte_was_changed_on_its_way_comes_to_nothing() {
+fn a_handshake_with_any_changed_byte_fails() {
     for (seed, version) in (3..).zip(BOTH) {
         let (mut room, trust) = serving(seed);
         let client = of_version(&trust, version);
         for is_second in [false, true] {
             let (mut place, mut harmed, mut is_over) = (0, Vec::new(), false);
             while !is_over {
-                // A few at a time: there is no room for more handshakes.
+                // A few at a time: there is no capacity for more handshakes.
                 while harmed.len() < 24 && !is_over {
                     let mut shielded = room.connect_shielded(443, &client);
                     let mut bytes = if is_second {
@@ -226,7 +232,7 @@ fn a_handshake_of_which_any_byte_was_changed_on_its_way_comes_to_nothing() {
 }
 
 #[test]
-fn a_record_of_which_any_byte_was_changed_on_its_way_ends_its_connection_and_nothing_else() {
+fn a_record_with_any_changed_byte_ends_only_its_connection() {
     for (seed, version) in (5..).zip(BOTH) {
         let (mut room, trust) = serving(seed);
         let client = of_version(&trust, version);
@@ -238,7 +244,7 @@ fn a_record_of_which_any_byte_was_changed_on_its_way_ends_its_connection_and_not
             let mut record = request(&mut shielded);
             let Some(byte) = record.get_mut(place) else { break };
             *byte ^= 0x55;
-            // What follows is as it was sent, and is not heard.
+            // The following records are unchanged, but the server does not accept them.
             let next = request(&mut shielded);
             room.send(&shielded.talk, &[record.clone(), next.repeat(20)].concat());
             let is_first = place < 5;
@@ -259,7 +265,7 @@ fn a_record_of_which_any_byte_was_changed_on_its_way_ends_its_connection_and_not
 }
 
 #[test]
-fn who_leaves_in_the_middle_of_a_record_leaves_nothing_behind() {
+fn a_client_that_leaves_mid_record_leaves_nothing_behind() {
     let (mut room, trust) = Room::shielded(7, Site::default(), usual_sizes());
     for version in BOTH {
         let client = of_version(&trust, version);
@@ -293,7 +299,7 @@ fn who_leaves_in_the_middle_of_a_record_leaves_nothing_behind() {
 }
 
 #[test]
-fn how_handshakes_end_is_counted_by_kind_and_said_when_the_machine_stops() {
+fn handshake_results_are_counted_and_printed_at_the_stop() {
     let (mut room, trust) = serving(8);
     let client = of_version(&trust, &rustls::version::TLS13);
     for _ in 0..2 {
@@ -302,7 +308,8 @@ fn how_handshakes_end_is_counted_by_kind_and_said_when_the_machine_stops() {
     }
     is_told(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", DECODE_ERROR);
     is_told(&mut room, 443, &old_hello([3, 1]), PROTOCOL_VERSION);
-    // Somebody who knows us not (unknown_ca), somebody who leaves, and somebody who is slow.
+    // A client that does not trust the certificate (unknown_ca), one that leaves, and one that is
+    // slow.
     let mut doubting = room.connect_shielded(443, &of_version(&trust, &rustls::version::TLS12));
     second_flight(&mut room, &mut doubting);
     room.send(&doubting.talk, &[21, 3, 3, 0, 2, 2, 48]);

@@ -1,4 +1,4 @@
-//! A machine that has nothing to do sleeps: it asks for no turn that brings nothing.
+//! A machine without work sleeps: it requests no turn that has no effect.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 use super::room::pages::{large, site};
@@ -9,7 +9,7 @@ use simulated::{MemoryDisk, TRANSMIT_RING};
 const HOUR: Micros = Micros::from_secs(3600);
 const DISK_BYTES: u64 = 32 << 20;
 
-/// Turns in an hour, after `room` has come to rest.
+/// The turns in an hour, after `room` has come to rest.
 fn turns_in_an_hour(room: &mut Room) -> u64 {
     room.pass(HOUR);
     let before = room.turns;
@@ -18,7 +18,7 @@ fn turns_in_an_hour(room: &mut Room) -> u64 {
 }
 
 #[test]
-fn a_machine_that_nobody_visits_has_no_turn_at_all() {
+fn a_machine_without_clients_has_no_turn() {
     let mut room = Room::new(1);
     let mut talk = room.connect(25);
     room.smtp_reply(&mut talk);
@@ -28,17 +28,17 @@ fn a_machine_that_nobody_visits_has_no_turn_at_all() {
 }
 
 #[test]
-fn without_anybody_on_the_link_only_dhcp_and_the_search_for_routers_need_turns() {
+fn on_an_empty_link_only_dhcp_and_router_discovery_need_turns() {
     let unconfigured = CONFIGURATION.replace("[network]\naddress = \"10.0.0.2/24\"\n", "");
     assert_ne!(unconfigured, CONFIGURATION);
     let mut room = Room::configured(2, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &unconfigured);
-    // A question to DHCP each minute or so, and to routers each hour.
+    // About one DHCP request a minute, and one router solicitation an hour.
     let turns = turns_in_an_hour(&mut room);
     assert!((1..80).contains(&turns), "{turns} turns");
 }
 
 #[test]
-fn a_machine_whose_card_is_full_sleeps_until_there_is_room() {
+fn a_machine_with_a_full_card_sleeps_until_there_is_space() {
     let page = large(20_000);
     let mut room = Room::with_site(3, site(page.len()));
     let mut talk = room.connect(80);

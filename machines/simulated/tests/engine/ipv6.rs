@@ -1,4 +1,4 @@
-//! Letters over IPv6, to a machine that has addresses of both families.
+//! Messages over IPv6, to a machine that has addresses of both families.
 
 use super::room::{CONFIGURATION, Room, usual_sizes};
 use machine::Micros;
@@ -7,7 +7,7 @@ use smoltcp::wire::{IpAddress, Ipv6Address};
 
 const SERVER: IpAddress = IpAddress::Ipv6(Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
 
-/// A room whose machine has an address of each family, once both are surely its own.
+/// A room with a machine that has an address of each family, once both are confirmed as unique.
 fn room() -> Room {
     let configuration = CONFIGURATION
         .replace("address = \"10.0.0.2/24\"", "address = [\"10.0.0.2/24\", \"2001:db8::2/64\"]")
@@ -19,7 +19,7 @@ fn room() -> Room {
 }
 
 #[test]
-fn a_letter_over_ipv6_says_where_it_came_from() {
+fn a_message_over_ipv6_has_the_address_in_its_trace() {
     let mut room = room();
     let mut talk = room.connect_to(SERVER, 0, 25);
     assert!(room.smtp_reply(&mut talk).starts_with("220"));

@@ -1,4 +1,4 @@
-//! Files that are kept with a draft: they come back with it, go along when it is sent, and are taken away one by one.
+//! Files of drafts: they are saved and sent with the draft, and can be removed one by one.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -8,7 +8,7 @@ use super::webmail::{Browser, Page, between, serving};
 /// More than the store reads at once.
 const LARGE: usize = 100_000;
 
-/// Sends a letter with files, as a browser without JavaScript does.
+/// Submits a message with files, as a browser without JavaScript does.
 fn write(
     room: &mut Room,
     browser: &mut Browser,
@@ -33,7 +33,7 @@ fn write(
     browser.ask(room, "POST", "/mail/compose", more, &body)
 }
 
-/// Sends it, and goes where that leads.
+/// Submits it, and follows the redirect.
 pub(super) fn kept(
     room: &mut Room,
     browser: &mut Browser,
@@ -45,7 +45,7 @@ pub(super) fn kept(
     browser.get(room, page.field("Location")).text()
 }
 
-/// What the page's form says of the files that go along.
+/// The files that the page's form lists as attached.
 pub(super) fn carried(page: &str) -> Vec<&str> {
     page.match_indices("name=\"carry\" value=\"")
         .map(|(at, before)| &page[at + before.len()..])
@@ -62,7 +62,7 @@ pub(super) fn large() -> Vec<u8> {
 }
 
 #[test]
-fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
+fn files_stay_with_a_draft_until_sent_or_removed() {
     for seed in 0..2 {
         let (mut room, trust) = serving(seed);
         let mut ada = Browser::new(&trust);
@@ -75,7 +75,7 @@ fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
         let first = kept(&mut room, &mut ada, &[token, ("text", "First."), ("do", "save")], &files);
         let [one, two] = carried(&first)[..] else { panic!("{first}") };
         assert!(one.ends_with(" large one.pdf") && two.ends_with(" small.pdf"), "{one} {two}");
-        // Kept again, with one file more, and one less.
+        // Saved again, with a new file and without one of the others.
         let again = [
             token,
             ("draft", draft(&first)),
@@ -101,7 +101,7 @@ fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
         );
         assert!(ada.get(&mut room, "/mail/box/2").text().contains("1–1 of 1"));
 
-        // Whoever is logged out meanwhile has them still when he is back.
+        // After a logout meanwhile, the files are still there at the next login.
         let mut fields = vec![
             token,
             ("draft", draft(&third)),
@@ -159,7 +159,7 @@ fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
 }
 
 #[test]
-fn a_draft_that_another_window_has_replaced_costs_nobody_what_he_wrote() {
+fn a_draft_replaced_in_another_window_loses_no_text() {
     let (mut room, trust) = serving(3);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -186,15 +186,15 @@ fn a_draft_that_another_window_has_replaced_costs_nobody_what_he_wrote() {
     room.until_nothing_is_in_use();
 }
 
-/// In a thread, with a file of base64.
+/// Part of a conversation, with a file in base64.
 const SENT_ON: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Plans\r\nMessage-ID: <2@elsewhere.test>\r\nReferences: <1@elsewhere.test>\r\nMIME-Version: 1.0\r\n\
     Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\nContent-Type: application/pdf; name=plan.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n\
     ZmV3IGJ5dGVz\r\n--b--\r\n";
-/// That says something in HTML alone.
+/// A message with only an HTML part.
 const PAGE: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Page\r\nMIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>It <b>weaves</b>.</p>\r\n";
 
 #[test]
-fn what_is_sent_on_goes_along_with_its_files_and_stays_where_it_is() {
+fn a_forwarded_message_is_sent_with_its_files() {
     for (seed, letter, name, content, is_kept_before) in [
         (4, SENT_ON, " plan.pdf", "few bytes", false),
         (5, SENT_ON, " plan.pdf", "few bytes", true),

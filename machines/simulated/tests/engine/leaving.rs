@@ -1,4 +1,5 @@
-//! Mail that leaves: a letter for somebody elsewhere, from who submits it to a host that takes mail for his domain.
+//! Outbound mail: a message to a remote recipient, from its submission to the host that takes mail
+//! for the domain.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -15,7 +16,7 @@ use super::settings::forget_connections;
 use super::webmail::Browser;
 
 #[test]
-fn a_letter_for_somebody_elsewhere_reaches_his_host_once_and_as_it_was_submitted() {
+fn a_remote_message_arrives_once_and_unchanged() {
     for seed in [700, 701] {
         let (mut room, mut world) = serving(seed, Mood::Takes);
         let long = [LETTER, &b"It computes, and computes again.\r\n.\r\n".repeat(56_000)].concat();
@@ -38,7 +39,7 @@ fn a_letter_for_somebody_elsewhere_reaches_his_host_once_and_as_it_was_submitted
 }
 
 #[test]
-fn who_is_here_and_who_is_elsewhere_get_one_letter_each() {
+fn local_and_remote_recipients_get_one_copy_each() {
     let (mut room, mut world) = serving(702, Mood::Takes);
     let many: Vec<String> = (0..20).map(|number| format!("friend{number}@far.test")).collect();
     let all: Vec<&str> = many
@@ -73,7 +74,7 @@ fn who_is_here_and_who_is_elsewhere_get_one_letter_each() {
 
 /// RFC 6409 section 4.2.
 #[test]
-fn who_names_a_domain_that_is_not_fully_qualified_is_told_at_once() {
+fn an_unqualified_recipient_domain_is_rejected() {
     let (mut room, mut world) = serving(725, Mood::Takes);
     let (mut talk, _) = world.offered(&mut room, 587);
     for command in [ADA, "MAIL FROM:<ada@barepost.test>"] {
@@ -84,7 +85,7 @@ fn who_names_a_domain_that_is_not_fully_qualified_is_told_at_once() {
         let said = world.say(&mut room, &mut talk, &format!("RCPT TO:<bob@{domain}>"));
         assert!(said.starts_with(reply), "{domain}: {said}");
     }
-    // Whoever has not logged in learns nothing of that.
+    // A client that has not logged in does not learn this.
     let (mut stranger, _) = world.offered(&mut room, 25);
     world.say(&mut room, &mut stranger, "MAIL FROM:<ada@far.test>");
     assert_eq!(
@@ -94,7 +95,7 @@ fn who_names_a_domain_that_is_not_fully_qualified_is_told_at_once() {
 }
 
 #[test]
-fn a_letter_that_is_refused_for_now_is_tried_again_until_it_is_taken() {
+fn a_deferred_message_is_retried_until_it_is_taken() {
     let (mut room, mut world) = serving(703, Mood::RefusesForNow);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 6 * 3600);
@@ -108,7 +109,7 @@ fn a_letter_that_is_refused_for_now_is_tried_again_until_it_is_taken() {
 }
 
 #[test]
-fn who_sends_hears_once_of_each_who_never_gets_it_and_nobody_hears_of_reports() {
+fn each_failed_recipient_is_reported_once() {
     let (mut room, mut world) = serving(704, Mood::RefusesBob);
     let all = ["bob@far.test", "carol@far.test", "dave@null.test", "eve@nowhere.test"];
     world.submit(&mut room, &all, LETTER);
@@ -146,9 +147,9 @@ fn who_sends_hears_once_of_each_who_never_gets_it_and_nobody_hears_of_reports() 
     room.close(talk);
 }
 
-/// Whatever a host does to us, the letter is neither lost nor there twice.
+/// Whatever a host does to the machine, the message is neither lost nor duplicated.
 #[test]
-fn a_host_that_is_silent_or_breaks_off_gets_the_letter_once_when_it_is_well_again() {
+fn a_recovered_host_gets_the_message_once() {
     for (seed, mood) in [(705, Mood::Silent), (706, Mood::Cuts), (707, Mood::SwallowsAnswer)] {
         let (mut room, mut world) = serving(seed, mood);
         let letter = [LETTER, &b"Line.\r\n".repeat(10_000)].concat();
@@ -164,9 +165,10 @@ fn a_host_that_is_silent_or_breaks_off_gets_the_letter_once_when_it_is_well_agai
     }
 }
 
-/// It says so of all who wait at a domain, and the power may fail at any step of it. After that the clock begins anew.
+/// The notice names all recipients at a domain. The power may fail at any step of it, and
+/// afterwards the delay counts anew.
 #[test]
-fn after_four_hours_who_sent_it_hears_once_that_it_takes_long() {
+fn a_delay_is_reported_once_after_four_hours() {
     let is_delay = |text: &&String| text.contains("Action: delayed");
     let mut steps = 0;
     loop {
@@ -204,7 +206,7 @@ fn after_four_hours_who_sent_it_hears_once_that_it_takes_long() {
 }
 
 #[test]
-fn after_five_days_who_sent_it_hears_that_nobody_took_it() {
+fn a_message_is_returned_after_five_days() {
     let (mut room, mut world) = serving(708, Mood::RefusesForNow);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 4 * 86_400);
@@ -217,16 +219,18 @@ fn after_five_days_who_sent_it_hears_that_nobody_took_it() {
     assert_eq!((world.peer.named, world.peer.taken.len()), (tried, 0));
 }
 
-/// The same night again and again, with the power cut a step later each time: nobody is forgotten, who is here has it once and hears once, and who is elsewhere has it twice at most where the power fails
-/// between his host's answer and our mark.
+/// The same scenario again and again, with the power cut one step later each time. Each local
+/// recipient gets the message once, and the sender gets each report once. A remote recipient gets
+/// it at most twice, if the power fails between the host's reply and our mark.
 #[test]
-fn a_letter_that_leaves_is_neither_lost_nor_sent_in_vain_whenever_the_power_fails() {
+fn an_outbound_message_survives_a_power_cut_at_any_step() {
     let (mut once, mut twice) = (0, 0);
     for seed in [709, 710] {
         let mut steps = 0;
         loop {
             let (mut room, mut world) = serving(seed, Mood::RefusesBob);
-            // A letter that is answered for is in the store; one that has to be sent again by its writer is not looked at.
+            // An acknowledged message is in the store. A message that its sender must send again is
+            // not considered.
             world.submit(
                 &mut room,
                 &["bob@far.test", "carol@far.test", "grace@barepost.test"],
@@ -252,7 +256,7 @@ fn a_letter_that_leaves_is_neither_lost_nor_sent_in_vain_whenever_the_power_fail
 }
 
 #[test]
-fn a_machine_that_stops_in_the_middle_of_a_letter_sends_it_in_its_next_life() {
+fn a_message_interrupted_by_a_stop_is_sent_after_the_restart() {
     for (seed, mood) in [(711, Mood::Silent), (712, Mood::SwallowsAnswer), (713, Mood::Takes)] {
         let (mut room, mut world) = serving(seed, mood);
         world.submit(
@@ -279,8 +283,8 @@ fn a_machine_that_stops_in_the_middle_of_a_letter_sends_it_in_its_next_life() {
     }
 }
 
-/// Who writes a letter in the webmail, for somebody here and two elsewhere.
-fn write_away(ada: &mut Browser, room: &mut Room) -> String {
+/// Writes a message in the webmail, to one local recipient and two remote ones.
+fn compose_remote(ada: &mut Browser, room: &mut Room) -> String {
     let token = ada.get(room, "/mail/compose").token();
     let people = "Bob <bob@far.test>, grace@barepost.test";
     let form = [
@@ -295,7 +299,7 @@ fn write_away(ada: &mut Browser, room: &mut Room) -> String {
 }
 
 #[test]
-fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_he_has_it() {
+fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
     let trust = Trust::new("mail.barepost.test");
     for (seed, hold) in [(720, ""), (721, "0")] {
         let (mut room, mut world) =
@@ -305,7 +309,7 @@ fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_h
         if !hold.is_empty() {
             ada.hold(&mut room, hold);
         }
-        let page = write_away(&mut ada, &mut room);
+        let page = compose_remote(&mut ada, &mut room);
         assert!(
             page.contains(if hold.is_empty() { "Sending…" } else { "Your letter was sent." }),
             "{page}"
@@ -325,7 +329,7 @@ fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_h
         let page = ada.get(&mut room, "/mail/compose?draft=7.1");
         assert_eq!(page.status, 303, "nothing can be written on it: {}", page.text());
         assert!(ada.get(&mut room, page.field("Location")).text().contains("Sending…"));
-        // What leaves is not touched, and nothing else is put there.
+        // Outgoing messages cannot be changed, and no others can be moved there.
         let token = ada.get(&mut room, "/mail/compose").token();
         for (key, what, to) in
             [("7.1", "erase", ""), ("7.1", "trash", ""), ("7.1", "read", ""), ("3.1", "move", "7")]
@@ -367,16 +371,16 @@ fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_h
 }
 
 #[test]
-fn a_letter_that_is_written_here_leaves_whenever_the_power_fails() {
+fn a_webmail_message_leaves_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
     let (mut steps, mut nights) = (0, 0);
     loop {
-        // So nobody has it before, and it is known who put it there twice.
+        // So no recipient has the message before, and the test knows what was sent twice.
         let (mut room, mut world) =
             serving_pages(722, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
-        write_away(&mut ada, &mut room);
+        compose_remote(&mut ada, &mut room);
         world.pass(&mut room, 9);
         let is_over = world.step(&mut room, steps).as_secs() > 40;
         let disk = room.machine.disk.power_cut(&mut Dice::new(steps));
@@ -396,29 +400,30 @@ fn a_letter_that_is_written_here_leaves_whenever_the_power_fails() {
     assert!(nights > 40, "{nights}");
 }
 
-/// Each domain has entries of its own, however many there are.
+/// Each domain has its own entries, however many there are.
 #[test]
-fn a_letter_for_many_domains_waits_at_none_of_them_for_another() {
+fn domains_of_one_message_do_not_wait_for_each_other() {
     let (mut room, mut world) = serving(724, Mood::Takes);
-    let nobody: Vec<String> = (0..40).map(|number| format!("eve@{number}.nowhere.test")).collect();
+    let unreachable: Vec<String> =
+        (0..40).map(|number| format!("eve@{number}.nowhere.test")).collect();
     let friends: Vec<String> = (0..20).map(|number| format!("friend{number}@far.test")).collect();
     let all: Vec<&str> = ["dave@silent.test", "grace@barepost.test"]
         .into_iter()
         .chain(
-            nobody
+            unreachable
                 .iter()
                 .zip(friends.iter().cycle())
                 .take(20)
                 .flat_map(|(one, other)| [one.as_str(), other]),
         )
-        .chain(nobody.iter().skip(20).map(String::as_str))
+        .chain(unreachable.iter().skip(20).map(String::as_str))
         .collect();
     let start = room.machine.now;
     world.submit(&mut room, &all, LETTER);
     world.until(&mut room, "all friends have it", |world, _| {
         world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>() >= friends.len()
     });
-    // Half a minute for the first of the friends' hosts, which is gone, and no other for Dave's.
+    // Half a minute for the first of the friends' hosts, which is down, and no time for Dave's.
     assert!(
         room.machine.now.since(start) < Micros::from_secs(45),
         "{:?}",
@@ -428,16 +433,17 @@ fn a_letter_for_many_domains_waits_at_none_of_them_for_another() {
     world.pass(&mut room, 600);
     assert_eq!((world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (1, 3));
     let inbox = world.inbox(&mut room, "ada");
-    assert_eq!(inbox.len(), nobody.len());
-    for address in &nobody {
+    assert_eq!(inbox.len(), unreachable.len());
+    for address in &unreachable {
         let of = |text: &&String| text.contains(&format!("Final-Recipient: rfc822; {address}\r\n"));
         assert_eq!(inbox.iter().filter(of).count(), 1, "{address}");
     }
 }
 
-/// While one host is silent others get their mail, and no more connections lead there than to any.
+/// While one host is silent, others get their mail, and it gets no more connections than any other
+/// host.
 #[test]
-fn a_host_that_is_silent_holds_up_nobody_else() {
+fn a_silent_host_does_not_delay_others() {
     let (mut room, mut world) = serving(723, Mood::Takes);
     for number in 0..40 {
         world.submit(&mut room, &[&format!("friend{number}@silent.test")], LETTER);
@@ -445,7 +451,7 @@ fn a_host_that_is_silent_holds_up_nobody_else() {
     world.pass(&mut room, 5);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     let start = room.machine.now;
-    world.until(&mut room, "bob has his letter", |world, _| !world.peer.taken.is_empty());
+    world.until(&mut room, "bob has the message", |world, _| !world.peer.taken.is_empty());
     assert!(
         room.machine.now.since(start) < Micros::from_secs(60),
         "{:?}",

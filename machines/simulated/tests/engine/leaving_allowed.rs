@@ -1,4 +1,5 @@
-//! Mail leaves for hosts that their domain's policy allows (MTA-STS), and that show certificates for their names; and for no others.
+//! Outbound mail with MTA-STS: it goes only to hosts that the domain's policy allows and that
+//! present a valid certificate.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,7 +19,7 @@ use super::room::{DISK_BYTES, Room, usual_sizes};
 const IPV4: u16 = 1;
 const PLACE: &str = "_mta-sts.far.test";
 
-/// By whom the host and the web server are vouched for.
+/// The certificate of the host and of the policy server.
 fn valid() -> Trust {
     Trust::made(12, &["mx.far.test", "mta-sts.far.test"], -10..10_000)
 }
@@ -33,7 +34,8 @@ struct Around {
     web: PolicyServer,
 }
 
-/// A world whose domain announces a policy; its host speaks TLS, and shows what anybody may show.
+/// A world with a domain that announces a policy. Its host uses TLS, and presents an arbitrary
+/// certificate.
 fn around(seed: u64, policy: &str, secrecy: Secrecy, shows: fn() -> Trust) -> Around {
     configured(seed, policy, secrecy, shows, "")
 }
@@ -78,7 +80,7 @@ impl Around {
         self.world.submit(&mut self.room, &["bob@far.test"], LETTER);
     }
 
-    /// So many letters have come in all, the last one in TLS or not.
+    /// Checks how many messages have arrived in all, and whether the last one came over TLS.
     fn arrived(&mut self, count: usize, is_sealed: bool) {
         let taken = &self.world.peer.taken;
         assert_eq!(taken.len(), count);
@@ -86,7 +88,7 @@ impl Around {
         assert!(last.is_sealed == is_sealed && is_whole(&last.content, LETTER));
     }
 
-    /// Ten hours go by, in which nobody hears of a letter. Ada hears why that is.
+    /// Checks that nothing is sent within ten hours, and that Ada gets a report with the reason.
     fn nothing_goes(&mut self, why: &str) {
         self.pass(10 * 3600);
         assert_eq!((self.world.peer.taken.len(), self.world.peer.named), (0, 0));
@@ -103,7 +105,7 @@ impl Around {
 }
 
 #[test]
-fn a_host_that_the_policy_allows_and_that_is_vouched_for_gets_the_letter() {
+fn an_allowed_host_with_a_valid_certificate_gets_mail() {
     for (seed, secrecy, host) in
         [(860, Secrecy::Tls12, "mx.far.test"), (861, Secrecy::Tls13, "*.far.test")]
     {
@@ -120,7 +122,7 @@ fn a_host_that_the_policy_allows_and_that_is_vouched_for_gets_the_letter() {
     }
 }
 
-/// Where there are several cores, two of them have the mail in some of the rooms.
+/// With several cores, two of them own the mail in some of the rooms.
 #[test]
 fn policy_is_fetched_once_for_all_cores() {
     for seed in 880..884 {
@@ -137,7 +139,7 @@ fn policy_is_fetched_once_for_all_cores() {
     }
 }
 
-/// Such a policy is fetched for each message, once, and binds it.
+/// Such a policy is fetched once for each message, and applies to it.
 #[test]
 fn policy_that_is_not_kept_binds_the_message_it_is_fetched_for() {
     let hosts: String = (0..2_000).map(|number| format!("mx: mx{number}.far.test\r\n")).collect();
@@ -159,7 +161,7 @@ fn policy_that_is_not_kept_binds_the_message_it_is_fetched_for() {
 }
 
 #[test]
-fn a_host_that_does_not_keep_to_the_policy_is_sent_nothing_and_the_sender_hears_why() {
+fn a_host_that_violates_the_policy_gets_no_mail() {
     for (seed, host, secrecy, shows, why) in [
         (
             862,
@@ -191,7 +193,7 @@ fn a_host_that_does_not_keep_to_the_policy_is_sent_nothing_and_the_sender_hears_
 }
 
 #[test]
-fn a_policy_that_is_only_tested_or_taken_back_or_cannot_be_had_keeps_nothing_back() {
+fn testing_none_and_missing_policies_do_not_block_mail() {
     for (seed, policy, mood, trusted) in [
         (866, policy("testing", "other.test"), Mood::Answers, valid as fn() -> Trust),
         (867, policy("none", "other.test"), Mood::Answers, valid),
@@ -210,9 +212,10 @@ fn a_policy_that_is_only_tested_or_taken_back_or_cannot_be_had_keeps_nothing_bac
     }
 }
 
-/// Who stands in between can take the record away, and the web server; what is known holds all the same.
+/// An attacker on the path can remove the record and block the web server. The cached policy still
+/// applies.
 #[test]
-fn what_is_known_holds_until_its_time_is_over_whatever_is_announced() {
+fn a_cached_policy_applies_until_it_expires() {
     for (seed, record, mood) in [
         (873, None, Mood::Answers),
         (874, Some("v=STSv1; id=2;"), Mood::Down),
@@ -240,7 +243,7 @@ fn what_is_known_holds_until_its_time_is_over_whatever_is_announced() {
 }
 
 #[test]
-fn where_a_certificate_is_published_the_policy_does_not_count() {
+fn dane_takes_precedence_over_mta_sts() {
     let signed = ["far.test", "mx.far.test", "_25._tcp.mx.far.test"];
     let mut digest = Sha256::digest(shown().root.as_ref()).to_vec();
     digest.splice(..0, [3, 0, 1]);
@@ -254,7 +257,7 @@ fn where_a_certificate_is_published_the_policy_does_not_count() {
 }
 
 #[test]
-fn a_machine_that_stops_while_it_asks_for_a_policy_stops() {
+fn a_policy_request_does_not_block_a_stop() {
     let mut around = around(877, &policy("enforce", "mx.far.test"), Secrecy::Tls13, valid);
     around.web.mood = Mood::Silent;
     around.submit();

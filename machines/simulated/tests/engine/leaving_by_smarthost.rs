@@ -1,4 +1,5 @@
-//! Mail leaves by a smarthost: for everybody, or for some domains; in TLS where that is written, after a login where there is a password, and not at all where either cannot be kept to.
+//! Outbound mail through a smarthost, for all or some domains. TLS and login are used as
+//! configured, and no mail is sent if either is not possible.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -22,7 +23,8 @@ struct Around {
     smart: Smarthost,
 }
 
-/// One with a smarthost that shows this at its port, and a machine that believes it and is configured so. It is called `smart.test`.
+/// A world with a smarthost that presents this certificate at its port, and a machine that trusts
+/// it and has this configuration. Its name is `smart.test`.
 fn around(seed: u64, (port, shield): (u16, Shield), trust: Trust, relay: &str) -> Around {
     let authorities = Authorities::with([trust.pem.as_slice()]).expect("it is one");
     let papers = Papers { authorities, ..Papers::default() };
@@ -54,7 +56,8 @@ impl Around {
         self.world.submit(&mut self.room, recipients, LETTER);
     }
 
-    /// To whom letters went by the smarthost; whole, and in TLS or not.
+    /// The recipients of the messages that went through the smarthost. Checks their content and
+    /// whether TLS was used.
     fn by_smarthost(&self, is_sealed: bool) -> Vec<String> {
         let taken = &self.smart.taken;
         assert!(
@@ -67,7 +70,7 @@ impl Around {
         all
     }
 
-    /// Ten hours go by, in which nobody hears of a letter. Ada hears why that is.
+    /// Checks that nothing is sent within ten hours, and that Ada gets a report with the reason.
     fn nothing_goes(&mut self, why: &str) {
         self.pass(10 * 3600);
         let heard: Vec<&str> = self.smart.lines.iter().map(|(line, _)| line.as_str()).collect();
@@ -81,7 +84,7 @@ impl Around {
         assert!(words.contains("Action: delayed") && words.contains(why), "{words}");
     }
 
-    /// Lines of logins that the smarthost has heard.
+    /// The AUTH lines that the smarthost has received.
     fn logins(&self) -> Vec<&str> {
         self.smart
             .lines
@@ -93,7 +96,7 @@ impl Around {
 }
 
 #[test]
-fn all_mail_goes_by_the_smarthost_but_that_of_domains_which_have_a_way_of_their_own() {
+fn all_mail_uses_the_smarthost_except_for_direct_domains() {
     let relay =
         "smarthost = 'smart.test:587'\n[[relay.domain]]\ndomains = ['far.test']\ndirect = true";
     for seed in [830, 831] {
@@ -116,25 +119,26 @@ fn all_mail_goes_by_the_smarthost_but_that_of_domains_which_have_a_way_of_their_
         assert_eq!(around.world.inbox(&mut around.room, "ada").len(), 0);
         assert!(
             !around.world.names.asked.iter().any(|(name, _)| name == "nowhere.test"),
-            "nobody has to know"
+            "no name server is asked for it"
         );
         around.room.until_nothing_is_in_use();
     }
 }
 
 #[test]
-fn a_domain_may_have_a_smarthost_of_its_own() {
+fn a_domain_may_have_its_own_smarthost() {
     let relay = "[[relay.domain]]\ndomains = ['null.test']\nsmarthost = '10.0.0.13:2525'";
     let mut around = around(832, (2525, Shield::Offered), trust(&["other.test"]), relay);
     around.submit(&["bob@far.test", "x@null.test"]);
     around.pass(120);
-    assert_eq!(around.by_smarthost(true), ["x@null.test"], "in TLS, with whom it may be");
+    assert_eq!(around.by_smarthost(true), ["x@null.test"], "over TLS, with any certificate");
     assert_eq!(around.world.peer.taken.len(), 1);
 }
 
-/// Where a password has to be said it is said in TLS, to who shows that he is the one; and where it can be proved it is not said.
+/// A password is sent only over TLS to a smarthost with a valid certificate, and not at all if
+/// SCRAM is offered.
 #[test]
-fn whoever_is_to_log_in_does_so_by_the_best_way_that_is_offered() {
+fn the_best_offered_login_mechanism_is_used() {
     let login = "user = 'barepost'\npassword = 'pencil'";
     for (seed, mechanisms, expected) in [
         (833, "LOGIN PLAIN SCRAM-SHA-256", "AUTH SCRAM-SHA-256 "),
@@ -168,7 +172,7 @@ fn whoever_is_to_log_in_does_so_by_the_best_way_that_is_offered() {
 }
 
 #[test]
-fn what_is_written_of_tls_is_kept_to_and_who_sends_hears_why_nothing_goes() {
+fn the_tls_setting_is_enforced_and_failures_are_reported() {
     const NO_TLS: &str = "offers no TLS, and without it nothing is sent there";
     const NOT_VALID: &str = "showed no certificate that is valid for its name";
     let login = "user = 'barepost'\npassword = 'pencil'\n";
@@ -204,9 +208,10 @@ fn what_is_written_of_tls_is_kept_to_and_who_sends_hears_why_nothing_goes() {
     }
 }
 
-/// Without a password anybody will do: there is a letter to be kept from who listens, as everywhere.
+/// Without a password any certificate is accepted: TLS only protects the message from
+/// eavesdroppers, as on any hop.
 #[test]
-fn without_a_password_any_certificate_will_do() {
+fn without_a_password_any_certificate_is_accepted() {
     for (seed, shield, tls) in
         [(850, Shield::Offered, "starttls"), (851, Shield::Implicit, "implicit")]
     {
@@ -219,7 +224,7 @@ fn without_a_password_any_certificate_will_do() {
 }
 
 #[test]
-fn a_smarthost_at_an_address_has_to_have_it_in_its_certificate_where_there_is_a_password() {
+fn a_smarthost_with_a_password_must_have_its_address_certified() {
     let relay = "smarthost = '10.0.0.13:587'\nuser = 'barepost'\npassword = 'pencil'";
     let mut right = around(852, (587, Shield::Offered), trust(&["10.0.0.13"]), relay);
     right.smart.mechanisms = "SCRAM-SHA-256";
@@ -232,7 +237,7 @@ fn a_smarthost_at_an_address_has_to_have_it_in_its_certificate_where_there_is_a_
 }
 
 #[test]
-fn what_a_smarthost_says_before_it_hears_of_a_letter_is_never_final() {
+fn smarthost_failures_before_a_message_are_temporary() {
     let login = "smarthost = 'smart.test:587'\nuser = 'barepost'\npassword = 'pencil'";
     let mut refused = around(854, (587, Shield::Offered), trust(&["smart.test"]), login);
     refused.smart.mechanisms = "SCRAM-SHA-256 PLAIN";
@@ -267,9 +272,10 @@ fn what_a_smarthost_says_before_it_hears_of_a_letter_is_never_final() {
     }
 }
 
-/// It is the smarthost that is down, not each of the domains behind it; and when it is back, letters for them follow each other by one connection.
+/// The smarthost is down, not each of the domains behind it. When it is back, their messages share
+/// one connection.
 #[test]
-fn a_smarthost_that_is_down_is_one_destination_whatever_lies_behind_it() {
+fn a_smarthost_that_is_down_is_one_destination() {
     let relay =
         "smarthost = 'smart.test:587'\n[[relay.domain]]\ndomains = ['far.test']\ndirect = true";
     let mut around = around(857, (587, Shield::None), trust(&["smart.test"]), relay);
@@ -289,7 +295,7 @@ fn a_smarthost_that_is_down_is_one_destination_whatever_lies_behind_it() {
     let calls = around.smart.accepted - before;
     assert!(
         around.smart.letters_max > 1 && calls < 30,
-        "{calls} calls, {} letters",
+        "{calls} calls, {} messages",
         around.smart.letters_max
     );
 }

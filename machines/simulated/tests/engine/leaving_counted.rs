@@ -1,4 +1,4 @@
-//! How often TLS was had with other servers, and why not, is counted and shown to administrators.
+//! The statistics of TLS with other servers are counted and shown to administrators.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -20,19 +20,19 @@ const IPV4: u16 = 1;
 const PLACE: &str = "_25._tcp.mx.far.test";
 const SIGNED: [&str; 3] = ["far.test", "mx.far.test", PLACE];
 
-/// What the domain says of its hosts.
+/// The announcements of the domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Says {
     Nothing,
-    /// A policy: that these hosts take its mail.
+    /// A policy that allows these hosts.
     Policy(&'static str),
-    /// There is to be a policy, and its web server does this.
+    /// A policy is announced, and its web server behaves like this.
     NoPolicy(far_policies::Mood),
-    /// What its web server has is none.
+    /// The web server has an invalid policy.
     NonPolicy,
-    /// The same; nobody vouches for the web server.
+    /// The same, and the web server's certificate is not trusted.
     UnvouchedPolicy,
-    /// The certificate that its host shows, or another, under this usage.
+    /// A TLSA record with this usage for the certificate that its host presents, or for another.
     Certificate(u8, bool),
     /// The same, and its name servers do not answer.
     Unanswered,
@@ -42,12 +42,12 @@ fn valid() -> Trust {
     Trust::made(12, &["mx.far.test", "mta-sts.far.test", "mail.barepost.test"], -10..10_000)
 }
 
-/// Vouched for, and for another name.
+/// Valid, but for another name.
 fn for_another() -> Trust {
     Trust::made(12, &["other.far.test"], -10..10_000)
 }
 
-/// For which nobody vouches.
+/// From an unknown authority.
 fn unknown() -> Trust {
     Trust::made(13, &["mx.far.test"], -10..10_000)
 }
@@ -105,7 +105,7 @@ fn around(
     (room, world, web)
 }
 
-/// Goes on for a while.
+/// Lets time pass.
 fn pass(seconds: u64, room: &mut Room, world: &mut World, web: &mut PolicyServer) {
     let end = room.machine.now + machine::Micros::from_secs(seconds);
     world.until(room, "time has passed", |_, room| {
@@ -114,7 +114,7 @@ fn pass(seconds: u64, room: &mut Room, world: &mut World, web: &mut PolicyServer
     });
 }
 
-/// The rows of the page: domain, day, policy, with TLS, failed. None: it has no table.
+/// The rows of the page: domain, day, policy, with TLS, failed. `None`: it has no table.
 fn rows(grace: &mut Browser, room: &mut Room) -> Option<Vec<String>> {
     let page = grace.get(room, "/mail/queue");
     assert_eq!(page.status, 200);
@@ -130,7 +130,7 @@ fn rows(grace: &mut Browser, room: &mut Room) -> Option<Vec<String>> {
 }
 
 #[test]
-fn what_came_of_tls_with_other_servers_is_counted_and_shown_to_administrators() {
+fn tls_results_are_counted_and_shown_to_administrators() {
     use far_policies::Mood;
     for (seed, says, secrecy, shows, wanted) in [
         (1600, Says::Nothing, Secrecy::Tls13, shown as fn() -> Trust, &["no-policy-found 1 0"][..]),
@@ -229,7 +229,7 @@ fn what_came_of_tls_with_other_servers_is_counted_and_shown_to_administrators() 
         let mut grace = Browser::new(&valid());
         grace.log_in(&mut room, "grace", "lovelace");
         assert_eq!(rows(&mut grace, &mut room), None, "there is nothing");
-        // The clock is a second early: it may be yesterday.
+        // The clock is a second early, so it may still be the previous day.
         pass(3, &mut room, &mut world, &mut web);
         world.submit(&mut room, &["bob@far.test"], LETTER);
         pass(50, &mut room, &mut world, &mut web);
@@ -240,7 +240,7 @@ fn what_came_of_tls_with_other_servers_is_counted_and_shown_to_administrators() 
 }
 
 #[test]
-fn a_connection_counts_once_however_many_letters_go_by_it_and_the_next_day_as_of_yesterday() {
+fn a_connection_counts_once_for_all_its_messages() {
     let (mut room, mut world, mut web) = around(1630, Says::Nothing, Secrecy::Tls13, shown);
     let mut grace = Browser::new(&valid());
     grace.log_in(&mut room, "grace", "lovelace");

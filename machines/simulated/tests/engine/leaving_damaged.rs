@@ -1,4 +1,5 @@
-//! Mail that leaves from a disk of which a part cannot be read any more: who sent it hears that in the end, and nobody is sent half a letter for ever.
+//! Outbound mail on a disk with unreadable sectors: the sender gets a report in the end, and no
+//! host gets partial messages for ever.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,16 +11,16 @@ use super::names::STRANGER;
 use super::room::{Room, stuffed};
 
 const DAY: u64 = 24 * 3600;
-const MARK: &[u8] = b"Nobody reads this line again.";
+const MARK: &[u8] = b"This line is unreadable later";
 const WHY: &str = "a part of it cannot be read from this server's disk any more";
 
-/// A letter of several parts, of which one in the middle holds the mark.
+/// A message of several chunks. One in the middle holds the mark.
 fn long() -> Vec<u8> {
     let lines = b"Line.\r\n".repeat(10_000);
     [b"Subject: Long\r\n\r\n", &lines[..], MARK, b"\r\n", &lines[..]].concat()
 }
 
-/// A host outside brings `long()`. The sectors that hold the mark are damaged before the message
+/// A host outside delivers `long()`. The sectors that hold the mark are damaged before the message
 /// ends.
 pub(super) fn brought_damaged(world: &mut World, room: &mut Room, to: &str) {
     let mut talk = room.connect_from(STRANGER, 25);
@@ -39,8 +40,8 @@ pub(super) fn brought_damaged(world: &mut World, room: &mut Room, to: &str) {
 }
 
 #[test]
-fn a_letter_that_cannot_be_read_to_its_end_is_given_up_and_who_sent_it_hears_why() {
-    // Of these hosts one is sent what can be read, and for the other it is looked through before.
+fn an_unreadable_message_is_given_up_with_a_report() {
+    // One host gets the readable part, and for the other the message is scanned first.
     for (seed, mood) in [(930, Mood::Takes), (931, Mood::Tells)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
         world.submit_with(&mut room, "<ada@barepost.test> RET=FULL", &["<bob@far.test>"], &long());
@@ -65,15 +66,15 @@ fn a_letter_that_cannot_be_read_to_its_end_is_given_up_and_who_sent_it_hears_why
         assert_eq!(
             (world.peer.named, world.peer.taken.len()),
             (named, 0),
-            "nobody is called for it any more"
+            "no host is contacted for it any more"
         );
         room.until_nothing_is_in_use();
     }
 }
 
 #[test]
-fn a_letter_that_was_to_be_sent_on_and_cannot_be_read_is_given_up_for_all_whom_it_was_for() {
-    for (seed, keep, whom) in
+fn an_unreadable_forward_is_given_up_for_all_recipients() {
+    for (seed, keep, recipients) in
         [(932, false, &["bob@far.test"][..]), (933, true, &["bob@far.test", "grace@barepost.test"])]
     {
         let (mut room, mut world) =
@@ -84,17 +85,17 @@ fn a_letter_that_was_to_be_sent_on_and_cannot_be_read_is_given_up_for_all_whom_i
             taken(&world, "bob@far.test").is_empty() && world.inbox(&mut room, "grace").is_empty()
         );
         let told: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
-        for whom in whom {
-            let fate = format!("Final-Recipient: rfc822; {whom}\r\nAction: failed");
+        for recipient in recipients {
+            let fate = format!("Final-Recipient: rfc822; {recipient}\r\nAction: failed");
             let is_told = |told: &&String| told.contains(&fate) && told.contains(WHY);
-            assert_eq!(told.iter().filter(is_told).count(), 1, "{whom}: {told:?}");
+            assert_eq!(told.iter().filter(is_told).count(), 1, "{recipient}: {told:?}");
         }
         room.until_nothing_is_in_use();
     }
 }
 
 #[test]
-fn a_disk_that_cannot_be_read_for_a_while_delays_a_letter_and_nothing_else() {
+fn temporary_read_errors_only_delay_a_message() {
     let (mut room, mut world) = serving(934, Mood::RefusesForNow);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 60);

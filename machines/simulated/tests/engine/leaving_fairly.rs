@@ -1,4 +1,5 @@
-//! Mail of several people leaves: whoever writes to many, or to hosts that are slow, holds up nobody else.
+//! Outbound mail of several users: a user with many messages, or with slow hosts, does not delay
+//! the others.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,41 +13,41 @@ use super::far::{ADA, GRACE, Mood, PEER, World, configuration, serving, world_of
 use super::names::{IPV4, STRANGER};
 use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 
-const WHO_ADA: (&str, &str) = (ADA, "ada@barepost.test");
-const WHO_ALAN: (&str, &str) =
+const AS_ADA: (&str, &str) = (ADA, "ada@barepost.test");
+const AS_ALAN: (&str, &str) =
     ("AUTH PLAIN AGFsYW5AYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==", "alan@barepost.test");
-const WHO_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
+const AS_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
 
 /// Without a `From` field, which the server adds: several accounts submit it.
 const LETTER: &[u8] = b"Subject: Away\r\n\r\nHello.\r\n";
 
-/// Letters to so many domains, at none of which anybody answers.
-fn submit_in_vain(world: &mut World, room: &mut Room, who: (&str, &str), domains: usize) {
+/// Submits messages to so many domains with silent hosts.
+fn submit_in_vain(world: &mut World, room: &mut Room, sender: (&str, &str), domains: usize) {
     for number in 0..domains {
         let domain: &'static str = format!("silent{number}.test").leak();
         world.names.zone.push((domain, IPV4, vec![10, 0, 0, 98]));
-        world.submit_from(room, who, &[&format!("friend@{domain}")], LETTER);
+        world.submit_from(room, sender, &[&format!("friend@{domain}")], LETTER);
     }
 }
 
 #[test]
-fn whoever_writes_to_many_hosts_that_are_silent_holds_up_nobody_else() {
-    for (seed, many, one) in [(800, WHO_ADA, WHO_GRACE), (801, WHO_GRACE, WHO_ADA)] {
+fn a_user_with_many_silent_hosts_does_not_delay_others() {
+    for (seed, many, one) in [(800, AS_ADA, AS_GRACE), (801, AS_GRACE, AS_ADA)] {
         let (mut room, mut world) = serving(seed, Mood::Takes);
         submit_in_vain(&mut world, &mut room, many, 100);
         world.pass(&mut room, 5);
         world.submit_from(&mut room, one, &["bob@two.test"], LETTER);
         let start = room.machine.now;
-        world.until(&mut room, "bob has his letter", |world, _| !world.peer.taken.is_empty());
-        // The first host of his domain is silent, too.
+        world.until(&mut room, "bob has the message", |world, _| !world.peer.taken.is_empty());
+        // The first host of the domain is silent, too.
         let time = room.machine.now.since(start);
         assert!(time < Micros::from_secs(35), "{seed}: {time:?}");
     }
 }
 
 #[test]
-fn whoever_writes_to_many_at_a_domain_takes_turns_with_others() {
-    for (seed, many, one) in [(802, WHO_ADA, WHO_GRACE), (803, WHO_GRACE, WHO_ADA)] {
+fn users_take_turns_at_a_shared_destination() {
+    for (seed, many, one) in [(802, AS_ADA, AS_GRACE), (803, AS_GRACE, AS_ADA)] {
         let (mut room, mut world) = serving(seed, Mood::Takes);
         for number in 0..100 {
             world.submit_from(&mut room, many, &[&format!("friend{number}@far.test")], LETTER);
@@ -59,14 +60,15 @@ fn whoever_writes_to_many_at_a_domain_takes_turns_with_others() {
     }
 }
 
-/// Whoever has as many couriers as he may have does not stand in the way of others where they wait for the same.
+/// An account with all its delivery attempts in use does not block others that wait for the same
+/// destination.
 #[test]
-fn whoever_waits_for_others_of_his_own_lets_those_pass_who_do_not() {
+fn an_account_at_its_limit_does_not_block_others() {
     if CORES > 1 {
-        // Each of the two may have a core of his own, with couriers of its own.
+        // Each of the two may have a core of its own, with its own delivery attempts.
         return;
     }
-    for (seed, many, one) in [(804, WHO_ADA, WHO_GRACE), (805, WHO_GRACE, WHO_ADA)] {
+    for (seed, many, one) in [(804, AS_ADA, AS_GRACE), (805, AS_GRACE, AS_ADA)] {
         let (mut room, mut world) = serving(seed, Mood::Thinks);
         for number in 0..4 {
             world.submit_from(&mut room, one, &[&format!("friend{number}@far.test")], LETTER);
@@ -79,10 +81,11 @@ fn whoever_waits_for_others_of_his_own_lets_those_pass_who_do_not() {
         submit_in_vain(&mut world, &mut room, many, 100);
         world.submit_from(&mut room, one, &["next@far.test"], LETTER);
         world.pass(&mut room, 1);
-        // One of the four connections is free, and there is no courier now for whoever is first.
+        // One of the four connections is free, and the account that is first may have no further
+        // attempt now.
         let talk = world.peer.conversations[0].connection;
         room.hosts[PEER].abort(talk);
-        world.until(&mut room, "a fifth letter is there", |world, _| world.peer.named == 5);
+        world.until(&mut room, "a fifth message is there", |world, _| world.peer.named == 5);
         assert!(
             world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]),
             "{seed}"
@@ -90,9 +93,10 @@ fn whoever_waits_for_others_of_his_own_lets_those_pass_who_do_not() {
     }
 }
 
-/// Where all who wait for the same have as many couriers as they may have, the one goes first who may have another first.
+/// If all accounts that wait for a destination have used up their attempts, the first that may
+/// start another goes first.
 #[test]
-fn whoever_may_go_first_goes_where_nobody_may_now() {
+fn the_first_account_with_a_free_attempt_goes_first() {
     if CORES > 1 {
         return;
     }
@@ -105,29 +109,31 @@ fn whoever_may_go_first_goes_where_nobody_may_now() {
     let room = Room::configured(807, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::Thinks);
     for number in 0..4 {
-        world.submit_from(&mut room, WHO_GRACE, &[&format!("friend{number}@far.test")], LETTER);
+        world.submit_from(&mut room, AS_GRACE, &[&format!("friend{number}@far.test")], LETTER);
     }
     world.until(&mut room, "the peer thinks about four", |world, _| {
         world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count() == 4
     });
-    for (who, recipient) in [(WHO_ADA, "first@far.test"), (WHO_ALAN, "next@far.test")] {
-        world.submit_from(&mut room, who, &[recipient], LETTER);
+    for (sender, recipient) in [(AS_ADA, "first@far.test"), (AS_ALAN, "next@far.test")] {
+        world.submit_from(&mut room, sender, &[recipient], LETTER);
         world.pass(&mut room, 1);
     }
-    submit_in_vain(&mut world, &mut room, WHO_ADA, 100);
-    submit_in_vain(&mut world, &mut room, WHO_ALAN, 100);
+    submit_in_vain(&mut world, &mut room, AS_ADA, 100);
+    submit_in_vain(&mut world, &mut room, AS_ALAN, 100);
     world.pass(&mut room, 1);
-    // Now neither has a courier for the free road, and Alan has one as soon as Grace's is gone.
+    // Now neither account has an attempt for the free connection. Alan has one as soon as Grace's
+    // is gone.
     let talk = world.peer.conversations[0].connection;
     room.hosts[PEER].abort(talk);
-    world.until(&mut room, "a fifth letter is there", |world, _| world.peer.named == 5);
+    world.until(&mut room, "a fifth message is there", |world, _| world.peer.named == 5);
     assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]));
 }
 
-/// Strangers' letters may name as many domains as they like, of which name servers say nothing.
+/// Messages from outside may name as many domains as they like, and name servers do not answer for
+/// these.
 #[test]
-fn strangers_who_make_us_ask_for_much_do_not_keep_mail_from_leaving() {
-    // Who is not listened to is greeted at once, and so all are asked about at a time.
+fn lookups_for_inbound_mail_do_not_block_outbound_mail() {
+    // Without a greeting delay, all of them query the name server at the same time.
     let configuration = configuration() + "[abuse]\ngreeting_delay = \"0s\"\n";
     let room = Room::configured(806, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::Takes);
@@ -151,7 +157,7 @@ fn strangers_who_make_us_ask_for_much_do_not_keep_mail_from_leaving() {
     assert!(room.engines.in_use().questions >= 90, "{}", room.engines.in_use().questions);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     let start = room.machine.now;
-    world.until(&mut room, "bob has his letter", |world, _| !world.peer.taken.is_empty());
+    world.until(&mut room, "bob has the message", |world, _| !world.peer.taken.is_empty());
     let time = room.machine.now.since(start);
     assert!(time < Micros::from_secs(35), "{time:?}");
 }

@@ -1,4 +1,5 @@
-//! Mail leaves for hosts whose domains publish which certificate they show (DANE): for those that show it, and for no others.
+//! Outbound mail with DANE: it goes to hosts that present the certificate that their domain
+//! publishes, and to no others.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,18 +10,18 @@ use super::far_secrets::{Secrecy, shown};
 use super::names::TLSA;
 use super::room::Room;
 
-/// Where the certificate of the host that takes mail for `far.test` is published.
+/// The name of the TLSA record of the host that takes mail for `far.test`.
 const PLACE: &str = "_25._tcp.mx.far.test";
 const SIGNED: [&str; 3] = ["far.test", "mx.far.test", PLACE];
 
-/// A record about what the host shows, or about something else.
+/// A TLSA record for the certificate that the host presents, or for another.
 fn published(usage: u8, is_shown: bool) -> (&'static str, u16, Vec<u8>) {
     let mut digest = Sha256::digest(shown().root.as_ref()).to_vec();
     digest[0] ^= u8::from(!is_shown);
     (PLACE, TLSA, [&[usage, 0, 1][..], &digest].concat())
 }
 
-/// A world whose host does this about TLS, with this published, and all of it signed.
+/// A world with this TLS behaviour of the host and these records, all of them signed.
 fn publishing(
     seed: u64,
     secrecy: Secrecy,
@@ -43,7 +44,7 @@ fn arrives(room: &mut Room, world: &mut World, is_sealed: bool) {
 }
 
 #[test]
-fn a_host_that_shows_what_is_published_gets_the_letter() {
+fn a_host_with_the_published_certificate_gets_mail() {
     for (seed, secrecy) in [(780, Secrecy::Tls12), (781, Secrecy::Tls13)] {
         let (mut room, mut world) =
             publishing(seed, secrecy, vec![published(3, false), published(3, true)]);
@@ -53,7 +54,7 @@ fn a_host_that_shows_what_is_published_gets_the_letter() {
 }
 
 #[test]
-fn a_host_that_does_not_is_sent_nothing_until_it_does_and_the_sender_hears_why() {
+fn a_host_with_another_certificate_gets_no_mail() {
     for (seed, secrecy, why) in [
         (782, Secrecy::Tls12, "did not show the certificate that its domain has published"),
         (783, Secrecy::Tls13, "did not show the certificate that its domain has published"),
@@ -77,7 +78,7 @@ fn a_host_that_does_not_is_sent_nothing_until_it_does_and_the_sender_hears_why()
 }
 
 #[test]
-fn where_nothing_of_use_is_published_there_has_to_be_tls_with_any_certificate() {
+fn unusable_tlsa_records_require_tls_with_any_certificate() {
     let (mut room, mut world) = publishing(787, Secrecy::Babbles, vec![published(1, false)]);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 3600);
@@ -87,7 +88,7 @@ fn where_nothing_of_use_is_published_there_has_to_be_tls_with_any_certificate() 
 }
 
 #[test]
-fn a_host_is_not_called_while_nobody_says_what_is_published() {
+fn a_host_is_not_contacted_while_its_tlsa_lookup_fails() {
     let (mut room, mut world) = publishing(788, Secrecy::Tls13, vec![published(3, true)]);
     world.names.failing.push(PLACE);
     world.submit(&mut room, &["bob@far.test"], LETTER);
@@ -98,7 +99,7 @@ fn a_host_is_not_called_while_nobody_says_what_is_published() {
 }
 
 #[test]
-fn what_is_published_counts_only_where_all_of_the_way_is_signed() {
+fn tlsa_records_count_only_if_the_whole_chain_is_signed() {
     for (seed, unsigned) in (789..).zip(SIGNED) {
         let (mut room, mut world) = publishing(seed, Secrecy::Tls13, vec![published(3, false)]);
         world.names.signed.retain(|signed| *signed != unsigned);
@@ -110,7 +111,7 @@ fn what_is_published_counts_only_where_all_of_the_way_is_signed() {
 }
 
 #[test]
-fn a_name_server_that_is_not_trusted_says_nothing_of_certificates() {
+fn tlsa_records_of_an_untrusted_name_server_are_ignored() {
     let (mut room, mut world) = serving(792, Mood::Takes);
     world.peer.secrecy = Secrecy::Tls13;
     world.names.zone.push(published(3, false));

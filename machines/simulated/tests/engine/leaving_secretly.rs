@@ -1,4 +1,5 @@
-//! Mail leaves over TLS where the other host speaks it, and arrives where it cannot.
+//! Outbound mail over opportunistic TLS: it is used if the other host supports it, and mail also
+//! arrives without it.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -8,14 +9,14 @@ use super::far::{LETTER, Mood, World, is_whole, serving};
 use super::far_secrets::Secrecy;
 use super::room::Room;
 
-/// A world whose host does this about TLS.
+/// A world with a host that has this TLS behaviour.
 fn serving_with(seed: u64, secrecy: Secrecy) -> (Room, World) {
     let (room, mut world) = serving(seed, Mood::Takes);
     world.peer.secrecy = secrecy;
     (room, world)
 }
 
-/// Ada's letter has come to Bob as she submitted it, once, and nothing is left of it here.
+/// Checks that Bob gets Ada's message once and unchanged, and that no entry is left.
 fn arrives_once(room: &mut Room, world: &mut World, letter: &[u8], seconds: u64) {
     world.submit(room, &["bob@far.test"], letter);
     let start = room.machine.now;
@@ -32,7 +33,7 @@ fn arrives_once(room: &mut Room, world: &mut World, letter: &[u8], seconds: u64)
 }
 
 #[test]
-fn a_letter_goes_over_tls_to_a_host_that_offers_it_whatever_certificate_it_shows() {
+fn mail_uses_starttls_with_any_certificate() {
     for (seed, secrecy) in [(760, Secrecy::Tls12), (761, Secrecy::Tls13)] {
         for letter in [
             LETTER.to_vec(),
@@ -47,7 +48,7 @@ fn a_letter_goes_over_tls_to_a_host_that_offers_it_whatever_certificate_it_shows
 }
 
 #[test]
-fn the_host_is_told_by_which_name_it_is_called() {
+fn the_client_hello_names_the_mx_host() {
     let (mut room, mut world) = serving_with(762, Secrecy::Tls13);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     let mut called = None;
@@ -61,7 +62,7 @@ fn the_host_is_told_by_which_name_it_is_called() {
 }
 
 #[test]
-fn a_host_with_which_no_handshake_is_done_gets_the_letter_in_the_clear() {
+fn a_host_without_a_working_handshake_gets_mail_in_clear_text() {
     for (seed, secrecy, seconds) in [
         (763, Secrecy::Refuses, 60),
         (764, Secrecy::Babbles, 60),
@@ -79,16 +80,16 @@ fn a_host_with_which_no_handshake_is_done_gets_the_letter_in_the_clear() {
 }
 
 #[test]
-fn what_somebody_says_behind_the_host_s_220_is_not_believed() {
+fn data_injected_after_the_220_reply_is_rejected() {
     let (mut room, mut world) = serving_with(769, Secrecy::Injects);
     arrives_once(&mut room, &mut world, LETTER, 60);
-    // The first call came to nothing, since what was said belongs to nobody.
+    // The first attempt has failed, because the injected data belongs to no command.
     assert_eq!((world.peer.greeted, world.peer.asked), (2, 1));
     assert!(!world.peer.taken[0].is_sealed);
 }
 
 #[test]
-fn tls_that_breaks_in_the_middle_of_a_letter_loses_and_doubles_nothing() {
+fn a_tls_failure_mid_message_loses_and_duplicates_nothing() {
     let (mut room, mut world) = serving_with(770, Secrecy::Spoils);
     let letter = [LETTER, &b"Line.\r\n".repeat(20_000)].concat();
     arrives_once(&mut room, &mut world, &letter, 60);
@@ -99,7 +100,7 @@ fn tls_that_breaks_in_the_middle_of_a_letter_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn many_letters_go_over_tls_at_a_time() {
+fn many_messages_use_tls_at_the_same_time() {
     let (mut room, mut world) = serving_with(771, Secrecy::Tls13);
     for number in 0..30 {
         world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
@@ -114,7 +115,7 @@ fn many_letters_go_over_tls_at_a_time() {
 }
 
 #[test]
-fn who_is_told_of_a_letter_that_is_refused_over_tls_reads_what_the_host_said() {
+fn reports_quote_a_refusal_received_over_tls() {
     let (mut room, mut world) = serving_with(772, Secrecy::Tls13);
     world.peer.mood = Mood::RefusesBob;
     world.submit(&mut room, &["bob@far.test"], LETTER);
@@ -126,7 +127,7 @@ fn who_is_told_of_a_letter_that_is_refused_over_tls_reads_what_the_host_said() {
 }
 
 #[test]
-fn a_machine_that_stops_in_the_middle_of_a_handshake_stops_and_the_letter_goes_when_it_is_back() {
+fn a_stop_during_an_outbound_handshake_loses_no_message() {
     let (mut room, mut world) = serving_with(773, Secrecy::FallsSilent);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.until(&mut room, "a handshake has begun", |world, _| world.peer.asked > 0);

@@ -1,4 +1,5 @@
-//! Several letters by one connection: nobody gets one twice or not at all, whoever ends the connection and whenever.
+//! Several messages over one connection: each recipient gets each message exactly once, whichever
+//! side closes the connection and whenever.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +10,8 @@ use super::far_secrets::Secrecy;
 use super::names::IPV4;
 use super::room::Room;
 
-/// Letters to so many friends, which wait while the first host of their domain is called, who is gone.
+/// Messages to so many friends. They wait while the first host of the domain, which is down, is
+/// contacted.
 fn waiting(seed: u64, mood: Mood, secrecy: Secrecy, friends: usize) -> (Room, World) {
     let (mut room, mut world) = serving(seed, mood);
     world.peer.secrecy = secrecy;
@@ -19,7 +21,7 @@ fn waiting(seed: u64, mood: Mood, secrecy: Secrecy, friends: usize) -> (Room, Wo
     (room, world)
 }
 
-/// How many letters have reached each of so many friends.
+/// How many messages have reached each of so many friends.
 fn reached(world: &World, friends: usize) -> Vec<usize> {
     assert!(world.peer.taken.iter().all(|taken| is_whole(&taken.content, LETTER)));
     let to: Vec<&str> =
@@ -31,7 +33,7 @@ fn reached(world: &World, friends: usize) -> Vec<usize> {
 }
 
 #[test]
-fn many_letters_for_a_domain_go_by_few_connections() {
+fn many_messages_for_a_domain_share_few_connections() {
     for (seed, secrecy, friends) in [(760, Secrecy::None, 450), (764, Secrecy::Tls13, 60)] {
         let (mut room, mut world) = waiting(seed, Mood::Takes, secrecy, friends);
         world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= friends);
@@ -50,8 +52,8 @@ fn many_letters_for_a_domain_go_by_few_connections() {
     }
 }
 
-/// So many messages of two accounts, in turns. In some of the rooms two cores own them, where there
-/// are several.
+/// Submits so many messages of two accounts, alternating. With several cores, two cores own them in
+/// some of the rooms.
 fn submit_of_two(room: &mut Room, world: &mut World, messages: usize) {
     for number in 0..messages {
         let (login, name) = [(ADA, "ada"), (GRACE, "grace")][number % 2];
@@ -104,7 +106,7 @@ fn submit_of_grace(room: &mut Room, world: &mut World, recipient: &str) {
     world.submit_from(room, (GRACE, "grace@barepost.test"), &[recipient], message.as_bytes());
 }
 
-/// The core of one account has all four connections, and could keep them for what it has more.
+/// The core of one account has all four connections, and could use them for its further messages.
 #[test]
 fn connection_is_given_up_for_another_core() {
     for seed in 795..799 {
@@ -120,13 +122,13 @@ fn connection_is_given_up_for_another_core() {
         let before = world.peer.taken.iter().position(|taken| taken.to == ["bob@solo.test"]);
         // The others carry a few messages while the new connection is made.
         assert!(before.is_some_and(|before| before < 20), "{seed}: {before:?}");
-        // A connection that was given up is one more, and few were.
+        // Each connection that was given up adds one, and few were.
         assert!(world.peer.accepted <= 12, "{seed}: {}", world.peer.accepted);
         room.until_nothing_is_in_use();
     }
 }
 
-/// Two accounts write much at the same time: their cores share the connections, and keep what they
+/// Two accounts submit much at the same time. Their cores share the connections, and keep what they
 /// have.
 #[test]
 fn cores_with_much_for_a_destination_share_its_connections() {
@@ -147,7 +149,7 @@ fn cores_with_much_for_a_destination_share_its_connections() {
     }
 }
 
-/// The owner of the destination knows that it is down, whichever core has found that out.
+/// The owner of the destination knows that it is down, whichever core has found out.
 #[test]
 fn destination_that_is_down_is_left_alone_by_all_cores() {
     for seed in 785..789 {
@@ -167,9 +169,9 @@ fn destination_that_is_down_is_left_alone_by_all_cores() {
     }
 }
 
-/// No letter is put off because of the connection that another one went by.
+/// No message is delayed because of the connection that carried another one.
 #[test]
-fn a_host_that_ends_connections_between_letters_gets_them_all_once_and_soon() {
+fn a_host_that_closes_between_messages_gets_all_soon() {
     let moods = [
         (761, Mood::Tires, Secrecy::None),
         (762, Mood::Leaves, Secrecy::None),
@@ -179,7 +181,8 @@ fn a_host_that_ends_connections_between_letters_gets_them_all_once_and_soon() {
         let (mut room, mut world) = waiting(seed, mood, secrecy, 16);
         let start = room.machine.now;
         world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= 16);
-        // Each is by another connection, four at a time, and before each of these a host is called that is gone.
+        // Each message needs its own connection, four at a time. Before each of these a host that
+        // is down is contacted.
         let time = room.machine.now.since(start);
         assert!(time < Micros::from_secs(4 * 35), "{mood:?}: {time:?}");
         world.pass(&mut room, 3600);
@@ -189,7 +192,7 @@ fn a_host_that_ends_connections_between_letters_gets_them_all_once_and_soon() {
 }
 
 #[test]
-fn a_machine_that_stops_between_letters_of_one_connection_sends_the_others_in_its_next_life() {
+fn a_stop_between_messages_delays_the_rest_to_the_restart() {
     for seed in 770..776 {
         let (mut room, mut world) = waiting(seed, Mood::Takes, Secrecy::None, 40);
         let before = 3 + (seed as usize - 770) * 5;
@@ -205,7 +208,7 @@ fn a_machine_that_stops_between_letters_of_one_connection_sends_the_others_in_it
 }
 
 #[test]
-fn letters_of_one_connection_are_neither_lost_nor_sent_in_vain_whenever_the_power_fails() {
+fn messages_of_one_connection_survive_any_power_cut() {
     let (mut steps, mut once, mut twice) = (0, 0, 0);
     loop {
         let (mut room, mut world) = waiting(780, Mood::Takes, Secrecy::None, 8);

@@ -1,4 +1,5 @@
-//! What goes wrong while mail leaves: hosts that are down, away or endless, a disk that is busy or broken, and a machine that stops. Nobody gets a letter twice, nobody is forgotten, and nothing stands still.
+//! Problems of outbound mail: hosts that are down, silent or endless, a disk that is busy or
+//! broken, and a machine that stops. No message is duplicated or forgotten, and nothing stalls.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,26 +12,26 @@ use super::names::IPV4;
 use super::queue_page;
 use super::room::{DISK_BYTES, Room};
 
-/// Steps until the peer has begun to hear a message.
+/// Steps until the peer has begun to receive a message.
 fn until_message(world: &mut World, room: &mut Room) {
     world.until(room, "a message has begun", |world, _| {
         world.peer.conversations.iter().any(|talk| talk.is_message)
     });
 }
 
-/// How many have reached the peer's host.
+/// The connections that have reached the peer's host.
 fn callers(world: &World, room: &Room) -> usize {
     world.peer.conversations.iter().filter(|talk| room.hosts[PEER].is_open(talk.connection)).count()
 }
 
 #[test]
-fn what_was_read_for_a_connection_that_is_lost_disturbs_nothing_else() {
+fn a_read_for_a_lost_connection_affects_nothing_else() {
     let (mut room, mut world) = serving(740, Mood::RefusesBob);
     let letter = [LETTER, &b"Line.\r\n".repeat(100_000)].concat();
     world.submit(&mut room, &["bob@far.test", "carol@far.test"], &letter);
     until_message(&mut world, &mut room);
     room.machine.disk.mood = DiskMood::Waits;
-    world.until(&mut room, "a part of the letter is being read", |_, room| {
+    world.until(&mut room, "a part of the message is being read", |_, room| {
         room.machine.disk.waiting() > 0
     });
     let talk = world
@@ -41,7 +42,7 @@ fn what_was_read_for_a_connection_that_is_lost_disturbs_nothing_else() {
         .expect("it has begun")
         .connection;
     room.hosts[PEER].abort(talk);
-    // Now it is reported of Bob, for which the disk is waited for too.
+    // Now Bob's failure is reported, which needs the disk too.
     world.pass(&mut room, 10);
     assert!(room.machine.disk.waiting() > 0);
     while room.machine.disk.waiting() > 0 {
@@ -58,7 +59,7 @@ fn what_was_read_for_a_connection_that_is_lost_disturbs_nothing_else() {
 }
 
 #[test]
-fn couriers_who_find_the_store_busy_go_on_when_it_is_not() {
+fn delivery_attempts_wait_for_a_busy_store() {
     for (seed, transactions) in [(741, 1), (742, 2)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
         for number in 0..8 {
@@ -78,11 +79,10 @@ fn couriers_who_find_the_store_busy_go_on_when_it_is_not() {
 }
 
 #[test]
-fn a_machine_that_stops_still_hears_what_becomes_of_a_whole_letter_also_where_somebody_was_refused()
-{
+fn a_stop_waits_for_the_reply_to_a_complete_message() {
     let (mut room, mut world) = serving(743, Mood::Thinks);
     world.submit(&mut room, &["bob@far.test", "carol@far.test"], LETTER);
-    world.until(&mut room, "the whole letter is there", |world, _| {
+    world.until(&mut room, "the whole message is there", |world, _| {
         world.peer.conversations.iter().any(|talk| talk.is_thought_over)
     });
     room.machine.stop = true;
@@ -96,16 +96,17 @@ fn a_machine_that_stops_still_hears_what_becomes_of_a_whole_letter_also_where_so
     assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (1, 1));
 }
 
-/// A host has a letter, and the disk does not take it down: sent again each time that is tried, it would be sent for ever.
+/// A host has a message, and the disk cannot store that. If each retry sent it again, it would be
+/// sent for ever.
 #[test]
-fn what_the_disk_does_not_note_is_not_sent_again_and_nothing_else_leaves() {
+fn an_unstored_result_is_not_retried_while_the_disk_fails() {
     for (seed, mood) in [(744, DiskMood::FailsWrites), (745, DiskMood::FailsFlushes)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
         world.submit(&mut room, &["dave@far.test"], LETTER);
         world.pass(&mut room, 120);
         world.peer.mood = Mood::Thinks;
         world.submit(&mut room, &["carol@far.test"], LETTER);
-        world.until(&mut room, "the whole letter is there", |world, _| {
+        world.until(&mut room, "the whole message is there", |world, _| {
             world.peer.conversations.iter().any(|talk| talk.is_thought_over)
         });
         room.machine.disk.mood = mood;
@@ -113,7 +114,7 @@ fn what_the_disk_does_not_note_is_not_sent_again_and_nothing_else_leaves() {
         world.pass(&mut room, 7200);
         let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
         assert_eq!(to, ["carol@far.test"]);
-        // The mark is made when the disk works again, so the message does not leave once more.
+        // The mark is stored when the disk works again, so the message is not sent once more.
         room.machine.disk.mood = DiskMood::Works;
         world.pass(&mut room, 7200);
         let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
@@ -123,7 +124,7 @@ fn what_the_disk_does_not_note_is_not_sent_again_and_nothing_else_leaves() {
 }
 
 #[test]
-fn letters_for_a_host_that_is_down_are_given_up_in_time_however_many_they_are() {
+fn all_messages_for_a_dead_host_are_returned_in_time() {
     let (mut room, mut world) = serving(746, Mood::Takes);
     for number in 0..200 {
         world.submit(&mut room, &[&format!("friend{number}@silent.test")], LETTER);
@@ -134,7 +135,7 @@ fn letters_for_a_host_that_is_down_are_given_up_in_time_however_many_they_are() 
 }
 
 #[test]
-fn a_host_that_takes_no_mail_refuses_nobody_while_another_is_down() {
+fn a_host_that_takes_no_mail_is_not_final_if_another_is_down() {
     let (mut room, mut world) = serving(747, Mood::SendsAway);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 1800);
@@ -144,9 +145,9 @@ fn a_host_that_takes_no_mail_refuses_nobody_while_another_is_down() {
     assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.taken.len()), (0, 1));
 }
 
-/// What one host says of itself is not said of another, of which name servers could not say where it is.
+/// A failure of one host does not apply to another host that name servers could not resolve.
 #[test]
-fn a_host_that_takes_no_mail_refuses_nobody_while_another_is_not_to_be_found() {
+fn a_refusing_host_is_not_final_if_another_is_unresolved() {
     let (mut room, mut world) = serving(756, Mood::SendsAway);
     world.names.failing.push("lost.test");
     world.submit(&mut room, &["bob@half.test"], LETTER);
@@ -160,7 +161,7 @@ fn a_host_that_takes_no_mail_refuses_nobody_while_another_is_not_to_be_found() {
 }
 
 #[test]
-fn a_host_that_says_a_word_now_and_then_is_left() {
+fn a_host_that_drips_its_greeting_is_abandoned() {
     let (mut room, mut world) = serving(748, Mood::Drips);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.until(&mut room, "the host is called", |world, room| callers(world, room) == 1);
@@ -173,19 +174,20 @@ fn a_host_that_says_a_word_now_and_then_is_left() {
     );
 }
 
-/// Letters that the peer has, and thinks about.
+/// The messages that the peer has received and not answered.
 fn thought_about(world: &World) -> usize {
     world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count()
 }
 
-/// Whoever waits for a road has his turn, also where all before him could not be read when they had theirs.
+/// An entry that waits for a destination gets its turn, even if all entries before it could not be
+/// read in theirs.
 #[test]
-fn a_letter_that_cannot_be_read_any_more_holds_up_none_behind_it() {
+fn an_unreadable_entry_does_not_block_later_ones() {
     let (mut room, mut world) = serving(749, Mood::Thinks);
     for number in 0..4 {
         world.submit(&mut room, &[&format!("first{number}@far.test")], LETTER);
     }
-    world.until(&mut room, "the peer has four letters", |world, _| thought_about(world) == 4);
+    world.until(&mut room, "the peer has four messages", |world, _| thought_about(world) == 4);
     for number in 0..4 {
         world.submit(&mut room, &[&format!("rotten{number}@far.test")], LETTER);
     }
@@ -195,7 +197,8 @@ fn a_letter_that_cannot_be_read_any_more_holds_up_none_behind_it() {
         world.submit(&mut room, &[&format!("last{number}@far.test")], LETTER);
     }
     world.pass(&mut room, 5);
-    // The peer answers and leaves before that is noted: so nobody goes on by its connections.
+    // The peer answers and leaves before the answer is stored, so no other entry can use its
+    // connections.
     room.machine.disk.mood = DiskMood::Waits;
     world.peer.mood = Mood::Takes;
     world.until(&mut room, "it has answered", |world, _| thought_about(world) == 0);
@@ -210,9 +213,10 @@ fn a_letter_that_cannot_be_read_any_more_holds_up_none_behind_it() {
     assert_eq!(to.len(), 8);
 }
 
-/// Whoever waits for a road and has something else to do first is not forgotten when it is free by then.
+/// An entry that has other work to do before it waits for a destination is not forgotten if the
+/// destination is free by then.
 #[test]
-fn a_letter_whose_road_is_free_before_it_waits_for_it_goes_all_the_same() {
+fn an_entry_leaves_if_its_destination_is_free_before_it_waits() {
     let mut cases = 0;
     for seed in 760..772 {
         let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
@@ -226,12 +230,13 @@ fn a_letter_whose_road_is_free_before_it_waits_for_it_goes_all_the_same() {
             room.machine.now > end || callers(world, room) == 4
         });
         room.machine.disk.mood = DiskMood::Waits;
-        world.until(&mut room, "another letter is read", |_, room| room.machine.disk.waiting() > 0);
+        world
+            .until(&mut room, "another message is read", |_, room| room.machine.disk.waiting() > 0);
         if callers(&world, &room) < 4 {
             continue;
         }
         cases += 1;
-        // It finds the road taken, and who sent it is to hear that it takes long.
+        // It finds the destination busy, and its sender must get a delay notice.
         room.machine.disk.carry_out_next();
         world.pass(&mut room, 1);
         world.peer.mood = Mood::Takes;
@@ -246,9 +251,9 @@ fn a_letter_whose_road_is_free_before_it_waits_for_it_goes_all_the_same() {
     assert!(cases > 0);
 }
 
-/// Letters that were refused together come again one by one.
+/// Messages that were deferred together are retried one by one.
 #[test]
-fn letters_that_are_refused_together_are_not_tried_together_again() {
+fn messages_deferred_together_are_retried_apart() {
     let (mut room, mut world) = serving(751, Mood::RefusesForNow);
     for number in 0..20 {
         world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
@@ -262,7 +267,7 @@ fn letters_that_are_refused_together_are_not_tried_together_again() {
 }
 
 #[test]
-fn a_host_that_never_ends_a_connection_has_it_for_half_a_minute() {
+fn a_connection_that_the_host_keeps_open_lasts_half_a_minute() {
     let (mut room, mut world) = serving(760, Mood::Stays);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.until(&mut room, "it is taken", |world, _| !world.peer.taken.is_empty());
@@ -273,8 +278,8 @@ fn a_host_that_never_ends_a_connection_has_it_for_half_a_minute() {
     assert_eq!(connections(&room), 0);
 }
 
-/// The first host of the domain is gone. So each call takes half a minute, and there are four at a
-/// time.
+/// The first host of the domain is down. So each attempt takes half a minute, and there are four at
+/// a time.
 #[test]
 fn entry_deleted_during_a_call_makes_room_for_the_next() {
     let (mut room, mut world, _, mut grace) = queue_page::serving(774, Mood::Takes);
@@ -303,7 +308,7 @@ fn entry_deleted_during_a_call_makes_room_for_the_next() {
     queue_page::at_rest(&mut world, &mut room);
 }
 
-/// It waits on another core than those that are under way, where there are several.
+/// With several cores, it waits on another core than those with an attempt.
 #[test]
 fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
     for seed in 777..780 {
@@ -327,7 +332,7 @@ fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
     }
 }
 
-/// The attempt has a place until the disk works again, and does not hold up the stop for long.
+/// The attempt stays registered until the disk works again, and does not delay the stop for long.
 #[test]
 fn unmarked_result_is_shown_and_does_not_block_the_stop() {
     for (seed, mood) in [(775, DiskMood::FailsWrites), (776, DiskMood::FailsFlushes)] {
@@ -346,7 +351,7 @@ fn unmarked_result_is_shown_and_does_not_block_the_stop() {
         world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
         let time = room.machine.now.since(start);
         assert!(time < Micros::from_secs(10), "{time:?}");
-        // Nothing says in the next life that the host has it.
+        // After the restart no mark shows that the host has it.
         room.machine.disk.mood = DiskMood::Works;
         let (mut room, mut world) = queue_page::power_cut(world, room, seed, &trust);
         world.pass(&mut room, 7200);

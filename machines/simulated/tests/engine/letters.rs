@@ -1,4 +1,5 @@
-//! Letters through the whole engine: over a wire to a TCP that is not ours, onto a disk that forgets, and back.
+//! Messages through the whole engine: over a wire to an independent TCP, onto a disk that may lose
+//! unflushed data, and back.
 
 use crate::CORES;
 
@@ -10,7 +11,7 @@ use simulated::Mood;
 const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada,\r\n.\r\n..dots\r\n\r\nyours\r\n";
 
 #[test]
-fn a_letter_arrives_and_is_given_back_as_it_was() {
+fn a_message_is_delivered_and_retrieved_unchanged() {
     let mut room = Room::new(1);
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250 2."));
     let mut talk = room.log_in("ada@barepost.test");
@@ -19,7 +20,7 @@ fn a_letter_arrives_and_is_given_back_as_it_was() {
 }
 
 #[test]
-fn nobody_else_says_what_this_machine_has_found_out_about_a_letter() {
+fn forged_authentication_results_are_removed() {
     let mut room = Room::new(11);
     let lie =
         b"Authentication-Results: mail.barepost.test; spf=pass\r\nSubject: Trust me\r\n\r\nYes\r\n";
@@ -28,7 +29,8 @@ fn nobody_else_says_what_this_machine_has_found_out_about_a_letter() {
     assert_eq!(room.retrieve(&mut talk, 1), b"Subject: Trust me\r\n\r\nYes\r\n");
 }
 
-/// Who reads mail for some addresses of a machine that has this configuration: `None` where the address is refused as nobody's.
+/// The reader of mail for these addresses with this configuration. `None`: the address is refused
+/// as unknown.
 fn readers(configuration: &str, addresses: &[&str]) -> Vec<Option<&'static str>> {
     let mut room =
         Room::configured(13, simulated::MemoryDisk::blank(32 << 20), usual_sizes(), configuration);
@@ -58,8 +60,7 @@ fn readers(configuration: &str, addresses: &[&str]) -> Vec<Option<&'static str>>
 }
 
 #[test]
-fn an_address_with_a_plus_is_that_of_who_is_named_before_it_and_one_that_nobody_has_his_who_asked_for_those()
- {
+fn plus_addresses_and_the_catch_all_find_their_accounts() {
     let addresses = [
         "ada+shop@barepost.test",
         "\"Countess+a+b\"@barepost.test",
@@ -83,7 +84,7 @@ fn an_address_with_a_plus_is_that_of_who_is_named_before_it_and_one_that_nobody_
 }
 
 #[test]
-fn a_letter_that_comes_by_for_the_hundredth_time_runs_in_circles() {
+fn a_message_with_a_hundred_received_fields_is_rejected() {
     let mut room = Room::new(12);
     let letter = |hops| {
         [b"Received: by elsewhere.test\r\n".repeat(hops), b"\r\nAgain\r\n".to_vec()].concat()
@@ -96,7 +97,7 @@ fn a_letter_that_comes_by_for_the_hundredth_time_runs_in_circles() {
 }
 
 #[test]
-fn a_letter_that_has_come_can_be_listed_without_reading_it() {
+fn a_delivered_message_has_a_summary() {
     let mut room = Room::new(10);
     let answer = "From: Grace Hopper <grace@example.org>\r\nTo: Ada <ada@barepost.test>\r\nSubject: Re: Engines\r\n\
         Date: Sat, 21 Nov 2026 10:55:06 +0100\r\nMessage-ID: <2@example.org>\r\nReferences: <1@barepost.test>\r\n\r\n> how?\r\nLike this.\r\n";
@@ -119,7 +120,7 @@ fn a_letter_that_has_come_can_be_listed_without_reading_it() {
 }
 
 #[test]
-fn a_letter_outlives_a_power_cut_under_the_same_name() {
+fn a_message_survives_a_power_cut_with_its_unique_id() {
     let mut room = Room::new(2);
     let mut names = Vec::new();
     for life in 0..6_u64 {
@@ -165,14 +166,14 @@ fn large_and_awkward_sizes_come_back_exact() {
 }
 
 #[test]
-fn a_reader_who_pauses_gets_the_rest_of_a_large_letter() {
+fn a_reader_that_pauses_gets_the_rest_of_a_large_message() {
     let mut room = Room::new(9);
     let body =
         b"0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqr\r\n".repeat(30_000);
     assert!(room.deliver("ada@barepost.test", &body).starts_with("250 2."));
     let mut talk = room.log_in("ada@barepost.test");
     room.send(&talk, b"RETR 1\r\n");
-    // Its receive buffer and all of ours fill up, and nothing moves any more.
+    // The client's receive buffer and all of the engine's fill up, and no data moves any more.
     room.pass(Micros::from_secs(100));
     assert!(room.line(&mut talk).starts_with("+OK"));
     let message = room.pop3_lines(&mut talk);
@@ -180,7 +181,7 @@ fn a_reader_who_pauses_gets_the_rest_of_a_large_letter() {
 }
 
 #[test]
-fn deletions_are_durable_at_quit_and_void_without_it() {
+fn deletions_are_durable_at_quit_and_dropped_without_it() {
     let mut room = Room::new(4);
     for subject in ["one", "two", "three"] {
         assert!(
@@ -236,7 +237,7 @@ fn a_wrong_password_costs_time_and_the_right_one_none() {
 }
 
 #[test]
-fn nobody_is_relayed_for_and_the_postmaster_is_somebody() {
+fn relaying_is_denied_and_postmaster_is_accepted() {
     let mut room = Room::new(7);
     let mut talk = room.connect(25);
     room.smtp_reply(&mut talk);
@@ -252,7 +253,7 @@ fn nobody_is_relayed_for_and_the_postmaster_is_somebody() {
 }
 
 #[test]
-fn sessions_are_told_when_the_machine_stops_and_what_was_acknowledged_is_there_afterwards() {
+fn a_stop_ends_sessions_and_keeps_acknowledged_mail() {
     let mut room = Room::new(8);
     assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
     let mut idle = room.connect(25);
@@ -283,7 +284,7 @@ fn the_console_tells_the_sizes_at_start() {
 }
 
 #[test]
-fn a_maildrop_stays_locked_until_the_deletions_of_a_client_that_left_are_done() {
+fn a_maildrop_stays_locked_until_pending_deletions_are_done() {
     let mut room = Room::new(11);
     for subject in ["one", "two"] {
         assert!(

@@ -1,4 +1,5 @@
-//! How much somebody may send in a day: who has met the limit sends no more until the next, on whatever core and by whatever way, and administrators are told.
+//! Daily sending limits: an account that has reached its limit sends no more until the next day, on
+//! any core and by any protocol, and administrators are notified.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,7 +19,7 @@ const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
 const MANY: &str = "451 4.7.0 So many messages a day";
 const NEW: &str = "451 4.7.0 So many new recipients a day";
 
-/// Four messages a day, to three new people; Grace may do more.
+/// Four messages a day, to three new recipients. Grace may send more.
 fn limited() -> String {
     let grace = "address = \"grace@barepost.test\"";
     let more = format!("{grace}\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = 5");
@@ -43,7 +44,7 @@ fn power_cut(room: Room, seed: u64, trust: &Trust) -> Room {
     room
 }
 
-/// What is said to a letter of somebody's, by a connection of its own.
+/// The reply to a message of this user on a new connection.
 fn submit(room: &mut Room, login: &str, to: &[&str]) -> String {
     let name = if login == ADA { "ada" } else { "grace" };
     let mut talk = room.connect(587);
@@ -76,8 +77,7 @@ fn told(room: &Room) -> Vec<&str> {
 }
 
 #[test]
-fn who_has_sent_as_much_as_a_day_allows_sends_no_more_until_the_next_and_administrators_hear_of_it_once()
- {
+fn the_daily_message_limit_is_enforced_and_announced_once() {
     let trust = Trust::new("mail.barepost.test");
     for seed in [1500, 1501] {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES), &trust);
@@ -95,7 +95,7 @@ fn who_has_sent_as_much_as_a_day_allows_sends_no_more_until_the_next_and_adminis
         for _ in 0..6 {
             assert!(submit(&mut room, GRACE, &["ada@barepost.test"]).starts_with("250 "));
         }
-        // Others' mail still comes.
+        // Inbound mail still arrives.
         assert!(room.deliver("ada@barepost.test", b"Subject: x\r\n\r\n").starts_with("250 "));
         room.pass(Micros::from_secs(86_400));
         for _ in 0..4 {
@@ -107,8 +107,7 @@ fn who_has_sent_as_much_as_a_day_allows_sends_no_more_until_the_next_and_adminis
 }
 
 #[test]
-fn who_writes_to_new_people_elsewhere_may_do_so_only_so_often_a_day_and_to_those_he_knows_as_ever()
-{
+fn the_daily_limit_of_new_recipients_is_enforced() {
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(1502, MemoryDisk::blank(DISK_BYTES), &trust);
     for (login, to, reply) in [
@@ -154,7 +153,7 @@ fn who_writes_to_new_people_elsewhere_may_do_so_only_so_often_a_day_and_to_those
 }
 
 #[test]
-fn what_was_sent_is_known_after_a_power_cut_and_so_is_to_whom() {
+fn sending_limits_survive_a_power_cut() {
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(1503, MemoryDisk::blank(DISK_BYTES), &trust);
     for to in ["1@far.test", "2@far.test"] {
@@ -172,7 +171,7 @@ fn what_was_sent_is_known_after_a_power_cut_and_so_is_to_whom() {
 }
 
 #[test]
-fn letters_of_the_webmail_count_and_who_has_met_a_limit_is_told_in_words_and_keeps_his_letter() {
+fn webmail_messages_count_against_the_limits() {
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(1506, MemoryDisk::blank(DISK_BYTES), &trust);
     let mut ada = Browser::new(&trust);

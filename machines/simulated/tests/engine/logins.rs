@@ -1,5 +1,5 @@
-//! Crowds at the hasher's gate: everybody is answered in turn, guesses cost their address, the
-//! owner is let in.
+//! Crowds of logins at the password hasher: all are answered in turn, wrong guesses cost their
+//! address, and the owner gets in.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +9,7 @@ use super::room::{CONFIGURATION, Room, Talk, usual_sizes};
 use machine::Micros;
 use simulated::MemoryDisk;
 
-/// A client that has said USER, from `host`.
+/// A client that has sent USER, from `host`.
 fn at_the_gate(room: &mut Room, host: usize, user: &str) -> Talk {
     let mut talk = room.connect_from(host, 110);
     assert!(room.line(&mut talk).starts_with("+OK"));
@@ -18,7 +18,7 @@ fn at_the_gate(room: &mut Room, host: usize, user: &str) -> Talk {
 }
 
 #[test]
-fn a_flood_of_guesses_from_many_addresses_keeps_the_owner_out_for_no_time() {
+fn a_flood_of_guesses_does_not_lock_out_the_owner() {
     let mut room = Room::new(1);
     let mut guessers = Vec::new();
     for _ in 0..30 {
@@ -46,7 +46,7 @@ fn a_flood_of_guesses_from_many_addresses_keeps_the_owner_out_for_no_time() {
 }
 
 #[test]
-fn an_address_has_few_logins_under_way_and_its_failures_wear_off() {
+fn pending_logins_per_address_are_few_and_failures_expire() {
     let mut room = Room::new(2);
     let mut talks: Vec<Talk> = (0..6).map(|_| at_the_gate(&mut room, 0, "grace")).collect();
     talks.iter().for_each(|talk| room.send(talk, b"PASS guess\r\n"));
@@ -55,7 +55,7 @@ fn an_address_has_few_logins_under_way_and_its_failures_wear_off() {
         refused += usize::from(room.line(talk).starts_with("-ERR [SYS/TEMP]"));
         room.abort(talk);
     }
-    // Each core counts for itself what is under way.
+    // Each core counts its own pending logins.
     assert!(refused == 2 || CORES > 1 && refused < 2, "{refused}");
     room.pass(Micros::from_secs(3_000));
     room.until_nothing_is_in_use();
@@ -66,7 +66,7 @@ fn an_address_has_few_logins_under_way_and_its_failures_wear_off() {
 }
 
 #[test]
-fn clients_that_leave_the_gate_hold_up_nobody_behind_them() {
+fn logins_whose_clients_leave_block_no_other_login() {
     for leaving in 0..4_usize {
         let mut room = Room::new(3);
         let mut hosts = vec![0];
@@ -74,7 +74,7 @@ fn clients_that_leave_the_gate_hold_up_nobody_behind_them() {
         let mut talks: Vec<Talk> =
             (0..8).map(|number| at_the_gate(&mut room, hosts[number % 3], "ada")).collect();
         talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
-        // Some have the hasher when they leave, some wait for it, some have left it.
+        // Some are being hashed when they leave, some wait for it, and some are done.
         (0..leaving).for_each(|_| room.step());
         let behind = talks.split_off(6);
         talks.iter().for_each(|talk| room.abort(talk));
@@ -95,7 +95,7 @@ fn clients_that_leave_the_gate_hold_up_nobody_behind_them() {
 }
 
 #[test]
-fn of_two_who_log_in_at_once_one_has_the_maildrop() {
+fn of_two_concurrent_logins_one_locks_the_maildrop() {
     let mut room = Room::new(4);
     let mut talks = [at_the_gate(&mut room, 0, "ada"), at_the_gate(&mut room, 0, "countess")];
     talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
@@ -108,7 +108,7 @@ fn of_two_who_log_in_at_once_one_has_the_maildrop() {
 }
 
 #[test]
-fn guesses_said_all_at_once_are_answered_one_after_the_other_and_then_no_more() {
+fn pipelined_guesses_are_answered_in_turn_until_the_limit() {
     let mut room = Room::new(5);
     let mut talk = room.connect(110);
     room.line(&mut talk);
@@ -124,7 +124,7 @@ fn guesses_said_all_at_once_are_answered_one_after_the_other_and_then_no_more() 
 }
 
 #[test]
-fn a_hash_that_only_the_disk_knows_any_more_is_still_checked() {
+fn a_password_hash_that_is_only_on_disk_is_checked() {
     let large =
         "$argon2id$v=19$m=20480,t=1,p=1$c29tZXNhbHQ$N03vxXfVDJvqprHtPqY1pmNtcD7H61146Iu/xnB0xmw";
     let user =
@@ -137,8 +137,8 @@ fn a_hash_that_only_the_disk_knows_any_more_is_still_checked() {
     room.log_in("byron");
 }
 
-/// How many of 20 guesses are looked at in ten seconds, from one address that hangs up whenever it
-/// gets no answer at once.
+/// How many of 20 guesses are checked in ten seconds, from one address that disconnects whenever it
+/// gets no reply at once.
 fn guesses_looked_at(room: &mut Room, names: &[&str]) -> usize {
     let mut looked_at = 0;
     for number in 0..20 {
@@ -153,7 +153,7 @@ fn guesses_looked_at(room: &mut Room, names: &[&str]) -> usize {
 }
 
 #[test]
-fn who_hangs_up_instead_of_waiting_guesses_no_faster() {
+fn hanging_up_does_not_speed_up_guessing() {
     let mut room = Room::new(7);
     let looked_at = guesses_looked_at(&mut room, &["ada"]);
     assert!(looked_at <= 8, "{looked_at} guesses in ten seconds");
@@ -163,7 +163,7 @@ fn who_hangs_up_instead_of_waiting_guesses_no_faster() {
 }
 
 #[test]
-fn failures_on_one_account_count_together_whatever_name_they_use() {
+fn failures_count_per_account_across_its_names() {
     let mut room = Room::new(8);
     let names =
         ["ada", "ada@barepost.test", "ADA@Barepost.test", "countess", "postmaster@barepost.test"];
@@ -179,8 +179,8 @@ fn failures_on_one_account_count_together_whatever_name_they_use() {
     assert_eq!(costs, [2, 2, 2, 2, 4]);
 }
 
-/// How long the machine takes for the hashes of many guesses, of 40 ms each. `beside` is done
-/// before each step.
+/// How long the machine takes for the hashes of many guesses, of 40 ms each. `beside` runs before
+/// each step.
 fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
     const GUESSES: usize = 9;
     let mut room = Room::new(11);
@@ -189,8 +189,7 @@ fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
         .map(|number| at_the_gate(&mut room, hosts[number % hosts.len()], "ada"))
         .collect();
     room.machine.computing = Micros::from_millis(20);
-    // A hash reads the clock when it begins and when it ends, so it takes 40 ms and is seen to
-    // take 20.
+    // A hash reads the clock at its beginning and end, so it takes 40 ms and measures 20.
     let (before, readings) = (room.machine.now, room.machine.readings + 2 * GUESSES as u64);
     talks.iter().for_each(|talk| room.send(talk, b"PASS guess\r\n"));
     room.until("all hashes are computed", |room| {

@@ -1,4 +1,4 @@
-//! Lookups that strangers cause do not keep the machine from checking the mail of others.
+//! DNS lookups for external clients do not keep the machine from checking the mail of others.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +9,7 @@ use super::names::{Mood, NameServer, STRANGER, TEXT, serving_as, text};
 use super::proofs::{INBOX, letters_of};
 use super::room::{Room, Talk};
 
-/// Hosts are greeted at once, so that all are looked at together.
+/// No greeting delay, so that all hosts are checked at the same time.
 const AT_ONCE: &str = "[abuse]\ngreeting_delay = \"0s\"\n";
 
 /// The host moves to this address. It begins `count` messages, each from a domain that no name
@@ -39,7 +39,7 @@ fn message(room: &mut Room, server: &mut NameServer, author: &str) -> String {
 }
 
 #[test]
-fn a_network_holds_a_share_of_questions_and_others_are_looked_at() {
+fn a_network_holds_only_a_share_of_the_dns_questions() {
     let (mut room, mut server) = serving_as(1540, Mood::Answers, AT_ONCE);
     server.ignored = Some(".slow.test");
     server.zone.push(("other.test", TEXT, text("v=spf1 ip4:198.51.100.7 -all")));
@@ -68,7 +68,7 @@ fn a_network_holds_a_share_of_questions_and_others_are_looked_at() {
 }
 
 #[test]
-fn many_networks_that_wait_leave_a_client_its_lists() {
+fn many_waiting_networks_leave_dns_questions_for_a_client() {
     let lists = "dnsbl = [\"block.test\", \"other.test\"]\ndnsbl_junk = [\"junk.test\"]\ndnswl = [\"trust.test\"]\n";
     let (mut room, mut server) = serving_as(1541, Mood::Answers, &format!("{AT_ONCE}{lists}"));
     server.ignored = Some(".slow.test");

@@ -24,7 +24,7 @@ fn mark(text: &str) -> &str {
 }
 
 #[test]
-fn a_forged_delivered_to_does_not_keep_mail_from_being_sent_on() {
+fn a_forged_delivered_to_field_does_not_stop_forwarding() {
     let (mut room, mut world) = serving(1530, Mood::Takes, BOB);
     let forged = format!("Delivered-To: {GRACE}\r\nX-Loop: {GRACE}\r\nX-Loop: AAAAAAAAAAAA\r\n");
     for (number, bring) in
@@ -51,9 +51,10 @@ fn a_forged_delivered_to_does_not_keep_mail_from_being_sent_on() {
     room.until_nothing_is_in_use();
 }
 
-/// A mark that a host saw does not stop another message, nor the same message for another account.
+/// A mark that a host has seen does not stop another message, nor the same message for another
+/// account.
 #[test]
-fn a_mark_counts_for_its_message_and_account_alone() {
+fn a_loop_mark_counts_for_its_message_and_account_only() {
     let configuration = of("ada", BOB, &of("grace", BOB, &configuration()));
     let (mut room, mut world) =
         serving_as(1531, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
@@ -65,7 +66,7 @@ fn a_mark_counts_for_its_message_and_account_alone() {
     brought(&mut world, &mut room, FRANK, &[ADA], replayed(1).as_bytes());
     world.pass(&mut room, 120);
     assert_eq!((taken(&world, "bob@far.test").len(), world.peer.taken.len()), (3, 3));
-    // Only that message of that account was here.
+    // Only that message for that account was here before.
     brought(&mut world, &mut room, FRANK, &[GRACE], replayed(1).as_bytes());
     world.pass(&mut room, 120);
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
@@ -73,8 +74,8 @@ fn a_mark_counts_for_its_message_and_account_alone() {
     room.until_nothing_is_in_use();
 }
 
-/// Other servers forward what comes for the first address of each pair to the second, below fields
-/// of their own, until nothing comes any more. Returns how many messages came to them.
+/// Other servers forward mail for the first address of each pair to the second, with added fields
+/// on top, until no more arrives. Returns how many messages they received.
 fn circulate(world: &mut World, room: &mut Room, back: &[(&str, &str)]) -> usize {
     let mut sent = 0;
     loop {
@@ -103,8 +104,8 @@ fn a_loop_by_another_server_ends_when_the_message_comes_back() {
     }
 }
 
-/// Each account forwards to two addresses elsewhere, and each of these to both accounts. Without an
-/// end, the mail would double in each round.
+/// Each account forwards to two remote addresses, and each of these to both accounts. Without a
+/// limit, the mail would double in each round.
 #[test]
 fn a_loop_over_two_accounts_and_two_others_ends() {
     let both = "forward = [\"bob@far.test\", \"carol@far.test\"]\nkeep = false";
@@ -119,7 +120,8 @@ fn a_loop_over_two_accounts_and_two_others_ends() {
         ("carol@far.test", ADA),
     ];
     circulate(&mut world, &mut room, &back);
-    // By ada to both, from each to grace and back to both; all else comes back to where it was.
+    // From ada to both, from each to grace and back to both. All other copies come back to an
+    // account that they were at before.
     assert_eq!(
         (taken(&world, "bob@far.test").len(), taken(&world, "carol@far.test").len()),
         (3, 3)

@@ -1,4 +1,4 @@
-//! Marks of letters that are set in two windows at once: each stays, whatever the other one does in the same moment.
+//! Flags of a message that two windows set at the same time: both changes stay.
 
 use machine::Micros;
 use simulated::Mood;
@@ -6,7 +6,7 @@ use simulated::Mood;
 use super::room::Room;
 use super::webmail::{Browser, letter, serving};
 
-/// Two windows of one reader, with connections on whatever cores.
+/// Two windows of one user, with connections on any cores.
 fn windows(seed: u64) -> (Room, [Browser; 2], String) {
     let (mut room, trust) = serving(seed);
     assert!(
@@ -20,7 +20,7 @@ fn windows(seed: u64) -> (Room, [Browser; 2], String) {
     (room, [one, other], token)
 }
 
-/// Both ask, the second one while nothing of what the first one has asked for is on the disk.
+/// Both send a request, the second while nothing of the first one is on the disk.
 fn at_once(room: &mut Room, windows: &mut [Browser; 2], token: &str, fields: [(&str, &str); 2]) {
     room.machine.disk.mood = Mood::Waits;
     for (window, field) in windows.iter_mut().zip(fields) {
@@ -38,14 +38,14 @@ fn at_once(room: &mut Room, windows: &mut [Browser; 2], token: &str, fields: [(&
     }
 }
 
-/// Whether the letter has a star, and whether it is unread.
+/// Whether the message has a star, and whether it is unread.
 fn marks(room: &mut Room, window: &mut Browser) -> (bool, bool) {
     let list = window.get(room, "/mail/box/1").text();
     (list.contains("aria-pressed=\"true\""), list.contains("<li class=\"row unread\">"))
 }
 
 #[test]
-fn a_star_and_a_mark_that_are_set_at_once_are_both_there_and_stay() {
+fn concurrent_star_and_unread_changes_both_persist() {
     for seed in 0..4 {
         let (mut room, mut windows, token) = windows(seed);
         let both = [("star", "1.1"), ("do", "read")];

@@ -1,4 +1,4 @@
-//! The engine's promises, kept by a machine with as many cores as the crate that includes this says.
+//! The engine's promises, tested on a machine with as many cores as the including crate sets.
 
 pub(crate) mod room;
 

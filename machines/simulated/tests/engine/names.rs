@@ -1,4 +1,4 @@
-//! Names through the whole engine: a name server on the wire, and what strangers' mail has to say of them who send it.
+//! DNS through the whole engine: a name server on the wire, and the checks of inbound mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,14 +12,14 @@ use smoltcp::wire::{
 
 use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, usual_sizes};
 
-/// Where strangers come from, by way of the host that is the gateway.
+/// The address of external clients. The host with it is also the gateway.
 pub(super) const FAR: Ipv4Address = Ipv4Address::new(203, 0, 113, 7);
 pub(super) const STRANGER: usize = 1;
 pub(super) const SERVER: usize = 2;
 
 const NAME_SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 12);
 
-/// What the configuration says of the network, so that this server is asked.
+/// The network configuration with this name server.
 pub(super) const NAME_SERVER_LINE: &str =
     "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"\ndns = [\"10.0.0.12\"]";
 
@@ -28,35 +28,35 @@ pub(super) const TEXT: u16 = 16;
 pub(super) const IPV4: u16 = 1;
 pub(super) const TLSA: u16 = 52;
 
-/// Questions that a slow name server answers before it is late.
+/// The question at which a slow name server begins to be late.
 const LATE: usize = 7;
 
-/// What the name server does.
+/// The behaviour of the name server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Answers,
-    /// Datagrams are too short for any answer.
+    /// Every response in a datagram is truncated.
     CutsShort,
     Silent,
-    /// It takes its time, and answers the question behind the first [`LATE`] only when it is asked another.
+    /// It is slow, and answers the question after the first [`LATE`] only when it gets another.
     Slow,
 }
 
-/// A name server, with all that it knows.
+/// A name server, with all its records.
 pub(super) struct NameServer {
     port: Port,
     listener: Connection,
     heard: Vec<u8>,
-    /// An answer that it has kept, and for whom.
+    /// A response that it has held back, and its recipient.
     late: Option<(IpEndpoint, Vec<u8>)>,
     pub(super) mood: Mood,
     pub(super) zone: Vec<(&'static str, u16, Vec<u8>)>,
-    /// Names whose answers it has checked (DNSSEC), and names of which it knows nothing because they do not stand that.
+    /// Names with responses that it has validated (DNSSEC), and names for which validation fails.
     pub(super) signed: Vec<&'static str>,
     pub(super) failing: Vec<&'static str>,
-    /// It says nothing of names that end so.
+    /// It does not answer for names with this ending.
     pub(super) ignored: Option<&'static str>,
-    /// The names that were asked for, and whether by a stream.
+    /// The names in questions, and whether each came over TCP.
     pub(super) asked: Vec<(String, bool)>,
 }
 
@@ -108,7 +108,7 @@ impl NameServer {
         (mood != Mood::Silent && !is_ignored).then_some(answer)
     }
 
-    /// Serves in another room, where the stranger is, too.
+    /// Serves in another room. The external client is there, too.
     fn moves_to(&mut self, room: &mut Room) {
         assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
         room.hosts[STRANGER].move_to(FAR);
@@ -116,7 +116,8 @@ impl NameServer {
         room.until("the engine serves", |room| room.console_says("serving"));
     }
 
-    /// One that knows who takes mail for `far.test` and others, in a room that has no other hosts yet.
+    /// A name server with MX records for `far.test` and others, in a room that has no other hosts
+    /// yet.
     pub(super) fn of_mail(room: &mut Room) -> NameServer {
         assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
         let (port, listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
@@ -152,7 +153,7 @@ impl NameServer {
         }
     }
 
-    /// Answers what has come.
+    /// Answers the questions that have arrived.
     pub(super) fn serve(&mut self, room: &mut Room) {
         while let Some((from, question)) = room.hosts[SERVER].datagram(self.port) {
             let before = self.asked.len();
@@ -203,7 +204,7 @@ impl NameServer {
         self.line(room, talk)
     }
 
-    /// A stranger has said for whom a letter is that comes in this name.
+    /// An external client begins a message with this sender, up to RCPT.
     pub(super) fn begin(&mut self, room: &mut Room, path: &str) -> Talk {
         let mut talk = room.connect_from(STRANGER, 25);
         assert!(self.line(room, &mut talk).starts_with("220 "));
@@ -216,7 +217,8 @@ impl NameServer {
         talk
     }
 
-    /// A stranger's letter in this name, all at once and in chunks or not; and what stands above its `Received:` field when it has come.
+    /// Sends a message with this sender from outside, with BDAT or DATA. Returns the fields above
+    /// its `Received:` field after delivery.
     fn trace_of(&mut self, room: &mut Room, path: &str, in_chunks: bool) -> String {
         let talk = &mut self.begin(room, path);
         if in_chunks {
@@ -230,7 +232,7 @@ impl NameServer {
         self.above(room, letters_on(&room.machine.disk, "ada@barepost.test").len())
     }
 
-    /// What stands above the `Received:` field of a letter.
+    /// The fields above the `Received:` field of a message.
     fn above(&self, room: &Room, number: usize) -> String {
         let (_, letter) =
             letters_on(&room.machine.disk, "ada@barepost.test").swap_remove(number - 1);
@@ -238,7 +240,7 @@ impl NameServer {
         assert!(letter.ends_with("\r\nLetter\r\n"), "{letter}");
         let (above, _) =
             letter.split_once("Received: from far.test ([203.0.113.7])").expect("a trace");
-        // White space fills up.
+        // The fields are padded with white space.
         above.split_inclusive("\r\n").map(|line| format!("{}\r\n", line.trim_end())).collect()
     }
 }
@@ -247,7 +249,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
     serving_as(seed, mood, "")
 }
 
-/// The same where the configuration says this, too.
+/// The same with these configuration lines.
 pub(super) fn serving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
     serving_in(usual_sizes(), seed, mood, more)
 }
@@ -305,7 +307,7 @@ fn trace(path: &str, found: &str) -> String {
 }
 
 #[test]
-fn what_a_domain_says_of_the_host_that_sends_in_its_name_stands_above_the_letter() {
+fn the_spf_result_is_in_the_trace_fields() {
     for seed in [1, 2] {
         let (mut room, mut server) = serving(seed, Mood::Answers);
         for (number, (path, found)) in [
@@ -338,7 +340,7 @@ fn what_a_domain_says_of_the_host_that_sends_in_its_name_stands_above_the_letter
 }
 
 #[test]
-fn an_answer_that_is_too_long_for_a_datagram_comes_by_a_stream() {
+fn a_truncated_dns_response_is_retried_over_tcp() {
     for seed in [3, 4] {
         let (mut room, mut server) = serving(seed, Mood::CutsShort);
         let found = server.trace_of(&mut room, "me@pass.test", false);
@@ -352,7 +354,7 @@ fn an_answer_that_is_too_long_for_a_datagram_comes_by_a_stream() {
 }
 
 #[test]
-fn mail_does_not_wait_longer_than_20_seconds_for_name_servers_and_comes_through() {
+fn mail_waits_at_most_20_seconds_for_name_servers() {
     for (seed, mood) in [(5, Mood::Silent), (6, Mood::Silent), (11, Mood::Slow), (12, Mood::Slow)] {
         let (mut room, mut server) = serving(seed, mood);
         if seed == 6 {
@@ -371,7 +373,7 @@ fn mail_does_not_wait_longer_than_20_seconds_for_name_servers_and_comes_through(
         );
         assert_eq!(room.engines.in_use().checks, 0);
         assert!(server.smtp(&mut room, &mut talk, "Letter\r\n.").starts_with("250 2.0.0 "));
-        // What comes too late is not taken for an answer to the next question.
+        // A late response is not taken for the response to the next question.
         for command in
             ["MAIL FROM:<me@fail.test>", "RCPT TO:<ada@barepost.test>", "DATA", "Letter\r\n."]
         {
@@ -394,7 +396,7 @@ fn mail_does_not_wait_longer_than_20_seconds_for_name_servers_and_comes_through(
 }
 
 #[test]
-fn nothing_is_asked_of_neighbours_or_where_no_server_is_known() {
+fn no_dns_checks_for_local_clients_or_without_a_name_server() {
     let (near, far) = (Ipv4Address::new(100, 1, 2, 3), IpAddress::from(super::room::SERVER));
     let networks = "[\"10.0.0.2/1\", \"2001:db8::2/64\"]\ndns = [\"10.0.0.12\"]";
     let configuration = CONFIGURATION.replace("\"10.0.0.2/24\"", networks);
@@ -456,7 +458,7 @@ fn nothing_is_asked_of_neighbours_or_where_no_server_is_known() {
 }
 
 #[test]
-fn who_leaves_or_is_told_to_while_his_domain_is_asked_leaves_nothing_behind() {
+fn a_client_that_leaves_during_spf_leaves_nothing_behind() {
     let (mut room, mut server) = serving(9, Mood::Silent);
     for hangs_up in [true, false] {
         let talk = server.begin(&mut room, "me@pass.test");
@@ -480,9 +482,9 @@ fn who_leaves_or_is_told_to_while_his_domain_is_asked_leaves_nothing_behind() {
     assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
 }
 
-/// The core that asks name servers stops while questions of another core wait for it.
+/// The core that queries name servers stops while questions of another core wait for it.
 #[test]
-fn questions_that_come_to_a_core_that_stops_are_dropped() {
+fn questions_to_a_stopping_core_are_dropped() {
     const TALKS: usize = 300;
     let limits = "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 9000\nrecipients_a_minute = 9000";
     let abuse = format!("[abuse]\ngreeting_delay = \"0s\"\n{limits}\n");
@@ -499,7 +501,7 @@ fn questions_that_come_to_a_core_that_stops_are_dropped() {
 }
 
 #[test]
-fn so_many_questions_of_senders_wait_and_nobody_waits_for_room() {
+fn waiting_sender_checks_are_limited_without_a_queue() {
     let (mut room, mut server) = serving(10, Mood::Silent);
     let mut talks: Vec<Talk> =
         (0..99).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
@@ -518,7 +520,7 @@ fn so_many_questions_of_senders_wait_and_nobody_waits_for_room() {
 }
 
 #[test]
-fn too_much_to_be_kept_of_one_sender_is_not_kept() {
+fn an_spf_record_beyond_the_memory_limit_is_a_temperror() {
     let (mut room, mut server) = serving(13, Mood::CutsShort);
     for name in ["large.test", "larger.test"] {
         let texts = if name == "large.test" { 40 } else { 120 };
@@ -531,7 +533,7 @@ fn too_much_to_be_kept_of_one_sender_is_not_kept() {
     assert_eq!(found, trace("me@larger.test", "temperror smtp.mailfrom=larger.test"));
 }
 
-/// Gives the machine its address, as a DHCP server that names the name server.
+/// Gives the machine its address, as a DHCP server that also names the name server.
 fn lease(room: &mut Room, dhcp: Port) {
     room.until("the machine has its address", |room| {
         while let Some((_, message)) = room.hosts[SERVER].datagram(dhcp) {
@@ -557,15 +559,15 @@ fn lease(room: &mut Room, dhcp: Port) {
             answer
                 .emit(&mut DhcpPacket::new_unchecked(bytes.as_mut_slice()))
                 .expect("there is room");
-            let everybody = IpEndpoint::new(Ipv4Address::BROADCAST.into(), 68);
-            room.hosts[SERVER].send_datagram(dhcp, everybody, &bytes);
+            let broadcast = IpEndpoint::new(Ipv4Address::BROADCAST.into(), 68);
+            room.hosts[SERVER].send_datagram(dhcp, broadcast, &bytes);
         }
         room.console_says("net: 10.0.0.2/24")
     });
 }
 
 #[test]
-fn where_the_configuration_says_nothing_of_the_network_the_network_names_the_servers() {
+fn name_servers_come_from_dhcp_without_a_configuration() {
     for seed in [14, 15] {
         let (_, mut server) = serving(seed, Mood::Answers);
         let configuration = CONFIGURATION.replace("[network]\naddress = \"10.0.0.2/24\"\n", "");

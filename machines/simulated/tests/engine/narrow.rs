@@ -1,4 +1,5 @@
-//! Ways that carry less than everybody thinks and say nothing (RFC 2923): whoever comes over one is served.
+//! Paths with a smaller MTU than expected that drop packets silently (RFC 2923). Their clients are
+//! served.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
@@ -12,16 +13,16 @@ use super::room::{Room, usual_sizes};
 
 const LARGE_BYTES: usize = 20_000;
 
-/// The longest frame that such a way carries: a packet of 576 bytes.
+/// The longest frame on such a path: a packet of 576 bytes.
 const FRAME_BYTES: usize = 14 + 576;
 
-/// A way on which nothing comes through.
+/// A path that drops everything.
 const NOTHING: usize = 0;
 
 #[test]
-fn over_a_way_that_swallows_long_packets_without_a_word_a_handshake_is_done_and_a_page_comes() {
+fn a_black_hole_path_completes_tls_and_a_page() {
     for (seed, version) in (0..).zip(BOTH) {
-        // Where the answer to a SYN was lost, nobody knows the round trip, and each timeout is longer.
+        // If the SYN-ACK was lost, the round-trip time is unknown, and each timeout is longer.
         for is_answer_lost in [false, true] {
             let (mut room, trust) = Room::shielded(seed, site(LARGE_BYTES), usual_sizes());
             let client = Arc::new(client_of(&trust, &["http/1.1"], &[version]));
@@ -53,7 +54,7 @@ fn over_a_way_that_swallows_long_packets_without_a_word_a_handshake_is_done_and_
 }
 
 #[test]
-fn the_time_for_which_nothing_comes_through_is_not_the_clients() {
+fn an_outage_of_the_path_does_not_use_up_client_time() {
     for (seed, halves) in (20..).zip(0..14) {
         let (mut room, trust) = Room::shielded(seed, site(LARGE_BYTES), usual_sizes());
         let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
@@ -64,7 +65,7 @@ fn the_time_for_which_nothing_comes_through_is_not_the_clients() {
         room.carries = NOTHING;
         room.pass(Micros::from_millis(halves * 500));
         room.carries = usize::MAX;
-        // The program behind the client's TCP takes its time.
+        // The program behind the client's TCP is slow.
         room.pass(Micros::from_secs(6));
         room.shake_hands(&mut shielded);
         assert!(shielded.complaint.is_none(), "{halves}");
@@ -74,7 +75,7 @@ fn the_time_for_which_nothing_comes_through_is_not_the_clients() {
 }
 
 #[test]
-fn who_acknowledges_nothing_of_a_handshake_is_not_waited_for_beyond_a_minute() {
+fn an_unacknowledged_handshake_ends_after_a_minute() {
     let (mut room, trust) = Room::shielded(3, site(LARGE_BYTES), usual_sizes());
     let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
     let mut shielded = room.connect_shielded(443, &client);

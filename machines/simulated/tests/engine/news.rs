@@ -1,4 +1,4 @@
-//! Pages of the webmail that are open are told of changes, on whatever core their connections and their mail are.
+//! Open pages of the webmail get change events, on any core of their connections and their mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,7 +10,8 @@ use super::room::shielded::Shielded;
 use super::two::{Two, browser, request};
 use super::webmail::{Browser, letter, serving};
 
-/// A page of a browser's that listens, from a connection of its own; and how the inbox is, as it was told first.
+/// Opens an event stream of the browser on a new connection. Returns the first event: the state of
+/// the inbox.
 fn listen(room: &mut Room, browser: &Browser) -> (Shielded, String) {
     let mut shielded = room.connect_shielded(443, &browser.settings);
     let cookie = browser.cookie.as_ref().expect("a ticket");
@@ -30,7 +31,7 @@ fn listen(room: &mut Room, browser: &Browser) -> (Shielded, String) {
     (shielded, news)
 }
 
-/// The next event: how the inbox is.
+/// The next event: the state of the inbox.
 fn next(room: &mut Room, shielded: &mut Shielded) -> String {
     loop {
         let line = room.line_shielded(shielded);
@@ -47,7 +48,7 @@ fn unread(news: &str) -> &str {
 }
 
 #[test]
-fn who_listens_is_told_of_each_change_of_his_mail_and_of_nobody_elses() {
+fn an_event_stream_reports_changes_of_its_account_only() {
     for seed in 0..4 {
         let (mut room, trust) = serving(seed);
         let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(&trust));
@@ -78,7 +79,7 @@ fn who_listens_is_told_of_each_change_of_his_mail_and_of_nobody_elses() {
 }
 
 #[test]
-fn who_listens_for_an_hour_is_there_and_holds_no_buffer_meanwhile() {
+fn an_idle_event_stream_stays_open_without_a_buffer() {
     let (mut room, trust) = serving(1);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -101,13 +102,13 @@ fn who_listens_for_an_hour_is_there_and_holds_no_buffer_meanwhile() {
         room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
     );
     assert_eq!(unread(&next(&mut room, &mut shielded)), "1");
-    // It vanishes without a word, and is missed.
+    // It vanishes silently, and the server notices.
     room.abort(&shielded.talk);
     room.until_nothing_is_in_use();
 }
 
 #[test]
-fn who_has_logged_out_is_told_nothing_more() {
+fn an_event_stream_ends_at_logout() {
     for seed in 0..4 {
         let (mut room, trust) = serving(seed);
         let mut ada = Browser::new(&trust);
@@ -123,7 +124,7 @@ fn who_has_logged_out_is_told_nothing_more() {
 }
 
 #[test]
-fn so_many_listen_to_one_account_and_are_all_told_and_who_came_first_goes() {
+fn event_streams_per_account_are_limited_and_the_oldest_ends() {
     let (mut room, trust) = serving(2);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -144,9 +145,9 @@ fn so_many_listen_to_one_account_and_are_all_told_and_who_came_first_goes() {
     room.until_nothing_is_in_use();
 }
 
-/// So many are more than are looked at in one turn, and no client says anything meanwhile.
+/// More streams than one turn handles, while no client sends anything.
 #[test]
-fn all_that_listen_are_told_though_nothing_else_happens() {
+fn all_event_streams_get_an_event_without_other_traffic() {
     const LISTENERS: usize = 32;
     let (mut room, trust) = serving(5);
     let mut ada = Browser::new(&trust);
@@ -188,7 +189,7 @@ fn told(two: &Two, stream: u32) -> (Vec<String>, bool) {
 }
 
 #[test]
-fn who_listens_over_http_2_is_told_beside_other_pages_until_he_logs_out() {
+fn an_event_stream_shares_an_http_2_connection() {
     for seed in 0..4 {
         let (mut room, trust) = serving(seed);
         let mut ada = Browser::new(&trust);
@@ -206,10 +207,10 @@ fn who_listens_over_http_2_is_told_beside_other_pages_until_he_logs_out() {
         assert!(
             room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
         );
-        two.until(&mut room, "it is told of the letter", |two| told(two, 1).0.len() == 2);
+        two.until(&mut room, "it gets the event of the message", |two| told(two, 1).0.len() == 2);
         // Other streams of the connection go on beside it.
         two.to_say.extend(get(3, "/mail/box/1/1"));
-        two.until(&mut room, "the letter is there", |two| told(two, 3).1);
+        two.until(&mut room, "the message is there", |two| told(two, 3).1);
         assert!(String::from_utf8_lossy(&two.bodies[&3].0).contains("It computes."));
         two.until(&mut room, "it is told that it was read", |two| told(two, 1).0.len() == 3);
         let (events, is_over) = told(&two, 1);

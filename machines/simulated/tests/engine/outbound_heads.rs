@@ -1,5 +1,5 @@
-//! Messages for other servers of every size around the edges of chunks: the head of an entry may
-//! lie across one, and then too the message is shown, is tried, and arrives whole.
+//! Messages for other servers with sizes around the edges of chunks. Even if the header of an entry
+//! lies across an edge, the message is shown, tried, and delivered whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -19,10 +19,10 @@ use super::webmail::{Browser, between};
 const CHUNK: usize = store::CHUNK_OCTETS;
 /// More than the envelope, the trace fields and two signatures have together.
 const ABOVE: usize = 1_500;
-/// Less than the signatures have, so that some size has its head across the edge.
+/// Less than the signatures have, so that at some size the header lies across the edge.
 const STEP: usize = 130;
 
-/// A machine that signs what its users send; Grace sees its queue.
+/// A machine that signs messages of its users. Grace sees its queue.
 fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
     let configuration = of("grace", "admin = true", &configuration());
     let certificates = vec![trust.certificate.clone()];
@@ -47,13 +47,13 @@ fn message(octets: usize) -> Vec<u8> {
     message.into_bytes()
 }
 
-/// Sizes whose entries end on both sides of the edge behind so many chunks.
+/// Sizes of entries that end on both sides of the edge after so many chunks.
 fn sizes_around(chunks: usize) -> Vec<usize> {
     let edge = chunks * CHUNK;
     (edge - ABOVE..edge + STEP).step_by(STEP).collect()
 }
 
-/// How many entries a page of the queue shows that are for Bob.
+/// How many entries for Bob a page of the queue shows.
 fn shown(grace: &mut Browser, room: &mut Room) -> usize {
     let text = grace.get(room, "/mail/queue").text();
     grace.hang_up(room);

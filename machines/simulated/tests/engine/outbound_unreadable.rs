@@ -1,4 +1,4 @@
-//! Entries of an outbox that nobody can read: they are told of, shown and kept.
+//! Outbox entries that cannot be read: they are reported, shown and kept.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -22,7 +22,7 @@ fn sound(seed: u64, trust: &Trust) -> MemoryDisk {
     room.machine.disk.power_cut(&mut Dice::new(seed))
 }
 
-/// The same disk, on which Ada's outbox has an entry without an envelope, of several parts.
+/// The same disk with an entry in Ada's outbox that has no envelope and several chunks.
 fn faulty(disk: &MemoryDisk) -> MemoryDisk {
     let marks = (Flags::SEEN.with(Flags::LEAVING), 0);
     with_message(
@@ -45,7 +45,7 @@ fn notices(world: &mut World, room: &mut Room) -> usize {
 }
 
 #[test]
-fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
+fn an_entry_without_an_envelope_is_reported_and_kept() {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, mut world) =
         serving_on("", 961, faulty(&sound(960, &trust)), Mood::Takes, &trust);
@@ -74,7 +74,7 @@ fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
     }
     grace.log_in(&mut room, "grace", "lovelace");
     grace.hang_up(&mut room);
-    // Nothing else than to delete it helps, and others go on.
+    // Only a deletion helps, and other messages still leave.
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 60);
     assert_eq!(world.peer.taken.len(), 1);
@@ -94,7 +94,7 @@ fn an_entry_without_an_envelope_is_told_of_shown_and_kept() {
 }
 
 #[test]
-fn an_entry_for_a_recipient_that_its_envelope_lacks_is_told_of_and_kept() {
+fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, mut world) =
         serving_on("", 965, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
@@ -138,7 +138,7 @@ fn a_notice_comes_once_whenever_the_power_fails() {
 }
 
 #[test]
-fn an_entry_that_no_disk_gives_back_is_told_of_after_days() {
+fn an_unreadable_entry_is_reported_after_days() {
     let (mut room, mut world, _, mut grace) = serving(980, Mood::RefusesForNow);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 10);
@@ -158,7 +158,7 @@ fn an_entry_that_no_disk_gives_back_is_told_of_after_days() {
 }
 
 #[test]
-fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
+fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, mut world) =
         serving_on("", 990, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
@@ -167,7 +167,7 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
     let disk = room.machine.disk.power_cut(&mut Dice::new(990));
     let (_, entry) =
         letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
-    // A rebuild knows no flags. The second one came for an account that forwards its mail.
+    // A rebuild knows no flags. The second message arrived for an account that forwards its mail.
     let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
     let found = [&entry[..], arrived].into_iter().fold(disk, |disk, octets| {
         with_message(&disk, ("ada@barepost.test", OUTBOX), (Flags::default(), 0), octets)
@@ -178,13 +178,13 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
     let both = "bob@far.test, carol@silent.test";
     for (what, wait) in [("hold", 0), ("retry", DAY), ("release", 60), ("return", 60), ("hold", 60)]
     {
-        // The first order comes at once after the start.
-        for whom in [both, UNKNOWN] {
-            handle(&mut grace, &mut room, what, whom);
+        // The first command comes right after the start.
+        for recipients in [both, UNKNOWN] {
+            handle(&mut grace, &mut room, what, recipients);
         }
-        for whom in ["far.test", "silent.test"] {
+        for recipients in ["far.test", "silent.test"] {
             if what != "hold" || wait > 0 {
-                handle(&mut grace, &mut room, what, whom);
+                handle(&mut grace, &mut room, what, recipients);
             }
         }
         grace.hang_up(&mut room);
@@ -198,7 +198,8 @@ fn an_entry_that_a_rebuild_has_found_is_shown_and_left_alone() {
             "{what}: {page}"
         );
     }
-    // Of the other message Bob has his, and Carol's was returned. These two brought no report.
+    // Of the other message, Bob has one and Carol's was returned. These two entries caused no
+    // report.
     let said = handle(&mut grace, &mut room, "delete", "far.test");
     assert!(!said.contains("For the rest"), "{said}");
     assert_eq!(look(&mut grace, &mut room).text().matches("Cannot be sent").count(), 2);

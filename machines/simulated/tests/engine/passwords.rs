@@ -1,9 +1,9 @@
-//! A password that changes while others are logged in by the old one.
+//! A password change while other sessions of the account are open.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use super::room::{Room, Talk};
-use super::settings::{change, is_asked_who_he_is, lets_in};
+use super::settings::{asks_for_login, change, lets_in};
 use super::webmail::{Browser, Page, serving};
 
 /// NUL, the name, NUL, `lovelace`.
@@ -12,7 +12,7 @@ const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
 
 const OVER: &str = "421 4.7.0 Password has changed, log in again";
 
-/// A submission session in the clear, which its address permits.
+/// A submission session in clear text, which its address permits.
 fn submission(room: &mut Room, login: Option<&str>) -> Talk {
     let mut talk = room.connect_from(0, 587);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
@@ -68,7 +68,7 @@ fn a_changed_password_ends_the_sessions_of_every_core() {
     );
 }
 
-/// What is said of a change that was asked for.
+/// The page that reports the result of a change.
 fn outcome(page: Page, browser: &mut Browser, room: &mut Room) -> String {
     if page.status == 303 { browser.get(room, page.field("Location")).text() } else { page.text() }
 }
@@ -95,7 +95,7 @@ fn of_two_password_changes_at_once_one_wins() {
         }
         let results = [&mut one, &mut other].map(|browser| {
             let page = browser.finish(&mut room);
-            let is_logged_out = is_asked_who_he_is(&page);
+            let is_logged_out = asks_for_login(&page);
             let text = outcome(page, browser, &mut room);
             let is_told = is_logged_out
                 || ["is being changed", "has been changed"].iter().any(|why| text.contains(why));

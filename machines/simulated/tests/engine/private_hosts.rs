@@ -45,7 +45,7 @@ fn a_private_mx_host_that_the_configuration_allows_is_called() {
     assert!(is_whole(&world.peer.taken[0].content, LETTER));
 }
 
-/// The web server would be asked first, and is silent: the message would wait for it.
+/// The web server would be queried first, and is silent: the message would wait for it.
 #[test]
 fn a_private_policy_host_is_not_called() {
     let (mut room, mut world) = calling(1503, "\"10.0.0.13/32\"");

@@ -1,4 +1,5 @@
-//! Whose letters of strangers are: what signatures and domains have to say, and what becomes of the letters.
+//! Authentication of messages from outside: signatures, the policies of domains, and the
+//! consequences for the messages.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +17,7 @@ use super::room::{Room, Talk, stuffed};
 pub(super) const INBOX: u32 = 1;
 pub(super) const JUNK: u32 = 5;
 
-/// A key of Ed25519 in PKCS#8.
+/// An Ed25519 key in PKCS#8.
 const KEY: [u8; 48] = {
     let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
     let mut key = [7; 48];
@@ -32,12 +33,12 @@ pub(super) fn key() -> SigningKey {
     SigningKey::new(&KEY, "key").expect("a key")
 }
 
-/// A room where the name server knows of domains that say what is to be done with letters in their names.
+/// A room with a name server that has DMARC policies of several domains.
 pub(super) fn proving(seed: u64, mood: Mood) -> (Room, NameServer) {
     proving_as(seed, mood, "")
 }
 
-/// The same where the configuration says this, too.
+/// The same with these configuration lines.
 pub(super) fn proving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
     let (room, mut server) = serving_as(seed, mood, more);
     let policies: [(&'static str, &str); 5] = [
@@ -58,7 +59,7 @@ pub(super) fn proving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer
     (room, server)
 }
 
-/// A letter in somebody's name, signed by a domain.
+/// A message signed by a domain.
 fn signed(room: &mut Room, domain: &str, letter: &str) -> String {
     let mut reading = Reading::to_sign();
     reading.arrived(letter.as_bytes());
@@ -71,7 +72,7 @@ pub(super) fn letter(from: &str) -> String {
     format!("From: {from}\r\nSubject: looms\r\n\r\nHello.\r\n")
 }
 
-/// Sends a letter in the name of `path`, and returns what is said at its end.
+/// Sends a message with the sender `path`, and returns the reply to its end.
 pub(super) fn send(room: &mut Room, server: &mut NameServer, path: &str, letter: &str) -> String {
     let mut talk = begin(room, server, path);
     room.send(&talk, &stuffed(letter.as_bytes()));
@@ -86,7 +87,8 @@ fn begin(room: &mut Room, server: &mut NameServer, path: &str) -> Talk {
     talk
 }
 
-/// Ada's newest letter: its mailbox, what stands above its `Received:` field without the white space that fills up, and the letter itself.
+/// Ada's newest message: its mailbox, the fields above its `Received:` field without padding, and
+/// the rest.
 pub(super) fn newest(room: &Room) -> (u32, String, String) {
     let (mailbox, letter) = letters_of(room, "ada").pop().expect("a letter");
     parted(mailbox, &letter)
@@ -94,7 +96,7 @@ pub(super) fn newest(room: &Room) -> (u32, String, String) {
 
 pub(super) fn letters_of(room: &Room, name: &str) -> Vec<(u32, Vec<u8>)> {
     let mut letters = letters_on(&room.machine.disk, &format!("{name}@barepost.test"));
-    // The newest last: its name is the highest of one core's.
+    // The newest is last: its name is the highest of one core's.
     letters.sort_by_key(|(mailbox, _)| u32::from(*mailbox == JUNK));
     letters
 }
@@ -108,7 +110,7 @@ fn parted(mailbox: u32, letter: &[u8]) -> (u32, String, String) {
     (mailbox, above, rest.to_string())
 }
 
-/// What was found out, as it stands in the trace.
+/// The results in the trace fields.
 pub(super) fn results(above: &str) -> Vec<&str> {
     let (_, results) =
         above.split_once("Authentication-Results: mail.barepost.test;\r\n\t").expect("results");
@@ -124,7 +126,7 @@ pub(super) const REFUSED: &str =
     "550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)";
 
 #[test]
-fn whose_a_letter_is_that_is_not_signed_its_sender_proves_or_nobody() {
+fn spf_authenticates_unsigned_messages() {
     for seed in [31, 32] {
         let (mut room, mut server) = proving(seed, Mood::Answers);
         for (path, from, found) in [
@@ -201,7 +203,7 @@ fn whose_a_letter_is_that_is_not_signed_its_sender_proves_or_nobody() {
 }
 
 #[test]
-fn whose_a_letter_is_its_signature_proves_as_long_as_nobody_has_changed_it() {
+fn dkim_authenticates_unchanged_messages() {
     for seed in [33, 34] {
         let (mut room, mut server) = proving(seed, Mood::Answers);
         let own = signed(&mut room, "signed.test", &letter("ada@signed.test"));
@@ -246,7 +248,7 @@ fn whose_a_letter_is_its_signature_proves_as_long_as_nobody_has_changed_it() {
     }
 }
 
-/// A letter of two megabytes, in lines that some forms of bodies would change.
+/// A message of two megabytes, with lines that some body canonicalizations would change.
 fn large(from: &str) -> String {
     let mut letter = letter(from);
     let mut number = 0_u32;
@@ -258,8 +260,7 @@ fn large(from: &str) -> String {
 }
 
 #[test]
-fn a_large_letter_says_what_was_found_out_above_all_else_wherever_its_readers_are_and_after_a_power_cut()
- {
+fn results_of_a_large_message_come_first_and_survive_power_cuts() {
     let (mut room, mut server) = proving(35, Mood::Answers);
     let large = signed(&mut room, "signed.test", &large("ada@signed.test"));
     for is_broken in [false, true] {
@@ -301,7 +302,7 @@ fn a_large_letter_says_what_was_found_out_above_all_else_wherever_its_readers_ar
 }
 
 #[test]
-fn names_are_asked_for_while_a_letter_comes_and_its_end_waits_for_them_20_seconds_at_most() {
+fn the_end_of_data_waits_at_most_20_seconds_for_dns() {
     let (mut room, mut server) = proving(37, Mood::Answers);
     let whole = signed(&mut room, "signed.test", &letter("ada@signed.test"));
     let (header, body) = whole.split_once("Hello").expect("a body");
@@ -315,7 +316,7 @@ fn names_are_asked_for_while_a_letter_comes_and_its_end_waits_for_them_20_second
     });
     room.send(&talk, format!("lo{body}").as_bytes());
     assert!(server.smtp(&mut room, &mut talk, ".").starts_with("250 "));
-    // Nobody answers any more, and what was not asked before is not known.
+    // No name server answers any more, and records that were not queried before are unknown.
     server.mood = Mood::Silent;
     for command in ["MAIL FROM:<me@pass.test>", "RCPT TO:<ada@barepost.test>", "DATA"] {
         assert!(server.smtp(&mut room, &mut talk, command).starts_with(if command == "DATA" {
@@ -336,7 +337,7 @@ fn names_are_asked_for_while_a_letter_comes_and_its_end_waits_for_them_20_second
     assert_eq!((mailbox, found[1]), (INBOX, "dmarc=temperror header.from=strict.test"));
     let unknown = "dkim=temperror reason=\"no name server answered\" header.d=";
     assert!(found[3].starts_with(&format!("{unknown}strict.test")), "{above}");
-    // What the domain wants is known by now, and not whether the signature or the sender is its own.
+    // The domain's policy is cached by now, but not whether the signature or the sender is its own.
     server.mood = Mood::Answers;
     assert_eq!(send(&mut room, &mut server, "me@far.test", &letter("ada@strict.test")), REFUSED);
     server.mood = Mood::Silent;
@@ -352,7 +353,7 @@ fn names_are_asked_for_while_a_letter_comes_and_its_end_waits_for_them_20_second
 }
 
 #[test]
-fn who_leaves_while_names_are_asked_for_has_sent_nothing_and_a_machine_that_stops_waits_for_none() {
+fn a_client_that_leaves_during_dmarc_has_sent_nothing() {
     let (mut room, mut server) = proving(38, Mood::Answers);
     for step in 0..3 {
         server.mood = Mood::Answers;
@@ -371,7 +372,7 @@ fn who_leaves_while_names_are_asked_for_has_sent_nothing_and_a_machine_that_stop
         }
         let before = room.machine.now;
         room.machine.stop = true;
-        // Whose it is will not be known, and its domain wants what is not proved refused.
+        // The author will not be verified, and the domain's policy rejects unverified messages.
         assert_eq!(server.line(&mut room, &mut talk), DEFERRED);
         assert!(room.machine.now.since(before).as_secs() < 2);
         room.until("the machine has stopped", |room| room.ended.is_some());
@@ -381,8 +382,7 @@ fn who_leaves_while_names_are_asked_for_has_sent_nothing_and_a_machine_that_stop
 }
 
 #[test]
-fn of_many_signatures_and_long_headers_some_is_looked_at_and_what_is_kept_of_all_letters_is_bounded()
- {
+fn checked_signatures_and_header_memory_are_bounded() {
     let (mut room, mut server) = proving(39, Mood::Answers);
     let whole = letter("ada@signed.test");
     let good = signed(&mut room, "signed.test", &whole);
@@ -394,8 +394,8 @@ fn of_many_signatures_and_long_headers_some_is_looked_at_and_what_is_kept_of_all
     let (_, above, _) = newest(&room);
     let found = results(&above).len();
     assert!((3 + 5..=3 + 8).contains(&found), "{above}");
-    // Long headers that never end take the pool; a message that needs more than its own share is
-    // put off then.
+    // Long headers that never end use up the pool. A message that needs more than its own share is
+    // then deferred.
     let filling = "X-Filling: ".to_string() + &"x".repeat(990) + "\r\n";
     let late = filling.repeat(132) + &whole;
     assert!(send(&mut room, &mut server, "me@signed.test", &late).starts_with("250 2.0.0 "));

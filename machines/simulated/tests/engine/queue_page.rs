@@ -1,4 +1,5 @@
-//! The queue in the webmail, for administrators: what waits to leave from the outboxes of all cores is shown, held, released, tried and deleted.
+//! The queue page of the webmail, for administrators: it shows the outbox entries of all cores, and
+//! can hold, release, retry and delete them.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -17,10 +18,10 @@ use super::room::{DISK_BYTES, Room, usual_sizes};
 use super::webmail::{Browser, Page, between};
 
 const QUEUE: &str = "/mail/queue";
-/// Whom a letter is for that cannot be read.
-pub(super) const UNKNOWN: &str = "Somebody whom nobody knows any more";
+/// The name of the recipients of an entry that cannot be read.
+pub(super) const UNKNOWN: &str = "Somebody recipients nobody knows any more";
 
-/// Grace sees it; what Ada sends may be another core's.
+/// Grace sees it. Ada's messages may be on another core.
 pub(super) fn serving_on(
     lines: &str,
     seed: u64,
@@ -40,7 +41,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     serving_where("", seed, mood)
 }
 
-/// The file says this of Ada.
+/// The same with these configuration lines for Ada.
 pub(super) fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, world) = serving_on(lines, seed, MemoryDisk::blank(DISK_BYTES), mood, &trust);
@@ -50,7 +51,7 @@ pub(super) fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World,
     (room, world, trust, grace)
 }
 
-/// Cuts the power, and goes on.
+/// Cuts the power, and continues.
 pub(super) fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World) {
     let (taken, mood) = (world.peer.taken, world.peer.mood);
     let (room, mut world) =
@@ -59,25 +60,26 @@ pub(super) fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (
     (room, world)
 }
 
-/// The page, whoever else may have it.
+/// The page, on any core.
 pub(super) fn look(grace: &mut Browser, room: &mut Room) -> Page {
     let page = grace.get(room, QUEUE);
     assert_eq!(page.status, 200, "{}", page.text());
     page
 }
 
-/// Does this with the entry for whom it is, or with all of a domain; what the next page says.
-pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &str) -> String {
+/// Applies an action to the entry of these recipients, or to all of a domain. Returns the next
+/// page.
+pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, recipients: &str) -> String {
     let page = look(grace, room);
     let (token, text) = (page.token(), page.text());
-    let (name, value) = if whom.contains('@') || whom == UNKNOWN {
+    let (name, value) = if recipients.contains('@') || recipients == UNKNOWN {
         let card = text
             .split("<section")
-            .find(|card| card.contains(&format!(">{whom}</h2>")))
+            .find(|card| card.contains(&format!(">{recipients}</h2>")))
             .expect("it is there");
         ("key", between(card, "name=\"key\" value=\"", "\"").expect("a key"))
     } else {
-        ("domain", whom)
+        ("domain", recipients)
     };
     let form = [("token", token.as_str()), ("here", QUEUE), (name, value), ("do", what)];
     let page = grace.post(room, QUEUE, &form).text();
@@ -85,13 +87,13 @@ pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &st
     page
 }
 
-/// Nothing is left in use, as soon as the host has said goodbye.
+/// Checks that no resource is in use, once the host has closed its connections.
 pub(super) fn at_rest(world: &mut World, room: &mut Room) {
     world.pass(room, 100);
     assert_eq!(room.engines.in_use(), InUse::default());
 }
 
-/// Whom letters have reached.
+/// The recipients that messages have reached.
 fn taken(world: &World) -> Vec<String> {
     let mut all: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
     all.sort();
@@ -99,7 +101,7 @@ fn taken(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn only_administrators_see_the_queue_and_change_it_by_forms_of_their_own_session() {
+fn only_administrators_see_and_change_the_queue() {
     let (mut room, mut world, trust, mut grace) = serving(900, Mood::RefusesForNow);
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 60);
@@ -135,8 +137,8 @@ fn only_administrators_see_the_queue_and_change_it_by_forms_of_their_own_session
 }
 
 #[test]
-fn what_cannot_be_read_any_more_is_shown_and_can_be_deleted() {
-    // What Ada has posted, and what came for her, whose mail is sent on.
+fn unreadable_entries_are_shown_and_can_be_deleted() {
+    // A message that Ada has submitted, and one that arrived for Ada, with forwarding on.
     for (seed, is_posted) in [(920, true), (921, false)] {
         let lines = if is_posted { "" } else { "forward = [\"bob@far.test\"]\nkeep = false" };
         let (mut room, mut world, _, mut grace) = serving_where(lines, seed, Mood::RefusesForNow);
@@ -158,7 +160,7 @@ fn what_cannot_be_read_any_more_is_shown_and_can_be_deleted() {
         let said = handle(&mut grace, &mut room, "retry", UNKNOWN);
         assert!(said.contains("Nothing was done") && said.contains("For the rest: "), "{said}");
         if is_posted {
-            // Nobody can be told: so it stays.
+            // No sender is known, so it cannot be returned and stays.
             handle(&mut grace, &mut room, "return", UNKNOWN);
             world.pass(&mut room, 2 * 3600);
             assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));
@@ -173,7 +175,7 @@ fn what_cannot_be_read_any_more_is_shown_and_can_be_deleted() {
 }
 
 #[test]
-fn the_page_shows_who_waits_since_when_and_what_his_host_has_said() {
+fn the_queue_page_shows_recipients_times_and_replies() {
     let (mut room, mut world, _, mut grace) = serving(901, Mood::RefusesForNow);
     assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
     grace.hang_up(&mut room);
@@ -199,7 +201,7 @@ fn the_page_shows_who_waits_since_when_and_what_his_host_has_said() {
 }
 
 #[test]
-fn a_message_that_waits_for_room_says_so() {
+fn a_message_that_waits_for_quota_says_so() {
     let (mut room, mut world, _, mut grace) = serving_where("quota = \"1M\"", 907, Mood::Takes);
     let mut send = |world: &mut World, to: &[&str], kilobytes| {
         world.submit_from(
@@ -224,7 +226,7 @@ fn a_message_that_waits_for_room_says_so() {
 }
 
 #[test]
-fn a_long_queue_is_shown_page_by_page_and_each_of_it_once() {
+fn a_long_queue_is_paged_and_shows_each_entry_once() {
     let (mut room, mut world, _, mut grace) = serving(902, Mood::RefusesForNow);
     for number in 0..45 {
         world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
@@ -263,7 +265,7 @@ fn a_long_queue_is_shown_page_by_page_and_each_of_it_once() {
 }
 
 #[test]
-fn what_is_held_waits_also_after_a_power_cut_and_leaves_once_when_it_is_released() {
+fn a_hold_survives_a_power_cut_and_a_release_sends_once() {
     for seed in 903..906 {
         let (mut room, mut world, trust, mut grace) = serving(seed, Mood::RefusesForNow);
         world.submit(&mut room, &["bob@far.test"], LETTER);
@@ -294,8 +296,7 @@ fn what_is_held_waits_also_after_a_power_cut_and_leaves_once_when_it_is_released
 }
 
 #[test]
-fn what_is_deleted_never_leaves_also_after_a_power_cut_and_who_sent_it_hears_so_once_if_that_is_wanted()
- {
+fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
     for (seed, what, reports) in [(910, "return", 1), (911, "delete", 0), (912, "return", 1)] {
         let (mut room, mut world, trust, mut grace) = serving(seed, Mood::RefusesForNow);
         world.submit(&mut room, &["bob@far.test"], LETTER);
@@ -327,8 +328,8 @@ fn what_is_deleted_never_leaves_also_after_a_power_cut_and_who_sent_it_hears_so_
 }
 
 #[test]
-fn what_is_to_be_tried_now_is_also_where_its_destination_is_left_alone() {
-    for (seed, whom) in [(920, "bob@far.test"), (921, "far.test")] {
+fn a_manual_retry_ignores_the_destination_backoff() {
+    for (seed, recipients) in [(920, "bob@far.test"), (921, "far.test")] {
         let (mut room, mut world, _, mut grace) = serving(seed, Mood::Silent);
         world.submit(&mut room, &["bob@far.test"], LETTER);
         world.pass(&mut room, 60);
@@ -339,7 +340,7 @@ fn what_is_to_be_tried_now_is_also_where_its_destination_is_left_alone() {
         grace.hang_up(&mut room);
         let accepted = world.peer.accepted;
         world.peer.mood = Mood::Takes;
-        let said = handle(&mut grace, &mut room, "retry", whom);
+        let said = handle(&mut grace, &mut room, "retry", recipients);
         assert!(said.contains("tried again now"), "{said}");
         let under_way =
             |text: &str| text.contains("Under way") || text.contains("Nothing waits to leave");
@@ -357,7 +358,7 @@ fn what_is_to_be_tried_now_is_also_where_its_destination_is_left_alone() {
 }
 
 #[test]
-fn all_of_a_domain_are_held_and_released_together_and_others_go_on() {
+fn a_domain_is_held_and_released_without_affecting_others() {
     let (mut room, mut world, trust, mut grace) = serving(930, Mood::RefusesForNow);
     for friend in ["bob", "carol", "dora"] {
         world.submit(&mut room, &[&format!("{friend}@far.test"), "eve@silent.test"], LETTER);
@@ -373,7 +374,7 @@ fn all_of_a_domain_are_held_and_released_together_and_others_go_on() {
         handle(&mut grace, &mut room, "hold", "far.test").contains("Nothing for far.test waits")
     );
     world.peer.mood = Mood::Takes;
-    // Nobody has read yet where they are for then.
+    // At that time the recipients of the entries are not read yet.
     let (mut room, mut world) = power_cut(world, room, 930, &trust);
     world.pass(&mut room, 7200);
     assert_eq!(world.peer.taken.len(), 0);
@@ -387,7 +388,7 @@ fn all_of_a_domain_are_held_and_released_together_and_others_go_on() {
 }
 
 #[test]
-fn who_is_on_his_way_is_called_back_unless_the_host_may_have_the_letter_already() {
+fn an_attempt_is_cancelled_unless_the_host_may_have_the_message() {
     for (seed, mood) in [(940, Mood::Silent), (941, Mood::Thinks)] {
         let (mut room, mut world, _, mut grace) = serving(seed, mood);
         world.submit(&mut room, &["carol@far.test"], LETTER);

@@ -1,4 +1,5 @@
-//! What is brought to somebody who has no room: it waits for it, as long as mail for others does, and comes once; or who sent it hears of it.
+//! Submitted mail to a recipient without quota: it waits as long as remote mail does and is
+//! delivered once, or the sender gets a report.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -26,7 +27,7 @@ fn serving(seed: u64, mood: Mood) -> (Room, World) {
 }
 
 #[test]
-fn what_is_posted_to_somebody_without_room_comes_once_when_he_has_some() {
+fn submitted_mail_waits_for_quota_and_arrives_once() {
     for seed in [910, 911] {
         let (mut room, mut world) = serving(seed, Mood::Takes);
         (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
@@ -52,7 +53,7 @@ fn what_is_posted_to_somebody_without_room_comes_once_when_he_has_some() {
 }
 
 #[test]
-fn an_outbox_holds_half_of_what_mailboxes_may() {
+fn an_outbox_may_hold_half_the_quota() {
     for (seed, sends_on) in [(913, false), (914, true)] {
         let ada = "address = \"ada@barepost.test\"";
         let forward = if sends_on { "forward = [\"grace@barepost.test\"]\n" } else { "" };
@@ -62,7 +63,7 @@ fn an_outbox_holds_half_of_what_mailboxes_may() {
             Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
         let (mut room, mut world) = world_of(room, Mood::Takes);
         (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
-        // Grace has no room for these.
+        // Grace has no quota for these.
         let both = ["grace@barepost.test", "bob@far.test"];
         for _ in 0..2 {
             world.submit(&mut room, &both, &letter(300));
@@ -96,7 +97,7 @@ fn an_outbox_holds_half_of_what_mailboxes_may() {
 }
 
 #[test]
-fn who_posts_to_somebody_without_room_hears_of_it_when_it_is_given_up_or_never_fits() {
+fn mail_that_never_fits_the_quota_is_reported() {
     let (mut room, mut world) = serving(912, Mood::Takes);
     world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(1030));
     world.pass(&mut room, 60);
@@ -132,10 +133,10 @@ fn who_posts_to_somebody_without_room_hears_of_it_when_it_is_given_up_or_never_f
     room.until_nothing_is_in_use();
 }
 
-/// An account keeps few notes of what has arrived. Those of others are not kept while one recipient
-/// waits for room.
+/// An account keeps few records of arrived messages. Those of other recipients are not kept while
+/// one waits for quota.
 #[test]
-fn recipient_without_room_holds_up_nothing_for_the_others() {
+fn a_recipient_without_quota_does_not_delay_the_others() {
     let configuration = limited(&configuration());
     let room = Room::configured(921, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::Takes);
@@ -158,9 +159,10 @@ fn recipient_without_room_holds_up_nothing_for_the_others() {
     room.until_nothing_is_in_use();
 }
 
-/// Whoever has no room for a report gets it once when he has, also long after all else was given up.
+/// An account without quota for a report gets it once when there is some, even long after all other
+/// mail was given up.
 #[test]
-fn a_report_waits_for_room_and_comes_once() {
+fn a_report_waits_for_quota_and_arrives_once() {
     for (seed, days) in [(913, 0), (914, 7)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesBob);
         (0..2).for_each(|_| world.submit(&mut room, &["ada@barepost.test"], &letter(511)));
@@ -186,9 +188,9 @@ fn a_report_waits_for_room_and_comes_once() {
     }
 }
 
-/// A letter of the webmail, to somebody who has no room and somebody who has, with the power cut at any step.
+/// A webmail message to one recipient without quota and one with, with a power cut at any step.
 #[test]
-fn a_letter_of_the_webmail_waits_for_room_and_comes_once_whenever_the_power_fails() {
+fn a_webmail_message_waits_for_quota_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
     let configuration = limited(CONFIGURATION);
     for (seed, steps) in [
@@ -248,7 +250,7 @@ fn a_letter_of_the_webmail_waits_for_room_and_comes_once_whenever_the_power_fail
         assert_eq!((world.count("grace"), world.count("eve")), (2, 1), "{steps:?}");
         let sent = ada.get(&mut world.0, "/mail/box/3").text();
         assert!(sent.contains("<span class=\"subject\">Held</span>"), "it has left: {steps:?}");
-        // It waits in an outbox, whatever becomes of the machine.
+        // It waits in an outbox, whatever happens to the machine.
         let mut world = Inboxes(again(world.0, seed, &trust, &configuration));
         forget_connections(&mut [&mut ada]);
         remove_first(&mut world.0, "grace");
@@ -263,7 +265,7 @@ fn a_letter_of_the_webmail_waits_for_room_and_comes_once_whenever_the_power_fail
     }
 }
 
-/// What readers of mail see.
+/// The mail that readers see.
 struct Inboxes(Room);
 
 impl Inboxes {
@@ -290,7 +292,7 @@ fn a_report_without_space_is_tried_once_an_hour() {
     let configuration = [&*configuration(), NO_QUOTA].concat();
     let room = Room::configured(915, MemoryDisk::blank(2 << 20), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::RefusesForNow);
-    // So many that their reports take the last space.
+    // So many that their reports use up the space.
     (0..60).for_each(|_| world.submit(&mut room, &["bob@far.test"], LETTER));
     [40_000, 4_000, 400].into_iter().for_each(|octets| fill(&mut room, octets));
     world.pass(&mut room, 6 * 86_400);

@@ -1,4 +1,4 @@
-//! Messages with more recipients and more parts than most, read at the webmail: nothing of them is
+//! Messages with more recipients or more parts than most, read in the webmail: nothing of them is
 //! lost.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
@@ -26,7 +26,7 @@ fn many(name: &str, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn an_answer_to_all_and_a_draft_keep_all_recipients() {
+fn reply_all_and_its_draft_keep_all_recipients() {
     let (mut room, trust) = serving(50);
     let (to, cc) = (many("to", 600), many("cc", 500));
     let letter = format!(
@@ -60,7 +60,7 @@ fn an_answer_to_all_and_a_draft_keep_all_recipients() {
 }
 
 #[test]
-fn an_answer_to_more_than_can_be_listed_says_so() {
+fn a_reply_to_too_many_recipients_says_so() {
     let (mut room, trust) = serving(51);
     let fields = format!("Cc: {}\r\n", many("cc", 700).join(", ")).repeat(2);
     let letter = format!(

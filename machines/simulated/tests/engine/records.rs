@@ -1,4 +1,5 @@
-//! What is said in many pieces over TLS: each piece that becomes a record takes more room than it has bytes, and all of it comes whole.
+//! Data in many small pieces over TLS: each record needs more space than its payload, and all data
+//! arrives whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,7 +11,7 @@ use machine::Micros;
 use super::room::shielded::{BOTH, Shielded, client_of};
 use super::room::{Room, usual_sizes};
 
-/// A machine, and a connection to Ada's maildrop over TLS, whose client has so much room for what it hears.
+/// A machine, and a TLS connection to Ada's maildrop. The client's receive buffer has this size.
 fn logged_in(room: &mut Room, client: &Arc<rustls::ClientConfig>, buffer_bytes: usize) -> Shielded {
     let host = room.add_host();
     room.hosts[host].buffer_bytes = buffer_bytes;
@@ -23,7 +24,7 @@ fn logged_in(room: &mut Room, client: &Arc<rustls::ClientConfig>, buffer_bytes: 
     shielded
 }
 
-/// What follows a response, up to the line of one dot.
+/// The lines after a response, up to the line with one dot.
 fn lines(room: &mut Room, shielded: &mut Shielded) -> String {
     room.until("the last line arrives", |room| {
         room.exchange(shielded);
@@ -38,7 +39,7 @@ fn lines(room: &mut Room, shielded: &mut Shielded) -> String {
 }
 
 #[test]
-fn a_letter_of_nothing_but_dots_comes_whole_over_tls_however_much_room_there_is() {
+fn a_message_of_only_dots_arrives_whole_over_tls() {
     for version in BOTH {
         let (mut room, trust) = Room::shielded(1, Site::default(), usual_sizes());
         let client = Arc::new(client_of(&trust, &[], &[version]));

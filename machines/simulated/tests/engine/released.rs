@@ -1,4 +1,4 @@
-//! Letters that wait until a time of their sender's, and then go on as if they came just now (RFC 4865).
+//! Messages with a future release time, which then continue as if they had just arrived (RFC 4865).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,7 +11,7 @@ use super::room::{Room, usual_sizes};
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-/// How many have it at the peer's, and here.
+/// How many recipients have it at the peer, and locally.
 fn arrived(room: &mut Room, world: &mut World) -> (usize, usize) {
     (world.peer.taken.iter().map(|taken| taken.to.len()).sum(), world.inbox(room, "grace").len())
 }
@@ -31,7 +31,7 @@ fn power_cut(room: Room, world: World, seed: u64, seconds: u64) -> (Room, World)
 }
 
 #[test]
-fn a_letter_waits_for_its_time_wherever_its_recipients_are() {
+fn a_message_waits_for_its_release_time() {
     for (seed, to, expected) in [
         (1400, &["<bob@far.test>", "<grace@barepost.test>"][..], (1, 1)),
         (1401, &["<grace@barepost.test>"], (0, 1)),
@@ -64,7 +64,7 @@ fn a_letter_waits_for_its_time_wherever_its_recipients_are() {
 }
 
 #[test]
-fn how_long_letters_are_held_is_announced_where_they_are_and_nowhere_else() {
+fn futurerelease_is_announced_only_on_submission() {
     let (mut room, mut world) = serving(1403, Mood::Takes);
     for (port, is_held) in [(25, false), (587, true)] {
         let (mut talk, lines) = world.offered(&mut room, port);
@@ -98,7 +98,7 @@ fn how_long_letters_are_held_is_announced_where_they_are_and_nowhere_else() {
 }
 
 #[test]
-fn what_is_held_is_held_after_a_power_cut_and_goes_in_time_or_as_soon_as_it_can() {
+fn a_release_time_survives_a_power_cut() {
     for (number, (before, away, after)) in
         [(0, 0, HOUR), (1, 1200, HOUR - 1201), (1800, 1799, 1), (1800, 1800, 0), (60, DAY, 0)]
             .into_iter()
@@ -120,9 +120,9 @@ fn what_is_held_is_held_after_a_power_cut_and_goes_in_time_or_as_soon_as_it_can(
     }
 }
 
-/// Twelve days, which are longer than any letter is tried.
+/// Twelve days: longer than a message is tried.
 #[test]
-fn from_its_time_on_a_letter_is_tried_for_as_long_as_others_and_its_sender_hears_the_same() {
+fn a_released_message_has_the_full_retry_time() {
     let (mut room, mut world) = serving(1404, Mood::RefusesForNow);
     world.submit_with(
         &mut room,

@@ -1,4 +1,5 @@
-//! What the sender of a letter wants to hear of it: it goes on to hosts that know of such things, and what those will not tell, he hears from us.
+//! Delivery status notifications: the request goes on to hosts that support DSN, and otherwise this
+//! server sends the reports.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +10,7 @@ use super::room::{DISK_BYTES, Room};
 
 const FROM_ADA: &str = "<ada@barepost.test> BODY=8BITMIME";
 
-/// A night in which a letter of Ada's leaves, and what is in her inbox then.
+/// Ada sends a message. Returns her inbox after a night.
 fn told(
     seed: u64,
     mood: Mood,
@@ -24,7 +25,7 @@ fn told(
     (room, world, inbox)
 }
 
-/// What the reports say became of somebody.
+/// The actions that the reports state for a recipient.
 fn actions<'a>(inbox: &'a [String], address: &str) -> Vec<&'a str> {
     let of = |text: &&String| text.contains(&format!("Final-Recipient: rfc822; {address}\r\n"));
     let action =
@@ -33,7 +34,7 @@ fn actions<'a>(inbox: &'a [String], address: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_host_that_knows_of_it_hears_what_the_sender_wants_and_tells_it_itself() {
+fn dsn_requests_go_to_hosts_that_support_dsn() {
     let to = [
         "<bob@far.test> NOTIFY=FAILURE,SUCCESS ORCPT=rfc822;bob+2Bold@old.test",
         "<carol@far.test> NOTIFY=NEVER",
@@ -57,7 +58,7 @@ fn a_host_that_knows_of_it_hears_what_the_sender_wants_and_tells_it_itself() {
 }
 
 #[test]
-fn who_wants_to_hear_of_success_hears_what_the_host_will_not_tell() {
+fn success_is_reported_as_relayed_if_the_host_lacks_dsn() {
     let to = [
         "<bob@far.test> NOTIFY=SUCCESS ORCPT=rfc822;bob+2Bold@old.test",
         "<carol@far.test>",
@@ -84,7 +85,7 @@ fn who_wants_to_hear_of_success_hears_what_the_host_will_not_tell() {
         assert!(report.contains(field), "{field}: {report}");
     }
     let is_body = |text: &&String| text.contains("..two");
-    assert_eq!(inbox.iter().filter(is_body).count(), 1, "only the letter itself has its text");
+    assert_eq!(inbox.iter().filter(is_body).count(), 1, "only the message itself has its text");
     assert_eq!(world.inbox(&mut room, "grace").len(), 1);
     assert_eq!(world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>(), 3);
     world.pass(&mut room, 90_000);
@@ -93,7 +94,7 @@ fn who_wants_to_hear_of_success_hears_what_the_host_will_not_tell() {
 }
 
 #[test]
-fn of_many_who_are_of_one_domain_each_is_told() {
+fn each_recipient_of_a_domain_is_reported() {
     let friends: Vec<String> =
         (0..11).map(|number| format!("<friend{number}@far.test> NOTIFY=SUCCESS")).collect();
     let others: Vec<String> = (0..11).map(|number| format!("<other{number}@far.test>")).collect();
@@ -108,7 +109,7 @@ fn of_many_who_are_of_one_domain_each_is_told() {
 }
 
 #[test]
-fn of_a_failure_hears_who_wants_to_and_gets_back_what_he_wants() {
+fn failure_reports_honour_notify_and_ret() {
     let large = [LETTER, &b"Line.\r\n".repeat(170_000)].concat();
     for (number, (returned, notify, letter, reports, is_whole)) in [
         ("", "", LETTER, 1, false),
@@ -151,7 +152,7 @@ fn of_a_failure_hears_who_wants_to_and_gets_back_what_he_wants() {
 }
 
 #[test]
-fn what_comes_from_nobody_is_told_to_nobody() {
+fn no_reports_are_sent_for_the_null_sender() {
     let to = ["<bob@far.test> NOTIFY=SUCCESS", "<grace@barepost.test> NOTIFY=SUCCESS"];
     let (mut room, mut world, inbox) = told(1303, Mood::Takes, "<>", &to, b"Subject: x\r\n\r\n");
     assert_eq!(
@@ -162,7 +163,7 @@ fn what_comes_from_nobody_is_told_to_nobody() {
 }
 
 #[test]
-fn strangers_are_offered_no_reports_and_get_none() {
+fn dsn_is_not_offered_to_external_clients() {
     let (mut room, mut world) = serving(1304, Mood::Takes);
     for (port, is_offered) in [(25, false), (587, true)] {
         let (mut talk, lines) = world.offered(&mut room, port);
@@ -185,9 +186,10 @@ fn strangers_are_offered_no_reports_and_get_none() {
     assert!(inbox[0].starts_with("Return-Path: <bob@far.test>\r\n"), "{}", inbox[0]);
 }
 
-/// The same night again and again, with the power cut a step later each time: what is told is told once, and of each who has it.
+/// The same scenario again and again, with the power cut one step later each time: each result is
+/// reported once, for each recipient that has the message.
 #[test]
-fn whoever_has_it_is_told_of_once_whenever_the_power_fails() {
+fn success_is_reported_once_at_any_power_cut() {
     let mut steps = 0;
     loop {
         let (mut room, mut world) =

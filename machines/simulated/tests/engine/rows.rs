@@ -1,4 +1,4 @@
-//! Lists of the webmail that are looked at again: copies of rows, as long as nothing of them has changed.
+//! Repeated lists of the webmail: rows are cached as long as nothing of them has changed.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
@@ -7,7 +7,7 @@ use machine::{Micros, Sector};
 use super::room::{DISK_BYTES, Room};
 use super::webmail::{Browser, between, letter, serving};
 
-/// The inbox's rows.
+/// The rows of the inbox.
 fn rows(room: &mut Room, browser: &mut Browser) -> String {
     let list = browser.get(room, "/mail/box/1").text();
     between(&list, "<ul class=\"rows\">", "</ul>").expect("a list").to_string()
@@ -22,7 +22,7 @@ fn spoil_all(room: &mut Room) {
 }
 
 #[test]
-fn a_list_that_is_looked_at_again_is_not_read_again() {
+fn a_repeated_list_is_served_from_the_cache() {
     let (mut room, trust) = serving(30);
     deliver(&mut room, "ada@barepost.test", &letter("Engine", "It computes."));
     let mut ada = Browser::new(&trust);
@@ -33,7 +33,7 @@ fn a_list_that_is_looked_at_again_is_not_read_again() {
     spoil_all(&mut room);
     assert_eq!(rows(&mut room, &mut ada), first);
 
-    // What was not shown as it is now has to be read.
+    // A row that was not shown in its present state must be read.
     let token = ada.get(&mut room, "/mail/compose").token();
     let starred = ada.post(
         &mut room,
@@ -49,7 +49,7 @@ fn a_list_that_is_looked_at_again_is_not_read_again() {
 }
 
 #[test]
-fn a_row_shows_what_has_changed_since_it_was_looked_at() {
+fn a_cached_row_shows_later_changes() {
     let (mut room, trust) = serving(31);
     deliver(&mut room, "ada@barepost.test", &letter("Engine", "It computes."));
     deliver(&mut room, "grace@barepost.test", &letter("Loom", "It weaves."));
@@ -64,7 +64,7 @@ fn a_row_shows_what_has_changed_since_it_was_looked_at() {
         unread.contains("class=\"row unread\"") && unread.contains("aria-pressed=\"false\""),
         "{unread}"
     );
-    assert!(rows(&mut room, &mut grace).contains(">Loom<"), "each sees his own");
+    assert!(rows(&mut room, &mut grace).contains(">Loom<"), "each user sees their own list");
 
     let act = |room: &mut Room, ada: &mut Browser, what: (&str, &str)| {
         ada.post(
@@ -101,7 +101,7 @@ fn a_row_shows_what_has_changed_since_it_was_looked_at() {
 }
 
 #[test]
-fn what_a_hostile_letter_says_of_itself_is_escaped_once_however_often_it_is_shown() {
+fn hostile_header_text_is_escaped_once_on_every_view() {
     let (mut room, trust) = serving(32);
     let hostile =
         "From: \"<b>A&amp;'\" <a@example.org>\r\nSubject: <script>\"&lt;'\r\n\r\n</span>&quot;\r\n";

@@ -1,4 +1,5 @@
-//! SCRAM-SHA-256 through the whole engine: who knows the password is let in without saying it, and nobody learns who is there.
+//! SCRAM-SHA-256 through the whole engine: a client with the password logs in without sending it,
+//! and no client learns which accounts exist.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -15,7 +16,7 @@ use super::room::prover::{Asked, Prover, Proving};
 use super::room::shielded::{Trust, client};
 use super::room::{DISK_BYTES, Room, Talk, usual_sizes};
 
-/// Ada's account is made with her password, Grace's with its hash alone.
+/// Ada's account is created with her password, Grace's only with its hash.
 const CONFIGURATION: &str = r#"
 hostname = "mail.barepost.test"
 domains = ["barepost.test"]
@@ -57,7 +58,7 @@ fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
     serving_on(seed, MemoryDisk::blank(DISK_BYTES))
 }
 
-/// A client in the clear, from an address that may log in so, that has greeted.
+/// A client in clear text that has been greeted, from an address that may log in so.
 fn greeted(room: &mut Room, host: usize) -> Talk {
     let mut talk = room.connect_from(host, SUBMISSION);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
@@ -65,7 +66,7 @@ fn greeted(room: &mut Room, host: usize) -> Talk {
     talk
 }
 
-/// What is asked of whoever says that it is `name`.
+/// The challenge for a client that claims to be `name`.
 fn begin(
     room: &mut Room,
     talk: &mut Talk,
@@ -78,7 +79,7 @@ fn begin(
     (proving, asked.strip_prefix("334 ").expect("a challenge").to_string())
 }
 
-/// What is said to who proves by `password` that it is `name`: a challenge that is our signature, or a refusal.
+/// The reply to a proof for `name` with `password`: a challenge with our signature, or a refusal.
 fn prove(
     room: &mut Room,
     talk: &mut Talk,
@@ -93,7 +94,7 @@ fn prove(
 }
 
 #[test]
-fn who_proves_that_it_knows_the_password_sends_and_reads_mail_over_tls() {
+fn scram_logins_send_and_read_mail_over_tls() {
     let (mut room, client) = serving(1);
     let mut prover = Prover::default();
     let mut session = room.connect_shielded(SUBMISSIONS, &client);
@@ -127,7 +128,7 @@ fn who_proves_that_it_knows_the_password_sends_and_reads_mail_over_tls() {
 }
 
 #[test]
-fn who_has_an_account_is_let_in_on_every_core_and_after_a_restart() {
+fn scram_logins_work_on_every_core_and_after_a_restart() {
     let (mut room, _) = serving(2);
     let mut prover = Prover::default();
     for _ in 0..2 {
@@ -144,10 +145,10 @@ fn who_has_an_account_is_let_in_on_every_core_and_after_a_restart() {
 }
 
 #[test]
-fn nobody_learns_from_what_is_asked_who_has_an_account() {
+fn scram_challenges_do_not_reveal_accounts() {
     let (mut room, _) = serving(4);
     let mut prover = Prover::default();
-    // An account, an account of which nothing but a hash is known, and two of nobody.
+    // An account, an account with only a hash, and two unknown names.
     let names = ["ada", "grace", "nobody", "somebody@elsewhere.test"];
     let mut salts: Vec<Vec<String>> = Vec::new();
     let mut nonces = Vec::new();
@@ -187,7 +188,7 @@ fn nobody_learns_from_what_is_asked_who_has_an_account() {
 }
 
 #[test]
-fn a_wrong_proof_costs_as_much_as_a_wrong_password_whoever_is_there_and_counts_there() {
+fn a_wrong_scram_proof_counts_like_a_wrong_password() {
     let (mut room, _) = serving(6);
     let mut prover = Prover::default();
     let mut waited = Vec::new();
@@ -221,7 +222,7 @@ fn a_wrong_proof_costs_as_much_as_a_wrong_password_whoever_is_there_and_counts_t
 }
 
 #[test]
-fn what_was_proved_once_is_not_taken_again() {
+fn a_scram_proof_cannot_be_replayed() {
     let (mut room, _) = serving(7);
     let mut prover = Prover::default();
     let mut talk = greeted(&mut room, 0);
@@ -242,7 +243,7 @@ fn what_was_proved_once_is_not_taken_again() {
 }
 
 #[test]
-fn the_maildrop_of_who_does_not_want_to_be_let_in_after_all_is_free_again() {
+fn a_cancelled_scram_login_releases_the_maildrop() {
     let (mut room, _) = serving(8);
     let mut prover = Prover::default();
     for last_words in [Some("*"), Some("STAT"), None] {
@@ -264,7 +265,7 @@ fn the_maildrop_of_who_does_not_want_to_be_let_in_after_all_is_free_again() {
         let (mut proving, first) = prover.begin("ada", "lovelace");
         let challenge = room.pop3(&mut other, &format!("AUTH SCRAM-SHA-256 {first}"));
         let last = prover.answer(&mut proving, challenge.strip_prefix("+ ").expect("a challenge"));
-        assert!(room.pop3(&mut other, &last).starts_with("+ "), "nobody has the maildrop");
+        assert!(room.pop3(&mut other, &last).starts_with("+ "), "the maildrop is not locked");
         assert_eq!(room.pop3(&mut other, ""), "+OK 0 messages");
         room.abort(&other);
         room.abort(&talk);
@@ -274,7 +275,7 @@ fn the_maildrop_of_who_does_not_want_to_be_let_in_after_all_is_free_again() {
 }
 
 #[test]
-fn an_address_proves_little_at_once_and_who_hangs_up_leaves_nothing_behind() {
+fn pending_scram_logins_per_address_are_few() {
     let (mut room, _) = serving(9);
     let mut prover = Prover::default();
     for leaving in 0..4 {
@@ -296,7 +297,7 @@ fn an_address_proves_little_at_once_and_who_hangs_up_leaves_nothing_behind() {
             assert!(answer == WRONG || answer.starts_with("454 4.7.0 "), "{answer}");
             room.abort(talk);
         }
-        // Each core counts for itself what is under way.
+        // Each core counts its own pending logins.
         assert!(leaving > 0 || refused == 2 || CORES > 1 && refused < 2, "{refused}");
         room.pass(Micros::from_secs(70));
     }

@@ -1,4 +1,4 @@
-//! Letters of strangers that are sent on: what was found out about them is sealed, and whoever gets them finds that right.
+//! Forwarded messages from outside: the server seals its results with ARC, and the seal is valid.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,7 +18,7 @@ use super::room::shielded::Trust;
 use super::room::{DISK_BYTES, Room, stuffed, usual_sizes};
 use super::signing::{keys, verdicts};
 
-/// Grace's mail is sent on, by a machine that has these keys.
+/// Grace's mail is forwarded, by a machine that has these keys.
 fn serving(seed: u64, disk: MemoryDisk, lines: &str, keys: Vec<SigningKey>) -> (Room, World) {
     let configuration = of("grace", lines, &super::far::configuration());
     let certificates = vec![Trust::new("mail.barepost.test").certificate];
@@ -30,7 +30,7 @@ fn serving(seed: u64, disk: MemoryDisk, lines: &str, keys: Vec<SigningKey>) -> (
     (room, world)
 }
 
-/// A stranger brings a letter for Grace.
+/// An external client delivers a message for Grace.
 fn comes(world: &mut World, room: &mut Room, letter: &str) {
     let mut talk = room.connect_from(STRANGER, 25);
     assert!(world.reply(room, &mut talk).starts_with("220 "));
@@ -45,7 +45,7 @@ fn comes(world: &mut World, room: &mut Room, letter: &str) {
     room.close(&talk);
 }
 
-/// What the chain of a letter comes to, by the keys that all publish.
+/// The verdict on the ARC chain of a message, with the keys that all domains publish.
 fn judged(room: &mut Room, letter: &[u8]) -> ChainVerdict {
     let mut reading = Reading::to_verify();
     letter.chunks(1000).for_each(|piece| reading.arrived(piece));
@@ -68,7 +68,7 @@ fn judged(room: &mut Room, letter: &[u8]) -> ChainVerdict {
 const ON_TOP: &str = "Delivered-To: grace@barepost.test\r\n";
 
 #[test]
-fn what_is_found_out_about_a_letter_is_sealed_when_it_is_sent_on_however_long_it_is() {
+fn results_of_a_forwarded_message_are_sealed() {
     let lines = "forward = [\"bob@far.test\", \"carol@far.test\"]";
     let (mut room, mut world) = serving(1060, MemoryDisk::blank(DISK_BYTES), lines, keys());
     let plain = letter("frank@far.test");
@@ -148,7 +148,7 @@ fn a_message_is_sealed_although_a_read_of_it_failed() {
 }
 
 #[test]
-fn what_nothing_was_found_out_about_or_what_was_broken_before_is_sent_on_without_a_seal() {
+fn unchecked_messages_and_broken_chains_are_not_sealed() {
     let (mut room, mut world) = serving(1061, MemoryDisk::blank(DISK_BYTES), BOB, keys());
     let broken =
         sealed(&mut room, "list.test", "mx.list.test; dmarc=pass", &letter("frank@far.test"));
@@ -163,7 +163,7 @@ fn what_nothing_was_found_out_about_or_what_was_broken_before_is_sent_on_without
         text.contains("arc=fail reason=\"set 1: ") && text.matches("ARC-Seal: ").count() == 1,
         "{text}"
     );
-    // From a host of ours, and from somebody here, who is signed for.
+    // From a host of the local network, and from a local user. The server signs the latter.
     let lie = "Authentication-Results: mail.barepost.test;\r\n\tspf=pass;\r\n\tarc=none\r\n";
     brought_near(
         &mut world,
@@ -185,7 +185,7 @@ fn what_nothing_was_found_out_about_or_what_was_broken_before_is_sent_on_without
 }
 
 #[test]
-fn without_a_key_of_rsa_nothing_is_sealed() {
+fn without_an_rsa_key_nothing_is_sealed() {
     let ed25519: Vec<SigningKey> =
         keys().into_iter().filter(|key| key.algorithm() != Algorithm::RsaSha256).collect();
     assert_eq!(ed25519.len(), 1);
@@ -200,9 +200,9 @@ fn without_a_key_of_rsa_nothing_is_sealed() {
     room.until_nothing_is_in_use();
 }
 
-/// The same night again and again, with the power cut a step later each time.
+/// The same scenario again and again, with the power cut one step later each time.
 #[test]
-fn a_letter_is_sealed_whenever_the_power_fails() {
+fn a_message_is_sealed_at_any_power_cut() {
     let (mut once, mut twice, mut steps) = (0, 0, 0);
     loop {
         let (mut room, mut world) = serving(1063, MemoryDisk::blank(DISK_BYTES), BOB, keys());

@@ -1,4 +1,5 @@
-//! What somebody chooses at the webmail, and where he is logged in: kept through power cuts, whatever cores his connections and his mail are on.
+//! Webmail settings and sessions: they survive power cuts, on any cores of the connections and the
+//! mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,7 +13,7 @@ use super::room::shielded::Trust;
 use super::room::{CONFIGURATION, Room, usual_sizes};
 use super::webmail::{Browser, Page, between, serving};
 
-/// The machine after a power cut, configured like this.
+/// The machine after a power cut, with this configuration.
 pub(super) fn again(room: Room, seed: u64, trust: &Trust, configuration: &str) -> Room {
     let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
     let certificates = vec![trust.certificate.clone()];
@@ -22,17 +23,17 @@ pub(super) fn again(room: Room, seed: u64, trust: &Trust, configuration: &str) -
     room
 }
 
-pub(super) fn is_asked_who_he_is(page: &Page) -> bool {
+pub(super) fn asks_for_login(page: &Page) -> bool {
     page.status == 303 && page.field("Location").starts_with("/mail/login")
 }
 
-/// The browsers' connections are gone with the machine that they led to.
+/// The browsers' connections are gone with the previous machine.
 pub(super) fn forget_connections(browsers: &mut [&mut Browser]) {
     browsers.iter_mut().for_each(|browser| browser.connection = None);
 }
 
 #[test]
-fn a_session_outlives_a_power_cut_and_its_end_does_too() {
+fn sessions_and_logouts_survive_a_power_cut() {
     let (mut room, trust) = serving(21);
     let [mut first, mut second, mut third] = [(); 3].map(|()| Browser::new(&trust));
     for browser in [&mut first, &mut second, &mut third] {
@@ -44,7 +45,7 @@ fn a_session_outlives_a_power_cut_and_its_end_does_too() {
     third.cookie = out;
     let mut room = again(room, 22, &trust, CONFIGURATION);
     forget_connections(&mut [&mut first, &mut second, &mut third]);
-    assert!(is_asked_who_he_is(&third.get(&mut room, "/mail/box/1")));
+    assert!(asks_for_login(&third.get(&mut room, "/mail/box/1")));
     assert_eq!(second.get(&mut room, "/mail/box/1").status, 200);
     let page = first.get(&mut room, "/mail/settings");
     let text = page.text();
@@ -53,15 +54,15 @@ fn a_session_outlives_a_power_cut_and_its_end_does_too() {
     let token = page.token();
     let after = first.post(&mut room, "/mail/settings", &[("token", &token), ("end", &key)]);
     assert!(after.text().contains("It is logged out there."), "{}", after.text());
-    assert!(is_asked_who_he_is(&second.get(&mut room, "/mail/box/1")));
+    assert!(asks_for_login(&second.get(&mut room, "/mail/box/1")));
     let mut room = again(room, 23, &trust, CONFIGURATION);
     forget_connections(&mut [&mut first, &mut second]);
-    assert!(is_asked_who_he_is(&second.get(&mut room, "/mail/box/1")));
+    assert!(asks_for_login(&second.get(&mut room, "/mail/box/1")));
     assert_eq!(first.get(&mut room, "/mail/box/1").status, 200);
 }
 
 #[test]
-fn a_logout_that_the_disk_does_not_note_says_so_and_holds_as_long_as_the_machine_lives() {
+fn an_unstored_logout_says_so_and_holds_until_the_restart() {
     for seed in [27, 28] {
         let (mut room, trust) = serving(seed);
         let [mut first, mut second] = [(); 2].map(|()| Browser::new(&trust));
@@ -71,14 +72,14 @@ fn a_logout_that_the_disk_does_not_note_says_so_and_holds_as_long_as_the_machine
             tickets.push((browser.cookie.clone(), browser.get(&mut room, "/mail/box/1").token()));
         }
         room.machine.disk.mood = Mood::FailsWrites;
-        // The first one finds a disk that fails, the other one a store that has heard of it.
+        // The first one finds a disk that fails, the other one a store that knows of the failure.
         for (browser, (ticket, token)) in [&mut first, &mut second].into_iter().zip(&tickets) {
             let out = browser.send(&mut room, "/mail/logout", &[("token", token)]);
             assert_eq!(out.status, 503);
             assert!(out.text().contains("the disk failed to note it"), "{}", out.text());
             assert!(browser.cookie.is_none() && out.field("Clear-Site-Data") == "\"cache\"");
             browser.cookie.clone_from(ticket);
-            assert!(is_asked_who_he_is(&browser.get(&mut room, "/mail/box/1")));
+            assert!(asks_for_login(&browser.get(&mut room, "/mail/box/1")));
         }
         room.machine.disk.mood = Mood::Works;
         let mut room = again(room, seed, &trust, CONFIGURATION);
@@ -89,7 +90,7 @@ fn a_logout_that_the_disk_does_not_note_says_so_and_holds_as_long_as_the_machine
 }
 
 #[test]
-fn who_logs_in_once_too_often_takes_the_place_of_who_was_not_seen_for_longest() {
+fn a_login_beyond_the_limit_evicts_the_oldest_session() {
     let (mut room, trust) = serving(24);
     let mut all: Vec<Browser> = Vec::new();
     for _ in 0..17 {
@@ -100,11 +101,7 @@ fn who_logs_in_once_too_often_takes_the_place_of_who_was_not_seen_for_longest() 
         all.push(browser);
     }
     for (number, browser) in all.iter_mut().enumerate() {
-        assert_eq!(
-            is_asked_who_he_is(&browser.get(&mut room, "/mail/box/1")),
-            number == 0,
-            "{number}"
-        );
+        assert_eq!(asks_for_login(&browser.get(&mut room, "/mail/box/1")), number == 0, "{number}");
         browser.hang_up(&mut room);
     }
     let token = all[1].get(&mut room, "/mail/settings").token();
@@ -115,11 +112,11 @@ fn who_logs_in_once_too_often_takes_the_place_of_who_was_not_seen_for_longest() 
             && one.matches("from 10.0.0.1").count() == 1,
         "{one}"
     );
-    assert!(is_asked_who_he_is(&all[2].get(&mut room, "/mail/box/1")));
+    assert!(asks_for_login(&all[2].get(&mut room, "/mail/box/1")));
 }
 
 #[test]
-fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
+fn settings_apply_to_pages_and_messages_and_survive_power_cuts() {
     let (mut room, trust) = serving(25);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -178,7 +175,7 @@ fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
 }
 
 #[test]
-fn a_browser_that_is_logged_out_is_told_to_forget_the_pages() {
+fn a_logout_clears_the_browser_cache() {
     let (mut room, trust) = serving(27);
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -193,7 +190,7 @@ fn a_browser_that_is_logged_out_is_told_to_forget_the_pages() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_is_over_after_two_weeks_and_requests_cost_the_disk_nothing() {
+fn an_unused_session_expires_after_two_weeks() {
     const DAY: Micros = Micros::from_secs(86_400);
     let (mut room, trust) = serving(28);
     let [mut idle, mut busy] = [(); 2].map(|()| Browser::new(&trust));
@@ -213,10 +210,10 @@ fn a_session_that_nobody_uses_is_over_after_two_weeks_and_requests_cost_the_disk
         busy.hang_up(&mut room);
     }
     assert_eq!(written, [true, false, false].repeat(15), "it is noted once a day");
-    assert!(is_asked_who_he_is(&idle.get(&mut room, "/mail/box/1")));
+    assert!(asks_for_login(&idle.get(&mut room, "/mail/box/1")));
 }
 
-/// Whether POP3 lets in who says this, on a connection of his own.
+/// Whether POP3 accepts this password, on a new connection.
 pub(super) fn lets_in(room: &mut Room, password: &str) -> bool {
     let mut talk = room.connect(110);
     assert!(room.line(&mut talk).starts_with("+OK"));
@@ -226,7 +223,7 @@ pub(super) fn lets_in(room: &mut Room, password: &str) -> bool {
     is_in
 }
 
-/// Whether SCRAM does.
+/// Whether SCRAM accepts it.
 fn is_proved(room: &mut Room, password: &str) -> bool {
     let mut prover = Prover::default();
     let mut talk = room.connect(110);
@@ -258,8 +255,7 @@ pub(super) fn change(
 }
 
 #[test]
-fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_configuration_says_another()
- {
+fn a_changed_password_applies_at_once_on_every_core() {
     let (mut room, trust) = serving(30);
     let [mut ada, mut elsewhere] = [(); 2].map(|()| Browser::new(&trust));
     for browser in [&mut ada, &mut elsewhere] {
@@ -288,9 +284,9 @@ fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_config
             assert!(lets_in(room, "analytical") && !lets_in(room, "lovelace"));
         }
         assert!(is_proved(room, "analytical") && !is_proved(room, "lovelace"));
-        // Wrong passwords took so long that nobody has kept their connections.
+        // The wrong passwords took so long that the connections have timed out.
         forget_connections(&mut [&mut *ada, &mut *elsewhere]);
-        assert!(is_asked_who_he_is(&elsewhere.get(room, "/mail/box/1")));
+        assert!(asks_for_login(&elsewhere.get(room, "/mail/box/1")));
         assert_eq!(ada.get(room, "/mail/box/1").status, 200);
     };
     check(&mut room, &mut ada, &mut elsewhere);
@@ -307,7 +303,7 @@ fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_config
         assert_eq!(room.console_says("ada@barepost.test gets the password"), seed == 32);
         assert!(lets_in(&mut room, "configured anew") && !lets_in(&mut room, "analytical"));
         assert!(is_proved(&mut room, "configured anew"));
-        assert!(is_asked_who_he_is(&ada.get(&mut room, "/mail/box/1")));
+        assert!(asks_for_login(&ada.get(&mut room, "/mail/box/1")));
     }
     ada.log_in(&mut room, "ada", "configured anew");
     assert!(
@@ -319,7 +315,7 @@ fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_config
 }
 
 #[test]
-fn nobody_changes_a_password_without_a_form_of_the_session() {
+fn a_password_change_needs_the_token_of_the_session() {
     let (mut room, trust) = serving(35);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -333,6 +329,6 @@ fn nobody_changes_a_password_without_a_form_of_the_session() {
     ];
     assert_eq!(ada.send(&mut room, "/mail/settings", &fields).status, 403);
     ada.cookie = Some(format!("{}AAAA", &cookie[..cookie.len() - 4]));
-    assert!(is_asked_who_he_is(&ada.send(&mut room, "/mail/settings", &fields)));
+    assert!(asks_for_login(&ada.send(&mut room, "/mail/settings", &fields)));
     assert!(lets_in(&mut room, "lovelace") && !lets_in(&mut room, "analytical"));
 }

@@ -1,4 +1,4 @@
-//! STARTTLS and STLS through the whole engine: from the clear into TLS on one connection.
+//! STARTTLS and STLS through the whole engine: from clear text to TLS on one connection.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -23,7 +23,7 @@ fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
     (room, client)
 }
 
-/// The command that asks for TLS.
+/// The command that starts TLS.
 fn command(port: u16) -> &'static str {
     if port == SMTP { "STARTTLS" } else { "STLS" }
 }
@@ -32,7 +32,7 @@ fn is_welcome(line: &str) -> bool {
     line == "220 2.0.0 Start TLS" || line == "+OK Start TLS"
 }
 
-/// A client that was greeted.
+/// A client that has been greeted.
 fn greeted(room: &mut Room, port: u16) -> Talk {
     let mut talk = room.connect(port);
     let greeting = room.line(&mut talk);
@@ -40,7 +40,7 @@ fn greeted(room: &mut Room, port: u16) -> Talk {
     talk
 }
 
-/// A client that has asked for TLS, and speaks it.
+/// A client that has started TLS with the command.
 fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> Shielded {
     let mut talk = greeted(room, port);
     let answer = room.pop3(&mut talk, command(port));
@@ -50,7 +50,7 @@ fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> Shielded {
     shielded
 }
 
-/// Sees that the session knows nothing of what was said before, and has nothing to say by itself.
+/// Checks that the session has no state from before TLS, and sends nothing by itself.
 fn is_new(room: &mut Room, port: u16, shielded: &mut Shielded) {
     if port == SMTP {
         assert_eq!(
@@ -73,7 +73,7 @@ fn leave(room: &mut Room, mut shielded: Shielded) {
 }
 
 #[test]
-fn a_letter_is_taken_and_given_over_tls_that_was_asked_for() {
+fn mail_is_sent_and_read_after_starttls() {
     for (seed, version) in (0..).zip(BOTH) {
         let trust = Trust::new("mail.barepost.test");
         let mut room = Room::with_certificates(
@@ -115,7 +115,7 @@ fn a_letter_is_taken_and_given_over_tls_that_was_asked_for() {
             let response = room.pop3_shielded(&mut shielded, command);
             assert!(response.starts_with("+OK"), "{command}: {response}");
         }
-        room.until_shielded(&mut shielded, "the letter is there", |shielded| {
+        room.until_shielded(&mut shielded, "the message is there", |shielded| {
             shielded.heard.ends_with(b"\r\n.\r\n")
         });
         let letter = String::from_utf8(std::mem::take(&mut shielded.heard)).expect("it is text");
@@ -125,7 +125,7 @@ fn a_letter_is_taken_and_given_over_tls_that_was_asked_for() {
 }
 
 #[test]
-fn what_is_typed_behind_the_command_in_the_same_segment_is_never_obeyed() {
+fn commands_after_starttls_in_its_segment_are_ignored() {
     for port in [SMTP, POP3] {
         let (mut room, client) = serving(u64::from(port));
         for injected in ["EHLO thief.test\r\n", "USER ada\r\nPASS lovelace\r\n", "QUIT\r\n", "NO"] {
@@ -140,8 +140,8 @@ fn what_is_typed_behind_the_command_in_the_same_segment_is_never_obeyed() {
 }
 
 #[test]
-fn what_is_typed_behind_the_command_and_waits_with_it_is_never_obeyed() {
-    // The command is cut, so that its rest is read together with what had come before.
+fn commands_buffered_behind_starttls_are_ignored() {
+    // The command is split, so that its rest is read together with the data after it.
     for port in [SMTP, POP3] {
         let (mut room, client) = serving(u64::from(port) + 1);
         let all = format!("{}\r\nEHLO thief.test\r\nUSER ada\r\n", command(port));
@@ -156,7 +156,7 @@ fn what_is_typed_behind_the_command_and_waits_with_it_is_never_obeyed() {
             leave(&mut room, shielded);
         }
     }
-    // The session was busy when both came: they waited for a letter to be stored, for a password to be looked at.
+    // The session was busy when both arrived: with storing a message, or with checking a password.
     let (mut room, client) = serving(3);
     let mut talk = room.begin_message("ada@barepost.test");
     let injected = "EHLO thief.test\r\nMAIL FROM:<thief@b.test>\r\n".repeat(400);
@@ -178,7 +178,7 @@ fn what_is_typed_behind_the_command_and_waits_with_it_is_never_obeyed() {
 }
 
 #[test]
-fn what_is_typed_in_the_clear_before_the_handshake_is_no_handshake_and_ends_the_connection() {
+fn clear_text_before_the_handshake_ends_the_connection() {
     for port in [SMTP, POP3] {
         let (mut room, client) = serving(u64::from(port) + 2);
         let mut talk = greeted(&mut room, port);
@@ -203,7 +203,7 @@ fn what_is_typed_in_the_clear_before_the_handshake_is_no_handshake_and_ends_the_
 }
 
 #[test]
-fn who_asks_for_tls_and_speaks_none_has_ten_seconds_and_leaves_nothing_behind() {
+fn starttls_without_a_handshake_ends_after_ten_seconds() {
     for port in [SMTP, POP3] {
         let (mut room, _) = serving(u64::from(port) + 3);
         let mut silent = greeted(&mut room, port);
@@ -221,7 +221,7 @@ fn who_asks_for_tls_and_speaks_none_has_ten_seconds_and_leaves_nothing_behind() 
 }
 
 #[test]
-fn tickets_are_given_to_readers_and_not_to_senders_of_mail() {
+fn session_tickets_are_issued_on_pop3_and_not_on_smtp() {
     let (mut room, client) = serving(5);
     for (port, later) in [(SMTP, HandshakeKind::Full), (POP3, HandshakeKind::Resumed)] {
         for time in 0..3 {
@@ -247,7 +247,7 @@ fn a_machine_without_a_certificate_offers_no_tls() {
 }
 
 #[test]
-fn while_there_are_too_many_handshakes_who_asks_for_one_is_told_to_come_later() {
+fn starttls_is_refused_while_handshakes_are_at_their_limit() {
     if CORES > 1 {
         return;
     }

@@ -1,4 +1,5 @@
-//! Handshakes of TLS that stop: whoever stops, wherever, is not waited for for long, costs nobody else anything, and leaves nothing behind.
+//! TLS handshakes that stop at any point: the server does not wait long for them, they cost other
+//! clients nothing, and all resources are freed.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -13,12 +14,12 @@ use super::room::shielded::{BOTH, Shielded, client, client_of};
 use super::room::{Room, Talk, usual_sizes};
 use crate::CORES;
 
-/// So many stop.
+/// The number of clients that stop.
 const CLIENTS: usize = 1_000;
-/// So many of them come at a time.
+/// The number of them that connect at the same time.
 const CROWD: usize = 125;
 
-/// Where a client stops.
+/// The point at which a client stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
     BeforeHello,
@@ -27,7 +28,7 @@ enum Stop {
     /// The server waits for Finished.
     AfterHello,
     InFinished,
-    /// Of a handshake that was asked for on the way.
+    /// In a handshake after STARTTLS.
     BeforeHelloOnRequest,
     InHelloOnRequest,
 }
@@ -47,7 +48,7 @@ struct Stopper {
     stop: Stop,
     shielded: Shielded,
     unsaid: Vec<u8>,
-    /// It has nothing more to say, ever.
+    /// It will send nothing more.
     has_stopped: bool,
 }
 
@@ -73,7 +74,7 @@ impl Stopper {
         stopper
     }
 
-    /// Will say a part of what TLS has to say.
+    /// Queues a part of the records that TLS has to send.
     fn flight(&mut self, part: fn(usize) -> usize) {
         let mut flight = Vec::new();
         while self.shielded.tls.wants_write() {
@@ -83,13 +84,13 @@ impl Stopper {
         self.unsaid.append(&mut flight);
     }
 
-    /// And no more.
+    /// The same, and then stops.
     fn stops_after(&mut self, part: fn(usize) -> usize) {
         self.flight(part);
         self.has_stopped = true;
     }
 
-    /// Whether it has come as far as it would.
+    /// Whether it has come to the point where it stops.
     fn is_there(&self) -> bool {
         self.has_stopped && self.unsaid.is_empty()
     }
@@ -125,7 +126,7 @@ impl Stopper {
     }
 }
 
-/// Asks for the page, and sees that it comes.
+/// Requests the page, and checks that it arrives.
 fn is_served(room: &mut Room, shielded: &mut Shielded) {
     room.shake_hands(shielded);
     assert!(!room.has_hung_up(&mut shielded.talk), "it is sent away: {:?}", shielded.complaint);
@@ -137,7 +138,7 @@ fn is_served(room: &mut Room, shielded: &mut Shielded) {
     shielded.heard.clear();
 }
 
-/// Somebody who comes now is served, or hears at once that this is not possible, and is served when coming again.
+/// Checks that a new client is served, or refused at once and served when it comes again.
 fn a_newcomer_is_served(room: &mut Room, client: &Arc<ClientConfig>) {
     for _ in 0..20 {
         let mut shielded = room.connect_shielded(443, client);
@@ -153,12 +154,13 @@ fn a_newcomer_is_served(room: &mut Room, client: &Arc<ClientConfig>) {
         room.abort(&shielded.talk);
         room.pass(Micros::from_millis(500));
     }
-    panic!("nobody is served any more");
+    panic!("no client is served any more");
 }
 
 #[test]
-fn who_vanishes_while_his_handshake_waits_its_turn_keeps_nobody_from_theirs() {
-    // As many as there may be handshakes, and more than there are cores: one goes one step a turn on each.
+fn vanished_handshakes_do_not_block_others() {
+    // As many as there may be handshakes, and more than there are cores: each core does one
+    // handshake step a turn.
     const VANISHING: usize = 24;
     for (seed, has_answered) in [(2, false), (3, true)] {
         let (mut room, trust) = Room::shielded(seed, site(1000), usual_sizes());
@@ -186,8 +188,7 @@ fn who_vanishes_while_his_handshake_waits_its_turn_keeps_nobody_from_theirs() {
 }
 
 #[test]
-fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nobody_else_anything()
-{
+fn a_thousand_stopped_handshakes_leave_nothing_behind() {
     let (mut room, trust) = Room::shielded(1, site(1000), usual_sizes());
     let browser = Arc::new(client(&trust, &["http/1.1"]));
     let clients =
@@ -213,7 +214,7 @@ fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nob
         }
         is_served(&mut room, &mut established);
         a_newcomer_is_served(&mut room, &browser);
-        // Whoever has said nothing has 10 seconds, and STARTTLS has its 10 from there on.
+        // A client that has sent nothing has 10 seconds, and after STARTTLS 10 more.
         room.pass(Micros::from_secs(12));
         for stopper in &mut crowd {
             let place =
@@ -234,7 +235,8 @@ fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nob
         is_served(&mut room, &mut established);
         room.until("and nothing of this", |room| room.engines.in_use() == before);
     }
-    // Some of those who came all at once were sent away before they came as far as they would.
+    // Some of those that connected at the same time were refused before they came to the point
+    // where they stop.
     assert!(
         counts.iter().all(|count| *count >= CLIENTS / STOPS.len() / 4),
         "{counts:?} of {STOPS:?}"

@@ -1,4 +1,4 @@
-//! Submission through the whole engine: who has said who he is sends mail, and nobody else.
+//! Submission through the whole engine: clients send mail after a login, and only then.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -29,7 +29,7 @@ fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
     (room, client)
 }
 
-/// A client that speaks TLS from the start, and has greeted.
+/// A client with implicit TLS that has been greeted.
 fn shielded(room: &mut Room, client: &Arc<ClientConfig>) -> Shielded {
     let mut shielded = room.connect_shielded(SUBMISSIONS, client);
     assert!(room.line_shielded(&mut shielded).starts_with("220 "));
@@ -37,7 +37,7 @@ fn shielded(room: &mut Room, client: &Arc<ClientConfig>) -> Shielded {
     shielded
 }
 
-/// A client in the clear, from an address that may say its password there, that has greeted.
+/// A client in clear text that has been greeted, from an address that may send its password so.
 fn trusted(room: &mut Room, host: usize) -> Talk {
     let mut talk = room.connect_from(host, SUBMISSION);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
@@ -46,7 +46,7 @@ fn trusted(room: &mut Room, host: usize) -> Talk {
 }
 
 #[test]
-fn who_has_logged_in_sends_mail_over_tls_of_either_kind() {
+fn a_logged_in_client_sends_mail_over_either_kind_of_tls() {
     let (mut room, client) = serving(1);
     for (number, port) in [SUBMISSIONS, SUBMISSION].into_iter().enumerate() {
         let mut session = if port == SUBMISSIONS {
@@ -89,7 +89,7 @@ fn who_has_logged_in_sends_mail_over_tls_of_either_kind() {
 }
 
 #[test]
-fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
+fn submission_adds_missing_fields_and_removes_bcc() {
     let (mut room, client) = serving(6);
     let mut session = shielded(&mut room, &client);
     assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
@@ -152,7 +152,7 @@ fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
 }
 
 #[test]
-fn nobody_writes_in_the_name_of_another() {
+fn a_from_address_of_another_account_is_rejected() {
     let (mut room, client) = serving(7);
     let mut session = shielded(&mut room, &client);
     assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
@@ -206,7 +206,7 @@ fn nobody_writes_in_the_name_of_another() {
 }
 
 #[test]
-fn nobody_sends_in_the_name_of_another() {
+fn a_mail_from_address_of_another_account_is_rejected() {
     let (mut room, client) = serving(2);
     let mut session = shielded(&mut room, &client);
     assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
@@ -226,7 +226,7 @@ fn nobody_sends_in_the_name_of_another() {
 }
 
 #[test]
-fn a_password_is_taken_in_the_clear_only_from_where_that_is_allowed() {
+fn clear_text_passwords_need_an_allowed_network() {
     let (mut room, _) = serving(3);
     let mut talk = trusted(&mut room, 0);
     assert_eq!(room.smtp(&mut talk, ADA), IN);
@@ -245,12 +245,12 @@ fn a_password_is_taken_in_the_clear_only_from_where_that_is_allowed() {
     let mut talk = room.connect(25);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
     assert_eq!(room.smtp(&mut talk, "EHLO client.test"), "250 HELP");
-    assert!(room.smtp(&mut talk, ADA).starts_with("502 "), "other servers say nobody's password");
+    assert!(room.smtp(&mut talk, ADA).starts_with("502 "), "port 25 accepts no password");
     room.part(talk);
 }
 
 #[test]
-fn a_failed_login_costs_as_much_here_as_where_mail_is_read_and_counts_there() {
+fn failed_submission_logins_count_like_failed_pop3_logins() {
     let (mut room, _) = serving(5);
     let mut waited = Vec::new();
     for name in [GUESS, NOBODY] {
@@ -279,7 +279,7 @@ fn a_failed_login_costs_as_much_here_as_where_mail_is_read_and_counts_there() {
 }
 
 #[test]
-fn the_third_failed_login_ends_the_session_and_who_hangs_up_leaves_nothing_behind() {
+fn the_third_failed_login_ends_the_session() {
     let (mut room, _) = serving(6);
     let mut talk = trusted(&mut room, 0);
     room.send(&talk, format!("{GUESS}\r\n").repeat(5).as_bytes());
@@ -308,7 +308,7 @@ fn the_third_failed_login_ends_the_session_and_who_hangs_up_leaves_nothing_behin
 }
 
 #[test]
-fn an_address_has_few_logins_under_way() {
+fn pending_submission_logins_per_address_are_few() {
     let (mut room, _) = serving(7);
     let mut talks: Vec<Talk> = (0..6).map(|_| trusted(&mut room, 0)).collect();
     talks.iter().for_each(|talk| room.send(talk, format!("{GUESS}\r\n").as_bytes()));
@@ -317,12 +317,12 @@ fn an_address_has_few_logins_under_way() {
         refused += usize::from(room.line(talk).starts_with("454 4.7.0 "));
         room.abort(talk);
     }
-    // Each core counts for itself what is under way.
+    // Each core counts its own pending logins.
     assert!(refused == 2 || CORES > 1 && refused < 2, "{refused}");
 }
 
 #[test]
-fn a_reader_of_mail_says_who_it_is_by_auth_too() {
+fn pop3_supports_auth_plain() {
     let (mut room, client) = serving(8);
     let mut session = room.connect_shielded(995, &client);
     assert!(room.line_shielded(&mut session).starts_with("+OK"));

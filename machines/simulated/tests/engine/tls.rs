@@ -1,4 +1,4 @@
-//! TLS through the whole engine: over a wire to a TCP and a TLS that are not ours.
+//! TLS through the whole engine: over a wire to an independent TCP and TLS.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -24,7 +24,7 @@ fn browser(trust: &Trust) -> Arc<ClientConfig> {
     Arc::new(client(trust, &["http/1.1"]))
 }
 
-/// Asks for a page, and returns its body.
+/// Requests a page, and returns its body.
 fn page(room: &mut Room, shielded: &mut Shielded, path: &str) -> Vec<u8> {
     room.say_shielded(
         shielded,
@@ -49,7 +49,7 @@ fn body(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
 }
 
 #[test]
-fn pages_come_over_tls_whole_and_the_connection_is_closed_on_both_sides() {
+fn pages_arrive_over_tls_and_both_sides_close() {
     for (seed, version) in (0..).zip(BOTH) {
         let (mut room, trust) = serving(seed);
         let client = Arc::new(client_of(&trust, &["h3", "http/1.1"], &[version]));
@@ -91,7 +91,7 @@ fn a_page_and_the_head_before_it_share_a_record() {
 }
 
 #[test]
-fn where_pages_are_given_over_tls_alone_who_asks_in_the_clear_is_sent_on_to_a_name_of_ours() {
+fn http_redirects_to_https_on_our_own_name() {
     let trust = Trust::new("mail.barepost.test");
     let configuration = format!("{CONFIGURATION}[web]\nhttps_only = true\n");
     let certificates = vec![trust.certificate.clone()];
@@ -118,7 +118,7 @@ fn where_pages_are_given_over_tls_alone_who_asks_in_the_clear_is_sent_on_to_a_na
 }
 
 #[test]
-fn browsers_come_over_tls_alone_if_they_believe_the_certificate() {
+fn hsts_is_sent_only_with_a_publicly_trusted_certificate() {
     for is_believed in [true, false] {
         let trust = Trust::new("mail.barepost.test");
         let believed = is_believed.then_some(trust.pem.as_slice());
@@ -153,7 +153,7 @@ fn browsers_come_over_tls_alone_if_they_believe_the_certificate() {
 }
 
 #[test]
-fn mail_is_fetched_over_tls_and_a_password_is_taken_there_from_anywhere() {
+fn pop3_over_tls_accepts_passwords_from_any_address() {
     let (mut room, trust) = serving(3);
     let body = "A line of mail, and one that is longer than the one before it.\r\n".repeat(2000);
     assert!(room.deliver("ada@barepost.test", body.as_bytes()).starts_with("250 "));
@@ -164,12 +164,12 @@ fn mail_is_fetched_over_tls_and_a_password_is_taken_there_from_anywhere() {
         let response = room.line_shielded(&mut shielded);
         assert!(response.starts_with("+OK"), "{command}: {response}");
     }
-    room.until_shielded(&mut shielded, "the letter arrives", |shielded| {
+    room.until_shielded(&mut shielded, "the message arrives", |shielded| {
         shielded.heard.ends_with(b"\r\n.\r\n")
     });
     assert!(
         shielded.heard.windows(body.len()).any(|part| part == body.as_bytes()),
-        "the letter as it was sent"
+        "the message as it was sent"
     );
     shielded.heard.clear();
     room.say_shielded(&mut shielded, b"QUIT\r\n");
@@ -179,7 +179,7 @@ fn mail_is_fetched_over_tls_and_a_password_is_taken_there_from_anywhere() {
 }
 
 #[test]
-fn a_command_cut_over_many_records_and_many_commands_in_one_are_the_same_to_the_session() {
+fn record_boundaries_do_not_affect_commands() {
     let (mut room, trust) = serving(4);
     let mut shielded = room.connect_shielded(995, &Arc::new(client(&trust, &["pop3"])));
     assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
@@ -200,7 +200,7 @@ fn a_command_cut_over_many_records_and_many_commands_in_one_are_the_same_to_the_
 }
 
 #[test]
-fn a_request_whose_records_come_in_many_segments_is_answered() {
+fn a_request_in_many_segments_is_answered() {
     let (mut room, trust) = serving(5);
     let mut shielded = room.connect_shielded(443, &browser(&trust));
     let filler = format!("X-Filler: {}\r\n", "x".repeat(990)).repeat(7);
@@ -215,7 +215,7 @@ fn a_request_whose_records_come_in_many_segments_is_answered() {
 }
 
 #[test]
-fn a_client_that_comes_again_is_known_by_its_ticket() {
+fn a_returning_client_resumes_with_its_ticket() {
     let (mut room, trust) = serving(6);
     let client = browser(&trust);
     for time in 0..3 {
@@ -228,14 +228,14 @@ fn a_client_that_comes_again_is_known_by_its_ticket() {
 }
 
 #[test]
-fn who_says_nothing_or_garbage_or_leaves_in_the_middle_of_a_handshake_leaves_nothing_behind() {
+fn failed_handshakes_leave_nothing_behind() {
     let (mut room, trust) = serving(7);
     let mut silent = room.connect(443);
     let mut stopped = Vec::new();
     let mut hello = Vec::new();
     let mut shielded = room.connect_shielded(443, &browser(&trust));
     shielded.tls.write_tls(&mut hello).expect("it is memory");
-    // Whoever stops after so many bytes of the first flight.
+    // Clients that stop after so many bytes of their first flight.
     for length in [1, 5, 6, hello.len() - 1, hello.len()] {
         let talk = room.connect(443);
         room.send(&talk, &hello[..length]);
@@ -248,9 +248,9 @@ fn who_says_nothing_or_garbage_or_leaves_in_the_middle_of_a_handshake_leaves_not
     room.pass(Micros::from_secs(2));
     assert_eq!(room.engines.in_use().handshakes, stopped.len());
     room.pass(Micros::from_secs(10));
-    assert!(room.has_hung_up(&mut silent), "who says nothing is not waited for");
+    assert!(room.has_hung_up(&mut silent), "a silent client times out");
     for mut talk in stopped {
-        assert!(room.has_hung_up(&mut talk), "who stops is not waited for");
+        assert!(room.has_hung_up(&mut talk), "a client that stops times out");
     }
     room.close(&garbage);
     room.abort(&shielded.talk);
@@ -258,7 +258,7 @@ fn who_says_nothing_or_garbage_or_leaves_in_the_middle_of_a_handshake_leaves_not
 }
 
 #[test]
-fn a_record_that_was_tampered_with_ends_the_connection_and_nothing_else() {
+fn a_tampered_record_ends_only_its_connection() {
     let (mut room, trust) = serving(8);
     let mut shielded = room.connect_shielded(443, &browser(&trust));
     assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
@@ -281,7 +281,7 @@ fn a_record_that_was_tampered_with_ends_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn more_handshakes_than_there_is_room_for_are_turned_away_and_those_that_stand_still_have_to_go() {
+fn excess_handshakes_are_refused_and_stalled_ones_evicted() {
     let sizes = usual_sizes();
     let most = (sizes.connections / 32).max(32);
     let (mut room, trust) = Room::shielded(9, site(LARGE_BYTES), sizes);
@@ -310,8 +310,12 @@ fn more_handshakes_than_there_is_room_for_are_turned_away_and_those_that_stand_s
         let away = flood.iter_mut().map(|talk| usize::from(room.has_hung_up(talk))).sum::<usize>();
         assert!(away >= 40, "{away} were turned away");
     }
-    assert_eq!(page(&mut room, &mut established, "/"), b"Index", "who is in hears nothing of it");
-    // Long before their time is over.
+    assert_eq!(
+        page(&mut room, &mut established, "/"),
+        b"Index",
+        "an established connection is not affected"
+    );
+    // Long before their timeout.
     room.pass(Micros::from_secs(4));
     if cores == 1 {
         assert!(under_way(&room) < Some(most * 7 / 8 + 1), "{:?}", under_way(&room));
@@ -325,14 +329,14 @@ fn more_handshakes_than_there_is_room_for_are_turned_away_and_those_that_stand_s
 }
 
 #[test]
-fn handshakes_take_turns_one_step_a_turn() {
+fn handshakes_do_one_step_per_turn() {
     let (mut room, trust) = serving(10);
     let client = browser(&trust);
     let mut crowd: Vec<Shielded> = (0..20).map(|_| room.connect_shielded(443, &client)).collect();
     let under_way = |room: &Room| -> Vec<usize> {
         room.engines.in_use_on_each().iter().map(|core| core.handshakes).collect()
     };
-    // All say their last word at once.
+    // All send their last flight at the same time.
     for shielded in &mut crowd {
         let mut hello = Vec::new();
         shielded.tls.write_tls(&mut hello).expect("it is memory");
@@ -345,7 +349,7 @@ fn handshakes_take_turns_one_step_a_turn() {
     let mut before = under_way(&room);
     assert_eq!(before.iter().sum::<usize>(), crowd.len());
     room.until("all are served", |room| {
-        // At most one turn of each core lies between two looks.
+        // At most one turn of each core is between two checks.
         let now = under_way(room);
         let most_done =
             before.iter().zip(&now).map(|(before, now)| before.saturating_sub(*now)).max();
@@ -362,10 +366,10 @@ fn handshakes_take_turns_one_step_a_turn() {
 }
 
 #[test]
-fn what_a_turn_has_to_say_leaves_before_a_handshake_takes_its_step() {
+fn output_leaves_before_a_handshake_step() {
     let (mut room, trust) = serving(32);
     if room.engines.in_use_on_each().len() > 1 {
-        // What cores pass on to each other takes turns, too.
+        // Frames that cores pass on to each other take turns, too.
         return;
     }
     let mut shielded = room.connect_shielded(443, &browser(&trust));
@@ -388,7 +392,7 @@ fn what_a_turn_has_to_say_leaves_before_a_handshake_takes_its_step() {
 }
 
 #[test]
-fn a_machine_without_a_certificate_speaks_no_tls() {
+fn without_a_certificate_tls_ports_are_closed() {
     let mut room = Room::new(11);
     let talk = room.connect(443);
     room.until("it is refused", |room| room.hosts[0].is_over(talk.connection));
@@ -396,7 +400,7 @@ fn a_machine_without_a_certificate_speaks_no_tls() {
 }
 
 #[test]
-fn a_certificate_that_ends_within_14_days_is_spoken_of_at_the_start_and_once_a_day() {
+fn an_expiring_certificate_is_announced_daily() {
     let said = |days: u32| {
         let trust = Trust::until("mail.barepost.test", days);
         let mut room =
@@ -421,7 +425,7 @@ fn a_certificate_that_ends_within_14_days_is_spoken_of_at_the_start_and_once_a_d
 }
 
 #[test]
-fn the_same_seed_is_the_same_life_over_tls() {
+fn the_same_seed_repeats_the_same_run_over_tls() {
     let life = |seed: u64| {
         let (mut room, trust) = serving(seed);
         let mut shielded = room.connect_shielded(443, &browser(&trust));

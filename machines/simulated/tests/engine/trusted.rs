@@ -1,4 +1,4 @@
-//! Senders whose messages load remote content: those that are proved to be theirs.
+//! Senders that may load remote content: only messages that are authenticated as theirs do.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

@@ -1,4 +1,5 @@
-//! HTTP/2 through the whole engine: over TLS, to a client that keeps its windows small and opens them as it reads.
+//! HTTP/2 through the whole engine: over TLS, to a client that has small windows and opens them as
+//! it reads.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +17,7 @@ use super::room::{Room, usual_sizes};
 
 const LARGE_BYTES: usize = 700_000;
 
-/// What the client lets be sent on each stream, and on all, before it has read some.
+/// The initial window of each stream and of the connection.
 const WINDOW: u32 = 65_535;
 
 fn serving(seed: u64) -> (Room, Trust) {
@@ -27,13 +28,13 @@ pub(super) fn browser(trust: &Trust) -> Arc<ClientConfig> {
     Arc::new(client(trust, &["h2", "http/1.1"]))
 }
 
-/// A connection of HTTP/2.
+/// An HTTP/2 connection.
 pub(super) struct Two {
     pub(super) shielded: Shielded,
-    /// Bodies that came, by stream; whole once their stream has ended.
+    /// The received bodies by stream, and whether the stream has ended.
     pub(super) bodies: BTreeMap<u32, (Vec<u8>, bool)>,
     answered: usize,
-    /// Why the server has ended the connection.
+    /// The reason in the server's GOAWAY.
     gone: Option<u32>,
     pub(super) to_say: Vec<u8>,
 }
@@ -57,7 +58,7 @@ pub(super) fn request(stream: u32, host: &str, path: &str, cookie: Option<&str>)
     say(&[0x01], host);
     say(&[0x04], path);
     if let Some(cookie) = cookie {
-        // RFC 7541 appendix A: its name is number 32.
+        // RFC 7541 appendix A: the name has index 32.
         say(&[0x0f, 32 - 15], cookie);
     }
     frame(Kind::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
@@ -70,7 +71,7 @@ impl Two {
         Two { shielded, bodies: BTreeMap::new(), answered: 0, gone: None, to_say }
     }
 
-    /// Reads what was heard, and opens windows for what came.
+    /// Parses the received frames, and opens windows for the received data.
     fn read(&mut self) {
         while let Some(head) = FrameHead::parse(&self.shielded.heard) {
             let end = FRAME_HEAD_BYTES + head.length as usize;
@@ -104,7 +105,7 @@ impl Two {
         }
     }
 
-    /// Steps until `reached`, reading.
+    /// Reads and steps until `reached`.
     pub(super) fn until(
         &mut self,
         room: &mut Room,
@@ -127,7 +128,7 @@ impl Two {
 }
 
 #[test]
-fn pages_come_over_http_2_whole_many_at_once() {
+fn concurrent_pages_arrive_whole_over_http_2() {
     for (seed, version) in (20..).zip(BOTH) {
         let (mut room, trust) = serving(seed);
         let mut two =
@@ -154,14 +155,14 @@ fn pages_come_over_http_2_whole_many_at_once() {
 }
 
 #[test]
-fn a_reader_of_http_2_who_stops_is_sent_away_after_a_minute_and_leaves_nothing() {
+fn an_http_2_client_that_stops_reading_is_closed_in_a_minute() {
     let (mut room, trust) = serving(22);
     let mut two = Two::begin(&mut room, &browser(&trust));
     two.to_say.extend(get(1, "/large"));
     two.until(&mut room, "as much as the window allows", |two| {
         two.bodies.get(&1).is_some_and(|(body, _)| body.len() >= WINDOW as usize / 2)
     });
-    // Whatever it would say to that stays unsaid.
+    // The window updates that it would send are dropped.
     two.to_say.clear();
     room.pass(Micros::from_secs(70));
     room.until_shielded(&mut two.shielded, "the server closes", |shielded| shielded.is_closed);
@@ -171,7 +172,7 @@ fn a_reader_of_http_2_who_stops_is_sent_away_after_a_minute_and_leaves_nothing()
 }
 
 #[test]
-fn a_flood_over_http_2_ends_its_connection_and_nothing_else() {
+fn an_http_2_flood_ends_only_its_connection() {
     let (mut room, trust) = serving(23);
     let mut kept = Two::begin(&mut room, &browser(&trust));
     kept.to_say.extend(get(1, "/"));
@@ -191,7 +192,7 @@ fn a_flood_over_http_2_ends_its_connection_and_nothing_else() {
 }
 
 #[test]
-fn who_speaks_http_2_is_told_when_the_machine_stops() {
+fn http_2_connections_get_a_goaway_at_the_stop() {
     let (mut room, trust) = serving(24);
     let mut two = Two::begin(&mut room, &browser(&trust));
     two.to_say.extend(get(1, "/"));

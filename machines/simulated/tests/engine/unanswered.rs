@@ -1,5 +1,5 @@
-//! Requests for a core that does not answer: its link takes so many of them, and each client gets a
-//! reply.
+//! Requests for a core that does not answer: its link takes a limited number of them, and each
+//! client gets a reply.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,14 +14,14 @@ use super::room::{CONFIGURATION, Room};
 use super::webmail::{Browser, answer};
 use crate::CORES;
 
-/// Requests beyond what a link takes.
+/// Requests beyond the capacity of a link.
 const BEYOND: usize = 20;
-/// Hosts that they come from: one alone may not have so many connections.
+/// The hosts that they come from, because one host may not have so many connections.
 const HOSTS: usize = 4;
 /// So many connections are made before one of them has waited too long for its handshake.
 const ELSEWHERE_MAX: usize = 256;
 
-/// Connections to the first core, ready for a request. Those that go to other cores are ended.
+/// Connections to the first core, ready for a request. Those to other cores are closed.
 fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Shielded> {
     let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
     let (mut first, mut elsewhere) = (Vec::new(), Vec::new());
@@ -55,7 +55,7 @@ fn say(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
     room.say_shielded(shielded, head.as_bytes());
 }
 
-/// Lets so much time pass that a core that has its turns answers, and hears what there is.
+/// Lets enough time pass for a core with turns to answer, and receives the responses.
 fn wait(room: &mut Room, all: &mut [Shielded]) {
     for _ in 0..3 {
         room.pass(Micros::from_millis(10));
@@ -98,7 +98,7 @@ fn hold_owner(room: &mut Room, trust: &Trust, name: &str) -> bool {
     }
     wait(room, &mut all);
     let is_refused: Vec<bool> = all.iter().map(|shielded| !shielded.heard.is_empty()).collect();
-    // Frames of some connections come by way of the held core.
+    // Frames of some connections pass through the held core.
     assert!(is_refused.contains(&true));
     room.engines.hold(None);
     for (shielded, is_refused) in all.iter_mut().zip(is_refused) {
@@ -113,7 +113,7 @@ fn a_core_that_does_not_answer_leaves_no_client_without_a_reply() {
     let trust = Trust::new("mail.barepost.test");
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
     let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
-    // Who owns an account is left to chance.
+    // Which core owns an account depends on the seed.
     let is_held = (31..40).any(|seed| {
         let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);
         let mut room =

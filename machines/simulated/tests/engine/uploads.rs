@@ -1,4 +1,5 @@
-//! Letters with large files, which go into the store as they come: whole or not at all, on whatever core their connection and their mail are.
+//! Messages with large files, which go into the store as they arrive: whole or not at all, on any
+//! core of the connection and the mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,7 +13,7 @@ use super::room::{CONFIGURATION, Room, usual_sizes};
 use super::settings::{again, forget_connections};
 use super::webmail::{Browser, Page, answer, between, serving};
 
-/// Many times what may be of it in memory at a time.
+/// Many times the memory that one upload may use.
 const LARGE: usize = 3_000_000;
 
 fn large() -> Vec<u8> {
@@ -31,7 +32,7 @@ fn file(name: &str, bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), bytes, b"\r\n"].concat()
 }
 
-/// A form as our page has it: its words stand before its file, and what is to be done behind it.
+/// A form as our page sends it: the text fields are before its files, and the button after them.
 fn form(token: &str, words: &[(&str, &str)], files: &[(&str, &[u8])], wish: &str) -> Vec<u8> {
     let words = [("token", token)]
         .into_iter()
@@ -44,7 +45,7 @@ fn form(token: &str, words: &[(&str, &str)], files: &[(&str, &[u8])], wish: &str
 const WORDS: [(&str, &str); 3] =
     [("to", "grace@barepost.test"), ("subject", "Large"), ("text", "See the file.")];
 
-/// Somebody on his way.
+/// A user with a browser.
 struct Writer {
     room: Room,
     trust: Trust,
@@ -77,7 +78,7 @@ impl Writer {
         )
     }
 
-    /// A connection of its own, on which this is said.
+    /// Opens a new connection, and sends this.
     fn begin(&mut self, text: &[u8]) -> Shielded {
         let mut shielded = self.room.connect_shielded(443, &self.browser.settings);
         self.room.shake_hands(&mut shielded);
@@ -85,7 +86,7 @@ impl Writer {
         shielded
     }
 
-    /// Says more. Nobody ever holds more of it than was promised.
+    /// Sends more. Checks that the memory for bodies stays within its limit.
     fn go_on(&mut self, shielded: &mut Shielded, text: &[u8]) {
         for part in text.chunks(50_000) {
             self.room.say_shielded(shielded, part);
@@ -94,7 +95,7 @@ impl Writer {
         }
     }
 
-    /// Sends a form, all of it.
+    /// Sends a complete form.
     fn send(&mut self, body: &[u8]) -> Page {
         let head = self.head(&format!("Content-Length: {}", body.len()));
         let mut shielded = self.begin(&[head.as_bytes(), body].concat());
@@ -107,7 +108,7 @@ impl Writer {
         self.browser.get(&mut self.room, path).text()
     }
 
-    /// Where a reply leads to.
+    /// Follows the redirect of a response.
     fn follow(&mut self, page: &Page) -> String {
         assert_eq!(page.status, 303, "{}", page.text());
         self.get(page.field("Location"))
@@ -123,7 +124,7 @@ impl Writer {
     }
 }
 
-/// The files of a letter that somebody reads, the longest last.
+/// The files of a message that a user reads, the longest last.
 fn files(room: &mut Room, browser: &mut Browser, place: &str) -> Vec<Vec<u8>> {
     let read = browser.get(room, &format!("/mail/box/{}", place.replace('.', "/"))).text();
     let link = format!("href=\"/mail/part/{place}/");
@@ -142,7 +143,7 @@ fn files(room: &mut Room, browser: &mut Browser, place: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_large_file_is_kept_with_a_draft_and_goes_along_whole() {
+fn a_large_file_is_saved_with_a_draft_and_sent_whole() {
     for seed in 0..2 {
         let mut ada = Writer::new(seed);
         let whole = large();
@@ -167,7 +168,7 @@ fn a_large_file_is_kept_with_a_draft_and_goes_along_whole() {
 }
 
 #[test]
-fn what_a_form_says_behind_its_files_counts_and_so_do_forms_of_no_known_length() {
+fn fields_after_files_and_chunked_forms_are_accepted() {
     for seed in 2..4 {
         let mut ada = Writer::new(seed);
         let whole = large();
@@ -197,7 +198,7 @@ fn what_a_form_says_behind_its_files_counts_and_so_do_forms_of_no_known_length()
 }
 
 #[test]
-fn nothing_is_kept_of_a_form_that_is_not_of_a_page_of_the_session_or_none_at_all() {
+fn an_invalid_form_stores_nothing() {
     let mut ada = Writer::new(4);
     let whole = large();
     let wrong = [file("large.png", &whole), form("x", &WORDS, &[], "save")].concat();
@@ -221,7 +222,7 @@ fn nothing_is_kept_of_a_form_that_is_not_of_a_page_of_the_session_or_none_at_all
 }
 
 #[test]
-fn a_connection_that_is_cut_leaves_nothing_behind_and_what_stood_before_stands() {
+fn an_interrupted_upload_keeps_the_previous_draft() {
     for seed in 5..7 {
         let mut ada = Writer::new(seed);
         let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
@@ -245,7 +246,7 @@ fn a_connection_that_is_cut_leaves_nothing_behind_and_what_stood_before_stands()
                 "cut at {cut}"
             );
         }
-        // Who says nothing more has half a minute.
+        // A client that sends nothing more has half a minute.
         let shielded = ada.begin(&[head.as_bytes(), &body[..500_000]].concat());
         ada.browser.hang_up(&mut ada.room);
         ada.room.pass(Micros::from_secs(40));
@@ -260,7 +261,7 @@ fn a_connection_that_is_cut_leaves_nothing_behind_and_what_stood_before_stands()
 }
 
 #[test]
-fn what_is_too_large_is_refused_in_words_before_it_comes() {
+fn a_declared_oversize_upload_is_refused_before_it_arrives() {
     let mut ada = Writer::new(7);
     let mut shielded = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
     let page = answer(&mut ada.room, &mut shielded);
@@ -275,7 +276,7 @@ fn what_is_too_large_is_refused_in_words_before_it_comes() {
 }
 
 #[test]
-fn what_turns_out_to_be_too_large_is_refused_in_words_too() {
+fn an_undeclared_oversize_upload_is_refused_too() {
     let mut ada = Writer::new(7);
     let head = ada.head("Transfer-Encoding: chunked").replace("/mail/compose", "/mail/settings");
     let mut shielded = ada.begin(head.as_bytes());
@@ -289,12 +290,12 @@ fn what_turns_out_to_be_too_large_is_refused_in_words_too() {
 }
 
 #[test]
-fn whoever_goes_on_sending_what_was_refused_gets_rid_of_it_and_nothing_is_kept() {
+fn the_rest_of_a_refused_upload_is_discarded() {
     let mut ada = Writer::new(7);
     ada.browser.hang_up(&mut ada.room);
     let mut shielded = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
     assert_eq!(answer(&mut ada.room, &mut shielded).status, 413);
-    // Cut elsewhere than records are.
+    // Split at other places than records are.
     for part in large()[..200_000].chunks(16_000) {
         ada.go_on(&mut shielded, part);
         assert_eq!(ada.room.engines.in_use().receive_queues, 0);
@@ -303,8 +304,9 @@ fn whoever_goes_on_sending_what_was_refused_gets_rid_of_it_and_nothing_is_kept()
     ada.nothing_is_in_use();
 }
 
-/// Who has sent a letter on this connection is asked who he is, on a page that holds his words.
-fn assert_has_his_words(ada: &mut Writer, mut shielded: Shielded) {
+/// Checks that the response to a message on this connection asks for a login, on a page that
+/// contains the text.
+fn assert_returns_text(ada: &mut Writer, mut shielded: Shielded) {
     let page = answer(&mut ada.room, &mut shielded);
     assert_eq!(page.status, 403);
     let text = page.text();
@@ -316,7 +318,7 @@ fn assert_has_his_words(ada: &mut Writer, mut shielded: Shielded) {
 }
 
 #[test]
-fn whoever_is_logged_out_while_his_file_comes_has_his_words_and_is_told_that_he_has_not_his_file() {
+fn a_logout_during_an_upload_returns_the_text() {
     for seed in 8..10 {
         let mut ada = Writer::new(seed);
         let body = form(&ada.token, &WORDS, &[("large.png", &large())], "send");
@@ -325,10 +327,10 @@ fn whoever_is_logged_out_while_his_file_comes_has_his_words_and_is_told_that_he_
         let token = ada.token.clone();
         ada.browser.send(&mut ada.room, "/mail/logout", &[("token", &token)]);
         ada.go_on(&mut shielded, &body[1_000_000..]);
-        assert_has_his_words(&mut ada, shielded);
-        // And who was logged out before he began.
+        assert_returns_text(&mut ada, shielded);
+        // And if the session was over before the upload began.
         let late = ada.begin(&[head.as_bytes(), &body].concat());
-        assert_has_his_words(&mut ada, late);
+        assert_returns_text(&mut ada, late);
         ada.browser.log_in(&mut ada.room, "ada", "lovelace");
         assert_eq!(ada.drafts(), 0);
         ada.nothing_is_in_use();
@@ -336,7 +338,7 @@ fn whoever_is_logged_out_while_his_file_comes_has_his_words_and_is_told_that_he_
 }
 
 #[test]
-fn on_a_full_disk_the_draft_stands_that_stood_before_and_the_words_are_on_the_page() {
+fn a_full_disk_keeps_the_previous_draft_and_returns_the_text() {
     let trust = Trust::new("mail.barepost.test");
     let certificates = vec![trust.certificate.clone()];
     let disk = MemoryDisk::blank(4 << 20);
@@ -362,9 +364,10 @@ fn on_a_full_disk_the_draft_stands_that_stood_before_and_the_words_are_on_the_pa
     ada.nothing_is_in_use();
 }
 
-/// The power fails while a file comes, and while what was said of it is done: then the draft is there that stood before, or the new one with its file, or the letter is sent.
+/// The power fails while a file arrives, and while the request is carried out. Then the previous
+/// draft exists, or the new one with its file, or the message is sent.
 #[test]
-fn a_letter_is_whole_or_what_it_was_whenever_the_power_fails() {
+fn an_upload_is_atomic_at_any_power_cut() {
     let mut seen = [0; 3];
     for cut in 0..14 {
         let mut ada = Writer::new(20 + cut);
@@ -414,7 +417,7 @@ fn a_letter_is_whole_or_what_it_was_whenever_the_power_fails() {
 }
 
 #[test]
-fn so_many_letters_come_from_one_account_at_a_time_and_pages_are_answered_all_the_while() {
+fn uploads_per_account_are_limited_and_pages_still_answered() {
     let mut ada = Writer::new(40);
     let body = form(&ada.token, &WORDS, &[("large.png", &large())], "save");
     let head = ada.head("Content-Length: 20000");

@@ -1,5 +1,6 @@
-//! Clients that leave at every step of a dialogue, in every way: afterwards nothing of theirs is held, and what they
-//! said is done wholly or not at all. The machine that stops at every step tells them, and stops.
+//! Clients that leave at every step of a dialogue, in every way. Afterwards the server holds none
+//! of their resources, and each request is carried out completely or not at all. A machine that
+//! stops at any step tells the clients, and stops.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -8,7 +9,7 @@ use machine::Micros;
 use server::{Ending, InUse};
 use simulated::{Cable, Mood};
 
-/// A step of a dialogue: what the client says, and what the answer to it contains.
+/// A step of a dialogue: the data that the client sends, and a part of the reply.
 type Step = (&'static [u8], &'static [u8]);
 
 const DELIVERY: &[Step] = &[
@@ -47,22 +48,22 @@ const COLLECTION: &[Step] = &[
 enum Way {
     /// It resets the connection.
     Reset,
-    /// It closes it, and goes on listening.
+    /// It closes its direction, and still reads.
     Close,
-    /// Its cable is out.
+    /// Its cable is unplugged.
     Silence,
 }
 
 /// When it leaves, within a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Moment {
-    /// In the middle of what it says.
+    /// In the middle of its command.
     HalfSaid,
-    /// Without waiting for the answer.
+    /// Without waiting for the reply.
     Said,
-    /// The disk is at it.
+    /// While the disk is working.
     DiskAtWork,
-    /// After the answer.
+    /// After the reply.
     Answered,
 }
 
@@ -76,7 +77,7 @@ fn hears(room: &mut Room, talk: &mut Talk, words: &[u8]) {
     talk.heard.clear();
 }
 
-/// Goes through `steps` up to number `last`, and through that as far as `moment` says.
+/// Goes through the steps before `last`, and through that one up to `moment`.
 fn converse(room: &mut Room, talk: &mut Talk, steps: &[Step], last: usize, moment: Moment) {
     for (said, answer) in &steps[..last] {
         room.send(talk, said);
@@ -106,13 +107,13 @@ fn leave(room: &mut Room, talk: &Talk, way: Way) {
     }
     room.pass(Micros::from_millis(100));
     room.machine.disk.mood = Mood::Works;
-    // What the disk was at goes on with the next doorbell.
+    // The disk continues at the next doorbell.
     while room.machine.disk.waiting() > 0 {
         room.machine.disk.carry_out_next();
     }
 }
 
-/// Two letters for Ada, so that a step may delete both.
+/// Two messages for Ada, so that a step may delete both.
 fn deliver_two(room: &mut Room) {
     for size in [100, 50_000] {
         assert!(
@@ -122,7 +123,7 @@ fn deliver_two(room: &mut Room) {
     }
 }
 
-/// How many messages are in the inbox of `user`; none of them is there in part.
+/// The number of messages in the inbox of `user`. None of them may be partial.
 fn letters_of(room: &mut Room, user: &str) -> usize {
     let mut talk = room.log_in(user);
     let status = room.pop3(&mut talk, "STAT");
@@ -147,7 +148,7 @@ fn leaves_nothing_behind(port: u16, steps: &[Step], way: Way) {
             leave(&mut room, &talk, way);
             room.until_nothing_is_in_use();
             room.hosts.truncate(host);
-            // Failures wear off.
+            // Login failures expire.
             room.pass(Micros::from_secs(3_000));
         }
     }
@@ -212,7 +213,7 @@ fn a_client_that_half_closes_still_gets_every_answer() {
 }
 
 #[test]
-fn whenever_the_machine_stops_clients_are_told_and_what_was_acknowledged_is_there() {
+fn a_stop_at_any_step_tells_clients_and_keeps_acknowledged_mail() {
     for (port, steps) in [(25, DELIVERY), (110, COLLECTION)] {
         for last in 0..steps.len() {
             for moment in MOMENTS {

@@ -1,4 +1,5 @@
-//! Whoever waits is woken, and whoever makes others wait is sent away when it matters.
+//! A client that waits for a resource is woken, and one that blocks others is evicted when it
+//! matters.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +10,7 @@ use machine::Micros;
 use server::{InUse, Sizes};
 use simulated::{Cable, MemoryDisk};
 
-/// An engine of which everything is soon used up: 8 receive queues, 32 send queues, 46 blocks to send from.
+/// An engine with few resources: 8 receive queues, 32 send queues, and 46 send blocks.
 const SMALL: Sizes = Sizes {
     connections: 64,
     transactions: 4,
@@ -18,8 +19,8 @@ const SMALL: Sizes = Sizes {
     index_bytes: 4 << 20,
 };
 
-/// A room in which no address counts as having too many connections (`crowding.rs` is about those
-/// that do).
+/// A room in which no address counts as having too many connections (`crowding.rs` tests those that
+/// do).
 fn small_room(seed: u64) -> Room {
     room_of(seed, SMALL)
 }
@@ -31,14 +32,14 @@ fn room_of(seed: u64, sizes: Sizes) -> Room {
     room
 }
 
-/// A host whose connections take this many bytes before somebody reads them.
+/// A host with connections that buffer this many unread bytes.
 fn host_with_buffers(room: &mut Room, bytes: usize) -> usize {
     let host = room.add_host();
     room.hosts[host].buffer_bytes = bytes;
     host
 }
 
-/// A room in whose first account so many messages lie.
+/// A room with so many messages in its first account.
 fn room_with_messages(seed: u64, messages: usize) -> Room {
     let mut room = Room::new(seed);
     let mut talk = room.connect(25);
@@ -69,7 +70,7 @@ fn lists_of_thousands_of_messages_come_whole() {
 }
 
 #[test]
-fn every_second_of_thousands_of_messages_is_deleted() {
+fn every_second_of_thousands_of_messages_can_be_deleted() {
     const MESSAGES: usize = 6_500;
     let mut room = room_with_messages(11, MESSAGES);
     let mut talk = room.log_in("ada");
@@ -87,7 +88,7 @@ fn every_second_of_thousands_of_messages_is_deleted() {
 }
 
 #[test]
-fn a_client_that_never_reads_holds_little_and_is_sent_away() {
+fn a_client_that_never_reads_holds_little_and_is_closed() {
     let mut room = Room::new(2);
     let host = host_with_buffers(&mut room, 512);
     let deaf = room.connect_from(host, 25);
@@ -101,13 +102,13 @@ fn a_client_that_never_reads_holds_little_and_is_sent_away() {
     assert!(room.engines.in_use().blocks < 80, "{:?}", room.engines.in_use());
     room.pass(Micros::from_secs(500));
     room.until_nothing_is_in_use();
-    // The slot serves the next one.
+    // The slot serves the next client.
     let mut talk = room.connect(25);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
 }
 
 #[test]
-fn connections_reset_for_want_of_buffers_leave_nothing_behind() {
+fn connections_reset_for_lack_of_buffers_leave_nothing_behind() {
     let mut room = small_room(3);
     let host = host_with_buffers(&mut room, 64);
     let mut deaf: Vec<Talk> = (0..60).map(|_| room.connect_from(host, 25)).collect();
@@ -130,7 +131,7 @@ fn connections_reset_for_want_of_buffers_leave_nothing_behind() {
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
 }
 
-/// How long it takes until a client that comes now is greeted and its EHLO is answered.
+/// How long a new client waits until it is greeted and its EHLO is answered.
 fn patience_of_a_newcomer(room: &mut Room) -> u64 {
     let start = room.machine.now;
     loop {
@@ -171,7 +172,7 @@ fn lines_without_an_end_do_not_take_all_receive_queues() {
 }
 
 #[test]
-fn where_connections_are_few_some_clients_who_type_slowly_hold_up_nobody() {
+fn slow_typists_do_not_block_clients_on_a_small_machine() {
     let mut room = room_of(4, Sizes { connections: 21, ..SMALL });
     let host = room.add_host();
     let talks: Vec<Talk> = (0..7).map(|_| room.connect_from(host, 25)).collect();
@@ -185,14 +186,14 @@ fn where_connections_are_few_some_clients_who_type_slowly_hold_up_nobody() {
 /// A client that loses a segment twice repeats it within three seconds. A client that does not read
 /// holds no receive queue, so it stays.
 #[test]
-fn last_receive_queue_costs_one_session_that_has_one() {
+fn the_last_receive_queue_is_taken_from_one_session() {
     if CORES > 1 {
-        // Each core has queues of its own.
+        // Each core has its own queues.
         return;
     }
     let mut room = room_of(8, Sizes { connections: 21, ..SMALL });
     let (reader, host) = (host_with_buffers(&mut room, 64), room.add_host());
-    // In whatever order sessions are looked at, the first one is a reader's.
+    // In any order of checking sessions, the first one is a reader's.
     let mut readers: Vec<Talk> = (0..3).map(|_| room.connect_from(reader, 25)).collect();
     let talks: Vec<Talk> = (0..8).map(|_| room.connect_from(host, 25)).collect();
     readers.extend((0..3).map(|_| room.connect_from(reader, 25)));
@@ -209,7 +210,7 @@ fn last_receive_queue_costs_one_session_that_has_one() {
 }
 
 #[test]
-fn replies_that_nobody_reads_do_not_take_all_blocks() {
+fn unread_replies_do_not_take_all_blocks() {
     let mut room = small_room(5);
     let host = host_with_buffers(&mut room, 64);
     let talks: Vec<Talk> = (0..40).map(|_| room.connect_from(host, 25)).collect();
@@ -226,7 +227,7 @@ fn vanished_clients_do_not_take_all_send_queues() {
     let host = room.add_host();
     let talks: Vec<Talk> = (0..60).map(|_| room.connect_from(host, 25)).collect();
     room.until("they are greeted", |room| room.engines.in_use().sessions == 60);
-    // They came in as they were let in; now they speak all at once.
+    // They were accepted one by one. Now all of them send at the same time.
     room.pass(Micros::from_secs(1));
     talks.iter().for_each(|talk| room.try_to_send(talk, b"EHLO client.test\r\n"));
     while room.engines.in_use().send_queues < 30 {
@@ -240,7 +241,7 @@ fn vanished_clients_do_not_take_all_send_queues() {
 }
 
 #[test]
-fn transactions_that_stand_still_do_not_keep_the_others_out() {
+fn stalled_transactions_do_not_block_others() {
     let mut room = small_room(7);
     let mut idlers = Vec::new();
     for _ in 0..SMALL.transactions {
@@ -261,7 +262,7 @@ fn transactions_that_stand_still_do_not_keep_the_others_out() {
 }
 
 #[test]
-fn idle_connections_do_not_keep_the_others_out_and_who_comes_meanwhile_is_told() {
+fn idle_connections_are_evicted_for_new_clients() {
     let mut room = small_room(8);
     let host = room.add_host();
     let mut idlers: Vec<Talk> = Vec::new();
@@ -280,7 +281,7 @@ fn idle_connections_do_not_keep_the_others_out_and_who_comes_meanwhile_is_told()
 }
 
 #[test]
-fn an_idle_session_has_all_its_time_while_there_is_enough_for_everybody() {
+fn an_idle_session_keeps_its_full_timeout_without_pressure() {
     let mut room = small_room(9);
     let mut talk = room.connect(25);
     room.smtp_reply(&mut talk);
@@ -306,7 +307,7 @@ fn a_closed_session_ends_even_if_its_client_does_not() {
     assert_eq!(room.engines.in_use(), InUse::default());
 }
 
-/// An engine that has buffers for four letters of more than a page.
+/// An engine with buffers for four messages of more than a page.
 const FEW_BUFFERS: Sizes = Sizes {
     connections: 64,
     transactions: 16,
@@ -315,7 +316,7 @@ const FEW_BUFFERS: Sizes = Sizes {
     index_bytes: 4 << 20,
 };
 
-/// A room in which four letters that nobody goes on with hold all large buffers.
+/// A room in which four stalled messages hold all large buffers.
 fn room_with_letters_that_stand_still(seed: u64) -> (Room, Vec<Talk>) {
     let mut room = Room::with_sizes(seed, MemoryDisk::blank(16 << 20), FEW_BUFFERS);
     let idlers: Vec<Talk> = (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
@@ -325,7 +326,7 @@ fn room_with_letters_that_stand_still(seed: u64) -> (Room, Vec<Talk>) {
 }
 
 #[test]
-fn letters_that_stand_still_do_not_keep_larger_ones_out() {
+fn stalled_messages_do_not_block_larger_ones() {
     let (mut room, mut idlers) = room_with_letters_that_stand_still(12);
     let before = room.machine.now;
     assert!(
@@ -338,7 +339,7 @@ fn letters_that_stand_still_do_not_keep_larger_ones_out() {
 }
 
 #[test]
-fn letters_that_stand_still_do_not_keep_a_reader_from_large_ones() {
+fn stalled_messages_do_not_block_readers_of_large_ones() {
     let letter = b"A line of a letter\r\n".repeat(5_000);
     let mut room = Room::with_sizes(13, MemoryDisk::blank(16 << 20), FEW_BUFFERS);
     assert!(room.deliver("grace@barepost.test", &letter).starts_with("250 "));
@@ -351,17 +352,17 @@ fn letters_that_stand_still_do_not_keep_a_reader_from_large_ones() {
 }
 
 #[test]
-fn who_waits_for_a_buffer_goes_on_in_the_moment_in_which_it_comes_back() {
+fn a_client_continues_as_soon_as_its_buffer_is_free() {
     let (mut room, _idlers) = room_with_letters_that_stand_still(14);
     let host = room.add_host();
     let mut talk = room.begin_message_from(host, "grace@barepost.test");
     room.send(&talk, &b"A line of a letter\r\n".repeat(300));
     room.send(&talk, b".\r\n");
     room.pass(Micros::from_secs(1));
-    // Nobody hears the farewell of those who have to go, so nothing but the buffer brings a turn.
+    // The evicted clients do not read their last reply, so only the buffer causes a turn.
     room.hosts[0].cable = Cable::Out;
     let mut before = room.machine.now;
-    room.until("somebody had to go", |room| {
+    room.until("a client was evicted", |room| {
         let is_gone = room.engines.in_use().deliveries < 5;
         before = if is_gone { before } else { room.machine.now };
         is_gone
@@ -375,7 +376,7 @@ fn who_waits_for_a_buffer_goes_on_in_the_moment_in_which_it_comes_back() {
 }
 
 #[test]
-fn more_readers_than_reads_at_once_all_get_their_letters() {
+fn more_readers_than_concurrent_reads_all_get_their_messages() {
     let one_read = Sizes { transactions: 1, ..FEW_BUFFERS };
     let mut room = Room::with_sizes(15, MemoryDisk::blank(16 << 20), one_read);
     let letter = b"A line of a letter\r\n".repeat(5_000);

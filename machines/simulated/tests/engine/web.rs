@@ -1,4 +1,4 @@
-//! Pages through the whole engine: over a wire to a TCP that is not ours.
+//! Pages through the whole engine: over a wire to an independent TCP.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
@@ -16,7 +16,7 @@ fn request(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n").into_bytes()
 }
 
-/// The body of the next response, whose status must be this.
+/// The body of the next response, which must have this status.
 fn body(room: &mut Room, talk: &mut Talk, status: &str) -> Vec<u8> {
     let first = room.line(talk);
     assert!(first.starts_with(&format!("HTTP/1.1 {status}")), "{first}");
@@ -37,7 +37,7 @@ fn body(room: &mut Room, talk: &mut Talk, status: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_page_arrives_and_the_connection_serves_for_the_next() {
+fn a_connection_serves_one_page_after_another() {
     let mut room = serving(1);
     let mut talk = room.connect(80);
     for _ in 0..50 {
@@ -65,7 +65,7 @@ fn pipelined_requests_for_large_files_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn who_closes_its_half_after_a_request_still_gets_the_answer() {
+fn a_half_closed_client_gets_its_response() {
     let mut room = serving(3);
     let mut talk = room.connect(80);
     room.send(&talk, &request("/large"));
@@ -76,7 +76,7 @@ fn who_closes_its_half_after_a_request_still_gets_the_answer() {
 }
 
 #[test]
-fn a_head_that_trickles_ends_after_its_time_whatever_comes() {
+fn a_trickled_request_head_times_out() {
     let mut room = serving(4);
     let mut talk = room.connect(80);
     room.send(&talk, b"GET / HTTP/1.1\r\nX: ");
@@ -91,7 +91,7 @@ fn a_head_that_trickles_ends_after_its_time_whatever_comes() {
 }
 
 #[test]
-fn readers_who_vanish_leave_nothing_behind() {
+fn vanished_http_readers_leave_nothing_behind() {
     let mut room = serving(5);
     for round in 0..20 {
         let talk = room.connect(80);

@@ -1,4 +1,4 @@
-//! The webmail, as a browser without JavaScript uses it: over TLS, on whatever core its connections come to.
+//! The webmail, as a browser without JavaScript uses it: over TLS, on any core of its connections.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,14 +12,14 @@ use super::room::{Room, usual_sizes};
 
 const NAME: &str = "mail.barepost.test";
 
-/// A browser: one connection at a time, and what it remembers.
+/// A browser: one connection at a time, and its cookie.
 pub(super) struct Browser {
     pub(super) settings: Arc<ClientConfig>,
     pub(super) connection: Option<Shielded>,
     pub(super) cookie: Option<String>,
 }
 
-/// What it is answered.
+/// A response.
 pub(super) struct Page {
     pub(super) status: u16,
     fields: Vec<(String, String)>,
@@ -35,7 +35,7 @@ impl Page {
         String::from_utf8(self.body.clone()).expect("a page is UTF-8")
     }
 
-    /// What the forms of the page carry.
+    /// The token of the page's forms.
     pub(super) fn token(&self) -> String {
         between(&self.text(), "name=\"token\" value=\"", "\"")
             .expect("the page has forms")
@@ -58,7 +58,7 @@ impl Browser {
         self.ask(room, "GET", path, "", b"")
     }
 
-    /// Sends a form, and goes where that leads.
+    /// Submits a form, and follows the redirect.
     pub(super) fn post(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
         let page = self.send(room, path, fields);
         assert_eq!(page.status, 303, "{}", page.text());
@@ -70,13 +70,13 @@ impl Browser {
         self.ask(room, "POST", path, FORM, written(fields).as_bytes())
     }
 
-    /// Sends a form, and does not wait for what comes of it.
+    /// Submits a form, and does not wait for the response.
     pub(super) fn begin(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) {
         let shielded = self.say(room, "POST", path, FORM, written(fields).as_bytes());
         self.connection = Some(shielded);
     }
 
-    /// What comes of that.
+    /// The response to that.
     pub(super) fn finish(&mut self, room: &mut Room) -> Page {
         let mut shielded = self.connection.take().expect("something was asked");
         let page = answer(room, &mut shielded);
@@ -120,7 +120,7 @@ impl Browser {
         self.answered(room)
     }
 
-    /// What comes of what was asked for last.
+    /// The response to the last request.
     pub(super) fn answered(&mut self, room: &mut Room) -> Page {
         let mut shielded = self.connection.take().expect("something was asked for");
         let page = answer(room, &mut shielded);
@@ -134,14 +134,14 @@ impl Browser {
         page
     }
 
-    /// Lets its connection go: the next one may come to another core.
+    /// Closes its connection. The next one may be on another core.
     pub(super) fn hang_up(&mut self, room: &mut Room) {
         if let Some(shielded) = self.connection.take() {
             room.part_shielded_only(shielded);
         }
     }
 
-    /// For so long letters can be taken back from now on.
+    /// Sets for how many seconds a send can be undone.
     pub(super) fn hold(&mut self, room: &mut Room, seconds: &str) {
         let token = self.get(room, "/mail/settings").token();
         let saved = self.post(
@@ -165,7 +165,7 @@ impl Browser {
     }
 }
 
-/// What stands before a form that comes from a page of ours.
+/// The header fields of a form that comes from our page.
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\nOrigin: https://mail.barepost.test\r\nSec-Fetch-Site: same-origin\r\n";
 
 fn written(fields: &[(&str, &str)]) -> String {
@@ -202,7 +202,7 @@ pub(super) fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
     page
 }
 
-/// The next chunk of a body; the last one is empty.
+/// The next chunk of a body. The last one is empty.
 pub(super) fn chunk(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
     let length = usize::from_str_radix(&room.line_shielded(shielded), 16).expect("a length");
     room.until_shielded(shielded, "the chunk is there", |shielded| {
@@ -213,7 +213,7 @@ pub(super) fn chunk(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
     bytes
 }
 
-/// The head of an answer.
+/// The head of a response.
 pub(super) fn head(room: &mut Room, shielded: &mut Shielded) -> Page {
     let status = room.line_shielded(shielded);
     let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
@@ -236,7 +236,7 @@ pub(super) fn letter(subject: &str, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn who_logs_in_reads_his_mail_and_files_it() {
+fn a_logged_in_user_reads_and_files_mail() {
     let (mut room, trust) = serving(1);
     for (subject, text) in [("Engine", "It computes."), ("Loom", "It weaves.")] {
         assert!(room.deliver("ada@barepost.test", &letter(subject, text)).starts_with("250"));
@@ -288,7 +288,7 @@ fn who_logs_in_reads_his_mail_and_files_it() {
 }
 
 #[test]
-fn nobody_is_let_in_without_the_ticket_of_a_session_that_is_not_over() {
+fn only_a_live_session_cookie_gives_access() {
     let (mut room, trust) = serving(2);
     let mut browser = Browser::new(&trust);
     let page = browser.send(
@@ -318,7 +318,7 @@ fn nobody_is_let_in_without_the_ticket_of_a_session_that_is_not_over() {
 }
 
 #[test]
-fn what_changes_something_comes_from_a_page_of_the_session() {
+fn changes_need_the_token_of_the_session() {
     let (mut room, trust) = serving(3);
     assert!(
         room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
@@ -356,7 +356,7 @@ fn what_changes_something_comes_from_a_page_of_the_session() {
 }
 
 #[test]
-fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_asked_for() {
+fn html_is_sandboxed_and_remote_content_blocked() {
     let (mut room, trust) = serving(4);
     let letter = b"From: x@example.org\r\nSubject: Offer\r\nContent-Type: text/html\r\n\r\n<link rel=preconnect href=//spy.test><script>alert(1)</script><img src=\"https://spy.test/x\">\r\n";
     assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
@@ -409,7 +409,7 @@ fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_as
 }
 
 #[test]
-fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() {
+fn a_message_goes_to_its_local_recipients_and_to_sent() {
     let (mut room, trust) = serving(5);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -488,7 +488,7 @@ fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() 
 }
 
 #[test]
-fn a_draft_is_kept_gone_on_with_and_replaced() {
+fn a_draft_is_saved_continued_and_replaced() {
     let (mut room, trust) = serving(6);
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -523,7 +523,7 @@ fn a_draft_is_kept_gone_on_with_and_replaced() {
 }
 
 #[test]
-fn a_mailbox_of_many_is_turned_over_page_by_page() {
+fn a_large_mailbox_is_paged() {
     let (mut room, trust) = serving(7);
     for number in 0..120 {
         assert!(
@@ -561,7 +561,7 @@ fn a_mailbox_of_many_is_turned_over_page_by_page() {
 }
 
 #[test]
-fn in_the_clear_nothing_is_told_but_where_to_ask() {
+fn webmail_over_clear_text_only_redirects() {
     let (mut room, _) = serving(8);
     let mut talk = room.connect(80);
     room.send(&talk, b"GET /mail/box/1?before=7 HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
@@ -583,7 +583,7 @@ fn in_the_clear_nothing_is_told_but_where_to_ask() {
 }
 
 #[test]
-fn a_letter_outlives_the_login_of_its_writer() {
+fn a_composed_message_survives_the_end_of_the_session() {
     let (mut room, trust) = serving(9);
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -597,7 +597,7 @@ fn a_letter_outlives_the_login_of_its_writer() {
         ("text", "Line 1\n\"Line\" 2 ä"),
         ("do", "send"),
     ];
-    // The browser still shows the ticket, or has forgotten it with the logout in another window.
+    // The browser still sends the cookie, or has lost it at a logout in another window.
     let mut text = String::new();
     for shown in [ticket, None] {
         browser.cookie = shown;
@@ -628,7 +628,7 @@ fn a_letter_outlives_the_login_of_its_writer() {
 }
 
 #[test]
-fn a_search_finds_what_lists_show_says_how_far_it_came_and_goes_on_from_there() {
+fn a_search_finds_messages_and_continues_where_it_stopped() {
     let (mut room, trust) = serving(10);
     assert!(room.deliver("ada@barepost.test", &letter("Loom", "It weaves.")).starts_with("250"));
     for number in 0..60 {
@@ -672,7 +672,7 @@ fn a_search_finds_what_lists_show_says_how_far_it_came_and_goes_on_from_there() 
 }
 
 #[test]
-fn replies_that_nobody_takes_hold_no_more_memory_than_there_is_for_them() {
+fn unread_responses_hold_bounded_memory() {
     let (mut room, trust) = serving(11);
     assert!(
         room.deliver("ada@barepost.test", &letter("Large", &"x\r\n".repeat(70_000)))
@@ -689,7 +689,7 @@ fn replies_that_nobody_takes_hold_no_more_memory_than_there_is_for_them() {
         assert!(deaf.len() < 60, "each takes as much as it wants");
         let mut shielded = room.connect_shielded(443, &settings);
         room.say_shielded(&mut shielded, head.as_bytes());
-        // Only the beginning is listened to.
+        // Only the beginning is read.
         let status = room.line_shielded(&mut shielded);
         if status.contains("503") {
             break shielded;
@@ -704,7 +704,7 @@ fn replies_that_nobody_takes_hold_no_more_memory_than_there_is_for_them() {
 }
 
 #[test]
-fn mailboxes_of_ones_own_are_made_filled_renamed_and_removed_and_no_message_with_them() {
+fn own_mailboxes_are_created_renamed_and_removed() {
     let (mut room, trust) = serving(12);
     assert!(
         room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
@@ -764,7 +764,7 @@ fn mailboxes_of_ones_own_are_made_filled_renamed_and_removed_and_no_message_with
 }
 
 #[test]
-fn a_message_is_printed_shown_as_it_arrived_and_given_as_a_file() {
+fn a_message_has_print_source_and_download_views() {
     let (mut room, trust) = serving(13);
     let letter = b"From: x@example.org\r\nSubject: Files\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee <this>.\r\n--b\r\nContent-Type: text/html\r\nContent-Disposition: attachment; filename=\"a \xc3\xa4.html\"\r\nContent-Transfer-Encoding: base64\r\n\r\nPHA+\r\n--b--\r\n";
     assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
@@ -796,7 +796,7 @@ fn a_message_is_printed_shown_as_it_arrived_and_given_as_a_file() {
 }
 
 #[test]
-fn a_message_within_a_message_is_given_as_the_file_that_it_is() {
+fn an_attached_message_is_downloaded_as_its_own_file() {
     let (mut room, trust) = serving(16);
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -825,7 +825,8 @@ fn a_message_within_a_message_is_given_as_the_file_that_it_is() {
         );
         assert!(file.text() == inner, "{length}: {} bytes of {}", file.body.len(), inner.len());
         if length == 0 {
-            // The store reads a chunk at a time, of 32 KiB with its header: the inner message ends before, at and behind the end of the first.
+            // The store reads a chunk of 32 KiB with its header at a time. The inner message ends
+            // before, at and behind the end of the first chunk.
             let whole = browser.get(&mut room, &format!("/mail/download/1.{uid}")).body.len();
             let first_read = 32 * 1024 - 512 - (whole - "\r\n--b--\r\n".len());
             lengths.extend(first_read - 4..first_read + 12);

@@ -11,15 +11,15 @@ use super::room::{CONFIGURATION, Room};
 use super::webmail::{Browser, answer, letter};
 use crate::CORES;
 
-/// Requests of the account that has many: more than a core has request handlers.
+/// The requests of the account that has many: more than a core has request handlers.
 const REQUESTS: usize = 120;
-/// Hosts that they come from.
+/// The hosts that they come from.
 const HOSTS: usize = 4;
-/// Request handlers of one account.
+/// The request handlers of one account.
 const HANDLERS_MAX: usize = 16;
-/// Requests of one account that have a request handler, or wait for one.
+/// The requests of one account that have a request handler, or wait for one.
 const REQUESTS_MAX: usize = HANDLERS_MAX + 128;
-/// The request of the other account goes past all but so many: twice what one account may have.
+/// The request of the other account passes all but so many: twice the handlers of one account.
 const BEFORE_MAX: usize = 2 * HANDLERS_MAX;
 
 fn search(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
@@ -37,7 +37,7 @@ fn logged_in(room: &mut Room, trust: &Trust, name: &str) -> Browser {
     browser
 }
 
-/// A room where both users have mail.
+/// A room in which both users have mail.
 fn serving(seed: u64, trust: &Trust) -> Room {
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
     let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
@@ -55,7 +55,7 @@ fn serving(seed: u64, trust: &Trust) -> Room {
     room
 }
 
-/// So many connections of a browser, by which nothing is asked yet.
+/// So many idle connections of a browser.
 fn connected(room: &mut Room, browser: &Browser, count: usize) -> Vec<Shielded> {
     let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
     let connect = |host: &usize| {

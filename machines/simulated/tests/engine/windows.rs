@@ -1,4 +1,5 @@
-//! Two windows of one person: whatever they ask for at once, each goes on with its own letter, and tells what was done in it and takes that back.
+//! Two windows of one user: each continues with its own message whatever they request at the same
+//! time, and each reports and undoes its own actions.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,14 +11,14 @@ use super::webmail::{Browser, between, letter, serving};
 
 const ROUNDS: usize = 16;
 
-/// A window, with what its letter is kept as.
+/// A window, and the key of its draft.
 struct Window {
     browser: Browser,
     draft: String,
 }
 
 impl Window {
-    /// Asks for something to be done with its letter, and does not wait.
+    /// Requests an action for its message, and does not wait.
     fn begin(&mut self, room: &mut Room, token: &str, text: &str, what: &str) {
         let form = [
             ("token", token),
@@ -30,7 +31,7 @@ impl Window {
         self.browser.begin(room, "/mail/compose", &form);
     }
 
-    /// The letter was kept: the page that is shown then has it.
+    /// Checks that the message was saved: the next page contains it.
     fn is_kept(&mut self, room: &mut Room, text: &str, when: &str) {
         let answer = self.browser.finish(room);
         assert_eq!(answer.status, 303, "{}", answer.text());
@@ -48,7 +49,7 @@ fn drafts(room: &mut Room, window: &mut Window) -> String {
 }
 
 #[test]
-fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
+fn two_windows_keep_their_own_drafts() {
     for seed in [350, 351] {
         let (mut room, trust) = serving(seed);
         let mut windows =
@@ -65,7 +66,7 @@ fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
                 window.begin(&mut room, &token, text, "save");
                 (0..round / 2).for_each(|_| room.step());
             }
-            // What is asked for first is not always looked at first.
+            // The order of the requests is not always the order in which they are handled.
             for number in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
                 windows[number].is_kept(
                     &mut room,
@@ -80,7 +81,7 @@ fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
             );
         }
 
-        // One is sent while the other is kept.
+        // One is sent while the other is saved.
         let [first, second] = &mut windows;
         first.begin(&mut room, &token, &texts[0], "send");
         second.begin(&mut room, &token, "Second at last", "save");
@@ -99,13 +100,13 @@ fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
     }
 }
 
-/// What a page offers to take back.
+/// The key that a page offers for an undo.
 fn undo(page: &str) -> Option<&str> {
     between(page, "name=\"what\" value=\"", "\"")
 }
 
 #[test]
-fn each_window_tells_what_was_done_in_it_and_no_other_takes_that_away() {
+fn each_window_reports_and_undoes_its_own_actions() {
     for seed in [352, 353] {
         let (mut room, trust) = serving(seed);
         for subject in ["First", "Second"] {

@@ -49,7 +49,7 @@ fn a_good_wire_changes_nothing() {
 }
 
 #[test]
-fn the_same_seed_makes_the_same_decisions_and_another_one_others() {
+fn decisions_depend_on_the_seed() {
     let spec = "loss=0.1,repeat=0.1,reorder=0.1,corrupt=0.1";
     assert_eq!(carried(spec, 7, 2000, MILLISECOND).0, carried(spec, 7, 2000, MILLISECOND).0);
     assert_ne!(carried(spec, 7, 2000, MILLISECOND).0, carried(spec, 8, 2000, MILLISECOND).0);
@@ -58,7 +58,7 @@ fn the_same_seed_makes_the_same_decisions_and_another_one_others() {
 }
 
 #[test]
-fn a_decision_follows_from_the_frames_number_and_from_no_other_probability() {
+fn a_decision_does_not_depend_on_other_probabilities() {
     let lost = |spec: &str| {
         let there = numbers(&carried(spec, 3, 3000, MILLISECOND).0);
         (0..3000).filter(|number| !there.contains(number)).collect::<Vec<u32>>()
@@ -69,7 +69,7 @@ fn a_decision_follows_from_the_frames_number_and_from_no_other_probability() {
 }
 
 #[test]
-fn each_thing_happens_as_often_as_it_is_said_to() {
+fn each_impairment_happens_at_its_probability() {
     let (_, path) =
         carried("loss=0.05,repeat=0.02,reorder=0.1,corrupt=0.03", 5, 50_000, MILLISECOND);
     let tally = path.tally();
@@ -84,7 +84,7 @@ fn each_thing_happens_as_often_as_it_is_said_to() {
 }
 
 #[test]
-fn frames_are_late_by_the_delay_and_those_to_be_overtaken_later_still() {
+fn frames_are_delayed_and_overtaken_ones_even_more() {
     let (out, path) = carried("delay=20,reorder=0.1,late=3", 1, 1000, MILLISECOND);
     let late = |due: Duration, number: u32| due - MILLISECOND * number;
     assert!(out.iter().all(|(due, number)| [20, 23].contains(&late(*due, *number).as_millis())));
@@ -96,7 +96,7 @@ fn frames_are_late_by_the_delay_and_those_to_be_overtaken_later_still() {
 }
 
 #[test]
-fn a_rate_is_kept_to_the_byte_and_idle_time_is_not_saved_up() {
+fn the_rate_is_exact_and_idle_time_is_not_saved() {
     // 1,000 bytes and what the line adds, at 8.192 Mbit/s: one a millisecond.
     let (out, _) = carried("rate=8.192", 1, 100, Duration::ZERO);
     assert!(
@@ -112,7 +112,7 @@ fn a_rate_is_kept_to_the_byte_and_idle_time_is_not_saved_up() {
 }
 
 #[test]
-fn what_finds_the_queue_full_is_dropped_at_its_tail() {
+fn a_full_queue_drops_new_frames() {
     let (out, path) = carried("rate=8.192,queue=10", 1, 100, Duration::ZERO);
     assert_eq!(numbers(&out), (0..out.len() as u32).collect::<Vec<_>>());
     assert!((9..=10).contains(&out.len()), "{}", out.len());
@@ -120,7 +120,7 @@ fn what_finds_the_queue_full_is_dropped_at_its_tail() {
 }
 
 #[test]
-fn one_bit_is_flipped_behind_the_ethernet_header_and_never_in_arp() {
+fn one_bit_is_flipped_after_the_ethernet_header_but_not_in_arp() {
     let mut path = Path::new("corrupt=1".parse().unwrap(), 1, 0);
     for count in 0..2000 {
         path.arrived(Duration::ZERO, &frame(count));
@@ -137,7 +137,7 @@ fn one_bit_is_flipped_behind_the_ethernet_header_and_never_in_arp() {
 }
 
 #[test]
-fn the_frames_on_the_way_are_bounded() {
+fn the_frames_in_flight_are_bounded() {
     let (out, path) = carried("delay=1000", 1, FRAMES_MAX as u32 + 10, Duration::ZERO);
     assert_eq!((out.len(), path.tally().dropped), (FRAMES_MAX, 10));
 }

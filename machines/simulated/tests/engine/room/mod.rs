@@ -1,8 +1,9 @@
-//! A room with one engine and some client hosts in it, on one wire. Time passes only when nobody has anything to do.
+//! A room with one engine and some client hosts on one wire. Time passes only when neither the
+//! engine nor a host has work.
 //!
-//! The engine sleeps here as it does on a machine: after [`Next::At`] it gets no turn before that time unless a frame, a
-//! disk completion or the wish to stop wakes it. So a wake-up that it loses is a conversation that stands still, and a
-//! turn that it asks for to no purpose is counted.
+//! The engine sleeps here as it does on real hardware. After [`Next::At`] it gets no turn before
+//! that time, unless a frame, a disk completion or a stop request wakes it. So a lost wake-up shows
+//! as a stalled conversation, and a turn that was requested without need is counted.
 
 #![allow(dead_code, reason = "each test file uses a part of the room")]
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
@@ -29,9 +30,9 @@ pub(crate) use talk::{Talk, stuffed, without_trace};
 
 pub(crate) const SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 2);
 pub(crate) const DISK_BYTES: u64 = 32 << 20;
-/// Steps after which a conversation that has not gone on is stuck.
+/// A conversation that makes no progress in this many steps is stuck.
 const STEPS_MAX: usize = 200_000;
-/// Turns in a row that brought nothing, after which the engine is found to spin.
+/// After this many turns in a row without an effect, the engine counts as spinning.
 const IDLE_TURNS_MAX: u32 = 1_000;
 
 pub(crate) const CONFIGURATION: &str = r#"
@@ -58,7 +59,7 @@ password_hash = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBT
 plaintext_auth_from = ["10.0.0.0/24"]
 "#;
 
-/// In a configuration: an account may fill the disk.
+/// Configuration lines: an account may fill the disk.
 pub(crate) const NO_QUOTA: &str = "[limits]\nquota = \"unlimited\"\n";
 
 /// The sizes of the smallest machine.
@@ -66,7 +67,7 @@ pub(crate) fn usual_sizes() -> Sizes {
     Sizes::for_memory(Sizes::memory_bytes_min(CORES), CORES).expect("it is enough")
 }
 
-/// One engine, its hosts, one wire.
+/// One engine, its hosts, and one wire.
 pub(crate) struct Room {
     pub(crate) machine: SimulatedMachine,
     pub(crate) engines: Engines,
@@ -77,19 +78,20 @@ pub(crate) struct Room {
     sizes: Sizes,
     next: Next,
     idle_turns: u32,
-    /// What the way from the engine carries, in bytes of a frame: what is longer is gone without a word (RFC 2923).
+    /// The MTU of the path from the engine, in bytes of a frame. Longer frames are dropped silently
+    /// (RFC 2923).
     pub(crate) carries: usize,
-    /// No step goes beyond this time: the test wants to look then.
+    /// No step goes beyond this time, so that the test can look then.
     pub(crate) look_at: Instant,
 }
 
 impl Room {
-    /// A room whose engine starts on a blank disk, and serves.
+    /// A room with an engine that has started on a blank disk and serves.
     pub(crate) fn new(seed: u64) -> Room {
         Room::with_disk(seed, MemoryDisk::blank(DISK_BYTES))
     }
 
-    /// A room whose engine starts on `disk`, and serves.
+    /// A room with an engine that has started on `disk` and serves.
     pub(crate) fn with_disk(seed: u64, disk: MemoryDisk) -> Room {
         Room::with_sizes(seed, disk, usual_sizes())
     }
@@ -101,12 +103,12 @@ impl Room {
         room
     }
 
-    /// A room whose engine has not had its first turn.
+    /// A room with an engine that has not had its first turn.
     pub(crate) fn opening(seed: u64, disk: MemoryDisk, sizes: Sizes) -> Room {
         Room::configured(seed, disk, sizes, CONFIGURATION)
     }
 
-    /// A room whose engine serves `site` as well.
+    /// A room with an engine that also serves `site`.
     pub(crate) fn with_site(seed: u64, site: Site) -> Room {
         let disk = MemoryDisk::blank(DISK_BYTES);
         let mut room = Room::made(seed, disk, usual_sizes(), CONFIGURATION, site);
@@ -114,7 +116,7 @@ impl Room {
         room
     }
 
-    /// The same over TLS too, with these certificates.
+    /// The same, also over TLS, with these certificates.
     pub(crate) fn with_certificates(
         seed: u64,
         site: Site,
@@ -127,7 +129,7 @@ impl Room {
         room
     }
 
-    /// The same with users of its own.
+    /// A room with another configuration.
     pub(crate) fn configured(
         seed: u64,
         disk: MemoryDisk,
@@ -141,7 +143,7 @@ impl Room {
         Room::certified(seed, disk, sizes, configuration, site, Vec::new())
     }
 
-    /// A room whose engine signs letters of its users, and serves.
+    /// A room with an engine that signs messages of its users, and serves.
     pub(crate) fn signing(seed: u64, keys: Vec<SigningKey>) -> Room {
         Room::signing_in(usual_sizes(), seed, keys)
     }
@@ -153,7 +155,8 @@ impl Room {
         room
     }
 
-    /// A room whose engine has not had its first turn. With several cores the card has a pair of queues for each of them or one for all, as the seed says.
+    /// A room with an engine that has not had its first turn. With several cores the card has one
+    /// queue pair for each core or one for all, depending on the seed.
     pub(crate) fn certified(
         seed: u64,
         disk: MemoryDisk,
@@ -165,7 +168,7 @@ impl Room {
         Room::keyed(seed, disk, sizes, configuration, site, certificates, Vec::new())
     }
 
-    /// The same, which signs letters of its users with these keys.
+    /// The same. The engine signs messages of its users with these keys.
     pub(crate) fn keyed(
         seed: u64,
         disk: MemoryDisk,
@@ -210,19 +213,20 @@ impl Room {
         }
     }
 
-    /// Cuts the power, and starts again on what is left of the disk.
+    /// Cuts the power, and restarts with the remaining disk.
     pub(crate) fn power_cut(self, seed: u64) -> Room {
         Room::with_sizes(seed, self.machine.disk.power_cut(&mut Dice::new(seed)), self.sizes)
     }
 
-    /// Puts another host on the wire, and returns its number.
+    /// Adds a host to the wire, and returns its number.
     pub(crate) fn add_host(&mut self) -> usize {
         let number = self.hosts.len();
         self.hosts.push(Client::new(Ipv4Address::new(10, 0, 0, 10 + number as u8), number as u64));
         number
     }
 
-    /// One turn of everybody who has something to do. Time passes when nobody has, and no host has heard anything that it may answer.
+    /// One turn of the engine and each host that has work. Time passes if none has, and no host has
+    /// received anything that it may answer.
     pub(crate) fn step(&mut self) {
         let now = self.machine.now;
         let is_woken = self.engines.is_woken(&self.machine);
@@ -301,7 +305,7 @@ impl Room {
         self.pass_beside(span, |_| {});
     }
 
-    /// The same, while others do this before each step.
+    /// The same, and calls `others` before each step.
     pub(crate) fn pass_beside(&mut self, span: Micros, mut others: impl FnMut(&mut Room)) {
         self.look_at = self.machine.now + span;
         self.until("time has passed", |room| {
@@ -311,7 +315,7 @@ impl Room {
         self.look_at = Instant(u64::MAX);
     }
 
-    /// Steps until nobody holds anything of the engine's any more.
+    /// Steps until no client holds any resource of the engine.
     pub(crate) fn until_nothing_is_in_use(&mut self) {
         for _ in 0..STEPS_MAX {
             if self.engines.in_use() == InUse::default() {

@@ -1,15 +1,15 @@
-//! The site that the room's engine serves: `/`, which is short, and `/large`.
+//! The site that the room's engine serves: the short `/`, and `/large`.
 
 use std::collections::BTreeMap;
 
 use http::{File, Site};
 
-/// What `/large` says.
+/// The body of `/large`.
 pub(crate) fn large(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at / 3) as u8).collect()
 }
 
-/// The site, whose `/large` has so many bytes.
+/// The site. Its `/large` has so many bytes.
 pub(crate) fn site(large_bytes: usize) -> Site {
     let file = |bytes: &[u8]| File {
         content_type: "text/plain".to_string(),

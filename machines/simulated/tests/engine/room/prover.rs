@@ -1,4 +1,5 @@
-//! A client of SCRAM-SHA-256 of its own mind: RFC 5802 section 3, written from there, with the library's PBKDF2.
+//! An independent client of SCRAM-SHA-256: written from RFC 5802 section 3, with the PBKDF2 of a
+//! library.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +7,10 @@ use base64ct::{Base64, Encoding};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// What a client knows, and how often it has begun.
+/// The state of a client.
 #[derive(Default)]
 pub(crate) struct Prover {
-    /// What became of passwords that were hashed before, by password, salt and iterations.
+    /// The salted passwords of earlier exchanges, by password, salt and iterations.
     salted: BTreeMap<(String, String, u32), [u8; 32]>,
     begun: u32,
 }
@@ -18,11 +19,11 @@ pub(crate) struct Prover {
 pub(crate) struct Proving {
     bare: String,
     password: String,
-    /// What the server has to say in the end.
+    /// The final message that the server must send.
     pub(crate) server_final: String,
 }
 
-/// What the server asks.
+/// The server's challenge.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
     pub(crate) nonce: String,
@@ -31,7 +32,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// From a challenge in base64.
+    /// Parses a challenge in base64.
     pub(crate) fn parse(challenge: &str) -> Asked {
         let message = text(challenge);
         let mut attributes = message.split(',');
@@ -49,7 +50,7 @@ impl Asked {
 }
 
 impl Prover {
-    /// An exchange in which `name` is said to have `password`, and its first response.
+    /// Begins an exchange for `name` with `password`. Returns its first message too.
     pub(crate) fn begin(&mut self, name: &str, password: &str) -> (Proving, String) {
         self.begun += 1;
         let bare = format!("n={name},r=client{}", self.begun);
@@ -57,7 +58,7 @@ impl Prover {
         (Proving { bare, password: password.to_string(), server_final: String::new() }, first)
     }
 
-    /// Its last response, to this challenge.
+    /// Its final message, in answer to this challenge.
     pub(crate) fn answer(&mut self, proving: &mut Proving, challenge: &str) -> String {
         let asked = Asked::parse(challenge);
         let salted = self.salted(&proving.password, &asked);

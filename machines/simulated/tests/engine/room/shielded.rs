@@ -1,4 +1,5 @@
-//! Conversations over TLS: a client that is not ours, rustls', between a test and the wire.
+//! Conversations over TLS. The client is rustls, an independent implementation, between a test and
+//! the wire.
 
 use std::io::{ErrorKind, Read, Write};
 use std::ops::Range;
@@ -18,17 +19,17 @@ use tls::Certificate;
 
 use super::{Room, Talk};
 
-/// When the machine's life begins, a second earlier or later.
+/// About the time at which the machine starts, within a second.
 const NOW: UnixTime = UnixTime::from_seconds(1_767_225_600);
 
 pub(crate) const BOTH: &[&SupportedProtocolVersion] =
     &[&rustls::version::TLS13, &rustls::version::TLS12];
 
-/// A certificate, and what trusts it.
+/// A certificate, and the root that trusts it.
 pub(crate) struct Trust {
     pub(crate) certificate: Certificate,
     pub(crate) root: CertificateDer<'static>,
-    /// The certificate, and its key behind it.
+    /// The certificate, followed by its key.
     pub(crate) pem: Vec<u8>,
 }
 
@@ -37,12 +38,13 @@ impl Trust {
         Trust::until(name, 10_000)
     }
 
-    /// With a certificate that ends so many days after the machine's life begins.
+    /// A certificate that expires so many days after the machine starts.
     pub(crate) fn until(name: &str, days: u32) -> Trust {
         Trust::made(7, &[name], -365..i64::from(days))
     }
 
-    /// With a key of this seed, for these names, valid on these days of the machine's life.
+    /// A certificate with the key of this seed, for these names, valid on these days relative to
+    /// the machine's start.
     pub(crate) fn made(seed: u64, names: &[&str], days: Range<i64>) -> Trust {
         chance::seed(seed);
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
@@ -71,12 +73,12 @@ impl TimeProvider for Standing {
     }
 }
 
-/// A client's settings.
+/// A client configuration.
 pub(crate) fn client(trust: &Trust, protocols: &[&str]) -> ClientConfig {
     client_of(trust, protocols, BOTH)
 }
 
-/// The settings of a client that trusts all of these.
+/// A client configuration that trusts all of these.
 pub(crate) fn client_of_all(trusted: &[&Trust], protocols: &[&str]) -> ClientConfig {
     client_with(trusted, protocols, BOTH)
 }
@@ -106,7 +108,7 @@ fn client_with(
 }
 
 impl Shielded {
-    /// Whether all that was said is with the host.
+    /// Whether all output is with the host.
     pub(crate) fn is_sent(&self) -> bool {
         self.to_send.is_empty()
     }
@@ -118,14 +120,14 @@ pub(crate) struct Shielded {
     pub(crate) tls: ClientConnection,
     to_send: Vec<u8>,
     pub(crate) heard: Vec<u8>,
-    /// What the client's side says is wrong with us.
+    /// The error that the client's TLS reports.
     pub(crate) complaint: Option<rustls::Error>,
-    /// Whether the server has said that it says no more.
+    /// Whether the server has sent close_notify.
     pub(crate) is_closed: bool,
 }
 
 impl Room {
-    /// A machine that serves this over TLS, with a certificate for `mail.barepost.test`.
+    /// A machine that serves this site over TLS, with a certificate for `mail.barepost.test`.
     pub(crate) fn shielded(seed: u64, site: Site, sizes: Sizes) -> (Room, Trust) {
         let trust = Trust::new("mail.barepost.test");
         (Room::with_certificates(seed, site, vec![trust.certificate.clone()], sizes), trust)
@@ -146,7 +148,7 @@ impl Room {
         self.shield(talk, client)
     }
 
-    /// TLS from here on.
+    /// Starts TLS on a connection.
     pub(crate) fn shield(&self, talk: Talk, client: &Arc<ClientConfig>) -> Shielded {
         let name = ServerName::try_from("mail.barepost.test").expect("a name");
         let tls = ClientConnection::new(Arc::clone(client), name)
@@ -161,7 +163,7 @@ impl Room {
         }
     }
 
-    /// Moves what there is to move between the client's TLS and the wire.
+    /// Moves data between the client's TLS and the wire.
     pub(crate) fn exchange(&mut self, shielded: &mut Shielded) {
         let Shielded { talk, tls, to_send, heard, complaint, is_closed } = shielded;
         chance::seed(self.turns);
@@ -194,7 +196,7 @@ impl Room {
         to_send.drain(..sent);
     }
 
-    /// Says all of `text`, stepping as far as it takes.
+    /// Sends all of `text`, with as many steps as it takes.
     pub(crate) fn say_shielded(&mut self, shielded: &mut Shielded, text: &[u8]) {
         for part in text.chunks(16_000) {
             shielded.tls.writer().write_all(part).expect("it is memory");
@@ -215,7 +217,7 @@ impl Room {
         });
     }
 
-    /// Says `command` and returns the last line of an SMTP reply.
+    /// Sends `command`, and returns the last line of an SMTP reply.
     pub(crate) fn smtp_shielded(&mut self, shielded: &mut Shielded, command: &str) -> String {
         self.say_shielded(shielded, format!("{command}\r\n").as_bytes());
         loop {
@@ -226,13 +228,13 @@ impl Room {
         }
     }
 
-    /// Says `command` and returns the one line of a POP3 response.
+    /// Sends `command`, and returns the one line of a POP3 response.
     pub(crate) fn pop3_shielded(&mut self, shielded: &mut Shielded, command: &str) -> String {
         self.say_shielded(shielded, format!("{command}\r\n").as_bytes());
         self.line_shielded(shielded)
     }
 
-    /// The next line that is heard, without its CRLF.
+    /// The next line that arrives, without its CRLF.
     pub(crate) fn line_shielded(&mut self, shielded: &mut Shielded) -> String {
         self.until_shielded(shielded, "a line arrives", |shielded| shielded.heard.contains(&b'\n'));
         let end = shielded.heard.iter().position(|byte| *byte == b'\n').expect("it is there");
@@ -247,14 +249,14 @@ impl Room {
         });
     }
 
-    /// Leaves as one should.
+    /// Closes the connection properly.
     pub(crate) fn part_shielded_only(&mut self, mut shielded: Shielded) {
         shielded.tls.send_close_notify();
         self.exchange(&mut shielded);
         self.close(&shielded.talk);
     }
 
-    /// Leaves as one should, and waits until the engine has nothing left of it or any other.
+    /// Closes the connection properly, and waits until no client holds any resource of the engine.
     pub(crate) fn part_shielded(&mut self, mut shielded: Shielded) {
         shielded.tls.send_close_notify();
         self.exchange(&mut shielded);

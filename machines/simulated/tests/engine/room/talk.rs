@@ -1,4 +1,4 @@
-//! Conversations: what a test says on a connection, and what it hears.
+//! Conversations: the data that a test sends on a connection, and the data that it receives.
 
 use server::InUse;
 use simulated::Connection;
@@ -6,7 +6,7 @@ use smoltcp::wire::IpAddress;
 
 use super::{Room, SERVER};
 
-/// One connection, and what of it was heard and not used yet.
+/// One connection, and the received data that is not used yet.
 pub(crate) struct Talk {
     pub(crate) host: usize,
     pub(crate) connection: Connection,
@@ -27,17 +27,17 @@ impl Room {
         Talk { host, connection, heard: Vec::new() }
     }
 
-    /// Queues what fits of `bytes` and says how many that were.
+    /// Queues the part of `bytes` that fits. Returns its length.
     pub(crate) fn send_some(&mut self, talk: &Talk, bytes: &[u8]) -> usize {
         self.hosts[talk.host].send(talk.connection, bytes)
     }
 
-    /// Queues what fits of `bytes`, and forgets the rest.
+    /// Queues the part of `bytes` that fits, and drops the rest.
     pub(crate) fn try_to_send(&mut self, talk: &Talk, bytes: &[u8]) {
         self.send_some(talk, bytes);
     }
 
-    /// Sends all of `bytes`, stepping as far as it takes.
+    /// Sends all of `bytes`, with as many steps as it takes.
     pub(crate) fn send(&mut self, talk: &Talk, bytes: &[u8]) {
         let mut rest = bytes;
         self.until("all is sent", |room| {
@@ -52,7 +52,7 @@ impl Room {
         talk.heard.extend(self.hosts[talk.host].received(talk.connection));
     }
 
-    /// Ends the client's half.
+    /// Closes the client's direction.
     pub(crate) fn close(&mut self, talk: &Talk) {
         self.hosts[talk.host].close(talk.connection);
     }
@@ -62,13 +62,14 @@ impl Room {
         self.hosts[talk.host].abort(talk.connection);
     }
 
-    /// Whether the server has ended its half, or all of the connection, and everything it said was heard.
+    /// Whether the server has closed its direction or the whole connection, and all that it sent
+    /// was received.
     pub(crate) fn has_hung_up(&mut self, talk: &mut Talk) -> bool {
         self.listen(talk);
         !self.hosts[talk.host].is_open(talk.connection)
     }
 
-    /// The next line that was heard, without its CRLF, if there is a whole one.
+    /// The next received line, without its CRLF, if it is complete.
     pub(crate) fn line_heard(&mut self, talk: &mut Talk) -> Option<String> {
         self.listen(talk);
         let end = talk.heard.windows(2).position(|pair| pair == b"\r\n")?;
@@ -76,7 +77,7 @@ impl Room {
         Some(String::from_utf8(line).expect("replies are text"))
     }
 
-    /// The next line that the server says, without its CRLF.
+    /// The next line that the server sends, without its CRLF.
     pub(crate) fn line(&mut self, talk: &mut Talk) -> String {
         let mut line = None;
         self.until("a line arrives", |room| {
@@ -86,7 +87,7 @@ impl Room {
         line.unwrap_or_default()
     }
 
-    /// Says `command` and returns the last line of an SMTP reply.
+    /// Sends `command`, and returns the last line of an SMTP reply.
     pub(crate) fn smtp(&mut self, talk: &mut Talk, command: &str) -> String {
         self.send(talk, format!("{command}\r\n").as_bytes());
         self.smtp_reply(talk)
@@ -101,13 +102,13 @@ impl Room {
         }
     }
 
-    /// Says `command` and returns the one line of a POP3 response.
+    /// Sends `command`, and returns the one line of a POP3 response.
     pub(crate) fn pop3(&mut self, talk: &mut Talk, command: &str) -> String {
         self.send(talk, format!("{command}\r\n").as_bytes());
         self.line(talk)
     }
 
-    /// The lines that follow a response of several lines, unstuffed, with their CRLF.
+    /// The lines of a multi-line response, unstuffed, with their CRLF.
     pub(crate) fn pop3_lines(&mut self, talk: &mut Talk) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.until("the last line arrives", |room| {
@@ -124,7 +125,7 @@ impl Room {
         bytes
     }
 
-    /// Connects, and goes on up to the reply to DATA.
+    /// Connects, and continues up to the reply to DATA.
     pub(crate) fn begin_message(&mut self, recipient: &str) -> Talk {
         self.begin_message_from(0, recipient)
     }
@@ -139,7 +140,7 @@ impl Room {
         talk
     }
 
-    /// Sends one message from a client of its own, and returns the reply to its end.
+    /// Sends one message on a new connection, and returns the reply to its end.
     pub(crate) fn deliver(&mut self, recipient: &str, body: &[u8]) -> String {
         let mut talk = self.begin_message(recipient);
         self.send(&talk, &stuffed(body));
@@ -159,28 +160,28 @@ impl Room {
         talk
     }
 
-    /// Message `number` as it is stored, below the trace fields that delivery put in front of it.
+    /// Message `number` as it is stored, below the trace fields of the delivery.
     pub(crate) fn retrieve(&mut self, talk: &mut Talk, number: usize) -> Vec<u8> {
         let response = self.pop3(talk, &format!("RETR {number}"));
         assert!(response.starts_with("+OK"), "{response}");
         without_trace(self.pop3_lines(talk))
     }
 
-    /// Message `number`, whoever sent it, as the client gets it.
+    /// Message `number` from any sender, as the client gets it.
     pub(crate) fn retrieve_any(&mut self, talk: &mut Talk, number: usize) -> Vec<u8> {
         let response = self.pop3(talk, &format!("RETR {number}"));
         assert!(response.starts_with("+OK"), "{response}");
         self.pop3_lines(talk)
     }
 
-    /// Ends the conversation, and waits until the engine has nothing left of it or any other.
+    /// Closes the connection, and waits until no client holds any resource of the engine.
     pub(crate) fn part(&mut self, talk: Talk) {
         self.close(&talk);
         self.until("the conversation is over", |room| room.engines.in_use() == InUse::default());
     }
 }
 
-/// `body` with its dots doubled where they begin a line.
+/// `body` with a dot doubled at the start of each line that begins with one.
 pub(crate) fn stuffed(body: &[u8]) -> Vec<u8> {
     let mut stuffed = Vec::new();
     for line in body.split_inclusive(|byte| *byte == b'\n') {
@@ -192,7 +193,7 @@ pub(crate) fn stuffed(body: &[u8]) -> Vec<u8> {
     stuffed
 }
 
-/// A stored message below its two trace fields.
+/// A stored message without its two trace fields.
 pub(crate) fn without_trace(mut message: Vec<u8>) -> Vec<u8> {
     let trace =
         b"Return-Path: <sender@elsewhere.test>\r\nReceived: from client.test ([10.0.0.1])\r\n";
