@@ -1,7 +1,8 @@
-//! What wakes the machine from other threads: a counter of Linux's (eventfd) that its sleep watches.
+//! Wakes a core from other threads: a Linux eventfd that the core's sleep polls.
 //!
-//! Whoever has news puts them where they are looked for, and rings. Whoever was woken silences the bell first and looks
-//! for news then: what is put there later rings again. So no news are slept through.
+//! A thread with news stores them first, and then rings. A woken core first silences the bell, and
+//! then looks for news. News that are stored later ring again, so the core never sleeps through
+//! any.
 
 use std::sync::Arc;
 
@@ -14,20 +15,20 @@ use rustix::io;
 pub(crate) struct Bell(Arc<OwnedFd>);
 
 impl Bell {
-    /// Errors: as Linux has them, which is when the process may have no more files.
+    /// Errors: those of Linux, if the process may have no more open files.
     pub(crate) fn new() -> io::Result<Bell> {
         Ok(Bell(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Ends the sleep, or the next one.
+    /// Ends the current sleep, or the next one.
     pub(crate) fn ring(&self) {
-        // An error means that the counter is full, and a full one rings.
+        // An error means that the counter is at its maximum, which also ends the sleep.
         let _ = io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Lets it be silent until it is rung again.
+    /// Resets the bell until it is rung again.
     pub(crate) fn silence(&self) {
-        // An error means that it was silent.
+        // An error means that it was not rung.
         let _ = io::read(&self.0, &mut [0_u8; 8]);
     }
 }

@@ -1,16 +1,17 @@
-//! The card: one end of a tap interface, whose other end is Linux's.
+//! The card: our end of a tap interface. Linux has the other end.
 //!
-//! Before each frame stands the header of virtio 1.2, section 5.1.6, in both directions: a checksum need not be computed by whoever
-//! sends and may be left out of what is received, and one long frame stands for many segments.
+//! The header of virtio 1.2, section 5.1.6, precedes each frame in both directions. The sender need
+//! not compute a checksum, a received checksum may be missing, and one long frame stands for many
+//! segments.
 //!
-//! A frame is read and written with one call each, in a turn, which Linux carries out at once: there is no ring, and no
-//! frame to be remembered after it was handed over.
+//! Each frame is read or written with one call in a turn, which Linux carries out at once. There is
+//! no ring, and no state of a frame after the call.
 //!
-//! An interface of several queues is as many of these, a core each, and one card.
+//! An interface with several queues is one card with as many of these, one for each core.
 //!
 //! Invariants:
 //! - A buffer is with an engine or in `buffers`.
-//! - What Linux says of lengths selects among our own bytes, and no more.
+//! - A length from Linux only selects a part of our own buffer.
 
 use std::io::IoSlice;
 
@@ -24,9 +25,9 @@ use rustix::io::{self, Errno};
 
 use tap::{AttachError, Frames, HEADER_BYTES, Interface};
 
-/// The frame's transport checksum is not filled in: it covers the pseudo header only.
+/// The frame's transport checksum is incomplete: it covers the pseudo header only.
 const FLAG_NEEDS_CHECKSUM: u8 = 1;
-/// The transport checksum was found right.
+/// The transport checksum was verified.
 const FLAG_CHECKSUM_VALID: u8 = 2;
 
 const SEGMENTS_TCP_IPV4: u8 = 1;
@@ -35,30 +36,30 @@ const SEGMENTS_TCP_IPV6: u8 = 4;
 /// The longest IP packet with its Ethernet header.
 const FRAME_BYTES_MAX: usize = 14 + 65_535;
 
-/// Frames that may be with the engine at a time.
+/// The frames that may be with the engine at a time.
 const BUFFERS: usize = 4;
-/// The same where other cores hold of them too, each until its next turn.
+/// The same if other cores hold some of them too, each until its next turn.
 const BUFFERS_OF_MANY: usize = 64;
 
-/// Longer packets than the image's card has are not asked for.
+/// Longer packets than those of the image's card are not used.
 const MTU_MAX: u16 = 1500;
 
-/// One queue of a tap interface whose other end is ours.
+/// One queue of a tap interface.
 pub struct Tap {
     device: OwnedFd,
     card: Card,
     buffers: Vec<Box<[u8]>>,
     buffers_max: usize,
-    /// Whether the last frame to be sent found no room.
+    /// Whether there was no space for the last frame.
     is_full: bool,
     is_gone: bool,
 }
 
 impl Tap {
-    /// Takes the other end of the tap interface called `name`, which has to be there, for so many cores: a queue for each, or one for
-    /// all, as the interface was made.
+    /// Opens the existing tap interface called `name`, for so many cores: one queue for each, or
+    /// one for all, as the interface was created.
     ///
-    /// Errors: why it is not ours.
+    /// Errors: why it cannot be used.
     pub fn attach(name: &str, cores: u8) -> Result<Vec<Tap>, AttachError> {
         let Interface { device, others, address, mtu } =
             tap::attach(name, Frames::Offloaded, cores)?;
@@ -75,7 +76,8 @@ impl Tap {
             .collect())
     }
 
-    /// A queue of a card whose frames go through `device`. `buffers`: how many of them may be with engines at a time.
+    /// A queue of a card. Its frames go through `device`. `buffers`: how many frames may be with
+    /// engines at a time.
     pub(crate) fn over(device: OwnedFd, card: Card, buffers: usize) -> Tap {
         let buffer = || vec![0; HEADER_BYTES + FRAME_BYTES_MAX].into_boxed_slice();
         Tap {
@@ -97,12 +99,12 @@ impl Tap {
         !self.buffers.is_empty()
     }
 
-    /// What a sleep is to wait for: frames, and room if the last one to be sent found none.
+    /// The events that end a sleep: a frame, and space if there was none for the last frame.
     pub(crate) fn awaited(&self) -> PollFlags {
         if self.is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
     }
 
-    /// Whether the interface was taken away. It does not come back.
+    /// Whether the interface was removed. It does not come back.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone
     }
@@ -125,7 +127,7 @@ impl Tap {
         }
     }
 
-    /// Takes the buffer of a frame for the next ones.
+    /// Takes back the buffer of a frame for later ones.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         let buffer = frame.into_buffer();
         if self.buffers.len() < self.buffers_max && buffer.len() == HEADER_BYTES + FRAME_BYTES_MAX {
@@ -133,7 +135,7 @@ impl Tap {
         }
     }
 
-    /// Hands a frame to Linux.
+    /// Sends a frame to Linux.
     pub(crate) fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
         check(frame, self.card)?;
         let header = header(frame);
@@ -152,7 +154,7 @@ impl Tap {
                     Err(TransmitError::Full)
                 }
                 Err(Errno::INVAL) => Err(TransmitError::Malformed),
-                // The interface is down: a cable that is not plugged in, which frames are lost on.
+                // The interface is down. As with an unplugged cable, the frame is lost.
                 Err(Errno::IO) => Ok(()),
                 Err(_) => {
                     self.is_gone = true;
@@ -169,14 +171,15 @@ impl AsFd for Tap {
     }
 }
 
-/// Our address: the interface's own belongs to Linux's end. The same for the same interface, another for any other, and
-/// locally administered.
+/// Our address. The interface's own address belongs to Linux's end. The result is stable for each
+/// interface, differs between interfaces, and is locally administered.
 fn opposite(Ethernet([first, second, rest @ ..]): Ethernet) -> Ethernet {
     let [third, fourth, fifth, sixth] = rest;
     Ethernet([first & !1 | 2, second ^ 0xBA, third, fourth, fifth, sixth])
 }
 
-/// What the header says of a received frame's checksum. One that is not filled in has never left this host.
+/// The checksum state of a received frame, from its header. A frame with an incomplete checksum has
+/// never left this host.
 fn checksum(buffer: &[u8]) -> Checksum {
     match buffer.first() {
         Some(flags) if flags & (FLAG_NEEDS_CHECKSUM | FLAG_CHECKSUM_VALID) != 0 => {
@@ -186,7 +189,8 @@ fn checksum(buffer: &[u8]) -> Checksum {
     }
 }
 
-/// Errors: `Malformed` when the frame breaks a limit of [`Outgoing`], or wants what the card does not do.
+/// Errors: `Malformed` if the frame exceeds a limit of [`Outgoing`], or needs an offload that the
+/// card lacks.
 fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
     let payload_bytes: usize = frame.payload.iter().map(Piece::len).sum();
     let head_bytes_max = if frame.payload.is_empty() { FRAME_BYTES_MAX } else { HEAD_BYTES_MAX };
@@ -199,7 +203,7 @@ fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
     if is_sound { Ok(()) } else { Err(TransmitError::Malformed) }
 }
 
-/// The header of a frame to be sent, in the host's byte order.
+/// The header of a frame to send, in the host's byte order.
 fn header(frame: &Outgoing<'_>) -> [u8; HEADER_BYTES] {
     let Some(checksum) = frame.checksum else { return [0; HEADER_BYTES] };
     let (kind, head_bytes, segment_bytes) = match frame.segment_bytes {

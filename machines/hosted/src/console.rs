@@ -1,16 +1,17 @@
 //! The console: lines with the time at which they were printed, for a thread that shows them.
 //!
-//! A terminal that takes its time never makes a turn wait: what finds no room is lost, and the loss is said.
+//! A slow terminal never delays a turn: lines that do not fit are dropped, and their number is
+//! printed.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use machine::Instant;
 
-/// Lines that wait to be shown.
+/// The lines that may wait to be shown.
 const LINES: usize = 1024;
 
-/// A core's end of it.
+/// A core's end of the console.
 #[derive(Clone)]
 pub(crate) struct Console {
     lines: SyncSender<String>,
@@ -18,7 +19,8 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// The console, and where its lines are fetched. Those end when the console is gone.
+    /// The console and the receiver of its lines. The receiver disconnects when the console is
+    /// dropped.
     pub(crate) fn new() -> (Console, Receiver<String>) {
         let (lines, shown) = sync_channel(LINES);
         (Console { lines, lost: 0 }, shown)

@@ -1,14 +1,19 @@
-//! The disk: a file or a block device, whose requests threads carry out, one thread for each kind of request.
+//! The disk: a file or a block device. Threads carry out the requests, one thread for each kind of
+//! request.
 //!
-//! The turn hands a request over through a channel and finds its completion in another; no call here waits for the
-//! device. A thread of its own for flushes lets reads and writes go on while one is under way.
+//! The turn sends a request through a channel, and receives its completion from another. No call
+//! here waits for the device. Flushes have their own thread, so that reads and writes continue
+//! during one.
 //!
-//! Durability: a write has completed when Linux has it in its cache; a flush is an `fdatasync`, which makes durable
-//! whatever is in the cache when it begins, and with that every write that completed before the flush was requested.
+//! Durability: a write has completed when Linux has it in its cache. A flush is an `fdatasync`,
+//! which makes everything durable that is in the cache when it begins. That includes every write
+//! that completed before the flush was requested.
 //!
 //! Invariants:
-//! - At most [`REQUESTS_MAX`] requests are under way, and every channel has a place for each: no thread waits for room.
-//! - Every request is completed once. When the disk is dropped, what was requested is carried out first.
+//! - At most [`REQUESTS_MAX`] requests are outstanding, and every channel has capacity for all of
+//!   them: no thread waits for capacity.
+//! - Every request is completed once. When the disk is dropped, outstanding requests are carried
+//!   out first.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,36 +27,37 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTO
 
 use crate::bell::Bell;
 
-/// Requests under way at a time.
+/// The most outstanding requests.
 const REQUESTS_MAX: usize = 128;
 
-/// The disk at work.
+/// The running disk.
 pub(crate) struct FileDisk {
     disk: Disk,
-    reads: Hand,
-    writes: Hand,
-    flushes: Hand,
+    reads: DiskThread,
+    writes: DiskThread,
+    flushes: DiskThread,
     completed: Receiver<DiskCompletion>,
-    /// Completions that the file had no part in.
+    /// Completions of requests that were not passed to a thread.
     finished: VecDeque<DiskCompletion>,
     under_way: usize,
 }
 
 impl FileDisk {
-    /// The disk that lies in `file`, as large as it is now. `bell` is rung at each completion.
+    /// The disk in `file`, with its present size. `bell` is rung at each completion.
     ///
-    /// Errors: as Linux has them, when the file's size cannot be told or no thread be started.
+    /// Errors: those of Linux, if the size of the file is unknown or no thread can be started.
     pub(crate) fn start(file: File, bell: &Bell) -> std::io::Result<FileDisk> {
-        // Not the metadata's length, which is 0 for a block device.
+        // The length in the metadata is 0 for a block device.
         let bytes = (&file).seek(SeekFrom::End(0))?;
         let file = Arc::new(file);
         let (sender, completed) = sync_channel(REQUESTS_MAX);
-        let hand = |name: &str| Hand::start(name, Arc::clone(&file), sender.clone(), bell.clone());
+        let thread =
+            |name: &str| DiskThread::start(name, Arc::clone(&file), sender.clone(), bell.clone());
         Ok(FileDisk {
             disk: Disk { sectors: bytes / SECTOR_BYTES as u64, durable: true },
-            reads: hand("disk: reads")?,
-            writes: hand("disk: writes")?,
-            flushes: hand("disk: flushes")?,
+            reads: thread("disk: reads")?,
+            writes: thread("disk: writes")?,
+            flushes: thread("disk: flushes")?,
             completed,
             finished: VecDeque::with_capacity(REQUESTS_MAX),
             under_way: 0,
@@ -62,7 +68,7 @@ impl FileDisk {
         self.disk
     }
 
-    /// Errors: the request itself when too many are under way.
+    /// Errors: the request itself, if too many are outstanding.
     pub(crate) fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
         if self.under_way >= REQUESTS_MAX {
             return Err(request);
@@ -80,14 +86,14 @@ impl FileDisk {
         Ok(())
     }
 
-    /// The next request that completed.
+    /// The next completion.
     pub(crate) fn completed(&mut self) -> Option<DiskCompletion> {
         let completion = self.finished.pop_front().or_else(|| self.completed.try_recv().ok())?;
         self.under_way -= 1;
         Some(completion)
     }
 
-    /// Whether a completion waits that no bell was rung for.
+    /// Whether a completion waits for which no bell was rung.
     pub(crate) fn has_finished(&self) -> bool {
         !self.finished.is_empty()
     }
@@ -102,34 +108,34 @@ impl FileDisk {
     }
 }
 
-/// A thread that carries out requests in the order in which they come.
-struct Hand {
+/// A thread that carries out requests in order.
+struct DiskThread {
     /// Dropped to end the thread.
     requests: Option<SyncSender<DiskRequest>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Hand {
+impl DiskThread {
     fn start(
         name: &str,
         file: Arc<File>,
         completed: SyncSender<DiskCompletion>,
         bell: Bell,
-    ) -> std::io::Result<Hand> {
+    ) -> std::io::Result<DiskThread> {
         let (sender, requests) = sync_channel::<DiskRequest>(REQUESTS_MAX);
         let work = move || {
             for mut request in requests {
                 let result = carry_out(&file, &mut request).map_err(|_| DiskError::Failed);
-                // Nobody is there to be told any more when the machine is over.
+                // The receiver is gone if the machine has ended.
                 let _ = completed.send(completion(request, result));
                 bell.ring();
             }
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(work)?;
-        Ok(Hand { requests: Some(sender), thread: Some(thread) })
+        Ok(DiskThread { requests: Some(sender), thread: Some(thread) })
     }
 
-    /// Errors: the request when the thread is gone, which it is only after a panic.
+    /// Errors: the request, if the thread is gone, which happens only after a panic.
     fn take(&self, request: DiskRequest) -> Result<(), (DiskRequest, DiskError)> {
         match &self.requests {
             Some(requests) => requests.try_send(request).map_err(|error| match error {
@@ -142,16 +148,16 @@ impl Hand {
     }
 }
 
-impl Drop for Hand {
+impl Drop for DiskThread {
     fn drop(&mut self) {
         self.requests = None;
-        // What it panicked of, if it did, has been printed.
+        // A panic of the thread has already been printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 fn carry_out(file: &File, request: &mut DiskRequest) -> std::io::Result<()> {
-    // A sound request lies inside of the disk, whose size in bytes is no more than a u64 holds.
+    // A valid request is within the disk, and the byte size of the disk fits in a u64.
     let start = request.sector.0.saturating_mul(SECTOR_BYTES as u64);
     match request.operation {
         DiskOperation::Read => file.read_exact_at(&mut request.buffer, start),

@@ -1,21 +1,23 @@
 //! A Linux process as the machine: a tap interface is its card, a file or block device its disk.
 //!
-//! For debugging, profiling and native measurements: the engine is the image's own, only the floor below it is another.
+//! It serves for debugging, profiling and native measurements. The engine is the same as in the
+//! image; only the layer below it differs.
 //!
 //! | file | story |
 //! |---|---|
-//! | `life` | threads that are the machine's cores: it starts, prints, is asked to stop, ends |
-//! | `world` | the trait `Machine` over what follows, and the sleep that no event is lost in |
+//! | `life` | the threads that are the machine's cores: start, console, stop and end |
+//! | `world` | the trait `Machine` over the rest, and a sleep that misses no event |
 //! | `card` | frames, with checksums and segmentation left to Linux |
 //! | `disk` | a file, read, written and flushed by threads, so that no turn waits for it |
-//! | `seats` | what the cores know of each other, and whether the machine goes on |
-//! | `bell` | what wakes a core from other threads |
-//! | `console` | lines for whoever shows them |
+//! | `seats` | the state that the cores share, and whether the machine continues |
+//! | `bell` | wakes a core from other threads |
+//! | `console` | lines for the thread that shows them |
 //!
 //! Invariants:
-//! - No call of the engine's blocks: the tap's file never makes anybody wait, the disk's threads are reached through
-//!   channels with a place for each request that there may be, and a line that finds no room is lost and counted.
-//! - A flush is an `fdatasync` that begins after every write that completed before it was requested.
+//! - No call of the engine blocks. The tap's file is non-blocking. The channels to the disk's threads
+//!   have capacity for all requests. A console line that does not fit is dropped and counted.
+//! - A flush is an `fdatasync` that begins after every write that completed before the flush was
+//!   requested.
 #![forbid(unsafe_code)]
 
 mod bell;

@@ -1,7 +1,8 @@
-//! The machine's life: a thread for each core, which makes its engine, turns it, and sleeps where there is nothing to do.
+//! The life of the machine: each core has a thread that creates its engine, runs its turns, and
+//! sleeps when there is nothing to do.
 //!
-//! The first core's end is the machine's, and so is a panic on any: then no core begins another turn, and what was acknowledged is
-//! in the log.
+//! When the first core ends, the machine ends. The same holds for a panic on any core. Then no core
+//! begins another turn. Everything acknowledged is in the log.
 
 use std::fs::File;
 use std::io;
@@ -21,38 +22,38 @@ use crate::disk::FileDisk;
 use crate::seats::Seats;
 use crate::world::HostedMachine;
 
-/// What a machine is made of.
+/// The parts of a machine.
 pub struct Setup {
     /// Its card's queues, one for each core or one for all.
     pub taps: Vec<Tap>,
-    /// How many cores it has: at least one, and no fewer than queues.
+    /// The number of cores: at least one, and at least as many as queues.
     pub cores: u8,
-    /// Its disk: a file or a block device, as large as it is now.
+    /// Its disk: a file or a block device, with its present size.
     pub disk: File,
-    /// What it serves.
+    /// Its configuration.
     pub configuration: Configuration,
     /// The files that it serves by HTTP.
     pub site: Site,
-    /// By what others know it, and by what it knows others.
+    /// Its certificates and keys, and the authorities that it trusts.
     pub papers: Papers,
-    /// How much of everything the engine of each core has.
+    /// The sizes of the engine of each core.
     pub sizes: Sizes,
 }
 
-/// How a machine's life ended.
+/// How the machine ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// It was asked to stop, and everything acknowledged is on the disk.
     Asked,
-    /// The disk can't be served from; the console says why.
+    /// The disk cannot be used. The console says why.
     Refused,
-    /// The tap interface was taken away. Everything acknowledged is on the disk.
+    /// The tap interface was removed. Everything acknowledged is on the disk.
     CutOff,
-    /// An invariant broke; what broke was printed. The log makes that safe.
+    /// An invariant was violated, and the panic was printed. The log makes that safe.
     Panicked,
 }
 
-/// A machine that lives. Dropped, it goes on living until the process ends.
+/// A running machine. If dropped, it continues until the process ends.
 pub struct Life {
     lines: Receiver<String>,
     seats: Seats,
@@ -63,7 +64,7 @@ pub struct Life {
 impl Life {
     /// Starts the machine.
     ///
-    /// Errors: as Linux has them, when there can be no more files or threads.
+    /// Errors: those of Linux, if there can be no more open files or threads.
     pub fn start(setup: Setup) -> io::Result<Life> {
         let Setup { taps, cores, disk, configuration, site, papers, sizes } = setup;
         host::randomness::provide();
@@ -96,12 +97,13 @@ impl Life {
 
     /// The next line on the machine's console.
     ///
-    /// Errors: none came within `patience`, or, as disconnection, none will ever come: its life is over.
+    /// Errors: no line came within `patience`, or the machine has ended, which is reported as a
+    /// disconnection.
     pub fn next_line(&self, patience: Duration) -> Result<String, RecvTimeoutError> {
         self.lines.recv_timeout(patience)
     }
 
-    /// Asks the machine to end its sessions, write what it holds, and go.
+    /// Asks the machine to end its sessions, write what it holds, and stop.
     pub fn ask_to_stop(&self) {
         self.seats.request_stop();
     }
@@ -114,8 +116,8 @@ impl Life {
     }
 }
 
-/// A processor for each core, where there are as many: each stays on its own, with what is in its caches. One core alone, or cores that
-/// have to take turns, go where Linux puts them.
+/// A processor for each core, if there are enough: each core stays on its own, with its caches. A
+/// single core, or cores that must share processors, run where Linux schedules them.
 fn places(cores: u8) -> Vec<CpuSet> {
     let Ok(ours) = sched_getaffinity(None) else { return Vec::new() };
     if cores == 1 || ours.count() < u32::from(cores) {
@@ -138,7 +140,7 @@ fn start_core(
     let number = machine.core.index();
     Builder::new().name(format!("core {number}")).spawn(move || {
         if let Some(place) = place {
-            // A processor that was taken from us meanwhile is no reason not to serve.
+            // If the processor is no longer available, the core still serves.
             let _ = sched_setaffinity(None, &place);
         }
         let _over =
@@ -161,7 +163,7 @@ impl Drop for MachineIsOver {
     }
 }
 
-/// One turn after the other, and sleep where there is nothing to do.
+/// Runs one turn after the other, and sleeps when there is nothing to do.
 fn live(mut machine: HostedMachine, seed: Seed) -> Ending {
     let mut engine = Engine::new(seed, &mut machine);
     while !machine.seats.is_over() {

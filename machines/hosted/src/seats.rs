@@ -1,8 +1,10 @@
-//! What the cores of one machine know of each other: how to end another's sleep, and whether the machine goes on.
+//! The state that the cores of one machine share: how to wake each core, and whether the machine
+//! continues.
 //!
 //! Invariants:
 //! - Each core has a seat, the first core's is the first one, and their number never changes.
-//! - Whoever changes what the cores look at between two turns rings all bells after it: so nobody sleeps over it.
+//! - A change of what the cores check between two turns is followed by ringing all bells, so that
+//!   no core misses it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,7 +15,7 @@ use rustix::io;
 
 use crate::bell::Bell;
 
-/// Clones are the same seats.
+/// Clones share the same seats.
 #[derive(Clone, Debug)]
 pub(crate) struct Seats(Arc<Shared>);
 
@@ -25,7 +27,7 @@ struct Shared {
     is_over: AtomicBool,
 }
 
-/// One core's.
+/// The seat of one core.
 #[derive(Debug)]
 pub(crate) struct Seat {
     sleep: Sleep,
@@ -33,9 +35,9 @@ pub(crate) struct Seat {
 }
 
 impl Seats {
-    /// For so many cores, of which there is at least one.
+    /// Seats for so many cores, at least one.
     ///
-    /// Errors: as Linux has them, which is when the process may have no more files.
+    /// Errors: those of Linux, if the process may have no more open files.
     pub(crate) fn new(cores: u8) -> io::Result<Seats> {
         let seat = || Ok(Seat { sleep: Sleep::new(), bell: Bell::new()? });
         Ok(Seats(Arc::new(Shared {
@@ -46,13 +48,13 @@ impl Seats {
         })))
     }
 
-    /// The seat of `core`; the first one's, if there is no such core.
+    /// The seat of `core`; the first one if there is no such core.
     pub(crate) fn of(&self, core: CoreId) -> &Seat {
         let other = core.index().checked_sub(1).and_then(|index| self.0.others.get(index));
         other.unwrap_or(&self.0.first)
     }
 
-    /// Asks the machine to end its sessions, write what it holds, and go.
+    /// Asks the machine to end its sessions, write what it holds, and stop.
     pub(crate) fn request_stop(&self) {
         self.0.is_stop_requested.store(true, Relaxed);
         self.ring_all();
@@ -62,7 +64,7 @@ impl Seats {
         self.0.is_stop_requested.load(Relaxed)
     }
 
-    /// The machine is over: no core begins another turn.
+    /// The machine has ended: no core begins another turn.
     pub(crate) fn end(&self) {
         self.0.is_over.store(true, Relaxed);
         self.ring_all();
@@ -79,17 +81,17 @@ impl Seats {
 }
 
 impl Seat {
-    /// How its core sleeps.
+    /// The state of the core's sleep.
     pub(crate) fn sleep(&self) -> &Sleep {
         &self.sleep
     }
 
-    /// What ends its sleep.
+    /// The bell that ends its sleep.
     pub(crate) fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// Another core has put something into one of its rings.
+    /// Another core has put something into one of this core's rings.
     pub(crate) fn wake(&self) {
         if self.sleep.wake() {
             self.bell.ring();

@@ -1,4 +1,5 @@
-//! The machine that the engine lives in: the trait [`Machine`] over card, disk, clocks, console and randomness.
+//! The machine that the engine runs on: the trait [`Machine`] over card, disk, clocks, console and
+//! randomness.
 
 use std::fmt;
 use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
@@ -16,10 +17,11 @@ use crate::console::Console;
 use crate::disk::FileDisk;
 use crate::seats::Seats;
 
-/// A disk that is none, as the cores see it that have none.
+/// The disk of a core that has none.
 const NO_DISK: Disk = Disk { sectors: 0, durable: false };
 
-/// One core of a host: a queue of a tap interface, if there is one for it, and on the first core a file.
+/// One core of a host: its queue of the tap interface, if there is one, and on the first core the
+/// disk.
 pub(crate) struct HostedMachine {
     pub(crate) core: CoreId,
     pub(crate) seats: Seats,
@@ -28,16 +30,16 @@ pub(crate) struct HostedMachine {
     pub(crate) card: Option<Tap>,
     pub(crate) disk: Option<FileDisk>,
     pub(crate) console: Console,
-    /// When the machine started, for all of its cores.
+    /// When the machine started, the same for all of its cores.
     pub(crate) started: Moment,
 }
 
 impl HostedMachine {
-    /// Sleeps until a frame arrives, a disk request completes, another core has something for this one, somebody asks to stop, or it is
-    /// `until`; may return earlier.
+    /// Sleeps until a frame arrives, a disk request completes, another core wakes this one, a stop
+    /// is requested, or it is `until`. May return earlier.
     ///
-    /// No event is slept through: a frame that nobody has read and a bell that nobody has silenced end the sleep as soon as it begins,
-    /// and a core that wakes this one rings unless it is seen here before.
+    /// No event is missed: an unread frame and a rung bell end the sleep as soon as it begins. A
+    /// core that wakes this one rings, unless this one sees the wake-up before it sleeps.
     pub(crate) fn idle(&mut self, until: Instant) {
         let sleep = self.seats.of(self.core).sleep();
         let is_wanted = !sleep.begin();
@@ -59,7 +61,7 @@ impl HostedMachine {
         let timeout = if until == Instant::NEVER { None } else { Some(&timeout) };
         let bell = self.seats.of(self.core).bell();
         let rung = PollFd::new(bell, PollFlags::IN);
-        // A frame for which there is no buffer waits for one, which another core brings and rings for.
+        // A frame without a buffer waits for one. The core that returns the buffer rings the bell.
         let outcome = match self.card.as_ref().filter(|card| card.has_buffer() && !card.is_gone()) {
             Some(card) => poll(&mut [rung, PollFd::new(card, card.awaited())], timeout),
             None => poll(&mut [rung], timeout),
@@ -68,7 +70,7 @@ impl HostedMachine {
         bell.silence();
     }
 
-    /// Whether the machine lost its card: nobody will ever reach it again.
+    /// Whether the machine has lost its card: no client can ever reach it again.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.card.as_ref().is_some_and(Tap::is_gone)
     }
@@ -113,7 +115,7 @@ impl Machine for HostedMachine {
         }
     }
 
-    /// A core without a queue of the card's has no room for any frame.
+    /// A core without a queue of the card has no capacity for any frame.
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
         self.card.as_mut().map_or(Err(TransmitError::Full), |card| card.transmit(frame))
     }
@@ -122,7 +124,7 @@ impl Machine for HostedMachine {
         self.disk.as_ref().map_or(NO_DISK, FileDisk::disk)
     }
 
-    /// A core without the disk has no room for any request.
+    /// A core without the disk has no capacity for any request.
     fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
         match &mut self.disk {
             Some(disk) => disk.request(request),
@@ -138,16 +140,16 @@ impl Machine for HostedMachine {
         self.seats.of(core).wake();
     }
 
-    /// Nothing is left to be told: frames and requests were handed over as they came.
+    /// Does nothing: frames and requests were passed on as they came.
     fn ring_doorbells(&mut self) {}
 
     fn is_low_on_memory(&mut self) -> bool {
-        // The host looks after its memory.
+        // The host manages its memory.
         false
     }
 
     fn stop_requested(&mut self) -> bool {
-        // A machine that nobody can reach has nothing left to do but to write what it holds.
+        // A machine that no client can reach only has to write what it holds.
         self.seats.is_stop_requested() || self.is_cut_off()
     }
 }

@@ -1,8 +1,8 @@
-//! Randomness that a seed replays (xorshift64*; Vigna, 2016): for tests, never for keys.
+//! Replayable randomness from a seed (xorshift64*; Vigna, 2016): for tests, never for keys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A generator of numbers that look random and are the same for the same seed.
+/// A pseudorandom number generator.
 #[derive(Clone, Debug, Hash)]
 pub struct Dice {
     state: u64,
@@ -11,11 +11,12 @@ pub struct Dice {
 impl Dice {
     /// The dice of `seed`.
     pub fn new(seed: u64) -> Dice {
-        // Seeds that differ little must not begin alike.
+        // Similar seeds must not begin alike.
         Dice { state: seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
     }
 
-    /// The dice that `seed` has for one concern: what they say does not depend on how often others are rolled.
+    /// The dice of `seed` for one concern. Their rolls do not depend on how often others are
+    /// rolled.
     pub fn stream(seed: u64, concern: &str) -> Dice {
         let mut hasher = DefaultHasher::new();
         (seed, concern).hash(&mut hasher);
@@ -30,39 +31,39 @@ impl Dice {
         self.state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `bound`, which is not zero.
+    /// A number below `bound`, which must not be zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound
     }
 
-    /// An index of something with `count` elements, which is not zero.
+    /// An index of something with `count` elements, which must not be zero.
     pub fn index(&mut self, count: usize) -> usize {
         self.below(count as u64) as usize
     }
 
-    /// A number below `bound`, which is not zero: small ones come as often as large ones, order by order.
+    /// A number below `bound`, which must not be zero. Each order of magnitude is equally likely.
     pub fn skewed(&mut self, bound: u64) -> u64 {
         let orders = u64::from(bound.ilog2()) + 1;
         let bits = self.below(orders) + 1;
         (self.roll() & ((1 << bits) - 1)) % bound
     }
 
-    /// Around `mean`, from half of it to one and a half.
+    /// A number around `mean`, from half of it to one and a half times it.
     pub fn around(&mut self, mean: u64) -> u64 {
         (mean / 2).saturating_add(self.below(mean.saturating_add(1)))
     }
 
-    /// Whether an event with one chance in `chances` happened.
+    /// Whether an event with one chance in `chances` happens.
     pub fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }
 
-    /// Whether an event with `chances` in 10,000 happened.
+    /// Whether an event with `chances` in 10,000 happens.
     pub fn happens(&mut self, chances: u64) -> bool {
         self.below(10_000) < chances
     }
 
-    /// Fills `bytes`.
+    /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let roll = self.roll().to_le_bytes();

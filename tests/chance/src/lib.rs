@@ -1,8 +1,8 @@
-//! Randomness from a seed, for tests alone: it is no secret.
+//! Randomness from a seed, only for tests: it is not secret.
 //!
-//! [`Dice`] is the generator of all tests, models and simulations. [`seed`] is for code that asks for
-//! randomness by itself: ring, and what is built on it. Each thread has a seed of its own there, so
-//! that tests that run beside each other do not disturb each other.
+//! [`Dice`] is the generator of all tests, models and simulations. [`seed`] is for code that draws
+//! randomness by itself: ring, and the code on top of it. Each thread has its own seed there, so
+//! that parallel tests do not affect each other.
 #![forbid(unsafe_code)]
 
 mod dice;
@@ -17,8 +17,8 @@ thread_local! {
     static STATE: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// SplitMix64, a byte of each number. A thread without a seed gets nothing. It is not [`Dice`]: the
-/// digests of recorded seeds follow from these bytes.
+/// SplitMix64, one byte of each number. A thread without a seed gets an error. It is not [`Dice`]:
+/// the digests of recorded seeds depend on these bytes.
 const SOURCE: Source = |bytes| {
     let Some(mut state) = STATE.get() else { return false };
     for byte in bytes {
@@ -32,7 +32,7 @@ const SOURCE: Source = |bytes| {
     true
 };
 
-/// From now on all randomness of this thread follows from `seed`.
+/// From now on all randomness of this thread depends on `seed`.
 pub fn seed(seed: u64) {
     randomness::provide(&SOURCE);
     STATE.set(Some(seed));

@@ -1,7 +1,8 @@
-//! What is known of names as mail-auth asks for it, for tests that hold ours against it.
+//! DNS records in the form that the crate mail-auth queries, for tests that compare ours with it.
 //!
-//! It is asynchronous and asks name servers. Here it has none, and whatever it wants to know is in its caches, so that it never waits. One thing its caches cannot
-//! say, that there are no addresses: but of names under `invalid` its resolver knows that by itself (RFC 6761 §6.4).
+//! mail-auth is asynchronous and queries name servers. Here it has none. All records that it needs
+//! are in its caches, so that it never waits. The caches cannot express that a name has no
+//! addresses. But its resolver knows this of names under `invalid` by itself (RFC 6761 §6.4).
 #![forbid(unsafe_code)]
 
 use std::borrow::Borrow;
@@ -15,25 +16,25 @@ use mail_auth::{
     DnsError, DnssecStatus, Error, MessageAuthenticator, RecordSet, ResolverCache, Txt,
 };
 
-/// It has no name server that it could ask.
+/// It has no name server to query.
 #[expect(clippy::expect_used, reason = "nothing is asked of the host for it")]
 pub static AUTHENTICATOR: LazyLock<MessageAuthenticator> = LazyLock::new(|| {
-    let nobody = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
-    MessageAuthenticator::new(nobody, ResolverOpts::default()).expect("a resolver")
+    let no_servers = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
+    MessageAuthenticator::new(no_servers, ResolverOpts::default()).expect("a resolver")
 });
 
-/// What is known of one kind of records.
+/// The known records of one kind.
 pub struct Known<T> {
     under: BTreeMap<String, T>,
     otherwise: Box<Otherwise<T>>,
     asked: Mutex<Vec<(String, bool)>>,
 }
 
-/// What there is under a name of which nothing else is known; `None` leaves that to the resolver.
+/// The records of a name that is not listed; `None` leaves the name to the resolver.
 type Otherwise<T> = dyn Fn(&str) -> Option<T> + Send + Sync;
 
 impl<T> Known<T> {
-    /// These are under these names, which have no dot at their ends.
+    /// These records are under these names, which have no trailing dot.
     pub fn new(
         under: impl IntoIterator<Item = (String, T)>,
         otherwise: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
@@ -45,7 +46,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// The names that were asked for, and whether something is under them.
+    /// The names that were queried, and whether they have records.
     pub fn asked(&self) -> Vec<(String, bool)> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -58,7 +59,7 @@ impl Known<Txt> {
     }
 }
 
-/// Of several texts the first that is what it should be, or what is wrong with the last.
+/// The first valid one of several texts, or the error of the last.
 pub fn first<T>(texts: impl IntoIterator<Item = Result<T, Error>>) -> Txt
 where
     Txt: From<Result<T, Error>>,
@@ -70,12 +71,12 @@ where
         .into()
 }
 
-/// What there is where name servers are silent.
+/// The result if name servers do not answer.
 pub fn silence() -> Txt {
     Txt::Error(Error::Dns(DnsError::Resolver("silence".into())))
 }
 
-/// What name servers say.
+/// A response of name servers.
 pub fn records<T>(records: impl Into<Vec<T>>) -> RecordSet<T> {
     RecordSet { rrset: records.into().into(), dnssec_status: DnssecStatus::Indeterminate }
 }
@@ -85,7 +86,7 @@ impl<K, T: Clone> ResolverCache<K, T> for Known<T> {
     where
         K: Borrow<Q>,
     {
-        // Of a name nothing is said here but that it can be hashed.
+        // The only property of the name's type is that it can be hashed.
         let mut spelled = Spelled::default();
         name.hash(&mut spelled);
         let name =
@@ -106,7 +107,7 @@ impl<K, T: Clone> ResolverCache<K, T> for Known<T> {
     fn insert(&self, _: K, _: T, _: Instant) {}
 }
 
-/// What is hashed.
+/// Collects the bytes that are hashed.
 #[derive(Default)]
 struct Spelled(Vec<u8>);
 

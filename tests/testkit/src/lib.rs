@@ -1,4 +1,4 @@
-//! What tests and fuzz targets of several protocols share.
+//! Helpers that tests and fuzz targets of several protocols share.
 #![forbid(unsafe_code)]
 
 pub mod scram;

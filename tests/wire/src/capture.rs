@@ -1,15 +1,17 @@
-//! A file of frames with their times, as tcpdump and Wireshark read it (pcap, version 2.4, link type Ethernet).
+//! A capture file of frames with their times, for tcpdump and Wireshark (pcap, version 2.4, link
+//! type Ethernet).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Magic number, version, two fields that are zero, longest frame, Ethernet; each in the host's byte order.
+/// The file header: magic number, version, two zero fields, longest frame, and Ethernet, each in
+/// the host's byte order.
 const LINK_ETHERNET: u32 = 1;
 const MAGIC: u32 = 0xA1B2_C3D4;
 
-/// The file, under way.
+/// The file while it is written.
 pub(crate) struct Capture(BufWriter<File>);
 
 impl Capture {
@@ -32,7 +34,7 @@ impl Capture {
         self.0.write_all(frame)
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.0.flush()
     }

@@ -1,11 +1,13 @@
-//! A wire between two tap interfaces, as bad as one likes: it delays, loses, reorders, repeats, corrupts, and limits the rate.
+//! An impaired wire between two tap interfaces: it delays, loses, reorders, repeats and corrupts
+//! frames, and limits their rate.
 //!
-//! `wire ONE OTHER --seed N --there SPEC --back SPEC`; a SPEC such as `delay=10,loss=0.01,rate=200` is of the frames
-//! from ONE to OTHER, and back. It says `ready`, and carries frames until its standard input ends; then it tells in one
-//! line for each direction what became of them.
+//! `wire ONE OTHER --seed N --there SPEC --back SPEC`; a SPEC such as `delay=10,loss=0.01,rate=200`
+//! applies to the frames from ONE to OTHER, and back. It prints `ready`, and carries frames until
+//! its standard input ends. Then it prints one line for each direction with its counters.
 //!
-//! What happens to the n-th frame of a direction is a function of the seed, the direction and n. When it happens is the
-//! host's clock: two runs make the same decisions about the same frames, but other runs of a TCP send other frames.
+//! What happens to the n-th frame of a direction is a function of the seed, the direction and n.
+//! The times come from the host's clock: two runs make the same decisions about the same frames,
+//! but another run of a TCP sends other frames.
 #![forbid(unsafe_code)]
 
 mod capture;
@@ -29,7 +31,7 @@ use spec::Spec;
 
 /// The longest frame that is carried.
 const FRAME_BYTES_MAX: usize = 1 << 16;
-/// Frames taken from one side before the other is looked at.
+/// The frames read from one side before the other is checked.
 const BATCH: usize = 64;
 
 /// A bad wire between two tap interfaces.
@@ -43,14 +45,15 @@ struct CommandLine {
     /// What all decisions follow from
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How frames fare from ONE to OTHER: `delay=` and `late=` in ms, `loss=`, `repeat=`, `reorder=`, `corrupt=` as
-    /// probabilities, `rate=` in Mbit/s, `queue=` in KiB
+    /// How frames fare from ONE to OTHER: `delay=` and `late=` in ms, `loss=`, `repeat=`,
+    /// `reorder=`, `corrupt=` as probabilities, `rate=` in Mbit/s, `queue=` in KiB
     #[arg(long, value_name = "SPEC", default_value = "")]
     there: Spec,
     /// How frames fare from OTHER to ONE
     #[arg(long, value_name = "SPEC", default_value = "")]
     back: Spec,
-    /// Writes every frame as it came from either side, before anything happens to it, to this file (pcap)
+    /// Writes every frame as it came from either side, before anything happens to it, to this file
+    /// (pcap)
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }
@@ -113,13 +116,13 @@ fn carry(options: &CommandLine) -> io::Result<()> {
         }
     }
     for (name, direction) in ["there", "back"].into_iter().zip(&directions) {
-        say(format_args!("{name}: {}", direction.path.tally()))?;
+        say(format_args!("{name}: {}", direction.path.counters()))?;
     }
     capture.map_or(Ok(()), Capture::finish)
 }
 
 impl Direction<'_> {
-    /// Takes what has come in.
+    /// Reads the frames that have arrived.
     fn take_frames(
         &mut self,
         started: Instant,
@@ -143,11 +146,11 @@ impl Direction<'_> {
         Ok(())
     }
 
-    /// Hands over what has been on the way long enough.
+    /// Writes the frames that are due.
     fn let_frames_go(&mut self, started: Instant) -> io::Result<()> {
         while let Some(frame) = self.path.next_departure(started.elapsed()) {
             match rustix::io::write(self.to, &frame) {
-                // An interface that is down, or full, loses the frame.
+                // An interface that is down or full loses the frame.
                 Ok(_) | Err(Errno::IO | Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -157,7 +160,8 @@ impl Direction<'_> {
     }
 }
 
-/// Whether the standard input has ended. Whoever holds its other end keeps the wire alive, and takes it along when he dies.
+/// Whether the standard input has ended. The process at its other end keeps the wire alive, and its
+/// death ends the wire.
 fn is_over(stdin: &io::Stdin) -> io::Result<bool> {
     let mut bytes = [0; 64];
     match rustix::io::read(stdin, &mut bytes) {
@@ -173,7 +177,7 @@ fn say(line: impl std::fmt::Display) -> io::Result<()> {
     output.flush()
 }
 
-/// Microseconds, for those who reckon with them.
+/// Microseconds as a duration.
 fn micros(count: u64) -> Duration {
     Duration::from_micros(count)
 }

@@ -1,13 +1,15 @@
 //! One direction of the wire: what happens to each frame, and when it comes out.
 //!
-//! A frame is lost, or not; one that is not may be corrupted and repeated. Then it waits in a queue until the rate lets it
-//! go: a token bucket of one frame, kept as the time at which the line is free again. What finds the queue full is
-//! dropped. It comes out after the delay, and later still when it is to be overtaken.
+//! A frame may be lost. If not, it may be corrupted and repeated. Then it waits in a queue for the
+//! rate limit: a token bucket of one frame, stored as the time at which the line is free again. A
+//! frame that finds the queue full is dropped. A frame comes out after the delay, and later if it
+//! is to be overtaken.
 //!
 //! Invariants:
-//! - What happens to the n-th frame follows from seed, direction and n alone, and not from other probabilities.
+//! - What happens to the n-th frame depends on seed, direction and n alone, and not on other
+//!   probabilities.
 //! - Frames that are not to be overtaken come out in the order in which they came in.
-//! - At most [`FRAMES_MAX`] frames are on the way.
+//! - At most [`FRAMES_MAX`] frames are in flight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,16 +18,16 @@ use std::time::Duration;
 
 use crate::spec::Spec;
 
-/// Frames on the way at a time: 100 ms at 1 Gbit/s, and more.
+/// The most frames in flight: 100 ms at 1 Gbit/s, and more.
 const FRAMES_MAX: usize = 16_384;
-/// Bytes of an Ethernet header; they stay as they are.
+/// The bytes of an Ethernet header, which is never corrupted.
 const ETHERNET_BYTES: usize = 14;
-/// What follows says that nothing guards it: a corrupted neighbour's address would be believed (RFC 826).
+/// ARP has no checksum: a corrupted neighbour address would be believed (RFC 826).
 const TYPE_ARP: [u8; 2] = [0x08, 0x06];
-/// What a frame takes of the line beside its bytes: preamble, check sequence and gap.
+/// The bytes of a frame on the line besides its own: preamble, check sequence and gap.
 const LINE_BYTES: usize = 24;
 
-/// What a draw decides.
+/// What a random draw decides.
 #[derive(Clone, Copy)]
 enum Question {
     Lost = 1,
@@ -35,22 +37,22 @@ enum Question {
     Overtaken,
 }
 
-/// What became of frames.
+/// Counters of what happened to frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Counters {
     pub(crate) arrived: u64,
     pub(crate) lost: u64,
     pub(crate) corrupted: u64,
     pub(crate) repeated: u64,
     pub(crate) overtaken: u64,
-    /// For want of room in the queue.
+    /// Frames that found the queue full.
     pub(crate) dropped: u64,
     pub(crate) departed: u64,
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Counters {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { arrived, lost, corrupted, repeated, overtaken, dropped, departed } = self;
+        let Counters { arrived, lost, corrupted, repeated, overtaken, dropped, departed } = self;
         write!(
             out,
             "{arrived} arrived, {lost} lost, {corrupted} corrupted, {repeated} repeated, {overtaken} overtaken, \
@@ -63,8 +65,8 @@ impl fmt::Display for Tally {
 pub(crate) struct Path {
     spec: Spec,
     seed: u64,
-    tally: Tally,
-    /// When the line has sent what was given to it.
+    counters: Counters,
+    /// When the line has sent all that it was given.
     free_at: Duration,
     /// Due time, order of arrival, frame.
     on_the_way: BinaryHeap<Reverse<(Duration, u64, Vec<u8>)>>,
@@ -77,7 +79,7 @@ impl Path {
         Path {
             spec,
             seed: mixed(seed ^ mixed(direction)),
-            tally: Tally::default(),
+            counters: Counters::default(),
             free_at: Duration::ZERO,
             on_the_way: BinaryHeap::with_capacity(FRAMES_MAX),
             queued: 0,
@@ -85,16 +87,16 @@ impl Path {
         }
     }
 
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
     }
 
-    /// A frame has come in at `now`.
+    /// A frame has arrived at `now`.
     pub(crate) fn arrived(&mut self, now: Duration, frame: &[u8]) {
-        let number = self.tally.arrived;
-        self.tally.arrived += 1;
+        let number = self.counters.arrived;
+        self.counters.arrived += 1;
         if self.is(Question::Lost, number, self.spec.loss) {
-            self.tally.lost += 1;
+            self.counters.lost += 1;
             return;
         }
         let corrupted = self.is(Question::Corrupted, number, self.spec.corrupt)
@@ -102,9 +104,9 @@ impl Path {
             && frame.get(12..14) != Some(&TYPE_ARP);
         let overtaken = self.is(Question::Overtaken, number, self.spec.reorder);
         let repeated = self.is(Question::Repeated, number, self.spec.repeat);
-        self.tally.overtaken += u64::from(overtaken);
-        self.tally.repeated += u64::from(repeated);
-        self.tally.corrupted += u64::from(corrupted);
+        self.counters.overtaken += u64::from(overtaken);
+        self.counters.repeated += u64::from(repeated);
+        self.counters.corrupted += u64::from(corrupted);
         let late = if overtaken { self.spec.late } else { Duration::ZERO };
         let flipped = corrupted.then(|| self.draw(Question::CorruptedWhere, number));
         for _ in 0..=usize::from(repeated) {
@@ -112,7 +114,7 @@ impl Path {
         }
     }
 
-    /// When the next frame comes out, counted as `now` is.
+    /// When the next frame comes out, on the clock of `now`.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.on_the_way.peek().map(|Reverse((due, ..))| *due)
     }
@@ -123,22 +125,22 @@ impl Path {
             return None;
         }
         let Reverse((_, _, frame)) = self.on_the_way.pop()?;
-        self.tally.departed += 1;
+        self.counters.departed += 1;
         Some(frame)
     }
 
-    /// Takes the buffer of a frame that came out for later ones.
+    /// Takes back the buffer of a frame for later ones.
     pub(crate) fn give_back(&mut self, frame: Vec<u8>) {
         self.buffers.push(frame);
     }
 
-    /// `flipped`: chooses the bit that is another one at the end.
+    /// `flipped`: selects the bit to flip.
     fn queue(&mut self, now: Duration, frame: &[u8], flipped: Option<u64>, late: Duration) {
         let start = self.free_at.max(now);
         let Some(rate) = self.spec.rate else { return self.send(now, frame, flipped, late) };
         let waiting_bytes = (start - now).as_secs_f64() * rate / 8.0;
         if waiting_bytes + frame.len() as f64 > self.spec.queue_bytes as f64 {
-            self.tally.dropped += 1;
+            self.counters.dropped += 1;
             return;
         }
         self.free_at =
@@ -148,7 +150,7 @@ impl Path {
 
     fn send(&mut self, at: Duration, frame: &[u8], flipped: Option<u64>, late: Duration) {
         if self.on_the_way.len() >= FRAMES_MAX {
-            self.tally.dropped += 1;
+            self.counters.dropped += 1;
             return;
         }
         let mut buffer = self.buffers.pop().unwrap_or_default();
@@ -166,19 +168,19 @@ impl Path {
     }
 
     fn is(&self, question: Question, number: u64, probability: f64) -> bool {
-        // 53 bits make a number of [0, 1) that f64 holds exactly.
+        // 53 bits make a number in [0, 1) that f64 represents exactly.
         let drawn = (self.draw(question, number) >> 11) as f64 / (1_u64 << 53) as f64;
         drawn < probability
     }
 
-    /// The same for the same question about the same frame, whatever else was asked.
+    /// The result depends only on the question and the frame, not on other draws.
     fn draw(&self, question: Question, number: u64) -> u64 {
         mixed(self.seed ^ mixed(number.wrapping_mul(8).wrapping_add(question as u64)))
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): every bit of the result depends on
-/// every bit of `state`.
+/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): every bit
+/// of the result depends on every bit of `state`.
 fn mixed(state: u64) -> u64 {
     let state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,25 +1,25 @@
-//! How frames fare in one direction, as it is said on the command line: `delay=10,loss=0.01,rate=200`.
+//! The properties of one direction, as on the command line: `delay=10,loss=0.01,rate=200`.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::micros;
 
-/// How frames fare in one direction.
+/// The properties of one direction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Spec {
-    /// How long each frame is on the way.
+    /// How long each frame takes.
     pub(crate) delay: Duration,
-    /// How much longer one is that is overtaken.
+    /// The additional time of a frame that is overtaken.
     pub(crate) late: Duration,
     /// Probabilities, 0 to 1.
     pub(crate) loss: f64,
     pub(crate) repeat: f64,
     pub(crate) reorder: f64,
     pub(crate) corrupt: f64,
-    /// Bits a second; `None` for as fast as can be.
+    /// Bits per second; `None`: unlimited.
     pub(crate) rate: Option<f64>,
-    /// Bytes that wait until the rate lets them go; what finds no room is dropped.
+    /// The bytes that may wait for the rate limit. Frames beyond that are dropped.
     pub(crate) queue_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Frames through a pair of sockets, at the other end of which the test plays Linux.
+//! Frames through a pair of sockets. At the other end the test plays Linux.
 
 use super::*;
 use machine::{BLOCK_BYTES, Block, ChecksumOffload};
@@ -103,7 +103,8 @@ fn a_long_frame_requests_checksum_and_segmentation() {
     tap.transmit(&frame).unwrap();
     let bytes = received(&linux);
     assert_eq!(bytes.len(), HEADER_BYTES + 66 + 7 * BLOCK_BYTES);
-    // struct virtio_net_hdr: flags, kind, then head, segment, start and offset of the sum.
+    // struct virtio_net_hdr: flags, kind, then header length, segment size, and start and offset of
+    // the checksum.
     assert_eq!(bytes[..2], [1, 1]);
     let words: Vec<u16> =
         bytes[2..10].chunks(2).map(|word| u16::from_ne_bytes([word[0], word[1]])).collect();

@@ -1,4 +1,4 @@
-//! A disk in a file, asked as the store asks.
+//! A disk in a file, used as the store uses it.
 
 use super::*;
 use machine::{DiskToken, Sector};

@@ -1,4 +1,4 @@
-//! All cores come to an end together, whichever ends first and however.
+//! All cores end together, whichever ends first and however.
 
 use super::*;
 use std::io::Write;
@@ -51,7 +51,7 @@ fn await_line(life: &Life, part: &str) {
     }
 }
 
-/// How the machine ended, after all of its cores have let go of its console.
+/// How the machine ended, after all of its cores have released its console.
 fn end(life: Life) -> Ending {
     let deadline = Moment::now() + LONG;
     loop {
@@ -89,7 +89,7 @@ fn a_removed_card_ends_every_core() {
     assert_eq!(end(life), Ending::CutOff);
 }
 
-/// A machine of three cores that do nothing but sleep until it is over, and one of which panics.
+/// A machine of three cores. One of them panics, and the others only sleep until the machine ends.
 fn with_a_panic_on(broken: u8) -> Ending {
     let (console, lines) = Console::new();
     let seats = Seats::new(3).unwrap();

@@ -1,4 +1,4 @@
-//! The sleep: what ends it, and that nothing is slept through.
+//! Tests of the sleep: which events end it, and that none is missed.
 
 use super::*;
 use machine::{
@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
 
-/// Longer than anything here takes; a sleep that lasts as long was ended by nothing.
+/// Longer than anything here takes. No event has ended a sleep that lasts as long.
 const LONG: Duration = Duration::from_secs(10);
 
 struct Room {
@@ -59,7 +59,7 @@ fn second_core(first: &HostedMachine) -> HostedMachine {
     }
 }
 
-/// How long the machine sleeps when nothing but an event ends it.
+/// How long the machine sleeps if only an event ends the sleep.
 fn slept(machine: &mut HostedMachine) -> Duration {
     let began = Moment::now();
     let until = machine.now() + Micros::from_secs(LONG.as_secs());
@@ -149,7 +149,7 @@ fn a_machine_that_is_over_wakes_every_core() {
     assert!(seats.is_over());
 }
 
-/// Two cores throw a number to and fro: each puts it into its ring, wakes the other, and sleeps.
+/// Two cores pass a number back and forth: each puts it into its ring, wakes the other, and sleeps.
 #[test]
 fn no_message_of_another_core_is_missed_by_a_sleep() {
     const THROWS: u32 = 20_000;
@@ -218,7 +218,7 @@ fn a_core_without_card_and_disk_refuses_all_requests() {
 
 #[test]
 fn a_machine_that_lost_its_card_stops() {
-    // Of a socket of this kind the sleep hears that the other end is gone, as of an interface.
+    // With a socket of this kind, poll reports that the other end is gone, as for an interface.
     let (ours, linux) = UnixStream::pair().unwrap();
     let mut machine = machine_on(ours.into());
     drop(linux);

@@ -1,10 +1,11 @@
-//! What happens to frames, without a clock and without an interface.
+//! Tests of what happens to frames, without a clock and without an interface.
 
 use super::*;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Lets `count` frames of 1,000 bytes in, one each `gap`; what came out when, each frame known by its number.
+/// Sends `count` frames of 1,000 bytes, one each `gap`. Returns the number of each frame that came
+/// out, and when.
 fn carried(spec: &str, seed: u64, count: u32, gap: Duration) -> (Vec<(Duration, u32)>, Path) {
     let mut path = Path::new(spec.parse().unwrap(), seed, 0);
     let mut out = Vec::new();
@@ -27,7 +28,7 @@ fn carried(spec: &str, seed: u64, count: u32, gap: Duration) -> (Vec<(Duration, 
 fn frame(number: u32) -> Vec<u8> {
     let mut frame = vec![0; 1000];
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
-    // Before what may be corrupted.
+    // Before the part that may be corrupted.
     frame[..4].copy_from_slice(&number.to_be_bytes());
     frame
 }
@@ -45,7 +46,7 @@ fn a_good_wire_changes_nothing() {
     let (out, path) = carried("", 1, 1000, MILLISECOND);
     assert_eq!(numbers(&out), (0..1000).collect::<Vec<_>>());
     assert!(out.iter().all(|(due, number)| *due == MILLISECOND * *number));
-    assert_eq!(path.tally(), Tally { arrived: 1000, departed: 1000, ..Tally::default() });
+    assert_eq!(path.counters(), Counters { arrived: 1000, departed: 1000, ..Counters::default() });
 }
 
 #[test]
@@ -72,15 +73,18 @@ fn a_decision_does_not_depend_on_other_probabilities() {
 fn each_impairment_happens_at_its_probability() {
     let (_, path) =
         carried("loss=0.05,repeat=0.02,reorder=0.1,corrupt=0.03", 5, 50_000, MILLISECOND);
-    let tally = path.tally();
+    let counters = path.counters();
     let near = |count: u64, of: u64, expected: f64| {
         (count as f64 / of as f64 - expected).abs() < 0.1 * expected
     };
-    assert!(near(tally.lost, 50_000, 0.05), "{tally}");
-    let rest = 50_000 - tally.lost;
-    assert!(near(tally.repeated, rest, 0.02) && near(tally.overtaken, rest, 0.1), "{tally}");
-    assert!(near(tally.corrupted, rest, 0.03), "{tally}");
-    assert_eq!(tally.departed, rest + tally.repeated);
+    assert!(near(counters.lost, 50_000, 0.05), "{counters}");
+    let rest = 50_000 - counters.lost;
+    assert!(
+        near(counters.repeated, rest, 0.02) && near(counters.overtaken, rest, 0.1),
+        "{counters}"
+    );
+    assert!(near(counters.corrupted, rest, 0.03), "{counters}");
+    assert_eq!(counters.departed, rest + counters.repeated);
 }
 
 #[test]
@@ -90,14 +94,14 @@ fn frames_are_delayed_and_overtaken_ones_even_more() {
     assert!(out.iter().all(|(due, number)| [20, 23].contains(&late(*due, *number).as_millis())));
     assert_eq!(
         out.iter().filter(|(due, number)| late(*due, *number).as_millis() == 23).count() as u64,
-        path.tally().overtaken
+        path.counters().overtaken
     );
     assert!(!numbers(&out).is_sorted());
 }
 
 #[test]
 fn the_rate_is_exact_and_idle_time_is_not_saved() {
-    // 1,000 bytes and what the line adds, at 8.192 Mbit/s: one a millisecond.
+    // 1,000 bytes and the overhead of the line, at 8.192 Mbit/s: one frame a millisecond.
     let (out, _) = carried("rate=8.192", 1, 100, Duration::ZERO);
     assert!(
         out.iter().zip(1..).all(|((due, _), count)| due.as_micros() / 10 == (MILLISECOND * count).as_micros() / 10)
@@ -116,7 +120,7 @@ fn a_full_queue_drops_new_frames() {
     let (out, path) = carried("rate=8.192,queue=10", 1, 100, Duration::ZERO);
     assert_eq!(numbers(&out), (0..out.len() as u32).collect::<Vec<_>>());
     assert!((9..=10).contains(&out.len()), "{}", out.len());
-    assert_eq!(path.tally().dropped, 100 - out.len() as u64);
+    assert_eq!(path.counters().dropped, 100 - out.len() as u64);
 }
 
 #[test]
@@ -139,5 +143,5 @@ fn one_bit_is_flipped_after_the_ethernet_header_but_not_in_arp() {
 #[test]
 fn the_frames_in_flight_are_bounded() {
     let (out, path) = carried("delay=1000", 1, FRAMES_MAX as u32 + 10, Duration::ZERO);
-    assert_eq!((out.len(), path.tally().dropped), (FRAMES_MAX, 10));
+    assert_eq!((out.len(), path.counters().dropped), (FRAMES_MAX, 10));
 }
