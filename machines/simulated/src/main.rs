@@ -203,7 +203,7 @@ fn print_counts(rooms: u64, counts: &Counts) {
         counts.read,
         counts.deleted,
         counts.pages,
-        counts.shielded,
+        counts.over_tls,
         counts.frames,
         counts.turns,
         counts.micros / 1_000_000

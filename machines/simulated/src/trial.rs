@@ -144,11 +144,11 @@ impl Shrinker {
 
     /// Leaves out events: first halves of those that remain, then quarters, down to single ones.
     fn leave_out(&mut self) {
-        let is_in = |scenario: &Scenario, deed: &usize| !scenario.left_out.contains(deed);
-        let mut size = self.best.deeds().div_ceil(2);
+        let is_in = |scenario: &Scenario, event: &usize| !scenario.left_out.contains(event);
+        let mut size = self.best.events().div_ceil(2);
         while size > 0 {
             let there: Vec<usize> =
-                (0..self.best.deeds()).filter(|deed| is_in(&self.best, deed)).collect();
+                (0..self.best.events()).filter(|event| is_in(&self.best, event)).collect();
             for some in there.chunks(size) {
                 let mut candidate = self.best.clone();
                 candidate.left_out.extend(some);

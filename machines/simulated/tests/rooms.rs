@@ -37,7 +37,7 @@ fn events_left_out_of_a_scenario_do_not_happen() {
     let faults = FAULTS.into_iter().fold(whole.faults, |faults, fault| faults.without(fault));
     let quiet = Scenario { faults, ..whole.clone() };
     assert_eq!(live(&quiet, Trace::Off).counts.cuts, 1, "only the one at the end");
-    let empty = Scenario { left_out: (0..whole.deeds()).collect(), ..quiet };
+    let empty = Scenario { left_out: (0..whole.events()).collect(), ..quiet };
     assert_eq!(live(&empty, Trace::Off).counts.deleted, 0);
 }
 

@@ -4,11 +4,11 @@ use chance::Dice;
 
 /// When a client uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Security {
     /// Never.
-    Clear,
+    Plain,
     /// After STARTTLS or STLS.
-    Asks,
+    StartTls,
     /// From the first byte on.
     Tls,
 }
@@ -20,39 +20,43 @@ const HTTP2: &str = "h2";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Approach {
     pub(super) port: u16,
-    pub(super) way: Way,
+    pub(super) security: Security,
     /// The ALPN protocols that the client offers. If empty, it sends no ALPN extension.
     pub(super) protocols: &'static [&'static str],
 }
 
 impl Approach {
-    pub(super) const fn by(port: u16, way: Way, protocols: &'static [&'static str]) -> Approach {
-        Approach { port, way, protocols }
+    pub(super) const fn by(
+        port: u16,
+        security: Security,
+        protocols: &'static [&'static str],
+    ) -> Approach {
+        Approach { port, security, protocols }
     }
 
     pub(super) const SENDERS: [Approach; 5] = [
-        Approach::by(25, Way::Clear, &[]),
-        Approach::by(25, Way::Asks, &[]),
-        Approach::by(587, Way::Clear, &[]),
-        Approach::by(587, Way::Asks, &[]),
-        Approach::by(465, Way::Tls, &[]),
+        Approach::by(25, Security::Plain, &[]),
+        Approach::by(25, Security::StartTls, &[]),
+        Approach::by(587, Security::Plain, &[]),
+        Approach::by(587, Security::StartTls, &[]),
+        Approach::by(465, Security::Tls, &[]),
     ];
     pub(super) const READERS: [Approach; 4] = [
-        Approach::by(110, Way::Clear, &[]),
-        Approach::by(110, Way::Asks, &[]),
-        Approach::by(995, Way::Tls, &[]),
-        Approach::by(995, Way::Tls, &["pop3"]),
+        Approach::by(110, Security::Plain, &[]),
+        Approach::by(110, Security::StartTls, &[]),
+        Approach::by(995, Security::Tls, &[]),
+        Approach::by(995, Security::Tls, &["pop3"]),
     ];
     pub(super) const BROWSERS: [Approach; 4] = [
-        Approach::by(80, Way::Clear, &[]),
-        Approach::by(443, Way::Tls, &[]),
-        Approach::by(443, Way::Tls, &["http/1.1"]),
-        Approach::by(443, Way::Tls, &["http/1.1", HTTP2]),
+        Approach::by(80, Security::Plain, &[]),
+        Approach::by(443, Security::Tls, &[]),
+        Approach::by(443, Security::Tls, &["http/1.1"]),
+        Approach::by(443, Security::Tls, &["http/1.1", HTTP2]),
     ];
     /// The webmail is available over TLS only.
-    pub(super) const CORRESPONDENTS: [Approach; 2] = [
-        Approach::by(443, Way::Tls, &["http/1.1"]),
-        Approach::by(443, Way::Tls, &["http/1.1", HTTP2]),
+    pub(super) const WEBMAIL_CLIENTS: [Approach; 2] = [
+        Approach::by(443, Security::Tls, &["http/1.1"]),
+        Approach::by(443, Security::Tls, &["http/1.1", HTTP2]),
     ];
 
     /// Draws one of these. Half of all clients use the first one.

@@ -14,24 +14,25 @@ use store::{
 };
 use tasks::{Continuation, Entry, FrameId};
 
-use super::departure::Course;
+use super::departure::SendState;
 use super::fixture::ACCOUNTS;
 use super::layout::CHUNK_OCTETS;
-use super::ledger::Ledger;
-use super::letter::Found;
+use super::message::FoundMessage;
+use super::model::Model;
 use crate::{MemoryDisk, Mood};
 
 /// A store that has not opened after this many steps is stuck.
 const STEPS_MAX: usize = 200_000;
 
-/// Opens a copy of `disk` and checks its contents against `ledger`. The store must find no damage.
+/// Opens a copy of `disk` and checks its contents against `model`. The store must find no damage.
 /// Returns the free and used space.
-pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) -> Space {
+pub(super) fn audit(disk: &MemoryDisk, model: &mut Model, seed: u64) -> Space {
     // No rare events are injected here: the audit reports the true contents.
     sometimes::pause();
     let mut reading = Reading::open(disk, seed);
-    let found: Vec<Vec<Found>> = ACCOUNTS.into_iter().map(|name| reading.account(name)).collect();
-    ledger.audit_all(found);
+    let found: Vec<Vec<FoundMessage>> =
+        ACCOUNTS.into_iter().map(|name| reading.account(name)).collect();
+    model.audit_all(found);
     sometimes::resume();
     reading.store.space()
 }
@@ -46,7 +47,7 @@ pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
 
 /// The messages in an account's mailboxes, each with its mailbox number, read from a copy of
 /// `disk`.
-pub fn letters_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
+pub fn messages_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
     let found = Reading::open(disk, 0).account(account);
     found.into_iter().map(|found| (found.mailbox, found.message)).collect()
 }
@@ -187,7 +188,7 @@ impl Reading {
     }
 
     /// The messages of an account, mailbox by mailbox. Empty if the account does not exist.
-    fn account(&mut self, name: &str) -> Vec<Found> {
+    fn account(&mut self, name: &str) -> Vec<FoundMessage> {
         let Some(account) = self.store.find(name) else { return Vec::new() };
         let known = self.store.account(account);
         let mailboxes: Vec<MailboxId> =
@@ -195,7 +196,7 @@ impl Reading {
         mailboxes.into_iter().flat_map(|mailbox| self.mailbox(name, account, mailbox)).collect()
     }
 
-    fn mailbox(&mut self, name: &str, account: AccountId, id: MailboxId) -> Vec<Found> {
+    fn mailbox(&mut self, name: &str, account: AccountId, id: MailboxId) -> Vec<FoundMessage> {
         let Some(mailbox) = self.store.mailbox(account, id) else { return Vec::new() };
         let messages: Vec<MessageInfo> = self.store.messages(account, id).collect();
         let mut found = Vec::new();
@@ -212,8 +213,14 @@ impl Reading {
                 assert_eq!(message.conversation, summary.conversation, "{what}");
             }
             let is_starred = message.flags.contains(Flags::FLAGGED);
-            let course = Course::of(id.0, message.flags);
-            found.push(Found { mailbox: id.0, unique_id, is_starred, course, message: octets });
+            let send_state = SendState::of(id.0, message.flags);
+            found.push(FoundMessage {
+                mailbox: id.0,
+                unique_id,
+                is_starred,
+                send_state,
+                message: octets,
+            });
         }
         found
     }

@@ -7,11 +7,11 @@ use std::ops::Range;
 use chance::Dice;
 
 use super::approach::Approach;
-use super::around::{Around, Progress};
-use super::line::{Line, field, in_one};
+use super::context::{Context, Progress};
+use super::http2_client::{Http2Client, Response};
+use super::line::{ClientLine, field, in_one};
 use super::reader::Appetite;
 use super::site::{CODINGS, MODIFIED, pages};
-use super::two::{Response, Two};
 
 /// A date before [`MODIFIED`] and a date after it.
 const BEFORE: &str = "Sat, 05 Nov 1994 08:49:37 GMT";
@@ -28,7 +28,7 @@ enum Wish {
     Part(Range<usize>, Precondition),
     /// The last bytes of the page.
     Tail(usize),
-    /// Two ranges of the page.
+    /// Http2Client ranges of the page.
     Parts(Range<usize>, Range<usize>),
     /// A range behind the end of the page.
     Beyond,
@@ -51,7 +51,7 @@ enum Precondition {
 
 /// A request and its expected response.
 #[derive(Clone, Debug)]
-struct Asked {
+struct PendingRequest {
     /// The stream of the request, in HTTP/2.
     stream: u32,
     /// The index of the page; `None` for a page that does not exist.
@@ -63,9 +63,9 @@ struct Asked {
 
 pub(super) struct Browser {
     /// The client's HTTP/2 state, if it uses HTTP/2.
-    two: Option<Two>,
+    http2: Option<Http2Client>,
     unasked: VecDeque<(Option<usize>, usize, Wish)>,
-    asked: VecDeque<Asked>,
+    asked: VecDeque<PendingRequest>,
     /// The most requests that may be outstanding at a time.
     at_once: usize,
     /// Entity tags by page and content coding.
@@ -85,10 +85,10 @@ impl Browser {
             Appetite::Some => unasked.extend((0..=dice.below(8)).map(|_| draw(dice))),
         }
         let at_once = if dice.one_in(2) { 1 } else { 4 };
-        let two = approach.is_http_2().then(Two::new);
+        let http2 = approach.is_http_2().then(Http2Client::new);
         let says_goodbye = dice.one_in(3);
         Browser {
-            two,
+            http2,
             unasked,
             asked: VecDeque::new(),
             at_once,
@@ -102,45 +102,48 @@ impl Browser {
         self.unasked.is_empty() && self.asked.is_empty()
     }
 
-    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
+    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
         while self.asked.len() < self.at_once {
             let Some((page, coding, wish)) = self.unasked.pop_front() else { break };
             self.ask(line, page, coding, wish);
         }
-        if let Some(two) = &mut self.two {
-            line.mention(&std::mem::take(&mut two.to_say));
+        if let Some(http2) = &mut self.http2 {
+            line.mention(&std::mem::take(&mut http2.to_say));
         }
-        line.go_on(around.host, around.story.now, around.dice);
+        line.go_on(context.host, context.story.now, context.dice);
         while let Some((asked, head, body)) = self.response(line) {
             let status: u16 =
                 head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
-            around.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
+            context.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
             // The server is full, or the request took too long. It answers no later request either.
             if matches!(status, 503 | 408) {
                 return Progress::IsDone;
             }
             let asked = asked.unwrap_or_else(|| panic!("an unasked response: {head}"));
             self.holds_against_site(&asked, status, &head, &body);
-            around.story.counts.pages += 1;
+            context.story.counts.pages += 1;
         }
-        let is_over = self.two.as_ref().is_some_and(|two| two.is_over);
+        let is_over = self.http2.as_ref().is_some_and(|http2| http2.is_over);
         if is_over || self.is_done() { Progress::IsDone } else { Progress::GoesOn }
     }
 
     /// The next complete response, and the request that it answers.
-    fn response(&mut self, line: &mut Line) -> Option<(Option<Asked>, String, Vec<u8>)> {
-        let Some(two) = &mut self.two else {
+    fn response(
+        &mut self,
+        line: &mut ClientLine,
+    ) -> Option<(Option<PendingRequest>, String, Vec<u8>)> {
+        let Some(http2) = &mut self.http2 else {
             let is_to_head =
                 self.asked.front().is_some_and(|asked| matches!(asked.wish, Wish::Head));
             let (head, body) = line.http_response(is_to_head)?;
             return Some((self.asked.pop_front(), head, body));
         };
-        let (stream, Response { head, body, .. }) = two.response(line.heard())?;
+        let (stream, Response { head, body, .. }) = http2.response(line.heard())?;
         let place = self.asked.iter().position(|asked| asked.stream == stream);
         Some((place.and_then(|place| self.asked.remove(place)), head, body))
     }
 
-    fn ask(&mut self, line: &mut Line, page: Option<usize>, coding: usize, wish: Wish) {
+    fn ask(&mut self, line: &mut ClientLine, page: Option<usize>, coding: usize, wish: Wish) {
         let path = page.map_or("/nothing", |page| pages()[page].path);
         let method = match wish {
             Wish::Head => "HEAD",
@@ -159,8 +162,8 @@ impl Browser {
         let (words, status) = wish.words(length, tag.as_deref());
         fields += &words;
         let body: &[u8] = if matches!(wish, Wish::Change) { b"five!" } else { b"" };
-        let stream = match &mut self.two {
-            Some(two) => two.ask(method, path, &fields, body),
+        let stream = match &mut self.http2 {
+            Some(http2) => http2.ask(method, path, &fields, body),
             None => {
                 let is_last = self.unasked.is_empty() && self.says_goodbye;
                 line.say(&in_one(method, path, fields, body, is_last));
@@ -168,10 +171,10 @@ impl Browser {
             }
         };
         let status = if page.is_some() || status == 405 { status } else { 404 };
-        self.asked.push_back(Asked { stream, page, coding, wish, status });
+        self.asked.push_back(PendingRequest { stream, page, coding, wish, status });
     }
 
-    fn holds_against_site(&mut self, asked: &Asked, status: u16, head: &str, body: &[u8]) {
+    fn holds_against_site(&mut self, asked: &PendingRequest, status: u16, head: &str, body: &[u8]) {
         assert_eq!(status, asked.status, "{asked:?} was answered by {head}");
         let Some(number) = asked.page.filter(|_| matches!(status, 200 | 206 | 304 | 416)) else {
             return;

@@ -36,7 +36,7 @@ pub struct Counts {
     /// Rooms of machines with more than one core.
     pub several_cores: u64,
     /// Clients that received data over TLS.
-    pub shielded: u64,
+    pub over_tls: u64,
 }
 
 impl Counts {
@@ -52,10 +52,10 @@ impl Counts {
             turns,
             micros,
             several_cores,
-            shielded,
+            over_tls,
         } = self;
         format!(
-            "{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros} {several_cores} {shielded}"
+            "{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros} {several_cores} {over_tls}"
         )
     }
 
@@ -72,7 +72,7 @@ impl Counts {
             turns: number(6),
             micros: number(7),
             several_cores: number(8),
-            shielded: number(9),
+            over_tls: number(9),
         }
     }
 
@@ -87,7 +87,7 @@ impl Counts {
         self.turns += other.turns;
         self.micros += other.micros;
         self.several_cores += other.several_cores;
-        self.shielded += other.shielded;
+        self.over_tls += other.over_tls;
     }
 }
 

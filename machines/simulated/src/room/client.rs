@@ -3,17 +3,17 @@
 use chance::Dice;
 use machine::{Instant, Micros};
 
-use super::around::{Around, Progress};
 use super::browser::Browser;
 use super::chronicle::Chronicle;
-use super::correspondent::Correspondent;
+use super::context::{Context, Progress};
 use super::hoarder::Hoarder;
-use super::ledger::Ledger;
-use super::line::Line;
+use super::line::ClientLine;
+use super::model::Model;
 use super::reader::Reader;
 use super::sender::Sender;
-use super::shield::Shield;
 use super::station::Station;
+use super::tls_client::TlsClient;
+use super::webmail_client::WebmailClient;
 use crate::Client;
 
 /// The longest wait for a response when no fault is active any more. It covers a few doubled
@@ -28,7 +28,7 @@ pub(super) enum Talk {
     Sender(Sender),
     Reader(Reader),
     Browser(Browser),
-    Correspondent(Box<Correspondent>),
+    WebmailClient(Box<WebmailClient>),
     Hoarder(Hoarder),
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Talk {
 pub(super) struct Visitor {
     pub(super) host: usize,
     pub(super) station: usize,
-    pub(super) line: Line,
+    pub(super) line: ClientLine,
     pub(super) talk: Talk,
     pub(super) dice: Dice,
     /// When the client acts next.
@@ -53,11 +53,11 @@ impl Visitor {
     pub(super) fn go_on(
         &mut self,
         host: &mut Client,
-        ledger: &mut Ledger,
+        model: &mut Model,
         story: &mut Chronicle,
         leaving: u64,
         station: &Station,
-        way_swallows: bool,
+        path_drops: bool,
     ) -> Progress {
         // The longer a client has waited, the less often it looks.
         self.next = story.now
@@ -66,7 +66,7 @@ impl Visitor {
         let is_well = story.healed_at.is_some_and(|healed| self.line.moved >= healed);
         let hoards = matches!(self.talk, Talk::Hoarder(_));
         let is_well = is_well && !hoards;
-        let search = if way_swallows { BLACK_HOLE_FOUND_AT_LATEST } else { Micros(0) };
+        let search = if path_drops { BLACK_HOLE_FOUND_AT_LATEST } else { Micros(0) };
         let is_answered =
             !is_well || self.line.waited(story.now) < Micros(ANSWER_AT_LATEST.0 + search.0);
         assert!(is_answered, "a client gets no response, and no fault is active");
@@ -78,13 +78,15 @@ impl Visitor {
             return Progress::IsDone;
         }
         let disk_has_failed = station.disk_ever_failed;
-        let mut around = Around { host, ledger, dice: &mut self.dice, story, disk_has_failed };
+        let mut context = Context { host, model, dice: &mut self.dice, story, disk_has_failed };
         let progress = match &mut self.talk {
-            Talk::Sender(sender) => sender.go_on(&mut self.line, &mut around),
-            Talk::Reader(reader) => reader.go_on(&mut self.line, &mut around),
-            Talk::Browser(browser) => browser.go_on(&mut self.line, &mut around),
-            Talk::Correspondent(correspondent) => correspondent.go_on(&mut self.line, &mut around),
-            Talk::Hoarder(hoarder) => hoarder.go_on(&mut self.line, &mut around),
+            Talk::Sender(sender) => sender.go_on(&mut self.line, &mut context),
+            Talk::Reader(reader) => reader.go_on(&mut self.line, &mut context),
+            Talk::Browser(browser) => browser.go_on(&mut self.line, &mut context),
+            Talk::WebmailClient(webmail_client) => {
+                webmail_client.go_on(&mut self.line, &mut context)
+            }
+            Talk::Hoarder(hoarder) => hoarder.go_on(&mut self.line, &mut context),
         };
         let is_reset = progress == Progress::GoesOn && host.is_closed(self.line.connection);
         let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);
@@ -92,7 +94,8 @@ impl Visitor {
         if progress == Progress::GoesOn && !self.line.is_dead(host) {
             return Progress::GoesOn;
         }
-        story.counts.shielded += u64::from(self.line.shield().is_some_and(Shield::has_heard));
+        story.counts.over_tls +=
+            u64::from(self.line.tls_client().is_some_and(TlsClient::has_heard));
         self.line.leave(host, &mut self.dice);
         Progress::IsDone
     }

@@ -13,7 +13,7 @@ use chance::Dice;
 use machine::SECTOR_BYTES;
 
 use super::layout::{OCTETS_FROM, PAGE};
-use super::ledger::Ledger;
+use super::model::Model;
 use super::scenario::Decay;
 use crate::MemoryDisk;
 use crate::disk::{Blemish, SectorBytes};
@@ -27,7 +27,7 @@ const LOOKS: u64 = 20;
 /// Makes up to `count` sectors bad, as far as it finds suitable ones. Returns them.
 pub(super) fn decay(
     disk: &mut MemoryDisk,
-    ledger: &mut Ledger,
+    model: &mut Model,
     how: Decay,
     count: u64,
     dice: &mut Dice,
@@ -40,7 +40,7 @@ pub(super) fn decay(
         let Some(sector) = disk.written_from(dice.below(disk.sectors())) else { continue };
         let Some(harmed) = harmed(disk, sector) else { continue };
         let blemish = blemish(disk, sector, how, dice);
-        harmed.into_iter().for_each(|letter| ledger.harm(letter));
+        harmed.into_iter().for_each(|number| model.harm(number));
         disk.blemish(sector, blemish);
         spoilt.push(sector);
     }
@@ -90,8 +90,8 @@ fn harmed(disk: &MemoryDisk, sector: u64) -> Option<Vec<usize>> {
     // Bytes behind the octets are left over from earlier contents.
     let length = u32::from_le_bytes(bytes[52..56].try_into().ok()?) as usize;
     bytes.truncate(OCTETS_FROM + length);
-    let letters = letters_in(&bytes);
-    (!letters.is_empty()).then_some(letters)
+    let numbers = numbers_in(&bytes);
+    (!numbers.is_empty()).then_some(numbers)
 }
 
 /// The pages of the body chunk that contains this page.
@@ -108,8 +108,8 @@ fn page_bytes(disk: &MemoryDisk, pages: Range<u64>) -> Vec<u8> {
 }
 
 /// The message numbers that the lines contain.
-fn letters_in(bytes: &[u8]) -> Vec<usize> {
-    let mut letters: Vec<usize> = Vec::new();
+fn numbers_in(bytes: &[u8]) -> Vec<usize> {
+    let mut numbers: Vec<usize> = Vec::new();
     for opening in [b"<".as_slice(), b"Subject: "] {
         for at in 0..bytes.len() {
             let Some(rest) = bytes[at..].strip_prefix(opening) else { continue };
@@ -117,10 +117,10 @@ fn letters_in(bytes: &[u8]) -> Vec<usize> {
             let ends = matches!(rest.get(digits), Some(b'>' | b'\r'));
             let number: Option<usize> =
                 std::str::from_utf8(&rest[..digits]).ok().and_then(|digits| digits.parse().ok());
-            letters.extend(number.filter(|_| ends));
+            numbers.extend(number.filter(|_| ends));
         }
     }
-    letters.sort_unstable();
-    letters.dedup();
-    letters
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }

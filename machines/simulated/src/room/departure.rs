@@ -13,12 +13,12 @@
 
 use store::Flags;
 
-use super::doubt::{Asked, Doubt};
 use super::fixture::DRAFTS;
+use super::uncertain::{Change, Uncertain};
 
 /// The progress of a message, according to the sender's copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Course {
+pub(super) enum SendState {
     /// It is an ordinary draft.
     Draft,
     /// The client can still undo the send.
@@ -31,15 +31,15 @@ pub(super) enum Course {
     Sent,
 }
 
-impl Course {
+impl SendState {
     /// The progress of a message that has these flags and is in this mailbox.
-    pub(super) fn of(mailbox: u32, flags: Flags) -> Course {
+    pub(super) fn of(mailbox: u32, flags: Flags) -> SendState {
         match mailbox {
-            DRAFTS if flags.contains(Flags::LEFT) => Course::Left,
-            DRAFTS if flags.contains(Flags::LEAVING) => Course::Leaving,
-            DRAFTS if flags.contains(Flags::HELD) => Course::Held,
-            DRAFTS => Course::Draft,
-            _ => Course::Sent,
+            DRAFTS if flags.contains(Flags::LEFT) => SendState::Left,
+            DRAFTS if flags.contains(Flags::LEAVING) => SendState::Leaving,
+            DRAFTS if flags.contains(Flags::HELD) => SendState::Held,
+            DRAFTS => SendState::Draft,
+            _ => SendState::Sent,
         }
     }
 }
@@ -48,34 +48,34 @@ impl Course {
 #[derive(Debug)]
 pub(super) struct Departure {
     /// Whether it leaves, if the server ever stored it.
-    leaves: Doubt<bool>,
+    leaves: Uncertain<bool>,
     /// The progress at the last audit of the disk. `None`: the sender had no copy.
-    course: Option<Course>,
+    send_state: Option<SendState>,
 }
 
 impl Departure {
     /// A client has requested that the message leaves. Nothing else is known.
     pub(super) fn wanted() -> Departure {
-        Departure { leaves: Doubt::none(true), course: None }
+        Departure { leaves: Uncertain::certain(true), send_state: None }
     }
 
     /// Whether more recipients may still get the message.
     pub(super) fn is_under_way(&self) -> bool {
-        matches!(self.course, Some(Course::Held | Course::Leaving))
+        matches!(self.send_state, Some(SendState::Held | SendState::Leaving))
     }
 
     /// Whether the departure was still unfinished at the last audit of the disk.
     pub(super) fn is_on_its_way(&self) -> bool {
-        matches!(self.course, Some(Course::Held | Course::Leaving | Course::Left))
+        matches!(self.send_state, Some(SendState::Held | SendState::Leaving | SendState::Left))
     }
 
     /// The client requests an undo.
-    pub(super) fn back_asked(&mut self) -> Asked<bool> {
+    pub(super) fn back_asked(&mut self) -> Change<bool> {
         self.leaves.asked(false)
     }
 
     /// The server has answered the undo. Returns whether the message is a draft from now on.
-    pub(super) fn back_told(&mut self, asked: &Asked<bool>, is_back: bool) -> bool {
+    pub(super) fn back_told(&mut self, asked: &Change<bool>, is_back: bool) -> bool {
         if !is_back {
             self.leaves.not_done(asked);
             return false;
@@ -85,18 +85,18 @@ impl Departure {
     }
 
     /// An audit of the disk found this progress. `None`: the sender has no copy.
-    pub(super) fn looked_at(&mut self, course: Option<Course>) {
-        self.course = course;
+    pub(super) fn looked_at(&mut self, send_state: Option<SendState>) {
+        self.send_state = send_state;
     }
 
     /// No undo is pending any more. Returns whether the progress is one of the possible ones.
     pub(super) fn settle(&mut self) -> bool {
-        match self.course {
+        match self.send_state {
             None => {
                 self.leaves.settle();
                 true
             }
-            Some(course) => self.leaves.settle_as(course != Course::Draft).is_ok(),
+            Some(send_state) => self.leaves.settle_as(send_state != SendState::Draft).is_ok(),
         }
     }
 
@@ -104,11 +104,11 @@ impl Departure {
     /// the sender's copy exists, or existed.
     pub(super) fn is_fulfilled(&self, have: &[bool], is_kept: bool) -> bool {
         let (some, all) = (have.contains(&true), !have.contains(&false));
-        match self.course {
+        match self.send_state {
             _ if have.is_empty() => true,
-            Some(Course::Draft | Course::Held) => !some,
-            Some(Course::Leaving) => true,
-            Some(Course::Left | Course::Sent) => all,
+            Some(SendState::Draft | SendState::Held) => !some,
+            Some(SendState::Leaving) => true,
+            Some(SendState::Left | SendState::Sent) => all,
             // The server never stored it, or it has been erased since.
             None if !is_kept => !some,
             None => self.leaves.is().map_or(some == all, |leaves| *leaves == some && some == all),

@@ -6,11 +6,11 @@
 
 use chance::Dice;
 
-use super::approach::{Approach, Way};
-use super::around::{Around, Progress};
+use super::approach::{Approach, Security};
+use super::context::{Context, Progress};
 use super::fixture::{ACCOUNTS, HOSTNAME};
-use super::line::Line;
-use super::two::Two;
+use super::http2_client::Http2Client;
+use super::line::ClientLine;
 
 /// The octets of half a message.
 const HALF_A_MESSAGE: usize = 100_000;
@@ -24,40 +24,40 @@ const WRONG_LOGINS: usize = 3;
 
 pub(super) struct Hoarder {
     says: Vec<u8>,
-    two: Option<Two>,
+    http2: Option<Http2Client>,
 }
 
 impl Hoarder {
     /// How such clients connect.
     const WAYS: [Approach; 5] = [
-        Approach::by(25, Way::Clear, &[]),
-        Approach::by(587, Way::Clear, &[]),
-        Approach::by(80, Way::Clear, &[]),
-        Approach::by(443, Way::Tls, &["http/1.1"]),
-        Approach::by(443, Way::Tls, &["http/1.1", "h2"]),
+        Approach::by(25, Security::Plain, &[]),
+        Approach::by(587, Security::Plain, &[]),
+        Approach::by(80, Security::Plain, &[]),
+        Approach::by(443, Security::Tls, &["http/1.1"]),
+        Approach::by(443, Security::Tls, &["http/1.1", "h2"]),
     ];
 
     /// Draws one of the ways to connect, and the client that uses it.
     pub(super) fn any(dice: &mut Dice) -> (Approach, Hoarder) {
         let approach = Hoarder::WAYS[dice.below(Hoarder::WAYS.len() as u64) as usize];
         let hoarder = match approach.port {
-            25 => Hoarder { says: half_a_message(), two: None },
+            25 => Hoarder { says: half_a_message(), http2: None },
             587 => Hoarder {
                 says: [HELLO, &WRONG_LOGIN.repeat(WRONG_LOGINS)].concat().into_bytes(),
-                two: None,
+                http2: None,
             },
-            _ if approach.is_http_2() => Hoarder { says: Vec::new(), two: Some(requests()) },
-            _ => Hoarder { says: half_a_form(), two: None },
+            _ if approach.is_http_2() => Hoarder { says: Vec::new(), http2: Some(requests()) },
+            _ => Hoarder { says: half_a_form(), http2: None },
         };
         (approach, hoarder)
     }
 
-    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
+    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
         line.mention(&std::mem::take(&mut self.says));
-        if let Some(two) = &mut self.two {
-            line.mention(&std::mem::take(&mut two.to_say));
+        if let Some(http2) = &mut self.http2 {
+            line.mention(&std::mem::take(&mut http2.to_say));
         }
-        line.go_on(around.host, around.story.now, around.dice);
+        line.go_on(context.host, context.story.now, context.dice);
         let heard = line.heard();
         let is_let_in = heard.windows(5).any(|window| window == b"\n235 ");
         assert!(
@@ -90,12 +90,12 @@ fn half_a_form() -> Vec<u8> {
         .into_bytes()
 }
 
-fn requests() -> Two {
-    let mut two = Two::new();
+fn requests() -> Http2Client {
+    let mut http2 = Http2Client::new();
     let form = format!(
         "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 30000\r\n{}",
         cookies()
     );
-    (0..REQUESTS).for_each(|_| two.announce("POST", "/mail/login", &form));
-    two
+    (0..REQUESTS).for_each(|_| http2.announce("POST", "/mail/login", &form));
+    http2
 }

@@ -4,7 +4,7 @@ use machine::{Ethernet, Instant};
 use smoltcp::wire::Ipv4Address;
 
 use super::scenario::Scenario;
-use super::shield::Keyring;
+use super::tls_client::SessionCache;
 use crate::{Cable, Client, Connection};
 
 /// A host, and the connections that its clients have left but that are not closed yet.
@@ -14,7 +14,7 @@ pub(super) struct Host {
     /// When its cable is plugged in again.
     cable_at: Option<Instant>,
     pub(super) left: Vec<Connection>,
-    pub(super) keyring: Keyring,
+    pub(super) sessions: SessionCache,
     /// It never comes back.
     is_gone: bool,
 }
@@ -31,7 +31,7 @@ impl Host {
             hardware: Ethernet([0x02, 0, 0, 0, 1, last]),
             cable_at: None,
             left: Vec::new(),
-            keyring: Keyring::default(),
+            sessions: SessionCache::default(),
             is_gone: false,
         }
     }

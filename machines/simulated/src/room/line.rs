@@ -11,19 +11,19 @@ use chance::Dice;
 use machine::{Instant, Micros};
 
 use super::fixture::HOSTNAME;
-use super::shield::Shield;
+use super::tls_client::TlsClient;
 use crate::{Client, Connection};
 
 /// How long a client waits without input before it leaves.
 const PATIENCE: Micros = Micros::from_secs(400);
 
-pub(super) struct Line {
+pub(super) struct ClientLine {
     pub(super) connection: Connection,
     heard: Vec<u8>,
     /// The bytes of the input that contain no end of a response.
     searched: usize,
     unsaid: Vec<u8>,
-    cover: Cover,
+    tls: Tls,
     /// The offsets in the output at which each unanswered request ends.
     due: VecDeque<u64>,
     /// The length of all output so far, and how much of it was sent in order and undamaged.
@@ -34,12 +34,12 @@ pub(super) struct Line {
 }
 
 /// Whether TLS protects the connection.
-enum Cover {
+enum Tls {
     /// It never does.
     Never,
     /// After both sides have agreed on it.
-    Later(Box<Shield>),
-    Now(Box<Shield>),
+    Later(Box<TlsClient>),
+    Now(Box<TlsClient>),
 }
 
 /// Which side sends first.
@@ -50,15 +50,15 @@ pub(super) enum First {
     Client,
 }
 
-impl Line {
-    pub(super) fn new(connection: Connection, first: First, now: Instant) -> Line {
+impl ClientLine {
+    pub(super) fn new(connection: Connection, first: First, now: Instant) -> ClientLine {
         let due = if first == First::Machine { VecDeque::from([0]) } else { VecDeque::new() };
-        Line {
+        ClientLine {
             connection,
             heard: Vec::new(),
             searched: 0,
             unsaid: Vec::new(),
-            cover: Cover::Never,
+            tls: Tls::Never,
             due,
             said: 0,
             passed: 0,
@@ -67,26 +67,26 @@ impl Line {
     }
 
     /// The client can use TLS once both sides agree.
-    pub(super) fn may_be_covered(&mut self, shield: Shield) {
-        self.cover = Cover::Later(Box::new(shield));
+    pub(super) fn may_start_tls(&mut self, tls_client: TlsClient) {
+        self.tls = Tls::Later(Box::new(tls_client));
     }
 
     /// Starts TLS.
-    pub(super) fn cover(&mut self, now: Instant) {
+    pub(super) fn start_tls(&mut self, now: Instant) {
         assert!(
             self.heard.is_empty(),
             "data that arrived before TLS is not an answer to data sent within TLS"
         );
-        let Cover::Later(mut shield) = std::mem::replace(&mut self.cover, Cover::Never) else {
+        let Tls::Later(mut tls_client) = std::mem::replace(&mut self.tls, Tls::Never) else {
             return;
         };
-        shield.begin(now);
-        self.cover = Cover::Now(shield);
+        tls_client.begin(now);
+        self.tls = Tls::Now(tls_client);
     }
 
     /// The TLS client, if TLS has started.
-    pub(super) fn shield(&self) -> Option<&Shield> {
-        if let Cover::Now(shield) = &self.cover { Some(shield) } else { None }
+    pub(super) fn tls_client(&self) -> Option<&TlsClient> {
+        if let Tls::Now(tls_client) = &self.tls { Some(tls_client) } else { None }
     }
 
     /// Sends a request that gets a response.
@@ -110,13 +110,13 @@ impl Line {
     /// Sends some of the output, and sometimes reads input.
     pub(super) fn go_on(&mut self, host: &mut Client, now: Instant, dice: &mut Dice) {
         let piece = some_of(&self.unsaid, dice);
-        let sent = match &mut self.cover {
-            Cover::Now(shield) => {
-                let (sound, lost) = shield.seal(piece, dice);
+        let sent = match &mut self.tls {
+            Tls::Now(tls_client) => {
+                let (sound, lost) = tls_client.encrypt(piece, dice);
                 self.passed += sound as u64;
                 self.unsaid.drain(..sound + lost);
-                let sent = host.send(self.connection, some_of(&shield.sealed, dice));
-                shield.sealed.drain(..sent);
+                let sent = host.send(self.connection, some_of(&tls_client.output, dice));
+                tls_client.output.drain(..sent);
                 sent
             }
             _ => {
@@ -130,19 +130,19 @@ impl Line {
         if sent > 0 || !heard.is_empty() {
             self.moved = now;
         }
-        match &mut self.cover {
-            Cover::Now(shield) => shield.hear(&heard, &mut self.heard, dice),
+        match &mut self.tls {
+            Tls::Now(tls_client) => tls_client.hear(&heard, &mut self.heard, dice),
             _ => self.heard.extend(heard),
         }
     }
 
     /// Closes the connection, with or without a TLS close_notify alert.
     pub(super) fn leave(&mut self, host: &mut Client, dice: &mut Dice) {
-        if let Cover::Now(shield) = &mut self.cover {
+        if let Tls::Now(tls_client) = &mut self.tls {
             if dice.one_in(2) {
-                shield.close(dice);
+                tls_client.close(dice);
             }
-            host.send(self.connection, &shield.sealed);
+            host.send(self.connection, &tls_client.output);
         }
         host.close(self.connection);
     }
@@ -159,7 +159,8 @@ impl Line {
 
     /// Whether all output was sent.
     pub(super) fn has_said_all(&self) -> bool {
-        self.unsaid.is_empty() && self.shield().is_none_or(|shield| shield.sealed.is_empty())
+        self.unsaid.is_empty()
+            && self.tls_client().is_none_or(|tls_client| tls_client.output.is_empty())
     }
 
     /// The time since anything was received or could be sent.
@@ -243,13 +244,13 @@ impl Line {
 
     /// Whether no more input will arrive.
     pub(super) fn is_dead(&self, host: &Client) -> bool {
-        let is_over = self.shield().is_some_and(Shield::is_over);
+        let is_over = self.tls_client().is_some_and(TlsClient::is_over);
         is_over || !host.is_open(self.connection) && host.has_answered(self.connection)
     }
 
     /// Whether the machine may have a reason to reset the connection that exists only with TLS.
     pub(super) fn may_be_reset(&self, now: Instant) -> bool {
-        self.shield().is_some_and(|shield| shield.may_be_reset(now))
+        self.tls_client().is_some_and(|tls_client| tls_client.may_be_reset(now))
     }
 }
 

@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 
 use store::{AccountId, Flags, MailboxInfo, MessageInfo, OUTBOX, Store, Uid};
 
-use super::departure::Course;
+use super::departure::SendState;
 use super::fixture::{ACCOUNTS, AT_WEBMAIL};
 use super::layout::{OCTETS_FROM, PAGE, PAGE_BYTES};
-use super::ledger::Ledger;
-use super::letter::{Fate, LetterId, OWN};
+use super::message::{Fate, MessageId, OWN};
+use super::model::Model;
 use super::naming::{Named, named_in};
 use super::station::Station;
 use crate::{Engines, MemoryDisk};
@@ -35,16 +35,16 @@ const TURNS_TO_FIND_ENTRIES: u32 = 4;
 pub(super) struct Listing {
     /// The life of the machine in which they were read.
     life: Option<u64>,
-    accounts: [Account; ACCOUNTS.len()],
+    accounts: [ListedAccount; ACCOUNTS.len()],
 }
 
 #[derive(Default)]
-struct Account {
+struct ListedAccount {
     /// The core that owns it.
     owner: Option<(u8, AccountId)>,
     /// Turns of that core in this life, since the machine serves.
     turns: u32,
-    mailboxes: BTreeMap<u32, Mailbox>,
+    mailboxes: BTreeMap<u32, ListedMailbox>,
     /// The messages, by the store's number. If the disk has chunks of several lives under one
     /// number, the message may be any of them.
     names: BTreeMap<u64, Vec<Named>>,
@@ -61,7 +61,7 @@ struct Place {
     is_sure: bool,
 }
 
-struct Mailbox {
+struct ListedMailbox {
     info: MailboxInfo,
     messages: Vec<MessageInfo>,
 }
@@ -69,8 +69,8 @@ struct Mailbox {
 impl Listing {
     /// Checks, after an event at a machine, that what clients were told still holds. `core`: the
     /// core of the event; `None`: no core of this machine.
-    pub(super) fn check(&mut self, station: &Station, ledger: &mut Ledger, core: Option<u8>) {
-        let touched = std::mem::take(&mut ledger.touched);
+    pub(super) fn check(&mut self, station: &Station, model: &mut Model, core: Option<u8>) {
+        let touched = std::mem::take(&mut model.touched);
         if !station.is_on() || station.ended().is_some() {
             self.life = None;
             return;
@@ -84,17 +84,17 @@ impl Listing {
             let has_turned = is_new || owner.is_some_and(|(owner, _)| core == Some(owner));
             self.accounts[account].turns += u32::from(has_turned);
             if has_turned && self.accounts[account].look(&station.engines, &station.machine.disk) {
-                self.accounts[account].tell_reports(account, ledger);
-                self.accounts[account].tell_departures(account, ledger);
-                (0..ledger.letters.len())
-                    .for_each(|letter| self.is_listed(LetterId(letter), account, ledger));
+                self.accounts[account].tell_reports(account, model);
+                self.accounts[account].tell_departures(account, model);
+                (0..model.messages.len())
+                    .for_each(|message| self.is_listed(MessageId(message), account, model));
             }
         }
-        for letter in touched {
-            (0..ACCOUNTS.len()).for_each(|account| self.is_listed(letter, account, ledger));
+        for message in touched {
+            (0..ACCOUNTS.len()).for_each(|account| self.is_listed(message, account, model));
         }
-        for posted in ledger.posted_waiting() {
-            self.is_queued(posted, ledger, &station.engines);
+        for posted in model.posted_waiting() {
+            self.is_queued(posted, model, &station.engines);
         }
     }
 
@@ -131,15 +131,15 @@ impl Listing {
     }
 
     /// Checks that a message is where it must be in this account, and nowhere else.
-    fn is_listed(&self, id: LetterId, account: usize, ledger: &Ledger) {
-        let letter = &ledger.letters[id.0];
-        let name = letter.report.map_or(Named::Letter(id.0), Named::Report);
+    fn is_listed(&self, id: MessageId, account: usize, model: &Model) {
+        let message = &model.messages[id.0];
+        let name = message.report.map_or(Named::Local(id.0), Named::Report);
         let places = self.accounts[account].places.get(&name).map_or(&[][..], |places| &places[..]);
         let copies = [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 });
-        for copy in copies.filter(|_| !letter.is_harmed) {
+        for copy in copies.filter(|_| !message.is_harmed) {
             let filed = places.iter().filter(|place| place.mailbox != OUTBOX.0);
-            let mut own = filed.filter(|place| ledger.copy_in(id, account, place.mailbox) == copy);
-            let known = &letter.copies[copy];
+            let mut own = filed.filter(|place| model.copy_in(id, account, place.mailbox) == copy);
+            let known = &message.copies[copy];
             match known.fate {
                 Fate::Present => {
                     let is_there = own.any(|place| known.place.may_be(&place.mailbox));
@@ -163,8 +163,8 @@ impl Listing {
     }
 
     /// Checks that a message for another server is in an outbox, and that the queue shows it.
-    fn is_queued(&self, number: usize, ledger: &Ledger, engines: &Engines) {
-        let posted = ledger.posted.get(number);
+    fn is_queued(&self, number: usize, model: &Model, engines: &Engines) {
+        let posted = model.posted.get(number);
         let account = &self.accounts[posted.sender];
         let entries = account.places.get(&posted.name()).map_or(&[][..], |places| &places[..]);
         let is_shown = |place: &Place| {
@@ -180,7 +180,7 @@ impl Listing {
     }
 }
 
-impl Account {
+impl ListedAccount {
     /// Reads what has changed. Returns whether anything has.
     fn look(&mut self, engines: &Engines, disk: &MemoryDisk) -> bool {
         let Some((core, id)) = self.owner else { return false };
@@ -193,7 +193,7 @@ impl Account {
             octets += if number == OUTBOX { 0 } else { info.octets };
             if self.mailboxes.get(&number.0).is_none_or(|mailbox| mailbox.info != info) {
                 let messages = store.messages(id, number).collect();
-                let mailbox = Mailbox { info, messages };
+                let mailbox = ListedMailbox { info, messages };
                 mailbox.counts_right(store, id, number.0);
                 self.mailboxes.insert(number.0, mailbox);
                 has_changed = true;
@@ -207,32 +207,31 @@ impl Account {
     }
 
     /// Tells the model which reports are in the index.
-    fn tell_reports(&self, account: usize, ledger: &mut Ledger) {
+    fn tell_reports(&self, account: usize, model: &mut Model) {
         for (name, places) in &self.places {
             if let Named::Report(of) = name {
                 let places: Vec<(u32, u32)> =
                     places.iter().map(|place| (place.mailbox, place.uid.0)).collect();
-                ledger.report_listed(*of, account, &places);
+                model.report_listed(*of, account, &places);
             }
         }
     }
 
     /// Tells the model which webmail messages have left. Their part for the other server is then
     /// accepted.
-    fn tell_departures(&self, account: usize, ledger: &mut Ledger) {
+    fn tell_departures(&self, account: usize, model: &mut Model) {
         for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0)
         {
             for message in &listed.messages {
-                let Some([Named::Letter(letter)]) =
+                let Some([Named::Local(id)]) =
                     self.names.get(&number_of(message)).map(|names| &names[..])
                 else {
                     continue;
                 };
-                let (letter, course) = (LetterId(*letter), Course::of(*mailbox, message.flags));
-                let is_own =
-                    account == AT_WEBMAIL && ledger.copy_in(letter, account, *mailbox) == OWN;
-                if is_own && matches!(course, Course::Left | Course::Sent) {
-                    ledger.posted.letter_answered(letter, true);
+                let (id, send_state) = (MessageId(*id), SendState::of(*mailbox, message.flags));
+                let is_own = account == AT_WEBMAIL && model.copy_in(id, account, *mailbox) == OWN;
+                if is_own && matches!(send_state, SendState::Left | SendState::Sent) {
+                    model.posted.message_answered(id, true);
                 }
             }
         }
@@ -259,9 +258,9 @@ impl Account {
     }
 }
 
-impl Mailbox {
+impl ListedMailbox {
     fn counts_right(&self, store: &Store, account: AccountId, number: u32) {
-        let Mailbox { info, messages } = self;
+        let ListedMailbox { info, messages } = self;
         let unseen = messages.iter().filter(|message| !message.flags.contains(Flags::SEEN)).count();
         let octets: u64 = messages.iter().map(|message| u64::from(message.octets)).sum();
         let counted = (info.messages as usize, info.unseen as usize, info.octets);

@@ -4,10 +4,10 @@
 //! Other clients act between a request and its response. A page may show the state before or after
 //! any such change.
 
-use super::doubt::Asked;
 use super::fixture::AT_WEBMAIL;
-use super::ledger::Ledger;
-use super::letter::{COPIES, Copy, Fate, LetterId, OWN};
+use super::message::{COPIES, Fate, MessageCopy, MessageId, OWN};
+use super::model::Model;
+use super::uncertain::Change;
 
 /// Archive is the last mailbox that a search covers by default. The mailboxes behind it hold
 /// discarded messages.
@@ -19,7 +19,7 @@ pub(super) struct Row {
     pub(super) mailbox: u32,
     pub(super) uid: u32,
     /// `None` if it cannot be read.
-    pub(super) letter: Option<LetterId>,
+    pub(super) message: Option<MessageId>,
     pub(super) is_starred: bool,
 }
 
@@ -46,35 +46,35 @@ pub(super) enum Extent {
     /// All messages in this mailbox.
     Mailbox(u32),
     /// This message, if it is in a mailbox of this account that searches cover.
-    Letter(LetterId),
+    Message(MessageId),
 }
 
-impl Ledger {
+impl Model {
     /// Takes a view when a page of an account is requested.
     pub(super) fn view(&self, account: usize) -> View {
         let changes = self
-            .letters
+            .messages
             .iter()
-            .map(|letter| std::array::from_fn(|copy| letter.copies[copy].changes));
+            .map(|message| std::array::from_fn(|copy| message.copies[copy].changes));
         View { account, changes: changes.collect() }
     }
 
     /// Whether a copy is unchanged since the view.
-    pub(super) fn is_unchanged(&self, view: &View, id: LetterId, copy: usize) -> bool {
+    pub(super) fn is_unchanged(&self, view: &View, id: MessageId, copy: usize) -> bool {
         view.changes
             .get(id.0)
-            .is_some_and(|changes| changes[copy] == self.letters[id.0].copies[copy].changes)
+            .is_some_and(|changes| changes[copy] == self.messages[id.0].copies[copy].changes)
     }
 
     /// Whether any message of the account may have moved or gone since.
     pub(super) fn may_have_gone(&self, view: &View) -> bool {
-        (0..self.letters.len()).map(LetterId).any(|id| {
-            let copies = self.letters[id.0].recipients.iter();
+        (0..self.messages.len()).map(MessageId).any(|id| {
+            let copies = self.messages[id.0].recipients.iter();
             let mut own = copies.filter(|copy| {
                 **copy == view.account || **copy == OWN && view.account == AT_WEBMAIL
             });
             own.any(|copy| {
-                let Copy { fate, place, .. } = &self.letters[id.0].copies[*copy];
+                let MessageCopy { fate, place, .. } = &self.messages[id.0].copies[*copy];
                 !self.is_unchanged(view, id, *copy)
                     || *fate == Fate::PerhapsDeleted
                     || place.is().is_none()
@@ -85,9 +85,9 @@ impl Ledger {
     /// Checks a page that has arrived with these rows.
     pub(super) fn listed(&self, view: &View, rows: &[Row], extent: Extent) {
         for row in rows {
-            let Some(id) = row.letter else { continue };
+            let Some(id) = row.message else { continue };
             let name = self.copy_in(id, view.account, row.mailbox);
-            let copy = &self.letters[id.0].copies[name];
+            let copy = &self.messages[id.0].copies[name];
             if self.is_unchanged(view, id, name) {
                 let is_there = matches!(
                     copy.fate,
@@ -113,22 +113,22 @@ impl Ledger {
                 );
             }
         }
-        for (number, letter) in
-            self.letters.iter().enumerate().filter(|(_, letter)| !letter.is_harmed)
+        for (number, message) in
+            self.messages.iter().enumerate().filter(|(_, message)| !message.is_harmed)
         {
             for (name, copy) in
-                letter.copies.iter().enumerate().filter(|(_, copy)| copy.fate == Fate::Present)
+                message.copies.iter().enumerate().filter(|(_, copy)| copy.fate == Fate::Present)
             {
-                let (id, Some(mailbox)) = (LetterId(number), copy.place.is()) else { continue };
+                let (id, Some(mailbox)) = (MessageId(number), copy.place.is()) else { continue };
                 let is_meant = match extent {
                     Extent::Some => false,
                     Extent::Mailbox(all) => all == *mailbox,
-                    Extent::Letter(one) => one == id && *mailbox <= SEARCHED_LAST,
+                    Extent::Message(one) => one == id && *mailbox <= SEARCHED_LAST,
                 };
                 let is_wanted = is_meant && self.copy_in(id, view.account, *mailbox) == name;
                 if is_wanted && self.is_unchanged(view, id, name) {
                     let is_shown =
-                        rows.iter().any(|row| row.letter == Some(id) && row.mailbox == *mailbox);
+                        rows.iter().any(|row| row.message == Some(id) && row.mailbox == *mailbox);
                     assert!(is_shown, "message {number} is in {mailbox} and is not shown there");
                 }
             }
@@ -138,42 +138,48 @@ impl Ledger {
     /// Rows show only durable messages: none of these may be lost any more.
     pub(super) fn seen(&mut self, view: &View, rows: &[Row]) {
         for row in rows {
-            if let Some(id) = row.letter {
+            if let Some(id) = row.message {
                 let copy = self.copy_in(id, view.account, row.mailbox);
-                self.letters[id.0].copies[copy].is_seen();
+                self.messages[id.0].copies[copy].is_seen();
             }
         }
     }
 
     /// The message with this subject in a list. `None` for the text that marks an unreadable
     /// message.
-    pub(super) fn named(&self, subject: &str) -> Option<LetterId> {
+    pub(super) fn named(&self, subject: &str) -> Option<MessageId> {
         let number: usize = subject.parse().ok()?;
-        assert!(number < self.letters.len(), "not a message of this room: {subject}");
-        Some(LetterId(number))
+        assert!(number < self.messages.len(), "not a message of this room: {subject}");
+        Some(MessageId(number))
     }
 
     /// Whether each account has at most one copy of the message. Then a row stands for exactly one
     /// copy.
-    pub(super) fn has_one_copy_each(&self, id: LetterId) -> bool {
-        let copies = &self.letters[id.0].recipients;
+    pub(super) fn has_one_copy_each(&self, id: MessageId) -> bool {
+        let copies = &self.messages[id.0].recipients;
         !(copies.contains(&AT_WEBMAIL) && copies.contains(&OWN))
     }
 
     /// Whether a copy is certainly in this mailbox. Another client may have moved it since a row
     /// was shown.
-    pub(super) fn is_surely_in(&self, id: LetterId, copy: usize, mailbox: u32) -> bool {
-        let copy = &self.letters[id.0].copies[copy];
+    pub(super) fn is_surely_in(&self, id: MessageId, copy: usize, mailbox: u32) -> bool {
+        let copy = &self.messages[id.0].copies[copy];
         copy.fate == Fate::Present && copy.place.is() == Some(&mailbox)
     }
 
     /// A client requests a move of a copy to another mailbox.
-    pub(super) fn move_asked(&mut self, id: LetterId, copy: usize, to: u32) -> Asked<u32> {
+    pub(super) fn move_asked(&mut self, id: MessageId, copy: usize, to: u32) -> Change<u32> {
         self.touch(id, copy).place.asked(to)
     }
 
     /// The server has answered the move: it is done, or nothing was moved.
-    pub(super) fn moved(&mut self, id: LetterId, copy: usize, asked: &Asked<u32>, is_moved: bool) {
+    pub(super) fn moved(
+        &mut self,
+        id: MessageId,
+        copy: usize,
+        asked: &Change<u32>,
+        is_moved: bool,
+    ) {
         self.touched.push(id);
         let copy = self.touch(id, copy);
         if is_moved {
@@ -187,27 +193,27 @@ impl Ledger {
     /// A client requests to set or clear the star of a copy.
     pub(super) fn star_asked(
         &mut self,
-        id: LetterId,
+        id: MessageId,
         copy: usize,
         is_starred: bool,
-    ) -> Asked<bool> {
+    ) -> Change<bool> {
         self.touch(id, copy).is_starred.asked(is_starred)
     }
 
     /// The server has confirmed the star.
-    pub(super) fn starred(&mut self, id: LetterId, copy: usize, asked: &Asked<bool>) {
+    pub(super) fn starred(&mut self, id: MessageId, copy: usize, asked: &Change<bool>) {
         let copy = self.touch(id, copy);
         copy.is_starred.done(asked);
         copy.is_seen();
     }
 
     /// Whether a copy has a star, if that is certain.
-    pub(super) fn star(&self, id: LetterId, copy: usize) -> Option<bool> {
-        self.letters[id.0].copies[copy].is_starred.is().copied()
+    pub(super) fn star(&self, id: MessageId, copy: usize) -> Option<bool> {
+        self.messages[id.0].copies[copy].is_starred.is().copied()
     }
 
-    fn touch(&mut self, id: LetterId, copy: usize) -> &mut Copy {
-        let copy = &mut self.letters[id.0].copies[copy];
+    fn touch(&mut self, id: MessageId, copy: usize) -> &mut MessageCopy {
+        let copy = &mut self.messages[id.0].copies[copy];
         copy.changes += 1;
         copy
     }

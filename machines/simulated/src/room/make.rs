@@ -11,8 +11,8 @@ use super::fault::Fault;
 use super::fixture::{ACCOUNTS, HOSTNAME, STARTED_SECONDS};
 use super::remote::SMARTHOST;
 use super::scenario::{Rates, Scenario};
-use super::shield::certificates;
 use super::site;
+use super::tls_client::certificates;
 use crate::{CoreClock, Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// The parameters from which a machine is built at each start.

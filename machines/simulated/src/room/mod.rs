@@ -16,30 +16,29 @@
     reason = "a broken promise ends the room"
 )]
 
+mod actions;
 mod approach;
-mod around;
 mod audit;
 mod browser;
 mod chronicle;
 mod client;
-mod correspondent;
+mod context;
 mod decay;
-mod deeds;
 mod departure;
-mod doubt;
 mod fault;
 mod fixture;
 mod forgery;
 mod hoarder;
 mod host;
+mod http2_client;
 mod inspection;
 mod layout;
-mod ledger;
-mod letter;
 mod line;
 mod listing;
 mod lists;
 mod make;
+mod message;
+mod model;
 mod naming;
 mod narrow;
 mod page;
@@ -50,16 +49,17 @@ mod remote;
 mod rest;
 mod scenario;
 mod sender;
-mod shield;
 mod site;
 mod station;
-mod two;
+mod tls_client;
+mod uncertain;
+mod webmail_client;
 mod wire;
 mod world;
 
 use std::sync::{Mutex, PoisonError};
 
-pub use audit::{Contents, Mailbox, contents_on, letters_on, summaries_on, with_message};
+pub use audit::{Contents, Mailbox, contents_on, messages_on, summaries_on, with_message};
 pub use chronicle::{Counts, Trace};
 pub use fault::{FAULTS, Fault, Faults};
 pub use scenario::Scenario;

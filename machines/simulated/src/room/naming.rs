@@ -1,14 +1,14 @@
 //! Identifies a message of the room on a disk: by the subject, by the Message-ID if it goes to the
 //! other server, and a report by the message that it is about.
 
-use super::remote::Mailbox;
+use super::remote::RemoteMailbox;
 
 /// A message of the room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Named {
     /// For local accounts.
-    Letter(usize),
-    /// For another server, by its number. A message that is composed at the webmail is a `Letter`
+    Local(usize),
+    /// For another server, by its number. A message that is composed at the webmail is a `Message`
     /// instead.
     Posted(usize),
     Report(ReportOf),
@@ -20,7 +20,7 @@ pub(super) struct ReportOf {
     /// The number of the message.
     pub(super) number: usize,
     /// The recipient that does not get the message; `None`: the message is delayed.
-    pub(super) mailbox: Option<Mailbox>,
+    pub(super) mailbox: Option<RemoteMailbox>,
 }
 
 impl ReportOf {
@@ -48,7 +48,7 @@ impl ReportOf {
             .ok_or("a failure is of no recipient")?;
         let address = behind.lines().next().unwrap_or_default();
         let (mailbox, _) =
-            Mailbox::named(address).ok_or_else(|| format!("a report names {address}"))?;
+            RemoteMailbox::named(address).ok_or_else(|| format!("a report names {address}"))?;
         Ok(Some(ReportOf { number, mailbox: Some(mailbox) }))
     }
 }
@@ -58,8 +58,8 @@ impl ReportOf {
 pub(super) fn named_in(octets: &[u8]) -> Option<Named> {
     let report = ReportOf::read(octets).ok()?;
     let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
-    let letter = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Letter);
-    report.map(Named::Report).or(posted).or_else(letter)
+    let local = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Local);
+    report.map(Named::Report).or(posted).or_else(local)
 }
 
 /// The first number between `before` and `after`.

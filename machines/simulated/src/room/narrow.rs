@@ -8,7 +8,7 @@ use smoltcp::wire::{
     Ipv4Address, Ipv4Packet, Ipv6Address, Ipv6Packet,
 };
 
-use super::scenario::Word;
+use super::scenario::RouterReport;
 
 /// The MTU of every IPv6 path (RFC 8200 §5).
 const IPV6_MTU_MIN: u16 = 1280;
@@ -33,7 +33,7 @@ pub(super) struct Narrow {
     pub(super) to: End,
     /// The path's MTU for IPv4, in bytes. For IPv6 it is at least the minimum of that protocol.
     pub(super) mtu: u16,
-    pub(super) word: Word,
+    pub(super) report: RouterReport,
     pub(super) until: Instant,
 }
 
@@ -53,8 +53,8 @@ impl Narrow {
     }
 
     /// The router's ICMP message to the sender of a frame that is too long; `None` in a black hole.
-    pub(super) fn word_of_router(&self, frame: &[u8]) -> Option<Vec<u8>> {
-        if self.word == Word::IsMissing {
+    pub(super) fn icmp_report(&self, frame: &[u8]) -> Option<Vec<u8>> {
+        if self.report == RouterReport::Missing {
             return None;
         }
         let stopped = EthernetFrame::new_checked(frame).ok()?;

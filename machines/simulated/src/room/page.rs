@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::ledger::Ledger;
 use super::line::field;
 use super::lists::Row;
+use super::model::Model;
 
 pub(super) struct Page {
     pub(super) status: u16,
@@ -75,7 +75,7 @@ impl Page {
     }
 
     /// The rows of its list.
-    pub(super) fn rows(&self, account: usize, ledger: &Ledger) -> Vec<Row> {
+    pub(super) fn rows(&self, account: usize, model: &Model) -> Vec<Row> {
         let row = |row: &str| {
             let (mailbox, uid) = between(row, "name=\"key\" value=\"", "\"")?.split_once('.')?;
             let subject = between(row, "class=\"subject\">", "<")?;
@@ -83,7 +83,7 @@ impl Page {
             Some(Row {
                 mailbox,
                 uid,
-                letter: ledger.named(subject).or_else(|| ledger.report_at(account, mailbox, uid)),
+                message: model.named(subject).or_else(|| model.report_at(account, mailbox, uid)),
                 is_starred: between(row, "aria-pressed=\"", "\"")? == "true",
             })
         };

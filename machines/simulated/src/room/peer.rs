@@ -6,8 +6,8 @@
 
 use machine::{Instant, Micros};
 
-use super::ledger::Ledger;
-use super::remote::Mailbox;
+use super::model::Model;
+use super::remote::RemoteMailbox;
 use crate::{Client, Connection};
 
 const PORT: u16 = 25;
@@ -20,18 +20,18 @@ const PATIENCE: Micros = Micros::from_secs(30);
 const PUT_OFF_EVERY: u64 = 6;
 
 pub(super) struct Peer {
-    talks: Vec<Talk>,
+    sessions: Vec<PeerSession>,
     /// RCPT commands so far for mailboxes that take mail.
     asked: u64,
 }
 
-struct Talk {
+struct PeerSession {
     connection: Connection,
     heard: Vec<u8>,
     unsaid: Vec<u8>,
     is_greeted: bool,
     /// The mailboxes that were accepted for the next message. `station`: the machine that sends it.
-    recipients: Vec<Mailbox>,
+    recipients: Vec<RemoteMailbox>,
     station: usize,
     is_message: bool,
     moved: Instant,
@@ -40,29 +40,31 @@ struct Talk {
 impl Peer {
     pub(super) fn new(client: &mut Client) -> Peer {
         Peer {
-            talks: (0..LISTENERS).map(|_| Talk::awaited(client, Instant::START)).collect(),
+            sessions: (0..LISTENERS)
+                .map(|_| PeerSession::awaited(client, Instant::START))
+                .collect(),
             asked: 0,
         }
     }
 
     /// Answers the commands that have arrived.
-    pub(super) fn serve(&mut self, client: &mut Client, now: Instant, ledgers: &mut [Ledger]) {
-        for talk in &mut self.talks {
-            let is_late = talk.is_greeted && now.since(talk.moved) > PATIENCE;
-            if is_late || client.is_over(talk.connection) {
-                client.forget(talk.connection);
-                *talk = Talk::awaited(client, now);
+    pub(super) fn serve(&mut self, client: &mut Client, now: Instant, models: &mut [Model]) {
+        for session in &mut self.sessions {
+            let is_late = session.is_greeted && now.since(session.moved) > PATIENCE;
+            if is_late || client.is_over(session.connection) {
+                client.forget(session.connection);
+                *session = PeerSession::awaited(client, now);
             }
-            talk.serve(client, now, ledgers, &mut self.asked);
+            session.serve(client, now, models, &mut self.asked);
         }
     }
 }
 
-impl Talk {
-    fn awaited(client: &mut Client, now: Instant) -> Talk {
+impl PeerSession {
+    fn awaited(client: &mut Client, now: Instant) -> PeerSession {
         let connection = client.listen(PORT);
         let (heard, unsaid, recipients) = (Vec::new(), Vec::new(), Vec::new());
-        Talk {
+        PeerSession {
             connection,
             heard,
             unsaid,
@@ -74,13 +76,7 @@ impl Talk {
         }
     }
 
-    fn serve(
-        &mut self,
-        client: &mut Client,
-        now: Instant,
-        ledgers: &mut [Ledger],
-        asked: &mut u64,
-    ) {
+    fn serve(&mut self, client: &mut Client, now: Instant, models: &mut [Model], asked: &mut u64) {
         let is_open = client.is_open(self.connection);
         if is_open && !self.is_greeted {
             (self.is_greeted, self.moved) = (true, now);
@@ -93,7 +89,7 @@ impl Talk {
         self.heard.extend(heard);
         while let Some(end) = self.end_of_next() {
             let said: Vec<u8> = self.heard.drain(..end).collect();
-            let answer = self.answer(&said, ledgers, asked);
+            let answer = self.answer(&said, models, asked);
             self.unsaid.extend_from_slice(answer);
         }
         let sent = client.send(self.connection, &self.unsaid);
@@ -113,12 +109,12 @@ impl Talk {
         }
     }
 
-    fn answer(&mut self, said: &[u8], ledgers: &mut [Ledger], asked: &mut u64) -> &'static [u8] {
+    fn answer(&mut self, said: &[u8], models: &mut [Model], asked: &mut u64) -> &'static [u8] {
         if std::mem::take(&mut self.is_message) {
             let lines = said[..said.len() - 3].split_inclusive(|byte| *byte == b'\n');
             let content: Vec<u8> =
                 lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect();
-            ledgers[self.station].posted.taken(&content, &std::mem::take(&mut self.recipients));
+            models[self.station].posted.taken(&content, &std::mem::take(&mut self.recipients));
             return b"250 2.0.0 Taken\r\n";
         }
         let line = String::from_utf8_lossy(said);
@@ -141,17 +137,17 @@ impl Talk {
 
     fn asked_for(&mut self, address: &str, asked: &mut u64) -> &'static [u8] {
         let (mailbox, station) =
-            Mailbox::named(address).expect("the recipient is a mailbox of this server");
+            RemoteMailbox::named(address).expect("the recipient is a mailbox of this server");
         if mailbox.takes() {
             *asked += 1;
         }
         match mailbox {
-            Mailbox::Unknown => b"550 5.1.1 No such mailbox\r\n",
-            Mailbox::Away => b"451 4.3.0 Not now\r\n",
-            Mailbox::Bob | Mailbox::Carol if asked.is_multiple_of(PUT_OFF_EVERY) => {
+            RemoteMailbox::Unknown => b"550 5.1.1 No such mailbox\r\n",
+            RemoteMailbox::Away => b"451 4.3.0 Not now\r\n",
+            RemoteMailbox::Bob | RemoteMailbox::Carol if asked.is_multiple_of(PUT_OFF_EVERY) => {
                 b"451 4.7.1 Try again\r\n"
             }
-            Mailbox::Bob | Mailbox::Carol => {
+            RemoteMailbox::Bob | RemoteMailbox::Carol => {
                 self.recipients.push(mailbox);
                 self.station = station;
                 b"250 2.1.5 OK\r\n"

@@ -13,9 +13,9 @@ use chance::Dice;
 use sometimes::sometimes;
 
 use super::layout::CHUNK_OCTETS;
-use super::letter::LetterId;
+use super::message::MessageId;
 use super::naming::{Named, ReportOf, number_behind};
-use super::remote::Mailbox;
+use super::remote::RemoteMailbox;
 
 /// The numbers of these messages begin here. No message for a local account has as high a number.
 const NUMBERS_FROM: usize = 1_000_000;
@@ -37,18 +37,18 @@ pub(super) struct Posted {
     answer: Answer,
     recipients: Vec<Receiver>,
     /// The report that it is delayed.
-    delay: LetterId,
+    delay: MessageId,
     /// A sector of it went bad.
     is_harmed: bool,
 }
 
 /// What the model knows of one of its recipients.
 struct Receiver {
-    mailbox: Mailbox,
+    mailbox: RemoteMailbox,
     /// How often the other server has taken the message for it.
     taken: usize,
     /// The report that it does not get the message.
-    report: LetterId,
+    report: MessageId,
 }
 
 /// The response to its sender.
@@ -75,10 +75,10 @@ impl PostedMessages {
         &mut self,
         (number, sender): (usize, usize),
         content: Vec<u8>,
-        recipients: &[(Mailbox, LetterId)],
-        delay: LetterId,
+        recipients: &[(RemoteMailbox, MessageId)],
+        delay: MessageId,
     ) -> PostedId {
-        let receiver = |(mailbox, report): &(Mailbox, LetterId)| Receiver {
+        let receiver = |(mailbox, report): &(RemoteMailbox, MessageId)| Receiver {
             mailbox: *mailbox,
             taken: 0,
             report: *report,
@@ -108,14 +108,14 @@ impl PostedMessages {
 
     /// What the server told the webmail client, or what the machine's index says, holds for the
     /// message to the other server too.
-    pub(super) fn letter_answered(&mut self, letter: LetterId, is_accepted: bool) {
-        if let Some(posted) = self.0.iter_mut().find(|posted| posted.number == letter.0) {
+    pub(super) fn message_answered(&mut self, message: MessageId, is_accepted: bool) {
+        if let Some(posted) = self.0.iter_mut().find(|posted| posted.number == message.0) {
             posted.answered(is_accepted);
         }
     }
 
     /// The other server has taken a message for these mailboxes.
-    pub(super) fn taken(&mut self, content: &[u8], mailboxes: &[Mailbox]) {
+    pub(super) fn taken(&mut self, content: &[u8], mailboxes: &[RemoteMailbox]) {
         let place = self.place_of(content);
         let posted = &mut self.0[place];
         assert!(
@@ -143,7 +143,7 @@ impl PostedMessages {
     pub(super) fn audit<'a>(
         &self,
         entries: impl Iterator<Item = &'a [u8]>,
-        has_come: impl Fn(LetterId) -> bool,
+        has_come: impl Fn(MessageId) -> bool,
     ) {
         let mut lie = vec![0; self.0.len()];
         for entry in entries {
@@ -187,7 +187,7 @@ impl PostedMessages {
     }
 
     /// The accepted messages that wait for another attempt, except those on bad sectors.
-    pub(super) fn waiting(&self, has_come: impl Fn(LetterId) -> bool) -> Vec<usize> {
+    pub(super) fn waiting(&self, has_come: impl Fn(MessageId) -> bool) -> Vec<usize> {
         let waits = |posted: &Posted| {
             posted.answer == Answer::Accepted && !posted.is_harmed && !posted.is_settled(&has_come)
         };
@@ -195,7 +195,7 @@ impl PostedMessages {
     }
 
     /// The model's message for a report.
-    pub(super) fn report(&self, of: ReportOf) -> LetterId {
+    pub(super) fn report(&self, of: ReportOf) -> MessageId {
         let posted = &self.0[self.place_of_report(of)];
         let Some(mailbox) = of.mailbox else { return posted.delay };
         let recipient = posted.recipients.iter().find(|recipient| recipient.mailbox == mailbox);
@@ -236,14 +236,14 @@ impl Posted {
     }
 
     /// Whether each recipient has the message, or its sender has a report that names the recipient.
-    fn is_settled(&self, has_come: impl Fn(LetterId) -> bool) -> bool {
+    fn is_settled(&self, has_come: impl Fn(MessageId) -> bool) -> bool {
         self.recipients.iter().all(|recipient| recipient.taken > 0 || has_come(recipient.report))
     }
 
     /// The name by which an index knows it.
     pub(super) fn name(&self) -> Named {
         if self.number < NUMBERS_FROM {
-            Named::Letter(self.number)
+            Named::Local(self.number)
         } else {
             Named::Posted(self.number)
         }

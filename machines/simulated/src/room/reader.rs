@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use chance::Dice;
 
-use super::approach::Way;
-use super::around::{Around, Progress};
-use super::departure::Course;
+use super::approach::Security;
+use super::context::{Context, Progress};
+use super::departure::SendState;
 use super::fixture::{ACCOUNTS, INBOX};
-use super::ledger::Ledger;
-use super::letter::{Found, LetterId, Moment};
-use super::line::Line;
+use super::line::ClientLine;
+use super::message::{FoundMessage, MessageId, Moment};
+use super::model::Model;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Asked {
+enum PendingCommand {
     Greeting,
     Tls,
     User,
@@ -36,25 +36,25 @@ pub(super) enum Appetite {
 pub(super) struct Reader {
     account: usize,
     appetite: Appetite,
-    way: Way,
-    asked: VecDeque<Asked>,
+    security: Security,
+    asked: VecDeque<PendingCommand>,
     /// The unique-id and, once it is read, the number of each message.
-    messages: Vec<(String, Option<LetterId>)>,
-    deleted: Vec<LetterId>,
+    messages: Vec<(String, Option<MessageId>)>,
+    deleted: Vec<MessageId>,
     /// The moment of its login in the order of deletions.
     came: Option<Moment>,
     /// The messages that it has read whole.
-    pub(super) read: Vec<Found>,
+    pub(super) read: Vec<FoundMessage>,
     pub(super) has_quit: bool,
 }
 
 impl Reader {
-    pub(super) fn new(account: usize, appetite: Appetite, way: Way) -> Reader {
+    pub(super) fn new(account: usize, appetite: Appetite, security: Security) -> Reader {
         Reader {
             account,
             appetite,
-            way,
-            asked: VecDeque::from([Asked::Greeting]),
+            security,
+            asked: VecDeque::from([PendingCommand::Greeting]),
             messages: Vec::new(),
             deleted: Vec::new(),
             came: None,
@@ -68,29 +68,29 @@ impl Reader {
         self.messages.len()
     }
 
-    fn ask(&mut self, line: &mut Line, command: &str, asked: Asked) {
+    fn ask(&mut self, line: &mut ClientLine, command: &str, asked: PendingCommand) {
         line.say(format!("{command}\r\n").as_bytes());
         self.asked.push_back(asked);
     }
 
     /// Whether it disconnects without waiting for the result of its deletions.
-    pub(super) fn is_hasty(&self, line: &Line, dice: &mut Dice) -> bool {
+    pub(super) fn is_hasty(&self, line: &ClientLine, dice: &mut Dice) -> bool {
         let waits_for_deletions =
-            self.asked.front() == Some(&Asked::Quit) && !self.deleted.is_empty();
+            self.asked.front() == Some(&PendingCommand::Quit) && !self.deleted.is_empty();
         waits_for_deletions
             && self.appetite == Appetite::Some
             && line.has_said_all()
             && dice.one_in(4)
     }
 
-    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
-        line.go_on(around.host, around.story.now, around.dice);
+    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
+        line.go_on(context.host, context.story.now, context.dice);
         while let Some(asked) = self.asked.front().cloned() {
-            let follow = matches!(asked, Asked::UniqueIds | Asked::Message(_));
+            let follow = matches!(asked, PendingCommand::UniqueIds | PendingCommand::Message(_));
             let Some((first, lines)) = line.pop3_response(follow) else { break };
-            around.story.tell(|| format!("  a reader of {} hears {first}", self.account));
+            context.story.tell(|| format!("  a reader of {} hears {first}", self.account));
             self.asked.pop_front();
-            if self.answered(&asked, &first, lines, line, around) == Progress::IsDone {
+            if self.answered(&asked, &first, lines, line, context) == Progress::IsDone {
                 return Progress::IsDone;
             }
         }
@@ -99,56 +99,64 @@ impl Reader {
 
     fn answered(
         &mut self,
-        asked: &Asked,
+        asked: &PendingCommand,
         first: &str,
         lines: Vec<u8>,
-        line: &mut Line,
-        around: &mut Around<'_>,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
     ) -> Progress {
         let is_good = first.starts_with("+OK");
         match asked {
-            Asked::Greeting if self.way == Way::Asks => self.ask(line, "STLS", Asked::Tls),
+            PendingCommand::Greeting if self.security == Security::StartTls => {
+                self.ask(line, "STLS", PendingCommand::Tls)
+            }
             // The server has no capacity for another handshake.
-            Asked::Tls if !is_good => return Progress::IsDone,
-            Asked::Greeting | Asked::Tls => {
-                if *asked == Asked::Tls {
-                    line.cover(around.story.now);
+            PendingCommand::Tls if !is_good => return Progress::IsDone,
+            PendingCommand::Greeting | PendingCommand::Tls => {
+                if *asked == PendingCommand::Tls {
+                    line.start_tls(context.story.now);
                 }
-                self.ask(line, &format!("USER {}", ACCOUNTS[self.account]), Asked::User);
+                self.ask(line, &format!("USER {}", ACCOUNTS[self.account]), PendingCommand::User);
             }
-            Asked::User => {
-                self.came = Some(around.ledger.moment());
-                self.ask(line, "PASS lovelace", Asked::Password);
+            PendingCommand::User => {
+                self.came = Some(context.model.moment());
+                self.ask(line, "PASS lovelace", PendingCommand::Password);
             }
-            Asked::Password if first.starts_with("-ERR [AUTH]") => {
+            PendingCommand::Password if first.starts_with("-ERR [AUTH]") => {
                 panic!("the correct password was rejected: {first}")
             }
-            Asked::Password if is_good => self.ask(line, "UIDL", Asked::UniqueIds),
-            Asked::UniqueIds if is_good => self.listed(&lines, line, around.dice),
-            Asked::Message(number) if is_good => self.message_read(*number, lines, line, around),
-            Asked::Message(_) => {
-                let is_excused = around.disk_has_failed || around.ledger.harmed() > 0;
+            PendingCommand::Password if is_good => {
+                self.ask(line, "UIDL", PendingCommand::UniqueIds)
+            }
+            PendingCommand::UniqueIds if is_good => self.listed(&lines, line, context.dice),
+            PendingCommand::Message(number) if is_good => {
+                self.message_read(*number, lines, line, context)
+            }
+            PendingCommand::Message(_) => {
+                let is_excused = context.disk_has_failed || context.model.harmed() > 0;
                 assert!(is_excused, "a message of a locked maildrop cannot be read: {first}");
             }
-            Asked::Deletion(number) => self.deleted.extend(self.messages[number - 1].1),
-            Asked::Password | Asked::UniqueIds => return Progress::IsDone,
-            Asked::Quit => {
+            PendingCommand::Deletion(number) => self.deleted.extend(self.messages[number - 1].1),
+            PendingCommand::Password | PendingCommand::UniqueIds => return Progress::IsDone,
+            PendingCommand::Quit => {
                 self.has_quit = true;
-                let result = if is_good { Ledger::deleted } else { Ledger::perhaps_deleted };
-                self.deleted.iter().for_each(|letter| result(around.ledger, *letter, self.account));
-                around.story.counts.deleted += self.deleted.len() as u64;
+                let result = if is_good { Model::deleted } else { Model::perhaps_deleted };
+                self.deleted
+                    .iter()
+                    .for_each(|message| result(context.model, *message, self.account));
+                context.story.counts.deleted += self.deleted.len() as u64;
                 return Progress::IsDone;
             }
         }
         if self.asked.is_empty() {
-            if self.appetite == Appetite::Some && around.dice.one_in(5) {
+            if self.appetite == Appetite::Some && context.dice.one_in(5) {
                 // Without QUIT nothing is deleted.
                 return Progress::IsDone;
             }
             self.deleted
                 .iter()
-                .for_each(|letter| around.ledger.perhaps_deleted(*letter, self.account));
-            self.ask(line, "QUIT", Asked::Quit);
+                .for_each(|message| context.model.perhaps_deleted(*message, self.account));
+            self.ask(line, "QUIT", PendingCommand::Quit);
         }
         Progress::GoesOn
     }
@@ -157,36 +165,36 @@ impl Reader {
         &mut self,
         number: usize,
         message: Vec<u8>,
-        line: &mut Line,
-        around: &mut Around<'_>,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
     ) {
         let (unique_id, found) = &mut self.messages[number - 1];
         let came = self.came.expect("a reader has logged in");
-        let read = Found {
+        let read = FoundMessage {
             mailbox: INBOX,
             unique_id: unique_id.clone(),
             is_starred: false,
-            course: Course::Sent,
+            send_state: SendState::Sent,
             message,
         };
-        let (letter, _) = around.ledger.found(self.account, &read, came);
-        *found = Some(letter);
-        around.story.counts.read += 1;
+        let (message, _) = context.model.found(self.account, &read, came);
+        *found = Some(message);
+        context.story.counts.read += 1;
         self.read.push(read);
-        if self.appetite == Appetite::Some && around.dice.one_in(3) {
-            self.ask(line, &format!("DELE {number}"), Asked::Deletion(number));
+        if self.appetite == Appetite::Some && context.dice.one_in(3) {
+            self.ask(line, &format!("DELE {number}"), PendingCommand::Deletion(number));
         }
     }
 
     /// Requests some of the messages, or all, at once.
-    fn listed(&mut self, lines: &[u8], line: &mut Line, dice: &mut Dice) {
+    fn listed(&mut self, lines: &[u8], line: &mut ClientLine, dice: &mut Dice) {
         for listed in String::from_utf8_lossy(lines).lines() {
             let unique_id = listed.split(' ').nth(1).expect("a number and a unique-id");
             self.messages.push((unique_id.to_string(), None));
         }
         for number in 1..=self.messages.len() {
             if self.appetite == Appetite::All || dice.one_in(4) {
-                self.ask(line, &format!("RETR {number}"), Asked::Message(number));
+                self.ask(line, &format!("RETR {number}"), PendingCommand::Message(number));
             }
         }
     }

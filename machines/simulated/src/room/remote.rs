@@ -12,7 +12,7 @@ pub(super) const SMARTHOST: &str = "10.0.0.99:25";
 /// A mailbox of the other server. Each machine has its own set, so that the address shows which
 /// machine a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Mailbox {
+pub(super) enum RemoteMailbox {
     /// These take every message.
     Bob,
     Carol,
@@ -22,42 +22,43 @@ pub(super) enum Mailbox {
     Away,
 }
 
-impl Mailbox {
-    const ALL: [(Mailbox, &str); 4] = [
-        (Mailbox::Bob, "bob"),
-        (Mailbox::Carol, "carol"),
-        (Mailbox::Unknown, "unknown"),
-        (Mailbox::Away, "away"),
+impl RemoteMailbox {
+    const ALL: [(RemoteMailbox, &str); 4] = [
+        (RemoteMailbox::Bob, "bob"),
+        (RemoteMailbox::Carol, "carol"),
+        (RemoteMailbox::Unknown, "unknown"),
+        (RemoteMailbox::Away, "away"),
     ];
 
     /// Its address, for mail of a machine.
     pub(super) fn address(self, station: usize) -> String {
-        let (_, name) = Mailbox::ALL[self as usize];
+        let (_, name) = RemoteMailbox::ALL[self as usize];
         format!("{name}{station}@far.test")
     }
 
     /// The mailbox of this address, and the machine that may send to it.
-    pub(super) fn named(address: &str) -> Option<(Mailbox, usize)> {
+    pub(super) fn named(address: &str) -> Option<(RemoteMailbox, usize)> {
         let local = address.strip_suffix("@far.test")?;
-        let (mailbox, number) =
-            Mailbox::ALL.iter().find_map(|(one, name)| Some((*one, local.strip_prefix(name)?)))?;
+        let (mailbox, number) = RemoteMailbox::ALL
+            .iter()
+            .find_map(|(one, name)| Some((*one, local.strip_prefix(name)?)))?;
         Some((mailbox, number.parse().ok()?))
     }
 
     /// Draws the mailboxes of a message. Most of them take it.
-    pub(super) fn some(dice: &mut Dice) -> Vec<Mailbox> {
+    pub(super) fn some(dice: &mut Dice) -> Vec<RemoteMailbox> {
         match dice.below(12) {
-            0 => vec![Mailbox::Unknown],
-            1 => vec![Mailbox::Unknown, Mailbox::Bob],
-            2 => vec![Mailbox::Bob, Mailbox::Away, Mailbox::Carol],
-            3 => vec![Mailbox::Away, Mailbox::Unknown],
-            4 | 5 => vec![Mailbox::Bob, Mailbox::Carol],
-            _ => vec![Mailbox::Bob],
+            0 => vec![RemoteMailbox::Unknown],
+            1 => vec![RemoteMailbox::Unknown, RemoteMailbox::Bob],
+            2 => vec![RemoteMailbox::Bob, RemoteMailbox::Away, RemoteMailbox::Carol],
+            3 => vec![RemoteMailbox::Away, RemoteMailbox::Unknown],
+            4 | 5 => vec![RemoteMailbox::Bob, RemoteMailbox::Carol],
+            _ => vec![RemoteMailbox::Bob],
         }
     }
 
     /// Whether it takes mail, sooner or later.
     pub(super) fn takes(self) -> bool {
-        matches!(self, Mailbox::Bob | Mailbox::Carol)
+        matches!(self, RemoteMailbox::Bob | RemoteMailbox::Carol)
     }
 }

@@ -7,16 +7,16 @@ use machine::{Instant, Micros};
 use server::{Ending, InUse};
 
 use super::approach::Approach;
-use super::around::Progress;
 use super::audit;
 use super::browser::Browser;
 use super::client::{Talk, Visitor};
-use super::correspondent::Correspondent;
+use super::context::Progress;
 use super::fixture::{AT_WEBMAIL, BY_POP3, INBOX, OUTBOX};
 use super::listing::Listing;
 use super::reader::{Appetite, Reader};
 use super::sender::Sender;
-use super::station::Found;
+use super::station::UnaskedWork;
+use super::webmail_client::WebmailClient;
 use super::world::Room;
 
 /// How long it may take until every client is done and holds no resources. A client's patience and
@@ -108,7 +108,7 @@ impl Room {
                 let found =
                     self.stations[number].turn_unasked(core, self.story.now, &mut self.story);
                 assert!(
-                    found == Found::default(),
+                    found == UnaskedWork::default(),
                     "core {core} of machine {number} was woken for nothing: {found:?}"
                 );
             }
@@ -161,34 +161,34 @@ impl Room {
     /// on bad sectors and those that find no space. The queue shows exactly the messages that wait.
     fn check_departures(&mut self, station: usize) {
         assert!(self.listings[station].is_live(), "a machine serves, but not all of its cores do");
-        let ledger = &mut self.ledgers[station];
-        let space = audit::audit(&self.stations[station].machine.disk, ledger, 0);
+        let model = &mut self.models[station];
+        let space = audit::audit(&self.stations[station].machine.disk, model, 0);
         let engines = &self.stations[station].engines;
         let has_room = |core| engines.of(core).store().room().holds(OCTETS_MAX);
         let is_full = space.free_bytes <= space.reserve_bytes
             || !self.stations[station].cores().all(has_room);
         assert!(
-            is_full || ledger.all_have_left(),
+            is_full || model.all_have_left(),
             "held messages have not left: {:?}",
-            ledger.on_their_way()
+            model.on_their_way()
         );
-        let waiting = ledger.posted_waiting();
+        let waiting = model.posted_waiting();
         assert!(
             is_full || waiting.is_empty(),
             "messages were accepted and never sent: {waiting:?}"
         );
         let shown = self.stations[station].engines.queue_entries();
-        assert_eq!(shown, ledger.entries, "what waits in outboxes is not what the queue shows");
+        assert_eq!(shown, model.entries, "what waits in outboxes is not what the queue shows");
     }
 
     /// Clients read all messages, fetch all pages, and send one more message in every possible way.
     fn look_at_everything(&mut self, station: usize) {
         for account in 0..BY_POP3 {
             for approach in Approach::READERS {
-                let talk = Talk::Reader(Reader::new(account, Appetite::All, approach.way));
+                let talk = Talk::Reader(Reader::new(account, Appetite::All, approach.security));
                 let Talk::Reader(reader) = self.serve(station, approach, talk) else { continue };
                 assert!(reader.has_quit, "{account} was not served: {approach:?}");
-                self.ledgers[station].audit(account, &reader.read);
+                self.models[station].audit(account, &reader.read);
                 let counted = self.listings[station]
                     .mailbox(account, INBOX)
                     .map_or(0, |inbox| inbox.messages as usize);
@@ -206,7 +206,7 @@ impl Room {
             assert!(browser.is_done(), "the last browser was not served: {approach:?}");
         }
         for approach in Approach::SENDERS {
-            let sender = Sender::new(approach, &mut self.ledgers[station], &mut Dice::new(1));
+            let sender = Sender::new(approach, &mut self.models[station], &mut Dice::new(1));
             self.serve(station, approach, Talk::Sender(sender));
         }
     }
@@ -214,9 +214,9 @@ impl Room {
     /// A client lists and reads every message at the webmail, and searches for each. The expected
     /// content is known in advance, unless a delayed report arrives meanwhile.
     fn look_at_webmail(&mut self, station: usize) {
-        let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut self.dice);
-        let correspondent =
-            Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
+        let approach = Approach::one_of(&Approach::WEBMAIL_CLIENTS, &mut self.dice);
+        let webmail_client =
+            WebmailClient::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
         let listing = &self.listings[station];
         let next_uid =
             |listing: &Listing| listing.mailbox(AT_WEBMAIL, INBOX).map(|inbox| inbox.uid_next);
@@ -227,14 +227,14 @@ impl Room {
             listing.mailbox(AT_WEBMAIL, OUTBOX).is_some_and(|outbox| outbox.messages > 0);
         let shown = (INBOX..=OUTBOX).filter(|mailbox| *mailbox < OUTBOX || has_outbox);
         let unseen: BTreeMap<u32, u32> = shown.map(|mailbox| (mailbox, unseen(mailbox))).collect();
-        let talk = self.serve(station, approach, Talk::Correspondent(Box::new(correspondent)));
-        let Talk::Correspondent(correspondent) = talk else { return };
+        let talk = self.serve(station, approach, Talk::WebmailClient(Box::new(webmail_client)));
+        let Talk::WebmailClient(webmail_client) = talk else { return };
         if next_uid(&self.listings[station]) != next_uid_before {
             return self.look_at_webmail(station);
         }
-        assert_eq!(correspondent.unseen, Some(unseen), "the webmail counts what is unread");
+        assert_eq!(webmail_client.unseen, Some(unseen), "the webmail counts what is unread");
         assert!(
-            correspondent.is_done,
+            webmail_client.is_done,
             "the last client of the webmail was not served: {approach:?}"
         );
     }
@@ -260,9 +260,9 @@ impl Room {
 
     fn is_done(&mut self, visitor: &mut Visitor) -> bool {
         let host = &mut self.hosts[visitor.host].client;
-        let ledger = &mut self.ledgers[visitor.station];
+        let model = &mut self.models[visitor.station];
         let station = &self.stations[visitor.station];
-        visitor.go_on(host, ledger, &mut self.story, 0, station, false) == Progress::IsDone
+        visitor.go_on(host, model, &mut self.story, 0, station, false) == Progress::IsDone
     }
 
     /// Checks that an idle machine sleeps, except for delivery attempts that are in vain.
@@ -271,7 +271,7 @@ impl Room {
         let turns = self.story.counts.turns;
         self.pass(SLEEP);
         let turns = self.story.counts.turns - turns;
-        let in_vain: usize = self.ledgers.iter().map(|ledger| ledger.on_their_way().len()).sum();
+        let in_vain: usize = self.models.iter().map(|model| model.on_their_way().len()).sum();
         let entries: usize =
             self.stations.iter().map(|station| station.engines.queue_entries()).sum();
         let turns_of_tries =
@@ -295,6 +295,6 @@ impl Room {
         );
         let now: Instant = self.story.now;
         self.stations[station].power_off(now, now, &mut self.story);
-        audit::audit(&self.stations[station].machine.disk, &mut self.ledgers[station], 0);
+        audit::audit(&self.stations[station].machine.disk, &mut self.models[station], 0);
     }
 }

@@ -16,7 +16,7 @@ const FOR_GOOD: Micros = Micros::from_secs(1_000_000);
 
 /// Something that happens at a time that was drawn before the room began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
+pub(super) enum Event {
     /// A client connects that sends mail.
     Sender { host: usize, station: usize },
     /// A client connects that reads and deletes mail.
@@ -24,7 +24,7 @@ pub(super) enum Deed {
     /// A client connects that fetches pages.
     Browser { host: usize, station: usize },
     /// A client connects that uses the webmail.
-    Correspondent { host: usize, station: usize },
+    WebmailClient { host: usize, station: usize },
     /// So many clients connect that make the machine keep as much memory as they can.
     Hoarders { host: usize, station: usize, count: u64 },
     /// The power is cut once the disk has carried out so many more requests, or after a second.
@@ -32,7 +32,7 @@ pub(super) enum Deed {
     /// A host's cable is unplugged for a while.
     Partition { host: usize, span: Micros },
     /// The path from a machine to a host has this MTU for a while.
-    Narrows { host: usize, station: usize, mtu: u16, word: Word, span: Micros },
+    Narrows { host: usize, station: usize, mtu: u16, report: RouterReport, span: Micros },
     /// A host is gone, and never comes back.
     Vanishes { host: usize },
     /// The disk fails in this way for a while. Some time later the machine restarts.
@@ -49,10 +49,10 @@ pub(super) enum Deed {
 
 /// Whether a router reports a packet that is too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Word {
-    Comes,
+pub(super) enum RouterReport {
+    Sent,
     /// A black hole.
-    IsMissing,
+    Missing,
 }
 
 /// How sectors go bad.
@@ -72,7 +72,7 @@ pub(super) struct Planned {
     pub(super) seed: u64,
     /// The fault that it belongs to.
     pub(super) fault: Option<Fault>,
-    pub(super) deed: Deed,
+    pub(super) event: Event,
 }
 
 /// The rates of a room's faults.
@@ -134,7 +134,7 @@ pub(super) struct Plan {
     pub(super) stations: usize,
     pub(super) hosts: usize,
     pub(super) rates: Rates,
-    pub(super) deeds: Vec<Planned>,
+    pub(super) events: Vec<Planned>,
 }
 
 impl Scenario {
@@ -163,8 +163,8 @@ impl Scenario {
     }
 
     /// How many events its plan has, including those that are left out.
-    pub fn deeds(&self) -> usize {
-        self.plan().deeds.len()
+    pub fn events(&self) -> usize {
+        self.plan().events.len()
     }
 
     pub(super) fn dice(&self, concern: &str) -> Dice {
@@ -177,52 +177,52 @@ impl Scenario {
         let hosts = 1 + dice.below(4) as usize;
         let rates = self.rates();
         let span = Scenario::of_seed(self.seed).until;
-        let mut deeds = Vec::new();
+        let mut events = Vec::new();
         let (host, station) = (
             |dice: &mut Dice| dice.below(hosts as u64) as usize,
             |dice: &mut Dice| dice.below(stations as u64) as usize,
         );
-        let mut add = |count: u64, fault, draw: &mut dyn FnMut(&mut Dice) -> Deed| {
+        let mut add = |count: u64, fault, draw: &mut dyn FnMut(&mut Dice) -> Event| {
             let mut dice = self.dice(&format!("deeds of {fault:?} {count}"));
             for _ in 0..count {
                 let at = Instant(dice.below(span.0));
-                deeds.push(Planned { at, seed: dice.roll(), fault, deed: draw(&mut dice) });
+                events.push(Planned { at, seed: dice.roll(), fault, event: draw(&mut dice) });
             }
         };
         let clients = 15 + dice.below(120);
         add(clients, None, &mut |dice| {
             let (host, station) = (host(dice), station(dice));
             match dice.below(8) {
-                0..=1 => Deed::Browser { host, station },
-                2..=4 => Deed::Reader { host, station },
-                _ => Deed::Sender { host, station },
+                0..=1 => Event::Browser { host, station },
+                2..=4 => Event::Reader { host, station },
+                _ => Event::Sender { host, station },
             }
         });
         let cuts = 1 + dice.below(60);
-        add(cuts, Some(Fault::Cuts), &mut |dice| Deed::Cut {
+        add(cuts, Some(Fault::Cuts), &mut |dice| Event::Cut {
             station: station(dice),
             requests: dice.below(12),
         });
-        add(1 + dice.below(6), Some(Fault::Partition), &mut |dice| Deed::Partition {
+        add(1 + dice.below(6), Some(Fault::Partition), &mut |dice| Event::Partition {
             host: host(dice),
             span: Micros(dice.below(8_000_000)),
         });
-        add(1 + dice.below(6), Some(Fault::ClockJumps), &mut |dice| Deed::ClockJump {
+        add(1 + dice.below(6), Some(Fault::ClockJumps), &mut |dice| Event::ClockJump {
             station: station(dice),
             seconds: dice.below(5_000_000_000),
         });
-        for (fault, word) in
-            [(Fault::NarrowPaths, Word::Comes), (Fault::BlackHoles, Word::IsMissing)]
+        for (fault, report) in
+            [(Fault::NarrowPaths, RouterReport::Sent), (Fault::BlackHoles, RouterReport::Missing)]
         {
-            add(1 + dice.below(4), Some(fault), &mut |dice| Deed::Narrows {
+            add(1 + dice.below(4), Some(fault), &mut |dice| Event::Narrows {
                 host: host(dice),
                 station: station(dice),
                 mtu: 576 + dice.below(924) as u16,
-                word,
+                report,
                 span: if dice.one_in(2) { FOR_GOOD } else { Micros(dice.below(20_000_000)) },
             });
         }
-        add(1 + dice.below(2), Some(Fault::Vanishing), &mut |dice| Deed::Vanishes {
+        add(1 + dice.below(2), Some(Fault::Vanishing), &mut |dice| Event::Vanishes {
             host: host(dice),
         });
         let failures = [
@@ -232,13 +232,13 @@ impl Scenario {
         ];
         for (fault, mood) in failures {
             let count = 1 + dice.below(2);
-            add(count, Some(fault), &mut |dice| Deed::DiskFails {
+            add(count, Some(fault), &mut |dice| Event::DiskFails {
                 station: station(dice),
                 mood,
                 span: Micros(dice.skewed(500_000)),
             });
         }
-        add(1 + dice.below(4), Some(Fault::DeafDisk), &mut |dice| Deed::DiskIsDeaf {
+        add(1 + dice.below(4), Some(Fault::DeafDisk), &mut |dice| Event::DiskIsDeaf {
             station: station(dice),
             span: Micros(dice.skewed(4_000_000)),
         });
@@ -250,25 +250,25 @@ impl Scenario {
         ];
         for (fault, how) in decays {
             let count = 1 + dice.below(8);
-            add(count, Some(fault), &mut |dice| Deed::Decay {
+            add(count, Some(fault), &mut |dice| Event::Decay {
                 station: station(dice),
                 how,
                 count: 1 + dice.skewed(16),
             });
         }
-        add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Deed::Spreading {
+        add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Event::Spreading {
             station: station(dice),
         });
-        add(1 + dice.below(12), None, &mut |dice| Deed::Correspondent {
+        add(1 + dice.below(12), None, &mut |dice| Event::WebmailClient {
             host: host(dice),
             station: station(dice),
         });
-        add(1 + dice.below(4), Some(Fault::Hoarders), &mut |dice| Deed::Hoarders {
+        add(1 + dice.below(4), Some(Fault::Hoarders), &mut |dice| Event::Hoarders {
             host: host(dice),
             station: station(dice),
             count: 4 + dice.below(28),
         });
-        Plan { stations, hosts, rates, deeds }
+        Plan { stations, hosts, rates, events }
     }
 
     fn rates(&self) -> Rates {

@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 use chance::Dice;
 use sometimes::sometimes;
 
-use super::approach::{Approach, Way};
-use super::around::{Around, Progress};
+use super::approach::{Approach, Security};
+use super::context::{Context, Progress};
 use super::fixture::{ACCOUNTS, BY_POP3};
-use super::ledger::Ledger;
-use super::letter::LetterId;
-use super::line::Line;
+use super::line::ClientLine;
+use super::message::MessageId;
+use super::model::Model;
 use super::posted::PostedId;
-use super::remote::Mailbox;
+use super::remote::RemoteMailbox;
 
 /// What a reply answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ enum Said {
     /// DATA: the next line must wait for its reply.
     Data,
     /// A whole message for local accounts.
-    Letter(LetterId),
+    Local(MessageId),
     /// A whole message for another server.
     Posted(PostedId),
 }
@@ -56,10 +56,10 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(approach: Approach, ledger: &mut Ledger, dice: &mut Dice) -> Sender {
+    pub(super) fn new(approach: Approach, model: &mut Model, dice: &mut Dice) -> Sender {
         let hello = (b"EHLO client.test\r\n".to_vec(), Said::Other);
         let mut script = VecDeque::from([hello.clone()]);
-        if approach.way == Way::Asks {
+        if approach.security == Security::StartTls {
             script.extend([(b"STARTTLS\r\n".to_vec(), Said::Tls), hello]);
         }
         let user = approach.is_for_users().then(|| dice.below(ACCOUNTS.len() as u64) as usize);
@@ -67,19 +67,19 @@ impl Sender {
             script
                 .push_back((format!("AUTH PLAIN {}\r\n", LOGINS[user]).into_bytes(), Said::Login));
         }
-        let protocol = match (user, approach.way) {
-            (None, Way::Clear) => "ESMTP",
+        let protocol = match (user, approach.security) {
+            (None, Security::Plain) => "ESMTP",
             (None, _) => "ESMTPS",
-            (Some(_), Way::Clear) => "ESMTPA",
+            (Some(_), Security::Plain) => "ESMTPA",
             (Some(_), _) => "ESMTPSA",
         };
         let origin = Origin { user, protocol };
         for _ in 0..=dice.below(4) {
             match user.filter(|user| *user < BY_POP3) {
                 Some(user) if dice.one_in(3) => {
-                    write_posted(&mut script, &origin, user, ledger, dice)
+                    write_posted(&mut script, &origin, user, model, dice)
                 }
-                _ => write_letter(&mut script, &origin, ledger, dice),
+                _ => write_local(&mut script, &origin, model, dice),
             }
         }
         if !dice.one_in(4) {
@@ -89,40 +89,40 @@ impl Sender {
         Sender { script, asked: VecDeque::from([Said::Greeting]), at_once }
     }
 
-    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
+    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
         while self.asked.len() < self.at_once && !self.asked.iter().any(|said| said.holds_up()) {
             let Some((bytes, said)) = self.script.pop_front() else { break };
-            if let Said::Letter(letter) = said {
-                around.ledger.sent(letter);
+            if let Said::Local(message) = said {
+                context.model.sent(message);
             }
             line.say(&bytes);
             self.asked.push_back(said);
         }
-        line.go_on(around.host, around.story.now, around.dice);
+        line.go_on(context.host, context.story.now, context.dice);
         while let Some(reply) = line.smtp_reply() {
-            around.story.tell(|| format!("  a sender hears {reply}"));
+            context.story.tell(|| format!("  a sender hears {reply}"));
             let said = self.asked.pop_front();
             let is_good = reply.starts_with('2') || reply.starts_with('3');
             match said {
                 _ if reply.starts_with("421") => return Progress::IsDone,
-                Some(Said::Tls) if is_good => line.cover(around.story.now),
+                Some(Said::Tls) if is_good => line.start_tls(context.story.now),
                 Some(Said::Login) if reply.starts_with("535") => {
                     panic!("the correct password was rejected: {reply}")
                 }
-                Some(Said::Letter(letter)) if is_good => {
-                    if line.shield().is_some() {
+                Some(Said::Local(message)) if is_good => {
+                    if line.tls_client().is_some() {
                         sometimes!(AcknowledgedOverTls);
                     }
-                    around.story.counts.acknowledged += 1;
-                    around.ledger.delivered(letter);
+                    context.story.counts.acknowledged += 1;
+                    context.model.delivered(message);
                 }
                 Some(Said::Posted(posted)) if is_good => {
-                    around.story.counts.acknowledged += 1;
-                    around.ledger.posted.answered(posted, true);
+                    context.story.counts.acknowledged += 1;
+                    context.model.posted.answered(posted, true);
                 }
-                Some(Said::Letter(_) | Said::Posted(_)) if around.disk_has_failed => {}
-                Some(Said::Posted(posted)) => around.ledger.posted.answered(posted, false),
-                Some(Said::Letter(letter)) => around.ledger.refused(letter),
+                Some(Said::Local(_) | Said::Posted(_)) if context.disk_has_failed => {}
+                Some(Said::Posted(posted)) => context.model.posted.answered(posted, false),
+                Some(Said::Local(message)) => context.model.refused(message),
                 Some(_) if is_good => {}
                 // A full disk, for example. The following commands mean something else now.
                 Some(_) => return Progress::IsDone,
@@ -143,33 +143,33 @@ impl Said {
     }
 }
 
-fn write_letter(
+fn write_local(
     script: &mut VecDeque<(Vec<u8>, Said)>,
     origin: &Origin,
-    ledger: &mut Ledger,
+    model: &mut Model,
     dice: &mut Dice,
 ) {
     let recipients: Vec<usize> = match dice.below(5) {
         0 => vec![0, 1, 2],
         one => vec![one as usize % ACCOUNTS.len()],
     };
-    let (letter, body) = ledger.write(&recipients, origin.protocol, dice);
+    let (message, body) = model.write(&recipients, origin.protocol, dice);
     let recipients: Vec<String> =
         recipients.iter().map(|account| format!("<{}>", ACCOUNTS[*account])).collect();
-    script_message(script, origin, &recipients, (&body, Said::Letter(letter)), dice);
+    script_message(script, origin, &recipients, (&body, Said::Local(message)), dice);
 }
 
 fn write_posted(
     script: &mut VecDeque<(Vec<u8>, Said)>,
     origin: &Origin,
     user: usize,
-    ledger: &mut Ledger,
+    model: &mut Model,
     dice: &mut Dice,
 ) {
-    let mailboxes = Mailbox::some(dice);
-    let (posted, content) = ledger.write_posted(user, &mailboxes, dice);
+    let mailboxes = RemoteMailbox::some(dice);
+    let (posted, content) = model.write_posted(user, &mailboxes, dice);
     let recipients: Vec<String> =
-        mailboxes.iter().map(|mailbox| format!("<{}>", mailbox.address(ledger.station))).collect();
+        mailboxes.iter().map(|mailbox| format!("<{}>", mailbox.address(model.station))).collect();
     script_message(script, origin, &recipients, (&content, Said::Posted(posted)), dice);
 }
 

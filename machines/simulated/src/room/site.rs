@@ -13,12 +13,12 @@ pub(super) const CODINGS: [&str; 3] = ["identity", "gzip", "br"];
 
 /// A page, and its bytes in each of [`CODINGS`]. No client decodes them: they must arrive
 /// unchanged.
-pub(super) struct Page {
+pub(super) struct SitePage {
     pub(super) path: &'static str,
     forms: [Option<Vec<u8>>; CODINGS.len()],
 }
 
-impl Page {
+impl SitePage {
     /// The bytes for a client that prefers this coding, and the coding that they have.
     pub(super) fn form(&self, coding: usize) -> (usize, &[u8]) {
         let there = if self.forms[coding].is_some() { coding } else { 0 };
@@ -27,11 +27,11 @@ impl Page {
 }
 
 /// All pages.
-pub(super) fn pages() -> &'static [Page] {
-    static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
+pub(super) fn pages() -> &'static [SitePage] {
+    static PAGES: OnceLock<Vec<SitePage>> = OnceLock::new();
     // The large page exceeds what a connection may have in flight.
     PAGES.get_or_init(|| {
-        let page = |path, plain, gzip: Option<usize>, brotli: Option<usize>| Page {
+        let page = |path, plain, gzip: Option<usize>, brotli: Option<usize>| SitePage {
             path,
             forms: [
                 Some(bytes(1, plain)),
@@ -53,7 +53,7 @@ pub(super) fn pages() -> &'static [Page] {
 pub(super) fn packed() -> Site {
     static SITE: OnceLock<Site> = OnceLock::new();
     *SITE.get_or_init(|| {
-        let file = |page: &Page| {
+        let file = |page: &SitePage| {
             let [plain, gzip, brotli] = page.forms.clone();
             let path = page
                 .path

@@ -68,7 +68,7 @@ struct Pace {
 
 /// The work that a core found in a turn that was not requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct UnaskedWork {
     frames: usize,
     writes: usize,
     /// The cores that it notified, one bit each.
@@ -281,7 +281,12 @@ impl Station {
 
     /// A turn of `core` that its engine has not requested. Returns what it found. Reads are
     /// allowed: compaction continues in any turn, and waits for none.
-    pub(super) fn turn_unasked(&mut self, core: u8, now: Instant, story: &mut Chronicle) -> Found {
+    pub(super) fn turn_unasked(
+        &mut self,
+        core: u8,
+        now: Instant,
+        story: &mut Chronicle,
+    ) -> UnaskedWork {
         // The room notices a microsecond late what is due by the machine's clock.
         let shown = self.global(self.local(now));
         let is_due = self.cores().any(|core| {
@@ -289,12 +294,12 @@ impl Station {
         });
         let busy = self.machine.from_engine.len() + self.machine.disk.waiting();
         if is_due || busy > 0 || !self.is_on() {
-            return Found::default();
+            return UnaskedWork::default();
         }
         let told_before = self.machine.woken();
         self.turn(core, now, story);
         let told = self.machine.woken() & !told_before;
-        Found {
+        UnaskedWork {
             frames: self.machine.from_engine.len(),
             writes: self.machine.disk.changes_waiting(),
             told,

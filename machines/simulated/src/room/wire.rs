@@ -11,7 +11,7 @@ use smoltcp::wire::{EthernetFrame, EthernetProtocol, PrettyPrinter};
 use super::chronicle::Chronicle;
 use super::forgery::forge;
 use super::narrow::{End, Narrow};
-use super::scenario::{Rates, Word};
+use super::scenario::{Rates, RouterReport};
 
 pub(super) struct Wire {
     pub(super) rates: Rates,
@@ -39,8 +39,8 @@ impl Wire {
     }
 
     /// Whether a path is or was a black hole for long packets.
-    pub(super) fn swallows(&self, from: End, to: End) -> bool {
-        let is_missing = |narrow: &Narrow| narrow.word == Word::IsMissing;
+    pub(super) fn drops(&self, from: End, to: End) -> bool {
+        let is_missing = |narrow: &Narrow| narrow.report == RouterReport::Missing;
         self.narrow
             .iter()
             .any(|narrow| (narrow.from, narrow.to) == (from, to) && is_missing(narrow))
@@ -74,8 +74,8 @@ impl Wire {
                 None => self.send_to(*end, frame, story),
                 Some(narrow) => {
                     story.tell(|| format!("too long for its way to {end:?}: {}", describe(frame)));
-                    if let Some(word) = narrow.word_of_router(frame) {
-                        self.send_to(from, &word, story);
+                    if let Some(report) = narrow.icmp_report(frame) {
+                        self.send_to(from, &report, story);
                     }
                 }
             }

@@ -7,36 +7,36 @@ use server::InUse;
 use smoltcp::wire::IpAddress;
 use sometimes::sometimes;
 
-use super::approach::{Approach, Way};
-use super::around::Progress;
+use super::approach::{Approach, Security};
 use super::audit;
 use super::browser::Browser;
 use super::chronicle::{Chronicle, Trace};
 use super::client::{Talk, Visitor};
-use super::correspondent::Correspondent;
+use super::context::Progress;
 use super::decay;
 use super::fault::Fault;
 use super::fixture::{ACCOUNTS, BY_POP3};
 use super::hoarder::Hoarder;
 use super::host::Host;
-use super::ledger::Ledger;
-use super::line::{First, Line};
+use super::line::{ClientLine, First};
 use super::listing::Listing;
+use super::model::Model;
 use super::narrow::{End, Narrow};
 use super::peer::Peer;
 use super::reader::{Appetite, Reader};
 use super::remote;
-use super::scenario::{Deed, Planned, Rates, Scenario};
+use super::scenario::{Event, Planned, Rates, Scenario};
 use super::sender::Sender;
-use super::shield::{Mischief, Shield};
 use super::station::{Power, Station};
+use super::tls_client::{TlsClient, TlsFault};
+use super::webmail_client::WebmailClient;
 use super::wire::Wire;
 
 /// A room that takes more steps is stuck.
 const STEPS_MAX: u64 = 20_000_000;
 
 /// A power cut that waits for the disk.
-struct Threat {
+struct PendingCut {
     station: usize,
     requests: u64,
     at_latest: Instant,
@@ -49,13 +49,13 @@ pub(super) struct Room {
     pub(super) hosts: Vec<Host>,
     peer: Peer,
     pub(super) visitors: Vec<Visitor>,
-    pub(super) ledgers: Vec<Ledger>,
+    pub(super) models: Vec<Model>,
     pub(super) listings: Vec<Listing>,
     pub(super) wire: Wire,
     ends: Vec<(End, Ethernet)>,
     /// Events to come, the next one last.
-    deeds: Vec<Planned>,
-    threats: Vec<Threat>,
+    events: Vec<Planned>,
+    pending_cuts: Vec<PendingCut>,
     cuts_in_a_row: bool,
     rates: Rates,
     /// There are enough resources of each kind, and no fault delays a segment for long.
@@ -68,8 +68,8 @@ pub(super) struct Room {
 /// The part of the room that acts next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 enum Actor {
-    Deed,
-    Threat(usize),
+    Event,
+    PendingCut(usize),
     Wire,
     /// One core of a machine.
     Turn(usize, u8),
@@ -100,16 +100,16 @@ impl Room {
             planned.fault.is_none_or(|fault| scenario.faults.contain(fault))
                 && !scenario.left_out.contains(number)
         };
-        let mut deeds: Vec<Planned> = plan
-            .deeds
+        let mut events: Vec<Planned> = plan
+            .events
             .into_iter()
             .enumerate()
             .filter(is_wanted)
             .map(|(_, planned)| planned)
             .collect();
-        deeds.sort_by_key(|planned| std::cmp::Reverse(planned.at));
+        events.sort_by_key(|planned| std::cmp::Reverse(planned.at));
         Room {
-            ledgers: (0..stations.len()).map(Ledger::of).collect(),
+            models: (0..stations.len()).map(Model::of).collect(),
             listings: stations.iter().map(|_| Listing::default()).collect(),
             stations,
             hosts,
@@ -117,8 +117,8 @@ impl Room {
             visitors: Vec::new(),
             wire: Wire::new(plan.rates, scenario.dice("wire")),
             ends,
-            deeds,
-            threats: Vec::new(),
+            events,
+            pending_cuts: Vec::new(),
             cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
             rates: plan.rates,
             never_resets: ![Fault::TightPools, Fault::Mishaps, Fault::Partition, Fault::Hoarders]
@@ -162,7 +162,7 @@ impl Room {
             } else {
                 None
             };
-            listing.check(&self.stations[number], &mut self.ledgers[number], core);
+            listing.check(&self.stations[number], &mut self.models[number], core);
         }
     }
 
@@ -173,12 +173,15 @@ impl Room {
                 each(actor, at.max(now));
             }
         };
-        offer(Actor::Deed, self.deeds.last().map(|planned| planned.at));
+        offer(Actor::Event, self.events.last().map(|planned| planned.at));
         offer(Actor::Wire, self.wire.next());
-        for (number, threat) in self.threats.iter().enumerate() {
-            let is_due =
-                self.stations[threat.station].machine.disk.carried_out() >= threat.requests;
-            offer(Actor::Threat(number), Some(if is_due { now } else { threat.at_latest }));
+        for (number, pending_cut) in self.pending_cuts.iter().enumerate() {
+            let is_due = self.stations[pending_cut.station].machine.disk.carried_out()
+                >= pending_cut.requests;
+            offer(
+                Actor::PendingCut(number),
+                Some(if is_due { now } else { pending_cut.at_latest }),
+            );
         }
         for (number, station) in self.stations.iter().enumerate() {
             match station.power {
@@ -205,14 +208,14 @@ impl Room {
         let now = self.story.now;
         self.story.fold(actor);
         match actor {
-            Actor::Deed => {
-                if let Some(planned) = self.deeds.pop() {
+            Actor::Event => {
+                if let Some(planned) = self.events.pop() {
                     self.carry_out(&planned);
                 }
             }
-            Actor::Threat(number) => {
-                let threat = self.threats.swap_remove(number);
-                self.cut(threat.station);
+            Actor::PendingCut(number) => {
+                let pending_cut = self.pending_cuts.swap_remove(number);
+                self.cut(pending_cut.station);
             }
             Actor::Wire => self.frame_arrived(),
             Actor::Turn(number, core) => self.stations[number].turn(core, now, &mut self.story),
@@ -255,7 +258,7 @@ impl Room {
         let mut sent = std::collections::VecDeque::new();
         host.client.work(self.story.now, &mut sent);
         if is_peer && has_heard {
-            self.peer.serve(&mut host.client, self.story.now, &mut self.ledgers);
+            self.peer.serve(&mut host.client, self.story.now, &mut self.models);
         }
         host.sweep();
         for frame in sent {
@@ -266,16 +269,15 @@ impl Room {
     fn visitor_acts(&mut self, number: usize) {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
-        let ledger = &mut self.ledgers[visitor.station];
-        let way_swallows =
-            self.wire.swallows(End::Station(visitor.station), End::Host(visitor.host));
+        let model = &mut self.models[visitor.station];
+        let path_drops = self.wire.drops(End::Station(visitor.station), End::Host(visitor.host));
         let progress = visitor.go_on(
             &mut host.client,
-            ledger,
+            model,
             &mut self.story,
             self.rates.leaving,
             station,
-            way_swallows,
+            path_drops,
         );
         if progress == Progress::IsDone {
             host.left.push(visitor.line.connection);
@@ -284,79 +286,79 @@ impl Room {
     }
 
     fn carry_out(&mut self, planned: &Planned) {
-        self.story.tell(|| format!("deed: {:?}", planned.deed));
+        self.story.tell(|| format!("event: {:?}", planned.event));
         let mut dice = Dice::new(planned.seed);
-        match planned.deed {
-            Deed::Sender { host, station } => {
+        match planned.event {
+            Event::Sender { host, station } => {
                 let approach = Approach::one_of(&Approach::SENDERS, &mut dice);
                 let talk =
-                    Talk::Sender(Sender::new(approach, &mut self.ledgers[station], &mut dice));
+                    Talk::Sender(Sender::new(approach, &mut self.models[station], &mut dice));
                 self.welcome(host, station, approach, talk, dice);
             }
-            Deed::Reader { host, station } => {
+            Event::Reader { host, station } => {
                 let approach = Approach::one_of(&Approach::READERS, &mut dice);
                 let talk = Talk::Reader(Reader::new(
                     dice.below(BY_POP3 as u64) as usize,
                     Appetite::Some,
-                    approach.way,
+                    approach.security,
                 ));
                 self.welcome(host, station, approach, talk, dice);
             }
-            Deed::Browser { host, station } => {
+            Event::Browser { host, station } => {
                 let approach = Approach::one_of(&Approach::BROWSERS, &mut dice);
                 let talk = Talk::Browser(Browser::new(approach, Appetite::Some, &mut dice));
                 self.welcome(host, station, approach, talk, dice);
             }
-            Deed::Correspondent { host, station } => {
-                let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut dice);
+            Event::WebmailClient { host, station } => {
+                let approach = Approach::one_of(&Approach::WEBMAIL_CLIENTS, &mut dice);
                 // Half of these clients use the account that belongs to the webmail.
                 let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
-                let correspondent =
-                    Correspondent::new(account, approach, Appetite::Some, &mut dice);
+                let webmail_client =
+                    WebmailClient::new(account, approach, Appetite::Some, &mut dice);
                 self.welcome(
                     host,
                     station,
                     approach,
-                    Talk::Correspondent(Box::new(correspondent)),
+                    Talk::WebmailClient(Box::new(webmail_client)),
                     dice,
                 );
             }
-            Deed::Hoarders { host, station, count } => {
+            Event::Hoarders { host, station, count } => {
                 for _ in 0..count {
                     let (approach, hoarder) = Hoarder::any(&mut dice);
                     let own = Dice::new(dice.roll());
                     self.welcome(host, station, approach, Talk::Hoarder(hoarder), own);
                 }
             }
-            Deed::Cut { station, requests } => self.threaten(station, requests),
-            Deed::Partition { host, span } => {
+            Event::Cut { station, requests } => self.plan_cut(station, requests),
+            Event::Partition { host, span } => {
                 self.hosts[host].pull_cable(self.story.now + span);
             }
-            Deed::Narrows { host, station, mtu, word, span } => {
+            Event::Narrows { host, station, mtu, report, span } => {
                 let (from, to) = (End::Station(station), End::Host(host));
-                self.wire.narrows(Narrow { from, to, mtu, word, until: self.story.now + span });
+                self.wire.narrows(Narrow { from, to, mtu, report, until: self.story.now + span });
             }
-            Deed::Vanishes { host } => self.vanish(host),
-            Deed::DiskFails { station, mood, span } => {
+            Event::Vanishes { host } => self.vanish(host),
+            Event::DiskFails { station, mood, span } => {
                 let end = self.story.now + span;
                 self.stations[station].disk_fails(mood, end);
                 let at_latest = end + Micros(dice.below(3_000_000));
-                self.threats.push(Threat { station, requests: u64::MAX, at_latest });
+                self.pending_cuts.push(PendingCut { station, requests: u64::MAX, at_latest });
             }
-            Deed::DiskIsDeaf { station, span } => {
+            Event::DiskIsDeaf { station, span } => {
                 self.stations[station].deaf_until = self.story.now + span
             }
-            Deed::Decay { station, how, count } => {
-                let (ledger, machine) =
-                    (&mut self.ledgers[station], &mut self.stations[station].machine);
-                let sectors = decay::decay(&mut machine.disk, ledger, how, count, &mut dice);
+            Event::Decay { station, how, count } => {
+                let (model, machine) =
+                    (&mut self.models[station], &mut self.stations[station].machine);
+                let sectors = decay::decay(&mut machine.disk, model, how, count, &mut dice);
                 self.story.tell(|| format!("  which harms {sectors:?}"));
             }
-            Deed::ClockJump { station, seconds } => {
+            Event::ClockJump { station, seconds } => {
                 let machine = &mut self.stations[station].machine;
                 machine.started.0 = (seconds * 1_000_000).saturating_sub(machine.now.0);
             }
-            Deed::Spreading { station } => self.stations[station].machine.spread_anew(),
+            Event::Spreading { station } => self.stations[station].machine.spread_anew(),
         }
     }
 
@@ -380,15 +382,15 @@ impl Room {
         let address: IpAddress =
             if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
         let first = if matches!(approach.port, 80 | 443) { First::Client } else { First::Machine };
-        let mut line = Line::new(client.connect(address, approach.port), first, now);
+        let mut line = ClientLine::new(client.connect(address, approach.port), first, now);
         let mut means_well = true;
-        if approach.way != Way::Clear {
-            let mischief = Mischief::draw(self.rates.damage, self.rates.stopping, &mut dice);
-            line.may_be_covered(Shield::new(&mut place.keyring, approach, mischief, &mut dice));
-            means_well = mischief == Mischief::None;
+        if approach.security != Security::Plain {
+            let fault = TlsFault::draw(self.rates.damage, self.rates.stopping, &mut dice);
+            line.may_start_tls(TlsClient::new(&mut place.sessions, approach, fault, &mut dice));
+            means_well = fault == TlsFault::None;
         }
-        if approach.way == Way::Tls {
-            line.cover(now);
+        if approach.security == Security::Tls {
+            line.start_tls(now);
         }
         let pace = Micros(500 + dice.skewed(400_000));
         let trusts = (self.never_resets && means_well && one.is_serving()).then_some(one.life);
@@ -406,17 +408,17 @@ impl Room {
 
     /// From now on no fault happens, and no planned client connects. Each host has its cable.
     pub(super) fn nothing_more_happens(&mut self) {
-        self.deeds.clear();
-        self.threats.clear();
+        self.events.clear();
+        self.pending_cuts.clear();
         (self.rates.leaving, self.rates.damage, self.rates.stopping) = (0, 0, 0);
         self.cuts_in_a_row = false;
         self.wire.heal();
         self.hosts.iter_mut().for_each(Host::put_cable_in);
     }
 
-    fn threaten(&mut self, station: usize, requests: u64) {
+    fn plan_cut(&mut self, station: usize, requests: u64) {
         let requests = self.stations[station].machine.disk.carried_out() + requests;
-        self.threats.push(Threat {
+        self.pending_cuts.push(PendingCut {
             station,
             requests,
             at_latest: self.story.now + Micros::from_secs(1),
@@ -434,11 +436,11 @@ impl Room {
         let off = Micros(station.dice.skewed(3_000_000));
         station.power_off(now, now + off, &mut self.story);
         self.story.tell(|| format!("machine {number} has no power (was on: {was_on})"));
-        audit::audit(&station.machine.disk, &mut self.ledgers[number], self.story.counts.cuts);
+        audit::audit(&station.machine.disk, &mut self.models[number], self.story.counts.cuts);
         if self.cuts_in_a_row && !self.stations[number].dice.one_in(3) {
             let requests = self.stations[number].dice.below(100);
             let requests = self.stations[number].machine.disk.carried_out() + requests;
-            self.threats.push(Threat {
+            self.pending_cuts.push(PendingCut {
                 station: number,
                 requests,
                 at_latest: now + off + Micros::from_millis(200),

@@ -4,7 +4,7 @@
 
 use machine::Micros;
 use server::{Ending, Sizes};
-use simulated::room::letters_on;
+use simulated::room::messages_on;
 use simulated::{MemoryDisk, Mood};
 
 use super::room::pages::site;
@@ -221,7 +221,7 @@ fn messages_for_two_cores_never_wait_for_each_other() {
         assert!(room.machine.now.since(begun_at).as_secs() < 1, "nothing was given up");
         for name in ["ada", "grace"] {
             assert_eq!(
-                letters_on(&room.machine.disk, &format!("{name}@barepost.test")).len(),
+                messages_on(&room.machine.disk, &format!("{name}@barepost.test")).len(),
                 talks.len()
             );
         }

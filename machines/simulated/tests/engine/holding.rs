@@ -5,7 +5,7 @@
 
 use machine::Micros;
 use simulated::Cable;
-use simulated::room::letters_on;
+use simulated::room::messages_on;
 
 use super::kept_files::kept;
 use super::room::shielded::Trust;
@@ -127,7 +127,7 @@ fn no_message_begins_to_leave_while_the_machine_stops() {
     room.machine.stop = true;
     room.until("the machine has stopped", |room| room.ended.is_some());
     assert!(room.machine.now.since(held_at).as_secs() > 11);
-    assert_eq!(letters_on(&room.machine.disk, "grace@barepost.test").len(), 0);
+    assert_eq!(messages_on(&room.machine.disk, "grace@barepost.test").len(), 0);
     let mut room = people.after_power_cut(room, 312, &trust);
     room.pass(Micros::from_secs(15));
     assert_eq!(people.copies(&mut room), DELIVERED);

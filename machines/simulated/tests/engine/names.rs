@@ -4,7 +4,7 @@
 
 use machine::Micros;
 use server::{InUse, Sizes};
-use simulated::room::letters_on;
+use simulated::room::messages_on;
 use simulated::{Connection, MemoryDisk, Port};
 use smoltcp::wire::{
     DhcpMessageType, DhcpPacket, DhcpRepr, IpAddress, IpEndpoint, Ipv4Address, Ipv6Address,
@@ -229,13 +229,13 @@ impl NameServer {
         }
         room.close(talk);
         room.pass(Micros::from_millis(1));
-        self.above(room, letters_on(&room.machine.disk, "ada@barepost.test").len())
+        self.above(room, messages_on(&room.machine.disk, "ada@barepost.test").len())
     }
 
     /// The fields above the `Received:` field of a message.
     fn above(&self, room: &Room, number: usize) -> String {
         let (_, letter) =
-            letters_on(&room.machine.disk, "ada@barepost.test").swap_remove(number - 1);
+            messages_on(&room.machine.disk, "ada@barepost.test").swap_remove(number - 1);
         let letter = String::from_utf8(letter).expect("it is text");
         assert!(letter.ends_with("\r\nLetter\r\n"), "{letter}");
         let (above, _) =

@@ -5,7 +5,7 @@
 use chance::Dice;
 use machine::Sector;
 use simulated::MemoryDisk;
-use simulated::room::{letters_on, with_message};
+use simulated::room::{messages_on, with_message};
 use store::{Flags, OUTBOX};
 
 use super::far::{LETTER, Mood, World};
@@ -102,7 +102,7 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(965));
     let (_, entry) =
-        letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+        messages_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
     // The upper bits say which recipient is its first: the eighth, of one.
     let marks = (Flags::SEEN.with(Flags::LEAVING), 7 << 8);
     let disk = with_message(&sound(966, &trust), ("ada@barepost.test", OUTBOX), marks, &entry);
@@ -112,7 +112,7 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     assert_eq!(notices(&mut world, &mut room), 1);
     let disk = room.machine.disk.power_cut(&mut Dice::new(967));
     assert!(
-        letters_on(&disk, "ada@barepost.test").iter().any(|(_, octets)| *octets == entry),
+        messages_on(&disk, "ada@barepost.test").iter().any(|(_, octets)| *octets == entry),
         "it is kept"
     );
 }
@@ -126,7 +126,7 @@ fn a_notice_comes_once_whenever_the_power_fails() {
         let (mut room, mut world) = serving_on("", 971, faulty(&disk), Mood::Takes, &trust);
         world.step(&mut room, steps);
         let left = room.machine.disk.power_cut(&mut Dice::new(steps));
-        ends[letters_on(&left, "ada@barepost.test")
+        ends[messages_on(&left, "ada@barepost.test")
             .iter()
             .filter(|(mailbox, _)| *mailbox == 1)
             .count()] += 1;
@@ -166,7 +166,7 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(990));
     let (_, entry) =
-        letters_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+        messages_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
     // A rebuild knows no flags. The second message arrived for an account that forwards its mail.
     let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
     let found = [&entry[..], arrived].into_iter().fold(disk, |disk, octets| {

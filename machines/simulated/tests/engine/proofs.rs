@@ -7,7 +7,7 @@ use dkim::{Reading, SigningKey};
 use dns::Name;
 use machine::{Machine, Micros};
 use server::InUse;
-use simulated::room::letters_on;
+use simulated::room::messages_on;
 
 use crate::CORES;
 
@@ -95,7 +95,7 @@ pub(super) fn newest(room: &Room) -> (u32, String, String) {
 }
 
 pub(super) fn letters_of(room: &Room, name: &str) -> Vec<(u32, Vec<u8>)> {
-    let mut letters = letters_on(&room.machine.disk, &format!("{name}@barepost.test"));
+    let mut letters = messages_on(&room.machine.disk, &format!("{name}@barepost.test"));
     // The newest is last: its name is the highest of one core's.
     letters.sort_by_key(|(mailbox, _)| u32::from(*mailbox == JUNK));
     letters

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use machine::Micros;
-use simulated::room::letters_on;
+use simulated::room::messages_on;
 
 use super::names::{Mood, NameServer, TEXT, text};
 use super::proofs::{
@@ -53,7 +53,7 @@ fn a_message_with_too_many_fields_is_refused() {
             "{count}: {reply}"
         );
     }
-    assert_eq!(letters_on(&room.machine.disk, "grace@barepost.test").len(), 1);
+    assert_eq!(messages_on(&room.machine.disk, "grace@barepost.test").len(), 1);
 }
 
 /// A message in the name of a domain that wants what is not proved to be its own refused.

@@ -4,7 +4,7 @@
 
 use machine::Micros;
 use server::InUse;
-use simulated::room::letters_on;
+use simulated::room::messages_on;
 use smoltcp::wire::Ipv4Address;
 
 use crate::CORES;
@@ -456,7 +456,11 @@ fn a_stranger_who_does_not_wait_for_a_reply_that_he_has_to_wait_for_is_refused()
         }
         room.part(talk);
     }
-    assert_eq!(letters_on(&room.machine.disk, "ada@barepost.test").len(), 2, "of neighbours alone");
+    assert_eq!(
+        messages_on(&room.machine.disk, "ada@barepost.test").len(),
+        2,
+        "of neighbours alone"
+    );
     let mut talk = greet(&mut room, &mut server, STRANGER);
     let mut line = server.smtp(&mut room, &mut talk, &format!("RSET\r\n{}", envelope.trim_end()));
     while !line.starts_with("354 ") {

@@ -1,9 +1,9 @@
 //! A message of the room, and what the model knows of each copy.
 
-use super::departure::{Course, Departure};
-use super::doubt::Doubt;
+use super::departure::{Departure, SendState};
 use super::fixture::{ACCOUNTS, DRAFTS, INBOX, SENT};
 use super::naming::ReportOf;
+use super::uncertain::Uncertain;
 
 /// The possible copies of a message: one for each account, and the one that the webmail keeps for
 /// the sender.
@@ -15,7 +15,7 @@ pub(super) const WRITTEN: &str = "the webmail";
 
 /// The number of a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub(super) struct LetterId(pub(super) usize);
+pub(super) struct MessageId(pub(super) usize);
 
 /// A moment in the order of known deletions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,21 +37,21 @@ pub(super) enum Fate {
     Deleted(Moment),
 }
 
-pub(super) struct Copy {
+pub(super) struct MessageCopy {
     pub(super) fate: Fate,
-    pub(super) place: Doubt<u32>,
-    pub(super) is_starred: Doubt<bool>,
+    pub(super) place: Uncertain<u32>,
+    pub(super) is_starred: Uncertain<bool>,
     /// How often any field of this copy has changed.
     pub(super) changes: u64,
 }
 
-pub(super) struct Letter {
+pub(super) struct Message {
     pub(super) body: Vec<u8>,
     /// The transfer protocol (RFC 3848).
     pub(super) protocol: &'static str,
     /// The copies that are to exist.
     pub(super) recipients: Vec<usize>,
-    pub(super) copies: [Copy; COPIES],
+    pub(super) copies: [MessageCopy; COPIES],
     /// A sector of it went bad: it may be unreadable or lost.
     pub(super) is_harmed: bool,
     pub(super) departure: Departure,
@@ -62,25 +62,25 @@ pub(super) struct Letter {
 }
 
 /// A message that a client or an audit has found.
-pub(super) struct Found {
+pub(super) struct FoundMessage {
     pub(super) mailbox: u32,
     pub(super) unique_id: String,
     pub(super) is_starred: bool,
     /// Its progress, if it is the sender's copy.
-    pub(super) course: Course,
+    pub(super) send_state: SendState,
     pub(super) message: Vec<u8>,
 }
 
-impl Letter {
-    pub(super) fn new(body: Vec<u8>, protocol: &'static str, recipients: &[usize]) -> Letter {
-        let copies = std::array::from_fn(|_| Copy {
+impl Message {
+    pub(super) fn new(body: Vec<u8>, protocol: &'static str, recipients: &[usize]) -> Message {
+        let copies = std::array::from_fn(|_| MessageCopy {
             fate: Fate::Absent,
-            place: Doubt::none(INBOX),
-            is_starred: Doubt::none(false),
+            place: Uncertain::certain(INBOX),
+            is_starred: Uncertain::certain(false),
             changes: 0,
         });
         let (recipients, departure) = (recipients.to_vec(), Departure::wanted());
-        Letter {
+        Message {
             body,
             protocol,
             recipients,
@@ -93,11 +93,11 @@ impl Letter {
     }
 
     /// A report that may arrive in an account.
-    pub(super) fn report(of: ReportOf, account: usize) -> Letter {
-        let mut letter = Letter::new(Vec::new(), "a report", &[account]);
-        letter.report = Some(of);
-        letter.copies[account].turns_into(Fate::PerhapsDelivered);
-        letter
+    pub(super) fn report(of: ReportOf, account: usize) -> Message {
+        let mut message = Message::new(Vec::new(), "a report", &[account]);
+        message.report = Some(of);
+        message.copies[account].turns_into(Fate::PerhapsDelivered);
+        message
     }
 
     /// Whether it may appear after a power cut although no client sends it.
@@ -106,11 +106,11 @@ impl Letter {
     }
 
     /// No other recipient gets it, and the sender finds it among the drafts.
-    pub(super) fn is_draft_again(&mut self, id: LetterId) {
+    pub(super) fn is_draft_again(&mut self, id: MessageId) {
         for copy in &self.recipients {
             let (name, copy) = (*copy, &mut self.copies[*copy]);
             if name == OWN {
-                copy.place = Doubt::none(DRAFTS);
+                copy.place = Uncertain::certain(DRAFTS);
                 copy.changes += 1;
                 continue;
             }
@@ -143,7 +143,7 @@ impl Letter {
     }
 }
 
-impl Copy {
+impl MessageCopy {
     pub(super) fn turns_into(&mut self, fate: Fate) {
         (self.fate, self.changes) = (fate, self.changes + 1);
     }
@@ -156,13 +156,14 @@ impl Copy {
     }
 
     /// An audit has found it in this mailbox. No change of it is pending any more.
-    pub(super) fn lies(&mut self, id: LetterId, found: &Found) {
-        let is_leaving = matches!(found.course, Course::Held | Course::Leaving | Course::Left);
+    pub(super) fn lies(&mut self, id: MessageId, found: &FoundMessage) {
+        let is_leaving =
+            matches!(found.send_state, SendState::Held | SendState::Leaving | SendState::Left);
         if let Err(places) = self.place.settle_as(found.mailbox) {
             panic!("message {} is in {}, and must be in {places:?}", id.0, found.mailbox);
         }
         if is_leaving {
-            self.place = Doubt::between(vec![DRAFTS, SENT]);
+            self.place = Uncertain::between(vec![DRAFTS, SENT]);
         }
         if let Err(stars) = self.is_starred.settle_as(found.is_starred) {
             panic!(

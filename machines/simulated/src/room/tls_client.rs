@@ -37,7 +37,7 @@ const TICKETS: usize = 8;
 
 /// A fault in a client's own records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mischief {
+pub(super) enum TlsFault {
     None,
     /// A bit of the record with this number flips, and nothing follows.
     Damages {
@@ -50,76 +50,77 @@ pub(super) enum Mischief {
     },
 }
 
-impl Mischief {
+impl TlsFault {
     /// `damage`, `stopping`: chances in 10,000.
-    pub(super) fn draw(damage: u64, stopping: u64, dice: &mut Dice) -> Mischief {
+    pub(super) fn draw(damage: u64, stopping: u64, dice: &mut Dice) -> TlsFault {
         if dice.happens(damage) {
-            Mischief::Damages { record: dice.below(12) }
+            TlsFault::Damages { record: dice.below(12) }
         } else if dice.happens(stopping) {
-            Mischief::Stops { flight: dice.below(2), thousandths: dice.below(1000) as usize }
+            TlsFault::Stops { flight: dice.below(2), thousandths: dice.below(1000) as usize }
         } else {
-            Mischief::None
+            TlsFault::None
         }
     }
 }
 
 /// The TLS version of a client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Age {
+enum Versions {
     /// Only TLS 1.2.
-    Old,
-    New,
+    Tls12Only,
+    All,
 }
 
 /// The TLS sessions of a host's clients for each port: configurations with the tickets that they
 /// got there.
 #[derive(Default)]
-pub(super) struct Keyring(BTreeMap<(u16, Age), ClientConfig>);
+pub(super) struct SessionCache(BTreeMap<(u16, Versions), ClientConfig>);
 
-impl Keyring {
+impl SessionCache {
     /// The configuration of a client that offers these ALPN protocols.
     fn settings(&mut self, port: u16, protocols: &[&str], dice: &mut Dice) -> ClientConfig {
-        let age = if dice.one_in(3) { Age::Old } else { Age::New };
-        let mut settings = self.0.entry((port, age)).or_insert_with(|| settings(age)).clone();
+        let versions = if dice.one_in(3) { Versions::Tls12Only } else { Versions::All };
+        let mut settings =
+            self.0.entry((port, versions)).or_insert_with(|| settings(versions)).clone();
         settings.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         settings
     }
 }
 
 /// One client's TLS.
-pub(super) struct Shield {
+pub(super) struct TlsClient {
     tls: ClientConnection,
-    mischief: Mischief,
-    is_done_with_mischief: bool,
+    fault: TlsFault,
+    has_fault_happened: bool,
     began: Option<Instant>,
     /// The records and the handshake flights that were encrypted.
     records: u64,
     flights: u64,
     /// The records that are sent next.
-    pub(super) sealed: Vec<u8>,
+    pub(super) output: Vec<u8>,
     has_heard: bool,
     is_over: bool,
 }
 
-impl Shield {
+impl TlsClient {
     /// The TLS of a client that connects like this.
     pub(super) fn new(
-        keyring: &mut Keyring,
+        sessions: &mut SessionCache,
         approach: Approach,
-        mischief: Mischief,
+        fault: TlsFault,
         dice: &mut Dice,
-    ) -> Shield {
-        let settings = keyring.settings(approach.port, approach.protocols, dice);
+    ) -> TlsClient {
+        let settings = sessions.settings(approach.port, approach.protocols, dice);
         chance::seed(dice.roll());
         let name = ServerName::try_from(HOSTNAME).expect("it is a name");
-        Shield {
+        TlsClient {
             tls: ClientConnection::new(Arc::new(settings), name).expect("the settings are right"),
-            mischief,
-            is_done_with_mischief: false,
+            fault,
+            has_fault_happened: false,
             began: None,
             records: 0,
             flights: 0,
-            sealed: Vec::new(),
+            output: Vec::new(),
             has_heard: false,
             is_over: false,
         }
@@ -132,19 +133,19 @@ impl Shield {
 
     /// Encrypts some of `text`. Returns how much of it will arrive undamaged, and how much will
     /// not.
-    pub(super) fn seal(&mut self, text: &[u8], dice: &mut Dice) -> (usize, usize) {
+    pub(super) fn encrypt(&mut self, text: &[u8], dice: &mut Dice) -> (usize, usize) {
         chance::seed(dice.roll());
         self.flush(dice);
         // A client with a fault waits for the end of the handshake. So each record holds all data
         // that is encrypted at once.
-        let waits = self.mischief != Mischief::None && self.tls.is_handshaking();
-        if waits || self.is_done_with_mischief || self.is_over {
+        let waits = self.fault != TlsFault::None && self.tls.is_handshaking();
+        if waits || self.has_fault_happened || self.is_over {
             return (0, 0);
         }
         let text = text.get(..16_000).unwrap_or(text);
         let taken = self.tls.writer().write(text).expect("it is memory");
         self.flush(dice);
-        if self.is_done_with_mischief { (0, taken) } else { (taken, 0) }
+        if self.has_fault_happened { (0, taken) } else { (taken, 0) }
     }
 
     /// Bytes have arrived. Their plaintext goes to `heard`.
@@ -162,7 +163,7 @@ impl Shield {
                 _ => self.has_heard |= heard.len() > before,
             }
             if let Err(error) = result {
-                assert!(self.is_done_with_mischief, "the machine's TLS is wrong: {error}");
+                assert!(self.has_fault_happened, "the machine's TLS is wrong: {error}");
                 self.is_over = true;
             }
         }
@@ -195,28 +196,28 @@ impl Shield {
 
     /// Takes the records that rustls has to send, and applies the fault to them.
     fn flush(&mut self, dice: &mut Dice) {
-        let start = self.sealed.len();
+        let start = self.output.len();
         while self.tls.wants_write() {
-            self.tls.write_tls(&mut self.sealed).expect("it is memory");
+            self.tls.write_tls(&mut self.output).expect("it is memory");
         }
-        let mut said = self.sealed.split_off(start);
+        let mut said = self.output.split_off(start);
         if said.is_empty() {
             return;
         }
-        match self.mischief {
-            Mischief::None => {}
-            Mischief::Damages { record } => self.damage(&mut said, record, dice),
-            Mischief::Stops { flight, thousandths } => {
-                if self.is_done_with_mischief {
+        match self.fault {
+            TlsFault::None => {}
+            TlsFault::Damages { record } => self.damage(&mut said, record, dice),
+            TlsFault::Stops { flight, thousandths } => {
+                if self.has_fault_happened {
                     said.clear();
                 } else if flight == self.flights {
                     said.truncate(said.len() * thousandths / 1000);
-                    self.is_done_with_mischief = true;
+                    self.has_fault_happened = true;
                 }
             }
         }
         self.flights += 1;
-        self.sealed.append(&mut said);
+        self.output.append(&mut said);
     }
 
     /// Flips a bit in the body of the record with this number. The header stays intact: otherwise
@@ -226,10 +227,10 @@ impl Shield {
         while let Some([_, _, _, high, low]) = rest.first_chunk::<HEAD_BYTES>().copied() {
             let (record, behind) =
                 rest.split_at_mut(HEAD_BYTES + usize::from(u16::from_be_bytes([high, low])));
-            if self.records == wanted && !self.is_done_with_mischief {
+            if self.records == wanted && !self.has_fault_happened {
                 let at = HEAD_BYTES + dice.below((record.len() - HEAD_BYTES) as u64) as usize;
                 record[at] ^= 1 << dice.below(8);
-                self.is_done_with_mischief = true;
+                self.has_fault_happened = true;
             }
             self.records += 1;
             rest = behind;
@@ -260,12 +261,13 @@ pub(super) fn certificates() -> Vec<Certificate> {
     vec![trust().0.clone()]
 }
 
-fn settings(age: Age) -> ClientConfig {
-    let versions = if age == Age::Old { &[&TLS12][..] } else { rustls::DEFAULT_VERSIONS };
+fn settings(versions: Versions) -> ClientConfig {
+    let versions =
+        if versions == Versions::Tls12Only { &[&TLS12][..] } else { rustls::DEFAULT_VERSIONS };
     let mut roots = RootCertStore::empty();
     roots.add(trust().1.clone()).expect("it is a certificate");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_details(provider, Arc::new(Standing));
+    let builder = ClientConfig::builder_with_details(provider, Arc::new(FixedClock));
     let builder = builder.with_protocol_versions(versions).expect("they are known");
     let mut settings = builder.with_root_certificates(roots).with_no_client_auth();
     settings.resumption = Resumption::in_memory_sessions(TICKETS);
@@ -275,9 +277,9 @@ fn settings(age: Age) -> ClientConfig {
 /// A clock that always shows the same time. Only the machines' clocks jump, and they decide whether
 /// tickets are valid.
 #[derive(Debug)]
-struct Standing;
+struct FixedClock;
 
-impl TimeProvider for Standing {
+impl TimeProvider for FixedClock {
     fn current_time(&self) -> Option<UnixTime> {
         Some(UnixTime::since_unix_epoch(Duration::from_secs(STARTED_SECONDS)))
     }

@@ -16,7 +16,7 @@ pub(super) struct Response {
 }
 
 /// The browser's side of a connection.
-pub(super) struct Two {
+pub(super) struct Http2Client {
     decoder: Decoder,
     next_stream: u32,
     responses: BTreeMap<u32, Response>,
@@ -26,10 +26,10 @@ pub(super) struct Two {
     pub(super) is_over: bool,
 }
 
-impl Two {
-    pub(super) fn new() -> Two {
+impl Http2Client {
+    pub(super) fn new() -> Http2Client {
         let to_say = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, &[])].concat();
-        Two {
+        Http2Client {
             decoder: Decoder::new(),
             next_stream: 1,
             responses: BTreeMap::new(),

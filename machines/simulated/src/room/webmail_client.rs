@@ -11,17 +11,17 @@ use chance::Dice;
 use machine::Instant;
 use sometimes::sometimes;
 
+use super::actions::WebmailAction;
 use super::approach::Approach;
-use super::around::{Around, Progress};
-use super::deeds::Deed;
-use super::doubt::Snapshot;
+use super::context::{Context, Progress};
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, HOSTNAME, INBOX};
-use super::letter::LetterId;
-use super::line::{Line, encoded, field, in_one};
+use super::http2_client::Http2Client;
+use super::line::{ClientLine, encoded, field, in_one};
 use super::lists::{Extent, Row, View};
+use super::message::MessageId;
 use super::page::Page;
 use super::reader::Appetite;
-use super::two::Two;
+use super::uncertain::Snapshot;
 
 /// The most rows of a page that is not full.
 const ROWS_MAX: usize = 49;
@@ -36,27 +36,27 @@ pub(super) enum Waiting {
     /// The response to its login.
     Login,
     /// A redirect to the login page: its session is over.
-    Stranger,
+    LoginRequired,
     List(u32, View),
-    Found(LetterId, View),
+    Found(MessageId, View),
     /// The page that shows a message, and then the message's octets.
     Opened(Row, View),
     Octets(Row, View),
     /// The response to an action, and then the page that tells the result.
-    Done(Deed),
-    Told(Deed),
+    Done(WebmailAction),
+    Told(WebmailAction),
     /// The page of a draft that was saved.
-    Draft(LetterId),
+    Draft(MessageId),
     /// The settings page. The snapshot holds the names that it may show.
     Settings(Snapshot<String>),
     Goodbye,
 }
 
-pub(super) struct Correspondent {
+pub(super) struct WebmailClient {
     pub(super) account: usize,
     appetite: Appetite,
     /// The client's HTTP/2 state, if it uses HTTP/2.
-    two: Option<Two>,
+    http2: Option<Http2Client>,
     pub(super) waiting: Option<Waiting>,
     /// The session cookie, and the token that its forms contain.
     ticket: Option<String>,
@@ -67,35 +67,35 @@ pub(super) struct Correspondent {
     /// The state of the model when it requested that list.
     pub(super) view: Option<View>,
     /// The draft that it continues to edit.
-    pub(super) draft: Option<(String, LetterId)>,
+    pub(super) draft: Option<(String, MessageId)>,
     /// The message that it sent last, and the key that undoes that.
-    pub(super) undo: Option<(String, LetterId)>,
+    pub(super) undo: Option<(String, MessageId)>,
     /// Until this time the client does nothing. Then it undoes the send of this message.
-    pub(super) hesitates: Option<(Instant, String, LetterId)>,
+    pub(super) hesitates: Option<(Instant, String, MessageId)>,
     /// The number of actions that it still takes.
     left: u64,
     /// Rows of the last list that it has yet to read.
     unread: Vec<Row>,
     /// Messages that it has read, and has yet to search for.
-    sought: Vec<LetterId>,
+    sought: Vec<MessageId>,
     /// The unread messages of each mailbox, as its first list counts them.
     pub(super) unseen: Option<BTreeMap<u32, u32>>,
     /// It has received all its pages.
     pub(super) is_done: bool,
 }
 
-impl Correspondent {
+impl WebmailClient {
     /// `account`: the owner of the mail. Only the account that uses the webmail changes anything.
     pub(super) fn new(
         account: usize,
         approach: Approach,
         appetite: Appetite,
         dice: &mut Dice,
-    ) -> Correspondent {
-        Correspondent {
+    ) -> WebmailClient {
+        WebmailClient {
             account,
             appetite,
-            two: approach.is_http_2().then(Two::new),
+            http2: approach.is_http_2().then(Http2Client::new),
             waiting: None,
             ticket: None,
             token: String::new(),
@@ -113,20 +113,20 @@ impl Correspondent {
         }
     }
 
-    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
-        if let Some((_, what, letter)) =
-            self.hesitates.take_if(|(until, ..)| *until <= around.story.now)
+    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
+        if let Some((_, what, message)) =
+            self.hesitates.take_if(|(until, ..)| *until <= context.story.now)
         {
-            self.takes_back(&what, letter, line, around);
+            self.takes_back(&what, message, line, context);
         } else if self.waiting.is_none() && self.hesitates.is_none() {
-            self.come(line, around);
+            self.come(line, context);
         }
-        if let Some(two) = &mut self.two {
-            line.mention(&std::mem::take(&mut two.to_say));
+        if let Some(http2) = &mut self.http2 {
+            line.mention(&std::mem::take(&mut http2.to_say));
         }
-        line.go_on(around.host, around.story.now, around.dice);
+        line.go_on(context.host, context.story.now, context.dice);
         while let Some(page) = self.page(line) {
-            around.story.tell(|| {
+            context.story.tell(|| {
                 format!(
                     "  {} is answered {} {}",
                     ACCOUNTS[self.account],
@@ -140,49 +140,49 @@ impl Correspondent {
             // The server is full or overloaded. The request may have been carried out or not.
             if page.status >= 500
                 || matches!(page.status, 408 | 429)
-                || self.two.as_ref().is_some_and(|two| two.is_over)
+                || self.http2.as_ref().is_some_and(|http2| http2.is_over)
             {
                 return Progress::IsDone;
             }
-            if self.answered(waiting, &page, line, around) == Progress::IsDone {
+            if self.answered(waiting, &page, line, context) == Progress::IsDone {
                 return Progress::IsDone;
             }
         }
-        let is_over = self.two.as_ref().is_some_and(|two| two.is_over);
+        let is_over = self.http2.as_ref().is_some_and(|http2| http2.is_over);
         if is_over { Progress::IsDone } else { Progress::GoesOn }
     }
 
     /// The next complete response.
-    fn page(&mut self, line: &mut Line) -> Option<Page> {
-        let (head, body) = match &mut self.two {
+    fn page(&mut self, line: &mut ClientLine) -> Option<Page> {
+        let (head, body) = match &mut self.http2 {
             None => line.http_response(false)?,
-            Some(two) => {
-                two.response(line.heard()).map(|(_, response)| (response.head, response.body))?
+            Some(http2) => {
+                http2.response(line.heard()).map(|(_, response)| (response.head, response.body))?
             }
         };
         Some(Page::new(head, body))
     }
 
     /// Comes with the cookie of a live session or of one that is over, or logs in.
-    fn come(&mut self, line: &mut Line, around: &mut Around<'_>) {
+    fn come(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
         if self.account == AT_WEBMAIL && self.appetite == Appetite::Some {
-            let ledger = &mut *around.ledger;
-            if around.dice.one_in(8) && !ledger.over.is_empty() {
+            let model = &mut *context.model;
+            if context.dice.one_in(8) && !model.over.is_empty() {
                 self.ticket =
-                    Some(ledger.over[around.dice.below(ledger.over.len() as u64) as usize].clone());
-                return self.get("/mail/box/1", Waiting::Stranger, line);
+                    Some(model.over[context.dice.below(model.over.len() as u64) as usize].clone());
+                return self.get("/mail/box/1", Waiting::LoginRequired, line);
             }
-            if around.dice.one_in(2)
-                && let Some(ticket) = ledger.tickets.pop()
+            if context.dice.one_in(2)
+                && let Some(ticket) = model.tickets.pop()
             {
                 self.ticket = Some(ticket);
-                return self.list(INBOX, line, around);
+                return self.list(INBOX, line, context);
             }
         }
         self.log_in(line);
     }
 
-    fn log_in(&mut self, line: &mut Line) {
+    fn log_in(&mut self, line: &mut ClientLine) {
         self.ticket = None;
         let name = ACCOUNTS[self.account];
         self.post(
@@ -193,12 +193,12 @@ impl Correspondent {
         );
     }
 
-    pub(super) fn list(&mut self, mailbox: u32, line: &mut Line, around: &Around<'_>) {
-        let view = around.ledger.view(self.account);
+    pub(super) fn list(&mut self, mailbox: u32, line: &mut ClientLine, context: &Context<'_>) {
+        let view = context.model.view(self.account);
         self.get(&format!("/mail/box/{mailbox}"), Waiting::List(mailbox, view), line);
     }
 
-    pub(super) fn get(&mut self, path: &str, waiting: Waiting, line: &mut Line) {
+    pub(super) fn get(&mut self, path: &str, waiting: Waiting, line: &mut ClientLine) {
         self.ask("GET", path, String::new(), &[], waiting, line);
     }
 
@@ -208,7 +208,7 @@ impl Correspondent {
         path: &str,
         fields: &[(&str, &str)],
         waiting: Waiting,
-        line: &mut Line,
+        line: &mut ClientLine,
     ) {
         let pairs: Vec<String> =
             fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
@@ -223,15 +223,15 @@ impl Correspondent {
         mut fields: String,
         body: &[u8],
         waiting: Waiting,
-        line: &mut Line,
+        line: &mut ClientLine,
     ) {
         if let Some(ticket) = &self.ticket {
             fields += &format!("Cookie: {ticket}\r\n");
         }
-        match &mut self.two {
-            Some(two) => {
-                two.ask(method, path, &fields, body);
-                line.mention(&std::mem::take(&mut two.to_say));
+        match &mut self.http2 {
+            Some(http2) => {
+                http2.ask(method, path, &fields, body);
+                line.mention(&std::mem::take(&mut http2.to_say));
             }
             None => line.say(&in_one(method, path, fields, body, false)),
         }
@@ -242,8 +242,8 @@ impl Correspondent {
         &mut self,
         waiting: Waiting,
         page: &Page,
-        line: &mut Line,
-        around: &mut Around<'_>,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
     ) -> Progress {
         self.is_own(page);
         if let Some(token) = page.token() {
@@ -252,7 +252,7 @@ impl Correspondent {
         if page.is_asked_who_it_is() && !matches!(waiting, Waiting::Login | Waiting::Goodbye) {
             // The account had too many sessions, a power cut came before the store had this one, or
             // the clock says that it has expired.
-            if matches!(waiting, Waiting::Stranger) {
+            if matches!(waiting, Waiting::LoginRequired) {
                 sometimes!(StrangerComes);
             }
             self.ticket = None;
@@ -273,7 +273,7 @@ impl Correspondent {
                     "a successful login sets a session cookie: {}",
                     page.head
                 );
-                self.list(INBOX, line, around);
+                self.list(INBOX, line, context);
             }
             Waiting::Login => {
                 assert!(
@@ -282,26 +282,26 @@ impl Correspondent {
                 );
                 return Progress::IsDone;
             }
-            Waiting::Stranger => {
+            Waiting::LoginRequired => {
                 panic!("a session still works after its logout: {} {}", page.head, page.text())
             }
-            Waiting::List(mailbox, view) => self.listed(mailbox, &view, page, line, around),
-            Waiting::Found(letter, view) => self.found(letter, &view, page, line, around),
-            Waiting::Opened(row, view) => self.opened(row, &view, page, line, around),
-            Waiting::Octets(row, view) => self.has_read(&row, &view, page, line, around),
-            Waiting::Done(deed) => return self.deed_answered(deed, page, line, around),
-            Waiting::Told(deed) => self.deed_told(deed, page, line, around),
-            Waiting::Draft(letter) => {
+            Waiting::List(mailbox, view) => self.listed(mailbox, &view, page, line, context),
+            Waiting::Found(message, view) => self.found(message, &view, page, line, context),
+            Waiting::Opened(row, view) => self.opened(row, &view, page, line, context),
+            Waiting::Octets(row, view) => self.has_read(&row, &view, page, line, context),
+            Waiting::Done(action) => return self.action_answered(action, page, line, context),
+            Waiting::Told(action) => self.result_shown(action, page, line, context),
+            Waiting::Draft(message) => {
                 if page.status == 200 {
                     let subject = page.value_of("subject");
-                    assert_eq!(subject, Some(letter.0.to_string()), "another draft was saved");
-                    self.draft = page.value_of("draft").map(|key| (key, letter));
+                    assert_eq!(subject, Some(message.0.to_string()), "another draft was saved");
+                    self.draft = page.value_of("draft").map(|key| (key, message));
                 }
-                self.goes_on(line, around);
+                self.goes_on(line, context);
             }
-            Waiting::Settings(then) => self.saw_settings(&then, page, line, around),
+            Waiting::Settings(then) => self.saw_settings(&then, page, line, context),
             Waiting::Goodbye => {
-                self.said_goodbye(page, around);
+                self.said_goodbye(page, context);
                 return Progress::IsDone;
             }
         }
@@ -323,50 +323,50 @@ impl Correspondent {
         mailbox: u32,
         view: &View,
         page: &Page,
-        line: &mut Line,
-        around: &mut Around<'_>,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
     ) {
         assert_eq!(page.status, 200, "the mailbox cannot be listed: {}", page.head);
         self.mailbox = mailbox;
         self.unseen.get_or_insert_with(|| page.unseen());
-        self.holds_rows(page, view, Extent::Mailbox(mailbox), around);
+        self.holds_rows(page, view, Extent::Mailbox(mailbox), context);
         if self.appetite == Appetite::All {
             self.unread = self.rows.clone();
         }
-        self.goes_on(line, around);
+        self.goes_on(line, context);
     }
 
     fn found(
         &mut self,
-        letter: LetterId,
+        message: MessageId,
         view: &View,
         page: &Page,
-        line: &mut Line,
-        around: &mut Around<'_>,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
     ) {
         assert_eq!(page.status, 200, "a search always answers 200: {}", page.head);
-        self.holds_rows(page, view, Extent::Letter(letter), around);
+        self.holds_rows(page, view, Extent::Message(message), context);
         match self.appetite {
-            Appetite::All => self.reads_on(line, around),
-            Appetite::Some => self.list(INBOX, line, around),
+            Appetite::All => self.reads_on(line, context),
+            Appetite::Some => self.list(INBOX, line, context),
         }
     }
 
-    fn holds_rows(&mut self, page: &Page, view: &View, extent: Extent, around: &mut Around<'_>) {
-        self.rows = page.rows(self.account, around.ledger);
+    fn holds_rows(&mut self, page: &Page, view: &View, extent: Extent, context: &mut Context<'_>) {
+        self.rows = page.rows(self.account, context.model);
         self.view = Some(view.clone());
-        let most = if matches!(extent, Extent::Letter(_)) { FOUND_MAX } else { ROWS_MAX };
-        let is_excused = around.disk_has_failed || around.ledger.harmed() > 0;
-        let can_be_read = self.rows.iter().all(|row| row.letter.is_some());
+        let most = if matches!(extent, Extent::Message(_)) { FOUND_MAX } else { ROWS_MAX };
+        let is_excused = context.disk_has_failed || context.model.harmed() > 0;
+        let can_be_read = self.rows.iter().all(|row| row.message.is_some());
         // Or the server found the row, and the message was gone before its summary was read.
-        let may_be_gone = around.ledger.may_have_gone(view);
+        let may_be_gone = context.model.may_have_gone(view);
         assert!(can_be_read || is_excused || may_be_gone, "a row cannot be read: {:?}", self.rows);
         // A search omits messages that cannot be read. A list shows them as unreadable.
-        let is_sound = if matches!(extent, Extent::Letter(_)) { !is_excused } else { can_be_read };
+        let is_sound = if matches!(extent, Extent::Message(_)) { !is_excused } else { can_be_read };
         let is_whole = self.rows.len() <= most && is_sound;
-        around.ledger.listed(view, &self.rows, if is_whole { extent } else { Extent::Some });
-        around.ledger.seen(view, &self.rows);
-        around.story.counts.pages += 1;
+        context.model.listed(view, &self.rows, if is_whole { extent } else { Extent::Some });
+        context.model.seen(view, &self.rows);
+        context.story.counts.pages += 1;
     }
 
     /// The page of a message has arrived. The message may be gone meanwhile.
@@ -375,12 +375,12 @@ impl Correspondent {
         row: Row,
         view: &View,
         page: &Page,
-        line: &mut Line,
-        around: &mut Around<'_>,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
     ) {
-        self.is_there(&row, view, page, around);
+        self.is_there(&row, view, page, context);
         let path = format!("/mail/download/{}", row.key());
-        self.get(&path, Waiting::Octets(row, around.ledger.view(self.account)), line);
+        self.get(&path, Waiting::Octets(row, context.model.view(self.account)), line);
     }
 
     fn has_read(
@@ -388,91 +388,96 @@ impl Correspondent {
         row: &Row,
         view: &View,
         page: &Page,
-        line: &mut Line,
-        around: &mut Around<'_>,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
     ) {
-        if self.is_there(row, view, page, around) {
-            let letter = around.ledger.is_whole(&page.body);
+        if self.is_there(row, view, page, context) {
+            let message = context.model.is_whole(&page.body);
             assert!(
-                row.letter.is_none_or(|of_row| of_row == letter),
+                row.message.is_none_or(|of_row| of_row == message),
                 "a row leads to another message: {row:?}"
             );
-            around.story.counts.read += 1;
-            self.sought.extend(Some(letter).filter(|letter| !around.ledger.is_report(*letter)));
+            context.story.counts.read += 1;
+            self.sought.extend(Some(message).filter(|message| !context.model.is_report(*message)));
         }
-        self.goes_on(line, around);
+        self.goes_on(line, context);
     }
 
-    fn is_there(&self, row: &Row, view: &View, page: &Page, around: &Around<'_>) -> bool {
-        let Some(letter) = row.letter else { return page.status == 200 };
-        let copy = around.ledger.copy_in(letter, self.account, row.mailbox);
-        let is_surely_there = around.ledger.is_surely_in(letter, copy, row.mailbox);
-        let may_be_gone = !around.ledger.is_unchanged(view, letter, copy) || !is_surely_there;
-        let is_excused = may_be_gone || around.disk_has_failed || around.ledger.harmed() > 0;
+    fn is_there(&self, row: &Row, view: &View, page: &Page, context: &Context<'_>) -> bool {
+        let Some(message) = row.message else { return page.status == 200 };
+        let copy = context.model.copy_in(message, self.account, row.mailbox);
+        let is_surely_there = context.model.is_surely_in(message, copy, row.mailbox);
+        let may_be_gone = !context.model.is_unchanged(view, message, copy) || !is_surely_there;
+        let is_excused = may_be_gone || context.disk_has_failed || context.model.harmed() > 0;
         assert!(
             page.status == 200 || is_excused,
             "message {} cannot be read: {}",
-            letter.0,
+            message.0,
             page.head
         );
         page.status == 200
     }
 
     /// Takes another action, or leaves.
-    pub(super) fn goes_on(&mut self, line: &mut Line, around: &mut Around<'_>) {
+    pub(super) fn goes_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
         if self.appetite == Appetite::All {
-            return self.reads_on(line, around);
+            return self.reads_on(line, context);
         }
         if self.left == 0 {
             if self.account != AT_WEBMAIL {
                 return;
             }
-            if around.dice.one_in(3) {
+            if context.dice.one_in(3) {
                 let token = self.token.clone();
                 return self.post("/mail/logout", &[("token", &token)], Waiting::Goodbye, line);
             }
-            around.ledger.tickets.extend(self.ticket.take());
+            context.model.tickets.extend(self.ticket.take());
             return;
         }
         self.left -= 1;
-        self.does_something(line, around);
+        self.does_something(line, context);
     }
 
     /// Lists every mailbox, reads every message, and searches for each.
-    fn reads_on(&mut self, line: &mut Line, around: &mut Around<'_>) {
-        if let Some(letter) = self.sought.pop() {
-            return self.searches(letter, line, around);
+    fn reads_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+        if let Some(message) = self.sought.pop() {
+            return self.searches(message, line, context);
         }
         if let Some(row) = self.unread.pop() {
-            return self.reads(row, line, around);
+            return self.reads(row, line, context);
         }
         if self.mailbox < MAILBOXES {
-            return self.list(self.mailbox + 1, line, around);
+            return self.list(self.mailbox + 1, line, context);
         }
         self.is_done = true;
     }
 
-    pub(super) fn searches(&mut self, letter: LetterId, line: &mut Line, around: &Around<'_>) {
-        let view = around.ledger.view(self.account);
+    pub(super) fn searches(
+        &mut self,
+        message: MessageId,
+        line: &mut ClientLine,
+        context: &Context<'_>,
+    ) {
+        let view = context.model.view(self.account);
         self.get(
-            &format!("/mail/search?q=subject%3A{}", letter.0),
-            Waiting::Found(letter, view),
+            &format!("/mail/search?q=subject%3A{}", message.0),
+            Waiting::Found(message, view),
             line,
         );
     }
 
     /// Requests the page of a message and then its octets.
-    pub(super) fn reads(&mut self, row: Row, line: &mut Line, around: &Around<'_>) {
-        let view = around.ledger.view(self.account);
+    pub(super) fn reads(&mut self, row: Row, line: &mut ClientLine, context: &Context<'_>) {
+        let view = context.model.view(self.account);
         let path = format!("/mail/box/{}/{}", row.mailbox, row.uid);
         self.get(&path, Waiting::Opened(row, view), line);
     }
 
-    fn said_goodbye(&mut self, page: &Page, around: &mut Around<'_>) {
+    fn said_goodbye(&mut self, page: &Page, context: &mut Context<'_>) {
         assert_eq!(page.status, 303, "a logout always succeeds: {}", page.head);
         // A failed disk does not record the logout.
-        if !around.disk_has_failed {
-            around.ledger.over.extend(self.ticket.take());
+        if !context.disk_has_failed {
+            context.model.over.extend(self.ticket.take());
         }
     }
 }

@@ -11,10 +11,10 @@ use std::fmt::Debug;
 
 /// A value that may be one of several.
 #[derive(Clone, Debug)]
-pub(super) struct Doubt<T> {
+pub(super) struct Uncertain<T> {
     may_be: Vec<T>,
     under_way: u32,
-    /// Two or more of the pending changes overlapped.
+    /// Http2Client or more of the pending changes overlapped.
     is_disturbed: bool,
     /// All values that clients have requested, in order.
     wanted: Vec<T>,
@@ -31,22 +31,22 @@ pub(super) struct Snapshot<T> {
 
 /// A change that a client has requested.
 #[derive(Clone, Debug)]
-pub(super) struct Asked<T> {
+pub(super) struct Change<T> {
     to: T,
     before: Vec<T>,
     change: usize,
     settled: u64,
 }
 
-impl<T: Clone + PartialEq + Debug> Doubt<T> {
+impl<T: Clone + PartialEq + Debug> Uncertain<T> {
     /// The value is certain.
-    pub(super) fn none(is: T) -> Doubt<T> {
-        Doubt::between(vec![is])
+    pub(super) fn certain(is: T) -> Uncertain<T> {
+        Uncertain::between(vec![is])
     }
 
     /// The value is one of these.
-    pub(super) fn between(may_be: Vec<T>) -> Doubt<T> {
-        Doubt { may_be, under_way: 0, is_disturbed: false, wanted: Vec::new(), settled: 0 }
+    pub(super) fn between(may_be: Vec<T>) -> Uncertain<T> {
+        Uncertain { may_be, under_way: 0, is_disturbed: false, wanted: Vec::new(), settled: 0 }
     }
 
     /// The value, if it is certain.
@@ -71,7 +71,7 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
     }
 
     /// A client requests this value.
-    pub(super) fn asked(&mut self, to: T) -> Asked<T> {
+    pub(super) fn asked(&mut self, to: T) -> Change<T> {
         self.is_disturbed |= self.under_way > 0;
         self.under_way += 1;
         self.wanted.push(to.clone());
@@ -79,11 +79,11 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
         if !self.may_be.contains(&to) {
             self.may_be.push(to.clone());
         }
-        Asked { to, before, change: self.wanted.len(), settled: self.settled }
+        Change { to, before, change: self.wanted.len(), settled: self.settled }
     }
 
     /// The server has acknowledged the change.
-    pub(super) fn done(&mut self, asked: &Asked<T>) {
+    pub(super) fn done(&mut self, asked: &Change<T>) {
         if asked.settled == self.settled {
             self.ended(vec![asked.to.clone()]);
         } else if self.wanted.len() == asked.change && asked.before.len() == 1 {
@@ -97,7 +97,7 @@ impl<T: Clone + PartialEq + Debug> Doubt<T> {
     }
 
     /// The server has not made the change, and never will.
-    pub(super) fn not_done(&mut self, asked: &Asked<T>) {
+    pub(super) fn not_done(&mut self, asked: &Change<T>) {
         if asked.settled == self.settled {
             self.ended(asked.before.clone());
         }
@@ -134,33 +134,33 @@ mod tests {
 
     #[test]
     fn overlapping_changes_may_end_in_either_value() {
-        let mut doubt = Doubt::none(1);
-        let one = doubt.asked(2);
-        assert!(doubt.is().is_none() && doubt.may_be(&1) && doubt.may_be(&2));
-        doubt.done(&one);
-        assert_eq!(doubt.is(), Some(&2));
-        let (one, other) = (doubt.asked(3), doubt.asked(4));
-        doubt.done(&one);
-        doubt.done(&other);
-        assert_eq!(doubt.may_be, [2, 3, 4]);
-        assert_eq!(doubt.settle_as(5), Err(vec![2, 3, 4]));
-        assert_eq!(doubt.settle_as(4), Ok(()));
+        let mut uncertain = Uncertain::certain(1);
+        let one = uncertain.asked(2);
+        assert!(uncertain.is().is_none() && uncertain.may_be(&1) && uncertain.may_be(&2));
+        uncertain.done(&one);
+        assert_eq!(uncertain.is(), Some(&2));
+        let (one, other) = (uncertain.asked(3), uncertain.asked(4));
+        uncertain.done(&one);
+        uncertain.done(&other);
+        assert_eq!(uncertain.may_be, [2, 3, 4]);
+        assert_eq!(uncertain.settle_as(5), Err(vec![2, 3, 4]));
+        assert_eq!(uncertain.settle_as(4), Ok(()));
     }
 
     #[test]
     fn a_late_response_may_show_an_earlier_value() {
-        let mut doubt = Doubt::none(1);
-        let snapshot = doubt.snapshot();
+        let mut uncertain = Uncertain::certain(1);
+        let snapshot = uncertain.snapshot();
         for to in [2, 3] {
-            let asked = doubt.asked(to);
-            doubt.done(&asked);
+            let asked = uncertain.asked(to);
+            uncertain.done(&asked);
         }
         assert_eq!(
-            [1, 2, 3, 4].map(|what| doubt.was_since(&snapshot, &what)),
+            [1, 2, 3, 4].map(|what| uncertain.was_since(&snapshot, &what)),
             [true, true, true, false]
         );
         assert_eq!(
-            [1, 2, 3].map(|what| doubt.was_since(&doubt.snapshot(), &what)),
+            [1, 2, 3].map(|what| uncertain.was_since(&uncertain.snapshot(), &what)),
             [false, false, true]
         );
     }
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     #[should_panic(expected = "was acknowledged, and a power cut has made it")]
     fn an_acknowledgment_after_a_power_cut_still_holds() {
-        let mut doubt = Doubt::none(1);
-        let asked = doubt.asked(2);
-        assert_eq!(doubt.settle_as(1), Ok(()));
-        doubt.done(&asked);
+        let mut uncertain = Uncertain::certain(1);
+        let asked = uncertain.asked(2);
+        assert_eq!(uncertain.settle_as(1), Ok(()));
+        uncertain.done(&asked);
     }
 }

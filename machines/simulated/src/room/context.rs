@@ -3,7 +3,7 @@
 use chance::Dice;
 
 use super::chronicle::Chronicle;
-use super::ledger::Ledger;
+use super::model::Model;
 use crate::Client;
 
 /// Whether a client continues.
@@ -14,9 +14,9 @@ pub(super) enum Progress {
 }
 
 /// What a client may use during one step.
-pub(super) struct Around<'a> {
+pub(super) struct Context<'a> {
     pub(super) host: &'a mut Client,
-    pub(super) ledger: &'a mut Ledger,
+    pub(super) model: &'a mut Model,
     pub(super) dice: &'a mut Dice,
     pub(super) story: &'a mut Chronicle,
     /// After a disk failure the machine may refuse requests for messages that exist.

@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 use chance::Dice;
 use sometimes::sometimes;
 
-use super::doubt::{Asked, Doubt};
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, SENT};
-use super::letter::{Fate, Found, Letter, LetterId, Moment, OWN, WRITTEN};
+use super::message::{Fate, FoundMessage, Message, MessageId, Moment, OWN, WRITTEN};
 use super::naming::ReportOf;
 use super::posted::{PostedId, PostedMessages, octets_near_an_edge};
-use super::remote::Mailbox;
+use super::remote::RemoteMailbox;
+use super::uncertain::{Change, Uncertain};
 
 /// The model of one machine.
-pub(super) struct Ledger {
-    pub(super) letters: Vec<Letter>,
+pub(super) struct Model {
+    pub(super) messages: Vec<Message>,
     /// By account, mailbox and unique-id.
-    unique_ids: BTreeMap<(usize, u32, String), LetterId>,
+    unique_ids: BTreeMap<(usize, u32, String), MessageId>,
     moments: u64,
     /// The name in the settings of the webmail account.
-    pub(super) name: Doubt<String>,
+    pub(super) name: Uncertain<String>,
     /// The session cookies of the webmail client: of sessions that should still be live, and of
     /// sessions that are over.
     pub(super) tickets: Vec<String>,
@@ -34,20 +34,20 @@ pub(super) struct Ledger {
     /// The number of outbox entries at the last audit.
     pub(super) entries: usize,
     /// Messages about which a client has learned something since the last check of the indexes.
-    pub(super) touched: Vec<LetterId>,
+    pub(super) touched: Vec<MessageId>,
     /// Reports by account, mailbox and UID.
-    pub(super) reports: BTreeMap<(usize, u32, u32), LetterId>,
+    pub(super) reports: BTreeMap<(usize, u32, u32), MessageId>,
 }
 
 /// Header fields that a message may have before it is submitted.
 const DATED: &str =
     "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\nMessage-ID: <NUMBER.letter@elsewhere.test>\r\n";
 
-impl Default for Ledger {
-    fn default() -> Ledger {
-        let name = Doubt::none(String::new());
-        Ledger {
-            letters: Vec::new(),
+impl Default for Model {
+    fn default() -> Model {
+        let name = Uncertain::certain(String::new());
+        Model {
+            messages: Vec::new(),
             unique_ids: BTreeMap::new(),
             moments: 0,
             name,
@@ -62,10 +62,10 @@ impl Default for Ledger {
     }
 }
 
-impl Ledger {
+impl Model {
     /// The model of this machine.
-    pub(super) fn of(station: usize) -> Ledger {
-        Ledger { station, ..Ledger::default() }
+    pub(super) fn of(station: usize) -> Model {
+        Model { station, ..Model::default() }
     }
 
     /// A new message that this protocol transfers. Each of its lines contains its number.
@@ -74,8 +74,8 @@ impl Ledger {
         recipients: &[usize],
         protocol: &'static str,
         dice: &mut Dice,
-    ) -> (LetterId, Vec<u8>) {
-        let id = self.letters.len();
+    ) -> (MessageId, Vec<u8>) {
+        let id = self.messages.len();
         let size = match dice.below(40) {
             0 => dice.below(150_000),
             1..5 => dice.below(30_000),
@@ -102,8 +102,8 @@ impl Ledger {
             }
         }
         let kept = [head.as_bytes(), dated.as_bytes(), &body].concat();
-        self.letters.push(Letter::new(kept, protocol, recipients));
-        (LetterId(id), [head.as_bytes(), blind.as_bytes(), dated.as_bytes(), &body].concat())
+        self.messages.push(Message::new(kept, protocol, recipients));
+        (MessageId(id), [head.as_bytes(), blind.as_bytes(), dated.as_bytes(), &body].concat())
     }
 
     /// A new message that is composed at the webmail, and its text. Its subject and each line of it
@@ -111,10 +111,10 @@ impl Ledger {
     pub(super) fn compose(
         &mut self,
         recipients: &[usize],
-        elsewhere: &[Mailbox],
+        elsewhere: &[RemoteMailbox],
         dice: &mut Dice,
-    ) -> (LetterId, String) {
-        let id = self.letters.len();
+    ) -> (MessageId, String) {
+        let id = self.messages.len();
         let size = match elsewhere {
             [] if dice.one_in(10) => dice.below(10_000),
             [] => dice.below(600),
@@ -125,26 +125,26 @@ impl Ledger {
             text += &format!("<{id}> {:x} {:x}\r\n", dice.roll(), dice.roll());
         }
         let copies: Vec<usize> = recipients.iter().copied().chain([OWN]).collect();
-        let mut letter = Letter::new(text.clone().into_bytes(), WRITTEN, &copies);
+        let mut message = Message::new(text.clone().into_bytes(), WRITTEN, &copies);
         // A message on its way may be a draft until every recipient has it.
-        letter.copies[OWN].place = if recipients.is_empty() && elsewhere.is_empty() {
-            Doubt::none(DRAFTS)
+        message.copies[OWN].place = if recipients.is_empty() && elsewhere.is_empty() {
+            Uncertain::certain(DRAFTS)
         } else {
-            Doubt::between(vec![DRAFTS, SENT])
+            Uncertain::between(vec![DRAFTS, SENT])
         };
-        letter.is_for_others = !elsewhere.is_empty();
-        self.letters.push(letter);
+        message.is_for_others = !elsewhere.is_empty();
+        self.messages.push(message);
         if !elsewhere.is_empty() {
             self.post(id, AT_WEBMAIL, text.clone().into_bytes(), elsewhere);
         }
-        (LetterId(id), text)
+        (MessageId(id), text)
     }
 
     /// A new message of this account to these mailboxes. Each of its lines contains its number.
     pub(super) fn write_posted(
         &mut self,
         account: usize,
-        mailboxes: &[Mailbox],
+        mailboxes: &[RemoteMailbox],
         dice: &mut Dice,
     ) -> (PostedId, Vec<u8>) {
         let number = self.posted.next_number();
@@ -167,59 +167,59 @@ impl Ledger {
         number: usize,
         sender: usize,
         content: Vec<u8>,
-        mailboxes: &[Mailbox],
+        mailboxes: &[RemoteMailbox],
     ) -> PostedId {
-        let report = |mailbox: &Mailbox| {
+        let report = |mailbox: &RemoteMailbox| {
             (*mailbox, self.expect_report(ReportOf { number, mailbox: Some(*mailbox) }, sender))
         };
-        let recipients: Vec<(Mailbox, LetterId)> = mailboxes.iter().map(report).collect();
+        let recipients: Vec<(RemoteMailbox, MessageId)> = mailboxes.iter().map(report).collect();
         let delay = self.expect_report(ReportOf { number, mailbox: None }, sender);
         self.posted.add((number, sender), content, &recipients, delay)
     }
 
-    fn turns_into(&mut self, id: LetterId, fate: Fate) {
-        let letter = &mut self.letters[id.0];
-        letter.recipients.iter().for_each(|copy| letter.copies[*copy].turns_into(fate));
+    fn turns_into(&mut self, id: MessageId, fate: Fate) {
+        let message = &mut self.messages[id.0];
+        message.recipients.iter().for_each(|copy| message.copies[*copy].turns_into(fate));
     }
 
     /// A sector goes bad that holds part of the message with this number.
     pub(super) fn harm(&mut self, number: usize) {
-        if let Some(letter) = self.letters.get_mut(number) {
-            letter.is_harmed = true;
+        if let Some(message) = self.messages.get_mut(number) {
+            message.is_harmed = true;
         }
         self.posted.harm(number);
     }
 
     /// How many messages may be unreadable.
     pub(super) fn harmed(&self) -> usize {
-        self.letters.iter().filter(|letter| letter.is_harmed).count()
+        self.messages.iter().filter(|message| message.is_harmed).count()
     }
 
     /// The client has sent the whole message.
-    pub(super) fn sent(&mut self, id: LetterId) {
+    pub(super) fn sent(&mut self, id: MessageId) {
         self.turns_into(id, Fate::PerhapsDelivered);
     }
 
     /// The server has told the client that the message is on its way or is held, and that a copy is
     /// saved.
-    pub(super) fn promised(&mut self, id: LetterId) {
+    pub(super) fn promised(&mut self, id: MessageId) {
         self.touched.push(id);
-        let letter = &mut self.letters[id.0];
+        let message = &mut self.messages[id.0];
         assert!(
-            letter.copies[OWN].fate != Fate::Absent,
+            message.copies[OWN].fate != Fate::Absent,
             "message {} is on its way, and a power cut has lost it",
             id.0
         );
-        letter.copies[OWN].is_seen();
+        message.copies[OWN].is_seen();
     }
 
     /// The server has acknowledged the message. A reader may have deleted it before the sender
     /// learns that.
-    pub(super) fn delivered(&mut self, id: LetterId) {
+    pub(super) fn delivered(&mut self, id: MessageId) {
         self.touched.push(id);
-        let letter = &mut self.letters[id.0];
-        for copy in &letter.recipients {
-            let copy = &mut letter.copies[*copy];
+        let message = &mut self.messages[id.0];
+        for copy in &message.recipients {
+            let copy = &mut message.copies[*copy];
             assert!(
                 copy.fate != Fate::Absent,
                 "message {} was acknowledged, and a power cut has lost it",
@@ -230,29 +230,29 @@ impl Ledger {
     }
 
     /// A machine with a working disk has refused the message: it is not stored, and never will be.
-    pub(super) fn refused(&mut self, id: LetterId) {
+    pub(super) fn refused(&mut self, id: MessageId) {
         self.touched.push(id);
-        let copies = &self.letters[id.0].copies;
+        let copies = &self.messages[id.0].copies;
         let is_seen =
             copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
         assert!(!is_seen, "message {} was refused, and a client has seen it", id.0);
         self.turns_into(id, Fate::Absent);
-        self.posted.letter_answered(id, false);
+        self.posted.message_answered(id, false);
     }
 
     /// A client has requested its deletion.
-    pub(super) fn perhaps_deleted(&mut self, id: LetterId, copy: usize) {
-        let copy = &mut self.letters[id.0].copies[copy];
+    pub(super) fn perhaps_deleted(&mut self, id: MessageId, copy: usize) {
+        let copy = &mut self.messages[id.0].copies[copy];
         if !matches!(copy.fate, Fate::Deleted(_)) {
             copy.turns_into(Fate::PerhapsDeleted);
         }
     }
 
     /// The server has acknowledged its deletion.
-    pub(super) fn deleted(&mut self, id: LetterId, copy: usize) {
+    pub(super) fn deleted(&mut self, id: MessageId, copy: usize) {
         self.touched.push(id);
         let now = self.next_moment();
-        let (number, copy) = (copy, &mut self.letters[id.0].copies[copy]);
+        let (number, copy) = (copy, &mut self.messages[id.0].copies[copy]);
         assert!(
             matches!(copy.fate, Fate::PerhapsDeleted | Fate::Deleted(_)),
             "message {} was deleted with an acknowledgment, and is {:?} again in {number}",
@@ -278,13 +278,13 @@ impl Ledger {
     pub(super) fn found(
         &mut self,
         account: usize,
-        found: &Found,
+        found: &FoundMessage,
         listed: Moment,
-    ) -> (LetterId, usize) {
+    ) -> (MessageId, usize) {
         let id = self.is_whole(&found.message);
         let copy = self.copy_in(id, account, found.mailbox);
-        match self.letters[id.0].copies[copy].fate {
-            Fate::PerhapsDelivered => self.letters[id.0].copies[copy].is_seen(),
+        match self.messages[id.0].copies[copy].fate {
+            Fate::PerhapsDelivered => self.messages[id.0].copies[copy].is_seen(),
             Fate::Present | Fate::PerhapsDeleted => {}
             // A client that listed the message before its deletion may read it later.
             Fate::Deleted(moment) if moment > listed => {}
@@ -295,8 +295,8 @@ impl Ledger {
     }
 
     /// Which copy of a message is in this mailbox.
-    pub(super) fn copy_in(&self, id: LetterId, account: usize, mailbox: u32) -> usize {
-        let has = |copy| self.letters[id.0].recipients.contains(&copy);
+    pub(super) fn copy_in(&self, id: MessageId, account: usize, mailbox: u32) -> usize {
+        let has = |copy| self.messages[id.0].recipients.contains(&copy);
         let is_own = account == AT_WEBMAIL
             && has(OWN)
             && (matches!(mailbox, DRAFTS | SENT) || !has(account));
@@ -305,7 +305,7 @@ impl Ledger {
 
     /// Identifies a message. It must be as it was sent, and its trace fields must name the
     /// protocol.
-    pub(super) fn is_whole(&self, message: &[u8]) -> LetterId {
+    pub(super) fn is_whole(&self, message: &[u8]) -> MessageId {
         if let Some(of) = ReportOf::read(message).unwrap_or_else(|wrong| panic!("{wrong}")) {
             return self.posted.report(of);
         }
@@ -317,10 +317,10 @@ impl Ledger {
         let id: usize = number.unwrap_or_else(|| {
             panic!("not a message of this room: {:?}", String::from_utf8_lossy(body))
         });
-        let Letter { body: sent, protocol, .. } = &self.letters[id];
+        let Message { body: sent, protocol, .. } = &self.messages[id];
         if *protocol == WRITTEN {
             assert!(text_of(body) == sent, "message {id} differs from the composed text");
-            return LetterId(id);
+            return MessageId(id);
         }
         let body =
             if protocol.ends_with('A') { without_additions(body, sent) } else { body.to_vec() };
@@ -330,7 +330,7 @@ impl Ledger {
             trace.contains(&format!(" with {protocol} id ")),
             "message {id} was sent by {protocol}: {trace}"
         );
-        LetterId(id)
+        MessageId(id)
     }
 
     /// The places of the accepted messages that wait for another attempt, except those on bad
@@ -340,45 +340,45 @@ impl Ledger {
     }
 
     /// A client requests an undo of the send.
-    pub(super) fn back_asked(&mut self, id: LetterId) -> Asked<bool> {
-        self.letters[id.0].departure.back_asked()
+    pub(super) fn back_asked(&mut self, id: MessageId) -> Change<bool> {
+        self.messages[id.0].departure.back_asked()
     }
 
     /// The server has answered the undo: the message is a draft again, or it is too late.
-    pub(super) fn back_told(&mut self, id: LetterId, asked: &Asked<bool>, is_back: bool) {
+    pub(super) fn back_told(&mut self, id: MessageId, asked: &Change<bool>, is_back: bool) {
         self.touched.push(id);
-        let letter = &mut self.letters[id.0];
-        if letter.departure.back_told(asked, is_back) {
-            letter.is_draft_again(id);
-            self.posted.letter_answered(id, false);
+        let message = &mut self.messages[id.0];
+        if message.departure.back_told(asked, is_back) {
+            message.is_draft_again(id);
+            self.posted.message_answered(id, false);
         }
     }
 
     /// Whether a message has recipients. Such a send can be undone. A draft has none.
-    pub(super) fn is_for_somebody(&self, id: LetterId) -> bool {
-        self.letters[id.0].is_sent_by_webmail()
+    pub(super) fn has_recipients(&self, id: MessageId) -> bool {
+        self.messages[id.0].is_sent_by_webmail()
     }
 
     /// The messages that had not left at the last audit of the disk.
-    pub(super) fn on_their_way(&self) -> Vec<LetterId> {
-        let is_on_its_way = |id: &LetterId| self.letters[id.0].departure.is_on_its_way();
-        (0..self.letters.len()).map(LetterId).filter(is_on_its_way).collect()
+    pub(super) fn on_their_way(&self) -> Vec<MessageId> {
+        let is_on_its_way = |id: &MessageId| self.messages[id.0].departure.is_on_its_way();
+        (0..self.messages.len()).map(MessageId).filter(is_on_its_way).collect()
     }
 
     /// Whether all messages have left, except those on bad sectors.
     pub(super) fn all_have_left(&self) -> bool {
-        self.on_their_way().iter().all(|id| self.letters[id.0].is_harmed)
+        self.on_their_way().iter().all(|id| self.messages[id.0].is_harmed)
     }
 
     /// Notes that a report may arrive.
-    fn expect_report(&mut self, of: ReportOf, account: usize) -> LetterId {
-        self.letters.push(Letter::report(of, account));
-        LetterId(self.letters.len() - 1)
+    fn expect_report(&mut self, of: ReportOf, account: usize) -> MessageId {
+        self.messages.push(Message::report(of, account));
+        MessageId(self.messages.len() - 1)
     }
 
     /// Whether a report has arrived, whatever happened to it since.
-    pub(super) fn has_come(&self, report: LetterId) -> bool {
-        let mut copies = self.letters[report.0].copies.iter();
+    pub(super) fn has_come(&self, report: MessageId) -> bool {
+        let mut copies = self.messages[report.0].copies.iter();
         copies.any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered))
     }
 
@@ -389,24 +389,24 @@ impl Ledger {
         if !self.has_come(id) {
             sometimes!(ReportStored);
         }
-        self.letters[id.0].copies[account].is_seen();
+        self.messages[id.0].copies[account].is_seen();
         for (mailbox, uid) in places {
             self.reports.insert((account, *mailbox, *uid), id);
         }
     }
 
     /// The report in this row of a list.
-    pub(super) fn report_at(&self, account: usize, mailbox: u32, uid: u32) -> Option<LetterId> {
+    pub(super) fn report_at(&self, account: usize, mailbox: u32, uid: u32) -> Option<MessageId> {
         self.reports.get(&(account, mailbox, uid)).copied()
     }
 
     /// Whether it is a report. A search for its number does not find it.
-    pub(super) fn is_report(&self, id: LetterId) -> bool {
-        self.letters[id.0].report.is_some()
+    pub(super) fn is_report(&self, id: MessageId) -> bool {
+        self.messages[id.0].report.is_some()
     }
 
     /// A unique-id always names the same message.
-    fn is_named(&mut self, place: (usize, u32, String), id: LetterId) {
+    fn is_named(&mut self, place: (usize, u32, String), id: MessageId) {
         let known = self.unique_ids.entry(place.clone()).or_insert(id);
         assert_eq!(*known, id, "the unique-id {place:?} names two messages");
     }

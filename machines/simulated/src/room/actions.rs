@@ -1,0 +1,454 @@
+//! The actions of a webmail client, and how it reads their results from the following page.
+
+use chance::Dice;
+use machine::Micros;
+use sometimes::sometimes;
+
+use super::context::{Context, Progress};
+use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX};
+use super::line::ClientLine;
+use super::lists::{Row, View};
+use super::message::{MessageId, OWN};
+use super::page::Page;
+use super::remote::RemoteMailbox;
+use super::uncertain::{Change, Snapshot};
+use super::webmail_client::{Waiting, WebmailClient};
+
+/// The mailboxes that have a move button, and the names of the buttons.
+const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk"), (6, "trash")];
+
+/// An action that was requested and not answered yet.
+#[derive(Debug)]
+pub(super) enum WebmailAction {
+    /// Move these copies to a mailbox.
+    Moves(Vec<(MessageId, usize, Change<u32>)>),
+    /// Set or clear the star of this copy. The view is the state of the model at the request.
+    Stars(MessageId, usize, Change<bool>, View),
+    /// Delete these copies for ever.
+    Erases(Vec<(MessageId, usize)>),
+    /// Send a message, or save a draft.
+    Writes(Written, MessageId),
+    /// Undo the send of a held message: it becomes a draft again.
+    TakesBack(MessageId, Change<bool>),
+    /// Change the name in the settings.
+    Chooses(Change<String>),
+}
+
+/// What is done with a composed message.
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    /// Send it to these local accounts and these mailboxes of the other server.
+    Sent(Vec<usize>, Vec<RemoteMailbox>),
+    Kept,
+}
+
+impl Written {
+    /// The addresses for the form's field.
+    pub(super) fn to(&self, station: usize) -> String {
+        let Written::Sent(recipients, elsewhere) = self else { return String::new() };
+        let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
+        let names: Vec<String> =
+            own.chain(elsewhere.iter().map(|mailbox| mailbox.address(station))).collect();
+        names.join(", ")
+    }
+
+    pub(super) fn button(&self) -> &'static str {
+        if matches!(self, Written::Sent(..)) { "send" } else { "save" }
+    }
+}
+
+impl WebmailClient {
+    /// Takes one random action. In accounts that are not the webmail's own, the client only reads.
+    pub(super) fn does_something(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+        let is_own = self.account == AT_WEBMAIL;
+        match context.dice.below(if is_own { 13 } else { 4 }) {
+            0 if !self.rows.is_empty() => {
+                let row = self.row(context.dice);
+                self.reads(row, line, context);
+            }
+            1 if !self.rows.is_empty()
+                && let Some(message) = self
+                    .row(context.dice)
+                    .message
+                    .filter(|message| !context.model.is_report(*message)) =>
+            {
+                self.searches(message, line, context);
+            }
+            2 => {
+                self.get("/mail/settings", Waiting::Settings(context.model.name.snapshot()), line);
+            }
+            4..=5 => self.moves(line, context),
+            6 => self.stars(line, context),
+            7..=8 => {
+                let (recipients, elsewhere) = recipients(context.dice);
+                let (message, text) = context.model.compose(&recipients, &elsewhere, context.dice);
+                self.begins(Written::Sent(recipients, elsewhere), message, &text, line, context);
+            }
+            9..=10 => {
+                let (message, text) = context.model.compose(&[], &[], context.dice);
+                self.begins(Written::Kept, message, &text, line, context);
+            }
+            11 => {
+                let name = format!("Mary {:x}", context.dice.roll());
+                let asked = context.model.name.asked(name.clone());
+                let token = self.token.clone();
+                let hold = if context.dice.one_in(2) { "0" } else { "10" };
+                let fields = [
+                    ("token", token.as_str()),
+                    ("name", &name),
+                    ("signature", ""),
+                    ("hold", hold),
+                    ("do", "save"),
+                ];
+                self.post(
+                    "/mail/settings",
+                    &fields,
+                    Waiting::Done(WebmailAction::Chooses(asked)),
+                    line,
+                );
+            }
+            12 => {
+                let known = self.undo.take().or_else(|| self.held_row(context));
+                match known {
+                    Some((what, message)) => self.takes_back(&what, message, line, context),
+                    None => self.list(DRAFTS, line, context),
+                }
+            }
+            _ => {
+                let mailbox = 1 + context.dice.below(if is_own { 6 } else { 1 }) as u32;
+                self.list(mailbox, line, context);
+            }
+        }
+    }
+
+    fn row(&self, dice: &mut Dice) -> Row {
+        self.rows[dice.below(self.rows.len() as u64) as usize].clone()
+    }
+
+    /// Some rows that each stand for one copy, with the copy that each stands for.
+    fn some_rows(&self, context: &mut Context<'_>) -> Vec<(Row, MessageId, usize)> {
+        let most = 1 + context.dice.skewed(4) as usize;
+        let mut some = Vec::new();
+        for row in &self.rows {
+            let Some(message) =
+                row.message.filter(|message| context.model.has_one_copy_each(*message))
+            else {
+                continue;
+            };
+            if some.len() < most
+                && row.mailbox == self.mailbox
+                && row.mailbox != DRAFTS
+                && context.dice.one_in(3)
+            {
+                some.push((
+                    row.clone(),
+                    message,
+                    context.model.copy_in(message, self.account, row.mailbox),
+                ));
+            }
+        }
+        some
+    }
+
+    fn moves(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+        let rows = self.some_rows(context);
+        let here = format!("/mail/box/{}", self.mailbox);
+        if rows.is_empty() {
+            return self.list(self.mailbox, line, context);
+        }
+        let keys: Vec<String> = rows.iter().map(|(row, ..)| row.key()).collect();
+        let erases = self.mailbox >= 5 && context.dice.one_in(2);
+        let (button, action) = if erases {
+            rows.iter()
+                .for_each(|(_, message, copy)| context.model.perhaps_deleted(*message, *copy));
+            (
+                "erase",
+                WebmailAction::Erases(
+                    rows.into_iter().map(|(_, message, copy)| (message, copy)).collect(),
+                ),
+            )
+        } else {
+            let others: Vec<(u32, &str)> =
+                TARGETS.into_iter().filter(|(to, _)| *to != self.mailbox).collect();
+            let (to, button) = others[context.dice.below(others.len() as u64) as usize];
+            let asked =
+                |(_, message, copy)| (message, copy, context.model.move_asked(message, copy, to));
+            (button, WebmailAction::Moves(rows.into_iter().map(asked).collect()))
+        };
+        let token = self.token.clone();
+        let mut fields = vec![
+            ("token", token.as_str()),
+            ("here", &here),
+            ("whole", "conversation"),
+            ("do", button),
+        ];
+        fields.extend(keys.iter().map(|key| ("key", key.as_str())));
+        self.post("/mail/act", &fields, Waiting::Done(action), line);
+    }
+
+    fn stars(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+        let rows = self.some_rows(context);
+        // The button toggles the star. The client must know whether there is one now, and that the
+        // message is still there. Otherwise it cannot know the result.
+        let view = self.view.as_ref();
+        let known = rows.into_iter().find_map(|(row, message, copy)| {
+            let is_sure = view.is_some_and(|view| context.model.is_unchanged(view, message, copy));
+            let star = context.model.star(message, copy).filter(|_| is_sure);
+            star.map(|is_starred| (row, message, copy, is_starred))
+        });
+        let Some((row, message, copy, is_starred)) = known else {
+            return self.list(self.mailbox, line, context);
+        };
+        let asked = context.model.star_asked(message, copy, !is_starred);
+        let view = context.model.view(self.account);
+        let (token, here, key) =
+            (self.token.clone(), format!("/mail/box/{}", self.mailbox), row.key());
+        let fields =
+            [("token", token.as_str()), ("here", &here), ("whole", "conversation"), ("star", &key)];
+        self.post(
+            "/mail/act",
+            &fields,
+            Waiting::Done(WebmailAction::Stars(message, copy, asked, view)),
+            line,
+        );
+    }
+
+    fn begins(
+        &mut self,
+        written: Written,
+        message: MessageId,
+        text: &str,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
+    ) {
+        context.model.sent(message);
+        if let Some((_, old)) = &self.draft {
+            context.model.perhaps_deleted(*old, OWN);
+        }
+        self.writes(written, message, text, line, context.model.station);
+    }
+
+    /// Submits a composed message, or saves a draft.
+    fn writes(
+        &mut self,
+        written: Written,
+        message: MessageId,
+        text: &str,
+        line: &mut ClientLine,
+        station: usize,
+    ) {
+        let (token, to) = (self.token.clone(), written.to(station));
+        let key = self.draft.take().map_or(String::new(), |(key, _)| key);
+        let fields = [
+            ("token", token.as_str()),
+            ("draft", &key),
+            ("to", &to),
+            ("subject", &message.0.to_string()),
+            ("text", text),
+            ("do", written.button()),
+        ];
+        self.post(
+            "/mail/compose",
+            &fields,
+            Waiting::Done(WebmailAction::Writes(written, message)),
+            line,
+        );
+    }
+
+    /// A held message among the drafts of the last list, and the key that undoes its send.
+    fn held_row(&self, context: &Context<'_>) -> Option<(String, MessageId)> {
+        let drafts = self.rows.iter().filter(|row| row.mailbox == DRAFTS);
+        let mut messages =
+            drafts.filter_map(|row| Some((format!("sending.{}", row.key()), row.message?)));
+        messages.find(|(_, message)| context.model.has_recipients(*message))
+    }
+
+    pub(super) fn takes_back(
+        &mut self,
+        what: &str,
+        message: MessageId,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
+    ) {
+        let asked = context.model.back_asked(message);
+        let token = self.token.clone();
+        let fields = [("token", token.as_str()), ("what", what)];
+        self.post(
+            "/mail/undo",
+            &fields,
+            Waiting::Done(WebmailAction::TakesBack(message, asked)),
+            line,
+        );
+    }
+
+    /// A message is held. The client undoes the send at once, shortly before it leaves, at some
+    /// later time, or never.
+    fn is_held(
+        &mut self,
+        message: MessageId,
+        page: &Page,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
+    ) {
+        sometimes!(HeldAtWebmail);
+        let Some(what) = page.undo() else { return self.list(self.mailbox, line, context) };
+        match context.dice.below(4) {
+            0 => self.takes_back(&what, message, line, context),
+            1 => {
+                let span = Micros(8_000_000 + context.dice.below(4_000_000));
+                self.hesitates = Some((context.story.now + span, what, message));
+            }
+            _ => {
+                self.undo = Some((what, message));
+                self.list(self.mailbox, line, context);
+            }
+        }
+    }
+
+    /// The response to an action: it says where the result is shown.
+    pub(super) fn action_answered(
+        &mut self,
+        action: WebmailAction,
+        page: &Page,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
+    ) -> Progress {
+        if page.status == 303 {
+            let location = page.location().to_string();
+            if let WebmailAction::Writes(written, message) = &action {
+                context.story.counts.acknowledged += 1;
+                match written {
+                    Written::Sent(..) => {
+                        context.model.promised(*message);
+                        sometimes!(SentAtWebmail);
+                    }
+                    Written::Kept => {
+                        context.model.delivered(*message);
+                        sometimes!(DraftKept);
+                        self.get(&location, Waiting::Draft(*message), line);
+                        return Progress::GoesOn;
+                    }
+                }
+            }
+            self.get(&location, Waiting::Told(action), line);
+            return Progress::GoesOn;
+        }
+        if let WebmailAction::Writes(_, message) = &action
+            && page.status == 200
+            && !context.disk_has_failed
+        {
+            context.model.refused(*message);
+        }
+        Progress::IsDone
+    }
+
+    /// The page that shows the result of an action.
+    pub(super) fn result_shown(
+        &mut self,
+        action: WebmailAction,
+        page: &Page,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
+    ) {
+        let notice = page.notice();
+        let is_wrong = notice.is_some_and(|(_, is_wrong)| is_wrong);
+        let words = notice.map_or("", |(words, _)| words);
+        let is_done = |count: usize, what: &str| {
+            let is_all = if count == 1 {
+                words.starts_with("The message was ")
+            } else {
+                words.starts_with(&format!("{count} messages were "))
+            };
+            is_all && words.contains(what)
+        };
+        match &action {
+            WebmailAction::Moves(moved) => {
+                let is_moved = is_done(moved.len(), "moved to");
+                let is_nothing = words == "Nothing was selected.";
+                for (message, copy, asked) in moved.iter().filter(|_| is_moved || is_nothing) {
+                    context.model.moved(*message, *copy, asked, is_moved);
+                }
+                if is_moved {
+                    sometimes!(MovedAtWebmail);
+                }
+            }
+            WebmailAction::Erases(erased) if is_done(erased.len(), "deleted for ever") => {
+                erased.iter().for_each(|(message, copy)| context.model.deleted(*message, *copy));
+                context.story.counts.deleted += erased.len() as u64;
+            }
+            // A message that is gone meanwhile is not starred, and the page does not say so.
+            WebmailAction::Stars(message, copy, asked, view) if page.status == 200 && !is_wrong => {
+                if context.model.is_unchanged(view, *message, *copy) {
+                    context.model.starred(*message, *copy, asked);
+                }
+            }
+            WebmailAction::Chooses(asked) if words == "Saved." => {
+                context.model.name.done(asked);
+                return self.get(
+                    "/mail/settings",
+                    Waiting::Settings(context.model.name.snapshot()),
+                    line,
+                );
+            }
+            // A message that also goes to another server leaves a moment later.
+            WebmailAction::Writes(Written::Sent(_, elsewhere), message)
+                if words == "Your letter was sent." =>
+            {
+                if elsewhere.is_empty() {
+                    context.model.delivered(*message);
+                }
+            }
+            WebmailAction::Writes(Written::Sent(..), message) if words == "Sending…" => {
+                return self.is_held(*message, page, line, context);
+            }
+            WebmailAction::TakesBack(message, asked)
+                if words == "Your letter was not sent: it is a draft again." =>
+            {
+                context.model.back_told(*message, asked, true);
+                sometimes!(TakenBackAtWebmail);
+                if page.value_of("subject") == Some(message.0.to_string()) {
+                    self.draft = page.value_of("draft").map(|key| (key, *message));
+                }
+            }
+            WebmailAction::TakesBack(message, asked) if words.starts_with("It is too late") => {
+                context.model.back_told(*message, asked, false);
+                sometimes!(TooLateAtWebmail);
+            }
+            WebmailAction::Stars(..)
+            | WebmailAction::Erases(_)
+            | WebmailAction::Chooses(_)
+            | WebmailAction::Writes(..)
+            | WebmailAction::TakesBack(..) => {}
+        }
+        self.list(self.mailbox, line, context);
+    }
+
+    /// The settings page shows a name that was chosen.
+    pub(super) fn saw_settings(
+        &mut self,
+        then: &Snapshot<String>,
+        page: &Page,
+        line: &mut ClientLine,
+        context: &mut Context<'_>,
+    ) {
+        if let Some(name) = page.value_of("name").filter(|_| self.account == AT_WEBMAIL) {
+            assert!(
+                context.model.name.was_since(then, &name),
+                "{name} is the name, and was not chosen since it was one of {then:?}"
+            );
+        }
+        self.list(self.mailbox, line, context);
+    }
+}
+
+/// Draws the local accounts and the mailboxes of the other server that a message is for.
+fn recipients(dice: &mut Dice) -> (Vec<usize>, Vec<RemoteMailbox>) {
+    match dice.below(8) {
+        0 => (vec![0, 1], vec![]),
+        1 => (vec![AT_WEBMAIL], vec![]),
+        2 => (vec![1, AT_WEBMAIL], vec![]),
+        3 => (vec![0], RemoteMailbox::some(dice)),
+        4 | 5 => (vec![], RemoteMailbox::some(dice)),
+        one => (vec![one as usize % 2], vec![]),
+    }
+}
