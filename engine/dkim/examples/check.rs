@@ -1,7 +1,8 @@
-//! Verifies and signs messages that are named on its input, so that anybody else's can be tried on it, and it on anybody else.
+//! Verifies and signs messages from its input, so that it can be compared with other
+//! implementations.
 //!
 //! ```text
-//! > verify TAB now TAB the message's pieces, each behind a TAB, in hexadecimal
+//! > verify TAB now TAB the message's pieces, each after a TAB, in hexadecimal
 //! < ask TAB name
 //! > records TAB texts, in hexadecimal; or: silence
 //! < verdicts TAB dkim=pass header.d=… TAB …
@@ -10,7 +11,7 @@
 //! > chain TAB now TAB pieces
 //! < ask …, as above
 //! < verdicts TAB arc=pass
-//! > seal TAB the same as with sign, up to the selector TAB none or pass TAB results, in hexadecimal TAB pieces
+//! > seal TAB as sign, up to the selector TAB none or pass TAB results, in hexadecimal TAB pieces
 //! < signed TAB record TAB fields in hexadecimal
 //! ```
 use std::io::{self, BufRead, Lines, StdinLock, Write};
@@ -78,7 +79,7 @@ fn verdicts(
 ) -> Result<Vec<String>, Failure> {
     let mut knowledge = Knowledge::default();
     let mut verdicts = Vec::new();
-    // Of a message without signatures the first one's verdict says so.
+    // For a message without signatures, the first verdict says so.
     while verdicts.len() < message.signatures().max(1) {
         match message.verify(verdicts.len(), &knowledge, now) {
             Ok(verdict) => verdicts.push(verdict.to_string()),

@@ -1,15 +1,16 @@
-//! The hash of a body, which is brought into a form first that survives what happens on the way (RFC 6376 §3.4.3, §3.4.4).
+//! The hash of a body, after canonicalization (RFC 6376 §3.4.3, §3.4.4).
 //!
 //! Invariants:
 //! - The hash does not depend on how the body is cut into pieces.
-//! - Nothing of the body is kept but what it may end with: a count of empty lines, a carriage return, white space.
+//! - Of the body, only a possible end is kept: a count of empty lines, a carriage return, white
+//!   space.
 
 use memchr::{memchr, memchr3};
 use ring::digest::{Context, Digest, SHA256};
 
 const LINE_END: &[u8] = b"\r\n";
 
-/// How much of what happens on the way does no harm.
+/// The canonicalization: which changes on the way do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     /// Empty lines at the end.
@@ -18,24 +19,24 @@ pub(crate) enum Form {
     Relaxed,
 }
 
-/// A body that arrives.
+/// The hash of a body that is arriving.
 pub(crate) struct BodyHash {
     form: Form,
     context: Context,
-    /// Bytes that the hash is of.
+    /// The number of bytes in the hash.
     bytes: u64,
-    /// Line ends that count once something follows.
+    /// Line ends that count only if something follows.
     line_ends: u64,
-    /// White space has come that counts once something follows in its line.
+    /// Whether white space came that counts only if something follows in its line.
     has_space: bool,
-    /// A carriage return has come that a line feed may follow.
+    /// Whether a carriage return came that a line feed may follow.
     has_return: bool,
 }
 
-/// A body that has arrived.
+/// The hash of a complete body.
 pub(crate) struct Hashed {
     pub(crate) digest: Digest,
-    /// Bytes that it is of.
+    /// The number of bytes in the hash.
     pub(crate) bytes: u64,
 }
 
@@ -80,7 +81,7 @@ impl BodyHash {
         if self.has_return {
             self.text(b"\r");
         }
-        // Of an empty body the simple form is an empty line, the relaxed one nothing.
+        // An empty body is an empty line in the simple form, and nothing in the relaxed form.
         if self.form == Form::Simple || self.bytes > 0 {
             self.add(LINE_END);
         }
@@ -92,7 +93,7 @@ impl BodyHash {
         self.line_ends += 1;
     }
 
-    /// What is no line end, and in the relaxed form no white space.
+    /// Adds text without line ends, and in the relaxed form without white space.
     fn text(&mut self, text: &[u8]) {
         if text.is_empty() {
             return;

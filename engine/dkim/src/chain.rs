@@ -1,16 +1,22 @@
-//! The chain of seals of those who have handed a message on: Authenticated Received Chain (RFC 8617 §4, §5.2).
+//! The ARC chain of a message: Authenticated Received Chain (RFC 8617 §4, §5.2).
 //!
-//! Whoever hands a message on adds a set of three fields: what he has found out about it (`ARC-Authentication-Results`), his signature of the message
-//! as it leaves him (`ARC-Message-Signature`), and his signature of all sets so far (`ARC-Seal`), which says too whether the chain was whole when it came to him.
+//! A server that forwards a message adds a set of three fields: its check results
+//! (`ARC-Authentication-Results`), its signature of the message as it leaves
+//! (`ARC-Message-Signature`), and its signature of all sets so far (`ARC-Seal`). The seal also says
+//! whether the chain was valid when the message arrived.
 //!
 //! Invariants:
-//! - A chain of which anything is wrong fails as a whole.
-//! - [`SETS_MAX`] sets are looked at and no more, and [`CHAIN_KEYS_MAX`] names of keys: a chain that has more of either fails, and nobody is asked for anything.
-//! - One signature is computed a call: the newest one of the message, and then the seals from the newest down.
+//! - A chain with any fault fails as a whole.
+//! - At most [`SETS_MAX`] sets and [`CHAIN_KEYS_MAX`] names of keys are used. A chain with more of
+//!   either fails, and no name server is asked.
+//! - One signature is verified a call: first the newest message signature, and then the seals from
+//!   the newest down.
 //!
-//! Where the RFC leaves a choice:
-//! - A chain of whose keys name servers do not answer for fails, since there is no other word for it (§5.2.1). Whoever asks can tell it from others ([`ChainVerdict::is_open`]).
-//! - Signatures of the message under the newest one are not looked at: they say where it was changed, and that is asked for by nobody.
+//! Choices that the RFC leaves open:
+//! - A chain fails if name servers do not answer for its keys, since there is no other result for
+//!   it (§5.2.1). [`ChainVerdict::is_open`] distinguishes it.
+//! - Message signatures below the newest one are not verified: they would only show where the
+//!   message was changed.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -27,23 +33,23 @@ use crate::tags::{Tags, number};
 use crate::verdict::Reason;
 use crate::vouching;
 
-/// Sets that a chain has at most (RFC 8617 §4.2.1).
+/// The most sets of a chain (RFC 8617 §4.2.1).
 pub const SETS_MAX: usize = 50;
-/// Names of keys that are asked for to judge one chain.
+/// The most names of keys that are looked up for one chain.
 pub const CHAIN_KEYS_MAX: usize = 16;
 
 const RESULTS: &[u8] = b"arc-authentication-results";
 const MESSAGE: &[u8] = b"arc-message-signature";
 const SEAL: &[u8] = b"arc-seal";
 
-/// The sets of a message, the first one first.
+/// The sets of a message, oldest first.
 pub(crate) struct Chain {
     pub(crate) sets: Vec<Set>,
-    /// The newest signature of the message, where there are sets.
+    /// The newest message signature, if there are sets.
     newest: Option<Signature>,
 }
 
-/// A set of a chain: the fields that it is, and its seal.
+/// A set of a chain: its fields, and its seal.
 pub(crate) struct Set {
     pub(crate) results: usize,
     pub(crate) message: usize,
@@ -51,42 +57,42 @@ pub(crate) struct Set {
     pub(crate) signature: Signature,
 }
 
-/// What a chain comes to.
+/// The verdict on a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChainVerdict {
-    /// There is none.
+    /// There is no chain.
     None,
-    /// Whoever handed the message on says what he has found out about it, and the last of them had it as it is.
+    /// All forwarders' statements are authentic, and the last forwarder saw the message as it is.
     Pass,
-    /// It proves nothing, for this reason.
+    /// The chain proves nothing, for this reason.
     Fail(Flaw),
 }
 
-/// What is wrong with a chain.
+/// Why a chain fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// It has more sets than a chain may have.
     TooLong,
-    /// More keys would have to be known than are asked for.
+    /// It needs more keys than are looked up.
     TooManyKeys,
-    /// A set lacks something, or has it twice, or there is none.
+    /// A set is incomplete, or has a field twice, or is missing.
     Incomplete,
-    /// Something of it is not written as it should be.
+    /// A field has invalid syntax.
     Syntax,
-    /// Who sealed it last has found it broken.
+    /// The last forwarder found it broken.
     SealedAsBroken,
-    /// A seal says of the chain before it what cannot be.
+    /// A seal has an impossible status for the chain before it.
     WrongStatus,
-    /// A signature of the message covers the chain itself.
+    /// A message signature covers the chain itself.
     CoversItself,
-    /// A signature of the set with this number does not count.
+    /// A signature of the set with this number is not valid.
     Link(usize, Reason),
 }
 
 impl Chain {
-    /// Reads the chain of a message: it may have no sets.
+    /// Reads the chain of a message. It may have no sets.
     ///
-    /// Errors: what is wrong with it, whatever its signatures are worth.
+    /// Errors: its fault, regardless of its signatures.
     pub(crate) fn read(header: &Header) -> Result<Chain, Flaw> {
         let kinds = [RESULTS, MESSAGE, SEAL].map(|name| header.named(name));
         let count = kinds.iter().map(|fields| fields.len()).max().unwrap_or(0);
@@ -98,7 +104,7 @@ impl Chain {
             for field in fields {
                 let instance = instance(header.value(*field), kind == 0).ok_or(Flaw::Syntax)?;
                 let set = instance.checked_sub(1).and_then(|number| sets.get_mut(number));
-                // Where one is there twice, there is none in another place.
+                // If a field occurs twice, one is missing in another place.
                 *set.and_then(|set| set.get_mut(kind)).ok_or(Flaw::Incomplete)? = Some(*field);
             }
         }
@@ -121,12 +127,12 @@ impl Chain {
         if keys.len() > CHAIN_KEYS_MAX { Err(Flaw::TooManyKeys) } else { Ok(chain) }
     }
 
-    /// In which form its newest signature looks at the body.
+    /// The canonicalization of the body in its newest signature.
     pub(crate) fn body_form(&self) -> Option<Form> {
         self.newest.as_ref().map(|newest| newest.body_form)
     }
 
-    /// Those of its signatures that are looked at, if none of them is nothing at this time whatever its key is.
+    /// Its signatures, unless one of them is invalid at this time regardless of its key.
     pub(crate) fn countable(
         &self,
         authors: usize,
@@ -136,7 +142,7 @@ impl Chain {
         self.signatures().filter(move |_| could_count)
     }
 
-    /// What of it cannot count at this time whatever its keys are, if anything cannot.
+    /// The first fault at this time that does not depend on keys.
     fn flaw_at(&self, authors: usize, now: UnixTime) -> Option<Flaw> {
         let of_message =
             self.newest.iter().map(|newest| (self.sets.len(), newest.judge(authors, now)));
@@ -151,7 +157,7 @@ impl Chain {
             .find_map(|(instance, judged)| Some(Flaw::Link(instance, judged.err()?)))
     }
 
-    /// About how many bytes it takes in memory.
+    /// Its approximate size in memory, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         let signatures: usize = self.signatures().map(|signature| signature.signature.len()).sum();
         self.sets.capacity() * size_of::<Set>() + signatures
@@ -163,7 +169,8 @@ impl Chain {
 }
 
 impl Message {
-    /// What its chain comes to where nothing is to be known or computed for that: there is none, or it cannot pass at this time.
+    /// The verdict on its chain where no key is needed for it: there is no chain, or it cannot pass
+    /// at this time.
     pub fn chain_at_once(&self, now: UnixTime) -> Option<ChainVerdict> {
         let chain = match &self.chain {
             Ok(chain) => chain,
@@ -173,9 +180,10 @@ impl Message {
         if chain.sets.is_empty() { Some(ChainVerdict::None) } else { flaw.map(ChainVerdict::Fail) }
     }
 
-    /// Goes a step on with its chain, the first of which has the number 0. `None`: that was right, and there are more.
+    /// Verifies one step of its chain. The first step has the number 0. `None`: it was valid, and
+    /// there are more.
     ///
-    /// Errors: [`Missing`] says what has to be known first.
+    /// Errors: [`Missing`] says what must be looked up first.
     pub fn judge_chain(
         &self,
         step: usize,
@@ -228,15 +236,16 @@ impl Message {
         prove(&last.signature, &keys, &signed, || Ok(()))
     }
 
-    /// Writes sets as seals cover them.
+    /// Writes sets in the form that seals cover.
     pub(crate) fn write_sets(&self, sets: &[Set], out: &mut Vec<u8>) {
         for field in sets.iter().flat_map(|set| [set.results, set.message, set.seal]) {
             self.header.write_field(field, Form::Relaxed, out);
         }
     }
 
-    /// Whom of those who sealed it last, as far back as they are trusted, has found that the message was of its author's domain (DMARC). Nobody's word is worth
-    /// anything as long as the chain does not pass.
+    /// The trusted forwarder which found that the message was of its author's domain (DMARC). Only
+    /// the newest sets are used, as far as their domains are trusted. The result means nothing
+    /// while the chain does not pass.
     pub fn vouched_by(&self, is_trusted: impl Fn(&Name) -> bool) -> Option<&Name> {
         let sets = self.chain.as_ref().map_or(&[][..], |chain| &chain.sets);
         let trusted = sets.iter().rev().take_while(|set| is_trusted(&set.signature.signer.domain));
@@ -246,7 +255,8 @@ impl Message {
     }
 }
 
-/// The number of the set to which a field belongs (RFC 8617 §4.2.1). In results that is not a tag among others, but stands before them.
+/// The number of the set that a field belongs to (RFC 8617 §4.2.1). In results, it is not a tag
+/// among others, but comes before them.
 fn instance(value: &[u8], is_of_results: bool) -> Option<usize> {
     let digits = match is_of_results {
         true => {
@@ -258,7 +268,7 @@ fn instance(value: &[u8], is_of_results: bool) -> Option<usize> {
     if digits.len() > 2 { None } else { number(digits).map(|number| number as usize) }
 }
 
-/// Reads a seal (RFC 8617 §4.1.3). `count`: how many sets there are.
+/// Reads a seal (RFC 8617 §4.1.3). `count`: the number of sets.
 fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<Signature, Flaw> {
     let tags = Tags::read(value).ok_or(Flaw::Syntax)?;
     if tags.get(b"h").is_some() {
@@ -273,7 +283,7 @@ fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<Signature, Fla
     Signature::of_nothing(&tags).map_err(|reason| Flaw::Link(instance, reason))
 }
 
-/// Reads the signature of a message that the set with this number holds (RFC 8617 §4.1.2).
+/// Reads the message signature of the set with this number (RFC 8617 §4.1.2).
 fn message_signature(value: &[u8], instance: usize) -> Result<Signature, Flaw> {
     let tags = Tags::read(value).ok_or(Flaw::Syntax)?;
     let signature = Signature::of_message(&tags).map_err(|reason| Flaw::Link(instance, reason))?;
@@ -287,14 +297,14 @@ fn message_signature(value: &[u8], instance: usize) -> Result<Signature, Flaw> {
 }
 
 impl ChainVerdict {
-    /// Whether it might be another one if name servers answered.
+    /// Whether the verdict could be another one if name servers answered.
     pub fn is_open(&self) -> bool {
         matches!(self, ChainVerdict::Fail(Flaw::Link(_, Reason::KeyUnanswered(_))))
     }
 }
 
 impl fmt::Display for ChainVerdict {
-    /// As `Authentication-Results` has it (RFC 8617 §10.1).
+    /// The form in `Authentication-Results` (RFC 8617 §10.1).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ChainVerdict::None => out.write_str("arc=none"),
@@ -305,7 +315,7 @@ impl fmt::Display for ChainVerdict {
 }
 
 impl fmt::Display for Flaw {
-    /// For people, in words that may stand in a quoted string.
+    /// The fault for people, in words that are allowed in a quoted string.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Flaw::TooLong => "the chain is too long",

@@ -1,4 +1,5 @@
-//! A message's header as signatures see it: fields in their order, and the forms in which they are signed (RFC 6376 §3.4.1, §3.4.2, §5.4.2).
+//! A message's header for signatures: its fields in order, and their canonicalization (RFC 6376
+//! §3.4.1, §3.4.2, §5.4.2).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -9,32 +10,32 @@ use memchr::{memchr, memmem};
 
 use crate::body::Form;
 
-/// The most fields of a header: of a message with more no signature passes. A server that takes
-/// messages of 1,000 adds some of its own.
+/// The most fields of a header: no signature of a message with more fields passes. A server that
+/// accepts messages with 1,000 fields adds some of its own.
 pub const FIELDS_MAX: usize = 1_100;
 
-/// About what a name takes beside its own bytes.
+/// The approximate memory of a name beside its own bytes.
 const NAME_BYTES: usize = 128;
 
 /// The fields of a header.
 pub(crate) struct Header {
     bytes: Vec<u8>,
     fields: Vec<Field>,
-    /// Which fields have a name, from the top: the names in lower case.
+    /// The fields with each name, from the top. Names are in lower case.
     by_name: BTreeMap<Box<[u8]>, Vec<usize>>,
-    /// Whether it has no more fields than these.
+    /// Whether the header has no other fields.
     is_whole: bool,
 }
 
-/// Where a field stands, with the line end behind it, and its value without that.
+/// The range of a field including its line end, and the range of its value without that.
 struct Field {
     whole: Range<usize>,
     value: Range<usize>,
 }
 
 impl Header {
-    /// Reads a header: its lines, without the empty one behind them, and up to [`FIELDS_MAX`]
-    /// fields. A line that is no field is passed over.
+    /// Reads a header: its lines, without the empty line after them, and up to [`FIELDS_MAX`]
+    /// fields. A line that is not a field is skipped.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Header {
         if !bytes.is_empty() && !bytes.ends_with(b"\r\n") {
             bytes.extend(b"\r\n");
@@ -64,12 +65,12 @@ impl Header {
         self.is_whole
     }
 
-    /// All of it, as it came.
+    /// The whole header, as it came.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// About how many bytes it takes in memory.
+    /// Its approximate size in memory, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         let names: usize = self.by_name.keys().map(|name| name.len() + NAME_BYTES).sum();
         self.bytes.capacity()
@@ -77,22 +78,23 @@ impl Header {
             + names
     }
 
-    /// The fields of a name, which is in lower case, from the top.
+    /// The fields with a name, from the top. The name is in lower case.
     pub(crate) fn named(&self, name: &[u8]) -> &[usize] {
         self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether its first line goes on whatever stands above it.
+    /// Whether its first line would continue a field above it.
     pub(crate) fn begins_folded(&self) -> bool {
         matches!(self.bytes.first(), Some(b' ' | b'\t'))
     }
 
-    /// What a field says: empty where there is none.
+    /// The value of a field. Empty if there is no such field.
     pub(crate) fn value(&self, field: usize) -> &[u8] {
         self.fields.get(field).map(|field| self.at(field.value.clone())).unwrap_or_default()
     }
 
-    /// Writes the fields of these names, for each name the lowest that was not yet taken; where none is left, nothing. `except` is never taken.
+    /// Writes the fields with these names. For each name it takes the lowest field that was not
+    /// taken yet, or nothing if none is left. `except` is never taken.
     pub(crate) fn write_selected<'a>(
         &self,
         names: impl Iterator<Item = &'a [u8]>,
@@ -119,7 +121,8 @@ impl Header {
         write(self.at(whole.clone()), form, out);
     }
 
-    /// Writes a field without a part of its value and without a line end: a signature, as it was when it was made.
+    /// Writes a field without a part of its value and without its line end: a signature field
+    /// without the signature.
     pub(crate) fn write_without(
         &self,
         field: usize,
@@ -138,14 +141,15 @@ impl Header {
     }
 }
 
-/// The length of the first field of several, with its line end: the first that no white space follows.
+/// The length of the first field of several, with its line end: the first line end without white
+/// space after it.
 fn field_length(bytes: &[u8]) -> Option<usize> {
     memmem::find_iter(bytes, b"\r\n")
         .map(|end| end + 2)
         .find(|end| !matches!(bytes.get(*end), Some(b' ' | b'\t')))
 }
 
-/// A field's name, in lower case, and where its value stands.
+/// A field's name in lower case, and the range of its value.
 fn parts(field: &[u8]) -> Option<(Box<[u8]>, Range<usize>)> {
     let colon = memchr(b':', field)?;
     let name = field.get(..colon)?.trim_ascii_end();
@@ -153,13 +157,13 @@ fn parts(field: &[u8]) -> Option<(Box<[u8]>, Range<usize>)> {
     is_name.then(|| (name.to_ascii_lowercase().into(), colon + 1..field.len().saturating_sub(2)))
 }
 
-/// Writes a field in a form, without its line end.
+/// Writes a field in a canonical form, without its line end.
 pub(crate) fn write_last(field: &[u8], form: Form, out: &mut Vec<u8>) {
     write(field, form, out);
     out.truncate(out.len().saturating_sub(2));
 }
 
-/// Writes a field in a form.
+/// Writes a field in a canonical form.
 pub(crate) fn write(field: &[u8], form: Form, out: &mut Vec<u8>) {
     match form {
         Form::Simple => out.extend(field),
@@ -172,7 +176,7 @@ fn write_relaxed(field: &[u8], out: &mut Vec<u8>) {
     let (name, value) = field.split_at_checked(colon).unwrap_or_default();
     out.extend(name.trim_ascii_end().to_ascii_lowercase());
     out.push(b':');
-    // A line end within a field stands before white space, and goes with it.
+    // A line end within a field comes before white space, and is removed with it.
     let unfolded = value.get(1..).unwrap_or_default().split(|byte| b" \t".contains(byte));
     let words = unfolded
         .map(|word| word.strip_suffix(b"\r\n").unwrap_or(word))

@@ -1,4 +1,5 @@
-//! Keys as domains publish them, and what they prove (RFC 6376 §3.6.1, RFC 8301 §3.2, RFC 8463 §3, §4).
+//! Public keys of domains, and verification with them (RFC 6376 §3.6.1, RFC 8301 §3.2, RFC 8463 §3,
+//! §4).
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -16,11 +17,11 @@ use crate::signature::{Algorithm, Signature};
 use crate::tags::{Tags, decoded, members};
 use crate::verdict::Reason;
 
-/// Keys of one name that are tried, in the order in which they came.
+/// The most keys of one name that are tried, in their order in the answer.
 pub const KEYS_MAX: usize = 4;
-/// Sizes of RSA keys that signatures are verified with.
+/// The sizes of RSA keys that are accepted.
 const RSA_BITS: RangeInclusive<usize> = 1024..=4096;
-/// Bytes of a key of Ed25519.
+/// The length of an Ed25519 key.
 const ED25519_BYTES: usize = 32;
 /// `rsaEncryption` (RFC 8017 appendix A.1).
 pub(crate) const RSA_ENCRYPTION: ObjectIdentifier =
@@ -29,14 +30,14 @@ pub(crate) const RSA_ENCRYPTION: ObjectIdentifier =
 /// A key that a domain has published.
 pub(crate) struct Key {
     kind: Kind,
-    /// Whether signatures over SHA-256 may be made with it.
+    /// Whether it allows signatures with SHA-256.
     has_hash: bool,
     is_for_mail: bool,
-    /// Whether the domain only tests.
+    /// Whether the domain is only testing.
     is_test: bool,
-    /// Whether it is for the domain itself alone, and for no part of it.
+    /// Whether it is only for the domain itself, and not for its subdomains.
     is_strict: bool,
-    /// Empty when it was taken back.
+    /// Empty if the key was revoked.
     bytes: Vec<u8>,
 }
 
@@ -47,14 +48,14 @@ enum Kind {
     Other,
 }
 
-/// The numbers of an RSA key, without zeros before them.
+/// The numbers of an RSA key, without leading zeros.
 struct Numbers<'a> {
     modulus: &'a [u8],
     exponent: &'a [u8],
 }
 
 impl Key {
-    /// Reads what a domain says. `None` where that is no key.
+    /// Reads a key record. `None`: it is not valid.
     pub(crate) fn read(text: &[u8]) -> Option<Key> {
         let tags = Tags::read(text)?;
         if tags.get(b"v").is_some_and(|version| version != b"DKIM1") {
@@ -78,7 +79,7 @@ impl Key {
         })
     }
 
-    /// Whether a signature may be verified with it (RFC 6376 §6.1.2).
+    /// Whether a signature may be verified with this key (RFC 6376 §6.1.2).
     ///
     /// Errors: why not.
     pub(crate) fn judge(&self, signature: &Signature) -> Result<(), Reason> {
@@ -100,9 +101,9 @@ impl Key {
         }
     }
 
-    /// Whether a signature of `signed` is its own.
+    /// Whether this key made the signature of `signed`.
     ///
-    /// Errors: why it proves nothing.
+    /// Errors: why the signature proves nothing.
     pub(crate) fn verify(&self, signed: &[u8], signature: &[u8]) -> Result<(), Reason> {
         let verified = match self.kind {
             Kind::Rsa => {
@@ -120,7 +121,7 @@ impl Key {
                 RsaPublicKeyComponents { n: modulus, e: exponent }.verify(&RSA, signed, signature)
             }
             Kind::Ed25519 if self.bytes.len() == ED25519_BYTES => {
-                // What is signed is the hash, as if it were the message (RFC 8463 §3).
+                // The signature covers the hash as if it were the message (RFC 8463 §3).
                 let hash = ring::digest::digest(&ring::digest::SHA256, signed);
                 UnparsedPublicKey::new(&ED25519, &self.bytes).verify(hash.as_ref(), signature)
             }
@@ -130,7 +131,8 @@ impl Key {
     }
 }
 
-/// An RSA key as RFC 6376 has it (RFC 8017 appendix A.1.1), or as everybody publishes it: with its algorithm around it (RFC 5280 §4.1).
+/// An RSA key in the form of RFC 6376 (RFC 8017 appendix A.1.1), or in the usual form with its
+/// algorithm around it (RFC 5280 §4.1).
 fn numbers(bytes: &[u8]) -> Option<Numbers<'_>> {
     let key = match SubjectPublicKeyInfoRef::from_der(bytes) {
         Ok(key) if key.algorithm.oid == RSA_ENCRYPTION => key.subject_public_key.as_bytes()?,

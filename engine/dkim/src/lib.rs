@@ -1,27 +1,32 @@
-//! Signatures of domains under messages: DomainKeys Identified Mail (RFC 6376, RFC 8301, RFC 8463), and the chain of seals of those who have handed a message on
-//! (RFC 8617).
+//! Signatures of domains under messages: DomainKeys Identified Mail (RFC 6376, RFC 8301, RFC 8463),
+//! and the ARC chain of forwarded messages (RFC 8617).
 //!
 //! ```text
-//!   Reading ──pieces of the message, in their order──> Message ──with a Knowledge, one signature a call──> Verdict
-//!                                                         │                                               ChainVerdict
-//!                                                         └─────with a SigningKey───────────────────────> the field that signs it
-//!                                                                                                         a set for its chain, by Sealing
+//!   Reading ── pieces, in order ──▸ Message ── a Knowledge, one signature a call ──▸ Verdict
+//!                                      │                                        ChainVerdict
+//!                                      └── a SigningKey ──▸ the field with its signature
+//!                                                           a set for its chain, by Sealing
 //! ```
-//! A message is read once, in whatever pieces it lies: of its body a hash is kept for each way in which its signatures and its chain look at bodies, which are two at
-//! most. What is to be known of names is asked for as it is needed ([`dns::Missing`]), before anything is computed.
+//! A message is read once, in pieces of any size. Its body is hashed once for each canonicalization
+//! that its signatures and its chain use, which are two at most. Names are looked up as they are
+//! needed ([`dns::Missing`]), before anything is computed.
 //!
 //! Invariants:
 //! - A verdict does not depend on how the message was cut.
-//! - What is kept of a message is its header, of [`HEADER_BYTES_MAX`] bytes and [`FIELDS_MAX`]
-//!   fields, and no more of its body however long that is. Work is linear in the message's bytes.
-//! - [`SIGNATURES_MAX`] signatures of a message are looked at and no more, and up to [`KEYS_MAX`] keys for each. A chain is looked at as long as [`SETS_MAX`] and [`CHAIN_KEYS_MAX`] allow.
-//! - What a verdict says of a signature or a chain is safe to be written into a header field.
+//! - Of a message, only its header is kept, with at most [`HEADER_BYTES_MAX`] bytes and
+//!   [`FIELDS_MAX`] fields, however long the body is. The work is linear in the message's bytes.
+//! - At most [`SIGNATURES_MAX`] signatures of a message are verified, with up to [`KEYS_MAX`] keys
+//!   for each. A chain is verified within [`SETS_MAX`] and [`CHAIN_KEYS_MAX`].
+//! - The text of a verdict is safe in a header field.
 //!
-//! Where the RFCs leave a choice:
-//! - A signature that covers the beginning of a body alone (`l=`) does not pass, whatever it covers: anybody could add to what it is worth (RFC 6376 §8.2).
-//! - Where there are several fields `From`, all have to be signed: people see one, and nobody knows which (RFC 6376 §8.15).
-//! - A domain that tests (`t=y`) has signed nothing, right or wrong (RFC 6376 §3.6.1).
-//! - Of several keys of one name, one that fits is enough (RFC 6376 §6.1.2).
+//! Choices that the RFCs leave open:
+//! - A signature that covers only the beginning of a body (`l=`) does not pass: anyone could append
+//!   text to the message (RFC 6376 §8.2).
+//! - If there are several `From` fields, all have to be signed: users see one of them, and it is
+//!   unknown which (RFC 6376 §8.15).
+//! - A signature of a domain that is testing (`t=y`) counts as none, valid or not (RFC 6376
+//!   §3.6.1).
+//! - If a name has several keys, one that verifies is enough (RFC 6376 §6.1.2).
 #![no_std]
 #![forbid(unsafe_code)]
 

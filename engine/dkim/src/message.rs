@@ -1,4 +1,4 @@
-//! A message that has been read, and what its signatures are worth (RFC 6376 §6.1).
+//! A complete message, and the verdicts on its signatures (RFC 6376 §6.1).
 
 use alloc::vec::Vec;
 
@@ -12,30 +12,30 @@ use crate::key::{KEYS_MAX, Key};
 use crate::signature::Signature;
 use crate::verdict::{Reason, Verdict};
 
-/// Signatures of a message that are looked at, from the top.
+/// The most signatures of a message that are verified, from the top.
 pub const SIGNATURES_MAX: usize = 8;
 
-/// What signatures are called.
+/// The name of signature fields.
 const FIELD: &[u8] = b"dkim-signature";
 
-/// A message that has been read.
+/// A complete message.
 pub struct Message {
     pub(crate) header: Header,
     pub(crate) signatures: Vec<Signed>,
     pub(crate) chain: Result<Chain, Flaw>,
-    /// `None` where the header is too long, or has too many fields.
+    /// `None` if the header is too long, or has too many fields.
     pub(crate) bodies: Option<Bodies<Hashed>>,
     pub(crate) is_to_be_signed: bool,
 }
 
 /// A signature of a message.
 pub(crate) struct Signed {
-    /// The field that it is.
+    /// Its field.
     field: usize,
     signature: Result<Signature, Reason>,
 }
 
-/// One of each form that is wanted.
+/// One value for each canonicalization that is used.
 pub(crate) struct Bodies<T> {
     pub(crate) simple: Option<T>,
     pub(crate) relaxed: Option<T>,
@@ -47,29 +47,31 @@ impl Message {
         self.header.bytes()
     }
 
-    /// Whether no more than a beginning of its header was looked at.
+    /// Whether only the beginning of its header was read.
     pub fn is_cut(&self) -> bool {
         self.bodies.is_none()
     }
 
-    /// How many signatures it has.
+    /// The number of its signatures.
     pub fn signatures(&self) -> usize {
         self.header.named(FIELD).len()
     }
 
-    /// What has to be known before its signatures and its chain can be judged, and is not.
+    /// The questions for its signatures and its chain that have no answer yet.
     pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
         missing(&self.header, &self.signatures, &self.chain, knowledge, now)
     }
 
-    /// About how many bytes it takes in memory.
+    /// Its approximate size in memory, in bytes.
     pub fn footprint(&self) -> usize {
         self.header.footprint() + self.chain.as_ref().map_or(0, Chain::footprint)
     }
 
-    /// What is to be thought of one of its signatures, counted from the top; and that there is none, where there is no such signature.
+    /// The verdict on one of its signatures, counted from the top. If there is no such signature,
+    /// the verdict says so.
     ///
-    /// Errors: [`Missing`] says what has to be known first: the keys, one name for each signature.
+    /// Errors: [`Missing`] says what must be looked up first: the keys, one name for each
+    /// signature.
     pub fn verify(
         &self,
         number: usize,
@@ -93,7 +95,7 @@ impl Message {
         Ok(Verdict { reason, signer: Some(signature.signer.clone()) })
     }
 
-    /// Whether a field is a signature of the message, and right.
+    /// Whether a field is a valid signature of the message.
     pub(crate) fn judge(
         &self,
         field: usize,
@@ -119,7 +121,7 @@ impl Message {
 }
 
 impl Signed {
-    /// The signatures of a header that are looked at.
+    /// The signatures of a header that are verified.
     pub(crate) fn all_of(header: &Header) -> Vec<Signed> {
         let fields = header.named(FIELD).iter().take(SIGNATURES_MAX);
         fields
@@ -127,13 +129,13 @@ impl Signed {
             .collect()
     }
 
-    /// In which form it looks at the body, if it can be read.
+    /// The canonicalization of the body, if the signature can be read.
     pub(crate) fn body_form(&self) -> Option<Form> {
         self.signature.as_ref().ok().map(|signature| signature.body_form)
     }
 }
 
-/// The names of keys that are not known, of those signatures that could count.
+/// The names of unknown keys, for the signatures that could count.
 pub(crate) fn missing(
     header: &Header,
     signatures: &[Signed],
@@ -167,7 +169,7 @@ impl<T> Bodies<T> {
     }
 }
 
-/// Why a signature is not right, or not yet.
+/// Why a signature is not valid, or cannot be verified yet.
 pub(crate) enum Stop {
     Because(Reason),
     Missing(Missing),
@@ -185,7 +187,8 @@ impl From<Missing> for Stop {
     }
 }
 
-/// Whether a signature is right by one of its keys. `covers`: whether what else it covers is as it says, which is asked once it is known that a key may be used.
+/// Whether a signature is valid with one of its keys. `covers`: checks the other parts that it
+/// covers. It is called once a key is known to be usable.
 pub(crate) fn prove(
     signature: &Signature,
     keys: &[Key],
@@ -206,7 +209,7 @@ pub(crate) fn prove(
     }
 }
 
-/// The keys that a signature may be verified with: at least one.
+/// The keys for a signature: at least one.
 pub(crate) fn keys_of(signature: &Signature, knowledge: &Knowledge) -> Result<Vec<Key>, Stop> {
     let answer = knowledge.of(signature.question())?.map_err(Reason::KeyUnanswered)?;
     let texts = answer.records.iter().filter_map(|record| match record {
@@ -221,7 +224,7 @@ pub(crate) fn keys_of(signature: &Signature, knowledge: &Knowledge) -> Result<Ve
     }
 }
 
-/// Whether the body is the one that was signed, all of it.
+/// Whether the whole body is the one that was signed.
 fn judge_body(signature: &Signature, body: &Hashed) -> Result<(), Reason> {
     let signed = signature.body_bytes.unwrap_or(body.bytes);
     if signed > body.bytes {

@@ -1,4 +1,4 @@
-//! A message that arrives, in pieces.
+//! Reads a message that arrives in pieces.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,43 +13,45 @@ use crate::header::Header;
 use crate::message::{self, Bodies, Message, Signed};
 use crate::signing::SIGNED_FORM;
 
-/// The most bytes of a header with the empty line behind it: of a message with a longer one no signature passes.
+/// The most bytes of a header with the empty line after it: no signature of a message with a longer
+/// header passes.
 pub const HEADER_BYTES_MAX: usize = 128 * 1024;
 
-/// A message that arrives, in pieces: as it is sent, with lines that end in CRLF and without dots in front of dots.
+/// A message that arrives in pieces, as it is sent: with lines that end in CRLF, and without dot
+/// stuffing.
 pub struct Reading {
     expect: Expect,
     is_to_be_signed: bool,
 }
 
-/// What arrives next.
+/// The part that arrives next.
 enum Expect {
-    /// The header, of which so much is here.
+    /// The header, of which these bytes have come.
     Header(Vec<u8>),
     Body(Box<Opened>),
 }
 
-/// A message whose header is here.
+/// A message whose header is complete.
 struct Opened {
     header: Header,
     signatures: Vec<Signed>,
     chain: Result<Chain, Flaw>,
-    /// `None` where the header is too long, or has too many fields: then nobody looks at the body.
+    /// `None` if the header is too long, or has too many fields: then the body is not hashed.
     bodies: Option<Bodies<BodyHash>>,
 }
 
 impl Reading {
-    /// A message whose signatures and whose chain are to be verified.
+    /// A message whose signatures and chain are to be verified.
     pub fn to_verify() -> Reading {
         Reading { expect: Expect::Header(Vec::new()), is_to_be_signed: false }
     }
 
-    /// A message that is to be signed, or sealed.
+    /// A message that is to be signed, or gets an ARC set.
     pub fn to_sign() -> Reading {
         Reading { is_to_be_signed: true, ..Reading::to_verify() }
     }
 
-    /// The next bytes of the message.
+    /// Takes the next bytes of the message.
     pub fn arrived(&mut self, piece: &[u8]) {
         match &mut self.expect {
             Expect::Header(header) => {
@@ -69,7 +71,7 @@ impl Reading {
         }
     }
 
-    /// Its header, once all of it is here, or as much as is looked at.
+    /// Its header, once it is complete, or the part of it that is read.
     pub fn header(&self) -> Option<&[u8]> {
         match &self.expect {
             Expect::Header(_) => None,
@@ -77,12 +79,12 @@ impl Reading {
         }
     }
 
-    /// Whether that is no more than a beginning.
+    /// Whether that is only the beginning of the header.
     pub fn is_cut(&self) -> bool {
         matches!(&self.expect, Expect::Body(opened) if opened.bodies.is_none())
     }
 
-    /// What of that has to be known before signatures and the chain can be judged, and is not.
+    /// The questions for its signatures and its chain that have no answer yet.
     pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
         match &self.expect {
             Expect::Header(_) => Vec::new(),
@@ -92,7 +94,7 @@ impl Reading {
         }
     }
 
-    /// About how many bytes it takes in memory.
+    /// Its approximate size in memory, in bytes.
     pub fn footprint(&self) -> usize {
         match &self.expect {
             Expect::Header(header) => header.capacity(),
@@ -102,7 +104,7 @@ impl Reading {
         }
     }
 
-    /// There is no more of it.
+    /// The message is complete.
     pub fn ended(self) -> Message {
         let Opened { header, signatures, chain, bodies } = match self.expect {
             Expect::Header(header) => Opened::whole(header, self.is_to_be_signed),
@@ -137,7 +139,8 @@ impl Opened {
     }
 }
 
-/// Takes what belongs to the header. Returns what comes behind the empty line that ends it, once that is here.
+/// Takes the bytes of the header. Returns the bytes after the empty line that ends it, once that
+/// has come.
 fn header_arrived<'a>(header: &mut Vec<u8>, piece: &'a [u8]) -> Option<&'a [u8]> {
     let before = header.len();
     header.extend(piece.iter().take(HEADER_BYTES_MAX.saturating_sub(before)));

@@ -1,8 +1,10 @@
-//! Seals that we make: a set for the chain of a message that is handed on (RFC 8617 §5.1).
+//! ARC sets that we make, for the chain of a forwarded message (RFC 8617 §5.1).
 //!
 //! Invariants:
-//! - A chain that failed goes no further: whoever gets the message sees for himself what is wrong with it, and a set that says so (§5.1.2) would tell him no more.
-//! - What others add on the way is not covered: trace fields, and results (§4.1.2). All signatures of the message are.
+//! - A failed chain is not extended: the recipient can verify it too, and a set that says so
+//!   (§5.1.2) would add nothing.
+//! - Fields that other servers add on the way are not covered: trace fields, and results (§4.1.2).
+//!   All signatures of the message are covered.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,26 +18,26 @@ use crate::header;
 use crate::message::Message;
 use crate::signing::{Lines, SIGNED_FORM, SigningKey, Unsignable, UnsignedField, names};
 
-/// Fields that are covered as they are.
+/// Fields that are covered as often as they occur.
 const AS_THEY_ARE: [&str; 3] = ["sender", "content-transfer-encoding", "dkim-signature"];
 
-/// A set that is being made.
+/// An ARC set that is being made.
 pub struct Sealing {
     /// Its number.
     instance: usize,
-    /// What its seal says of the chain before it.
+    /// The status of the chain before it, in its seal.
     status: &'static str,
-    /// Its fields, as far as they are there.
+    /// Its fields so far.
     results: String,
     message: Option<String>,
     seal: Option<String>,
 }
 
 impl Sealing {
-    /// Begins a set on top of a message's chain, which was found to be this. `results`: what was found out about the message, as its `Authentication-Results` field
-    /// says it.
+    /// Begins a set on top of a message's chain with the verdict `found`. `results`: the check
+    /// results of the message, as in its `Authentication-Results` field.
     ///
-    /// Errors: the chain is broken, is another, or has no room for a set.
+    /// Errors: the chain is broken, has another verdict, or is full.
     pub fn begin(
         message: &Message,
         found: ChainVerdict,
@@ -52,7 +54,7 @@ impl Sealing {
         Ok(Sealing { instance, status, results, message: None, seal: None })
     }
 
-    /// Whether there is something to compute.
+    /// Whether a field is missing.
     pub fn is_open(&self) -> bool {
         self.seal.is_none()
     }
@@ -113,7 +115,7 @@ impl Sealing {
         }
     }
 
-    /// The set, which goes above all other fields; empty as long as not all of it is there.
+    /// The set, which goes above all other fields. Empty until it is complete.
     pub fn fields(&self) -> String {
         let [seal, message] =
             [&self.seal, &self.message].map(|field| field.as_deref().unwrap_or_default());

@@ -1,4 +1,5 @@
-//! Signatures as they are written: the field `DKIM-Signature` (RFC 6376 §3.5), and those of a chain, which are much like it (RFC 8617 §4.1).
+//! The syntax of signatures: the field `DKIM-Signature` (RFC 6376 §3.5), and the similar fields of
+//! a chain (RFC 8617 §4.1).
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -13,12 +14,12 @@ use crate::body::Form;
 use crate::tags::{Tags, decoded, members, number};
 use crate::verdict::{Reason, Signer};
 
-/// How far into the future a signature may have been made, in seconds: clocks are not all right.
+/// How far in the future a signature may have been made, in seconds: some clocks are wrong.
 const AHEAD_MAX: u64 = 3600;
-/// How many characters of a signature tell it from others of the same message (RFC 6008 §4).
+/// The characters of a signature that distinguish it from others of the same message (RFC 6008 §4).
 const PREFIX_CHARACTERS: usize = 8;
 
-/// How a signature is computed.
+/// The algorithm of a signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Algorithm {
     /// RSA over SHA-256.
@@ -30,7 +31,7 @@ pub enum Algorithm {
 }
 
 impl fmt::Display for Algorithm {
-    /// As signatures name it.
+    /// The name in signatures.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Algorithm::RsaSha256 => "rsa-sha256",
@@ -44,19 +45,19 @@ impl fmt::Display for Algorithm {
 #[derive(Debug)]
 pub(crate) struct Signature {
     pub(crate) signer: Signer,
-    /// Where its keys are.
+    /// The name of its keys.
     key: Name,
-    /// For whose part of the domain it is made. `None` where that is no domain.
+    /// The domain of its agent or user (`i=`). `None` if it is not a domain.
     agent: Option<Name>,
     pub(crate) header_form: Form,
     pub(crate) body_form: Form,
-    /// How many bytes of the body it covers, if not all.
+    /// The number of bytes of the body that it covers, if not all.
     pub(crate) body_bytes: Option<u64>,
     pub(crate) body_hash: Vec<u8>,
-    /// The names of the fields that it covers, as they are listed.
+    /// The names of the fields that it covers, in their order.
     pub(crate) names: Vec<Box<[u8]>>,
     pub(crate) signature: Vec<u8>,
-    /// Where in the field's value the signature itself stands.
+    /// The range of the signature itself in the field's value.
     pub(crate) span: Range<usize>,
     made: Option<u64>,
     expires: Option<u64>,
@@ -65,7 +66,7 @@ pub(crate) struct Signature {
 impl Signature {
     /// Reads a field's value.
     ///
-    /// Errors: why it is none that anybody could verify.
+    /// Errors: why it cannot be verified.
     pub(crate) fn read(value: &[u8]) -> Result<Signature, Reason> {
         let tags = Tags::read(value).ok_or(Reason::Syntax)?;
         if tags.get(b"v").ok_or(Reason::Syntax)? != b"1" {
@@ -82,9 +83,9 @@ impl Signature {
         Ok(Signature { agent, ..signature })
     }
 
-    /// A signature of a message, by the domain itself.
+    /// Reads a signature of a message, by the domain itself.
     ///
-    /// Errors: why it is none that anybody could verify.
+    /// Errors: why it cannot be verified.
     pub(crate) fn of_message(tags: &Tags<'_>) -> Result<Signature, Reason> {
         let (header_form, body_form) = forms(tags.get(b"c").unwrap_or(b"simple"))?;
         Ok(Signature {
@@ -97,9 +98,10 @@ impl Signature {
         })
     }
 
-    /// Who has signed, and how; what is covered by it is not said, and the form is the relaxed one.
+    /// Reads the signer and the algorithm. The result covers nothing, and its canonicalization is
+    /// relaxed.
     ///
-    /// Errors: why it is none that anybody could verify.
+    /// Errors: why it cannot be verified.
     pub(crate) fn of_nothing(tags: &Tags<'_>) -> Result<Signature, Reason> {
         let get = |name: &str| required(tags, name.as_bytes());
         let algorithm = match get("a")? {
@@ -132,7 +134,8 @@ impl Signature {
         })
     }
 
-    /// Whether it can count at all at this time, whatever its key is (RFC 6376 §6.1.1). `authors`: how many fields say who has written the message.
+    /// Whether it can count at this time, regardless of its key (RFC 6376 §6.1.1). `authors`: the
+    /// number of `From` fields.
     ///
     /// Errors: why not.
     pub(crate) fn judge(&self, authors: usize, now: UnixTime) -> Result<(), Reason> {
@@ -144,7 +147,7 @@ impl Signature {
         Ok(())
     }
 
-    /// The same of one that does not cover who has written the message.
+    /// The same for a signature that does not cover `From`.
     ///
     /// Errors: why not.
     pub(crate) fn judge_itself(&self, now: UnixTime) -> Result<(), Reason> {
@@ -163,12 +166,12 @@ impl Signature {
         Ok(())
     }
 
-    /// What its keys are asked for by.
+    /// The question for its keys.
     pub(crate) fn question(&self) -> Question {
         Question { name: self.key.clone(), kind: RecordKind::Text }
     }
 
-    /// Whether it is made for the domain as such, and for no part of it.
+    /// Whether it is made for the domain itself, and not for a subdomain.
     pub(crate) fn is_for_domain_itself(&self) -> bool {
         self.agent.as_ref() == Some(&self.signer.domain)
     }
@@ -182,7 +185,8 @@ fn optional(tags: &Tags<'_>, name: &[u8]) -> Result<Option<u64>, Reason> {
     tags.get(name).map(|value| number(value).ok_or(Reason::Syntax)).transpose()
 }
 
-/// The forms of header and body; of a body alone that nothing is said of, the simple one.
+/// The canonicalizations of header and body. If only the one of the header is given, the body's is
+/// simple.
 fn forms(value: &[u8]) -> Result<(Form, Form), Reason> {
     let form = |name: &[u8]| match name {
         b"simple" => Ok(Form::Simple),
@@ -193,14 +197,14 @@ fn forms(value: &[u8]) -> Result<(Form, Form), Reason> {
     Ok((form(names.next().unwrap_or_default())?, names.next().map_or(Ok(Form::Simple), form)?))
 }
 
-/// A domain's name, or a selector's: of letters, digits, hyphens and underscores.
+/// The name of a domain or a selector: letters, digits, hyphens and underscores.
 pub(crate) fn domain_of(value: &[u8]) -> Result<Name, Reason> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = Name::of_bytes(value).map_err(|_| Reason::Syntax)?;
     if value.iter().all(is_plain) { Ok(name) } else { Err(Reason::Syntax) }
 }
 
-/// Where a domain publishes a key.
+/// The name at which a domain publishes a key.
 pub(crate) fn key_name(selector: &Name, domain: &Name) -> Result<Name, Reason> {
     Name::of_bytes(format!("{selector}._domainkey.{domain}").as_bytes()).map_err(|_| Reason::Syntax)
 }

@@ -1,8 +1,11 @@
-//! Signatures that we make: over the header fields that people see and those by which a message is read, and over all of its body (RFC 6376 §5).
+//! Signatures that we make: over the header fields that users see, over those that decide how a
+//! message is read, and over its whole body (RFC 6376 §5).
 //!
 //! Invariants:
-//! - Of what a message should have once, one more is signed than is there, so that nobody can add another (RFC 6376 §8.15).
-//! - No line of a signature has more than [`LINE_BYTES_MAX`] bytes, unless a name of a domain alone is longer.
+//! - A field that should occur once is signed once more than it occurs, so that no other can be
+//!   added (RFC 6376 §8.15).
+//! - No line of a signature has more than [`LINE_BYTES_MAX`] bytes, unless the name of a domain
+//!   alone is longer.
 
 use alloc::format;
 use alloc::string::String;
@@ -28,7 +31,7 @@ use crate::key::RSA_ENCRYPTION;
 use crate::message::Message;
 use crate::signature::{Algorithm, domain_of, key_name};
 
-/// Fields of which one more is signed than is there.
+/// Fields that are signed once more than they occur.
 const ONCE: [&str; 11] = [
     "from",
     "to",
@@ -42,16 +45,16 @@ const ONCE: [&str; 11] = [
     "mime-version",
     "content-type",
 ];
-/// Fields that are signed as they are: who sends a message on may add one.
+/// Fields that are signed as often as they occur: a forwarder may add one.
 const AS_THEY_ARE: [&str; 2] = ["sender", "content-transfer-encoding"];
-/// The form of header and body in which we sign.
+/// The canonicalization of header and body in our signatures.
 pub(crate) const SIGNED_FORM: Form = Form::Relaxed;
-/// Bytes of a line, without its end.
+/// The bytes of a line, without its end.
 const LINE_BYTES_MAX: usize = 76;
-/// Characters of a signature that are not divided.
+/// The length of the pieces of a signature.
 const PIECE: usize = 32;
 
-/// A key with which domains sign.
+/// A private key of domains.
 pub struct SigningKey {
     pair: Pair,
     selector: Name,
@@ -62,14 +65,14 @@ enum Pair {
     Ed25519(Ed25519KeyPair),
 }
 
-/// Why something is no key to sign with.
+/// Why a key cannot be used to sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAKey {
-    /// Its text holds none.
+    /// The text has no key.
     NoKey,
-    /// It is of another kind, or RSA of another size.
+    /// It is of an unsupported kind, or RSA of an unsupported size.
     OfAnotherKind,
-    /// It is called what no selector is called.
+    /// The selector's name is not valid.
     NoSelector,
 }
 
@@ -90,34 +93,35 @@ impl fmt::Display for NotAKey {
 /// Why a message cannot be signed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsignable {
-    /// Nobody has written it: it has no field `From`.
+    /// It has no `From` field.
     NoFrom,
-    /// Its header is longer than what is looked at.
+    /// Its header is too long.
     HeaderTooLong,
-    /// Its first line would go on the signature that is put above it.
+    /// Its first line would continue the signature above it.
     BeginsFolded,
     /// It was not read to be signed.
     NotRead,
-    /// The domain and the key's selector are no names that a signature can hold.
+    /// The domain and the key's selector do not form a valid name.
     NoName,
-    /// The key cannot do it.
+    /// The key fails to sign.
     KeyFails,
-    /// Its chain is not what it was said to be, or is as long as one may be.
+    /// Its chain has another verdict, or is full.
     ChainBroken,
 }
 
 impl SigningKey {
-    /// Reads a key in PKCS#8 that is written as PEM (RFC 7468). `selector`: under which name domains publish it.
+    /// Reads a key in PKCS#8 in PEM form (RFC 7468). `selector`: the name under which domains
+    /// publish it.
     ///
-    /// Errors: why it is none.
+    /// Errors: why it cannot be used.
     pub fn read(pem: &[u8], selector: &str) -> Result<SigningKey, NotAKey> {
         let key = PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|_| NotAKey::NoKey)?;
         SigningKey::new(key.secret_pkcs8_der(), selector)
     }
 
-    /// The same of a key in PKCS#8 itself (RFC 5958).
+    /// The same for a key in binary PKCS#8 (RFC 5958).
     ///
-    /// Errors: why it is none.
+    /// Errors: why it cannot be used.
     pub fn new(pkcs8: &[u8], selector: &str) -> Result<SigningKey, NotAKey> {
         let selector = domain_of(selector.as_bytes()).map_err(|_| NotAKey::NoSelector)?;
         let pair = match Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8) {
@@ -127,14 +131,14 @@ impl SigningKey {
         Ok(SigningKey { pair, selector })
     }
 
-    /// Where a domain publishes it.
+    /// The name at which a domain publishes it.
     ///
-    /// Errors: that is no name, since it is too long.
+    /// Errors: the name would be too long.
     pub fn name_at(&self, domain: &Name) -> Result<Name, NotAName> {
         key_name(&self.selector, domain).map_err(|_| NotAName)
     }
 
-    /// What a domain publishes of it, as text (RFC 6376 §3.6).
+    /// The record that a domain publishes, as text (RFC 6376 §3.6).
     pub fn record(&self) -> String {
         let (kind, key) = match &self.pair {
             Pair::Rsa(pair) => ("rsa", wrapped(pair.public_key().as_ref())),
@@ -143,7 +147,7 @@ impl SigningKey {
         format!("v=DKIM1; k={kind}; p={}", Base64::encode_string(&key))
     }
 
-    /// How signatures are computed with it.
+    /// The algorithm of its signatures.
     pub fn algorithm(&self) -> Algorithm {
         match self.pair {
             Pair::Rsa(_) => Algorithm::RsaSha256,
@@ -170,7 +174,7 @@ impl SigningKey {
 }
 
 impl Message {
-    /// The field by which a domain signs it, with its line end: it goes above all others.
+    /// The field with a domain's signature, with its line end. It goes above all other fields.
     ///
     /// Errors: [`Unsignable`].
     pub fn sign(
@@ -207,7 +211,7 @@ impl Message {
         bodies.of(SIGNED_FORM).filter(|_| self.is_to_be_signed).ok_or(Unsignable::NotRead)
     }
 
-    /// Whether it can be signed by this domain with this key.
+    /// Whether this domain can sign it with this key.
     pub(crate) fn check(&self, key: &SigningKey, domain: &Name) -> Result<(), Unsignable> {
         if self.header.named(b"from").is_empty() {
             return Err(Unsignable::NoFrom);
@@ -221,7 +225,7 @@ impl Message {
         if is_name { Ok(()) } else { Err(Unsignable::NoName) }
     }
 
-    /// The field that begins with these lines and signs the fields of these names and the body.
+    /// The field that begins with these lines and signs the fields with these names and the body.
     pub(crate) fn prepare_with(
         &self,
         mut lines: Lines,
@@ -260,7 +264,8 @@ impl UnsignedField {
     }
 }
 
-/// The names of the fields that are signed, once for each: these as they are, and those of which there is to be one.
+/// The names of the fields that are signed, once for each signed occurrence: those of
+/// `as_they_are`, and those that should occur once.
 pub(crate) fn names(header: &Header, as_they_are: &[&'static str]) -> Vec<&'static str> {
     let times = |name: &'static str, more| {
         core::iter::repeat_n(name, header.named(name.as_bytes()).len() + more)
@@ -269,7 +274,8 @@ pub(crate) fn names(header: &Header, as_they_are: &[&'static str]) -> Vec<&'stat
     once.chain(as_they_are.iter().flat_map(|name| times(name, 0))).collect()
 }
 
-/// A key of RSA with its algorithm around it, as everybody expects it (RFC 5280 §4.1). Nothing, if it cannot be written.
+/// An RSA key with its algorithm around it, the usual form (RFC 5280 §4.1). Empty if it cannot be
+/// encoded.
 fn wrapped(key: &[u8]) -> Vec<u8> {
     let algorithm = AlgorithmIdentifierRef { oid: RSA_ENCRYPTION, parameters: Some(AnyRef::NULL) };
     let key = BitStringRef::from_bytes(key);
@@ -277,22 +283,22 @@ fn wrapped(key: &[u8]) -> Vec<u8> {
     key.and_then(|key| key.to_der()).unwrap_or_default()
 }
 
-/// A field that signs, folded.
+/// A signature field, folded.
 pub(crate) struct Lines {
     text: String,
-    /// Bytes of the last line.
+    /// The length of the last line.
     column: usize,
 }
 
 impl Lines {
-    /// `beginning`: its name, and what comes before all others.
+    /// `beginning`: the field's name, and the tags before all others.
     pub(crate) fn begin(beginning: &str, key: &SigningKey) -> Lines {
         let mut lines = Lines { column: beginning.len(), text: beginning.into() };
         lines.add_word(&format!("a={};", key.algorithm()));
         lines
     }
 
-    /// Who signs, and when.
+    /// Adds the signer and the time.
     pub(crate) fn add_signer(&mut self, key: &SigningKey, domain: &Name, now: UnixTime) {
         self.add_word(&format!("d={};", domain.as_str()));
         self.add_word(&format!("s={};", key.selector.as_str()));
@@ -319,7 +325,7 @@ impl Lines {
         }
     }
 
-    /// Adds what follows behind white space.
+    /// Adds a word after white space.
     pub(crate) fn add_word(&mut self, word: &str) {
         if self.column + 1 + word.len() <= LINE_BYTES_MAX {
             self.text.push(' ');
@@ -328,7 +334,7 @@ impl Lines {
         self.add(word, "");
     }
 
-    /// Adds what follows at once, if it fits, or on a line of its own.
+    /// Adds a text, on a new line if it does not fit.
     fn add(&mut self, text: &str, end: &str) {
         if self.column + text.len() + end.len() > LINE_BYTES_MAX {
             self.text.push_str("\r\n ");

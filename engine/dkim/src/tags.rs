@@ -1,4 +1,4 @@
-//! Lists of tags: how signatures and keys are written (RFC 6376 §3.2).
+//! Tag lists: the syntax of signatures and keys (RFC 6376 §3.2).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -6,14 +6,14 @@ use core::ops::Range;
 
 use base64ct::{Base64, Encoding};
 
-/// Tags, and where in the text their values stand. Each is there once.
+/// Tags, and the ranges of their values in the text. Each tag occurs once.
 pub(crate) struct Tags<'a> {
     text: &'a [u8],
     values: BTreeMap<&'a [u8], Range<usize>>,
 }
 
 impl<'a> Tags<'a> {
-    /// `None` where it is no such list.
+    /// `None` if it is not a valid list.
     pub(crate) fn read(text: &'a [u8]) -> Option<Tags<'a>> {
         let mut values = BTreeMap::new();
         let mut start = 0;
@@ -32,7 +32,7 @@ impl<'a> Tags<'a> {
                         return None;
                     }
                 }
-                // Behind the last semicolon nothing has to follow.
+                // After the last semicolon the list may end.
                 _ if is_last && start > 0 && tag.trim_ascii().is_empty() => {}
                 _ => return None,
             }
@@ -41,12 +41,12 @@ impl<'a> Tags<'a> {
         Some(Tags { text, values })
     }
 
-    /// A tag's value, without white space around it.
+    /// A tag's value, without surrounding white space.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.text.get(self.span(name)?).map(<[u8]>::trim_ascii)
     }
 
-    /// Where a tag's value stands, with the white space around it.
+    /// The range of a tag's value, with surrounding white space.
     pub(crate) fn span(&self, name: &[u8]) -> Option<Range<usize>> {
         self.values.get(name).cloned()
     }
@@ -57,23 +57,23 @@ fn is_name(name: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Anything but other control characters; beyond ASCII too, as RFC 8616 has it.
+/// Anything but other control characters; bytes beyond ASCII are allowed too (RFC 8616).
 fn is_of_value(byte: u8) -> bool {
     !byte.is_ascii_control() || byte.is_ascii_whitespace()
 }
 
-/// The members of a list, without white space around them.
+/// The members of a list, without surrounding white space.
 pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b':').map(<[u8]>::trim_ascii)
 }
 
-/// What base64 stands for; it may be folded anywhere (RFC 6376 §2.10).
+/// The bytes of base64 text, which may be folded anywhere (RFC 6376 §2.10).
 pub(crate) fn decoded(value: &[u8]) -> Option<Vec<u8>> {
     let dense: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     Base64::decode_vec(str::from_utf8(&dense).ok()?).ok()
 }
 
-/// A number of up to 76 digits; beyond what 64 bits hold, their largest.
+/// A number of up to 76 digits. A number beyond 64 bits becomes the largest.
 pub(crate) fn number(value: &[u8]) -> Option<u64> {
     let is_plain = (1..=76).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     let add =

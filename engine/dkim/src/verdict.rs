@@ -1,4 +1,4 @@
-//! What is to be thought of a signature, and how header fields say it (RFC 8601 §2.7.1).
+//! The verdict on a signature, and its form in header fields (RFC 8601 §2.7.1).
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -7,106 +7,107 @@ use dns::{Name, Unanswered};
 
 use crate::signature::Algorithm;
 
-/// What is to be thought of a signature.
+/// The verdict on a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// Why it is what it is.
+    /// The reason for the outcome.
     pub reason: Reason,
-    /// Whose signature it is, where it says so in a way that can be read.
+    /// The signer, if the signature can be read.
     pub signer: Option<Signer>,
 }
 
-/// Whose signature it is.
+/// The signer of a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signer {
     /// The domain (`d=`).
     pub domain: Name,
-    /// Which of its keys (`s=`).
+    /// The selector of the key (`s=`).
     pub selector: Name,
-    /// How it is computed (`a=`).
+    /// The algorithm (`a=`).
     pub algorithm: Algorithm,
-    /// The first characters of the signature (`b=`), by which it is told from others of the same message (RFC 6008).
+    /// The first characters of the signature (`b=`), which distinguish it from others of the same
+    /// message (RFC 6008).
     pub prefix: Box<str>,
 }
 
-/// What a signature comes to.
+/// The outcome of a signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// There is none.
+    /// There is no signature.
     None,
-    /// Who signed is who it says, and nothing that it signed was changed.
+    /// The signature is valid, and nothing that it covers was changed.
     Pass,
-    /// Somebody changed what was signed, or it was somebody else who did.
+    /// The covered parts were changed, or another signer made the signature.
     Fail,
-    /// It may be right, and is not taken here.
+    /// It may be valid, but is not accepted here.
     Policy,
-    /// Nothing can be said of it.
+    /// Nothing can be said about it.
     Neutral,
-    /// Name servers did not answer: asked again later they may.
+    /// Name servers did not answer: they may answer later.
     TempError,
     /// It cannot be verified, now or later.
     PermError,
 }
 
-/// Why a signature comes to what it does.
+/// The reason for an outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The message has no such signature.
     NotSigned,
-    /// It is right.
+    /// It is valid.
     Verified,
-    /// The body is not the one that was signed.
+    /// The body is not the signed one.
     BodyChanged,
-    /// The header is not the one that was signed, or another key has signed it.
+    /// The header is not the signed one, or another key made the signature.
     SignatureWrong,
-    /// It is not written as signatures are.
+    /// Its syntax is not valid.
     Syntax,
-    /// Its version, its algorithm, its canonicalization or the way to its keys is none that there is here.
+    /// Its version, algorithm, canonicalization or query method is not supported.
     Unknown,
     /// It was made in the future.
     FromTheFuture,
-    /// The message has more signatures than are looked at.
+    /// The message has more signatures than are verified.
     NotLookedAt,
-    /// The domain only tests.
+    /// The domain is only testing.
     Testing,
-    /// The header is longer than what is looked at.
+    /// The header is too long.
     HeaderTooLong,
-    /// The body goes on behind what was signed.
+    /// The body continues after the signed part.
     BodyPartlySigned,
-    /// The key can be broken (RFC 8301 §3.2).
+    /// The key is too weak (RFC 8301 §3.2).
     KeyTooShort,
-    /// The key is larger than what is computed with.
+    /// The key is larger than we support.
     KeyTooLong,
-    /// Nobody knows the key.
+    /// The key could not be looked up.
     KeyUnanswered(Unanswered),
     /// RSA over SHA-1 proves nothing.
     Sha1,
-    /// A field that says who has written the message is not part of what was signed.
+    /// A `From` field is not signed.
     FromNotSigned,
-    /// It is made for somebody outside of the domain that signs.
+    /// Its agent is outside the domain that signs.
     ForeignAgent,
-    /// It was good until some time ago.
+    /// It has expired.
     Expired,
-    /// The body ends before what was signed does.
+    /// The body ends before the signed part does.
     BodyTooShort,
     /// The domain has no such key.
     NoKey,
-    /// The domain has something there that is no key.
+    /// The record of the domain is not a valid key.
     KeyBroken,
-    /// The domain has taken the key back.
+    /// The domain has revoked the key.
     KeyRevoked,
     /// The key is for another algorithm.
     KeyOfAnotherKind,
     /// The key is for other hashes.
     KeyOfAnotherHash,
-    /// The key is for something else than mail.
+    /// The key is not for mail.
     KeyNotForMail,
-    /// The key is not for parts of the domain.
+    /// The key is not for subdomains.
     KeyNotForPart,
 }
 
 impl Verdict {
-    /// What the signature comes to.
+    /// The outcome of the signature.
     pub fn outcome(&self) -> Outcome {
         self.reason.outcome()
     }
@@ -144,7 +145,7 @@ impl fmt::Display for Outcome {
 }
 
 impl fmt::Display for Reason {
-    /// For people, in words that may stand in a quoted string.
+    /// The reason for people, in words that are allowed in a quoted string.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Reason::NotSigned => "the message is not signed",
@@ -178,7 +179,7 @@ impl fmt::Display for Reason {
 }
 
 impl fmt::Display for Verdict {
-    /// As `Authentication-Results` has it (RFC 8601 §2.2).
+    /// The form in `Authentication-Results` (RFC 8601 §2.2).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = self.outcome();
         write!(out, "dkim={outcome}")?;
@@ -186,7 +187,7 @@ impl fmt::Display for Verdict {
             write!(out, " reason=\"{}\"", self.reason)?;
         }
         if let Some(Signer { domain, selector, algorithm, prefix }) = &self.signer {
-            // What base64 has beyond words is quoted.
+            // The prefix is quoted, because base64 has characters that are not allowed in a token.
             write!(
                 out,
                 " header.d={domain} header.s={selector} header.a={algorithm} header.b=\"{prefix}\""

@@ -1,8 +1,9 @@
-//! What a set of a chain says of its message (RFC 8617 §4.1.1, RFC 8601 §2.2): whether whoever has sealed it had found that it was of its author's domain.
+//! The check results in a set of a chain (RFC 8617 §4.1.1, RFC 8601 §2.2): whether the forwarder
+//! found that the message was of its author's domain.
 
 use alloc::vec::Vec;
 
-/// Whether a field says that DMARC passed. Comments and quoted strings say nothing.
+/// Whether a field says that DMARC passed. Comments and quoted strings are ignored.
 pub(crate) fn has_found_pass(value: &[u8]) -> bool {
     let plain = plain(value);
     plain.split(|byte| *byte == b';').any(|result| {
@@ -19,7 +20,7 @@ pub(crate) fn has_found_pass(value: &[u8]) -> bool {
     })
 }
 
-/// A value with a space in place of each comment, and nothing in place of what is quoted.
+/// A value with a space in place of each comment, and without quoted strings.
 fn plain(value: &[u8]) -> Vec<u8> {
     let (mut plain, mut depth, mut is_quoted, mut is_escaped) = (Vec::new(), 0_usize, false, false);
     for byte in value {

@@ -1,4 +1,5 @@
-//! Whether a letter is its author's, and what is to be done if not (RFC 9989, identifier alignment and policy discovery).
+//! Whether a message is of its author's domain, and the policy if it is not (RFC 9989, identifier
+//! alignment and policy discovery).
 
 use core::fmt;
 
@@ -7,10 +8,11 @@ use dns::{Knowledge, Missing, Name, Question, RecordKind};
 use crate::record::{Handling, Record};
 use crate::walk::{Stop, Walk};
 
-/// Whose letter it is said and proved to be.
+/// The claimed and proved origins of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Letter<'a> {
-    /// The domain of the one address in `From`. Where there is none, or addresses of several, nothing can be checked.
+    /// The domain of the one address in `From`. If there is none, or addresses of several domains,
+    /// nothing can be checked.
     pub author: &'a Name,
     /// The domain for which SPF has passed.
     pub sender: Option<&'a Name>,
@@ -18,21 +20,21 @@ pub struct Letter<'a> {
     pub signers: &'a [Name],
 }
 
-/// What a domain says of a letter in its name.
+/// The verdict of a domain on a message in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It says nothing.
+    /// It has no policy.
     None,
-    /// It is a letter of its own.
+    /// The message is its own.
     Pass,
-    /// Nobody proves that, and this is to be done with such.
+    /// Nothing proves that, and this is the policy for such messages.
     Fail(Handling),
-    /// Name servers did not answer: asked again later they may.
+    /// Name servers did not answer: they may answer later.
     TempError,
 }
 
 impl fmt::Display for Verdict {
-    /// As header fields name it (RFC 7489 §11.2).
+    /// The name in header fields (RFC 7489 §11.2).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Verdict::None => "none",
@@ -43,9 +45,9 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What the domain of a letter's author says of it.
+/// The verdict of the author's domain on a message.
 ///
-/// Errors: [`Missing`] says what has to be known first.
+/// Errors: [`Missing`] says what must be looked up first.
 pub fn check(letter: &Letter<'_>, knowledge: &Knowledge) -> Result<Verdict, Missing> {
     match evaluate(letter, knowledge) {
         Ok(verdict) => Ok(verdict),
@@ -76,7 +78,7 @@ fn evaluate(letter: &Letter<'_>, knowledge: &Knowledge) -> Result<Verdict, Stop>
     Ok(Verdict::Fail(if record.is_test { milder(handling) } else { handling }))
 }
 
-/// Whether what was proved of a domain is proved of the author's.
+/// Whether a proved domain is aligned with the author's.
 fn is_aligned(
     author: &Name,
     organization: &Name,
@@ -87,14 +89,14 @@ fn is_aligned(
     if author == proved {
         return Ok(true);
     }
-    // What lies elsewhere is of another organization: that needs no question.
+    // A domain outside the organization belongs to another: that needs no question.
     if is_strict || !proved.is_within(organization) {
         return Ok(false);
     }
     Ok(Walk::from(proved, knowledge)?.organization() == *organization)
 }
 
-/// What is to be done with letters of the author's domain, as the record of `domain` says.
+/// The policy for messages of the author's domain, by the record of `domain`.
 fn wanted(
     author: &Name,
     domain: &Name,
@@ -111,7 +113,8 @@ fn wanted(
     }
 }
 
-/// Whether there is a domain that could have to do with mail. Where nobody knows there is.
+/// Whether a domain exists that may have to do with mail. If that cannot be looked up, it counts as
+/// existing.
 fn exists(domain: &Name, knowledge: &Knowledge) -> Result<bool, Missing> {
     for kind in [RecordKind::Exchanger, RecordKind::Ipv4, RecordKind::Ipv6] {
         let answer = knowledge.of(Question { name: domain.clone(), kind })?;
@@ -123,7 +126,7 @@ fn exists(domain: &Name, knowledge: &Knowledge) -> Result<bool, Missing> {
     Ok(false)
 }
 
-/// What is done while a domain tests.
+/// The policy while a domain is testing.
 fn milder(handling: Handling) -> Handling {
     match handling {
         Handling::Reject => Handling::Quarantine,

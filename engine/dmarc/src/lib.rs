@@ -1,14 +1,17 @@
-//! What the domain of a letter's author wants to be done with letters that nobody proves to be its own: Domain-based Message Authentication, Reporting
-//! and Conformance (RFC 9989).
+//! The policy of a message's author domain for messages that nothing proves to be its own:
+//! Domain-based Message Authentication, Reporting and Conformance (RFC 9989).
 //!
-//! [`check`] is a plain function of who the author is, of whose mail SPF and DKIM have proved a letter to be, and of what is known of names. What it has to
-//! know and does not it says, and it is called again when that is known too.
+//! [`check`] is a plain function of the author's domain, of the domains that SPF and DKIM have
+//! proved, and of what is known of names. If it needs an answer that is not known, it returns the
+//! question. Then it is called again with the answer.
 //!
 //! Invariants:
-//! - Only of domains that could be the author's own anything is asked: whoever signs in many names costs no more than who signs in one.
+//! - Questions are asked only about domains that could belong to the author's organization: a
+//!   signer with many names costs no more than one with a single name.
 //! - For each domain at most [`WALK_MAX`] names are asked for.
 //!
-//! Nobody gets reports: what a record says of these is read as far as it says whether the record counts.
+//! No reports are sent: the reporting tags of a record are read only to decide whether the record
+//! counts.
 #![no_std]
 #![forbid(unsafe_code)]
 

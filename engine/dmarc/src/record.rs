@@ -1,13 +1,14 @@
-//! Records: what a domain publishes (RFC 9989, policy record format). What of a record cannot be understood is as if it were not there.
+//! DMARC records of domains (RFC 9989, policy record format). A tag that is not understood is
+//! ignored.
 
-/// What is to be done with a letter that nobody proves to be its author's.
+/// The policy for a message that nothing proves to be its author's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Handling {
-    /// Nothing.
+    /// None.
     None,
-    /// It is suspicious.
+    /// The message is suspicious.
     Quarantine,
-    /// It is to be refused.
+    /// The message is refused.
     Reject,
 }
 
@@ -16,31 +17,31 @@ pub enum Handling {
 pub(crate) struct Record {
     /// For the domain itself.
     pub(crate) own: Handling,
-    /// For domains below it, if that is something else.
+    /// For its subdomains, if different.
     pub(crate) below: Option<Handling>,
-    /// For domains below it that there are not, if that is something else.
+    /// For its subdomains that do not exist, if different.
     pub(crate) below_nothing: Option<Handling>,
     pub(crate) role: Role,
-    /// Whether signatures have to be of the very domain.
+    /// Whether signatures must be of exactly the domain.
     pub(crate) is_strict_for_signatures: bool,
-    /// Whether senders have to be of the very domain.
+    /// Whether senders must be of exactly the domain.
     pub(crate) is_strict_for_senders: bool,
-    /// Whether the domain only tests.
+    /// Whether the domain is only testing.
     pub(crate) is_test: bool,
 }
 
-/// What a domain is to those around it.
+/// The role of a domain among its neighbours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// It does not say.
+    /// Not stated.
     Unsaid,
-    /// Those below it are others' (`psd=y`).
+    /// Its subdomains belong to others (`psd=y`).
     Public,
-    /// What is below it is its own, and nothing above it (`psd=n`).
+    /// Its subdomains are its own, and the domains above are not (`psd=n`).
     Organization,
 }
 
-/// A tag that says what is to be done.
+/// A tag with a policy.
 enum Wish {
     Unsaid,
     Said(Handling),
@@ -53,7 +54,8 @@ pub(crate) fn is_record(text: &[u8]) -> bool {
 }
 
 impl Record {
-    /// Reads a text that [`is_record`]. `None` where what is to be done is nonsense, and nobody is there to be told.
+    /// Reads a text for which [`is_record`] holds. `None` if its policies are not valid, and it
+    /// names no address for reports.
     pub(crate) fn read(text: &[u8]) -> Option<Record> {
         let get = |wanted: &[u8]| {
             tags(text).find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
@@ -87,7 +89,7 @@ impl Record {
     }
 }
 
-/// Names and values, without white space around them.
+/// Names and values, without surrounding white space.
 fn tags(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|byte| *byte == b';').filter_map(|tag| {
         let equals = tag.iter().position(|byte| *byte == b'=')?;
@@ -106,7 +108,7 @@ fn wish(value: Option<&[u8]>) -> Wish {
     handling.map_or(Wish::Nonsense, |(_, handling)| Wish::Said(handling))
 }
 
-/// Whether a list of addresses has one that can be written to.
+/// Whether a list of URIs has a mail address.
 fn names_somebody(value: &[u8]) -> bool {
     let is_address = |address: &[u8]| {
         let scheme = address

@@ -1,4 +1,4 @@
-//! Records, ways up, and what comes of them.
+//! Records, tree walks, and verdicts.
 
 mod oracle;
 
@@ -14,12 +14,12 @@ use crate::Handling::{Quarantine, Reject};
 use crate::Verdict::{Fail, None as Nothing, Pass, TempError};
 use crate::{Handling, Letter, Verdict, WALK_MAX, check};
 
-/// Which domains have which records.
+/// The domains with their records.
 type World<'a> = &'a [(&'a str, &'a str)];
 
 const AUTHOR: &str = "mail.example.test";
 
-/// What comes of a letter, and which names were asked for. A record `silence` is not answered.
+/// The verdict on a message, and the names that were asked for. A record `silence` is not answered.
 fn asked(
     author: &str,
     sender: Option<&str>,
@@ -63,13 +63,13 @@ fn answer(question: &Question, world: World<'_>) -> Result<Answer, Unanswered> {
     Ok(Answer { exists: true, is_authenticated: false, records })
 }
 
-/// What comes of a letter that nobody proves to be anybody's.
+/// The verdict on a message for which nothing is proved.
 fn unproved(author: &str, world: World<'_>) -> Verdict {
     asked(author, None, &[], world).0
 }
 
 #[test]
-fn a_domain_without_a_record_says_nothing() {
+fn domain_without_a_record_has_no_policy() {
     for text in [
         "v=spf1 -all",
         "v=DMARC2; p=reject",
@@ -85,7 +85,7 @@ fn a_domain_without_a_record_says_nothing() {
 }
 
 #[test]
-fn a_record_says_what_is_to_be_done() {
+fn record_states_the_policy() {
     for (text, expected) in [
         ("v=DMARC1; p=reject", Fail(Reject)),
         (" v = DMARC1 ;p= Quarantine ; ; moo; x=y", Fail(Quarantine)),
@@ -106,7 +106,7 @@ fn a_record_says_what_is_to_be_done() {
 }
 
 #[test]
-fn for_domains_below_another_policy_may_count() {
+fn subdomains_may_have_another_policy() {
     for (text, expected) in [
         ("v=DMARC1; p=reject", Fail(Reject)),
         ("v=DMARC1; p=reject; sp=none", Fail(Handling::None)),
@@ -123,7 +123,7 @@ fn for_domains_below_another_policy_may_count() {
 }
 
 #[test]
-fn a_letter_is_the_authors_when_the_domain_or_its_organization_is_proved() {
+fn message_passes_if_domain_or_organization_is_proved() {
     let relaxed = [("example.test", "v=DMARC1; p=reject")];
     let strict = [("example.test", "v=DMARC1; p=reject; adkim=s; aspf=S")];
     for (proved, expected, strictly) in [
@@ -146,12 +146,12 @@ fn a_letter_is_the_authors_when_the_domain_or_its_organization_is_proved() {
 }
 
 #[test]
-fn an_organization_ends_where_somebody_says_so() {
-    // What is below a public suffix is of others.
+fn psd_tag_limits_the_organization() {
+    // Domains below a public suffix belong to others.
     let public = [("test", "v=DMARC1; p=reject; psd=y")];
     assert_eq!(asked(AUTHOR, Some("a.example.test"), &[], &public).0, Pass);
     assert_eq!(asked(AUTHOR, Some("a.other.test"), &[], &public).0, Fail(Reject));
-    // A part of an organization may be one of its own.
+    // A part of an organization may be an organization of its own.
     let part = [(AUTHOR, "v=DMARC1; p=reject; psd=n"), ("example.test", "v=DMARC1; p=none")];
     assert_eq!(asked(AUTHOR, Some("a.mail.example.test"), &[], &part).0, Pass);
     assert_eq!(asked(AUTHOR, Some("example.test"), &[], &part).0, Fail(Reject));
@@ -162,14 +162,14 @@ fn an_organization_ends_where_somebody_says_so() {
     assert_eq!(asked("test", Some("example.test"), &[], &public).0, Fail(Reject));
     let deep = [("co.test", "v=DMARC1; p=reject; psd=y")];
     assert_eq!(asked("co.test", Some("other.test"), &[], &deep).0, Fail(Reject));
-    // The highest of several records counts, but for what is to be done.
+    // The highest of several records decides the organization, but not the policy.
     let several = [(AUTHOR, "v=DMARC1; p=quarantine"), ("example.test", "v=DMARC1; p=reject")];
     assert_eq!(asked(AUTHOR, Some("example.test"), &[], &several).0, Pass);
     assert_eq!(unproved("a.mail.example.test", &several), Fail(Reject));
 }
 
 #[test]
-fn of_long_domains_the_first_name_is_asked_for_and_the_last() {
+fn tree_walk_of_long_domains_skips_the_middle() {
     let (verdict, names) = asked("a.b.c.d.e.f.g.h.i.example.test", None, &[], &[]);
     assert_eq!(verdict, Nothing);
     let expected =
@@ -180,7 +180,7 @@ fn of_long_domains_the_first_name_is_asked_for_and_the_last() {
 }
 
 #[test]
-fn who_proves_to_be_somebody_else_costs_nothing() {
+fn unaligned_domains_cause_no_questions() {
     let world = [("example.test", "v=DMARC1; p=reject")];
     let (verdict, names) =
         asked("example.test", Some("eve.test"), &["a.eve.test", "b.eve.test", "test"], &world);
@@ -188,7 +188,7 @@ fn who_proves_to_be_somebody_else_costs_nothing() {
 }
 
 #[test]
-fn silence_of_name_servers_is_said_unless_something_else_proves_the_letter() {
+fn silence_is_temperror_unless_the_message_is_proved() {
     let silent = [("example.test", "silence")];
     assert_eq!(unproved("example.test", &silent), TempError);
     let part = [("example.test", "v=DMARC1; p=reject"), ("a.example.test", "silence")];
@@ -198,7 +198,7 @@ fn silence_of_name_servers_is_said_unless_something_else_proves_the_letter() {
 
 proptest! {
     #[test]
-    fn whatever_a_record_says_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn any_record_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = crate::record::Record::read(&[b"v=DMARC1;", &bytes[..]].concat());
     }
 }

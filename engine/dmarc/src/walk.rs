@@ -1,4 +1,5 @@
-//! The way from a domain up to the top, and whose domain it is (RFC 9989, DNS tree walk).
+//! The walk from a domain up to the top, and the organization that owns it (RFC 9989, DNS tree
+//! walk).
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -7,7 +8,8 @@ use dns::{Knowledge, Missing, Name, Question, Record as DnsRecord, RecordKind, U
 
 use crate::record::{Record, Role, is_record};
 
-/// Names that are asked for on the way up: of longer domains the first, and the last.
+/// The most names that are asked for on the walk: for a longer domain, the first name and the last
+/// ones.
 pub const WALK_MAX: usize = 8;
 
 /// Why an evaluation does not go on.
@@ -28,7 +30,7 @@ impl From<Unanswered> for Stop {
     }
 }
 
-/// What was found on the way up from a domain.
+/// The records found on the walk up from a domain.
 pub(crate) struct Walk {
     start: Name,
     /// From the longest name to the shortest.
@@ -36,7 +38,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Goes up from a domain, until one says what it is to those around it.
+    /// Walks up from a domain, until a record states its role.
     pub(crate) fn from(start: &Name, knowledge: &Knowledge) -> Result<Walk, Stop> {
         let mut found = Vec::new();
         let names: Vec<Name> = lineage(start).collect();
@@ -56,7 +58,7 @@ impl Walk {
         Ok(Walk { start: start.clone(), found })
     }
 
-    /// The domain of those who own this one: the highest with a record, or the one below a public suffix.
+    /// The organizational domain: the highest with a record, or the one below a public suffix.
     pub(crate) fn organization(&self) -> Name {
         let organization = match self.found.last() {
             Some((public, Record { role: Role::Public, .. })) => {
@@ -67,7 +69,8 @@ impl Walk {
         organization.unwrap_or_else(|| self.start.clone())
     }
 
-    /// The record that counts for the domain, and whose it is: its own, its organization's, or that of the public suffix above.
+    /// The record that applies to the domain, and its owner: the domain itself, its organization,
+    /// or the public suffix above.
     pub(crate) fn record(&self) -> Option<&(Name, Record)> {
         let of = |wanted: &Name| self.found.iter().find(|(name, _)| name == wanted);
         let public = || self.found.iter().find(|(_, record)| record.role == Role::Public);
@@ -75,12 +78,12 @@ impl Walk {
     }
 }
 
-/// A name and those above it, but for the root.
+/// A name and those above it, without the root.
 fn lineage(name: &Name) -> impl Iterator<Item = Name> {
     core::iter::successors(Some(name.clone()), Name::parent).filter(|name| !name.is_root())
 }
 
-/// The record of a domain: where there are several, none.
+/// The record of a domain. Several records count as none.
 fn record_of(name: &Name, knowledge: &Knowledge) -> Result<Option<Record>, Stop> {
     let Ok(name) = Name::parse(&format!("_dmarc.{}", name.as_str())) else { return Ok(None) };
     let answer = knowledge.of(Question { name, kind: RecordKind::Text })??;

@@ -1,7 +1,7 @@
-//! What is known, for as long as it is true.
+//! The cache of answers.
 //!
-//! Invariant: all answers together take at most the bytes that there are for them. What was learned first goes first, true or not any more; what is
-//! often asked for is soon learned again.
+//! Invariant: all answers together take at most the bytes of the limit. The oldest answer is
+//! evicted first, valid or not; a frequent question soon brings it back.
 
 use alloc::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use machine::{Instant, Micros};
 
 use crate::question::{Answer, Question, Record};
 
-/// Bytes that an answer takes beside its records and its name: its places in both trees.
+/// The memory of an answer beside its records and its name: its entries in both trees.
 const OVERHEAD: usize = 192;
-/// The share of all bytes that one answer may take.
+/// One answer may take this fraction of all bytes.
 const LARGEST_SHARE: usize = 64;
 
 struct Known {
@@ -23,7 +23,7 @@ struct Known {
 
 pub(crate) struct Cache {
     known: BTreeMap<Question, Known>,
-    /// The same, in the order in which they were learned.
+    /// The same answers, oldest first.
     learned: BTreeMap<u64, Question>,
     answers: u64,
     bytes: usize,
@@ -39,7 +39,7 @@ impl Cache {
         self.known.get(question).filter(|known| now < known.true_until).map(|known| &known.answer)
     }
 
-    /// Remembers an answer for so many seconds, unless it is larger than any should be.
+    /// Caches an answer for `ttl` seconds, unless it is too large.
     pub(crate) fn remember(
         &mut self,
         question: &Question,
@@ -73,7 +73,7 @@ impl Cache {
         }
     }
 
-    /// Bytes that all take.
+    /// The bytes of all answers.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         assert_eq!(self.known.len(), self.learned.len());
@@ -81,7 +81,7 @@ impl Cache {
     }
 }
 
-/// Bytes that an answer of these records takes, its question counted in.
+/// The bytes of an answer with these records, including its question.
 pub(crate) fn footprint(question: &Question, records: &[Record]) -> usize {
     let records = records.iter().map(|record| size_of::<Record>() + record.footprint());
     OVERHEAD + 2 * question.name.as_str().len() + records.sum::<usize>()

@@ -1,24 +1,24 @@
-//! What has been answered so far, for who works something out from several answers.
+//! The answers so far, for a check that needs several.
 
 use alloc::collections::BTreeMap;
 
 use crate::cache::footprint;
 use crate::question::{Answer, Question, Unanswered};
 
-/// Answers to questions. Who needs several is a plain function of it: it says what it has to know next ([`Missing`]), and is called again when that is known
-/// too.
+/// Answers to questions. A check that needs several is a plain function of it: it returns the next
+/// question ([`Missing`]), and is called again with the answer.
 #[derive(Default, Debug)]
 pub struct Knowledge {
     known: BTreeMap<Question, Result<Answer, Unanswered>>,
     bytes: usize,
 }
 
-/// This has to be known first.
+/// The question that must be answered first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing(pub Question);
 
 impl Knowledge {
-    /// What is known of it.
+    /// The answer to a question.
     ///
     /// Errors: [`Missing`].
     pub fn of(&self, question: Question) -> Result<Result<&Answer, Unanswered>, Missing> {
@@ -28,14 +28,14 @@ impl Knowledge {
         }
     }
 
-    /// This is what came of a question.
+    /// Takes in the result of a question.
     pub fn learn(&mut self, question: Question, answer: Result<Answer, Unanswered>) {
         let records = answer.as_ref().map_or(&[][..], |answer| &answer.records);
         self.bytes += footprint(&question, records);
         self.known.insert(question, answer);
     }
 
-    /// About how many bytes all of it takes.
+    /// Its approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

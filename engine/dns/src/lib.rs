@@ -1,16 +1,17 @@
-//! What names mean: a stub resolver (RFC 1034 §5.3.1). It asks the name servers that the network or the configuration names, each of which
-//! looks for the answer wherever it is to be found, and remembers what it was told for as long as that is true.
+//! A stub resolver (RFC 1034 §5.3.1). It asks the name servers that the network or the
+//! configuration names. Each of these is a recursive resolver. Answers are cached for as long as
+//! they are valid.
 //!
 //! ```text
-//!   ask ──> cache ──found──> answer                      answer ──> cache, and all who asked
-//!             │ not there                                   ^
-//!             └──> the same question waits already? ──no──> datagram ──cut short, or somebody interferes──> stream
-//!                                                           ^    │ silence, refusal
-//!                                                           └────┘ the next server
+//!   ask ──▸ cache ── found ──▸ answer                   answer ──▸ cache, and all askers
+//!             │ not found                                  ▴
+//!             └──▸ the same question waits? ── no ──▸ datagram ── truncated, forged ──▸ stream
+//!                                                     ▴    │ silence, refusal
+//!                                                     └────┘ the next server
 //! ```
-//! Pure: datagrams and bytes of streams go in, what is to be done comes out of [`Resolver::next_action`].
+//! Pure: datagrams and bytes of streams go in, and actions come out of [`Resolver::next_action`].
 //!
-//! The wire format is the library's (`domain`); of what it reads, only what was asked for gets further.
+//! A library reads and writes the wire format (`domain`). Only the requested records are passed on.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,7 +1,8 @@
-//! Questions and answers on the wire (RFC 1035 §4), by the library.
+//! Questions and answers on the wire (RFC 1035 §4), read and written by a library.
 //!
-//! What makes an answer ours: it repeats the question byte for byte with the letters' cases, which are random (draft-vixie-dnsext-dns0x20), and its
-//! identifier. Whoever cannot see the question has to guess them, and the port.
+//! An answer is ours if it repeats the identifier and the question byte for byte, including the
+//! random case of its letters (draft-vixie-dnsext-dns0x20). An attacker that cannot see the
+//! question has to guess these and the port.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -16,31 +17,33 @@ use domain::rdata::{A, Aaaa, Cname, Mx, Ptr, Soa, Srv, Txt};
 use crate::name::{Labels, Name};
 use crate::question::{Answer, Question, Record, RecordKind, Unanswered};
 
-/// Bytes of an answer that we take in one datagram (RFC 9715 §3): more would come in fragments.
+/// The most bytes of an answer in one datagram (RFC 9715 §3): more would be fragmented.
 const DATAGRAM_BYTES_MAX: u16 = 1232;
-/// Bytes of a header.
+/// The length of a header.
 const HEADER_BYTES: usize = 12;
-/// Aliases of aliases that are followed.
+/// The most aliases in a chain that are followed.
 const ALIASES_MAX: usize = 12;
-/// Records of an answer that are looked at.
+/// The most records of an answer that are read.
 const RECORDS_MAX: usize = 128;
 
-/// Seconds for which nothing is remembered longer, whatever an answer says; and for which nobody is remembered to be missing (RFC 2308 §5).
+/// The longest time in seconds for which an answer is cached, and for which a missing name is
+/// cached (RFC 2308 §5).
 const TTL_MAX: u32 = 86_400;
 const NEGATIVE_TTL_MAX: u32 = 3_600;
 
 type Read<'a> = ParsedRecord<'a, [u8]>;
 
-/// A question as it goes out.
+/// A question as it is sent.
 pub(crate) struct Sent {
     /// The whole message.
     pub(crate) bytes: Vec<u8>,
-    /// The bytes of it that a faithful answer repeats after its header.
+    /// The range of bytes that a correct answer repeats after its header.
     question: core::ops::Range<usize>,
 }
 
 impl Sent {
-    /// Writes a question. `cases`: random bits, one for each letter of the name. `None` where the name is none.
+    /// Writes a question. `cases`: random bits, one for each letter of the name. `None`: the name
+    /// is not valid.
     pub(crate) fn new(
         question: &Question,
         identifier: u16,
@@ -79,20 +82,21 @@ impl Sent {
     }
 }
 
-/// What a message from the server that was asked is.
+/// The kind of a message from the server that was asked.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
-    /// The answer, true for so many seconds.
+    /// The answer, valid for this many seconds.
     Answer(Answer, u32),
     /// The server has no answer.
     Unanswered(Unanswered),
-    /// It was cut short.
+    /// It was truncated.
     Truncated,
-    /// It is no answer to this question: somebody guesses, or meddles.
+    /// It is no answer to this question: it may be forged.
     Foreign,
 }
 
-/// Reads what came in reply to a question. `is_stream`: it came by a stream, where nobody guesses; a server may spell the name as it likes there.
+/// Reads a reply to a question. `is_stream`: it came on a stream, where guessing is not possible;
+/// there a server may change the case of the name.
 pub(crate) fn read(bytes: &[u8], question: &Question, sent: &Sent, is_stream: bool) -> Reading {
     let Ok(message) = Message::from_slice(bytes) else { return Reading::Foreign };
     let (header, counts) = (message.header(), message.header_counts());
@@ -102,7 +106,7 @@ pub(crate) fn read(bytes: &[u8], question: &Question, sent: &Sent, is_stream: bo
     let is_reply = header.qr()
         && header.opcode() == Opcode::QUERY
         && sent.bytes.starts_with(&header.id().to_be_bytes());
-    // Who does not understand a question need not repeat it.
+    // A server that does not understand a question need not repeat it.
     let is_refusal = is_reply
         && counts.qdcount() == 0
         && ![Rcode::NOERROR, Rcode::NXDOMAIN].contains(&header.rcode());
@@ -122,7 +126,7 @@ pub(crate) fn read(bytes: &[u8], question: &Question, sent: &Sent, is_stream: bo
     }
 }
 
-/// `None` for what breaks off or is malformed where it matters.
+/// `None` if a relevant part is cut off or malformed.
 fn read_answer(message: &Message<[u8]>, question: &Question) -> Option<(Answer, u32)> {
     let mut all = Vec::new();
     for record in message.answer().ok()?.take(RECORDS_MAX) {
@@ -144,7 +148,8 @@ fn read_answer(message: &Message<[u8]>, question: &Question) -> Option<(Answer, 
     Some((Answer { records, exists, is_authenticated: message.header().ad() }, ttl))
 }
 
-/// Who has the records, when all aliases are followed. `None` where they go in a circle, or on and on.
+/// The owner of the records, after all aliases. `None` if they form a circle, or a chain that is
+/// too long.
 fn follow_aliases(all: &[Read<'_>], name: &Name, ttl: &mut u32) -> Option<Labels> {
     let mut owner = name.labels()?;
     for _ in 0..=ALIASES_MAX {
@@ -200,7 +205,8 @@ fn read_record(record: &Read<'_>, kind: RecordKind) -> Option<Record> {
     })
 }
 
-/// For how many seconds it is true that there is nothing (RFC 2308 §5). `None` where the answer does not say: it is not remembered.
+/// For how many seconds a negative answer is valid (RFC 2308 §5). `None`: the answer does not say,
+/// and is not cached.
 fn negative_ttl(message: &Message<[u8]>) -> Option<u32> {
     let mut authorities = message.authority().ok()?.limit_to::<Soa<ParsedName<&[u8]>>>();
     let start = authorities.next()?.ok()?;

@@ -10,20 +10,21 @@ use core::str::FromStr;
 use domain::base::ToName;
 use domain::base::name::NameBuilder;
 
-/// A domain name (RFC 1035 §2.3) as text in lower case without the last dot, so that equal names are equal text; the root is empty. What cannot
-/// stand for itself in text is escaped (RFC 1035 §5.1).
+/// A domain name (RFC 1035 §2.3) as text in lower case without the last dot, so that equal names
+/// are equal texts. The root is empty. Special characters are escaped (RFC 1035 §5.1).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Box<str>);
 
-/// What the library calls a name.
+/// A name in the library.
 pub(crate) type Labels = domain::base::Name<Vec<u8>>;
 
-/// A text is no domain name: a label is empty or has more than 63 bytes, the whole more than 255 with their lengths, or an escape is broken.
+/// A text is not a domain name: a label is empty or has more than 63 bytes, the whole has more than
+/// 255 with the lengths, or an escape is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAName;
 
 impl Name {
-    /// The name that a text says, with the last dot or without.
+    /// The name in a text, with the last dot or without.
     ///
     /// Errors: [`NotAName`].
     pub fn parse(text: &str) -> Result<Name, NotAName> {
@@ -33,7 +34,7 @@ impl Name {
         Labels::from_str(text).map(|labels| Name::of(&labels)).map_err(|_| NotAName)
     }
 
-    /// The name of these bytes, whatever they are but dots, which divide its labels.
+    /// The name with these bytes. Dots separate its labels; all other bytes are part of them.
     ///
     /// Errors: [`NotAName`].
     pub fn of_bytes(text: &[u8]) -> Result<Name, NotAName> {
@@ -48,20 +49,20 @@ impl Name {
         builder.into_name().map(|labels| Name::of(&labels)).map_err(|_| NotAName)
     }
 
-    /// The name under which names of an address are kept (RFC 1035 §3.5, RFC 3596 §2.5).
+    /// The name for reverse lookups of an address (RFC 1035 §3.5, RFC 3596 §2.5).
     pub fn reverse(address: IpAddr) -> Name {
         let above = if address.is_ipv4() { "in-addr.arpa" } else { "ip6.arpa" };
         Name((backwards(address) + above).into())
     }
 
-    /// The name under which a list of addresses says something of one (RFC 5782 §2.1 and §2.4).
+    /// The name of an address in a DNS list (RFC 5782 §2.1 and §2.4).
     ///
-    /// Errors: [`NotAName`]: it is too long for one.
+    /// Errors: [`NotAName`] if it is too long.
     pub fn in_list(list: &Name, address: IpAddr) -> Result<Name, NotAName> {
         Name::parse(&(backwards(address) + list.as_str()))
     }
 
-    /// Whether it is `other`, or lies below it.
+    /// Whether it is `other`, or is below it.
     pub fn is_within(&self, other: &Name) -> bool {
         let above = self.0.strip_suffix(other.as_str());
         other.is_root()
@@ -79,7 +80,7 @@ impl Name {
         while let Some((place, byte)) = bytes.next() {
             match byte {
                 b'.' => return self.0.get(place + 1..).map(|above| Name(above.into())),
-                // What is escaped divides nothing.
+                // An escaped dot does not separate labels.
                 b'\\' => drop(bytes.next()),
                 _ => {}
             }
@@ -94,7 +95,7 @@ impl Name {
         Name(text.into())
     }
 
-    /// `None` for none: what was read as a name is one.
+    /// `None` for an invalid name; but a parsed name is valid.
     pub(crate) fn labels(&self) -> Option<Labels> {
         if self.is_root() { Some(Labels::root_vec()) } else { Labels::from_str(&self.0).ok() }
     }
@@ -104,12 +105,13 @@ impl Name {
         &self.0
     }
 
-    /// Whether it is the root, which as a mail exchanger means that there is none (RFC 7505 §3).
+    /// Whether it is the root, which as an MX host means that there is none (RFC 7505 §3).
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a host can be called so: labels of letters, digits and hyphens, which neither begin nor end them (RFC 1123 §2.1).
+    /// Whether it is a valid host name: labels of letters, digits and hyphens, with no hyphen at
+    /// their ends (RFC 1123 §2.1).
     pub fn is_of_host(&self) -> bool {
         let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         self.0.as_bytes().split(|byte| *byte == b'.').all(|label| {
@@ -120,10 +122,10 @@ impl Name {
     }
 }
 
-/// The labels of an address, the last part of it first, with a dot behind each.
+/// The labels of an address in reverse order, with a dot after each.
 fn backwards(address: IpAddr) -> String {
     let mut text = String::new();
-    // A string takes whatever it is given.
+    // Writing to a string never fails.
     let _ = match address {
         IpAddr::V4(address) => {
             address.octets().iter().rev().try_for_each(|byte| write!(text, "{byte}."))

@@ -1,4 +1,4 @@
-//! A question that waits for its answer, and the attempt to get one that is under way.
+//! A waiting question, and the present attempt to get its answer.
 
 use alloc::vec::Vec;
 
@@ -8,40 +8,41 @@ use crate::message::Sent;
 use crate::question::Question;
 use crate::share::Client;
 
-/// How long a server may think about a datagram, and about a stream from the wish to connect on.
+/// How long a server may take to answer a datagram, and to answer on a stream, including the
+/// connection.
 const DATAGRAM_PATIENCE: Micros = Micros::from_secs(3);
 const STREAM_PATIENCE: Micros = Micros::from_secs(6);
 
-/// Bytes of the length that stands before a message in a stream (RFC 7766 §8).
+/// The length field before a message on a stream (RFC 7766 §8).
 const LENGTH_BYTES: usize = 2;
 
-/// `A`: who is to hear of it.
+/// `A`: an asker, which is told the answer.
 pub(crate) struct Open<A> {
-    /// Names it for good.
+    /// Its permanent number.
     pub(crate) number: u64,
     pub(crate) question: Question,
-    /// The client that caused it first; `None`: this machine itself.
+    /// The client that caused it first. `None`: this machine itself.
     pub(crate) client: Option<Client>,
     pub(crate) askers: Vec<A>,
     pub(crate) attempt: Attempt,
-    /// Attempts before this one.
+    /// The number of attempts before this one.
     pub(crate) failures: usize,
     pub(crate) give_up_at: Instant,
 }
 
 pub(crate) struct Attempt {
-    /// The server's place in the list.
+    /// The server's index in the list.
     pub(crate) server: usize,
     pub(crate) sent: Sent,
     pub(crate) way: Way,
     pub(crate) deadline: Instant,
 }
 
-/// How a question is asked.
+/// The transport of a question.
 pub(crate) enum Way {
-    /// From a port that nobody else knows.
+    /// From a secret port.
     Datagram { port: u16 },
-    /// By a stream, of which so much was read.
+    /// A stream, with the bytes read so far.
     Stream { received: Vec<u8> },
 }
 
@@ -50,7 +51,7 @@ impl Attempt {
         Attempt { server, sent, way: Way::Datagram { port }, deadline: now + DATAGRAM_PATIENCE }
     }
 
-    /// The same question by a stream.
+    /// The same question on a stream.
     pub(crate) fn by_stream(self, now: Instant) -> Attempt {
         Attempt {
             way: Way::Stream { received: Vec::new() },
@@ -59,7 +60,7 @@ impl Attempt {
         }
     }
 
-    /// What is written to a stream: the question after its length.
+    /// The bytes for a stream: the question after its length.
     pub(crate) fn with_length(&self) -> Vec<u8> {
         let mut bytes = (self.sent.bytes.len() as u16).to_be_bytes().to_vec();
         bytes.extend_from_slice(&self.sent.bytes);
@@ -76,7 +77,7 @@ impl<A> Open<A> {
         matches!(self.attempt.way, Way::Datagram { port } if port == wanted)
     }
 
-    /// Takes bytes of a stream; what comes after the first message is dropped.
+    /// Takes bytes of a stream. Bytes after the first message are dropped.
     pub(crate) fn stream_arrived(&mut self, bytes: &[u8]) {
         if let Way::Stream { received } = &mut self.attempt.way {
             let room = (LENGTH_BYTES + usize::from(u16::MAX)).saturating_sub(received.len());
@@ -84,7 +85,7 @@ impl<A> Open<A> {
         }
     }
 
-    /// The message that has come by the stream, when it is there as a whole.
+    /// The message on the stream, once it is complete.
     pub(crate) fn stream_message(&self) -> Option<&[u8]> {
         let Way::Stream { received } = &self.attempt.way else { return None };
         let (length, rest) = received.split_first_chunk::<LENGTH_BYTES>()?;

@@ -1,4 +1,4 @@
-//! What is asked, and what comes of it.
+//! Questions and their results.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,31 +10,31 @@ use domain::base::iana::Rcode;
 
 use crate::name::Name;
 
-/// What is asked for: a kind of records of a name.
+/// A question: a kind of records of a name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Question {
-    /// Of whom.
+    /// The name.
     pub name: Name,
-    /// What.
+    /// The kind of records.
     pub kind: RecordKind,
 }
 
 /// Kinds of records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RecordKind {
-    /// `A`: addresses of IPv4 (RFC 1035 §3.4.1).
+    /// `A`: IPv4 addresses (RFC 1035 §3.4.1).
     Ipv4,
-    /// `AAAA`: addresses of IPv6 (RFC 3596).
+    /// `AAAA`: IPv6 addresses (RFC 3596).
     Ipv6,
-    /// `MX`: who takes its mail (RFC 1035 §3.3.9).
+    /// `MX`: the hosts that accept its mail (RFC 1035 §3.3.9).
     Exchanger,
-    /// `TXT`: what its owner says about it (RFC 1035 §3.3.14).
+    /// `TXT`: texts of its owner (RFC 1035 §3.3.14).
     Text,
     /// `PTR`: the name of an address (RFC 1035 §3.3.12).
     Pointer,
-    /// `TLSA`: which certificates it shows (RFC 6698).
+    /// `TLSA`: its certificates (RFC 6698).
     Tlsa,
-    /// `SRV`: where a service of its is (RFC 2782).
+    /// `SRV`: the hosts of a service (RFC 2782).
     Service,
 }
 
@@ -52,48 +52,48 @@ impl RecordKind {
     }
 }
 
-/// A record that answers.
+/// A record of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
     /// An address, of either family.
     Address(IpAddr),
-    /// Who takes the mail: those with the lowest preference first (RFC 5321 §5.1).
+    /// A host that accepts mail: the lowest preference first (RFC 5321 §5.1).
     Exchanger {
         /// The lower, the sooner.
         preference: u16,
-        /// The root where there is none (RFC 7505).
+        /// The root if there is none (RFC 7505).
         host: Name,
     },
     /// The strings of a text, joined without anything between them (RFC 7208 §3.3).
     Text(Box<[u8]>),
     /// The name of an address.
     Pointer(Name),
-    /// Which certificates are shown (RFC 6698 §2.1).
+    /// A certificate (RFC 6698 §2.1).
     Tlsa {
-        /// Whose certificate is meant.
+        /// The certificate in the chain that is meant.
         usage: u8,
-        /// Which part of it.
+        /// The part of it.
         selector: u8,
-        /// How it is written: whole, or as a hash.
+        /// Its form: whole, or as a hash.
         matching: u8,
         /// The part, or its hash.
         data: Box<[u8]>,
     },
-    /// Where a service is.
+    /// A host of a service.
     Service {
         /// The lower, the sooner.
         priority: u16,
-        /// Among equals, how often beside the others.
+        /// The relative weight among equal priorities.
         weight: u16,
-        /// At which port of the host.
+        /// The port on the host.
         port: u16,
-        /// The root where there is none.
+        /// The root if there is none.
         host: Name,
     },
 }
 
 impl Record {
-    /// Bytes that it takes beside its own size.
+    /// Its size in bytes beside the struct itself.
     pub(crate) fn footprint(&self) -> usize {
         match self {
             Record::Address(_) => 0,
@@ -105,27 +105,28 @@ impl Record {
     }
 }
 
-/// What is known of a name.
+/// The answer about a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// The records asked for, in the order in which the server gave them; aliases (`CNAME`) were followed.
+    /// The requested records, in the server's order. Aliases (`CNAME`) were followed.
     pub records: Vec<Record>,
-    /// Whether there is such a name at all, if there are no such records.
+    /// Whether the name exists, if there are no such records.
     pub exists: bool,
-    /// Whether the server says that it has checked signatures all the way (RFC 4035 §3.2.3). As good as the way to the server.
+    /// Whether the server says that it has verified all signatures (RFC 4035 §3.2.3). That is only
+    /// as good as the route to the server.
     pub is_authenticated: bool,
 }
 
-/// Why nobody knows.
+/// Why there is no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unanswered {
-    /// There is no server to be asked.
+    /// There is no server to ask.
     NoServer,
     /// No server answered in time.
     Silence,
-    /// The last server that answered would not or could not say.
+    /// The last server that answered has refused or failed.
     Refused(Rcode),
-    /// What the last server said makes no sense.
+    /// The last server's reply is not valid.
     Nonsense,
     /// Too many questions wait already.
     Busy,

@@ -1,15 +1,18 @@
-//! Who is asked what, when, and who is told.
+//! The resolver: which servers are asked what and when, and which askers are told.
 //!
-//! - A question that is asked already is not asked twice: whoever else wants to know waits for the same answer. So nobody can have many guesses at one
-//!   answer.
-//! - Each attempt comes from a port, with an identifier and with letters' cases that nobody else knows (RFC 5452). A datagram that comes from the
-//!   server's address to that port and isn't the answer means that somebody guesses; then the question is asked by a stream, where he can't.
-//! - A server that is silent or refuses is followed by the next one, and who answered last is asked first.
-//! - Clients share the questions that may wait, and the places of those that wait for the same
-//!   answer (`share`). A question above a share is [`Unanswered::Busy`] at once. That says nothing
-//!   of the name.
+//! - A question is not asked twice at a time: further askers wait for the same answer. So an
+//!   attacker cannot have many guesses at one answer.
+//! - Each attempt has a secret port, identifier and letter case (RFC 5452). A datagram from the
+//!   server's address to that port that is not the answer means that an attacker is guessing. Then
+//!   the question is asked on a stream, where guessing is not possible.
+//! - After a server that is silent or refuses, the next one is asked. The server that answered last
+//!   is asked first.
+//! - Clients share the questions that may wait, and the places of askers for the same answer
+//!   (`share`). A question above a share is [`Unanswered::Busy`] at once. That says nothing about
+//!   the name.
 //!
-//! Invariant: whoever has asked is told once: at once, or by [`Action::Tell`] within [`QUESTION_SPAN_MAX`] if time is told of.
+//! Invariant: each asker is told once: at once, or by [`Action::Tell`] within
+//! [`QUESTION_SPAN_MAX`], if the resolver is told the time.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -29,16 +32,16 @@ use crate::share::{Client, OnBehalf, may_wait};
 pub const SERVER_PORT: u16 = 53;
 /// The most servers that are asked.
 pub const SERVERS_MAX: usize = 4;
-/// Nobody waits longer for an answer, whatever servers do.
+/// The longest wait for an answer, whatever servers do.
 pub const QUESTION_SPAN_MAX: Micros = Micros::from_secs(20);
 
-/// How often each server is asked, and all together at least.
+/// How often each server is asked, and the least number of attempts in total.
 const ROUNDS: usize = 2;
 const ATTEMPTS_MIN: usize = 3;
-/// The first port that questions come from.
+/// The first port from which questions are sent.
 const FIRST_PORT: u16 = 1024;
 
-/// How much there may be.
+/// The limits of a resolver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Questions that wait at a time.
@@ -47,7 +50,7 @@ pub struct Limits {
     pub of_clients: usize,
     /// Askers of one question.
     pub askers: usize,
-    /// Bytes of answers that are remembered.
+    /// Bytes of cached answers.
     pub cache_bytes: usize,
 }
 
@@ -55,52 +58,52 @@ pub struct Limits {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct StreamId(u64);
 
-/// What is to be done.
+/// An action for the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action<A> {
-    /// Take datagrams for this port from now on, and send one from it.
+    /// Accept datagrams for this port from now on, and send one from it.
     Send {
         /// The port.
         port: u16,
-        /// Where to.
+        /// The address of the server.
         to: SocketAddr,
-        /// What.
+        /// The datagram.
         bytes: Vec<u8>,
     },
-    /// Take no more datagrams for this port.
+    /// Accept no more datagrams for this port.
     Release {
         /// The port.
         port: u16,
     },
-    /// Open a stream; tell of it by [`Resolver::stream_opened`] and [`Resolver::stream_closed`].
+    /// Open a stream; report it by [`Resolver::stream_opened`] and [`Resolver::stream_closed`].
     Connect {
-        /// What it is called.
+        /// Its identifier.
         stream: StreamId,
-        /// Where to.
+        /// The address of the server.
         to: SocketAddr,
     },
-    /// Write this to a stream.
+    /// Write these bytes to a stream.
     Write {
-        /// Which.
+        /// The stream.
         stream: StreamId,
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// End a stream, whatever it does: nothing of it is wanted any more.
+    /// End a stream at once.
     HangUp {
-        /// Which.
+        /// The stream.
         stream: StreamId,
     },
-    /// Tell who has asked.
+    /// Tell an asker.
     Tell {
-        /// Whom.
+        /// The asker.
         asker: A,
-        /// What is known.
+        /// The result.
         answer: Result<Answer, Unanswered>,
     },
 }
 
-/// Looks up names. `A`: who asks.
+/// Looks up names. `A`: an asker.
 pub struct Resolver<A> {
     limits: Limits,
     servers: heapless::Vec<IpAddr, SERVERS_MAX>,
@@ -114,7 +117,7 @@ pub struct Resolver<A> {
 }
 
 impl<A: OnBehalf> Resolver<A> {
-    /// Knows nothing, and nobody to ask. `key` is random, so that nobody else knows what comes of it.
+    /// A resolver without answers and servers. `key` is random and secret.
     pub fn new(limits: Limits, key: [u8; 16]) -> Resolver<A> {
         Resolver {
             limits,
@@ -128,7 +131,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    /// Asks these servers from now on, at most [`SERVERS_MAX`]. Questions that wait are asked again there.
+    /// Sets the servers, at most [`SERVERS_MAX`]. Waiting questions are asked again there.
     pub fn set_servers(&mut self, servers: impl IntoIterator<Item = IpAddr>, now: Instant) {
         self.servers = servers.into_iter().take(SERVERS_MAX).collect();
         self.preferred = 0;
@@ -186,12 +189,12 @@ impl<A: OnBehalf> Resolver<A> {
         self.open.iter().filter_map(|open| open.client)
     }
 
-    /// Questions that wait.
+    /// The number of waiting questions.
     pub fn waiting(&self) -> usize {
         self.open.len()
     }
 
-    /// What is to be done next.
+    /// The next action.
     pub fn next_action(&mut self) -> Option<Action<A>> {
         self.actions.pop_front()
     }
@@ -201,7 +204,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.open.iter().map(Open::deadline).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Gives up those who were silent for too long.
+    /// Gives up attempts whose servers were silent for too long.
     pub fn time_passed(&mut self, now: Instant) {
         while let Some(late) = self.open.iter().position(|open| open.deadline() <= now) {
             let open = self.take(late);
@@ -260,7 +263,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.servers.get(server).map(|address| SocketAddr::new(*address, SERVER_PORT))
     }
 
-    /// An attempt has come to an end: by an answer, or without one.
+    /// An attempt has ended, with an answer or without.
     fn settle(&mut self, open: Open<A>, reading: Reading, now: Instant) {
         match reading {
             Reading::Answer(answer, ttl) => {
@@ -283,7 +286,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.attempt(open, why, now);
     }
 
-    /// Asks anew, of the server that it names; or tells why not any more.
+    /// Asks again, at the server that `open` names; or reports why not.
     fn attempt(&mut self, mut open: Open<A>, why: Unanswered, now: Instant) {
         let attempts_max = ATTEMPTS_MIN.max(ROUNDS * self.servers.len());
         let server = open.attempt.server.checked_rem(self.servers.len());
@@ -294,7 +297,7 @@ impl<A: OnBehalf> Resolver<A> {
         {
             Some(attempt) => {
                 open.attempt = attempt;
-                // Bytes that still come by a former stream are nobody's.
+                // Late bytes of an earlier stream are ignored.
                 open.number = self.draw();
                 self.open.push(open);
             }
@@ -325,7 +328,7 @@ impl<A: OnBehalf> Resolver<A> {
         Some(Attempt::by_datagram(server, sent, port, now))
     }
 
-    /// The port or the stream of an attempt isn't needed any more.
+    /// The port or the stream of an attempt is not needed any more.
     fn give_up_attempt(&mut self, open: &Open<A>) {
         self.actions.push_back(match open.attempt.way {
             Way::Datagram { port } => Action::Release { port },
@@ -338,7 +341,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.actions.extend(open.askers.into_iter().map(tell));
     }
 
-    /// A port from which nothing is asked now.
+    /// A port that no question uses.
     fn free_port(&mut self) -> u16 {
         loop {
             let places = u64::from(u16::MAX - FIRST_PORT) + 1;
@@ -358,7 +361,7 @@ impl<A: OnBehalf> Resolver<A> {
 }
 
 /// Whether one more may wait for `client`. `others`: the client of each that waits now. `most`: how
-/// many may wait in all.
+/// many may wait in total.
 fn has_share(client: Option<Client>, others: impl Iterator<Item = Client>, most: usize) -> bool {
     client.is_none_or(|client| may_wait(client, others, most))
 }

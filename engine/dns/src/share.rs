@@ -1,9 +1,8 @@
 //! Shares: how many waiting questions, or askers of one question, a client may cause.
 //!
 //! A client chooses which names are looked up about its mail, and how long the answers take. A
-//! client that chooses slow names could fill all places for waiting questions. Then nothing would
-//! be looked up about the mail of others. So each address and each network has a share of the
-//! places.
+//! client with slow names could fill all places for waiting questions. Then no other client's mail
+//! could be checked. So each address and each network has a share of the places.
 //!
 //! A network may hold as many places as are free, and an address half of that. `budget` has the
 //! same thresholds for memory. One network alone gets half of all places. When n networks want all,
@@ -13,7 +12,7 @@
 //! A network is a /24 (IPv4) or a /48 (IPv6). An IPv6 host has a /64 to itself (RFC 6177), so a /64
 //! counts as one address.
 //!
-//! Few wait at a time, so they are counted each time that one more is to wait.
+//! Few wait at a time, so they are counted again for each new one.
 
 use core::net::IpAddr;
 
@@ -41,7 +40,7 @@ impl Client {
 
 /// An asker of a resolver.
 pub trait OnBehalf {
-    /// The client that causes the question; `None`: this machine itself asks it.
+    /// The client that causes the question. `None`: this machine itself asks it.
     fn client(&self) -> Option<Client>;
 }
 
@@ -52,7 +51,7 @@ impl OnBehalf for () {
 }
 
 /// Whether one more may wait for `client`. `waiting`: the client of each that waits now. `most`:
-/// how many may wait in all.
+/// how many may wait in total.
 pub(crate) fn may_wait(client: Client, waiting: impl Iterator<Item = Client>, most: usize) -> bool {
     let (mut all, mut of_network, mut of_address) = (1, 1, 1);
     for other in waiting {
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_a_third_and_a_network_half() {
+    fn address_has_a_third_and_network_half() {
         for (network, neighbour, far) in [
             ("192.0.2", "192.0.2.200", "192.0.3.1"),
             ("2001:db8:1", "2001:db8:1:ffff::1", "2001:db8:2::1"),
@@ -111,9 +110,10 @@ mod tests {
         assert_eq!(share(at("2001:db8::2"), &[at("2001:db8::1"); 32]), 0, "the same /64");
     }
 
-    /// Networks that want all have unequal shares at first, and equal ones as soon as answers come.
+    /// Networks that want all places have unequal shares at first, and equal ones once answers
+    /// come.
     #[test]
-    fn networks_come_to_equal_shares_and_leave_one_free() {
+    fn networks_reach_equal_shares_and_leave_one_free() {
         let mut waiting = Vec::new();
         for round in 0..10 * MOST {
             for network in 0..5 {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_which_none_waits_needs_no_more_than_room() {
+    fn first_asker_of_a_network_needs_only_one_place() {
         let others: Vec<Client> =
             (0..MOST).map(|number| at(&format!("198.51.{number}.1"))).collect();
         let (all, but_one) = (&others[..], &others[1..]);

@@ -1,17 +1,17 @@
-//! What the filter makes of one message: it is asked by HTTP when all else is known of the message
+//! The question to the filter about one message: asked over HTTP when all other checks are done
 //! (`relay::filter`).
 //!
 //! ```text
-//!   arrives ──all of it──▸ waits its turn ──▸ sought, called, spoken ──▸ known
-//!      └── too large, or too much is kept of others ─────────────────────┘
+//!   Arriving ── all of it ──▸ Waiting (its turn) ──▸ Sought, Spoken ──▸ Over
+//!      └── too large, or too much memory in use for others ──────────────┘
 //! ```
 //! Invariants:
-//! - A message does not wait for longer than the filter may take, with its turn and the names of
-//!   the filter's host counted in. Then the filter counts as away, and the configuration says what
-//!   becomes of the message.
+//! - A message does not wait longer than the filter may take, including its turn and the lookup of
+//!   the filter's host. After that the filter counts as away, and the configuration decides about
+//!   the message.
 //! - A filter that is away is not asked, and no message waits for it.
-//! - Whatever becomes of the session, what is kept of the message is given back, the connection is
-//!   ended, and its turn goes to another.
+//! - Whatever happens to the session, the memory of the message is released, the connection is
+//!   ended, and the next message has its turn.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -31,14 +31,14 @@ use tasks::{Continuation, FrameId};
 
 use crate::{Context, Filter, MESSAGE_OCTETS_MAX};
 
-/// Octets by which what is kept of a message grows.
+/// The steps in bytes by which the memory for a message grows.
 const STEP_OCTETS: usize = 32 * 1024;
 
-/// What is said of a message about which the filter has not answered.
+/// The texts for a message about which the filter has not answered.
 const UNKNOWN: &str = "the filter could not be asked";
 const PUT_OFF: &str = "Cannot be looked at now, try again later";
 
-/// What the filter makes of one message.
+/// The question to the filter about one message.
 pub struct Inquiry {
     stage: Stage,
     caller: Caller,
@@ -46,29 +46,29 @@ pub struct Inquiry {
     greeting_name: Box<str>,
     /// The message as it came, until it is sent.
     message: Vec<u8>,
-    /// Octets of it that are counted.
+    /// The bytes that are charged for it.
     kept: usize,
     until: Instant,
     question: Option<Box<Question>>,
     knowledge: Knowledge,
-    /// What was asked of name servers, and is not answered.
+    /// The question to name servers that is not answered.
     asked: Option<(QuestionNumber, dns::Question)>,
     /// The filter's addresses that were not called yet.
     addresses: VecDeque<SocketAddr>,
     line: Option<Line>,
 }
 
-/// How far it has come.
+/// The stage of the question.
 enum Stage {
-    /// The message comes.
+    /// The message is arriving.
     Arriving,
     /// It waits for its turn.
     Waiting,
-    /// It is to be found out where the filter is.
+    /// The addresses of the filter are being looked up.
     Sought,
-    /// It is spoken with, or to be called.
+    /// The filter is being called or asked.
     Spoken,
-    /// That was all.
+    /// The verdict is known.
     Over(Verdict),
 }
 
@@ -79,8 +79,8 @@ struct Line {
 }
 
 impl Inquiry {
-    /// About a message that begins now.
-    /// The session of `caller` brings the message. `at`: where it waits for names.
+    /// For a message that begins now. The session of `caller` brings the message. `at`: where it
+    /// waits for answers about names.
     pub fn begin(greeting_name: &str, caller: Caller, at: Continuation) -> Box<Inquiry> {
         Box::new(Inquiry {
             stage: Stage::Arriving,
@@ -98,7 +98,7 @@ impl Inquiry {
         })
     }
 
-    /// The next bytes of the message, as they came.
+    /// Takes the next bytes of the message, as they came.
     pub fn arrived(&mut self, bytes: &[u8], filter: &mut Filter) {
         let Stage::Arriving = self.stage else { return };
         let octets = self.message.len() + bytes.len();
@@ -118,12 +118,12 @@ impl Inquiry {
         self.message.extend_from_slice(bytes);
     }
 
-    /// Whether it is to be said what was said of the message, before anything can be asked.
+    /// Whether the envelope must be given by [`Inquiry::ended`] before the filter can be asked.
     pub fn is_to_begin(&self) -> bool {
         matches!(self.stage, Stage::Arriving)
     }
 
-    /// All of the message is there. It is for these people, from this one.
+    /// All of the message has come, with this reverse path and these recipients.
     pub fn ended(
         &mut self,
         (reverse_path, recipients): (&str, &[String]),
@@ -145,7 +145,7 @@ impl Inquiry {
         self.stage = Stage::Waiting;
     }
 
-    /// Whether it is known what the filter makes of the message. Goes on with asking.
+    /// Whether the verdict is known. Goes on with the question.
     pub fn is_known(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         loop {
             let is_moving = match self.stage {
@@ -164,7 +164,7 @@ impl Inquiry {
         }
     }
 
-    /// What it is, once it is known.
+    /// The verdict, once it is known.
     pub fn verdict(&self) -> Verdict {
         let Stage::Over(verdict) = &self.stage else {
             unreachable!("a verdict that is not known yet")
@@ -210,7 +210,7 @@ impl Inquiry {
         true
     }
 
-    /// This came of a question to name servers. It comes back where it is another's.
+    /// Takes in the answer of name servers. Returns the answer if it belongs to another question.
     pub fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
         let Some((_, question)) = self.asked.take_if(|(asked, _)| *asked == number) else {
             return Some(known);
@@ -237,7 +237,7 @@ impl Inquiry {
         true
     }
 
-    /// Says what there is to say, and looks whether it is answered.
+    /// Sends what can be sent, and looks whether the filter has answered.
     fn speak(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else {
             return false;
@@ -276,11 +276,11 @@ impl Inquiry {
         }
     }
 
-    /// Nothing more is asked. `false`: nothing was.
+    /// Gives the question up. `false`: it was not under way.
     pub fn give_up(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
-            // The machine stops, or others were before it: nothing is known of the filter.
+            // The machine stops, or other messages came first: that says nothing about the filter.
             _ if cx.turn.now < self.until => self.is_unknown(filter, cx),
             Stage::Waiting => self.is_unknown(filter, cx),
             Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", filter, cx),
@@ -302,7 +302,7 @@ impl Inquiry {
         self.stage = Stage::Over(verdict);
     }
 
-    /// What is kept of it no longer is, and nothing is asked.
+    /// Releases the memory of the message, and ends the question.
     pub fn forget(&mut self, filter: &mut Filter, cx: &mut Context<'_>) {
         self.hang_up(cx);
         self.asked = None;
@@ -316,7 +316,7 @@ impl Inquiry {
         filter.kept -= core::mem::take(&mut self.kept);
     }
 
-    /// Ends the connection: in good order where all was said and heard.
+    /// Ends the connection: properly if the filter has answered.
     fn hang_up(&mut self, cx: &mut Context<'_>) {
         let Some(mut line) = self.line.take() else { return };
         let is_answered = self
@@ -331,7 +331,7 @@ impl Inquiry {
     }
 }
 
-/// What becomes of a message of which the filter has said nothing.
+/// The verdict on a message about which the filter has said nothing.
 fn verdict_of(when_away: WhenAway) -> Verdict {
     match when_away {
         WhenAway::Accept => Verdict::Clean,

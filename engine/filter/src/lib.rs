@@ -1,17 +1,15 @@
-//! The filter that the configuration names, as a core knows it: which messages it is asked about,
-//! which wait for their turn, and whether it answers. What it is asked about one message is an
-//! [`Inquiry`].
+//! The filter that the configuration names, for one core: which messages it is asked about, which
+//! wait for their turn, and whether it answers. The question about one message is an [`Inquiry`].
 //!
-//! Each core asks for itself, by connections of its own: one a message.
+//! Each core asks for itself, on connections of its own, one for each message.
 //!
 //! Invariants:
 //! - At most [`QUESTIONS_MAX`] messages of a core are asked about at a time. Others wait for their
-//!   turn, the first one first, no longer than the filter may take.
-//! - Of all messages of a core no more is kept for it than it was made for, nor of any more than
-//!   [`MESSAGE_OCTETS_MAX`].
-//! - A filter that did not answer is not asked for a while ([`QUIET`]), so no message waits for
-//!   it. The console is told when it stops answering and when it answers again, and not of each
-//!   message.
+//!   turn, in their order, no longer than the filter may take.
+//! - The memory for all messages of a core is limited to what [`Filter::new`] was given, and for
+//!   one message to [`MESSAGE_OCTETS_MAX`].
+//! - A filter that did not answer is not asked for [`QUIET`], so no message waits for it. The
+//!   console is told when it stops answering and when it answers again, but not for each message.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -34,20 +32,20 @@ use tasks::FrameId;
 pub use inquiry::Inquiry;
 pub use relay::filter::Verdict;
 
-/// Messages of a core that are asked about at a time.
+/// The most messages of a core that are asked about at a time.
 const QUESTIONS_MAX: usize = 16;
 /// How long a filter that did not answer is not asked.
 const QUIET: Micros = Micros::from_secs(60);
-/// A larger message is not asked about: what is unwanted is sent to many, and small.
+/// A larger message is not asked about: spam is sent in large numbers, and is small.
 pub const MESSAGE_OCTETS_MAX: usize = 512 * 1024;
 
-/// The parts of a core by which a filter is asked.
+/// The parts of a core for a question to the filter.
 pub struct Context<'c> {
-    /// When.
+    /// The clocks of this turn.
     pub turn: Turn,
-    /// By which it is called.
+    /// All connections of this core.
     pub connections: &'c mut Connections,
-    /// What is asked of name servers.
+    /// The questions to name servers.
     pub names: &'c mut Names,
 }
 
@@ -56,23 +54,23 @@ pub struct Filter {
     named: configuration::Filter,
     /// Our name.
     hostname: String,
-    /// Where it may be, beside the internet.
+    /// Private networks in which it may be.
     private_networks: Vec<Prefix>,
-    /// The sessions with messages that are asked about.
+    /// The sessions whose messages are being asked about.
     asking: Vec<FrameId>,
-    /// The sessions with messages that wait for that.
+    /// The sessions whose messages wait for that.
     waiting: VecDeque<FrameId>,
-    /// Octets that are kept of messages, and how many may be.
+    /// The bytes of messages in memory, and their limit.
     kept: usize,
     kept_max: usize,
     asked_again_at: Instant,
     is_away: bool,
-    /// What the console is to be told.
+    /// A line for the console.
     line: Option<String>,
 }
 
 impl Filter {
-    /// `kept_max`: so many octets of messages.
+    /// `kept_max`: the most bytes of messages in memory.
     pub fn new(
         named: &configuration::Filter,
         configuration: &Configuration,
@@ -97,29 +95,29 @@ impl Filter {
         self.asking.len() + self.waiting.len()
     }
 
-    /// Octets that are kept of messages.
+    /// The bytes of messages in memory.
     pub fn kept(&self) -> usize {
         self.kept
     }
 
-    /// What the console is to be told of it now.
+    /// Takes the line for the console.
     pub fn take_line(&mut self) -> Option<String> {
         self.line.take()
     }
 
-    /// Whether it is worth asking.
+    /// Whether it may be asked now.
     fn may_be_asked(&self, now: Instant) -> bool {
         self.asked_again_at <= now
     }
 
-    /// So many octets more are kept. False: that would be too many.
+    /// Reserves memory for more bytes. False: there is not enough.
     fn keep(&mut self, octets: usize) -> bool {
         let has_room = self.kept + octets <= self.kept_max;
         self.kept += if has_room { octets } else { 0 };
         has_room
     }
 
-    /// Whether it is the turn of this session's letter; if not, the session is resumed when it is.
+    /// Whether it is the turn of this session's message. If not, the session is resumed when it is.
     fn is_turn_of(&mut self, session: FrameId) -> bool {
         if self.asking.contains(&session) {
             return true;
@@ -135,7 +133,7 @@ impl Filter {
         is_turn
     }
 
-    /// Nothing is asked about this session's message any more: it is the turn of the next one.
+    /// The question about this session's message is over: the next one has its turn.
     fn is_done_with(&mut self, session: FrameId, connections: &mut Connections) {
         self.asking.retain(|own| *own != session);
         self.waiting.retain(|own| *own != session);
@@ -144,14 +142,14 @@ impl Filter {
         }
     }
 
-    /// It has answered.
+    /// The filter has answered.
     fn answered(&mut self) {
         if core::mem::take(&mut self.is_away) {
             self.line = Some(format!("filter: {} answers again", self.named.place));
         }
     }
 
-    /// It has not, for this reason.
+    /// The filter has not answered, for this reason.
     fn did_not_answer(&mut self, why: &str, now: Instant) {
         self.asked_again_at = now + QUIET;
         let meanwhile = match self.named.when_away {

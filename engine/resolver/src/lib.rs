@@ -1,4 +1,4 @@
-//! What a core asks name servers, and the way to a host that the configuration names.
+//! A core's questions to name servers, and the route to a host that the configuration names.
 #![no_std]
 #![forbid(unsafe_code)]
 

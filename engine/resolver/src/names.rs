@@ -1,17 +1,16 @@
-//! Names: what sessions and delivery attempts ask name servers. The first core has the resolver
-//! (crate `dns`), which asks and remembers; other cores ask by messages, and their answers come as
-//! messages.
+//! The questions of sessions and delivery attempts to name servers. The first core has the resolver
+//! (crate `dns`) with its cache. Other cores ask by messages, and get their answers as messages.
 //!
 //! Invariants:
 //! - Each question is answered once, in a later call than the one that asks: within
 //!   [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
-//! - Nothing is asked where no name server is known: of those that the configuration names; or,
-//!   where it says nothing of the network, of those that the network names.
-//! - What waits is bounded: questions for the servers, of which some are kept for mail that leaves,
-//!   askers of each, and bytes of answers that are remembered.
-//!   Each address and each network of clients has a share of the questions and of the askers
-//!   (`dns::Client`). A question above the share is [`Unanswered::Busy`] at once.
-//! - Ports and streams belong to questions that wait, and end with them.
+//! - No question is sent if no name server is known. The servers are those that the configuration
+//!   names, or, if it says nothing of the network, those that the network names.
+//! - Waiting is bounded: questions to the servers, of which some are reserved for outgoing mail,
+//!   askers of each, and bytes in the cache. Each address and each network of clients has a share
+//!   of the questions and of the askers (`dns::Client`). A question above the share is
+//!   [`Unanswered::Busy`] at once.
+//! - Ports and streams belong to waiting questions, and end with them.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,20 +26,20 @@ use machine::{CoreId, Instant};
 use net::{ConnectionId, Net};
 use tasks::Continuation;
 
-/// Each question binds a UDP port, and `net` has as many. Clients choose what is asked about them,
-/// so some questions are kept for mail that leaves.
+/// Each question binds a UDP port, and `net` has as many. Clients choose the questions about them,
+/// so some are reserved for outgoing mail.
 const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
 
-/// What asks.
+/// The asker of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asker {
-    /// The core that asks; `None`: this one.
+    /// The core that asks. `None`: this one.
     core: Option<CoreId>,
     /// The frame that asks, and the point at which it waits.
     at: Continuation,
-    /// Which of the core's questions this is.
+    /// The number of the core's question.
     number: QuestionNumber,
-    /// The client that the question is about; `None`: this machine itself asks it.
+    /// The client that the question is about. `None`: this machine itself asks it.
     client: Option<Client>,
 }
 
@@ -54,10 +53,10 @@ impl OnBehalf for Asker {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QuestionNumber(u64);
 
-/// What came of a question.
+/// The result of a question.
 pub type Known = Result<Answer, Unanswered>;
 
-/// An answer, on its way to what has asked.
+/// An answer on its way to its asker.
 pub struct Told {
     /// The frame that has asked, and the point at which it waits.
     pub at: Continuation,
@@ -67,31 +66,31 @@ pub struct Told {
     pub known: Known,
 }
 
-/// What one core tells another about names.
+/// A message between cores about names.
 pub enum NameMessage {
     /// To the first core: a question.
     Asked(Box<(Asker, Question)>),
-    /// From the first core: what came of it.
+    /// From the first core: the answer.
     Known(Box<Told>),
 }
 
-/// What a core asks about names.
+/// The questions of a core.
 pub struct Names {
     /// On the first core, until it stops.
     resolver: Option<Box<Resolver<Asker>>>,
-    /// The servers that the configuration names. None: those that the network names.
+    /// The servers that the configuration names. `None`: those that the network names.
     configured: Option<Vec<IpAddr>>,
-    /// Whether what they say is authenticated is.
+    /// Whether an answer that they call authenticated is trusted.
     is_trusted: bool,
     /// The servers that are asked.
     servers: Vec<IpAddr>,
-    /// What was asked and is not looked at yet.
+    /// The questions that were not looked at yet.
     asked: VecDeque<(Asker, Question)>,
     /// Streams to servers.
     streams: Vec<(StreamId, ConnectionId)>,
     /// Whether the resolver may have something to do.
     is_stirred: bool,
-    /// When it has, whatever happens.
+    /// When it has something to do, whatever happens.
     deadline: Instant,
     numbered: u64,
     has_stopped: bool,
@@ -101,7 +100,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// `network`: what the configuration says of it. `key`: random.
+    /// `network`: its configuration. `key`: random.
     pub fn new(core: CoreId, network: Option<&Network>, key: [u8; 16]) -> Names {
         Names {
             resolver: (core == CoreId::FIRST).then(|| Box::new(Resolver::new(LIMITS, key))),
@@ -119,23 +118,23 @@ impl Names {
         }
     }
 
-    /// Whether there may be a server to be asked.
+    /// Whether there may be a server to ask.
     pub fn can_be_asked(&self) -> bool {
         !self.has_stopped && self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
     }
 
-    /// Whether an answer is authenticated that the servers say is (RFC 4035 section 3.2.3). That
-    /// is as good as they and the way to them are.
+    /// Whether an answer that the servers call authenticated is trusted (RFC 4035 section 3.2.3).
+    /// That is only as good as the servers and the route to them.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
     }
 
-    /// Asks a question for this machine itself. The frame is told `at` this point.
+    /// Asks a question for this machine itself. The answer comes to the frame `at` this point.
     pub fn ask(&mut self, at: Continuation, question: Question) -> QuestionNumber {
         self.ask_for(None, at, question)
     }
 
-    /// A session asks a question about its client, which is at this address. Clients share the
+    /// Asks a question of a session about its client, which has this address. Clients share the
     /// questions that may wait.
     pub fn ask_about(
         &mut self,
@@ -174,7 +173,7 @@ impl Names {
         self.messages.pop_front()
     }
 
-    /// The next answer to a question of this core's.
+    /// The next answer to a question of this core.
     pub fn next_told(&mut self) -> Option<Told> {
         self.told.pop_front()
     }
@@ -185,18 +184,18 @@ impl Names {
         self.is_stirred || !self.asked.is_empty()
     }
 
-    /// When there is, whatever happens.
+    /// When there is something to do, whatever happens.
     #[inline]
     pub fn next_deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Questions that wait for servers.
+    /// The number of questions that wait for servers.
     pub fn under_way(&self) -> usize {
         self.resolver.as_ref().map_or(0, |resolver| resolver.waiting())
     }
 
-    /// Nothing is to be known any more.
+    /// The machine stops: no question is answered any more.
     pub fn stop(&mut self, connections: &mut Connections) {
         self.has_stopped = true;
         self.resolver = None;
@@ -205,7 +204,7 @@ impl Names {
         (self.is_stirred, self.deadline) = (false, Instant::NEVER);
     }
 
-    /// The resolver asks the servers that there are now.
+    /// Gives the resolver the present servers.
     fn look_at_servers(&mut self, net: &Net, now: Instant) {
         let servers: Vec<IpAddr> = match &self.configured {
             Some(servers) => servers.clone(),
@@ -228,8 +227,7 @@ impl Names {
         Some(self.streams.swap_remove(found).1)
     }
 
-    /// What was asked is asked of the resolver, or of the first core; the resolver does what it
-    /// has to.
+    /// Passes questions to the resolver or to the first core, and lets the resolver work.
     #[inline(never)]
     pub fn work(&mut self, now: Instant, connections: &mut Connections) {
         self.is_stirred = false;
@@ -266,12 +264,12 @@ impl Names {
         }
     }
 
-    /// Does what the resolver wants done.
+    /// Carries out the resolver's actions.
     fn act(&mut self, connections: &mut Connections, now: Instant) {
         while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action())
         {
             match action {
-                // What is not sent is asked again.
+                // A datagram that is not sent is repeated later.
                 Action::Send { port, to, bytes } => {
                     connections.send_datagram(now, port, to, &bytes)
                 }
@@ -307,7 +305,7 @@ impl Names {
         }
     }
 
-    /// A datagram came for a port that was bound for a question.
+    /// A datagram has come for a port that a question has bound.
     #[cold]
     pub fn datagram_arrived(
         &mut self,
@@ -340,7 +338,7 @@ impl Names {
         self.is_stirred = true;
     }
 
-    /// Bytes have come by a connection to a name server.
+    /// Takes bytes from a connection to a name server.
     #[cold]
     pub fn bytes_arrived(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) {
         if let (Some(stream), Some(resolver)) = (self.stream_of(connection), &mut self.resolver) {
@@ -349,7 +347,7 @@ impl Names {
         }
     }
 
-    /// The same, and they wait in the connection.
+    /// Takes the bytes that wait in a connection to a name server.
     fn bytes_wait(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! Where a host is that the configuration names, by its name or its address: a smarthost, or a
-//! filter.
+//! The addresses of a host that the configuration names, by its name or its address: a smarthost,
+//! or a filter.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -10,7 +10,7 @@ use dns::{Knowledge, Missing, Name};
 use net::Net;
 use relay::route::{Families, Route, Target, Unroutable, Us, route};
 
-/// What this machine is called, and what it can reach.
+/// This machine's name, its addresses, and the networks that it can reach.
 pub struct Ourselves {
     name: Name,
     addresses: Vec<IpAddr>,
@@ -18,7 +18,8 @@ pub struct Ourselves {
 }
 
 impl Ourselves {
-    /// `hostname`: our name. `private_networks`: where we may call hosts beside the internet.
+    /// `hostname`: our name. `private_networks`: networks beside the Internet in which we may call
+    /// hosts.
     pub fn of(hostname: &str, net: &Net, private_networks: &[Prefix]) -> Ourselves {
         let name = Name::parse(hostname)
             .unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
@@ -29,7 +30,7 @@ impl Ourselves {
         Ourselves { name, addresses: own.collect(), callable }
     }
 
-    /// The same, as routes are found by.
+    /// The same, in the form for finding routes.
     pub fn us(&self) -> Us<'_> {
         let has = |is_of_family: fn(&IpAddr) -> bool| self.addresses.iter().any(is_of_family);
         let families = match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
@@ -43,7 +44,7 @@ impl Ourselves {
 
 /// The addresses of a host.
 ///
-/// Errors: [`Missing`] says what has to be known first.
+/// Errors: [`Missing`] says what must be looked up first.
 pub fn route_to(
     host: &PlaceHost,
     us: &Us<'_>,

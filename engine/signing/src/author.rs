@@ -1,7 +1,7 @@
-//! In whose name a message is written: the addresses in its `From` field, and their domain.
+//! The authors of a message: the addresses in its `From` field, and their domain.
 //!
-//! Only what every reader of mail reads alike counts. A message of which that cannot be said is
-//! nobody's: from another server it goes to Junk, from one of our accounts it is refused.
+//! Only a field that all mail clients read alike counts. A message without one has no known author:
+//! from another server it goes to Junk, from one of our accounts it is refused.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,13 +9,13 @@ use alloc::vec::Vec;
 use dns::Name;
 use message::header::Header;
 
-/// The domain whose message it says that it is.
+/// The domain of a message's author.
 pub enum Author {
-    /// Nothing, yet.
+    /// Not known yet.
     Unknown,
-    /// This one.
+    /// This domain.
     Of(Name),
-    /// That cannot be told, for this reason.
+    /// It cannot be told, for this reason.
     Untold(&'static str),
 }
 
@@ -26,7 +26,7 @@ const UNREADABLE: &str = "it cannot be read for certain whose it is";
 const SEVERAL: &str = "it names people of several domains as its authors";
 
 impl Author {
-    /// As a header says, of which there is more if it `is_cut`.
+    /// From a header, which is only a beginning if it `is_cut`.
     pub fn of(header: &[u8], is_cut: bool) -> Author {
         domain_of_authors(header, is_cut).map_or_else(Author::Untold, Author::Of)
     }
@@ -55,8 +55,8 @@ fn addresses_of(header: &[u8], is_cut: bool) -> Result<Vec<String>, &'static str
     field.unambiguous_addresses().filter(|addresses| !addresses.is_empty()).ok_or(UNREADABLE)
 }
 
-/// How many lines look like a `From` field. A line that is no field ends a header for some readers,
-/// and not for others.
+/// The number of lines that look like a `From` field. A line that is not a field ends a header for
+/// some readers, and not for others.
 fn lines_of_from(header: &[u8]) -> usize {
     let is_from = |line: &&[u8]| {
         let colon = line.iter().position(|byte| *byte == b':');
@@ -66,28 +66,28 @@ fn lines_of_from(header: &[u8]) -> usize {
     header.split(|byte| *byte == b'\n').filter(is_from).count()
 }
 
-/// An address of a host is no domain: nobody speaks for it. Nor is a name outside of ASCII: where
-/// its domain is in the name system is not known here.
+/// An address literal is no domain: no domain answers for it. Nor is a name beyond ASCII, which is
+/// not converted here.
 fn domain_of(address: &str) -> Option<Name> {
     let (_, domain) = address.rsplit_once('@')?;
     let is_usable = !domain.starts_with('[') && domain.is_ascii();
     Name::of_bytes(domain.as_bytes()).ok().filter(|_| is_usable)
 }
 
-/// The addresses in whose name a message is submitted.
+/// The authors of a submitted message.
 pub struct Authors {
-    /// Those in the `From` field.
+    /// The addresses in the `From` field.
     pub from: Vec<String>,
-    /// Those of the account that sends it on unchanged, if it says so (`Resent-From`, RFC 5322
-    /// section 3.6.6).
+    /// The addresses of the account that forwards it unchanged, if they are given (`Resent-From`,
+    /// RFC 5322 section 3.6.6).
     pub resent_from: Option<Vec<String>>,
 }
 
 impl Authors {
-    /// As a header says, of which there is more if it `is_cut`. `None`: that cannot be told.
+    /// From a header, which is only a beginning if it `is_cut`. `None`: the authors cannot be told.
     pub fn of(header: &[u8], is_cut: bool) -> Option<Authors> {
         let from = addresses_of(header, is_cut).ok()?;
-        // The topmost was added last.
+        // The topmost field was added last.
         let resent_from = Header::new(header)
             .field("Resent-From")
             .and_then(|field| field.unambiguous_addresses());

@@ -1,22 +1,21 @@
-//! Signatures under messages of our own users: of the domain of the message's author, if it is one
-//! of ours, one with each key (DKIM, crate `dkim`).
+//! Signatures of messages of our own users: by the domain of the message's author, if it is one of
+//! ours, with each key (DKIM, crate `dkim`).
 //!
-//! A message is signed when it is accepted, or when it is written in the webmail: it is hashed as
-//! it goes into the store, and its signatures stand above it, appended last ([`store::Head`]). So
-//! it is read once, also if it is then sent to other servers as often as it takes.
+//! A message is signed when it is accepted, or when it is written in the webmail. It is hashed on
+//! the way into the store, and its signatures are above it, appended last ([`store::Head`]). So it
+//! is read once, even if it is then sent to other servers any number of times.
 //!
 //! Invariants:
-//! - What is signed is what is stored. No more of a message is in memory than its header.
-//! - A signature takes up to some milliseconds and cannot be cut, so it is a job (crate
-//!   `compute`). What waits for it is a session, a request handler of the webmail, or a delivery
-//!   attempt that seals a forwarded message (`outbound::sealing`).
-//! - Of each message [`LEAST_BYTES`] of the header are kept, whatever others keep. What it needs
-//!   more comes from a pool of [`POOL_BYTES`] for all messages of a core, of which one address gets
-//!   a third (`budget`). A message that has no room there is refused for now, rather than going
-//!   unsigned.
+//! - The signed bytes are the stored bytes. Only the header of a message is in memory.
+//! - A signature takes up to some milliseconds and cannot be divided, so it is a job (crate
+//!   `compute`). It is awaited by a session, by a request handler of the webmail, or by a delivery
+//!   attempt that adds an ARC set to a forwarded message (`outbound::sealing`).
+//! - [`LEAST_BYTES`] of each message's header are always kept. More comes from a pool of
+//!   [`POOL_BYTES`] for all messages of a core, of which one address gets a third (`budget`). A
+//!   message that does not fit is refused for now, rather than sent unsigned.
 //!
-//! A message is not signed if it has no author or authors of several domains, if its header is
-//! longer than signatures look at, or if there is no room above it for the signatures.
+//! A message is not signed if it has no author or authors of several domains, if its header is too
+//! long for signatures, or if there is no space above it for the signatures.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -41,16 +40,16 @@ use tasks::Continuation;
 
 pub use author::{Author, Authors};
 
-/// Bytes of a header that are always kept: as much as most letters have.
+/// The bytes of a header that are always kept: enough for most messages.
 pub const LEAST_BYTES: u32 = 16 * 1024;
-/// Bytes for what letters of a core need above that, together.
+/// The bytes for larger headers of all messages of a core.
 pub const POOL_BYTES: usize = 2 << 20;
 
-/// With what a core signs, and what that takes now.
+/// The keys of a core, and the memory of messages that are being signed.
 pub struct Signer {
-    /// In the order in which their signatures stand above a letter.
+    /// In the order of their signatures above a message.
     keys: Arc<[SigningKey]>,
-    /// What is kept of letters until they are signed.
+    /// The memory of messages until they are signed.
     kept: MemoryBudget,
 }
 
@@ -60,61 +59,60 @@ impl Signer {
         Signer { keys, kept: MemoryBudget::new(POOL_BYTES, key) }
     }
 
-    /// Bytes that are kept of messages until they are signed.
+    /// The bytes of memory of messages until they are signed.
     pub fn kept_bytes(&self) -> usize {
         self.kept.held()
     }
 
-    /// The key that seals ARC chains, and its number. It is an RSA key, since not all verifiers
-    /// know another algorithm (RFC 8617 section 4.1.3).
+    /// The key for ARC sets, and its number. It is an RSA key, since not all verifiers support
+    /// another algorithm (RFC 8617 section 4.1.3).
     pub fn sealing_key(&self) -> Option<(usize, &SigningKey)> {
         self.keys.iter().enumerate().find(|(_, key)| key.algorithm() == Algorithm::RsaSha256)
     }
 
-    /// Whether there is anything to sign with.
+    /// Whether there is a key.
     pub fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Begins to sign a letter that comes from `address`, or at least to find out who has written
-    /// it.
+    /// Begins to sign a message that comes from `address`, or at least to find out its authors.
     pub fn begin(&self, address: IpAddr) -> Box<Signing> {
         let (stage, charge) = (Stage::Arriving(Reading::to_sign()), Charge::new(LEAST_BYTES));
         Box::new(Signing { stage, signatures: Vec::new(), job: None, address, charge })
     }
 }
 
-/// A letter that is being signed.
+/// A message that is being signed.
 pub struct Signing {
     stage: Stage,
-    /// Those that are made, a field each.
+    /// The finished signatures, one field each.
     signatures: Vec<String>,
     /// The job that computes the next one, and its field.
     job: Option<(JobNumber, UnsignedField)>,
     address: IpAddr,
-    /// What is kept of it, in [`Signer::kept`].
+    /// The memory of this message, in [`Signer::kept`].
     charge: Charge,
 }
 
 enum Stage {
     Arriving(Reading),
-    /// All of it is there, and this domain signs it, next with the key of this number.
+    /// The message is complete, and this domain signs it, next with the key of this number.
     Arrived(Box<Message>, Name, usize),
-    /// There is nothing more to be signed.
+    /// There is nothing more to sign.
     Over,
 }
 
 impl Signing {
-    /// The next octets of the letter, as they are stored.
+    /// Takes the next bytes of the message, as they are stored.
     pub fn arrived(&mut self, octets: &[u8]) {
         if let Stage::Arriving(reading) = &mut self.stage {
             reading.arrived(octets);
         }
     }
 
-    /// Counts what is kept of it.
+    /// Charges the memory of this message.
     ///
-    /// Errors: it is too much, for now.
+    /// Errors: there is not enough memory now.
     pub fn count(&mut self, signer: &mut Signer) -> Result<(), Refusal> {
         let bytes = match &self.stage {
             Stage::Arriving(reading) => reading.footprint(),
@@ -125,8 +123,8 @@ impl Signing {
         signer.kept.charge(&mut self.charge, self.address, 2 * bytes).map_err(|_| Refusal::Busy)
     }
 
-    /// There is no more of the message, which is signed if its author's domain `is_ours`. Returns
-    /// its authors, if they can be told.
+    /// The message is complete. It is signed if its author's domain `is_ours`. Returns its authors,
+    /// if they can be told.
     pub fn ended(&mut self, is_ours: impl FnOnce(&Name) -> bool) -> Option<Authors> {
         if !matches!(self.stage, Stage::Arriving(_)) {
             return None;
@@ -144,13 +142,13 @@ impl Signing {
         authors
     }
 
-    /// It goes without a signature: it is in another's name than that of the account that sends it.
+    /// The message goes without a signature: its author is not the account that sends it.
     pub fn leave_unsigned(&mut self) {
         self.stage = Stage::Over;
     }
 
-    /// Asks for the next signature, if one is left and none was asked for. What waits for it is
-    /// resumed `at` this point. Returns whether one is being computed.
+    /// Requests the next signature, if one is left and none is under way. Its waiter is resumed
+    /// `at` this point. Returns whether one is being computed.
     pub fn ask(
         &mut self,
         at: Continuation,
@@ -174,7 +172,7 @@ impl Signing {
         self.job.is_some()
     }
 
-    /// Takes the signature that was asked for. False: it is not there.
+    /// Takes the requested signature. False: it is not ready.
     pub fn take_signature(&mut self, compute: &mut Compute) -> bool {
         let result = self.job.as_ref().and_then(|(number, _)| compute.take_result(*number));
         let Some((JobResult::Signed(signature), (_, field))) =
@@ -186,7 +184,7 @@ impl Signing {
         true
     }
 
-    /// It is not needed any more.
+    /// The signature is not needed any more.
     pub fn forget(&mut self, signer: &mut Signer, compute: &mut Compute) {
         self.stage = Stage::Over;
         if let Some((number, _)) = self.job.take() {
@@ -195,7 +193,7 @@ impl Signing {
         signer.kept.release(&mut self.charge, self.address);
     }
 
-    /// What stands above the letter: `first`, and as many signatures as there is room for.
+    /// The bytes above the message: `first`, and as many signatures as fit.
     pub fn head(&self, first: &[u8]) -> Vec<u8> {
         let mut head = first.to_vec();
         for signature in &self.signatures {
@@ -208,8 +206,8 @@ impl Signing {
     }
 }
 
-/// Adds as much white space to the last line as makes the number of octets one that a head can
-/// have. Behind a signature it means nothing (RFC 6376 sections 3.4.2 and 3.5).
+/// Pads the last line with white space to a valid length of a head. After a signature it has no
+/// meaning (RFC 6376 sections 3.4.2 and 3.5).
 fn fill_up(head: &mut Vec<u8>) {
     let spaces = head.len().next_multiple_of(Head::UNIT) - head.len();
     let end = head.len().saturating_sub(b"\r\n".len());

@@ -1,9 +1,10 @@
-//! Checks senders that are named on its input, and asks there for what it has to know: so that anybody's suite of tests can be tried on it.
+//! Checks senders from its input, and asks there for the records that it needs, so that a test
+//! suite can drive it.
 //!
 //! ```text
 //! > check TAB address TAB hello TAB local part TAB domain
 //! < ask TAB A|AAAA|MX|TXT|PTR TAB name
-//! > records TAB value, in hexadecimal where it is a text; or: silence
+//! > records TAB value, in hexadecimal for a text; or: silence
 //! < verdict TAB fail
 //! ```
 use std::io::{self, BufRead, Write};

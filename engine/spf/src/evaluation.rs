@@ -1,4 +1,4 @@
-//! What a policy says of who sends (RFC 7208 §4, §5).
+//! Evaluates a policy for a sender (RFC 7208 §4, §5).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,51 +10,51 @@ use crate::expansion::Values;
 use crate::policy::{Mechanism, Policy, Prefixes, Qualifier, is_policy};
 use crate::specification::{Letter, Macro, Piece, Specification};
 
-/// Terms of one check that may ask for names (RFC 7208 §4.6.4).
+/// The most terms of one check that may look up names (RFC 7208 §4.6.4).
 const LOOKUPS_MAX: usize = 10;
-/// Lookups of theirs that may find nothing.
+/// The most lookups that may find nothing.
 const VOID_LOOKUPS_MAX: usize = 2;
-/// Exchangers of a domain that are looked at: with more, the policy is broken.
+/// The most MX hosts of a domain: with more, the policy is invalid.
 const EXCHANGERS_MAX: usize = 10;
-/// Names of an address that are looked at: further ones are not.
+/// The most names of an address that are used.
 const POINTERS_MAX: usize = 10;
-/// What there is instead of a host's name.
+/// The text for an unknown host name.
 const UNKNOWN: &[u8] = b"unknown";
 
-/// Who sends a message.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender<'a> {
     /// The host's address.
     pub address: IpAddr,
-    /// What it calls itself.
+    /// The EHLO name.
     pub hello: &'a str,
-    /// What stands before the `@` of the sender's address; `postmaster` where there is nothing.
+    /// The local part of the sender's address; `postmaster` if there is none.
     pub local_part: &'a str,
-    /// The domain that is asked; of the null sender what the host calls itself.
+    /// The domain whose policy is checked. For the null sender it is the EHLO name.
     pub domain: &'a str,
 }
 
-/// What a domain says (RFC 7208 §2.6).
+/// The result of a policy (RFC 7208 §2.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It has no policy.
+    /// The domain has no policy.
     None,
-    /// It does not say.
+    /// The policy makes no statement.
     Neutral,
-    /// The host may send for it.
+    /// The host may send for the domain.
     Pass,
-    /// The host may not.
+    /// The host may not send for the domain.
     Fail,
-    /// The host hardly may.
+    /// The host probably may not send for the domain.
     SoftFail,
-    /// Name servers did not answer: asked again later they may.
+    /// Name servers did not answer: they may answer later.
     TempError,
-    /// What it says is broken.
+    /// The policy is not valid.
     PermError,
 }
 
 impl fmt::Display for Verdict {
-    /// As header fields name it (RFC 8601 §2.7.2).
+    /// The name in header fields (RFC 8601 §2.7.2).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Verdict::None => "none",
@@ -68,9 +68,10 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Whether who sends may, as its domain says: `check_host()`.
+/// Whether the sender is authorized by the policy of its domain: `check_host()`.
 ///
-/// Errors: [`Missing`] says what has to be known first. There is an end to that: a check asks for fewer than 150 names.
+/// Errors: [`Missing`] says what must be looked up first. The number of questions is bounded: a
+/// check asks for fewer than 150 names.
 pub fn check(sender: &Sender<'_>, knowledge: &Knowledge) -> Result<Verdict, Missing> {
     let address = sender.address.to_canonical();
     let sender = &Sender { address, ..*sender };
@@ -112,7 +113,7 @@ struct Evaluation<'a> {
 
 impl<'a> Evaluation<'a> {
     fn check_host(&mut self, domain: &Name) -> Result<Verdict, Stop> {
-        // Of one label no domain that sends mail is.
+        // A single-label domain never sends mail.
         if !domain.as_str().contains('.') {
             return Ok(Verdict::None);
         }
@@ -217,7 +218,8 @@ impl<'a> Evaluation<'a> {
         Ok(false)
     }
 
-    /// Names of the sending host that are its own: whose address is its address. Where name servers do not answer there is none.
+    /// The validated names of the sending host: those whose addresses include its address. Empty if
+    /// name servers do not answer.
     fn validated_names(&mut self) -> Result<Vec<Name>, Stop> {
         let reverse =
             Question { name: Name::reverse(self.sender.address), kind: RecordKind::Pointer };
@@ -235,7 +237,7 @@ impl<'a> Evaluation<'a> {
         Ok(validated)
     }
 
-    /// The records of a name, for a mechanism: only so many may be none.
+    /// The records of a name, for a mechanism. The number of empty answers is limited.
     fn look_up(&mut self, name: Name, kind: RecordKind) -> Result<&'a Answer, Stop> {
         let answer = self.knowledge.of(Question { name, kind })??;
         if answer.records.is_empty() {
@@ -252,12 +254,13 @@ impl<'a> Evaluation<'a> {
         if self.lookups > LOOKUPS_MAX { Err(Stop::Permanent) } else { Ok(()) }
     }
 
-    /// The records that hold addresses such as the sender's.
+    /// The kind of address records for the sender's family.
     fn kind(&self) -> RecordKind {
         if self.sender.address.is_ipv4() { RecordKind::Ipv4 } else { RecordKind::Ipv6 }
     }
 
-    /// The name that a mechanism means. `None` where what was expanded is no name, which nothing matches (RFC 7208 §4.8).
+    /// The name of a mechanism. `None` if the expansion is not a valid name, which nothing matches
+    /// (RFC 7208 §4.8).
     fn target(
         &mut self,
         specification: Option<&Specification>,
@@ -281,7 +284,7 @@ impl<'a> Evaluation<'a> {
             true => self.validated_names()?,
             false => Vec::new(),
         };
-        // The domain itself, or one below it, before any other (RFC 7208 §7.3).
+        // Prefer the domain itself, then a name below it, then any other (RFC 7208 §7.3).
         let own = names
             .iter()
             .find(|name| *name == domain)
@@ -292,7 +295,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Whether an address lies in a network of its family.
+/// Whether an address is in a network of its family.
 fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let same = |difference: u128, width: u32| {
         let rest = width.saturating_sub(u32::from(bits));

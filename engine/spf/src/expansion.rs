@@ -1,4 +1,4 @@
-//! What macros stand for (RFC 7208 §7.2, §7.3).
+//! Expands macros (RFC 7208 §7.2, §7.3).
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -9,17 +9,17 @@ use crate::specification::{Letter, Macro, Piece, Specification};
 /// The most bytes of a name as text.
 const NAME_BYTES_MAX: usize = 253;
 
-/// What macros are expanded with.
+/// The values of macros.
 pub(crate) struct Values<'a> {
     pub(crate) sender: &'a Sender<'a>,
     /// The domain whose policy it is.
     pub(crate) domain: &'a [u8],
-    /// The name of the sending host, which only its owner can have given it.
+    /// The validated name of the sending host.
     pub(crate) validated: &'a [u8],
 }
 
 impl Values<'_> {
-    /// The text of a name, whose first labels are dropped until it is not too long.
+    /// The text of a name. Its first labels are dropped until it is short enough.
     pub(crate) fn expand(&self, specification: &Specification) -> Vec<u8> {
         let mut text = Vec::new();
         for piece in &specification.0 {
@@ -71,7 +71,7 @@ impl Values<'_> {
     }
 }
 
-/// An address with dots: of IPv6 each half of a byte.
+/// An address with dots. For IPv6, one digit for each half of a byte.
 fn address_text(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => alloc::format!("{address}").into(),

@@ -1,9 +1,12 @@
-//! Whether a host may send mail in the name of a domain, as the domain says: the Sender Policy Framework (RFC 7208).
+//! Whether a host may send mail in the name of a domain, by the domain's policy: the Sender Policy
+//! Framework (RFC 7208).
 //!
-//! [`check`] is a plain function of who sends and of what is known of names. What it has to know and does not it says, and it is called again when that is
-//! known too: it starts over, which costs less than to remember where it stood, since a policy may ask for so few names.
+//! [`check`] is a plain function of the sender and of what is known of names. If it needs an answer
+//! that is not known, it returns the question, and is called again with the answer. It then starts
+//! over, which costs less than to keep its state, since a policy may ask for few names.
 //!
-//! Explanations of domains (`exp=`) are read, since a broken one breaks the policy, and not used: they are text of a stranger.
+//! Explanations of domains (`exp=`) are parsed, since an invalid one makes the policy invalid. They
+//! are not used: they are text of an untrusted domain.
 #![no_std]
 #![forbid(unsafe_code)]
 

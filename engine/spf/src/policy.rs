@@ -1,5 +1,5 @@
-//! Policies: what a domain publishes (RFC 7208 §4.5, §4.6, §5, §6, §12). One is read as a whole before any of it counts, so that a mistake at its end is
-//! seen whoever sends.
+//! Policies of domains (RFC 7208 §4.5, §4.6, §5, §6, §12). A policy is parsed as a whole before it
+//! is evaluated, so that an error at its end is found for every sender.
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -7,19 +7,19 @@ use core::str::FromStr;
 
 use crate::specification::Specification;
 
-/// How every policy begins.
+/// The beginning of every policy.
 const VERSION: &[u8] = b"v=spf1";
 
 /// A policy.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(crate) struct Policy {
-    /// What is tried, in this order.
+    /// The directives, in the order in which they are tried.
     pub(crate) directives: Vec<Directive>,
-    /// Whose policy counts when nothing matches.
+    /// The domain whose policy applies if nothing matches.
     pub(crate) redirect: Option<Specification>,
 }
 
-/// What it means when a mechanism matches.
+/// The result if a mechanism matches.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Directive {
     pub(crate) qualifier: Qualifier,
@@ -34,7 +34,7 @@ pub(crate) enum Qualifier {
     Neutral,
 }
 
-/// What sending hosts are compared with. Where a name may be left out it is the domain's own.
+/// The mechanisms that match sending hosts. An omitted name is the domain itself.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Mechanism {
     All,
@@ -47,14 +47,14 @@ pub(crate) enum Mechanism {
     Exists(Specification),
 }
 
-/// How many bits of an address count.
+/// The number of address bits that count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefixes {
     pub(crate) ipv4: u8,
     pub(crate) ipv6: u8,
 }
 
-/// It is not written as policies are.
+/// The policy has invalid syntax.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Broken;
 
@@ -67,7 +67,7 @@ pub(crate) fn is_policy(text: &[u8]) -> bool {
 }
 
 impl Policy {
-    /// Reads a text that [`is_policy`].
+    /// Reads a text for which [`is_policy`] holds.
     pub(crate) fn read(text: &[u8]) -> Result<Policy, Broken> {
         let mut policy = Policy::default();
         let mut explains = false;
@@ -142,7 +142,7 @@ impl Mechanism {
     }
 }
 
-/// An address, and how many of its bits count.
+/// An address, and the number of its bits that count.
 fn address<A: FromStr>(text: &[u8], bits_max: u8) -> Result<(A, u8), Broken> {
     let text = str::from_utf8(text).map_err(|_| Broken)?;
     let (address, bits) = match text.split_once('/') {
@@ -152,7 +152,7 @@ fn address<A: FromStr>(text: &[u8], bits_max: u8) -> Result<(A, u8), Broken> {
     Ok((address.parse().map_err(|_| Broken)?, bits))
 }
 
-/// What follows `a` or `mx`: a domain and prefixes, both of which may be left out.
+/// The text after `a` or `mx`: a domain and prefix lengths, both optional.
 fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), Broken> {
     let (text, ipv6) = without_prefix(text, b"//", 128)?;
     let (text, ipv4) = without_prefix(text, b"/", 32)?;
@@ -164,7 +164,7 @@ fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), Broke
     Ok((domain, Prefixes { ipv4, ipv6 }))
 }
 
-/// Takes a prefix's length off the end, if there is one behind such slashes.
+/// Takes a prefix length off the end, if there is one after these slashes.
 fn without_prefix<'a>(
     text: &'a [u8],
     slashes: &[u8],
@@ -180,7 +180,7 @@ fn without_prefix<'a>(
     }
 }
 
-/// A number up to `max`, without zeros before it.
+/// A number up to `max`, without leading zeros.
 fn number(digits: &[u8], max: u8) -> Result<u8, Broken> {
     let is_plain =
         matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);

@@ -1,4 +1,4 @@
-//! Names of domains with macros in them, as policies write them (RFC 7208 §7.1).
+//! Domain names with macros, the syntax in policies (RFC 7208 §7.1).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -17,16 +17,16 @@ pub(crate) enum Piece {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Macro {
     pub(crate) letter: Letter,
-    /// An upper-case letter: what does not stand in URLs is escaped.
+    /// For an upper-case letter: characters that are not allowed in URLs are escaped.
     pub(crate) is_escaped: bool,
-    /// So many labels, from the right.
+    /// Only this many labels, from the right.
     pub(crate) labels: Option<usize>,
     pub(crate) is_reversed: bool,
-    /// Where labels are divided.
+    /// The characters that separate labels.
     pub(crate) delimiters: Box<[u8]>,
 }
 
-/// What a macro stands for.
+/// The value of a macro.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Letter {
     Sender,
@@ -37,7 +37,7 @@ pub(crate) enum Letter {
     ValidatedName,
     Version,
     Hello,
-    /// `c`, `r` and `t`, which stand in explanations only.
+    /// `c`, `r` and `t`, which are allowed only in explanations.
     OfExplanations,
 }
 
@@ -59,7 +59,7 @@ impl Letter {
 }
 
 impl Specification {
-    /// Reads a `macro-string`. `None` where it is none.
+    /// Reads a `macro-string`. `None`: it is not valid.
     pub(crate) fn of_text(mut text: &[u8]) -> Option<Specification> {
         let mut pieces = Vec::new();
         while let Some((&byte, rest)) = text.split_first() {
@@ -86,7 +86,8 @@ impl Specification {
         Some(Specification(pieces))
     }
 
-    /// Reads a `domain-spec`: it ends with a macro, or with the label of a top-level domain. `None` where it is none.
+    /// Reads a `domain-spec`: it ends with a macro, or with the label of a top-level domain.
+    /// `None`: it is not valid.
     pub(crate) fn of_domain(text: &[u8]) -> Option<Specification> {
         let read = Specification::of_text(text)?;
         let has_letter_of_explanations = read.0.iter().any(|piece| {
@@ -100,7 +101,8 @@ impl Specification {
     }
 }
 
-/// A top label has a letter or a hyphen, and neither begins nor ends with a hyphen; a dot stands before it, and one may follow.
+/// A top label has a letter or a hyphen, and neither begins nor ends with a hyphen. A dot comes
+/// before it, and one may follow.
 fn ends_with_top_label(text: &[u8]) -> bool {
     let text = text.strip_suffix(b".").unwrap_or(text);
     let Some(dot) = text.iter().rposition(|byte| *byte == b'.') else { return false };
@@ -119,7 +121,7 @@ impl Macro {
         let (number, rest) = rest.split_at_checked(digits)?;
         let labels = match number {
             [] => None,
-            // More labels than any name has are as good as all.
+            // A number larger than any count of labels means all labels.
             digits => Some(digits.iter().fold(0_usize, |sum, digit| {
                 sum.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
             })),

@@ -1,4 +1,4 @@
-//! What the suite of RFC 7208 does not say (`tests/spf.py` tries that), and that there is an end to everything.
+//! Cases beyond the suite of RFC 7208 (`tests/spf.py` runs that), and bounds of all work.
 
 mod oracle;
 
@@ -15,7 +15,8 @@ use crate::{Sender, Verdict, check};
 
 type World<'a> = &'a dyn Fn(&Question) -> Result<Vec<Record>, Unanswered>;
 
-/// Checks a sender in a world where names mean what `world` says. Returns the verdict, and the questions.
+/// Checks a sender in a world where `world` answers for names. Returns the verdict, and the
+/// questions.
 fn in_world(sender: &Sender<'_>, world: World<'_>) -> (Verdict, Vec<String>) {
     let (mut knowledge, mut asked) = (Knowledge::default(), Vec::new());
     loop {
@@ -41,7 +42,7 @@ fn text(policy: &str) -> Record {
     Record::Text(policy.as_bytes().into())
 }
 
-/// What the policy of `example.test` says of an address, in a world that has nothing else.
+/// The verdict of the policy of `example.test` on an address, in a world without other names.
 fn verdict(policy: &str, address: &str) -> Verdict {
     let world: World<'_> = &|question| {
         let is_policy =
@@ -72,7 +73,7 @@ fn networks_match_by_their_first_bits() {
 }
 
 #[test]
-fn a_broken_policy_is_broken_whoever_sends() {
+fn invalid_policy_is_invalid_for_every_sender() {
     for broken in [
         "v=spf1 ip4:192.0.2.1 moo",
         "v=spf1 ip4:192.0.2.1 ip4:192.0.2.1/33",
@@ -98,7 +99,7 @@ fn a_broken_policy_is_broken_whoever_sends() {
 }
 
 #[test]
-fn what_is_no_policy_of_this_version_is_none() {
+fn text_of_another_version_is_no_policy() {
     for other in ["v=spf10 -all", "v=spf2.0/pra -all", "spf1 -all", "", "v=spf1\t-all"] {
         assert_eq!(verdict(other, "192.0.2.1"), Verdict::None, "{other}");
     }
@@ -107,7 +108,7 @@ fn what_is_no_policy_of_this_version_is_none() {
 }
 
 #[test]
-fn silence_of_name_servers_is_said_and_not_taken_for_a_policy() {
+fn silence_of_name_servers_is_temperror() {
     let silent: World<'_> = &|_| Err(Unanswered::Silence);
     assert_eq!(in_world(&sender("192.0.2.1"), silent).0, Verdict::TempError);
     let later: World<'_> = &|question| match question.kind {
@@ -118,7 +119,7 @@ fn silence_of_name_servers_is_said_and_not_taken_for_a_policy() {
 }
 
 #[test]
-fn a_local_part_with_dots_and_strange_letters_stays_in_its_labels() {
+fn local_part_is_expanded_within_labels() {
     let world: World<'_> = &|question| {
         let records = match question.kind {
             RecordKind::Text => Vec::from([text("v=spf1 exists:%{l1r-}.%{L}.user.test -all")]),
@@ -134,7 +135,7 @@ fn a_local_part_with_dots_and_strange_letters_stays_in_its_labels() {
 }
 
 #[test]
-fn of_names_that_are_too_long_the_first_labels_are_dropped() {
+fn first_labels_of_too_long_names_are_dropped() {
     let world: World<'_> = &|question| match question.kind {
         RecordKind::Text => Ok(Vec::from([text("v=spf1 exists:%{l}.long.test -all")])),
         _ => Ok(Vec::from([Record::Address(IpAddr::from([127, 0, 0, 2]))])),
@@ -143,7 +144,7 @@ fn of_names_that_are_too_long_the_first_labels_are_dropped() {
     let (verdict, asked) =
         in_world(&Sender { local_part: &local_part, ..sender("192.0.2.1") }, world);
     assert_eq!(verdict, Verdict::Pass);
-    // The kind and a space stand before the name.
+    // The kind and a space come before the name.
     let name = asked[1].strip_prefix("Ipv4 ").unwrap();
     assert!(
         name.starts_with("longer.longer.") && name.ends_with(".longer.end.long.test"),
@@ -153,7 +154,7 @@ fn of_names_that_are_too_long_the_first_labels_are_dropped() {
 }
 
 #[test]
-fn only_the_first_ten_names_of_an_address_are_looked_at() {
+fn only_ten_names_of_an_address_are_used() {
     let world = |own: u8| {
         move |question: &Question| {
             let name = |number| Name::parse(&format!("p{number}.example.test")).unwrap();
@@ -174,7 +175,7 @@ fn only_the_first_ten_names_of_an_address_are_looked_at() {
 }
 
 #[test]
-fn whoever_asks_in_circles_comes_to_an_end() {
+fn circular_policies_end() {
     let includes_itself: World<'_> = &|_| Ok(Vec::from([text("v=spf1 include:%{d} -all")]));
     assert_eq!(in_world(&sender("192.0.2.1"), includes_itself).0, Verdict::PermError);
     let redirects: World<'_> =
@@ -183,7 +184,7 @@ fn whoever_asks_in_circles_comes_to_an_end() {
 }
 
 #[test]
-fn the_greediest_policy_asks_for_no_more_than_is_promised() {
+fn questions_of_a_policy_are_bounded() {
     let name = |text: String| Name::parse(&text).unwrap();
     let greedy: World<'_> = &|question| {
         let numbers = 0..10_u8;
@@ -243,12 +244,12 @@ const WORDS: [&str; 24] = [
 
 proptest! {
     #[test]
-    fn whatever_a_policy_says_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn any_policy_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = Policy::read(&[b"v=spf1 ", &bytes[..]].concat());
     }
 
     #[test]
-    fn whatever_domains_say_there_is_an_end(
+    fn any_set_of_policies_ends(
         words in prop::collection::vec(prop::collection::vec(0..WORDS.len(), 0..24), 1..4),
         answers in prop::collection::vec(0_u8..5, 1..12),
         is_ipv6 in any::<bool>(),

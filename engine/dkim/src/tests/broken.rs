@@ -1,4 +1,4 @@
-//! What is broken, and what it comes to.
+//! Invalid signatures, and their verdicts.
 
 use super::*;
 use crate::Reason::*;
@@ -8,13 +8,13 @@ fn changed(from: &str, to: &str) -> Reason {
     reason(&signed(&TAGS.replace(from, to), &FIELDS, BODY))
 }
 
-/// What it comes to where the domain says this about its key.
+/// The reason where the domain publishes this about its key.
 fn with_keys(tags: &str, keys: Texts<'_>) -> Reason {
     verdict_of(&read(signed(tags, &FIELDS, BODY).as_bytes()), 0, keys).reason
 }
 
 #[test]
-fn a_signature_that_is_not_written_as_it_should_be_is_neutral() {
+fn signature_with_invalid_syntax_is_neutral() {
     for (from, to) in [
         ("v=1; ", ""),
         ("v=1", "v1"),
@@ -53,7 +53,7 @@ fn a_signature_that_is_not_written_as_it_should_be_is_neutral() {
 }
 
 #[test]
-fn a_signature_of_an_unknown_kind_is_neutral() {
+fn signature_of_an_unknown_kind_is_neutral() {
     for (from, to) in [
         ("v=1", "v=2"),
         ("v=1", "v=1.0"),
@@ -82,7 +82,7 @@ fn sha_1_is_a_permanent_error_and_names_its_signer() {
 }
 
 #[test]
-fn who_has_written_has_to_be_signed() {
+fn from_field_must_be_signed() {
     assert_eq!(changed("h=From:To", "h=To"), FromNotSigned);
     assert_eq!(changed("h=From:To", "h=Resent-From:To"), FromNotSigned);
     assert_eq!(changed("h=From:To", "h=To : \r\n fRoM "), Verified);
@@ -92,7 +92,7 @@ fn who_has_written_has_to_be_signed() {
 }
 
 #[test]
-fn a_signature_is_for_its_domain_or_what_lies_below() {
+fn signature_agent_must_be_within_its_domain() {
     for (agent, expected) in [
         ("ada@example.test", Verified),
         ("@EXAMPLE.test", Verified),
@@ -109,7 +109,7 @@ fn a_signature_is_for_its_domain_or_what_lies_below() {
 }
 
 #[test]
-fn a_signature_is_good_for_as_long_as_it_says() {
+fn signature_is_valid_until_it_expires() {
     for (times, expected) in [
         ("x=1999999", Expired),
         ("x=2000000", Verified),
@@ -124,7 +124,7 @@ fn a_signature_is_good_for_as_long_as_it_says() {
 }
 
 #[test]
-fn a_signature_of_a_part_of_the_body_is_not_taken() {
+fn signature_of_a_part_of_the_body_is_refused() {
     let whole = BODY.len();
     for (bytes, expected) in [
         (whole.to_string(), Verified),
@@ -136,14 +136,14 @@ fn a_signature_of_a_part_of_the_body_is_not_taken() {
     ] {
         assert_eq!(changed("s=key", &format!("s=key; l={bytes}")), expected, "{bytes}");
     }
-    // Neither is one of the beginning that is right as far as it goes.
+    // The same for a signature that is valid for the beginning.
     let message =
         signed(&TAGS.replace("s=key", "s=key; l=5"), &FIELDS, "Hi.\r\n") + "Pay here.\r\n";
     assert_eq!(reason(&message), BodyPartlySigned);
 }
 
 #[test]
-fn a_body_that_is_another_fails_before_its_signature_is_looked_at() {
+fn changed_body_fails_before_the_signature() {
     let message = signed(TAGS, &FIELDS, BODY);
     assert_eq!(reason(&message.replace("hungry", "hangry")), BodyChanged);
     assert_eq!(changed("s=key", "s=key; bh=MTIz"), BodyChanged);
@@ -152,7 +152,7 @@ fn a_body_that_is_another_fails_before_its_signature_is_looked_at() {
 }
 
 #[test]
-fn a_domain_says_what_its_key_is_for() {
+fn key_record_limits_the_use_of_the_key() {
     for (tags, expected) in [
         ("", Verified),
         ("h=sha1:sha256; s=*; t=; n=whatever; g=old; ", Verified),
@@ -171,14 +171,14 @@ fn a_domain_says_what_its_key_is_for() {
 }
 
 #[test]
-fn who_tests_has_signed_nothing_right_or_wrong() {
+fn signature_of_a_testing_domain_is_ignored() {
     let wrong = signed(TAGS, &FIELDS, BODY).replace("dinner", "sinner");
     let verdict = verdict_of(&read(wrong.as_bytes()), 0, Ok(&[record("t=y; ").as_bytes()]));
     assert_eq!(verdict.outcome(), Outcome::Neutral);
 }
 
 #[test]
-fn a_key_that_is_none_is_a_permanent_error() {
+fn invalid_key_is_a_permanent_error() {
     let good = record("");
     let key = |text: &str| with_keys(TAGS, Ok(&[text.as_bytes()]));
     assert_eq!(with_keys(TAGS, Ok(&[])), NoKey);
@@ -205,7 +205,7 @@ fn a_key_that_is_none_is_a_permanent_error() {
 }
 
 #[test]
-fn of_several_keys_one_that_fits_is_enough() {
+fn one_matching_key_of_several_is_enough() {
     let (good, stray, other) = (record(""), "v=spf1 -all", "v=DKIM1; k=rsa; p=MTIz");
     let keys = |keys: &[&str]| {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
@@ -217,7 +217,7 @@ fn of_several_keys_one_that_fits_is_enough() {
     assert_eq!(keys(&[stray, other]), KeyOfAnotherKind);
 }
 
-/// Something in DER.
+/// An object in DER.
 fn object(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = (content.len() as u16).to_be_bytes();
@@ -229,11 +229,11 @@ fn object(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     [&[tag][..], &length, &content].concat()
 }
 
-/// A key of RSA with so many bits, as everybody publishes it or as RFC 6376 says.
+/// An RSA key with this many bits, in the usual form or in the form of RFC 6376.
 fn rsa(bits: usize, is_wrapped: bool) -> String {
     let mut modulus = Vec::from([0xff_u8 >> (7 - (bits - 1) % 8)]);
     modulus.resize(bits.div_ceil(8), 0xff);
-    // Without a zero before it a number whose first bit is set would be below zero.
+    // Without a leading zero, a number whose first bit is set would be negative.
     let sign: &[u8] = if bits.is_multiple_of(8) { &[0] } else { &[] };
     let key = object(0x30, &[&object(2, &[sign, &modulus]), &[2, 3, 1, 0, 1]]);
     let kind = [0x30, 13, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 1, 5, 0];
@@ -242,7 +242,7 @@ fn rsa(bits: usize, is_wrapped: bool) -> String {
 }
 
 #[test]
-fn keys_of_rsa_are_long_enough_and_not_too_long() {
+fn rsa_key_size_is_limited_both_ways() {
     let tags = TAGS.replace("ed25519-sha256", "rsa-sha256");
     let key = |bits, is_wrapped| with_keys(&tags, Ok(&[rsa(bits, is_wrapped).as_bytes()]));
     for (bits, expected) in [

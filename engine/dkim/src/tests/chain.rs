@@ -1,15 +1,15 @@
-//! Chains that a slow sealer of the tests has made, and what they come to (RFC 8617 §5.2).
+//! Chains from a simple implementation in the tests, and the verdicts on them (RFC 8617 §5.2).
 
 use super::*;
 use crate::{CHAIN_KEYS_MAX, ChainVerdict, Flaw, SETS_MAX};
 
-/// Results, signature of the message, and seal.
+/// Results, message signature, and seal.
 type Set = [String; 3];
 
 const SIGNER: &str = "a=ed25519-sha256; d=example.test; s=key";
 const COVERED: &str = "c=relaxed/relaxed; h=From:To:Subject";
 
-/// What may be otherwise in a set than it should be.
+/// Deviations of a set from a valid one.
 struct Wish<'a> {
     results: &'a str,
     message: &'a str,
@@ -66,7 +66,7 @@ fn with(sets: &[Set]) -> String {
     format!("{sets}{}\r\n{BODY}", FIELDS.concat())
 }
 
-/// What a chain comes to where all its keys are the same, and in how many steps.
+/// The verdict on a chain whose keys are all the same, and the number of steps.
 fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
     let message = read(message.as_bytes());
     let (mut knowledge, mut step) = (Knowledge::default(), 0);
@@ -101,7 +101,7 @@ fn fails(message: &str) -> Flaw {
 }
 
 #[test]
-fn a_message_has_no_chain_or_one_that_passes_one_signature_at_a_time() {
+fn chain_is_verified_one_signature_at_a_time() {
     assert_eq!(judged(&with(&[]), Ok(&[])), (ChainVerdict::None, 1));
     for count in 1..=5 {
         let keys = record("");
@@ -127,7 +127,7 @@ fn a_message_has_no_chain_or_one_that_passes_one_signature_at_a_time() {
 }
 
 #[test]
-fn a_chain_passes_however_its_message_is_cut_and_its_fields_stand() {
+fn chain_passes_however_its_message_is_cut() {
     let message = with(&sets(2));
     for piece in [1, 2, 7, 100, message.len()] {
         let mut reading = Reading::to_verify();
@@ -161,7 +161,7 @@ fn a_chain_passes_however_its_message_is_cut_and_its_fields_stand() {
 }
 
 #[test]
-fn a_message_that_was_changed_fails_and_not_where_whoever_changed_it_has_sealed_it_again() {
+fn changed_message_fails_unless_it_was_sealed_again() {
     let [first, ..] = &sets(1)[..] else { panic!("one") };
     let second = set(core::slice::from_ref(first), &USUAL, &FIELDS, "Hi.\r\n");
     assert_eq!(fails(&with(&[first.clone(), second.clone()])), Flaw::Link(2, Reason::BodyChanged));
@@ -169,7 +169,7 @@ fn a_message_that_was_changed_fails_and_not_where_whoever_changed_it_has_sealed_
     assert_eq!(
         comes_to(&resealed),
         ChainVerdict::Pass,
-        "the older signature is asked for by nobody"
+        "the older message signature is not verified"
     );
     assert_eq!(
         fails(&with(&sets(3)).replace("hungry", "angry")),
@@ -184,11 +184,11 @@ fn a_message_that_was_changed_fails_and_not_where_whoever_changed_it_has_sealed_
 }
 
 #[test]
-fn whatever_is_changed_in_a_chain_breaks_a_seal() {
+fn any_change_of_a_chain_breaks_a_seal() {
     let whole = sets(3);
     for (number, field) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)] {
         let mut changed = whole.clone();
-        // A tag that nobody knows, and another word.
+        // An unknown tag, and another word.
         changed[number][field] =
             changed[number][field].replace("\r\n\td", "\r\n\tx").replace("; s=", "; y=z; s=");
         assert_ne!(changed, whole);
@@ -198,7 +198,7 @@ fn whatever_is_changed_in_a_chain_breaks_a_seal() {
             "{number} {field}"
         );
     }
-    // One that those who came later have sealed as it was.
+    // A broken chain that later forwarders have sealed as it was.
     for broken in 1..=3 {
         let mut sets: Vec<Set> = Vec::new();
         for number in 1..=3 {
@@ -213,7 +213,7 @@ fn whatever_is_changed_in_a_chain_breaks_a_seal() {
 }
 
 #[test]
-fn a_chain_without_all_of_its_fields_or_with_one_of_them_twice_fails() {
+fn chain_with_missing_or_repeated_fields_fails() {
     let whole = sets(3);
     for number in 0..3 {
         for field in 0..3 {
@@ -255,7 +255,7 @@ fn a_chain_without_all_of_its_fields_or_with_one_of_them_twice_fails() {
 }
 
 #[test]
-fn numbers_may_stand_anywhere_in_signatures_and_with_white_space_and_a_zero() {
+fn set_numbers_may_be_anywhere_with_spaces_and_zeros() {
     for (results, tags) in
         [("i=1; mx", "i=1"), (" i = 01 ; mx", "i=01"), ("\r\n i\r\n\t=1\r\n ;mx", "i = 1")]
     {
@@ -266,7 +266,7 @@ fn numbers_may_stand_anywhere_in_signatures_and_with_white_space_and_a_zero() {
 }
 
 #[test]
-fn a_seal_says_of_the_chain_before_it_what_can_be() {
+fn seal_status_must_fit_its_position() {
     let sealed = |statuses: &[&str]| {
         let mut sets = Vec::new();
         for status in statuses {
@@ -291,7 +291,7 @@ fn a_seal_says_of_the_chain_before_it_what_can_be() {
 }
 
 #[test]
-fn signatures_that_are_not_as_they_should_be_do_not_count() {
+fn invalid_signatures_fail_the_chain() {
     let made = |wish: &Wish<'_>| {
         let first = set(&[], wish, &FIELDS, BODY);
         fails(&with(&[first]))
@@ -338,7 +338,7 @@ fn signatures_that_are_not_as_they_should_be_do_not_count() {
 }
 
 #[test]
-fn a_chain_needs_its_keys_and_one_for_which_nobody_answers_is_told_from_others() {
+fn chain_without_key_answers_is_open() {
     let judged = |keys: Texts<'_>| judged(&with(&sets(2)), keys).0;
     let fail = |reason| ChainVerdict::Fail(Flaw::Link(2, reason));
     assert_eq!(judged(Ok(&[])), fail(Reason::NoKey));
@@ -351,7 +351,7 @@ fn a_chain_needs_its_keys_and_one_for_which_nobody_answers_is_told_from_others()
 }
 
 #[test]
-fn so_many_sets_and_keys_are_looked_at_and_a_chain_that_has_more_asks_for_none() {
+fn sets_and_keys_of_a_chain_are_limited() {
     let longest = sets(SETS_MAX);
     assert_eq!(comes_to(&with(&longest)), ChainVerdict::Pass);
     let one_more = with(&[&longest[..], &sets(1)].concat());
@@ -376,14 +376,14 @@ fn so_many_sets_and_keys_are_looked_at_and_a_chain_that_has_more_asks_for_none()
         asked.dedup();
         assert_eq!(asked.is_empty(), count > CHAIN_KEYS_MAX, "{asked:?}");
     }
-    // Neither is one asked for whose newest signature cannot count.
+    // No key is asked for if the newest signature cannot count.
     let old =
         with(&[set(&[], &Wish { message: &format!("{SIGNER}; x=5"), ..USUAL }, &FIELDS, BODY)]);
     assert_eq!(read(old.as_bytes()).missing(&Knowledge::default(), NOW), []);
 }
 
 #[test]
-fn a_header_that_is_too_long_has_no_chain_that_passes() {
+fn chain_in_a_too_long_header_fails() {
     let long = format!("X: {}\r\n", "x".repeat(crate::HEADER_BYTES_MAX));
     assert_eq!(
         fails(&with(&sets(1)).replace("Subject: ", &format!("{long}Subject: "))),
@@ -392,7 +392,7 @@ fn a_header_that_is_too_long_has_no_chain_that_passes() {
 }
 
 #[test]
-fn whoever_is_trusted_vouches_with_what_he_has_found_as_far_back_as_all_are() {
+fn trusted_forwarders_vouch_while_all_newer_are_trusted() {
     const FOUND: &str = "mx; spf=fail; DMARC = Pass (p=reject) header.from=example.test";
     let vouched = |signers: &[(&str, &str)]| {
         let mut sets: Vec<Set> = Vec::new();
@@ -418,7 +418,7 @@ fn whoever_is_trusted_vouches_with_what_he_has_found_as_far_back_as_all_are() {
     assert_eq!(
         vouched(&[("good.test", FOUND), ("bad.test", FOUND)]),
         None,
-        "who had it last may have changed it"
+        "the last forwarder may have changed it"
     );
     assert_eq!(vouched(&[("bad.test", FOUND), ("good.test", "mx; dmarc=fail")]), None);
     assert_eq!(

@@ -62,10 +62,10 @@ We lost the game.  Are you hungry yet?
 
 Joe.
 ";
-/// After both were signed.
+/// A time after both were signed.
 const LATER: UnixTime = UnixTime::from_seconds(1_600_000_000);
 
-/// The verdicts about a message, cut into pieces of so many bytes, where keys are as the RFCs publish them.
+/// The verdicts on a message in pieces of this length, with the keys that the RFCs publish.
 fn verdicts(message: &str, piece: usize) -> Vec<String> {
     let mut knowledge = Knowledge::default();
     for (name, text) in [
@@ -93,21 +93,21 @@ const RFC_8463_VERDICTS: [&str; 2] = [
 ];
 
 #[test]
-fn the_example_of_rfc_6376_passes_however_it_is_cut() {
+fn example_of_rfc_6376_passes_however_it_is_cut() {
     for piece in [1, 2, 3, 7, 100, 10_000] {
         assert_eq!(verdicts(RFC_6376_MESSAGE, piece), [RFC_6376_VERDICT], "{piece}");
     }
 }
 
 #[test]
-fn the_example_of_rfc_8463_passes_with_both_of_its_signatures_however_it_is_cut() {
+fn example_of_rfc_8463_passes_with_both_signatures() {
     for piece in [1, 2, 3, 7, 100, 10_000] {
         assert_eq!(verdicts(RFC_8463_MESSAGE, piece), RFC_8463_VERDICTS, "{piece}");
     }
 }
 
 #[test]
-fn the_examples_fail_where_a_letter_is_another() {
+fn changed_examples_fail() {
     for (from, to, reason) in [
         ("We lost", "We won", "the body is not the one that was signed"),
         ("dinner", "supper", "the signature is wrong"),
@@ -116,7 +116,8 @@ fn the_examples_fail_where_a_letter_is_another() {
     ] {
         for message in [RFC_6376_MESSAGE, RFC_8463_MESSAGE] {
             let verdicts = verdicts(&message.replace(from, to), 64);
-            // What is put above the fields that the first of them signs it has not signed; the other has signed that there is none.
+            // The first message's signature does not cover fields that are added above the signed
+            // ones. The other one has signed that there is none.
             let harmless = reason.is_empty() && message == RFC_6376_MESSAGE;
             let reason = if reason.is_empty() { "the signature is wrong" } else { reason };
             let expected = if harmless {

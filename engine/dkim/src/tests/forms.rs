@@ -1,11 +1,11 @@
-//! The forms in which headers and bodies are signed, held against the slow signer of the tests.
+//! The canonicalization of headers and bodies, compared with a simple signer in the tests.
 
 use super::*;
 use crate::Reason::{SignatureWrong, Verified};
 use crate::body::{BodyHash, Form};
 use proptest::prelude::*;
 
-/// Reads a message in pieces of these lengths, again and again.
+/// Reads a message in pieces of these lengths, repeatedly.
 fn read_in(message: &str, pieces: &[usize]) -> Message {
     let (mut reading, mut rest) = (Reading::to_verify(), message.as_bytes());
     for piece in pieces.iter().cycle() {
@@ -20,7 +20,7 @@ fn read_in(message: &str, pieces: &[usize]) -> Message {
 }
 
 #[test]
-fn bodies_are_hashed_in_the_form_of_the_rfc() {
+fn bodies_are_canonicalized_by_the_rfc() {
     for (body, simple, relaxed) in [
         (" C \r\nD \t E\r\n\r\n\r\n", " C \r\nD \t E\r\n", " C\r\nD E\r\n"),
         ("", "\r\n", ""),
@@ -48,7 +48,7 @@ fn bodies_are_hashed_in_the_form_of_the_rfc() {
 }
 
 #[test]
-fn of_repeated_fields_the_lowest_is_taken_first() {
+fn lowest_of_repeated_fields_is_signed_first() {
     let fields = ["From: ada@example.test\r\n", "X: upper\r\n", "X: lower\r\n"];
     let tags = TAGS.replace("Subject", "X");
     let message = signed(&tags, &fields, BODY);
@@ -65,7 +65,7 @@ fn of_repeated_fields_the_lowest_is_taken_first() {
 }
 
 #[test]
-fn a_field_that_is_signed_more_often_than_it_is_there_cannot_be_added() {
+fn oversigned_field_cannot_be_added() {
     let message = signed(&TAGS.replace("h=From", "h=From:Cc:From"), &FIELDS, BODY);
     assert_eq!(reason(&message), Verified);
     for added in ["From: eve@other.test\r\n", "Cc: eve@other.test\r\n"] {
@@ -80,7 +80,7 @@ fn a_field_that_is_signed_more_often_than_it_is_there_cannot_be_added() {
 }
 
 #[test]
-fn a_signature_signs_others_and_not_itself() {
+fn signature_covers_others_but_not_itself() {
     let tags = TAGS.replace("h=From", "h=DKIM-Signature:From");
     let other = "DKIM-Signature: v=1; d=other.test; b=MTIz\r\n";
     let message = signed(&tags, &[other, FIELDS[0], FIELDS[1], FIELDS[2]], BODY);
@@ -90,7 +90,7 @@ fn a_signature_signs_others_and_not_itself() {
 }
 
 #[test]
-fn what_the_signature_itself_is_may_be_folded_anywhere() {
+fn signature_value_may_be_folded_anywhere() {
     for form in ["simple/simple", "relaxed/simple"] {
         let message = signed(&TAGS.replace("relaxed/simple", form), &FIELDS, BODY);
         let (before, rest) = message.split_once(" b=").unwrap();
@@ -105,7 +105,7 @@ fn what_the_signature_itself_is_may_be_folded_anywhere() {
 }
 
 #[test]
-fn only_the_relaxed_form_survives_white_space() {
+fn only_relaxed_form_survives_white_space() {
     for (form, expected) in [("simple/simple", SignatureWrong), ("relaxed/relaxed", Verified)] {
         let message = signed(&TAGS.replace("relaxed/simple", form), &FIELDS, BODY);
         for (from, to) in [
@@ -116,20 +116,20 @@ fn only_the_relaxed_form_survives_white_space() {
         ] {
             assert_eq!(reason(&message.replace(from, to)), expected, "{form} {to}");
         }
-        // There was none between the two, and now there is.
+        // There was no space between the two, and now there is.
         assert_eq!(reason(&message.replace("d=example", "d= example")), SignatureWrong);
     }
 }
 
 #[test]
-fn a_form_that_nothing_is_said_of_is_the_simple_one() {
+fn default_canonicalization_is_simple() {
     for forms in ["c=simple", "c=relaxed", "q=dns/txt"] {
         let tags = TAGS.replace("c=relaxed/simple", forms);
         assert_eq!(reason(&signed(&tags, &FIELDS, BODY)), Verified, "{forms}");
     }
 }
 
-/// Words of fields and bodies that come out differently in the two forms.
+/// Words of fields and bodies that differ between the two forms.
 const WORDS: [&str; 12] =
     ["a", "B", " ", "\t", "\r\n", "\r\n\r\n", "  \r\n", "\r\n ", "=20", "\r", "\n", "\u{fc}"];
 const NAMES: [&str; 6] = ["From", "from ", "To", "TO\t", "Subject", "X-Y"];
@@ -137,7 +137,7 @@ const LISTED: [&str; 7] = ["From", "to", " X-Y", "Subject ", "\r\n from", "Date"
 
 proptest! {
     #[test]
-    fn what_the_slow_signer_signs_passes_however_it_is_cut(
+    fn signed_message_passes_however_it_is_cut(
         body in prop::collection::vec(0..WORDS.len(), 0..24),
         fields in prop::collection::vec((0..NAMES.len(), prop::collection::vec(0..WORDS.len() - 3, 0..8)), 0..8),
         listed in prop::collection::vec(0..LISTED.len(), 0..6),
@@ -167,7 +167,7 @@ proptest! {
     }
 }
 
-/// What comes of a message with one byte that is another.
+/// The reason for a message with one changed byte.
 fn reason_of_flipped(message: &str, at: prop::sample::Index, pieces: &[usize]) -> Reason {
     let mut bytes = Vec::from(message);
     let at = at.index(bytes.len());

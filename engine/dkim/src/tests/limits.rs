@@ -1,10 +1,10 @@
-//! Messages with more than is looked at.
+//! Messages beyond the limits.
 
 use super::*;
 use crate::{FIELDS_MAX, HEADER_BYTES_MAX, SIGNATURES_MAX};
 
 #[test]
-fn a_message_without_signatures_has_none() {
+fn message_without_signatures_has_none() {
     for message in [
         "",
         "\r\n",
@@ -20,8 +20,7 @@ fn a_message_without_signatures_has_none() {
 }
 
 #[test]
-fn keys_that_are_to_be_known_are_named_once_the_header_is_there_and_those_of_what_cannot_count_are_not()
- {
+fn keys_are_requested_once_the_header_is_complete() {
     let other = signed(&TAGS.replace("s=key", "s=other"), &FIELDS, BODY);
     let sha1 = signed(&TAGS.replace("ed25519-sha256", "rsa-sha1"), &FIELDS, BODY);
     let field = |message: &str| message.split_once("\r\nFrom:").unwrap().0.to_string();
@@ -48,7 +47,7 @@ fn keys_that_are_to_be_known_are_named_once_the_header_is_there_and_those_of_wha
 }
 
 #[test]
-fn so_many_signatures_are_looked_at_and_the_others_are_said_not_to_be() {
+fn signatures_beyond_the_limit_are_neutral() {
     let mut message = signed(TAGS, &FIELDS, BODY);
     let (signature, _) = message.split_once("\r\n").unwrap();
     message = format!("{signature}\r\n").repeat(SIGNATURES_MAX) + &message;
@@ -60,7 +59,7 @@ fn so_many_signatures_are_looked_at_and_the_others_are_said_not_to_be() {
     assert_eq!(reason(SIGNATURES_MAX + 1), Reason::NotSigned);
 }
 
-/// A message whose header has so many bytes, with the empty line behind it.
+/// A message whose header has this many bytes, with the empty line after it.
 fn with_header_of(bytes: usize) -> String {
     let message = signed(TAGS, &FIELDS, BODY);
     let present = message.find("\r\n\r\n").unwrap() + 4;
@@ -69,7 +68,7 @@ fn with_header_of(bytes: usize) -> String {
 }
 
 #[test]
-fn a_header_that_is_too_long_passes_nothing_however_it_is_cut() {
+fn too_long_header_passes_nothing_however_it_is_cut() {
     for (bytes, expected) in
         [(HEADER_BYTES_MAX, Reason::Verified), (HEADER_BYTES_MAX + 1, Reason::HeaderTooLong)]
     {
@@ -87,7 +86,7 @@ fn a_header_that_is_too_long_passes_nothing_however_it_is_cut() {
 }
 
 #[test]
-fn a_header_with_too_many_fields_passes_nothing() {
+fn header_with_too_many_fields_passes_nothing() {
     let message = signed(TAGS, &FIELDS, BODY);
     let (header, body) = message.split_once("\r\n\r\n").unwrap();
     let present = header.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();

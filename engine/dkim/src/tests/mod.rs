@@ -1,4 +1,5 @@
-//! Messages that a slow signer of the tests has signed, which looks at them as a whole, and what is thought of them.
+//! Messages that a simple signer in the tests has signed, and the verdicts on them. The signer
+//! works on whole messages.
 
 mod broken;
 mod chain;
@@ -21,10 +22,10 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use crate::{Message, Outcome, Reading, Reason, Verdict};
 
-/// What a name server says of the name of a key.
+/// The answer of a name server for the name of a key.
 type Texts<'a> = Result<&'a [&'a [u8]], Unanswered>;
 
-/// When the tests take place.
+/// The time of the tests.
 const NOW: UnixTime = UnixTime::from_seconds(2_000_000);
 const TAGS: &str =
     "v=1; a=ed25519-sha256; c=relaxed/simple; d=example.test; s=key; h=From:To:Subject";
@@ -38,7 +39,8 @@ fn read(message: &[u8]) -> Message {
     reading.ended()
 }
 
-/// The verdict about one signature, where all keys are the same. Each is asked for at `key._domainkey.example.test`.
+/// The verdict on one signature, where all keys are the same. Each is asked for at
+/// `key._domainkey.example.test`.
 fn verdict_of(message: &Message, number: usize, keys: Texts<'_>) -> Verdict {
     let mut knowledge = Knowledge::default();
     let Missing(question) = match message.verify(number, &knowledge, NOW) {
@@ -56,7 +58,7 @@ fn verdict_of(message: &Message, number: usize, keys: Texts<'_>) -> Verdict {
     message.verify(number, &knowledge, NOW).expect("all is known")
 }
 
-/// What a message's first signature comes to, with the key that it was made with.
+/// The reason for a message's first signature, with the key that made it.
 fn reason(message: &str) -> Reason {
     verdict_of(&read(message.as_bytes()), 0, Ok(&[record("").as_bytes()])).reason
 }
@@ -65,17 +67,17 @@ fn pair() -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a seed")
 }
 
-/// The key of the tests' signer, with other tags before it.
+/// The key record of the tests' signer, with other tags before the key.
 fn record(tags: &str) -> String {
     format!("v=DKIM1; k=ed25519; {tags}p={}", Base64::encode_string(pair().public_key().as_ref()))
 }
 
-/// A message with a signature on top. Tags that are not among `tags` are worked out.
+/// A message with a signature on top. Tags that are not in `tags` are computed.
 fn signed(tags: &str, fields: &[&str], body: &str) -> String {
     format!("{}{}\r\n{body}", signature("DKIM-Signature", tags, fields, body), fields.concat())
 }
 
-/// The field of this name that signs a message.
+/// The field with this name that signs a message.
 fn signature(name: &str, tags: &str, fields: &[&str], body: &str) -> String {
     let tag = |name: &str| {
         tags.split(';').find_map(|tag| tag.trim().strip_prefix(name)?.strip_prefix('='))
@@ -100,12 +102,12 @@ fn signature(name: &str, tags: &str, fields: &[&str], body: &str) -> String {
     format!("{signature}{}\r\n", proof_of(&covered))
 }
 
-/// What the tests' signer writes behind `b=`.
+/// The value of `b=` from the tests' signer.
 fn proof_of(covered: &str) -> String {
     Base64::encode_string(pair().sign(digest(&SHA256, covered.as_bytes()).as_ref()).as_ref())
 }
 
-/// A body in the form that is signed, line by line.
+/// A body in a canonical form, line by line.
 fn body_in(form: &str, body: &str) -> String {
     let mut lines: Vec<String> = body
         .split("\r\n")
@@ -125,7 +127,7 @@ fn words(line: &str) -> String {
     if line.starts_with(spaces) && !words.is_empty() { format!(" {words}") } else { words }
 }
 
-/// A field in the form that is signed.
+/// A field in a canonical form.
 fn field_in(form: &str, field: &str) -> String {
     if form == "simple" {
         return field.into();
@@ -139,7 +141,7 @@ fn field_in(form: &str, field: &str) -> String {
 }
 
 #[test]
-fn what_was_signed_and_is_unchanged_passes_and_names_its_signer() {
+fn unchanged_message_passes_and_names_its_signer() {
     let verdict =
         verdict_of(&read(signed(TAGS, &FIELDS, BODY).as_bytes()), 0, Ok(&[record("").as_bytes()]));
     assert_eq!(verdict.outcome(), Outcome::Pass);

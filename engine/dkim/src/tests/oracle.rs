@@ -1,4 +1,5 @@
-//! What we sign and seal as mail-auth sees it, which others have written, and what it signs and seals as we do.
+//! Our signatures and ARC sets verified by mail-auth, an independent implementation, and its own
+//! verified by us.
 
 extern crate std;
 
@@ -36,16 +37,16 @@ static PUBLISHED: LazyLock<Known<Txt>> = LazyLock::new(|| {
             .map(|key| (key.name_at(&domain()).unwrap().as_str().into(), first([read(key)]))),
     )
 });
-/// mail-auth asks its own clock, and signs then.
+/// mail-auth signs at the time of the system's clock.
 const LATER: UnixTime = UnixTime::from_seconds(u32::MAX as u64);
-/// Names of fields that are signed by all.
+/// Names of fields that both implementations sign.
 const SIGNED: [&str; 5] = ["From", "To", "Cc", "Subject", "Date"];
 
 fn domain() -> Name {
     Name::parse("example.test").unwrap()
 }
 
-/// What is known of the names that a message asks for.
+/// The answers for the names that a message asks for.
 fn known(message: &Message) -> Knowledge {
     let mut knowledge = Knowledge::default();
     for question in message.missing(&knowledge, LATER) {
@@ -57,7 +58,7 @@ fn known(message: &Message) -> Knowledge {
     knowledge
 }
 
-/// Whether we find a message's one signature right, and whether mail-auth does.
+/// Whether we accept a message's one signature, and whether mail-auth does.
 fn right(message: &str) -> [bool; 2] {
     let ours = read(message.as_bytes());
     let ours = ours.verify(0, &known(&ours), LATER).unwrap().outcome() == Outcome::Pass;
@@ -65,11 +66,11 @@ fn right(message: &str) -> [bool; 2] {
     let theirs = AUTHENTICATOR
         .verify_dkim(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED))
         .now_or_never();
-    let theirs = theirs.expect("it asks nobody");
+    let theirs = theirs.expect("it asks no server");
     [ours, matches!(&theirs[..], [only] if *only.result() == DkimResult::Pass)]
 }
 
-/// The same of its chain.
+/// The same for its chain.
 fn whole(message: &str) -> [bool; 2] {
     let theirs = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
     let theirs = AUTHENTICATOR
@@ -77,7 +78,7 @@ fn whole(message: &str) -> [bool; 2] {
         .now_or_never();
     [
         found(message) == ChainVerdict::Pass,
-        *theirs.expect("it asks nobody").result() == DkimResult::Pass,
+        *theirs.expect("it asks no server").result() == DkimResult::Pass,
     ]
 }
 
@@ -87,7 +88,7 @@ fn found(message: &str) -> ChainVerdict {
     (0..).find_map(|step| message.judge_chain(step, &knowledge, LATER).unwrap()).unwrap()
 }
 
-/// The same message with our signature on top.
+/// The message with our signature on top.
 fn signed_by_us(key: usize, message: &str) -> String {
     let mut reading = Reading::to_sign();
     reading.arrived(message.as_bytes());
@@ -138,7 +139,7 @@ fn sealed_by_them(key: usize, message: &str) -> String {
     let found = AUTHENTICATOR
         .verify_arc(Parameters::new(&parsed).with_txt_cache(&*PUBLISHED))
         .now_or_never();
-    let found = found.expect("it asks nobody");
+    let found = found.expect("it asks no server");
     let results =
         AuthenticationResults::new("mx.other.test").with_arc_result(&found, [192, 0, 2, 1].into());
     macro_rules! seal {
@@ -182,7 +183,8 @@ fn header() -> impl Strategy<Value = String> {
     )
 }
 
-/// Bodies that are empty or end with empty lines, or with none. White space alone in lines at the end is not drawn: see below.
+/// Bodies that are empty, or end with empty lines, or with none. Lines at the end that have only
+/// white space are not drawn: see below.
 fn body() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         2 => select(&["", " ", "\t", "Hi.", "a  b", " a \t b", "a\t ", ".", "=20"][..]).prop_map(String::from),
@@ -252,7 +254,7 @@ fn ends_base64(bytes: &[u8], place: usize) -> bool {
 }
 
 #[test]
-fn the_end_of_base64_is_found_although_it_is_folded() {
+fn end_of_folded_base64_is_found() {
     for end in ["R==\r\n\t;", "R==;", "R=\r\n\t=", "R=;", "R\r\n\t==\r\nTo: ada"] {
         assert!(ends_base64(end.as_bytes(), 0), "{end:?}");
     }
@@ -264,7 +266,7 @@ fn is_covered(name: &str) -> bool {
     name == "DKIM-Signature" || SIGNED.iter().any(|signed| signed.eq_ignore_ascii_case(name))
 }
 
-/// What the relaxed forms do not see and the simple ones do, at some place.
+/// A change that only the simple form sees, at some place.
 fn bruised(message: &str, at: Index) -> String {
     let bytes = message.as_bytes();
     let is_between =
@@ -288,7 +290,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn what_we_sign_is_right_for_mail_auth_as_long_as_nobody_changes_it(
+    fn mail_auth_accepts_our_signature_until_it_is_changed(
         message in message(),
         key in 0..2_usize,
         at in any::<Index>(),
@@ -302,7 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn what_mail_auth_signs_is_right_for_us_as_long_as_nobody_changes_it(
+    fn we_accept_mail_auth_signatures_until_they_are_changed(
         message in message(),
         key in 0..2_usize,
         forms in forms(),
@@ -312,7 +314,7 @@ proptest! {
         prop_assert_eq!(right(&signed), [true, true], "{}", signed);
         let changed = changed(&signed, at, is_covered);
         prop_assert_eq!(right(&changed), [false, false], "{}", changed);
-        // What is seen of this depends on the form, and is seen by both.
+        // The effect of this depends on the form, and is the same for both.
         let [ours, theirs] = right(&bruised(&signed, at));
         prop_assert_eq!(ours, theirs, "{}", signed);
         prop_assert!(ours || forms != [Canonicalization::Relaxed; 2], "{}", signed);
@@ -320,8 +322,9 @@ proptest! {
 }
 
 #[test]
-fn lines_of_white_space_at_the_end_are_empty() {
-    // For mail-auth they are lines. White space at the end of lines goes first, and then the lines that are empty, "in order" (RFC 6376 §3.4.4).
+fn trailing_lines_of_white_space_are_empty() {
+    // mail-auth counts them as lines. White space at line ends is removed first, and then the empty
+    // lines, "in order" (RFC 6376 §3.4.4).
     for (body, expected) in [
         ("", [true, true]),
         ("\r\n", [true, true]),
@@ -334,7 +337,8 @@ fn lines_of_white_space_at_the_end_are_empty() {
     }
 }
 
-/// A message that was handed on by us and by mail-auth, as `hands` say: which of us, and with which key.
+/// A message that we and mail-auth have forwarded, as `hands` say: which of the two, and with which
+/// key.
 fn handed_on(hands: &[(bool, usize)], message: &str) -> String {
     hands.iter().fold(message.into(), |message: String, (is_ours, key)| {
         let sealed =
@@ -343,13 +347,14 @@ fn handed_on(hands: &[(bool, usize)], message: &str) -> String {
     })
 }
 
-/// The number of the set to which a field of a chain belongs.
+/// The number of the set that a field of a chain belongs to.
 fn instance(field: &str) -> Option<usize> {
     let (_, rest) = field.strip_prefix("ARC-")?.split_once("i=")?;
     rest.split(';').next()?.parse().ok()
 }
 
-/// The message with the fields that `change` makes of its own, of which it is told to which set they belong; `None` takes one away.
+/// The message with fields replaced by `change`, which is told to which set they belong. `None`
+/// removes a field.
 fn with_fields(message: &str, change: impl Fn(&str, Option<usize>) -> Option<String>) -> String {
     let (fields, body) = parts(message);
     let fields: String =
@@ -357,7 +362,7 @@ fn with_fields(message: &str, change: impl Fn(&str, Option<usize>) -> Option<Str
     format!("{fields}\r\n{body}")
 }
 
-/// The message with a set and the one above it in each other's place.
+/// The message with a set and the next one exchanged.
 fn swapped(message: &str, set: usize) -> String {
     let [own, next] = [set, set + 1].map(|number| format!("i={number};"));
     with_fields(message, |field, of| {
@@ -382,7 +387,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_chain_passes_whoever_of_us_has_sealed_it_and_not_once_it_is_broken(
+    fn mixed_chains_of_both_implementations_pass_until_broken(
         message in message(),
         hands in collection::vec((any::<bool>(), 0..2_usize), 2..6),
         at in any::<Index>(),
@@ -396,7 +401,7 @@ proptest! {
             format!("{sealed}x"),
             with_fields(&sealed, |field, of| (of != Some(set)).then(|| field.into())),
             swapped(&sealed, set),
-            // Whoever has seen that it is broken says so in a chain that is whole otherwise.
+            // A forwarder that finds the chain broken says so in a chain that is otherwise valid.
             sealed_by_them(0, &format!("{sealed}x")),
         ]);
         broken.extend(["none", "pass", "fail"].map(|status| with_status(&sealed, set, status)));

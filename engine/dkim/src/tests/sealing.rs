@@ -1,4 +1,4 @@
-//! Sets that we make, as we look at them.
+//! ARC sets that we make, verified by us.
 
 use super::signing::{FIELDS as HEADER, keys};
 use super::*;
@@ -30,7 +30,7 @@ fn judged(key: &SigningKey, message: &str) -> ChainVerdict {
 }
 
 #[test]
-fn what_we_seal_passes_as_often_as_it_is_handed_on() {
+fn our_seals_pass_at_every_hop() {
     for key in keys() {
         for body in ["", "\r\n", "Hi. \r\n\r\n\r\n", "Hi."] {
             let (mut message, mut found) = (format!("{HEADER}\r\n{body}"), ChainVerdict::None);
@@ -46,7 +46,7 @@ fn what_we_seal_passes_as_often_as_it_is_handed_on() {
 }
 
 #[test]
-fn a_set_stands_with_its_seal_on_top_and_says_what_was_found() {
+fn set_has_its_seal_on_top_and_the_check_results() {
     let [_, key] = keys();
     let fields = sealing(&key, &format!("{HEADER}\r\n"), ChainVerdict::None).unwrap();
     assert!(
@@ -68,7 +68,7 @@ fn a_set_stands_with_its_seal_on_top_and_says_what_was_found() {
 }
 
 #[test]
-fn all_signatures_of_a_message_are_covered_and_what_others_add_is_not() {
+fn all_signatures_are_covered_but_not_trace_fields() {
     let [key, _] = keys();
     let signed =
         format!("DKIM-Signature: v=1; first\r\nDKIM-Signature: v=1; second\r\n{HEADER}\r\nHi.\r\n");
@@ -93,7 +93,7 @@ fn all_signatures_of_a_message_are_covered_and_what_others_add_is_not() {
 }
 
 #[test]
-fn a_chain_that_is_broken_or_another_than_was_found_or_full_goes_no_further() {
+fn broken_or_full_chain_is_not_extended() {
     let [key, _] = keys();
     let plain = format!("{HEADER}\r\nHi.\r\n");
     let sealed = sealing(&key, &plain, ChainVerdict::None).unwrap() + &plain;

@@ -1,4 +1,4 @@
-//! What we sign, as we and others look at it. Keys of RSA are of OpenSSL's making.
+//! Our signatures, verified by us. OpenSSL made the RSA keys.
 
 use dns::NotAName;
 
@@ -7,7 +7,7 @@ use crate::{NotAKey, SigningKey, Unsignable};
 
 pub(super) const RSA_2048: &str = include_str!("rsa_2048.pem");
 const RSA_1024: &str = include_str!("rsa_1024.pem");
-/// The secret key of RFC 8463 appendix A.1.
+/// The private key of RFC 8463 appendix A.1.
 pub(super) const ED25519: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
 
 pub(super) fn rsa(pem: &str) -> Vec<u8> {
@@ -34,7 +34,7 @@ fn field_of(key: &SigningKey, domain: &str, message: &str) -> Result<String, Uns
     reading.ended().sign(key, &Name::of_bytes(domain.as_bytes()).unwrap(), NOW)
 }
 
-/// What a message comes to that has a signature of this key's.
+/// The reason for a message with a signature of this key.
 fn reason_with(key: &SigningKey, message: &str) -> Reason {
     verdict_of(&read(message.as_bytes()), 0, Ok(&[key.record().as_bytes()])).reason
 }
@@ -43,7 +43,7 @@ pub(super) const FIELDS: &str = "Received: from there\r\nFrom: Ada <ada@example.
                       Subject: dinner \r\nDate: Fri, 11 Jul 2003 21:00:37 -0700\r\nSender: ada@example.test\r\nX-Y: z\r\n";
 
 #[test]
-fn what_we_sign_passes_with_what_the_domain_publishes() {
+fn our_signature_passes_with_the_published_key() {
     for key in keys() {
         for body in ["", "\r\n", "Hi. \r\n\r\n\r\n", "Hi."] {
             let message = format!("{FIELDS}\r\n{body}");
@@ -54,7 +54,7 @@ fn what_we_sign_passes_with_what_the_domain_publishes() {
 }
 
 #[test]
-fn a_key_is_published_as_everybody_expects_it() {
+fn key_record_has_the_usual_form() {
     let [ed25519, rsa] = keys();
     assert_eq!(
         ed25519.record(),
@@ -69,7 +69,7 @@ fn a_key_is_published_as_everybody_expects_it() {
 }
 
 #[test]
-fn what_people_see_cannot_be_changed_or_added() {
+fn visible_fields_cannot_be_changed_or_added() {
     for key in keys() {
         let message = format!("{FIELDS}\r\nHi.\r\n");
         let signed = field(&key, &message).unwrap() + &message;
@@ -108,7 +108,7 @@ fn what_people_see_cannot_be_changed_or_added() {
 }
 
 #[test]
-fn a_signature_is_folded_into_lines_that_nobody_has_to_fold_again() {
+fn signature_is_folded_into_short_lines() {
     for key in keys() {
         let many =
             format!("{}\r\n", FIELDS.replace("X-Y: z", &["To: bob@other.test"; 20].join("\r\n")));
@@ -125,7 +125,7 @@ fn a_signature_is_folded_into_lines_that_nobody_has_to_fold_again() {
 }
 
 #[test]
-fn names_of_domains_may_be_as_long_as_names_are() {
+fn domain_names_may_have_the_maximum_length() {
     let label = "x".repeat(60);
     let domain = [label.as_str(); 3].join(".");
     let [key, _] = keys();
@@ -134,7 +134,7 @@ fn names_of_domains_may_be_as_long_as_names_are() {
 }
 
 #[test]
-fn what_cannot_be_signed_is_not() {
+fn unsignable_message_is_refused() {
     let [key, _] = keys();
     for message in ["", "\r\n", "To: bob@other.test\r\n\r\nFrom: ada\r\n"] {
         assert_eq!(field(&key, message), Err(Unsignable::NoFrom));
@@ -150,7 +150,7 @@ fn what_cannot_be_signed_is_not() {
 }
 
 #[test]
-fn what_is_no_key_or_too_short_or_has_no_name_signs_nothing() {
+fn invalid_key_or_selector_is_refused() {
     let refusal = |key: &[u8], selector: &str| SigningKey::new(key, selector).err();
     let key = ed25519();
     assert_eq!(refusal(&key, "2026-11.key"), None);
@@ -173,7 +173,7 @@ fn what_is_no_key_or_too_short_or_has_no_name_signs_nothing() {
 }
 
 #[test]
-fn a_key_is_read_from_what_others_write() {
+fn key_is_read_from_common_pem_files() {
     let key = SigningKey::read(RSA_2048.as_bytes(), "key").unwrap();
     assert_eq!(key.record(), keys()[1].record());
     assert_eq!(

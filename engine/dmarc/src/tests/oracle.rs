@@ -1,6 +1,7 @@
-//! The same worlds as mail-auth sees them, which others have written, and which goes up the same way (RFC 9989).
+//! The same worlds checked by mail-auth, an independent implementation with the same tree walk (RFC
+//! 9989).
 //!
-//! What it does otherwise is not drawn, but said at the end: there the RFC is with us.
+//! Known differences are not drawn, but tested at the end: there the RFC supports us.
 
 use alloc::string::ToString;
 use core::net::Ipv4Addr;
@@ -39,7 +40,7 @@ fn known(world: World<'_>) -> (Known<Txt>, Known<RecordSet<Ipv4Addr>>) {
     (Known::texts(texts), Known::new(addresses, |_| None))
 }
 
-/// What mail-auth says comes of a letter.
+/// The verdict of mail-auth on a message.
 fn theirs(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>) -> String {
     let message = format!("From: ada@{author}\r\n\r\n");
     let message = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
@@ -63,7 +64,7 @@ fn theirs(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>
     let (texts, addresses) = known(world);
     let asked = Parameters::new(asked).with_txt_cache(&texts).with_ipv4_cache(&addresses);
     let output = AUTHENTICATOR.verify_dmarc(asked).now_or_never();
-    let output = output.expect("it asks nobody");
+    let output = output.expect("it asks no server");
     match output.result() {
         DmarcResult::Pass => "pass".into(),
         DmarcResult::Fail(_) => match output.policy() {
@@ -129,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6000))]
 
     #[test]
-    fn whatever_domains_say_comes_to_what_mail_auth_says(
+    fn dmarc_verdicts_agree_with_mail_auth(
         author in select(&DOMAINS[1..]),
         sender in option::of(select(&DOMAINS[..])),
         signers in collection::vec(select(&DOMAINS[..]), 0..3),
@@ -145,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
+fn known_differences_from_mail_auth_follow_the_rfc() {
     let other = ("mail.example.invalid", "address");
     for (why, author, world, expected) in [
         (
@@ -167,7 +168,7 @@ fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
             ["fail reject", "permerror"],
         ),
         (
-            "whoever has one label may have a record",
+            "a domain with one label may have a record",
             "invalid",
             &[("invalid", "v=DMARC1; p=reject")],
             ["fail reject", "none"],

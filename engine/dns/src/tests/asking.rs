@@ -1,11 +1,11 @@
-//! Whom it asks, when, and whom it tells.
+//! Which servers are asked, when, and which askers are told.
 
 use super::*;
 
 const PATIENCE: Micros = Micros::from_secs(3);
 
 #[test]
-fn who_asks_is_told() {
+fn asker_is_told_the_answer() {
     let mut house = House::new(&[FIRST]);
     assert_eq!(house.ask(1, "Mail.Example.test.", RecordKind::Ipv4), None);
     let asked = house.heard();
@@ -19,7 +19,7 @@ fn who_asks_is_told() {
 }
 
 #[test]
-fn a_question_asks_for_recursion_and_for_authentication_and_says_what_fits() {
+fn question_sets_rd_ad_and_the_datagram_size() {
     let mut house = House::new(&[FIRST]);
     house.ask(1, "example.test", RecordKind::Exchanger);
     let bytes = house.heard().bytes;
@@ -31,7 +31,7 @@ fn a_question_asks_for_recursion_and_for_authentication_and_says_what_fits() {
 }
 
 #[test]
-fn the_same_question_is_asked_once_and_all_are_told() {
+fn same_question_is_asked_once_and_all_are_told() {
     let mut house = House::new(&[FIRST]);
     for asker in 1..=4 {
         assert_eq!(house.ask(asker, "a.test", RecordKind::Ipv4), None);
@@ -50,7 +50,7 @@ fn the_same_question_is_asked_once_and_all_are_told() {
 }
 
 #[test]
-fn a_silent_server_is_followed_by_the_next_and_he_who_answers_is_asked_first_from_then_on() {
+fn next_server_follows_silence_and_becomes_preferred() {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "a.test", RecordKind::Ipv4);
     let to_first = house.heard();
@@ -58,7 +58,7 @@ fn a_silent_server_is_followed_by_the_next_and_he_who_answers_is_asked_first_fro
     house.passes(PATIENCE);
     let asked = house.heard();
     assert_eq!(asked.to, SECOND);
-    assert_eq!(house.ports, [asked.port], "the first server's port is nobody's any more");
+    assert_eq!(house.ports, [asked.port], "the first server's port is released");
     house.replies(
         &asked,
         &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1)),
@@ -69,7 +69,7 @@ fn a_silent_server_is_followed_by_the_next_and_he_who_answers_is_asked_first_fro
 }
 
 #[test]
-fn all_servers_silent_it_says_so_in_bounded_time() {
+fn silence_of_all_servers_is_reported_in_bounded_time() {
     for (servers, attempts) in [(&[FIRST][..], 3), (&[FIRST, SECOND], 4)] {
         let mut house = House::new(servers);
         house.ask(1, "a.test", RecordKind::Ipv4);
@@ -84,10 +84,10 @@ fn all_servers_silent_it_says_so_in_bounded_time() {
 }
 
 #[test]
-fn nobody_waits_longer_than_the_span_whatever_servers_do() {
+fn waiting_is_bounded_whatever_servers_do() {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "a.test", RecordKind::Ipv4);
-    // Each attempt is cut short, and each stream hangs.
+    // Each attempt is truncated, and each stream hangs.
     while house.told.is_empty() {
         let until_deadline = house.resolver.next_deadline().since(house.now);
         if house.is_quiet() {
@@ -105,7 +105,7 @@ fn nobody_waits_longer_than_the_span_whatever_servers_do() {
 }
 
 #[test]
-fn a_server_that_refuses_is_followed_at_once_and_at_the_end_its_code_is_told() {
+fn next_server_follows_a_refusal_at_once() {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "a.test", RecordKind::Ipv4);
     for (server, code) in [
@@ -122,7 +122,7 @@ fn a_server_that_refuses_is_followed_at_once_and_at_the_end_its_code_is_told() {
 }
 
 #[test]
-fn a_server_that_understands_nothing_need_not_repeat_the_question() {
+fn format_error_need_not_repeat_the_question() {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "a.test", RecordKind::Ipv4);
     let asked = house.heard();
@@ -134,7 +134,7 @@ fn a_server_that_understands_nothing_need_not_repeat_the_question() {
 }
 
 #[test]
-fn without_a_server_and_beyond_the_bound_it_says_so_at_once() {
+fn question_without_server_or_place_fails_at_once() {
     let mut house = House::new(&[]);
     assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), Some(Err(Unanswered::NoServer)));
     let mut house = House::with(Limits { questions: 2, ..LIMITS }, &[FIRST]);
@@ -144,7 +144,7 @@ fn without_a_server_and_beyond_the_bound_it_says_so_at_once() {
 }
 
 #[test]
-fn who_waits_is_asked_for_at_new_servers_and_told_when_there_are_none_any_more() {
+fn waiting_questions_move_to_new_servers() {
     let mut house = House::new(&[FIRST]);
     house.ask(1, "a.test", RecordKind::Ipv4);
     let former = house.heard();

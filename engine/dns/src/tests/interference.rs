@@ -1,11 +1,11 @@
-//! Who guesses, forges or meddles.
+//! Guessed, forged and modified answers.
 
 use super::*;
 
-/// What is done to an answer.
+/// A modification of an answer.
 type Change = fn(&mut Vec<u8>);
 
-/// A house that has asked for the address of `forged.example.test`, and what went out.
+/// A resolver that has asked for the address of `forged.example.test`, and the question.
 fn asking() -> (House, Asked) {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "forged.example.test", RecordKind::Ipv4);
@@ -18,11 +18,12 @@ fn answer(asked: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn ports_identifiers_and_cases_are_others_each_time() {
+fn ports_identifiers_and_letter_cases_vary() {
     let mut house = House::with(Limits { questions: 200, ..LIMITS }, &[FIRST]);
     let (mut ports, mut identifiers, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..200 {
-        // Another kind of record of the same name would be another question, too, but there are only so many.
+        // Another kind of record of the same name would be another question too, but there are few
+        // kinds.
         house.ask(number, &alloc::format!("abcdefghijklmnop.{number}.test"), RecordKind::Ipv4);
         let asked = house.heard();
         ports.push(asked.port);
@@ -45,7 +46,7 @@ fn ports_identifiers_and_cases_are_others_each_time() {
 }
 
 #[test]
-fn only_the_server_that_was_asked_is_heard() {
+fn only_the_asked_server_is_heard() {
     let (mut house, asked) = asking();
     let forged = answer(&asked.bytes);
     house.comes(asked.port, SECOND, &forged);
@@ -57,7 +58,7 @@ fn only_the_server_that_was_asked_is_heard() {
 }
 
 #[test]
-fn after_a_wrong_guess_the_question_is_asked_by_a_stream_and_no_datagram_is_believed() {
+fn wrong_guess_moves_the_question_to_a_stream() {
     let right = asking().1.bytes;
     let wrong_identifier: Change = |bytes| bytes[0] ^= 1;
     let wrong_case: Change = |bytes| bytes[13] ^= 0x20;
@@ -80,7 +81,7 @@ fn after_a_wrong_guess_the_question_is_asked_by_a_stream_and_no_datagram_is_beli
 }
 
 #[test]
-fn records_of_others_are_not_believed() {
+fn records_of_other_names_are_ignored() {
     let (mut house, asked) = asking();
     let bytes = reply(&asked.bytes, Rcode::NOERROR, |answer| {
         address(answer, "victim.test", 66);
@@ -92,6 +93,6 @@ fn records_of_others_are_not_believed() {
     assert_eq!(
         house.ask(2, "victim.test", RecordKind::Ipv4),
         None,
-        "what nobody asked for isn't remembered"
+        "an unrequested record is not cached"
     );
 }

@@ -1,10 +1,10 @@
-//! What it remembers, and for how long.
+//! The cache: what it holds, and for how long.
 
 use super::*;
 
 const KINDS: [RecordKind; 2] = [RecordKind::Ipv4, RecordKind::Text];
 
-/// Asks, and has the answer that `make` makes.
+/// Asks a question that the answer of `make` answers.
 fn learn(house: &mut House, name: &str, make: impl FnOnce(&[u8]) -> Vec<u8>) {
     assert_eq!(house.ask(0, name, RecordKind::Ipv4), None, "it isn't known");
     let asked = house.heard();
@@ -13,7 +13,7 @@ fn learn(house: &mut House, name: &str, make: impl FnOnce(&[u8]) -> Vec<u8>) {
 }
 
 #[test]
-fn what_was_told_is_known_until_its_time_is_over() {
+fn answer_is_cached_until_its_ttl_ends() {
     let mut house = House::new(&[FIRST]);
     learn(&mut house, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
@@ -26,7 +26,7 @@ fn what_was_told_is_known_until_its_time_is_over() {
 }
 
 #[test]
-fn each_kind_of_records_is_known_by_itself() {
+fn record_kinds_are_cached_separately() {
     let mut house = House::new(&[FIRST]);
     learn(&mut house, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
@@ -35,7 +35,7 @@ fn each_kind_of_records_is_known_by_itself() {
 }
 
 #[test]
-fn an_alias_is_true_no_longer_than_it_says() {
+fn ttl_of_an_alias_limits_the_answer() {
     let mut house = House::new(&[FIRST]);
     learn(&mut house, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| {
@@ -49,7 +49,7 @@ fn an_alias_is_true_no_longer_than_it_says() {
 }
 
 #[test]
-fn that_there_is_nothing_is_known_for_as_long_as_the_zone_says() {
+fn negative_answer_is_cached_as_the_zone_says() {
     for (code, exists) in [(Rcode::NXDOMAIN, false), (Rcode::NOERROR, true)] {
         for (ttl, minimum, span) in [(60, 900, 60), (900, 60, 60), (90_000, 90_000, 3_600)] {
             let mut house = House::new(&[FIRST]);
@@ -64,9 +64,9 @@ fn that_there_is_nothing_is_known_for_as_long_as_the_zone_says() {
 }
 
 #[test]
-fn what_has_no_time_is_not_remembered_and_nothing_is_for_more_than_a_day() {
+fn cache_time_is_between_zero_and_a_day() {
     let mut house = House::new(&[FIRST]);
-    // Without a zone's start nobody says for how long.
+    // Without an SOA record, the answer has no lifetime.
     learn(&mut house, "a.test", |asked| reply(asked, Rcode::NXDOMAIN, |_| {}));
     learn(&mut house, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| {
@@ -82,7 +82,7 @@ fn what_has_no_time_is_not_remembered_and_nothing_is_for_more_than_a_day() {
 }
 
 #[test]
-fn refusals_are_not_remembered() {
+fn refusals_are_not_cached() {
     let mut house = House::new(&[FIRST]);
     house.ask(1, "a.test", RecordKind::Ipv4);
     for _ in 0..3 {
@@ -94,14 +94,14 @@ fn refusals_are_not_remembered() {
 }
 
 #[test]
-fn what_is_known_takes_no_more_than_its_bytes_and_what_was_learned_first_goes_first() {
+fn cache_is_bounded_and_evicts_the_oldest() {
     let mut cache = crate::cache::Cache::new(LIMITS.cache_bytes);
     let Ok(answer) = found(1) else { unreachable!() };
     let name = |number: u32| question(&alloc::format!("{number}.test"), RecordKind::Ipv4);
     let now = Instant::START;
     for number in 0..5_000 {
         cache.remember(&name(number), &answer, 60, now);
-        // Learned again and again, it stays.
+        // An answer that is often refreshed stays.
         cache.remember(&name(0), &answer, 60, now);
         assert!(cache.bytes() <= LIMITS.cache_bytes);
     }
@@ -113,14 +113,14 @@ fn what_is_known_takes_no_more_than_its_bytes_and_what_was_learned_first_goes_fi
     let large =
         Answer { records: Vec::from([Record::Text([b'x'; 2_000].into())]), ..answer.clone() };
     cache.remember(&name(9), &large, 60, now);
-    assert!(cache.find(&name(9), now).is_none(), "nobody's answer pushes out all others");
+    assert!(cache.find(&name(9), now).is_none(), "no answer evicts all others");
     let bytes = cache.bytes();
     cache.remember(&name(8), &answer, 0, now);
     assert_eq!(cache.bytes(), bytes, "what is true for no time takes no room");
 }
 
 #[test]
-fn what_is_known_says_how_much_it_takes() {
+fn knowledge_reports_its_size() {
     let question =
         |name| Question { name: Name::parse(name).expect("a name"), kind: RecordKind::Text };
     let answer = |bytes| Answer {

@@ -31,7 +31,7 @@ pub(super) const FIRST: SocketAddr =
 pub(super) const SECOND: SocketAddr =
     SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2)), 53);
 
-/// What a question went out in.
+/// The datagram of a question.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) port: u16,
@@ -46,7 +46,7 @@ impl OnBehalf for u32 {
     }
 }
 
-/// A resolver, its time, and what it was told to do.
+/// A resolver, its time, and its effects.
 pub(super) struct House {
     pub(super) resolver: Resolver<u32>,
     pub(super) now: Instant,
@@ -70,7 +70,7 @@ impl House {
         House { resolver, now: Instant::START, ports, streams, written, told, asked }
     }
 
-    /// Does what the resolver wants done.
+    /// Carries out the resolver's actions.
     fn work(&mut self) {
         while let Some(action) = self.resolver.next_action() {
             match action {
@@ -114,7 +114,7 @@ impl House {
         answer
     }
 
-    /// The question that went out last, alone.
+    /// The only question that was sent since the last call.
     pub(super) fn heard(&mut self) -> Asked {
         assert_eq!(self.asked.len(), 1);
         self.asked.remove(0)
@@ -156,7 +156,7 @@ impl House {
         self.work();
     }
 
-    /// What was told, all.
+    /// All answers since the last call.
     pub(super) fn told(&mut self) -> Vec<(u32, Result<Answer, Unanswered>)> {
         core::mem::take(&mut self.told)
     }
@@ -170,7 +170,7 @@ pub(super) fn labels(name: &str) -> Labels {
     Labels::from_str(name).unwrap()
 }
 
-/// A reply to a question: with this code, and what `build` writes.
+/// A reply to a question, with this code and the records of `build`.
 pub(super) fn reply(
     asked: &[u8],
     code: Rcode,
@@ -191,7 +191,7 @@ pub(super) fn alias(answer: &mut AnswerBuilder<Vec<u8>>, name: &str, of: &str, t
     answer.push((labels(name), Ttl::from_secs(ttl), Cname::new(labels(of)))).unwrap();
 }
 
-/// A reply without records, whose zone says for how long that is true.
+/// A reply without records, with the lifetime from its zone.
 pub(super) fn nothing(asked: &[u8], code: Rcode, ttl: u32, minimum: u32) -> Vec<u8> {
     let builder =
         MessageBuilder::new_vec().start_answer(Message::from_slice(asked).unwrap(), code).unwrap();
@@ -216,7 +216,7 @@ pub(super) fn found(last: u8) -> Result<Answer, Unanswered> {
     Ok(Answer { records, exists: true, is_authenticated: false })
 }
 
-/// The name that a message asks for, as it is spelled there.
+/// The name in a message, with its spelling.
 pub(super) fn spelled(asked: &[u8]) -> String {
     Message::from_slice(asked).unwrap().sole_question().unwrap().qname().to_vec().to_string()
 }

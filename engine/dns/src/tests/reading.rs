@@ -1,4 +1,4 @@
-//! What answers say.
+//! Parsing of answers.
 
 use domain::base::iana::{TlsaCertificateUsage, TlsaMatchingType, TlsaSelector};
 use domain::rdata::{Aaaa, Mx, Ptr, Srv, Tlsa, Txt};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::message::{Reading, Sent, read};
 
-/// What is read of a reply that `build` builds.
+/// The result for a reply with the records of `build`.
 fn told(name: &str, kind: RecordKind, build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>)) -> Reading {
     let question = question(name, kind);
     let sent = Sent::new(&question, 7, || true).unwrap();
@@ -28,7 +28,7 @@ fn records(
 const HOUR: Ttl = Ttl::HOUR;
 
 #[test]
-fn exchangers_come_with_their_preferences() {
+fn mx_records_have_preferences() {
     let read = records("example.test", RecordKind::Exchanger, |answer| {
         answer
             .push((labels("example.test"), HOUR, Mx::new(20, labels("Backup.Example.Test"))))
@@ -43,7 +43,7 @@ fn exchangers_come_with_their_preferences() {
 }
 
 #[test]
-fn who_takes_no_mail_says_so_with_the_root() {
+fn null_mx_is_the_root() {
     let read = records("example.test", RecordKind::Exchanger, |answer| {
         answer.push((labels("example.test"), HOUR, Mx::new(0, Labels::root_vec()))).unwrap();
     });
@@ -51,7 +51,7 @@ fn who_takes_no_mail_says_so_with_the_root() {
 }
 
 #[test]
-fn the_strings_of_a_text_are_joined() {
+fn strings_of_a_text_are_joined() {
     let long = [b'x'; 300];
     let mut bytes = b"v=spf1 ".to_vec();
     bytes.extend(long);
@@ -86,7 +86,7 @@ fn addresses_pointers_and_certificates_are_read() {
 }
 
 #[test]
-fn services_come_with_their_ports_and_the_root_where_there_is_none() {
+fn services_have_ports_and_the_root_means_none() {
     let read = records("_pop3s._tcp.a.test", RecordKind::Service, |answer| {
         answer
             .push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(1, 2, 995, labels("Mail.a.test"))))
@@ -105,7 +105,7 @@ fn services_come_with_their_ports_and_the_root_where_there_is_none() {
 }
 
 #[test]
-fn aliases_are_followed_in_whatever_order_they_come() {
+fn aliases_are_followed_in_any_order() {
     let read = records("a.test", RecordKind::Ipv4, |answer| {
         address(answer, "c.test", 3);
         alias(answer, "B.test", "c.test", 300);
@@ -115,7 +115,7 @@ fn aliases_are_followed_in_whatever_order_they_come() {
 }
 
 #[test]
-fn aliases_in_a_circle_make_no_sense_nor_do_endless_ones() {
+fn circular_and_endless_aliases_are_rejected() {
     let circle = told("a.test", RecordKind::Ipv4, |answer| {
         alias(answer, "a.test", "b.test", 300);
         alias(answer, "b.test", "a.test", 300);
@@ -139,13 +139,13 @@ fn aliases_in_a_circle_make_no_sense_nor_do_endless_ones() {
 }
 
 #[test]
-fn an_alias_to_nowhere_has_no_records() {
+fn alias_without_target_has_no_records() {
     let read = records("a.test", RecordKind::Ipv4, |answer| alias(answer, "a.test", "b.test", 300));
     assert_eq!(read, []);
 }
 
 #[test]
-fn the_server_says_whether_an_answer_is_authenticated() {
+fn ad_bit_is_reported() {
     for is_authenticated in [false, true] {
         let reading = told("a.test", RecordKind::Ipv4, |answer| {
             answer.header_mut().set_ad(is_authenticated);
@@ -158,7 +158,7 @@ fn the_server_says_whether_an_answer_is_authenticated() {
 }
 
 #[test]
-fn a_record_that_is_broken_makes_no_sense_and_is_nobodys_answer() {
+fn broken_record_invalidates_the_answer() {
     let question = question("a.test", RecordKind::Ipv4);
     let sent = Sent::new(&question, 7, || false).unwrap();
     let whole = reply(&sent.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1));
@@ -173,7 +173,7 @@ fn a_record_that_is_broken_makes_no_sense_and_is_nobodys_answer() {
 }
 
 #[test]
-fn names_are_equal_where_they_mean_the_same() {
+fn names_are_compared_without_case_and_last_dot() {
     assert_eq!(Name::parse("Mail.Example.TEST."), Name::parse("mail.example.test"));
     assert!(Name::parse(".").unwrap().is_root() && Name::parse("").unwrap().is_root());
     for broken in
@@ -194,7 +194,7 @@ fn names_are_equal_where_they_mean_the_same() {
 }
 
 #[test]
-fn bytes_are_names_whatever_they_are_but_dots() {
+fn names_may_have_any_bytes_except_dots() {
     let name = |bytes: &[u8]| Name::of_bytes(bytes);
     assert_eq!(name(b"Mail.Example.test."), Name::parse("mail.example.test"));
     assert_eq!(name(b"a\\b c.test"), Name::parse("a\\\\b\\ c.test"));
@@ -205,7 +205,7 @@ fn bytes_are_names_whatever_they_are_but_dots() {
 }
 
 #[test]
-fn an_address_has_a_name_in_reverse() {
+fn address_has_a_reverse_name() {
     let reverse = |address: &str| Name::reverse(address.parse().unwrap()).to_string();
     assert_eq!(reverse("192.0.2.1"), "1.2.0.192.in-addr.arpa");
     let digits = "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
@@ -213,7 +213,7 @@ fn an_address_has_a_name_in_reverse() {
 }
 
 #[test]
-fn a_list_says_something_of_an_address_below_its_own_name() {
+fn listed_address_has_a_name_below_the_list() {
     let list = Name::parse("List.test").unwrap();
     let name = |list: &Name, address: &str| Name::in_list(list, address.parse().unwrap());
     assert_eq!(name(&list, "192.0.2.99"), Name::parse("99.2.0.192.list.test"));
@@ -225,7 +225,7 @@ fn a_list_says_something_of_an_address_below_its_own_name() {
 }
 
 #[test]
-fn a_name_lies_within_itself_and_those_above_it() {
+fn name_is_within_itself_and_its_parents() {
     let within = |name: &str, other: &str| {
         Name::parse(name).unwrap().is_within(&Name::parse(other).unwrap())
     };
@@ -242,7 +242,7 @@ fn a_name_lies_within_itself_and_those_above_it() {
 }
 
 #[test]
-fn above_a_name_is_what_is_left_without_its_first_label() {
+fn parent_drops_the_first_label() {
     let parent =
         |name: &str| Name::parse(name).unwrap().parent().map(|name| String::from(name.as_str()));
     assert_eq!(parent("a.example.test").as_deref(), Some("example.test"));
@@ -253,7 +253,7 @@ fn above_a_name_is_what_is_left_without_its_first_label() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_read_without_harm(
+    fn any_reply_is_read_without_harm(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         at in 0_usize..120,
         change in any::<u8>(),
@@ -273,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_a_name_stays_the_same_name(text in "[ -~]{0,40}") {
+    fn valid_names_round_trip(text in "[ -~]{0,40}") {
         if let Ok(name) = Name::parse(&text) {
             prop_assert_eq!(Name::parse(name.as_str()), Ok(name.clone()));
             prop_assert!(name.labels().is_some());

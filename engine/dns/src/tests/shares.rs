@@ -11,7 +11,7 @@ const NEIGHBOUR: u32 = 0xc000_0202;
 const OTHER: u32 = 0xc633_6401;
 const BUSY: Option<Result<Answer, Unanswered>> = Some(Err(Unanswered::Busy));
 
-/// How many questions `client` may have wait, each for another name.
+/// How many questions `client` may have waiting, each for another name.
 fn asks(house: &mut House, client: u32, name: &str) -> usize {
     (0..)
         .take_while(|number| {
@@ -21,7 +21,7 @@ fn asks(house: &mut House, client: u32, name: &str) -> usize {
 }
 
 #[test]
-fn a_network_holds_a_share_of_the_questions_and_others_are_asked() {
+fn network_has_a_share_of_the_questions() {
     let mut house = House::with(SHARED, &[FIRST]);
     assert_eq!(asks(&mut house, HOST, "a"), 5);
     assert_eq!(asks(&mut house, NEIGHBOUR, "b"), 3, "with its neighbour it has half");
@@ -44,7 +44,7 @@ fn a_network_holds_a_share_of_the_questions_and_others_are_asked() {
 }
 
 #[test]
-fn a_network_holds_a_share_of_those_that_wait_for_one_answer() {
+fn network_has_a_share_of_the_askers_of_one_answer() {
     let mut house = House::with(SHARED, &[FIRST]);
     let waits = |house: &mut House, client: u32| {
         (0..).take_while(|_| house.ask(client, "slow.test", RecordKind::Text).is_none()).count()

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// How a stream goes wrong.
+/// A failure of a stream.
 type Way = fn(&mut House, StreamId);
 
-/// A house whose question was answered by what did not fit; the stream that it wants.
+/// A resolver whose answer was truncated, and the stream that it wants.
 fn cut_short() -> (House, StreamId) {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "big.test", RecordKind::Ipv4);
@@ -24,7 +24,7 @@ fn with_length(message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_cut_short_is_asked_for_by_a_stream_and_read_however_it_comes() {
+fn truncated_answer_is_read_from_a_stream() {
     let whole = with_length(&reply(&written(&mut cut_short()), Rcode::NOERROR, many));
     for piece in [1, 2, 7, whole.len()] {
         let (mut house, stream) = cut_short();
@@ -51,7 +51,7 @@ fn many(answer: &mut AnswerBuilder<Vec<u8>>) {
 }
 
 #[test]
-fn a_server_may_spell_the_name_as_it_likes_in_a_stream() {
+fn letter_case_is_free_on_a_stream() {
     let mut open = cut_short();
     let mut answer =
         reply(&written(&mut open), Rcode::NOERROR, |answer| address(answer, "big.test", 9));
@@ -62,7 +62,7 @@ fn a_server_may_spell_the_name_as_it_likes_in_a_stream() {
 }
 
 #[test]
-fn a_stream_that_ends_or_hangs_or_brings_something_else_is_followed_by_the_next_server() {
+fn next_server_follows_a_failed_stream() {
     let ends: Way = |house, stream| house.stream_ends(stream);
     let hangs: Way = |house, _| house.passes(Micros::from_secs(6));
     let brings_nonsense: Way =
@@ -76,6 +76,6 @@ fn a_stream_that_ends_or_hangs_or_brings_something_else_is_followed_by_the_next_
         assert_eq!(house.heard().to, SECOND);
         house.stream_brings(stream, b"late");
         house.stream_ends(stream);
-        assert!(house.is_quiet(), "what a former stream says is nobody's");
+        assert!(house.is_quiet(), "bytes of an earlier stream are ignored");
     }
 }

@@ -1,6 +1,8 @@
-//! The same worlds as mail-auth sees them, which others have written: its verdicts are ours, and it asks for what we ask for.
+//! The same worlds checked by mail-auth, an independent implementation: its verdicts are ours, and
+//! it asks the same questions.
 //!
-//! What it does otherwise is not drawn, but said at the end: there the RFC is with us, or leaves the choice.
+//! Known differences are not drawn, but tested at the end: there the RFC supports us, or leaves the
+//! choice.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -19,14 +21,15 @@ use proptest::{collection, option};
 
 use super::*;
 
-/// Below this there are names that `exists` asks for. Under this top mail-auth's resolver knows by itself that there is nothing (RFC 6761 §6.4).
+/// The parent of names that `exists` asks for. mail-auth's resolver knows without a question that
+/// nothing is under this top-level domain (RFC 6761 §6.4).
 const LISTED: &str = ".listed.invalid";
-/// With this names of the sender's address begin.
+/// The beginning of the names of the sender's address.
 const POINTED: &str = "pointed";
-/// Lookups that may find nothing.
+/// The most lookups that may find nothing.
 const VOIDS_MAX: usize = 2;
 
-/// What there is under names.
+/// The records of names.
 #[derive(Clone, Default, Debug)]
 struct Zone {
     /// `None` where name servers are silent.
@@ -37,7 +40,7 @@ struct Zone {
     pointers: Vec<String>,
 }
 
-/// Who sends.
+/// The sender.
 #[derive(Clone, Debug)]
 struct Who {
     address: IpAddr,
@@ -45,11 +48,11 @@ struct Who {
     local_part: &'static str,
 }
 
-/// A verdict, and what was asked for on the way: of which kind, and the name.
+/// A verdict, and the questions: their kinds and names.
 type Seen = (String, BTreeSet<(&'static str, String)>);
 
 impl Zone {
-    /// What name servers say.
+    /// The answer of name servers.
     fn answer(&self, question: &Question) -> Result<Vec<Record>, Unanswered> {
         let name = question.name.as_str();
         let host = |host: &String| Name::parse(host).unwrap();
@@ -79,7 +82,7 @@ impl Zone {
         })
     }
 
-    /// As we see it.
+    /// Our verdict and questions.
     fn ours(&self, who: &Who) -> Seen {
         let asked = RefCell::new(BTreeSet::new());
         let world: World<'_> = &|question| {
@@ -98,7 +101,8 @@ impl Zone {
         (verdict.to_string(), asked.into_inner())
     }
 
-    /// As mail-auth sees it, and how many lookups found nothing, which it does not count.
+    /// The verdict and questions of mail-auth, and the number of lookups that found nothing, which
+    /// it does not count.
     fn theirs(&self, who: &Who) -> (Seen, usize) {
         let cache = Cache::of(self);
         let reverse_path = format!("{}@d0.test", who.local_part);
@@ -110,9 +114,9 @@ impl Zone {
             .with_ipv6_cache(&cache.ipv6)
             .with_ptr_cache(&cache.pointers);
         let output = AUTHENTICATOR.check_host(asked).now_or_never();
-        let verdict = output.expect("it asks nobody").result().to_string().to_lowercase();
+        let verdict = output.expect("it asks no server").result().to_string().to_lowercase();
         let log = cache.asked();
-        // Whether there is anything it asks in both families, and of those who are refused why they are.
+        // It asks for both families with `exists`, and for the explanation of a refusal.
         let is_ours = |kind: &str, name: &str| {
             !(kind == "AAAA" && name.ends_with(LISTED)) && name != "why.test"
         };
@@ -161,7 +165,7 @@ impl Cache {
         }
     }
 
-    /// Kinds, names, and whether there was something.
+    /// Kinds, names, and whether there was a record.
     fn asked(&self) -> Vec<(&'static str, String, bool)> {
         let all = [
             ("TXT", self.texts.asked()),
@@ -195,7 +199,7 @@ const DOMAINS: [&str; 5] = ["d0.test", "d1.test", "d2.test", "d3.test", "d4.test
 const HOSTS: [&str; 4] = ["h0.test", "h1.test", "mail.d0.test", "mail.d1.test"];
 const IPV4: [&str; 4] = ["192.0.2.1", "192.0.2.77", "198.51.100.9", "203.0.113.200"];
 const IPV6: [&str; 3] = ["2001:db8::1", "2001:db8:0:1::9", "2001:db9::77"];
-/// Of what neither of us takes.
+/// Terms that both implementations reject.
 const BROKEN: [&str; 19] = [
     "all:",
     "all/24",
@@ -233,7 +237,7 @@ fn qualifier() -> impl Strategy<Value = String> {
     one_of(&["", "", "+", "-", "~", "?"])
 }
 
-/// Macros and what is between them.
+/// Macros and the text between them.
 fn specification(
     letters: &'static [&'static str],
     between: &'static [&'static str],
@@ -249,7 +253,7 @@ fn specification(
     collection::vec(piece, 1..3).prop_map(|pieces| pieces.join("."))
 }
 
-/// Terms that ask for no other policy.
+/// Terms that refer to no other policy.
 fn term() -> impl Strategy<Value = String> {
     let target = prop_oneof![
         2 => Just(String::new()),
@@ -274,7 +278,7 @@ fn term() -> impl Strategy<Value = String> {
         "ip6:2001:DB8:8000::/33",
         "ip6:2001:db0::/28",
     ]);
-    // What mail-auth's resolver looks at has to be called as hosts are.
+    // mail-auth's resolver accepts only names of hosts.
     let plain = specification(&["o", "d", "i", "v", "h", "D", "I"], &["a", "b-c", "_x"]);
     let plain = prop_oneof![1 => plain, 1 => one_of(&["yes", "no"])];
     let exists = plain.prop_map(|plain| format!("exists:{plain}{LISTED}"));
@@ -288,7 +292,7 @@ fn term() -> impl Strategy<Value = String> {
     prop_oneof![20 => joined(qualifier(), mechanism), 1 => modifier, 1 => one_of(&BROKEN)]
 }
 
-/// A policy of such terms, and now and then another text beside it; or what there is instead of one.
+/// A policy of such terms, sometimes with another text beside it; or something that is no policy.
 fn texts(
     term: impl Strategy<Value = String>,
     redirects: &'static [&'static str],
@@ -348,7 +352,8 @@ fn with_texts(zone: Zone, texts: Vec<Option<Vec<String>>>) -> Zone {
     Zone { texts, ..zone }
 }
 
-/// The domain's own policy asks for others, whatever that means to it; these ask for none, or count instead of one another.
+/// The domain's own policy refers to others, in every way. Those refer to none, or redirect to each
+/// other.
 fn flat() -> impl Strategy<Value = Zone> {
     let include = joined(
         qualifier(),
@@ -367,7 +372,7 @@ fn flat() -> impl Strategy<Value = Zone> {
         .prop_map(|(zone, own, others)| with_texts(zone, [&[own][..], &others].concat()))
 }
 
-/// All policies ask for others, in circles too: who passes there passes here.
+/// All policies refer to others, in circles too: a sender that passes there passes here.
 fn deep() -> impl Strategy<Value = Zone> {
     let include = joined(
         one_of(&["", "+"]),
@@ -378,7 +383,7 @@ fn deep() -> impl Strategy<Value = Zone> {
     (hosts(), texts).prop_map(|(zone, texts)| with_texts(zone, texts))
 }
 
-/// One policy that asks for the name of the sender's address, which is its own or is not.
+/// One policy that asks for the name of the sender's address, validated or not.
 fn pointed() -> impl Strategy<Value = Zone> {
     let pointer = joined(
         qualifier(),
@@ -406,7 +411,7 @@ fn pointed() -> impl Strategy<Value = Zone> {
     )
 }
 
-/// A policy that asks for so much that it may be too much, and finds all of it, and nobody who sends.
+/// A policy with perhaps too many lookups, which all succeed, and none of which matches.
 fn greedy() -> impl Strategy<Value = Zone> {
     let term = one_of(&[
         "a:h0.test",
@@ -433,7 +438,7 @@ fn greedy() -> impl Strategy<Value = Zone> {
     })
 }
 
-/// What both say, where nothing is otherwise.
+/// The common verdict, where there is no known difference.
 fn agreed(zone: &Zone, who: &Who) -> Result<String, TestCaseError> {
     let (ours, (theirs, voids)) = (zone.ours(who), zone.theirs(who));
     if voids > VOIDS_MAX {
@@ -448,22 +453,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn whatever_a_domain_says_comes_to_what_mail_auth_says(zone in flat(), who in who()) {
+    fn verdicts_agree_with_mail_auth(zone in flat(), who in who()) {
         agreed(&zone, &who)?;
     }
 
     #[test]
-    fn policies_within_policies_come_to_what_mail_auth_says(zone in deep(), who in who()) {
+    fn nested_policies_agree_with_mail_auth(zone in deep(), who in who()) {
         agreed(&zone, &who)?;
     }
 
     #[test]
-    fn so_many_lookups_are_made_as_mail_auth_makes(zone in greedy(), who in who()) {
+    fn lookup_counts_agree_with_mail_auth(zone in greedy(), who in who()) {
         agreed(&zone, &who)?;
     }
 
     #[test]
-    fn names_of_addresses_count_as_mail_auth_counts_them(zone in pointed(), who in who()) {
+    fn pointer_lookups_agree_with_mail_auth(zone in pointed(), who in who()) {
         agreed(&zone, &who)?;
     }
 }
@@ -496,7 +501,7 @@ fn otherwise(zone: &Zone, address: &str) -> [String; 2] {
 }
 
 #[test]
-fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
+fn known_differences_from_mail_auth_follow_the_rfc() {
     let broken = |policy: &str| zone(&[("d0.test", policy), ("d1.test", "v=spf1 ?all")]);
     let own = |policy: &str| zone(&[("d0.test", policy)]);
     let nested = [
@@ -516,7 +521,7 @@ fn what_mail_auth_says_otherwise_is_not_what_the_rfc_says() {
         ),
         ("4.5: a space follows the version", own("v=spf1\t-all"), IPV4[0], ["none", "fail"]),
         (
-            "4.6: nobody knows this mechanism",
+            "4.6: this mechanism is unknown",
             broken("v=spf1 moo ?all"),
             IPV4[0],
             ["permerror", "neutral"],
