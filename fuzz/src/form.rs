@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use webmail::{FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
+use webmail::{FormError, FileEvent, MESSAGE_TEXT_BYTES_MAX, Reader};
 
 /// A form with files, and one without.
 const TYPES: [&str; 2] = ["multipart/form-data; boundary=B", "application/x-www-form-urlencoded"];
@@ -38,24 +38,24 @@ fn read<'a>(
     let mut is_within = false;
     for heard in heard {
         match heard {
-            Heard::Began(file) => {
+            FileEvent::Began(file) => {
                 assert!(
                     !std::mem::replace(&mut is_within, true),
                     "a file ends before the next one begins"
                 );
                 files.push((format!("{file:?}"), Vec::new()));
             }
-            Heard::Bytes(bytes) => {
+            FileEvent::Bytes(bytes) => {
                 assert!(is_within, "bytes are of a file");
                 files.last_mut().expect("it has begun").1.extend(bytes);
             }
-            Heard::Ended => {
+            FileEvent::Ended => {
                 assert!(std::mem::replace(&mut is_within, false), "what ends has begun")
             }
         }
     }
     assert!(!is_within, "each file ends");
     let texts = format!("{:?}", reader.form());
-    assert!(texts.len() <= 16 * LETTER_TEXT_BYTES_MAX, "texts are bounded");
+    assert!(texts.len() <= 16 * MESSAGE_TEXT_BYTES_MAX, "texts are bounded");
     Ok((texts, files))
 }

@@ -11,7 +11,7 @@ use outbound::{QueueAsked, QueueTold};
 use resolver::NameMessage;
 use tasks::FrameId;
 use webmail::Request;
-use webmail::told::Replied;
+use webmail::handler_reply::AddressedReply;
 
 /// A message from one core to another.
 pub(crate) enum Message {
@@ -24,9 +24,9 @@ pub(crate) enum Message {
     /// The frame was sent, and returns.
     ParcelSent(Box<Parcel>),
     /// From the session of this frame to the webmail's request handlers.
-    ClerksAsked(FrameId, Box<Request>),
+    WebmailAsked(FrameId, Box<Request>),
     /// The reply to it, or more of it.
-    ClerksReplied(Box<Replied>),
+    WebmailReplied(Box<AddressedReply>),
     /// The webmail request of this frame asks about queue entries that the receiving core owns.
     QueueAsked(FrameId, Box<QueueAsked>),
     /// The reply to it.

@@ -131,7 +131,7 @@ impl Server {
             Some(Subsystem::Certificates) => {
                 self.let_certificates(|certificates, cx| certificates.woken(entry, outcome, cx));
             }
-            Some(Subsystem::Webmail) => self.clerk_woken(frame, outcome, entropy),
+            Some(Subsystem::Webmail) => self.handler_woken(frame, outcome, entropy),
             Some(Subsystem::Submission) => self.let_submission(|submission, cx| submission.woken(frame, outcome, cx)),
             Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.woken(frame, entry, outcome, cx)),
             // Notes for an account have no frame that waits for them.
@@ -183,7 +183,7 @@ impl Server {
                     self.tell(frame, Session::resumed);
                     continue;
                 }
-                Some(Subsystem::Webmail) => self.clerk_signs(frame, entropy),
+                Some(Subsystem::Webmail) => self.handler_signed(frame, entropy),
                 Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.signature_made(frame, cx)),
                 _ => unreachable!("{entry:?} waits for no job"),
             }

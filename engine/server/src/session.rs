@@ -25,7 +25,7 @@ use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::Entry;
 use web::HttpConversation;
-use webmail::told::Told;
+use webmail::handler_reply::HandlerReply;
 
 use crate::crowding::Mark;
 use crate::parts::Parts;
@@ -322,9 +322,9 @@ impl Session {
     }
 
     /// The webmail has replied to the client's request, or continues a reply.
-    pub(crate) fn webmail_replied(&mut self, told: Told, cx: &mut Context<'_>) {
+    pub(crate) fn webmail_replied(&mut self, reply: HandlerReply, cx: &mut Context<'_>) {
         let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP asks for the webmail") };
-        talk.webmail_replied(told, &mut cx.http(self.caller));
+        talk.webmail_replied(reply, &mut cx.http(self.caller));
     }
 
     /// The answer to a DNS query.

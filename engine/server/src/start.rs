@@ -23,8 +23,8 @@ use shards::{Archive, Facts};
 use signing::Signer;
 use submission::Submission;
 use web::{Web, WebSeed};
-use webmail::Clerks;
-use webmail::WrittenRows;
+use webmail::RequestHandlers;
+use webmail::RowCache;
 
 use crate::clock::time_of_day;
 use crate::parts::Parts;
@@ -79,7 +79,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
         outbound: Outbound::new(now, of_mail, of_reports),
         certificates: Certificates::new(core, certificates),
         names,
-        webmail: Webmail { clerks: Clerks::default(), rows: WrittenRows::new() },
+        webmail: Webmail { handlers: RequestHandlers::default(), rows: RowCache::new() },
     };
     let parts = Parts {
         turn: Turn { now, wall },

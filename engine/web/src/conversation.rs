@@ -15,13 +15,13 @@ use certificates::{UPLOAD_BYTES_MAX, Wish, described};
 use http::{Admission, Reply, Status};
 use mail::PasswordMark;
 use store::AccountId;
-use webmail::told::Told;
-use webmail::{Arrival, Request};
+use webmail::handler_reply::HandlerReply;
+use webmail::{LoginFacts, Request};
 
 use super::context::{Context, HttpCall};
-use super::errand::{BUSY, Errand, Purpose, Refused};
 use super::host::{HttpHost, kept_for};
 use super::passwords::Making;
+use super::pending::{BUSY, PendingRequest, Purpose, Refused};
 use super::session::HttpSession;
 
 /// Bytes of unread responses, above which a client's next request waits. So clients that never read
@@ -38,7 +38,7 @@ pub const KEPT_BYTES_LEAST: u32 = 2048;
 pub struct HttpConversation {
     session: HttpSession,
     /// What the session's request waits for on this core.
-    errand: Option<Box<Errand>>,
+    pending: Option<Box<PendingRequest>>,
     /// The replies that the session held at the last count, in bytes; 0 if it held none.
     held: usize,
     /// The charge for all other memory that it makes the server keep.
@@ -65,10 +65,10 @@ impl HttpConversation {
         call: &mut HttpCall<'_>,
         begin: impl FnOnce(&mut HttpHost<'_, '_>) -> HttpSession,
     ) -> HttpConversation {
-        let (mut errand, charge) = (None, Charge::new(KEPT_BYTES_LEAST));
+        let (mut pending, charge) = (None, Charge::new(KEPT_BYTES_LEAST));
         let session =
-            begin(&mut HttpHost { call, errand: &mut errand, charge: &charge, unread_bytes_max });
-        let mut conversation = HttpConversation { session, errand, held: 0, charge };
+            begin(&mut HttpHost { call, pending: &mut pending, charge: &charge, unread_bytes_max });
+        let mut conversation = HttpConversation { session, pending, held: 0, charge };
         conversation.settle(call);
         conversation
     }
@@ -112,8 +112,8 @@ impl HttpConversation {
         // part of the whole buffer.
         let unread_bytes_max =
             if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
-        let HttpConversation { session, errand, charge, .. } = self;
-        act(session, &mut HttpHost { call, errand, charge, unread_bytes_max })
+        let HttpConversation { session, pending, charge, .. } = self;
+        act(session, &mut HttpHost { call, pending, charge, unread_bytes_max })
     }
 
     /// Charges the client for the memory that it now makes the server keep. A client above its
@@ -139,7 +139,7 @@ impl HttpConversation {
     }
 
     fn kept_bytes(&self) -> usize {
-        self.session.kept_bytes() + kept_for(self.errand.as_deref())
+        self.session.kept_bytes() + kept_for(self.pending.as_deref())
     }
 
     /// Bytes that the client makes the server keep and that are not charged to it.
@@ -156,23 +156,27 @@ impl HttpConversation {
     #[cold]
     #[inline(never)]
     pub fn resumed(&mut self, call: &mut HttpCall<'_>) {
-        self.errand_resumed(call);
+        self.pending_resumed(call);
         self.settle(call);
     }
 
-    fn errand_resumed(&mut self, call: &mut HttpCall<'_>) {
-        let decision = match self.errand.as_deref_mut() {
+    fn pending_resumed(&mut self, call: &mut HttpCall<'_>) {
+        let decision = match self.pending.as_deref_mut() {
             // A turn for an earlier wait.
-            None | Some(Errand::Knock { .. } | Errand::Letter { .. }) => return,
-            Some(Errand::Turn(_) | Errand::Admission(_)) => None,
-            Some(Errand::Making(making)) => {
+            None
+            | Some(PendingRequest::FormAdmission { .. } | PendingRequest::UploadAdmission { .. }) =>
+            {
+                return;
+            }
+            Some(PendingRequest::Turn(_) | PendingRequest::Admission(_)) => None,
+            Some(PendingRequest::Making(making)) => {
                 if let Some(request) = making.step(call) {
-                    self.errand = None;
+                    self.pending = None;
                     call.web.ask(call.caller.connection.0, request);
                 }
                 return;
             }
-            Some(Errand::Login { attempt, .. }) => {
+            Some(PendingRequest::Login { attempt, .. }) => {
                 let caller = call.caller;
                 let (logins, mut cx) = call.cx.logins();
                 match logins.decide(attempt, caller, &mut cx) {
@@ -181,10 +185,10 @@ impl HttpConversation {
                 }
             }
         };
-        match self.take_errand() {
-            Some(Errand::Turn(reply)) => self.replied(reply, call),
-            Some(Errand::Admission(bytes)) => self.admit(Admission::whole(bytes), call),
-            Some(Errand::Login { attempt, purpose }) => {
+        match self.take_pending() {
+            Some(PendingRequest::Turn(reply)) => self.replied(reply, call),
+            Some(PendingRequest::Admission(bytes)) => self.admit(Admission::whole(bytes), call),
+            Some(PendingRequest::Login { attempt, purpose }) => {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
                 match (decision, purpose) {
                     (Some(Decision::Granted(account)), Purpose::Certificates(wish)) => {
@@ -194,19 +198,19 @@ impl HttpConversation {
                     }
                     (
                         Some(Decision::Granted(account)),
-                        Purpose::Webmail { program, next, kept, .. },
+                        Purpose::Webmail { program, next, draft, .. },
                     ) => {
                         let password = password_of(account, call);
-                        let arrival = Arrival { password, from: call.caller.address, program };
+                        let arrival = LoginFacts { password, from: call.caller.address, program };
                         call.web.ask(
                             call.caller.connection.0,
-                            Request::Begin(account, arrival, next, kept),
+                            Request::Begin(account, arrival, next, draft),
                         );
                     }
                     (Some(Decision::Granted(account)), Purpose::Password(new)) => {
                         let replaced = password_of(account, call);
                         let making = Box::new(Making::begin(new, replaced, call));
-                        self.errand = Some(Box::new(Errand::Making(making)));
+                        self.pending = Some(Box::new(PendingRequest::Making(making)));
                     }
                     (decision, purpose) => {
                         let has_too_many = matches!(decision, Some(Decision::TooMany));
@@ -214,14 +218,19 @@ impl HttpConversation {
                     }
                 }
             }
-            Some(Errand::Knock { .. } | Errand::Letter { .. } | Errand::Making(_)) | None => {
+            Some(
+                PendingRequest::FormAdmission { .. }
+                | PendingRequest::UploadAdmission { .. }
+                | PendingRequest::Making(_),
+            )
+            | None => {
                 unreachable!("it waits for no turn")
             }
         }
     }
 
-    fn take_errand(&mut self) -> Option<Errand> {
-        self.errand.take().map(|errand| *errand)
+    fn take_pending(&mut self) -> Option<PendingRequest> {
+        self.pending.take().map(|pending| *pending)
     }
 
     /// The login has failed.
@@ -283,9 +292,10 @@ impl HttpConversation {
 
     /// A deadline has passed: the session's, or that of a delayed answer.
     pub fn deadline_expired(&mut self, call: &mut HttpCall<'_>) {
-        let held_back = self.errand.take_if(|errand| errand.is_held_back()).map(|errand| *errand);
+        let held_back =
+            self.pending.take_if(|pending| pending.is_held_back()).map(|pending| *pending);
         match held_back {
-            Some(Errand::Login { attempt, purpose }) => {
+            Some(PendingRequest::Login { attempt, purpose }) => {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
                 self.refused(&purpose, false, call);
             }
@@ -298,55 +308,56 @@ impl HttpConversation {
     pub fn ended(&mut self, call: &mut HttpCall<'_>) {
         call.web.replies -= self.held;
         call.cx.memory.release(&mut self.charge, call.caller.address);
-        match self.errand.take().as_deref() {
-            Some(Errand::Login { attempt, .. }) => {
+        match self.pending.take().as_deref() {
+            Some(PendingRequest::Login { attempt, .. }) => {
                 let Context { logins, compute, turn, .. } = &mut call.cx;
                 logins.abandon(attempt, turn.now, compute);
             }
-            Some(Errand::Making(making)) => making.abandoned(call.cx.compute),
+            Some(PendingRequest::Making(making)) => making.abandoned(call.cx.compute),
             Some(
-                Errand::Turn(_)
-                | Errand::Admission(_)
-                | Errand::Knock { .. }
-                | Errand::Letter { .. },
+                PendingRequest::Turn(_)
+                | PendingRequest::Admission(_)
+                | PendingRequest::FormAdmission { .. }
+                | PendingRequest::UploadAdmission { .. },
             )
             | None => {}
         }
     }
 
     /// The core that got a request has answered.
-    pub fn webmail_replied(&mut self, told: Told, call: &mut HttpCall<'_>) {
-        self.errand_answered(told, call);
+    pub fn webmail_replied(&mut self, reply: HandlerReply, call: &mut HttpCall<'_>) {
+        self.pending_answered(reply, call);
         self.settle(call);
     }
 
-    fn errand_answered(&mut self, told: Told, call: &mut HttpCall<'_>) {
-        match told {
-            Told::More(number, bytes) => self.fed(number, &bytes, call),
-            Told::NoMore(number, end) => {
+    fn pending_answered(&mut self, reply: HandlerReply, call: &mut HttpCall<'_>) {
+        match reply {
+            HandlerReply::More(number, bytes) => self.fed(number, &bytes, call),
+            HandlerReply::NoMore(number, end) => {
                 self.with(call, |session, host| session.fed_up(number, end, host))
             }
-            Told::Taken(number) => {
+            HandlerReply::PieceTaken(number) => {
                 self.with(call, |session, host| session.piece_taken(number, host))
             }
-            Told::Reply(reply) => {
-                self.errand = None;
+            HandlerReply::Reply(reply) => {
+                self.pending = None;
                 self.replied(reply, call);
             }
-            Told::Stranger => {
-                self.errand = None;
+            HandlerReply::NoSession => {
+                self.pending = None;
                 self.replied(webmail::login(), call);
             }
             // A client that disconnects meanwhile ends its session, but not what the session waits
             // for.
-            Told::Admitted => {
-                let Some(Errand::Knock { bytes }) = self.take_errand() else {
+            HandlerReply::FormAdmitted => {
+                let Some(PendingRequest::FormAdmission { bytes }) = self.take_pending() else {
                     unreachable!("no form waits")
                 };
                 self.admit(Admission::whole(bytes), call);
             }
-            Told::Awaited(number) => {
-                let Some(Errand::Letter { bytes, memory }) = self.take_errand() else {
+            HandlerReply::UploadAdmitted(number) => {
+                let Some(PendingRequest::UploadAdmission { bytes, memory }) = self.take_pending()
+                else {
                     unreachable!("no message waits")
                 };
                 self.admit(Admission { bytes, memory, number: Some(number) }, call);

@@ -15,7 +15,7 @@ use tls::Text;
 use webmail::Request;
 
 use super::context::HttpCall;
-use super::errand::Errand;
+use super::pending::PendingRequest;
 
 /// Bytes of a file that are queued as one piece.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -24,14 +24,14 @@ const PIECE_BYTES: usize = 32 * 1024;
 const LOGGED_BYTES_MAX: usize = 200;
 
 /// Bytes of memory of what a request waits for.
-pub(super) fn kept_for(errand: Option<&Errand>) -> usize {
-    errand.map_or(0, |errand| size_of::<Errand>() + errand.kept_bytes())
+pub(super) fn kept_for(pending: Option<&PendingRequest>) -> usize {
+    pending.map_or(0, |pending| size_of::<PendingRequest>() + pending.kept_bytes())
 }
 
 /// The host of an HTTP session: it implements the session's actions.
 pub struct HttpHost<'a, 'c> {
     pub(super) call: &'a mut HttpCall<'c>,
-    pub(super) errand: &'a mut Option<Box<Errand>>,
+    pub(super) pending: &'a mut Option<Box<PendingRequest>>,
     /// What was charged before this action.
     pub(super) charge: &'a Charge,
     /// How many bytes may be unread when a response begins.
@@ -120,12 +120,12 @@ impl http::Actions for HttpHost<'_, '_> {
     }
 
     fn may_keep(&self, bytes: usize) -> bool {
-        let bytes = bytes + kept_for(self.errand.as_deref());
+        let bytes = bytes + kept_for(self.pending.as_deref());
         self.call.cx.memory.would_grant(self.charge, self.call.caller.address, bytes)
     }
 
     fn asked(&mut self, question: &Question<'_>) {
-        *self.errand = Errand::begin(question, self.call).map(Box::new);
+        *self.pending = PendingRequest::begin(question, self.call).map(Box::new);
     }
 
     fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
@@ -133,25 +133,25 @@ impl http::Actions for HttpHost<'_, '_> {
             // A login keeps parts of its form until it is decided.
             let may_keep = http::Actions::may_keep(
                 self,
-                self.charge.bytes() + size_of::<Errand>() + body.len(),
+                self.charge.bytes() + size_of::<PendingRequest>() + body.len(),
             );
-            let errand = match may_keep {
-                true => Errand::form(question, body, self.call),
-                false => Some(Errand::busy(self.call)),
+            let pending = match may_keep {
+                true => PendingRequest::form(question, body, self.call),
+                false => Some(PendingRequest::busy(self.call)),
             };
-            *self.errand = errand.map(Box::new);
+            *self.pending = pending.map(Box::new);
             return;
         }
         self.call.web.upload(self.call.caller.connection.0, body);
     }
 
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {
-        self.ask(Request::Piece(number, webmail::Piece { bytes, is_last: false }));
+        self.ask(Request::Piece(number, webmail::UploadPiece { bytes, is_last: false }));
     }
 
     fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>) {
-        *self.errand = None;
-        self.ask(Request::Piece(number, webmail::Piece { bytes, is_last: true }));
+        *self.pending = None;
+        self.ask(Request::Piece(number, webmail::UploadPiece { bytes, is_last: true }));
     }
 
     fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply {
@@ -199,7 +199,7 @@ impl http::Actions for HttpHost<'_, '_> {
     fn set_deadline(&mut self, after: Option<Micros>) {
         // The delayed answer uses the only deadline. The session sets its own again with that
         // answer.
-        if self.errand.as_ref().is_some_and(|errand| errand.is_held_back()) {
+        if self.pending.as_ref().is_some_and(|pending| pending.is_held_back()) {
             return;
         }
         self.call.cx.connections.set_deadline(

@@ -9,9 +9,9 @@ extern crate alloc;
 
 mod context;
 mod conversation;
-mod errand;
 mod host;
 mod passwords;
+mod pending;
 mod routes;
 mod session;
 mod shared;

@@ -1,7 +1,7 @@
 //! Webmail requests on the core of their connection: admits them, and sends them to the core of the
 //! account.
 //!
-//! The crate `webmail` decides (see `door`); this module acts on it.
+//! The crate `webmail` decides (see `router`); this module acts on it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,21 +9,24 @@ use alloc::vec::Vec;
 use connections::Channel;
 use http::Question;
 use sasl::{Credentials, Proof};
-use webmail::{Door, Most, Request};
+use webmail::{BodyLimits, Dispatch, Request};
 
 use super::context::HttpCall;
-use super::errand::{Errand, Purpose};
+use super::pending::{PendingRequest, Purpose};
 
-impl Errand {
+impl PendingRequest {
     /// A webmail request has come. `None`: another core has it and will reply.
-    pub(super) fn webmail(question: &Question<'_>, call: &mut HttpCall<'_>) -> Option<Errand> {
+    pub(super) fn webmail(
+        question: &Question<'_>,
+        call: &mut HttpCall<'_>,
+    ) -> Option<PendingRequest> {
         let host = call.name_over_tls(question.host);
-        let most = Most {
+        let most = BodyLimits {
             form_bytes: call.web.bodies_max,
             message_octets: smtp::Settings::default().message_bytes_max,
         };
         let asked = webmail::asked(question, host, call.caller.channel == Channel::Tls, most);
-        Errand::of(asked, call)
+        PendingRequest::of(asked, call)
     }
 
     /// A form has come.
@@ -31,41 +34,41 @@ impl Errand {
         question: &Question<'_>,
         body: Vec<u8>,
         call: &mut HttpCall<'_>,
-    ) -> Option<Errand> {
+    ) -> Option<PendingRequest> {
         let host = call.name_over_tls(question.host);
         let asked = webmail::form_arrived(question, body, host);
-        Errand::of(asked, call)
+        PendingRequest::of(asked, call)
     }
 
-    fn of(asked: Result<Request, Door>, call: &mut HttpCall<'_>) -> Option<Errand> {
+    fn of(asked: Result<Request, Dispatch>, call: &mut HttpCall<'_>) -> Option<PendingRequest> {
         let frame = call.caller.connection.0;
-        let door = match asked {
+        let dispatch = match asked {
             Ok(request) => {
                 call.web.ask(frame, request);
                 return None;
             }
-            Err(door) => door,
+            Err(dispatch) => dispatch,
         };
-        let errand = match door {
-            Door::Reply(reply) => Errand::Turn(reply),
-            Door::Admit(bytes) => Errand::Admission(bytes),
-            Door::Knock { request, bytes } => {
+        let pending = match dispatch {
+            Dispatch::Reply(reply) => PendingRequest::Turn(reply),
+            Dispatch::AdmitForm(bytes) => PendingRequest::Admission(bytes),
+            Dispatch::AskForForm { request, bytes } => {
                 call.web.ask(frame, *request);
-                return Some(Errand::Knock { bytes });
+                return Some(PendingRequest::FormAdmission { bytes });
             }
-            Door::Letter { request, bytes, memory } => {
+            Dispatch::AskForUpload { request, bytes, memory } => {
                 call.web.ask(frame, *request);
-                return Some(Errand::Letter { bytes, memory });
+                return Some(PendingRequest::UploadAdmission { bytes, memory });
             }
-            Door::LogIn { name, password, next, program, kept } => {
+            Dispatch::LogIn { name, password, next, program, draft } => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
                 let attempt = call.log_in(credentials);
-                return Some(Errand::Login {
+                return Some(PendingRequest::Login {
                     attempt,
-                    purpose: Purpose::Webmail { name, program, next, kept },
+                    purpose: Purpose::Webmail { name, program, next, draft },
                 });
             }
-            Door::SetPassword { account, old, new } => {
+            Dispatch::SetPassword { account, old, new } => {
                 let name = call
                     .cx
                     .store
@@ -73,10 +76,10 @@ impl Errand {
                     .map_or_else(String::new, |known| known.address.into());
                 let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
                 let attempt = call.log_in(credentials);
-                return Some(Errand::Login { attempt, purpose: Purpose::Password(new) });
+                return Some(PendingRequest::Login { attempt, purpose: Purpose::Password(new) });
             }
         };
         call.cx.connections.resume(frame);
-        Some(errand)
+        Some(pending)
     }
 }

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 use webmail::{
-    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter,
-    ListPage, LoginPage, MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed,
-    Prose, QueuePage, QueueRow, Row, STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme,
-    TlsRow, WrittenRow,
+    Asset, Attachment, Body, ComposePage, ConversationMessage, ConversationPage, Density, Escaped,
+    Frame, Hold, ListPage, LoginPage, MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage,
+    Printed, Prose, QueuePage, QueueRow, QuotaMeter, RenderedRow, Row, STYLE, SessionLine,
+    SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -32,13 +32,13 @@ fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
         density: Density::Comfortable,
         search: "",
         mailboxes: &MAILBOXES,
-        meter: Some(Meter { taken: "1.2 GB", allowed: "2 GB", percent: 60 }),
+        meter: Some(QuotaMeter { taken: "1.2 GB", allowed: "2 GB", percent: 60 }),
         notice,
         is_administrator: true,
     }
 }
 
-fn rows() -> Vec<WrittenRow> {
+fn rows() -> Vec<RenderedRow> {
     let row = |people, messages, subject, snippet, date| Row {
         key: Escaped("1.7"),
         href: Escaped("/mail/box/1/7"),
@@ -125,7 +125,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
             href: "/mail/part/1.7/3",
         },
     ];
-    const FIRST: Letter<'_> = Letter {
+    const FIRST: ConversationMessage<'_> = ConversationMessage {
         key: "1.5",
         href: "/mail/box/1/5",
         from: "Grace Hopper",
@@ -141,9 +141,9 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         body: Body::Folded,
         attachments: &[],
     };
-    const LETTERS: [Letter<'_>; 3] = [
+    const MESSAGES: [ConversationMessage<'_>; 3] = [
         FIRST,
-        Letter {
+        ConversationMessage {
             from: "me",
             address: "ada@barepost.test",
             to: "Grace Hopper",
@@ -152,7 +152,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
             body: Body::Text(Prose("Is it done? I would like to see it.\n")),
             ..FIRST
         },
-        Letter {
+        ConversationMessage {
             key: "1.7",
             date: "09:41",
             is_asked_for: true,
@@ -168,7 +168,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         here: "/mail/box/1/7",
         key: "1.7",
         is_cut: false,
-        letters: &LETTERS,
+        messages: &MESSAGES,
     }
 }
 
@@ -219,7 +219,7 @@ fn queue(theme: Theme) -> String {
         recipients: recipients.into(),
         state: state.into(),
         facts: format!("since 09:41, 4 KB, {tries}"),
-        said: said.into(),
+        last_result: said.into(),
         is_held: state == "Held",
         is_under_way: state == "Under way",
         is_readable: true,
@@ -275,7 +275,7 @@ fn source(theme: Theme) -> SourcePage<'static> {
 }
 
 fn print() -> PrintPage<'static> {
-    const LETTERS: [Printed<'_>; 1] = [Printed {
+    const MESSAGES: [Printed<'_>; 1] = [Printed {
         from: "Grace Hopper",
         address: "grace@example.org",
         to: "ada@barepost.test",
@@ -288,7 +288,7 @@ fn print() -> PrintPage<'static> {
         address: "ada@barepost.test",
         subject: "The compiler is done",
         back: "/mail/box/1/7",
-        letters: &LETTERS,
+        messages: &MESSAGES,
     }
 }
 
@@ -323,7 +323,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             name: "ada@barepost.test",
             next: "",
             error: Some("Address and password do not belong together."),
-            kept: "",
+            draft: "",
         };
         let pages = [
             ("list", list.render()?),

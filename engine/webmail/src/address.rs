@@ -53,10 +53,10 @@ pub struct Destination(String);
 
 impl Destination {
     /// The destination that the client asks for, if it is a page of ours, and else the start page.
-    pub fn of(said: &str) -> Destination {
+    pub fn of(target: &str) -> Destination {
         // This is checked before the target is parsed: an attacker can nest login addresses deeply.
-        let is_login = said.split('?').next() == Some("/mail/login");
-        let page = if is_login { Page::Home } else { Page::of(said).unwrap_or(Page::Home) };
+        let is_login = target.split('?').next() == Some("/mail/login");
+        let page = if is_login { Page::Home } else { Page::of(target).unwrap_or(Page::Home) };
         Destination(page.to_string())
     }
 
@@ -75,20 +75,20 @@ impl Default for Destination {
 
 /// The last key in the address of a page that shows a flash message: its number in the session. It
 /// does not change which page the address names.
-const TOLD: &str = "told=";
+const FLASH_KEY: &str = "told=";
 
 /// The address of a page that shows the flash message of this number.
-pub(crate) fn telling(address: &str, notice: u64) -> String {
+pub(crate) fn with_flash(address: &str, notice: u64) -> String {
     let sign = if address.contains('?') { '&' } else { '?' };
-    format!("{address}{sign}{TOLD}{notice}")
+    format!("{address}{sign}{FLASH_KEY}{notice}")
 }
 
 /// The address of a page without the flash message, and the number of that message if there is one.
-pub(crate) fn told(target: &str) -> (&str, Option<u64>) {
+pub(crate) fn split_flash(target: &str) -> (&str, Option<u64>) {
     let split = target.rsplit_once(['?', '&']);
-    let told =
-        split.and_then(|(address, last)| Some((address, last.strip_prefix(TOLD)?.parse().ok()?)));
-    told.map_or((target, None), |(address, notice)| (address, Some(notice)))
+    let found = split
+        .and_then(|(address, last)| Some((address, last.strip_prefix(FLASH_KEY)?.parse().ok()?)));
+    found.map_or((target, None), |(address, notice)| (address, Some(notice)))
 }
 
 /// A number other than 0, as `Display` writes it.
@@ -109,18 +109,18 @@ pub(crate) fn keys<'a, const N: usize>(
     query: &'a str,
     names: [&str; N],
 ) -> Result<[Option<Cow<'a, str>>; N], NotFound> {
-    let mut said = [const { None }; N];
+    let mut values = [const { None }; N];
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let place = names
             .iter()
             .position(|known| *known == name)
-            .and_then(|at| said.get_mut(at))
+            .and_then(|at| values.get_mut(at))
             .ok_or(NotFound)?;
         if place.replace(value).is_some() {
             return Err(NotFound);
         }
     }
-    Ok(said)
+    Ok(values)
 }
 
 /// Writes `text` percent-encoded, as the value of a key.

@@ -23,7 +23,7 @@ use askama::Template;
 use http::{Field, Open, Reply, Status};
 use store::Refusal;
 
-use crate::address::telling;
+use crate::address::with_flash;
 use crate::login::LoginPage;
 use crate::refused::RefusedPage;
 use crate::ticket::clear_cookie;
@@ -38,12 +38,12 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'sel
 
 /// The policy of a message's HTML in our frame. Its links open a new window, and its images are
 /// attachments that are inlined as `data:`.
-const LETTER_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+const MESSAGE_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                              form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// The same, when the reader has asked for remote content: it may load images, fonts and styles,
 /// and nothing else.
-const LETTER_POLICY_LOADED: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
+const MESSAGE_POLICY_LOADED: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
                                     img-src https: http: data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// The policy of all other replies.
@@ -60,7 +60,7 @@ pub(crate) enum Title {
         length: Option<u64>,
     },
     /// HTML of a message, shown in a sandbox.
-    Letter {
+    Html {
         /// Whether it may load remote content.
         is_loaded: bool,
     },
@@ -70,7 +70,7 @@ impl Title {
     pub(crate) fn media_type(&self) -> &'static str {
         match self {
             Title::File { media_type, .. } => media_type,
-            Title::Letter { .. } => "text/html; charset=utf-8",
+            Title::Html { .. } => "text/html; charset=utf-8",
         }
     }
 }
@@ -105,48 +105,48 @@ fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
 
 /// The page does not exist.
 pub(crate) fn not_found() -> Reply {
-    told(Status::NotFound, "There is no such page, or what it shows is not there any more.")
+    error_page(Status::NotFound, "There is no such page, or what it shows is not there any more.")
 }
 
 /// The store has refused a request. `why`: the text for the reader.
 pub(crate) fn refused(refusal: Refusal, why: &str) -> Reply {
     let is_gone =
         matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount);
-    told(if is_gone { Status::NotFound } else { Status::ServiceUnavailable }, why)
+    error_page(if is_gone { Status::NotFound } else { Status::ServiceUnavailable }, why)
 }
 
 /// An error page with this text.
-pub(crate) fn told(status: Status, words: &str) -> Reply {
+pub(crate) fn error_page(status: Status, words: &str) -> Reply {
     let title = if status == Status::NotFound { "Not found" } else { "Not done" };
     page_of(status, &RefusedPage { title, words })
 }
 
 /// The form does not come from a page of its session.
 pub(crate) fn not_of_session() -> Reply {
-    told(
+    error_page(
         Status::Forbidden,
         "This does not come from a page of your session. Go back, load the page again, and try once more.",
     )
 }
 
 /// A redirect. `path`: one of ours.
-pub(crate) fn elsewhere(path: &str) -> Reply {
+pub(crate) fn redirect(path: &str) -> Reply {
     private(Status::SeeOther, "text/plain; charset=utf-8", Vec::new())
         .with(Field::ContentSecurityPolicy, NOTHING_POLICY)
         .with(Field::Location, path)
 }
 
 /// A redirect to a page that shows this flash message, if it was stored.
-pub(crate) fn elsewhere_told(path: &str, notice: Option<u64>) -> Reply {
+pub(crate) fn redirect_with_flash(path: &str, notice: Option<u64>) -> Reply {
     match notice {
-        Some(notice) => elsewhere(&telling(path, notice)),
-        None => elsewhere(path),
+        Some(notice) => redirect(&with_flash(path, notice)),
+        None => redirect(path),
     }
 }
 
 /// A redirect to the login page. `wanted`: the destination after the login.
 pub(crate) fn login(wanted: Destination) -> Reply {
-    elsewhere(&Page::Login(wanted).to_string())
+    redirect(&Page::Login(wanted).to_string())
 }
 
 /// The client is logged out: its browser is to forget the ticket and all cached pages.
@@ -160,7 +160,7 @@ pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
     let error = "You are logged out here, but the disk failed to note it: when this server starts anew, whoever has this session's cookie is let in again. \
                  Log in then, and end the session in the settings.";
     let next = Destination::default();
-    let page = LoginPage { host, name: "", next: next.as_str(), error: Some(error), kept: "" };
+    let page = LoginPage { host, name: "", next: next.as_str(), error: Some(error), draft: "" };
     to_be_forgotten(page_of(Status::ServiceUnavailable, &page))
 }
 
@@ -181,26 +181,26 @@ pub(crate) fn document_begins(title: &Title, first: Vec<u8>, open: Open) -> Repl
 }
 
 fn titled(title: &Title, reply: Reply) -> Reply {
-    let reply = nobody_elses(reply);
+    let reply = with_private_fields(reply);
     match title {
         Title::File { name, .. } => reply
             .with(Field::ContentDisposition, &disposition(name))
             .with(Field::ContentSecurityPolicy, NOTHING_POLICY),
-        Title::Letter { is_loaded } => reply
+        Title::Html { is_loaded } => reply
             .with(Field::ReferrerPolicy, "no-referrer")
             .with(Field::XDnsPrefetchControl, "off")
             .with(
                 Field::ContentSecurityPolicy,
-                if *is_loaded { LETTER_POLICY_LOADED } else { LETTER_POLICY },
+                if *is_loaded { MESSAGE_POLICY_LOADED } else { MESSAGE_POLICY },
             ),
     }
 }
 
 fn private(status: Status, media_type: &'static str, body: Vec<u8>) -> Reply {
-    nobody_elses(Reply::new(status, media_type, body))
+    with_private_fields(Reply::new(status, media_type, body))
 }
 
-fn nobody_elses(reply: Reply) -> Reply {
+fn with_private_fields(reply: Reply) -> Reply {
     reply
         .with(Field::CacheControl, "no-store")
         .with(Field::XContentTypeOptions, "nosniff")
@@ -210,10 +210,11 @@ fn nobody_elses(reply: Reply) -> Reply {
 /// RFC 6266 section 5, appendix D: a name in ASCII for all browsers, and the true name for those
 /// that know `filename*`.
 fn disposition(name: &str) -> String {
-    let is_plain =
-        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | ' ');
+    let is_plain = |character: char| {
+        character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_' | ' ')
+    };
     let ascii: String =
-        name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+        name.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
     let mut value = format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''");
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_') {

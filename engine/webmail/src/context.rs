@@ -16,7 +16,7 @@ use store::{AccountId, Closing, Guid, MailboxId, Recipient, Refusal, Store, Uid}
 use submission::Submission;
 use tasks::{Continuation, FrameId, Subsystem};
 
-use crate::clerk::written::WrittenRows;
+use crate::jobs::row_cache::RowCache;
 
 tasks::points! {
     /// Events of the store and of the compute cores that a request handler waits for.
@@ -44,7 +44,7 @@ pub struct Context<'a> {
     /// Messages that are held.
     pub submission: &'a mut Submission,
     /// Rows that lists had before.
-    pub rows: &'a mut WrittenRows,
+    pub rows: &'a mut RowCache,
     /// Addresses and their accounts.
     pub directory: &'a Directory,
     /// What signs messages of our domains.
@@ -53,10 +53,10 @@ pub struct Context<'a> {
     pub compute: &'a mut Compute,
     /// The name of this machine.
     pub hostname: &'a str,
-    /// What the console is told.
+    /// Lines for the operator.
     pub console: &'a mut ConsoleLines,
     /// The largest message, in octets.
-    pub letter_octets_max: u64,
+    pub message_octets_max: u64,
     /// The clocks of this turn.
     pub turn: Turn,
     /// Randomness.
@@ -67,10 +67,10 @@ pub struct Context<'a> {
 pub(crate) struct JobContext<'a, 'b> {
     pub(crate) cx: &'a mut Context<'b>,
     pub(crate) continuation: Continuation,
-    pub(crate) letter: &'a mut Option<LetterId>,
+    pub(crate) delivery: &'a mut Option<LetterId>,
     pub(crate) signing: &'a mut Option<Box<Signing>>,
-    pub(crate) unheard: &'a mut u8,
-    pub(crate) told: &'a mut Vec<QueueTold>,
+    pub(crate) unacknowledged: &'a mut u8,
+    pub(crate) queue_answers: &'a mut Vec<QueueTold>,
     pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
 }
 
@@ -90,7 +90,7 @@ impl JobContext<'_, '_> {
     }
 
     /// The cache of rendered list rows.
-    pub(crate) fn rows(&mut self) -> &mut WrittenRows {
+    pub(crate) fn rows(&mut self) -> &mut RowCache {
         self.cx.rows
     }
 
@@ -132,15 +132,15 @@ impl JobContext<'_, '_> {
     pub(crate) fn may_send(
         &mut self,
         account: AccountId,
-        elsewhere: Vec<String>,
+        remote: Vec<String>,
     ) -> Result<(), Excess> {
         let Context { archive, directory, console, turn, .. } = &mut *self.cx;
-        accounts::may_send(account, elsewhere, turn.wall, directory, archive, console)
+        accounts::may_send(account, remote, turn.wall, directory, archive, console)
     }
 
     /// Begins a message. Errors: as [`Store::begin`].
-    pub(crate) fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
-        *self.letter = Some(self.cx.archive.begin(recipients)?);
+    pub(crate) fn begin_delivery(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
+        *self.delivery = Some(self.cx.archive.begin(recipients)?);
         Ok(())
     }
 
@@ -153,8 +153,8 @@ impl JobContext<'_, '_> {
     /// Appends to the message. Errors: those of [`Store::append`]; [`Refusal::TooMany`] when the
     /// signer has no memory for this message.
     pub(crate) fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
-        let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
-        let taken = self.cx.archive.append(letter, octets, self.continuation)?;
+        let delivery = self.delivery.ok_or(Refusal::NoSuchDelivery)?;
+        let taken = self.cx.archive.append(delivery, octets, self.continuation)?;
         if let Some(signing) = self.signing {
             signing.arrived(octets.get(..taken).unwrap_or_default());
             signing.count(self.cx.signer).map_err(|_| Refusal::TooMany)?;
@@ -179,14 +179,14 @@ impl JobContext<'_, '_> {
 
     /// The GUID of the message in the first recipient's mailbox, if this core owns that account.
     pub(crate) fn guid(&self) -> Option<Guid> {
-        self.cx.archive.guid((*self.letter)?)
+        self.cx.archive.guid((*self.delivery)?)
     }
 
     /// Commits the message. The handler is woken when it is delivered. Errors: those of
     /// [`Store::commit`]; then nothing is delivered.
     pub(crate) fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
-        let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
-        self.cx.archive.commit(letter, closing, self.continuation)
+        let delivery = self.delivery.take().ok_or(Refusal::NoSuchDelivery)?;
+        self.cx.archive.commit(delivery, closing, self.continuation)
     }
 
     /// Whether submission can hold one more message.
@@ -218,15 +218,15 @@ impl JobContext<'_, '_> {
     }
 
     /// The largest message, in octets.
-    pub(crate) fn letter_octets_max(&self) -> u64 {
-        self.cx.letter_octets_max
+    pub(crate) fn message_octets_max(&self) -> u64 {
+        self.cx.message_octets_max
     }
 
     /// Tells all cores the account's present password. Returns whether other cores must
     /// acknowledge: then the handler is woken when all have done so.
     pub(crate) fn tell_password(&mut self, account: AccountId) -> bool {
-        *self.unheard = self.cx.archive.tell_password(account, self.continuation.frame);
-        *self.unheard > 0
+        *self.unacknowledged = self.cx.archive.tell_password(account, self.continuation.frame);
+        *self.unacknowledged > 0
     }
 
     /// Asks all cores that own entries in question. The handler is woken when all have answered.
@@ -238,7 +238,7 @@ impl JobContext<'_, '_> {
                 archive.all_owners().collect()
             }
         };
-        *self.unheard = owners.len() as u8;
+        *self.unacknowledged = owners.len() as u8;
         let frame = self.continuation.frame;
         self.questions.extend(owners.into_iter().map(|owner| QueueQuestion {
             owner,
@@ -248,15 +248,15 @@ impl JobContext<'_, '_> {
     }
 
     /// Takes the answers of the cores.
-    pub(crate) fn queue_told(&mut self) -> Vec<QueueTold> {
-        core::mem::take(self.told)
+    pub(crate) fn take_queue_answers(&mut self) -> Vec<QueueTold> {
+        core::mem::take(self.queue_answers)
     }
 
     /// Aborts the delivery and the signing that the job has begun.
     pub(crate) fn abort(&mut self) {
         self.stop_signing();
-        if let Some(letter) = self.letter.take() {
-            self.cx.archive.abort(letter);
+        if let Some(delivery) = self.delivery.take() {
+            self.cx.archive.abort(delivery);
         }
     }
 }

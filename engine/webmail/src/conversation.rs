@@ -51,7 +51,7 @@ pub struct Attachment<'a> {
 
 /// A message of a conversation.
 #[derive(Clone, Copy, Debug)]
-pub struct Letter<'a> {
+pub struct ConversationMessage<'a> {
     /// Names it in forms.
     pub key: &'a str,
     /// The address of its own page, if it is folded.
@@ -82,10 +82,10 @@ pub struct Letter<'a> {
     pub attachments: &'a [Attachment<'a>],
 }
 
-impl Letter<'_> {
+impl ConversationMessage<'_> {
     /// The character in the round mark beside the name.
     fn initial(&self) -> char {
-        self.from.chars().find(|letter| letter.is_alphanumeric()).unwrap_or('?')
+        self.from.chars().find(|character| character.is_alphanumeric()).unwrap_or('?')
     }
 
     /// Whether the page has only a line of it.
@@ -111,5 +111,5 @@ pub struct ConversationPage<'a> {
     /// Whether there are older messages that are not shown.
     pub is_cut: bool,
     /// Its messages.
-    pub letters: &'a [Letter<'a>],
+    pub messages: &'a [ConversationMessage<'a>],
 }

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - The work is linear in the body's length.
 //! - The memory of a form is bounded by its body, for a form in pieces by
-//!   [`LETTER_TEXT_BYTES_MAX`], and by [`FIELDS_MAX`].
+//!   [`MESSAGE_TEXT_BYTES_MAX`], and by [`FIELDS_MAX`].
 //! - An ambiguous body is refused: another parser might read other fields in it.
 //! - Text is UTF-8, as our pages declare. Invalid bytes are replaced by U+FFFD.
 //!
@@ -17,7 +17,7 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use reader::{Heard, LETTER_TEXT_BYTES_MAX, Reader};
+pub use reader::{FileEvent, MESSAGE_TEXT_BYTES_MAX, Reader};
 
 /// The most fields of a form.
 pub const FIELDS_MAX: usize = 1000;
@@ -32,7 +32,7 @@ pub enum FormError {
     OtherType,
     /// It violates the syntax of its type: 400.
     Malformed,
-    /// It has more than [`FIELDS_MAX`] fields, or more than [`LETTER_TEXT_BYTES_MAX`] of text: 413.
+    /// It has more than [`FIELDS_MAX`] fields, or more than [`MESSAGE_TEXT_BYTES_MAX`] of text: 413.
     TooLarge,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Form<'a> {
 
 /// The media type in a content type, and its parameters.
 fn media_type(content_type: &str) -> (&str, &str) {
-    let (media_type, said) =
+    let (media_type, parameters) =
         content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));
-    (media_type.trim_matches([' ', '\t']), said)
+    (media_type.trim_matches([' ', '\t']), parameters)
 }

@@ -91,7 +91,7 @@ pub struct MailboxLink<'a> {
 
 /// How much of its quota an account uses.
 #[derive(Clone, Copy, Debug)]
-pub struct Meter<'a> {
+pub struct QuotaMeter<'a> {
     /// Its use, as text.
     pub taken: &'a str,
     /// Its quota, as text.
@@ -100,12 +100,12 @@ pub struct Meter<'a> {
     pub percent: u8,
 }
 
-impl Meter<'_> {
+impl QuotaMeter<'_> {
     /// From this percentage on the page warns.
     pub const SCARCE: u8 = 90;
 
     pub(crate) fn is_scarce(&self) -> bool {
-        self.percent >= Meter::SCARCE
+        self.percent >= QuotaMeter::SCARCE
     }
 }
 
@@ -138,7 +138,7 @@ pub struct Frame<'a> {
     /// All mailboxes, in the order in which they are shown.
     pub mailboxes: &'a [MailboxLink<'a>],
     /// The use of the quota, if the account has one.
-    pub meter: Option<Meter<'a>>,
+    pub meter: Option<QuotaMeter<'a>>,
     /// The flash message.
     pub notice: Option<Notice<'a>>,
     /// Whether the reader is an administrator.

@@ -61,10 +61,10 @@ impl Inert {
     pub(crate) fn text_arrived(&mut self, text: &str, out: &mut String) {
         let mut rest = text;
         while !self.held.is_empty() {
-            let Some(letter) = rest.chars().next() else { return };
-            if self.held.len() < HELD_BYTES_MAX && goes_on(&self.held, letter) {
-                self.held.push(letter);
-                rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+            let Some(character) = rest.chars().next() else { return };
+            if self.held.len() < HELD_BYTES_MAX && goes_on(&self.held, character) {
+                self.held.push(character);
+                rest = rest.get(character.len_utf8()..).unwrap_or_default();
             } else {
                 self.text_ended(out);
             }
@@ -94,20 +94,20 @@ impl Inert {
 /// The length of a tag up to the end of its name. `html` begins with `<`.
 fn tag_length(html: &str) -> usize {
     let mut length = "<".len();
-    for letter in html.chars().skip(1) {
-        if length >= HELD_BYTES_MAX || !goes_on(html.get(..length).unwrap_or_default(), letter) {
+    for character in html.chars().skip(1) {
+        if length >= HELD_BYTES_MAX || !goes_on(html.get(..length).unwrap_or_default(), character) {
             break;
         }
-        length += letter.len_utf8();
+        length += character.len_utf8();
     }
     length
 }
 
-/// Whether `letter` continues the beginning of a tag.
-fn goes_on(tag: &str, letter: char) -> bool {
-    letter.is_ascii_alphanumeric()
-        || matches!(letter, '-' | '_') && tag != "<"
-        || letter == '/' && tag == "<"
+/// Whether `character` continues the beginning of a tag.
+fn goes_on(tag: &str, character: char) -> bool {
+    character.is_ascii_alphanumeric()
+        || matches!(character, '-' | '_') && tag != "<"
+        || character == '/' && tag == "<"
 }
 
 /// Appends the beginning of a tag, as a comment if it has one of the names.

@@ -43,33 +43,33 @@ pub struct Row<'a> {
 
 /// A rendered row.
 #[derive(Clone, Debug)]
-pub struct WrittenRow(Arc<str>);
+pub struct RenderedRow(Arc<str>);
 
 impl Row<'_> {
     /// Renders the row.
-    pub fn written(&self) -> WrittenRow {
+    pub fn written(&self) -> RenderedRow {
         let mut text = String::with_capacity(ROW_BYTES_USUAL);
         // No value of the template can fail to render.
         let _ = self.render_into(&mut text);
-        WrittenRow(text.into())
+        RenderedRow(text.into())
     }
 }
 
-impl WrittenRow {
+impl RenderedRow {
     pub(crate) fn bytes(&self) -> usize {
         self.0.len()
     }
 }
 
-impl fmt::Display for WrittenRow {
+impl fmt::Display for RenderedRow {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-impl askama::filters::HtmlSafe for WrittenRow {}
+impl askama::filters::HtmlSafe for RenderedRow {}
 
-impl askama::FastWritable for WrittenRow {
+impl askama::FastWritable for RenderedRow {
     fn write_into(&self, out: &mut dyn fmt::Write, _: &dyn askama::Values) -> askama::Result<()> {
         Ok(out.write_str(&self.0)?)
     }
@@ -89,14 +89,14 @@ pub struct ListPage<'a> {
     /// The address of this page, for redirects.
     pub here: &'a str,
     /// The rows, in their order.
-    pub rows: &'a [WrittenRow],
+    pub rows: &'a [RenderedRow],
     /// The range and the total, as text: `1–50 of 2,104`.
     pub extent: &'a str,
     /// How far a search has come, as text. The page with older results continues it.
     pub progress: Option<&'a str>,
-    /// The page with newer rows: [`crate::Stretch::After`] the first row.
+    /// The page with newer rows: [`crate::ListRange::After`] the first row.
     pub newer: Option<&'a str>,
-    /// The page with older rows: [`crate::Stretch::Before`] the last row.
+    /// The page with older rows: [`crate::ListRange::Before`] the last row.
     pub older: Option<&'a str>,
     /// Whether the mailbox is Trash.
     pub is_trash: bool,

@@ -18,9 +18,9 @@ use http::{End, Reply};
 use machine::CoreId;
 use store::{AccountId, AccountInfo, Store};
 
+use crate::handler_reply::HandlerReply;
 use crate::news::News;
 use crate::sessions::Digest;
-use crate::told::Told;
 
 /// The most listeners of a core.
 const LISTENERS_MAX: usize = 1024;
@@ -43,11 +43,11 @@ pub(crate) struct Listeners {
 }
 
 struct Listener {
-    visitor: Ticket,
+    client: Ticket,
     account: AccountId,
     session: Digest,
     /// The digest of the last event.
-    told: u64,
+    last_digest: u64,
 }
 
 impl Listeners {
@@ -55,11 +55,11 @@ impl Listeners {
     /// and the end of the listener that it replaces.
     pub(crate) fn begin(
         &mut self,
-        visitor: Ticket,
+        client: Ticket,
         (account, session): (AccountId, Digest),
         number: u64,
         store: &Store,
-    ) -> (Reply, Option<(Ticket, Told)>) {
+    ) -> (Reply, Option<(Ticket, HandlerReply)>) {
         let mut of_account = self.all.iter().filter(|(_, listener)| listener.account == account);
         let (first, count) = (of_account.next().map(|(number, _)| *number), 1 + of_account.count());
         let gone = match first {
@@ -70,14 +70,14 @@ impl Listeners {
             _ => None,
         };
         let news = News::of(store, account);
-        self.all.insert(number, Listener { visitor, account, session, told: news.digest() });
+        self.all.insert(number, Listener { client, account, session, last_digest: news.digest() });
         (news.reply(number), gone)
     }
 
-    fn end(&mut self, number: u64) -> Option<(Ticket, Told)> {
+    fn end(&mut self, number: u64) -> Option<(Ticket, HandlerReply)> {
         self.all
             .remove(&number)
-            .map(|listener| (listener.visitor, Told::NoMore(number, End::Whole)))
+            .map(|listener| (listener.client, HandlerReply::NoMore(number, End::Whole)))
     }
 
     /// The page with this number has stopped listening.
@@ -105,7 +105,7 @@ impl Listeners {
         &mut self,
         store: &mut Store,
         is_known: impl Fn(&AccountInfo<'_>, &Digest) -> bool,
-        mut tell: impl FnMut(Ticket, Told),
+        mut tell: impl FnMut(Ticket, HandlerReply),
     ) {
         if store.has_changes() {
             let may_have_changed = store.take_changes();
@@ -118,14 +118,14 @@ impl Listeners {
             let Some(listener) = self.all.get_mut(&number) else { continue };
             let account = store.account(listener.account);
             if !account.is_some_and(|account| is_known(&account, &listener.session)) {
-                tell(listener.visitor, Told::NoMore(number, End::Whole));
+                tell(listener.client, HandlerReply::NoMore(number, End::Whole));
                 self.all.remove(&number);
                 continue;
             }
             let news = News::of(store, listener.account);
-            if news.digest() != listener.told {
-                listener.told = news.digest();
-                tell(listener.visitor, Told::More(number, news.as_bytes().into()));
+            if news.digest() != listener.last_digest {
+                listener.last_digest = news.digest();
+                tell(listener.client, HandlerReply::More(number, news.as_bytes().into()));
             }
         }
     }

@@ -6,7 +6,7 @@ use http::{Reply, Status};
 use crate::{Destination, answer};
 
 /// The largest message that the login page carries until its writer has logged in again.
-pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const DRAFT_BYTES_MAX: usize = 64 * 1024;
 
 /// The login page.
 #[derive(Clone, Copy, Debug, Template)]
@@ -21,18 +21,18 @@ pub struct LoginPage<'a> {
     /// Why the last attempt has failed.
     pub error: Option<&'a str>,
     /// A message that was refused because its session had ended: the form carries it.
-    pub kept: &'a str,
+    pub draft: &'a str,
 }
 
-/// The login page. `name`: the name of the last attempt; `error`: why that failed; `kept`: the
+/// The login page. `name`: the name of the last attempt; `error`: why that failed; `draft`: the
 /// message that the client was writing.
 pub fn login_page(
     host: &str,
     name: &str,
     next: &Destination,
     error: Option<&str>,
-    kept: &str,
+    draft: &str,
 ) -> Reply {
     let status = if error.is_some() { Status::Forbidden } else { Status::Ok };
-    answer::page_of(status, &LoginPage { host, name, next: next.as_str(), error, kept })
+    answer::page_of(status, &LoginPage { host, name, next: next.as_str(), error, draft })
 }

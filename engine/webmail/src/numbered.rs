@@ -16,7 +16,7 @@ use http::{Reply, Status};
 use store::AccountId;
 use tasks::FrameId;
 
-use crate::clerk::Piece;
+use crate::jobs::UploadPiece;
 
 /// Open replies of a core, and those of one account.
 const REPLIES_MAX: usize = 32;
@@ -49,9 +49,9 @@ impl Numbered<Wanted> {
     }
 }
 
-impl Numbered<Piece> {
+impl Numbered<UploadPiece> {
     /// Uploads of messages.
-    pub(crate) fn messages() -> Numbered<Piece> {
+    pub(crate) fn messages() -> Numbered<UploadPiece> {
         Numbered::new(MESSAGES_MAX, MESSAGES_OF_ACCOUNT_MAX)
     }
 }

@@ -32,22 +32,24 @@ const SYSTEMS: [(&str, &str); 7] = [
 
 /// `user_agent`: RFC 9110 section 10.1.5.
 pub(crate) fn in_words(user_agent: &str) -> String {
-    let program = PROGRAMS.iter().find_map(|(said, name)| {
-        let (_, version) = user_agent.split_once(said)?;
+    let program = PROGRAMS.iter().find_map(|(token, name)| {
+        let (_, version) = user_agent.split_once(token)?;
         let major = version.get(
-            ..version.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(version.len()),
+            ..version.find(|character: char| !character.is_ascii_digit()).unwrap_or(version.len()),
         )?;
         (1..=4).contains(&major.len()).then(|| format!("{name} {major}"))
     });
-    let system = SYSTEMS.iter().find(|(said, _)| user_agent.contains(said)).map(|(_, name)| *name);
+    let system =
+        SYSTEMS.iter().find(|(token, _)| user_agent.contains(token)).map(|(_, name)| *name);
     match (program, system) {
         (Some(program), Some(system)) => format!("{program} on {system}"),
         (Some(program), None) => program,
         (None, _) => {
-            let said: String = user_agent.chars().filter(|letter| !letter.is_control()).collect();
-            match said.get(..said.floor_char_boundary(UNKNOWN_BYTES_MAX)) {
+            let token: String =
+                user_agent.chars().filter(|character| !character.is_control()).collect();
+            match token.get(..token.floor_char_boundary(UNKNOWN_BYTES_MAX)) {
                 Some("") | None => "A program without a name".into(),
-                Some(said) => said.into(),
+                Some(token) => token.into(),
             }
         }
     }

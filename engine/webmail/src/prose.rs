@@ -127,7 +127,7 @@ pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
         if before.chars().next_back().is_some_and(char::is_alphanumeric) {
             continue;
         }
-        let end = tail.find(|letter| !is_of_address(letter)).unwrap_or(tail.len());
+        let end = tail.find(|character| !is_of_address(character)).unwrap_or(tail.len());
         let address = without_punctuation(tail.get(..end)?);
         if address.len() > scheme.len() + "://".len() {
             return Some((before, address, tail.get(address.len()..)?));
@@ -136,8 +136,8 @@ pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// RFC 3986 section 2.
-fn is_of_address(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(letter)
+fn is_of_address(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(character)
 }
 
 /// An address without punctuation of its sentence at the end, and without closing brackets that it
@@ -189,16 +189,16 @@ fn escaped(text: &str, out: &mut impl Write) -> fmt::Result {
     while let Some(at) = next_special(rest.as_bytes()) {
         let (before, tail) = rest.split_at(at);
         out.write_str(before)?;
-        let mut letters = tail.chars();
-        match letters.next() {
+        let mut characters = tail.chars();
+        match characters.next() {
             Some('&') => out.write_str("&amp;")?,
             Some('<') => out.write_str("&lt;")?,
             Some('>') => out.write_str("&gt;")?,
             Some('"') => out.write_str("&quot;")?,
             Some('\'') => out.write_str("&#39;")?,
-            other => other.map_or(Ok(()), |letter| out.write_char(letter))?,
+            other => other.map_or(Ok(()), |character| out.write_char(character))?,
         }
-        rest = letters.as_str();
+        rest = characters.as_str();
     }
     out.write_str(rest)
 }

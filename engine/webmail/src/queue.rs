@@ -52,7 +52,7 @@ pub struct QueueRow {
     /// Its age, its size and the number of attempts.
     pub facts: String,
     /// The result of the last attempt.
-    pub said: String,
+    pub last_result: String,
     /// Whether it is held.
     pub is_held: bool,
     /// Whether an attempt is in progress.

@@ -1,7 +1,7 @@
-//! Routes: method and target of a request parsed to a [`Wish`], and the address of each page.
+//! Routes: method and target of a request parsed to a [`Route`], and the address of each page.
 //!
 //! Invariants:
-//! - Each page has one address: [`Wish::of`] accepts what `Display` writes. It tolerates only
+//! - Each page has one address: [`Route::of`] accepts what `Display` writes. It tolerates only
 //!   another order of keys, another encoding of characters in values, and a flash message number.
 //! - Unknown keys, duplicate keys, numbers with a sign or leading zeros, and percent-encoded
 //!   characters in a path are not found.
@@ -28,11 +28,11 @@ pub struct NotFound;
 
 /// The route of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wish<'a> {
+pub enum Route<'a> {
     /// A page (GET, HEAD).
-    See(Page<'a>),
+    Get(Page<'a>),
     /// A form (POST).
-    Do(Deed),
+    Post(PostAction),
 }
 
 /// A page. No page changes anything.
@@ -45,12 +45,12 @@ pub enum Page<'a> {
         /// The mailbox.
         mailbox: u32,
         /// Which of its messages.
-        stretch: Stretch,
+        range: ListRange,
     },
     /// `/mail/box/{id}/{uid}`: a message, with its conversation.
     Read(Key),
     /// `/mail/compose`: a new message.
-    Compose(Start),
+    Compose(ComposeStart),
     /// `/mail/search?q={words}&in={id}&before={key}`: the results of a search.
     Search {
         /// The search, as it was typed.
@@ -92,7 +92,7 @@ pub enum Page<'a> {
 
 /// A form that changes something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Deed {
+pub enum PostAction {
     /// `/mail/login`
     LogIn,
     /// `/mail/logout`
@@ -115,7 +115,7 @@ pub enum Deed {
 
 /// Which messages of a mailbox a list shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stretch {
+pub enum ListRange {
     /// The newest.
     Newest,
     /// `?before={uid}`: the newest of those that are older than this one.
@@ -126,7 +126,7 @@ pub enum Stretch {
 
 /// What a new message begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Start {
+pub enum ComposeStart {
     /// Nothing.
     New,
     /// `?reply={key}`: a reply to the author of this message.
@@ -146,26 +146,26 @@ pub enum Start {
 }
 
 /// The addresses of forms.
-const DEEDS: [(Deed, &str); 9] = [
-    (Deed::LogIn, "/mail/login"),
-    (Deed::LogOut, "/mail/logout"),
-    (Deed::Act, "/mail/act"),
-    (Deed::Show, "/mail/show"),
-    (Deed::Undo, "/mail/undo"),
-    (Deed::Write, "/mail/compose"),
-    (Deed::Set, "/mail/settings"),
-    (Deed::Mailboxes, "/mail/boxes"),
-    (Deed::Queue, "/mail/queue"),
+const POST_ACTIONS: [(PostAction, &str); 9] = [
+    (PostAction::LogIn, "/mail/login"),
+    (PostAction::LogOut, "/mail/logout"),
+    (PostAction::Act, "/mail/act"),
+    (PostAction::Show, "/mail/show"),
+    (PostAction::Undo, "/mail/undo"),
+    (PostAction::Write, "/mail/compose"),
+    (PostAction::Set, "/mail/settings"),
+    (PostAction::Mailboxes, "/mail/boxes"),
+    (PostAction::Queue, "/mail/queue"),
 ];
 
-impl<'a> Wish<'a> {
+impl<'a> Route<'a> {
     /// The route of a request for `target` (a path with its query).
     ///
     /// Errors: there is no such address, or it has another method.
-    pub fn of(method: &str, target: &'a str) -> Result<Wish<'a>, NotFound> {
+    pub fn of(method: &str, target: &'a str) -> Result<Route<'a>, NotFound> {
         match method {
-            "GET" | "HEAD" => Page::of(target).map(Wish::See),
-            "POST" => Deed::of(target).map(Wish::Do),
+            "GET" | "HEAD" => Page::of(target).map(Route::Get),
+            "POST" => PostAction::of(target).map(Route::Post),
             _ => Err(NotFound),
         }
     }
@@ -173,15 +173,19 @@ impl<'a> Wish<'a> {
     /// The method of the route.
     pub fn method(&self) -> &'static str {
         match self {
-            Wish::See(_) => "GET",
-            Wish::Do(_) => "POST",
+            Route::Get(_) => "GET",
+            Route::Post(_) => "POST",
         }
     }
 }
 
-impl Deed {
-    fn of(target: &str) -> Result<Deed, NotFound> {
-        DEEDS.iter().find(|(_, address)| *address == target).map(|(deed, _)| *deed).ok_or(NotFound)
+impl PostAction {
+    fn of(target: &str) -> Result<PostAction, NotFound> {
+        POST_ACTIONS
+            .iter()
+            .find(|(_, address)| *address == target)
+            .map(|(action, _)| *action)
+            .ok_or(NotFound)
     }
 }
 
@@ -193,7 +197,7 @@ impl<'a> Page<'a> {
         if target.len() > TARGET_BYTES_MAX || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(NotFound);
         }
-        let (target, _) = address::told(target);
+        let (target, _) = address::split_flash(target);
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut names = path.strip_prefix("/mail/").ok_or(NotFound)?.split('/');
         match (names.next(), names.next(), names.next(), names.next()) {
@@ -259,22 +263,22 @@ fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<Page<'a>,
 }
 
 fn list<'a>(mailbox: u32, query: &str) -> Result<Page<'a>, NotFound> {
-    let stretch = match keys(query, ["before", "after"])? {
-        [None, None] => Stretch::Newest,
-        [Some(uid), None] => Stretch::Before(number(&uid)?),
-        [None, Some(uid)] => Stretch::After(number(&uid)?),
+    let range = match keys(query, ["before", "after"])? {
+        [None, None] => ListRange::Newest,
+        [Some(uid), None] => ListRange::Before(number(&uid)?),
+        [None, Some(uid)] => ListRange::After(number(&uid)?),
         _ => return Err(NotFound),
     };
-    Ok(Page::List { mailbox, stretch })
+    Ok(Page::List { mailbox, range })
 }
 
 fn compose<'a>(query: &str) -> Result<Page<'a>, NotFound> {
     let start = match keys(query, ["reply", "all", "forward", "draft", "answers"])? {
-        [None, None, None, None, None] => Start::New,
-        [Some(key), None, None, None, None] => Start::Reply(key.parse()?),
-        [None, Some(key), None, None, None] => Start::ReplyToAll(key.parse()?),
-        [None, None, Some(key), None, None] => Start::Forward(key.parse()?),
-        [None, None, None, Some(draft), answers] => Start::Draft {
+        [None, None, None, None, None] => ComposeStart::New,
+        [Some(key), None, None, None, None] => ComposeStart::Reply(key.parse()?),
+        [None, Some(key), None, None, None] => ComposeStart::ReplyToAll(key.parse()?),
+        [None, None, Some(key), None, None] => ComposeStart::Forward(key.parse()?),
+        [None, None, None, Some(draft), answers] => ComposeStart::Draft {
             draft: draft.parse()?,
             answers: answers.map(|key| key.parse()).transpose()?,
         },
@@ -293,18 +297,18 @@ fn search(query: &str) -> Result<Page<'_>, NotFound> {
     })
 }
 
-impl fmt::Display for Wish<'_> {
+impl fmt::Display for Route<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wish::See(page) => page.fmt(out),
-            Wish::Do(deed) => deed.fmt(out),
+            Route::Get(page) => page.fmt(out),
+            Route::Post(action) => action.fmt(out),
         }
     }
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for PostAction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let own = DEEDS.iter().find(|(deed, _)| deed == self);
+        let own = POST_ACTIONS.iter().find(|(action, _)| action == self);
         own.map_or(Err(fmt::Error), |(_, address)| out.write_str(address))
     }
 }
@@ -313,7 +317,7 @@ impl fmt::Display for Page<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Page::Home => out.write_str("/mail/"),
-            Page::List { mailbox, stretch } => write!(out, "/mail/box/{mailbox}{stretch}"),
+            Page::List { mailbox, range } => write!(out, "/mail/box/{mailbox}{range}"),
             Page::Read(Key { mailbox, uid }) => write!(out, "/mail/box/{mailbox}/{uid}"),
             Page::Compose(start) => write!(out, "/mail/compose{start}"),
             Page::Search { words, mailbox, before } => {
@@ -344,25 +348,25 @@ impl fmt::Display for Page<'_> {
     }
 }
 
-impl fmt::Display for Stretch {
+impl fmt::Display for ListRange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stretch::Newest => Ok(()),
-            Stretch::Before(uid) => write!(out, "?before={uid}"),
-            Stretch::After(uid) => write!(out, "?after={uid}"),
+            ListRange::Newest => Ok(()),
+            ListRange::Before(uid) => write!(out, "?before={uid}"),
+            ListRange::After(uid) => write!(out, "?after={uid}"),
         }
     }
 }
 
-impl fmt::Display for Start {
+impl fmt::Display for ComposeStart {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Start::New => Ok(()),
-            Start::Reply(key) => write!(out, "?reply={key}"),
-            Start::ReplyToAll(key) => write!(out, "?all={key}"),
-            Start::Forward(key) => write!(out, "?forward={key}"),
-            Start::Draft { draft, answers: None } => write!(out, "?draft={draft}"),
-            Start::Draft { draft, answers: Some(answers) } => {
+            ComposeStart::New => Ok(()),
+            ComposeStart::Reply(key) => write!(out, "?reply={key}"),
+            ComposeStart::ReplyToAll(key) => write!(out, "?all={key}"),
+            ComposeStart::Forward(key) => write!(out, "?forward={key}"),
+            ComposeStart::Draft { draft, answers: None } => write!(out, "?draft={draft}"),
+            ComposeStart::Draft { draft, answers: Some(answers) } => {
                 write!(out, "?draft={draft}&answers={answers}")
             }
         }

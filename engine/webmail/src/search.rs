@@ -14,7 +14,7 @@
 //!
 //! Invariants:
 //! - Any input is a query: input that is no other term is a text. A query has at most [`TERMS_MAX`]
-//!   terms of [`TERM_LETTERS_MAX`] characters. The rest is ignored.
+//!   terms of [`TERM_CHARS_MAX`] characters. The rest is ignored.
 //! - A query that is written and parsed again is the same.
 //! - A match allocates nothing and is linear in the texts of the message.
 
@@ -33,7 +33,7 @@ use phrase::Phrase;
 pub const TERMS_MAX: usize = 32;
 
 /// The most characters of a term's text.
-pub const TERM_LETTERS_MAX: usize = 128;
+pub const TERM_CHARS_MAX: usize = 128;
 
 /// A search query.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -68,7 +68,7 @@ pub struct Candidate<'a> {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Term {
-    is_turned_round: bool,
+    is_negated: bool,
     what: What,
 }
 
@@ -100,7 +100,7 @@ impl Query {
 
     /// Whether a message matches.
     pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
-        self.terms.iter().all(|term| term.what.holds(candidate) != term.is_turned_round)
+        self.terms.iter().all(|term| term.what.holds(candidate) != term.is_negated)
     }
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for Query {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, term) in self.terms.iter().enumerate() {
             let space = if number > 0 { " " } else { "" };
-            write!(out, "{space}{}{}", if term.is_turned_round { "-" } else { "" }, term.what)?;
+            write!(out, "{space}{}{}", if term.is_negated { "-" } else { "" }, term.what)?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@
 //! - A session ends after [`IDLE_SECONDS`] without a request, and when the account's password
 //!   changes.
 //! - The result of an action in one window is shown in that window. A flash message has a number,
-//!   and only a page with that number in its address takes it. At most [`SAID_MAX`] of a session
+//!   and only a page with that number in its address takes it. At most [`FLASH_MAX`] of a session
 //!   are pending.
 //! - The time of the last request is persisted once a day, so requests cause no disk writes.
 //! - A session that has ended stays ended until the next restart, even if the disk fails.
@@ -27,8 +27,8 @@ use machine::UnixTime;
 use mail::PasswordMark;
 use store::{AccountId, AccountInfo, NoteChange};
 
-use crate::kept::Kept;
-use crate::said::Said;
+use crate::flash::FlashMessage;
+use crate::persisted_session::PersistedSession;
 use crate::{Key, Ticket};
 
 /// The most sessions of one account.
@@ -41,7 +41,7 @@ pub const IDLE_SECONDS: u64 = 14 * 86_400;
 const NOTED_SECONDS: u64 = 86_400;
 
 /// The most pending flash messages of a session: one for each of so many windows.
-const SAID_MAX: usize = 8;
+const FLASH_MAX: usize = 8;
 
 /// Earlier than any other time.
 const NEVER: UnixTime = UnixTime::from_seconds(0);
@@ -63,13 +63,13 @@ struct Session {
     /// When the store was last asked to persist that.
     noted: UnixTime,
     /// The session, if it was begun since the last restart: the store may not have it yet.
-    begun: Option<Kept>,
+    begun: Option<PersistedSession>,
     is_over: bool,
     /// Pending flash messages by their numbers, which ascend.
-    said: VecDeque<(u64, Said)>,
+    flash: VecDeque<(u64, FlashMessage)>,
     /// The number of the last flash message. It begins with the time, so numbers ascend across
     /// restarts.
-    noticed: u64,
+    flash_number: u64,
     /// The form token, once it was computed.
     token: Option<Arc<str>>,
     /// The message that may load remote content.
@@ -78,9 +78,9 @@ struct Session {
 
 /// The result of a look-up.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum SessionLookup {
     /// There is no such session.
-    Stranger,
+    Unknown,
     /// The session is valid. The change, if any, must be persisted.
     Known(Option<NoteChange>),
 }
@@ -97,9 +97,9 @@ impl Sessions {
         &mut self,
         account: &AccountInfo<'_>,
         digest: Digest,
-        kept: Kept,
+        persisted: PersistedSession,
     ) -> Vec<NoteChange> {
-        let now = kept.seen;
+        let now = persisted.seen;
         let mut all = self.all_of(account, now);
         let mut changes: Vec<NoteChange> = sessions_of(account)
             .filter(|(digest, _)| all.iter().all(|(known, _)| known != digest))
@@ -110,31 +110,33 @@ impl Sessions {
                 changes.push(self.end(account, &digest, now));
             }
         }
-        changes.push(NoteChange::Put(digest[..].into(), kept.to_bytes()));
+        changes.push(NoteChange::Put(digest[..].into(), persisted.to_bytes()));
         let session = self.remember(account.id(), digest, now);
-        (session.noted, session.begun) = (now, Some(kept));
+        (session.noted, session.begun) = (now, Some(persisted));
         changes
     }
 
     /// Looks a session of the account up, and records that it is in use now.
-    pub(crate) fn is_of(
+    pub(crate) fn look_up(
         &mut self,
         account: &AccountInfo<'_>,
         digest: &Digest,
         now: UnixTime,
-    ) -> Standing {
-        let Some(kept) = self.kept(account, digest, now) else { return Standing::Stranger };
+    ) -> SessionLookup {
+        let Some(persisted) = self.valid(account, digest, now) else {
+            return SessionLookup::Unknown;
+        };
         let is_noted = account.note(digest).is_some();
         let session = self.remember(account.id(), *digest, now);
         session.seen = session.seen.max(now);
-        let noted = session.noted.max(if is_noted { kept.seen } else { NEVER });
+        let noted = session.noted.max(if is_noted { persisted.seen } else { NEVER });
         if now.seconds().saturating_sub(noted.seconds()) < NOTED_SECONDS {
-            return Standing::Known(None);
+            return SessionLookup::Known(None);
         }
         session.noted = now;
-        let value = Kept { seen: now, ..kept }.to_bytes();
+        let value = PersistedSession { seen: now, ..persisted }.to_bytes();
         let key = digest[..].into();
-        Standing::Known(Some(if is_noted {
+        SessionLookup::Known(Some(if is_noted {
             NoteChange::Replace(key, value)
         } else {
             NoteChange::Put(key, value)
@@ -148,18 +150,22 @@ impl Sessions {
         digest: &Digest,
         now: UnixTime,
     ) -> bool {
-        self.kept(account, digest, now).is_some()
+        self.valid(account, digest, now).is_some()
     }
 
     /// The store has refused a change: the next look-up asks again.
-    pub(crate) fn not_noted(&mut self, digest: &Digest) {
+    pub(crate) fn persist_failed(&mut self, digest: &Digest) {
         if let Some(session) = self.known.get_mut(digest) {
             session.noted = NEVER;
         }
     }
 
     /// The valid sessions of an account, the most recently used first.
-    pub(crate) fn all_of(&self, account: &AccountInfo<'_>, now: UnixTime) -> Vec<(Digest, Kept)> {
+    pub(crate) fn all_of(
+        &self,
+        account: &AccountInfo<'_>,
+        now: UnixTime,
+    ) -> Vec<(Digest, PersistedSession)> {
         let begun = self
             .known
             .iter()
@@ -168,11 +174,11 @@ impl Sessions {
         digests.extend(begun.map(|(digest, _)| *digest));
         digests.sort_unstable();
         digests.dedup();
-        let mut all: Vec<(Digest, Kept)> = digests
+        let mut all: Vec<(Digest, PersistedSession)> = digests
             .into_iter()
-            .filter_map(|digest| Some((digest, self.kept(account, &digest, now)?)))
+            .filter_map(|digest| Some((digest, self.valid(account, &digest, now)?)))
             .collect();
-        all.sort_by_key(|(_, kept)| core::cmp::Reverse(kept.seen));
+        all.sort_by_key(|(_, persisted)| core::cmp::Reverse(persisted.seen));
         all
     }
 
@@ -188,15 +194,21 @@ impl Sessions {
     }
 
     /// A valid session.
-    fn kept(&self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> Option<Kept> {
+    fn valid(
+        &self,
+        account: &AccountInfo<'_>,
+        digest: &Digest,
+        now: UnixTime,
+    ) -> Option<PersistedSession> {
         let here = self.known.get(digest).filter(|session| session.account == account.id());
         let begun = here.and_then(|session| session.begun.as_ref());
-        let mut kept = account.note(digest).and_then(Kept::of).or_else(|| begun.cloned())?;
-        kept.seen = kept.seen.max(here.map_or(kept.seen, |session| session.seen));
+        let mut persisted =
+            account.note(digest).and_then(PersistedSession::of).or_else(|| begun.cloned())?;
+        persisted.seen = persisted.seen.max(here.map_or(persisted.seen, |session| session.seen));
         let is_over = here.is_some_and(|session| session.is_over)
-            || kept.password != PasswordMark::of(account.password_hash())
-            || now.seconds().saturating_sub(kept.seen.seconds()) > IDLE_SECONDS;
-        (!is_over).then_some(kept)
+            || persisted.password != PasswordMark::of(account.password_hash())
+            || now.seconds().saturating_sub(persisted.seen.seconds()) > IDLE_SECONDS;
+        (!is_over).then_some(persisted)
     }
 
     fn remember(&mut self, account: AccountId, digest: Digest, now: UnixTime) -> &mut Session {
@@ -213,8 +225,8 @@ impl Sessions {
             noted: NEVER,
             begun: None,
             is_over: false,
-            said: VecDeque::new(),
-            noticed: now.seconds(),
+            flash: VecDeque::new(),
+            flash_number: now.seconds(),
             token: None,
             loaded: None,
         })
@@ -222,21 +234,21 @@ impl Sessions {
 
     /// Queues a flash message for a page of the session. Returns its number for the address; `None`
     /// if the session is not in the table.
-    pub(crate) fn say(&mut self, digest: &Digest, said: Said) -> Option<u64> {
+    pub(crate) fn push_flash(&mut self, digest: &Digest, flash: FlashMessage) -> Option<u64> {
         let session = self.known.get_mut(digest)?;
-        if session.said.len() >= SAID_MAX {
-            session.said.pop_front();
+        if session.flash.len() >= FLASH_MAX {
+            session.flash.pop_front();
         }
-        session.noticed += 1;
-        session.said.push_back((session.noticed, said));
-        Some(session.noticed)
+        session.flash_number += 1;
+        session.flash.push_back((session.flash_number, flash));
+        Some(session.flash_number)
     }
 
     /// Takes the flash message with this number, once.
-    pub(crate) fn take_said(&mut self, digest: &Digest, number: u64) -> Option<Said> {
-        let said = &mut self.known.get_mut(digest)?.said;
-        let at = said.iter().position(|(of, _)| *of == number)?;
-        said.remove(at).map(|(_, said)| said)
+    pub(crate) fn take_flash(&mut self, digest: &Digest, number: u64) -> Option<FlashMessage> {
+        let flash = &mut self.known.get_mut(digest)?.flash;
+        let at = flash.iter().position(|(of, _)| *of == number)?;
+        flash.remove(at).map(|(_, flash)| flash)
     }
 
     /// The form token of a session, computed once. `ticket`: the session's ticket.

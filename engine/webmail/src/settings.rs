@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use crate::chosen::Hold;
 use crate::frame::{Density, Frame, Theme};
+use crate::preferences::Hold;
 
 /// A session of the account.
 #[derive(Clone, Copy, Debug)]

@@ -59,5 +59,5 @@ pub struct PrintPage<'a> {
     /// The page of the messages.
     pub back: &'a str,
     /// The messages, the oldest first.
-    pub letters: &'a [Printed<'a>],
+    pub messages: &'a [Printed<'a>],
 }

@@ -7,7 +7,7 @@ use http::{End, Reply};
 use store::Refusal;
 
 use crate::answer;
-use crate::said::Said;
+use crate::flash::FlashMessage;
 use crate::sessions::{Digest, Sessions};
 use crate::stream::Stream;
 
@@ -27,7 +27,7 @@ pub(crate) enum Progress {
     Reply(Reply),
     /// The job is done: the browser is redirected to this path. The page there shows the flash
     /// message, with its undo button.
-    Redirect(String, Said),
+    Redirect(String, FlashMessage),
     /// The reply begins with this. The job goes on when the connection asks for more.
     Begin(Stream),
     /// The next piece of the reply.
@@ -37,8 +37,13 @@ pub(crate) enum Progress {
 }
 
 /// A redirect to `path`, where the page shows this flash message.
-pub(crate) fn redirect(path: &str, said: Said, session: &Digest, sessions: &mut Sessions) -> Reply {
-    answer::elsewhere_told(path, sessions.say(session, said))
+pub(crate) fn redirect(
+    path: &str,
+    flash: FlashMessage,
+    session: &Digest,
+    sessions: &mut Sessions,
+) -> Reply {
+    answer::redirect_with_flash(path, sessions.push_flash(session, flash))
 }
 
 /// The text that tells a reader about a refusal of the store.

@@ -1,21 +1,21 @@
 //! Tests of the pages with an HTML parser, and tests of request parsing.
 
 mod assets;
-mod deceit;
-mod elsewhere;
+mod embedded_images;
 mod forms;
 mod inert;
 mod moments;
 mod numbered;
 mod pages;
-mod pictures;
+mod phishing;
 mod prose;
+mod remote_content;
 mod routes;
-mod searches;
+mod search;
 mod sessions;
 mod tickets;
 mod tls_counts;
-mod trusting;
+mod trusted_senders;
 mod waiting;
 
 use alloc::format;
@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use scraper::{Html, Selector};
 
 use crate::tests::pages::{Words, all};
-use crate::{Density, Theme, Wish};
+use crate::{Density, Route, Theme};
 
 fn parsed(page: &str) -> Html {
     Html::parse_document(page)
@@ -155,8 +155,8 @@ fn links_of_pages_are_valid_routes() {
             let address =
                 ["href", "src", "action"].into_iter().find_map(|name| attributes.attr(name));
             let method = attributes.attr("method").unwrap_or("get").to_uppercase();
-            let wish = address.map(|address| Wish::of(&method, address));
-            assert!(wish.is_some_and(|wish| wish.is_ok()), "{name}: {method} {address:?}");
+            let route = address.map(|address| Route::of(&method, address));
+            assert!(route.is_some_and(|route| route.is_ok()), "{name}: {method} {address:?}");
         }
     }
 }

@@ -122,8 +122,8 @@ pub struct FormToken([u8; SECRET_BYTES]);
 
 impl FormToken {
     /// Whether a form's value is the token.
-    pub fn is(&self, said: &str) -> bool {
-        decoded(said).is_some_and(|said| self.0.ct_eq(&said).into())
+    pub fn is(&self, text: &str) -> bool {
+        decoded(text).is_some_and(|text| self.0.ct_eq(&text).into())
     }
 }
 

@@ -41,9 +41,9 @@ struct Sum {
 
 impl TlsRow {
     /// The rows of the sums, those with the most failures first.
-    pub(crate) fn all(told: Vec<TlsCount>, now: UnixTime) -> Vec<TlsRow> {
+    pub(crate) fn all(counts: Vec<TlsCount>, now: UnixTime) -> Vec<TlsRow> {
         let mut sums: BTreeMap<(String, u64, &str), Sum> = BTreeMap::new();
-        for TlsCount { day, domain, policy, failure, count } in told {
+        for TlsCount { day, domain, policy, failure, count } in counts {
             let (sum, count) = (sums.entry((domain, day, policy)).or_default(), u64::from(count));
             match failure {
                 None => sum.sessions += count,

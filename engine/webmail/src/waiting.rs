@@ -16,7 +16,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use channel::Ticket;
 use store::AccountId;
 
-use crate::visit::Request;
+use crate::request::Request;
 
 /// The most request handlers of one account: a quarter of all.
 pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;

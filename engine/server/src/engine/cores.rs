@@ -120,8 +120,8 @@ impl Engine {
                     self.heard_of_shards(event, machine);
                 }
             }
-            Message::ClerksAsked(frame, request) => server.clerks_asked(Ticket { core: from, frame }, request),
-            Message::ClerksReplied(replied) => server.clerks_replied(from, *replied),
+            Message::WebmailAsked(frame, request) => server.webmail_asked(Ticket { core: from, frame }, request),
+            Message::WebmailReplied(replied) => server.webmail_reply_arrived(from, *replied),
             Message::QueueAsked(frame, asked) => services.outbound.asked(Ticket { core: from, frame }, *asked),
             Message::QueueTold(frame, told) => server.queue_told(frame, *told, machine),
             Message::Over => parts.links.end(from),

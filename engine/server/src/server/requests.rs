@@ -17,8 +17,8 @@ use machine::{CoreId, Entropy};
 use outbound::QueueTold;
 use store::Outcome;
 use tasks::FrameId;
-use webmail::told::{Replied, Told};
-use webmail::{Clerks, Context, QueueQuestion, Request, giver_of, too_many_requests};
+use webmail::handler_reply::{AddressedReply, HandlerReply};
+use webmail::{Context, QueueQuestion, Request, RequestHandlers, giver_of, too_many_requests};
 
 use crate::links::Message;
 use crate::parts::Parts;
@@ -27,8 +27,8 @@ use super::{Server, Services, Webmail};
 
 impl Server {
     /// A core sends this to the request handlers of this one.
-    pub(crate) fn clerks_asked(&mut self, ticket: Ticket, request: Box<Request>) {
-        if let Some(given_up) = self.services.webmail.clerks.asked(ticket, request) {
+    pub(crate) fn webmail_asked(&mut self, ticket: Ticket, request: Box<Request>) {
+        if let Some(given_up) = self.services.webmail.handlers.asked(ticket, request) {
             self.parts.store.abort(given_up);
         }
     }
@@ -39,7 +39,7 @@ impl Server {
     pub(crate) fn bring_requests(&mut self) {
         let own = self.parts.links.own();
         while let Some((frame, request)) = self.services.web.next_request() {
-            self.ask_clerks(Ticket { core: own, frame }, request);
+            self.ask_webmail(Ticket { core: own, frame }, request);
         }
         while let Some((frame, pem)) = self.services.web.next_upload() {
             let upload = Upload { ticket: Ticket { core: own, frame }, pem };
@@ -49,28 +49,29 @@ impl Server {
 
     /// Passes a request to the core that owns the account, or that has issued the number. The
     /// answer comes later.
-    fn ask_clerks(&mut self, ticket: Ticket, request: Box<Request>) {
+    fn ask_webmail(&mut self, ticket: Ticket, request: Box<Request>) {
         let Parts { links, store, .. } = &mut self.parts;
         let (number, form_bytes) = (request.number(), request.form_bytes());
         let owner = number.map_or_else(|| store.owner(request.account()), giver_of);
         if owner == links.own() {
-            return self.clerks_asked(ticket, request);
+            return self.webmail_asked(ticket, request);
         }
         let class = if let Request::Piece(..) = *request { Class::Bulk } else { Class::Answer };
-        let message = Message::ClerksAsked(ticket.frame, request);
+        let message = Message::WebmailAsked(ticket.frame, request);
         if number.is_some() {
             links.tell(owner, class, message);
         } else if links.ask(owner, class, message).is_err() {
-            let refused = Replied { ticket, told: Told::Reply(too_many_requests()), answers: Some(form_bytes) };
-            links.tell(ticket.core, Class::Answer, Message::ClerksReplied(Box::new(refused)));
+            let refused =
+                AddressedReply { ticket, reply: HandlerReply::Reply(too_many_requests()), answers: Some(form_bytes) };
+            links.tell(ticket.core, Class::Answer, Message::WebmailReplied(Box::new(refused)));
         }
     }
 
     /// Calls `act` with the request handlers. Their questions about the queue go to the cores that
     /// own the accounts.
-    fn let_clerks(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut Clerks, &mut Context<'_>)) {
+    fn with_handlers(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut RequestHandlers, &mut Context<'_>)) {
         let Parts { links, store, directory, signer, compute, hostname, console, turn, .. } = &mut self.parts;
-        let Services { webmail: Webmail { clerks, rows }, submission, outbound, .. } = &mut self.services;
+        let Services { webmail: Webmail { handlers, rows }, submission, outbound, .. } = &mut self.services;
         let mut cx = Context {
             archive: store,
             submission,
@@ -80,12 +81,12 @@ impl Server {
             compute,
             hostname,
             console,
-            letter_octets_max: smtp::Settings::default().message_bytes_max,
+            message_octets_max: smtp::Settings::default().message_bytes_max,
             turn: *turn,
             entropy,
         };
-        act(clerks, &mut cx);
-        while let Some(QueueQuestion { owner, frame, asked }) = clerks.next_question() {
+        act(handlers, &mut cx);
+        while let Some(QueueQuestion { owner, frame, asked }) = handlers.next_question() {
             if owner == links.own() {
                 outbound.asked(Ticket { core: owner, frame }, asked);
             } else {
@@ -96,21 +97,21 @@ impl Server {
 
     /// Runs request handlers that can continue, and passes on their replies.
     #[inline(never)]
-    pub(crate) fn let_clerks_work(&mut self, entropy: &mut dyn Entropy) {
-        self.let_clerks(entropy, Clerks::work);
+    pub(crate) fn run_handlers(&mut self, entropy: &mut dyn Entropy) {
+        self.with_handlers(entropy, RequestHandlers::work);
         self.end_outdated_sessions();
         self.bring_replies();
     }
 
     /// The signature for a request handler was computed.
-    pub(crate) fn clerk_signs(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        self.let_clerks(entropy, |clerks, cx| clerks.sign(frame, cx));
+    pub(crate) fn handler_signed(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
+        self.with_handlers(entropy, |handlers, cx| handlers.sign(frame, cx));
     }
 
     /// Another core has taken the new password from a request handler.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
-        if self.services.webmail.clerks.heard(frame) {
-            self.clerk_woken(frame, Outcome::Changed, entropy);
+        if self.services.webmail.handlers.acknowledged(frame) {
+            self.handler_woken(frame, Outcome::Changed, entropy);
         }
     }
 
@@ -128,17 +129,17 @@ impl Server {
 
     /// A core has answered a request handler's question about the queue.
     pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
-        if self.services.webmail.clerks.told(frame, told) {
-            self.clerk_woken(frame, Outcome::Changed, entropy);
+        if self.services.webmail.handlers.queue_answered(frame, told) {
+            self.handler_woken(frame, Outcome::Changed, entropy);
         }
     }
 
     #[inline(never)]
-    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
-        if !self.services.webmail.clerks.has(frame) {
+    pub(crate) fn handler_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
+        if !self.services.webmail.handlers.has(frame) {
             return self.parts.store.forget(outcome);
         }
-        self.let_clerks(entropy, |clerks, cx| clerks.woken(frame, outcome, cx));
+        self.with_handlers(entropy, |handlers, cx| handlers.woken(frame, outcome, cx));
         self.end_outdated_sessions();
     }
 
@@ -152,21 +153,21 @@ impl Server {
 
     /// Passes on the replies of this core's request handlers.
     fn bring_replies(&mut self) {
-        while let Some(replied) = self.services.webmail.clerks.next_reply() {
+        while let Some(replied) = self.services.webmail.handlers.next_reply() {
             let core = replied.ticket.core;
             match core == self.parts.links.own() {
                 true => self.webmail_replied(replied),
-                false => self.parts.links.tell(core, Class::Answer, Message::ClerksReplied(Box::new(replied))),
+                false => self.parts.links.tell(core, Class::Answer, Message::WebmailReplied(Box::new(replied))),
             }
         }
     }
 
-    fn webmail_replied(&mut self, replied: Replied) {
+    fn webmail_replied(&mut self, replied: AddressedReply) {
         self.let_sessions(|sessions, cx| sessions.webmail_replied(replied, cx));
     }
 
     /// The request handlers of a core have replied to a session of this one.
-    pub(crate) fn clerks_replied(&mut self, from: CoreId, replied: Replied) {
+    pub(crate) fn webmail_reply_arrived(&mut self, from: CoreId, replied: AddressedReply) {
         if replied.answers.is_some() {
             self.parts.links.answered(from);
         }

@@ -16,7 +16,7 @@ use pop3_server::Pop3;
 use resolver::Names;
 use submission::{self, Submission};
 use web::Web;
-use webmail::{Clerks, WrittenRows};
+use webmail::{RequestHandlers, RowCache};
 
 use crate::links::Message;
 use crate::parts::Parts;
@@ -124,11 +124,11 @@ services! {
         stop: |server| server.let_outbound(Outbound::stop),
     }
     webmail: Webmail {
-        has_work: |webmail, parts| webmail.clerks.has_work(&parts.store.own.store),
-        run: Server::let_clerks_work,
-        can_go_on: |webmail| webmail.clerks.can_go_on(),
+        has_work: |webmail, parts| webmail.handlers.has_work(&parts.store.own.store),
+        run: Server::run_handlers,
+        can_go_on: |webmail| webmail.handlers.can_go_on(),
         next_deadline: |_| Instant::NEVER,
-        in_flight: |webmail| webmail.clerks.under_way(),
+        in_flight: |webmail| webmail.handlers.under_way(),
         stop: |_| (),
     }
     submission: Submission {
@@ -164,9 +164,9 @@ services! {
 /// The webmail of this core's accounts.
 pub(crate) struct Webmail {
     /// Its request handlers.
-    pub(crate) clerks: Clerks,
+    pub(crate) handlers: RequestHandlers,
     /// A cache of rows of their message lists.
-    pub(crate) rows: WrittenRows,
+    pub(crate) rows: RowCache,
 }
 
 impl Services {

@@ -16,7 +16,7 @@ use net::{ConnectionId, Service};
 use shards::Reply;
 use store::{AccountId, Outcome};
 use tasks::{Entry, FrameId};
-use webmail::told::Replied;
+use webmail::handler_reply::AddressedReply;
 
 use super::{Context, Session};
 
@@ -114,17 +114,17 @@ impl Sessions {
     }
 
     /// The webmail has replied to the client's request, or continues a reply.
-    pub(crate) fn webmail_replied(&mut self, replied: Replied, cx: &mut Context<'_>) {
-        let Replied { ticket, told, answers } = replied;
+    pub(crate) fn webmail_replied(&mut self, replied: AddressedReply, cx: &mut Context<'_>) {
+        let AddressedReply { ticket, reply, answers } = replied;
         if let Some(form_bytes) = answers {
             cx.web.answered(form_bytes);
             if self.of(ticket.frame).is_none()
-                && let Some(number) = told.number()
+                && let Some(number) = reply.number()
             {
                 cx.web.leave(ticket.frame, number);
             }
         }
-        self.tell(ticket.frame, cx, |session, cx| session.webmail_replied(told, cx));
+        self.tell(ticket.frame, cx, |session, cx| session.webmail_replied(reply, cx));
     }
 
     /// The connection is over.

@@ -29,7 +29,7 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// An event of the parser.
-pub(super) enum Said<'a> {
+pub(super) enum PartEvent<'a> {
     /// A text field with this name begins.
     Text(String),
     /// A file begins.
@@ -84,7 +84,7 @@ impl Parts {
     pub(super) fn bytes_arrived(
         &mut self,
         bytes: &[u8],
-        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+        say: &mut impl FnMut(PartEvent<'_>) -> Result<(), FormError>,
     ) -> Result<(), FormError> {
         let mut whole = core::mem::take(&mut self.rest);
         whole.extend_from_slice(bytes);
@@ -120,7 +120,7 @@ impl Parts {
     fn step<'b>(
         &mut self,
         rest: &'b [u8],
-        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+        say: &mut impl FnMut(PartEvent<'_>) -> Result<(), FormError>,
     ) -> Result<Option<&'b [u8]>, FormError> {
         match self.expect {
             Expect::Begin => self.form_begins(rest),
@@ -168,7 +168,7 @@ impl Parts {
     fn head_comes<'b>(
         &mut self,
         rest: &'b [u8],
-        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+        say: &mut impl FnMut(PartEvent<'_>) -> Result<(), FormError>,
     ) -> Result<Option<&'b [u8]>, FormError> {
         let near = rest.get(..HEAD_BYTES_MAX).unwrap_or(rest);
         let Some(end) = find(near, HEAD_END) else {
@@ -181,10 +181,12 @@ impl Parts {
         }
         let Head { name, file_name, media_type } = head(bytes).ok_or(FormError::Malformed)?;
         say(match file_name {
-            None => Said::Text(name),
-            Some(said) => {
-                Said::File(File { field: name, name: without_folders(&said).into(), media_type })
-            }
+            None => PartEvent::Text(name),
+            Some(path) => PartEvent::File(File {
+                field: name,
+                name: without_folders(&path).into(),
+                media_type,
+            }),
         })?;
         self.expect = Expect::Body;
         Ok(rest.get(end + 2..))
@@ -195,14 +197,14 @@ impl Parts {
         &mut self,
         rest: &'b [u8],
         before: usize,
-        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+        say: &mut impl FnMut(PartEvent<'_>) -> Result<(), FormError>,
     ) -> Result<Option<&'b [u8]>, FormError> {
         let length = self.finder.needle().len();
         match self.finder.find(rest) {
             Some(at) if at < before => Err(FormError::Malformed),
             Some(at) => {
-                say(Said::Bytes(rest.get(before..at).unwrap_or_default()))?;
-                say(Said::End)?;
+                say(PartEvent::Bytes(rest.get(before..at).unwrap_or_default()))?;
+                say(PartEvent::End)?;
                 self.expect = Expect::Line;
                 Ok(rest.get(at + length..))
             }
@@ -210,7 +212,7 @@ impl Parts {
             None if rest.len() < before + length => Ok(None),
             None => {
                 let at = rest.len() + 1 - length;
-                say(Said::Bytes(rest.get(before..at).unwrap_or_default()))?;
+                say(PartEvent::Bytes(rest.get(before..at).unwrap_or_default()))?;
                 self.expect = Expect::MoreBody;
                 Ok(rest.get(at..))
             }
@@ -248,18 +250,18 @@ const HEAD_NAMES: [&str; 3] = ["content-disposition", "content-type", "content-t
 
 fn head(bytes: &[u8]) -> Option<Head> {
     let text = String::from_utf8_lossy(bytes);
-    let mut said = [None; 3];
+    let mut found = [None; 3];
     for line in text.split("\r\n") {
         let (name, value) = line.split_once(':').filter(|(name, _)| is_token(name))?;
         let value = value.trim_matches([' ', '\t']);
         let at = HEAD_NAMES.iter().position(|known| name.eq_ignore_ascii_case(known));
-        if let Some(place) = at.and_then(|at| said.get_mut(at))
+        if let Some(place) = at.and_then(|at| found.get_mut(at))
             && (value.contains(char::is_control) || place.replace(value).is_some())
         {
             return None;
         }
     }
-    let [disposition, media_type, encoding] = said;
+    let [disposition, media_type, encoding] = found;
     // Bodies have no transfer encoding (RFC 7578 section 4.7).
     let is_plain = |name: &str| {
         ["7bit", "8bit", "binary"].iter().any(|plain| name.eq_ignore_ascii_case(plain))
@@ -267,8 +269,8 @@ fn head(bytes: &[u8]) -> Option<Head> {
     if !encoding.is_none_or(is_plain) {
         return None;
     }
-    let (kind, said) = disposition?.split_at_checked("form-data".len())?;
-    let [name, file_name] = values(said, ["name", "filename"])
+    let (kind, parameters) = disposition?.split_at_checked("form-data".len())?;
+    let [name, file_name] = values(parameters, ["name", "filename"])
         .ok()
         .filter(|_| kind.eq_ignore_ascii_case("form-data"))?;
     Some(Head {

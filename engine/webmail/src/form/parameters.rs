@@ -8,15 +8,15 @@
 
 use super::FormError;
 
-/// The values of `names`. `said` begins at the first semicolon.
+/// The values of `names`. `parameters` begins at the first semicolon.
 ///
 /// Errors: the syntax is invalid, or a parameter occurs twice.
 pub(super) fn values<'a, const N: usize>(
-    said: &'a str,
+    parameters: &'a str,
     names: [&str; N],
 ) -> Result<[Option<&'a str>; N], FormError> {
     let mut found = [None; N];
-    let mut rest = blanks_cut(said);
+    let mut rest = blanks_cut(parameters);
     while !rest.is_empty() {
         let parameter = blanks_cut(rest.strip_prefix(';').ok_or(FormError::Malformed)?);
         if parameter.is_empty() {

@@ -6,15 +6,15 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::multipart::{Parts, Said};
+use super::multipart::{PartEvent, Parts};
 use super::{FIELDS_MAX, File, Form, FormError, URLENCODED, media_type, parameters};
 
 /// Bytes of all texts of a message's form, with the fields' names and the files' headers.
-pub const LETTER_TEXT_BYTES_MAX: usize = 320 * 1024;
+pub const MESSAGE_TEXT_BYTES_MAX: usize = 320 * 1024;
 
 /// Events of a file, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Heard {
+pub enum FileEvent {
     /// It begins.
     Began(File),
     /// More of it.
@@ -53,11 +53,11 @@ impl Reader {
     ///
     /// Errors: it is no type of a form.
     pub fn of(content_type: &str) -> Result<Reader, FormError> {
-        let (media_type, said) = media_type(content_type);
+        let (media_type, parameters) = media_type(content_type);
         let body = if media_type.eq_ignore_ascii_case(URLENCODED) {
             Body::Urlencoded(Vec::new())
         } else if media_type.eq_ignore_ascii_case("multipart/form-data") {
-            let [boundary] = parameters::values(said, ["boundary"])?;
+            let [boundary] = parameters::values(parameters, ["boundary"])?;
             Body::Multipart(Box::new(Parts::new(boundary.ok_or(FormError::Malformed)?)?))
         } else {
             return Err(FormError::OtherType);
@@ -65,13 +65,13 @@ impl Reader {
         Ok(Reader { body, texts: Texts::default() })
     }
 
-    /// More of the body. Events of files are appended to `heard`.
+    /// More of the body. Events of files are appended to `events`.
     ///
     /// Errors: it is no valid form, and no more of it may be passed.
     pub fn bytes_arrived(
         &mut self,
         bytes: &[u8],
-        heard: &mut VecDeque<Heard>,
+        events: &mut VecDeque<FileEvent>,
     ) -> Result<(), FormError> {
         let Reader { body, texts } = self;
         match body {
@@ -81,7 +81,7 @@ impl Reader {
                 Ok(())
             }
             Body::Multipart(parts) => {
-                parts.bytes_arrived(bytes, &mut |said| texts.hear(said, heard))
+                parts.bytes_arrived(bytes, &mut |event| texts.part_event(event, events))
             }
         }
     }
@@ -120,25 +120,29 @@ impl Reader {
 }
 
 impl Texts {
-    fn hear(&mut self, said: Said<'_>, heard: &mut VecDeque<Heard>) -> Result<(), FormError> {
-        match (said, &mut self.field) {
-            (Said::Text(name), _) => {
+    fn part_event(
+        &mut self,
+        event: PartEvent<'_>,
+        events: &mut VecDeque<FileEvent>,
+    ) -> Result<(), FormError> {
+        match (event, &mut self.field) {
+            (PartEvent::Text(name), _) => {
                 self.begin()?;
                 self.count(name.len())?;
                 self.field = Some((name, Vec::new()));
             }
-            (Said::File(file), _) => {
+            (PartEvent::File(file), _) => {
                 self.begin()?;
                 self.count(file.field.len() + file.name.len() + file.media_type.len())?;
-                heard.push_back(Heard::Began(file));
+                events.push_back(FileEvent::Began(file));
             }
-            (Said::Bytes(bytes), Some((_, text))) => {
+            (PartEvent::Bytes(bytes), Some((_, text))) => {
                 text.extend_from_slice(bytes);
                 self.count(bytes.len())?;
             }
-            (Said::Bytes(bytes), None) => heard.push_back(Heard::Bytes(bytes.to_vec())),
-            (Said::End, None) => heard.push_back(Heard::Ended),
-            (Said::End, Some(_)) => {
+            (PartEvent::Bytes(bytes), None) => events.push_back(FileEvent::Bytes(bytes.to_vec())),
+            (PartEvent::End, None) => events.push_back(FileEvent::Ended),
+            (PartEvent::End, Some(_)) => {
                 if let Some((name, text)) = self.field.take() {
                     self.form
                         .keep(name.into(), String::from_utf8_lossy(&text).into_owned().into())?;
@@ -155,6 +159,6 @@ impl Texts {
 
     fn count(&mut self, bytes: usize) -> Result<(), FormError> {
         self.bytes += bytes;
-        if self.bytes > LETTER_TEXT_BYTES_MAX { Err(FormError::TooLarge) } else { Ok(()) }
+        if self.bytes > MESSAGE_TEXT_BYTES_MAX { Err(FormError::TooLarge) } else { Ok(()) }
     }
 }

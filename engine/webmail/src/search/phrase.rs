@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::TERM_LETTERS_MAX;
+use super::TERM_CHARS_MAX;
 
 /// At least one word.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Phrase {
     /// The words as typed, with one space between them.
     text: String,
     /// The same, folded.
-    letters: Vec<char>,
+    characters: Vec<char>,
     /// For each position: if that character does not match, how many characters before it still
     /// match the phrase's beginning.
     fallbacks: Vec<usize>,
@@ -28,14 +28,18 @@ pub(super) struct Phrase {
 impl Phrase {
     /// The phrase of a text, if that has any words.
     pub(super) fn of(text: &str) -> Option<Phrase> {
-        let mut kept: String = spaced(text).take(TERM_LETTERS_MAX).collect();
+        let mut kept: String = spaced(text).take(TERM_CHARS_MAX).collect();
         kept.truncate(kept.trim_end().len());
-        let mut letters = Vec::new();
-        any_folded(&kept, |letter| {
-            letters.push(letter);
+        let mut characters = Vec::new();
+        any_folded(&kept, |character| {
+            characters.push(character);
             false
         });
-        (!kept.is_empty()).then(|| Phrase { text: kept, fallbacks: fallbacks(&letters), letters })
+        (!kept.is_empty()).then(|| Phrase {
+            text: kept,
+            fallbacks: fallbacks(&characters),
+            characters,
+        })
     }
 
     /// The words as typed.
@@ -46,23 +50,23 @@ impl Phrase {
     /// Whether it occurs in a text.
     pub(super) fn is_in(&self, text: &str) -> bool {
         let mut fitting = 0;
-        any_folded(text, |letter| {
-            fitting = self.after(fitting, letter);
-            fitting == self.letters.len()
+        any_folded(text, |character| {
+            fitting = self.after(fitting, character);
+            fitting == self.characters.len()
         })
     }
 
     /// Whether a text consists of the phrase alone.
     pub(super) fn is(&self, text: &str) -> bool {
-        let mut letters = self.letters.iter();
-        !any_folded(text.trim_end(), |letter| letters.next() != Some(&letter))
-            && letters.next().is_none()
+        let mut characters = self.characters.iter();
+        !any_folded(text.trim_end(), |character| characters.next() != Some(&character))
+            && characters.next().is_none()
     }
 
-    /// How many characters match after `letter`, if `fitting` matched before it.
-    fn after(&self, mut fitting: usize, letter: char) -> usize {
+    /// How many characters match after `character`, if `fitting` matched before it.
+    fn after(&self, mut fitting: usize, character: char) -> usize {
         loop {
-            if self.letters.get(fitting) == Some(&letter) {
+            if self.characters.get(fitting) == Some(&character) {
                 return fitting + 1;
             }
             if fitting == 0 {
@@ -73,17 +77,17 @@ impl Phrase {
     }
 }
 
-fn fallbacks(letters: &[char]) -> Vec<usize> {
+fn fallbacks(characters: &[char]) -> Vec<usize> {
     let mut phrase = Phrase {
         text: String::new(),
-        letters: letters.into(),
-        fallbacks: Vec::with_capacity(letters.len()),
+        characters: characters.into(),
+        fallbacks: Vec::with_capacity(characters.len()),
     };
     phrase.fallbacks.push(0);
     let mut fitting = 0;
-    for letter in letters.iter().skip(1) {
+    for character in characters.iter().skip(1) {
         phrase.fallbacks.push(fitting);
-        fitting = phrase.after(fitting, *letter);
+        fitting = phrase.after(fitting, *character);
     }
     phrase.fallbacks
 }
@@ -91,23 +95,23 @@ fn fallbacks(letters: &[char]) -> Vec<usize> {
 /// The characters of a text, with white space collapsed and none at the front.
 fn spaced(text: &str) -> impl Iterator<Item = char> {
     let mut is_behind_space = true;
-    text.chars().filter_map(move |letter| {
-        let is_space = letter.is_whitespace();
+    text.chars().filter_map(move |character| {
+        let is_space = character.is_whitespace();
         let is_kept = !(is_space && is_behind_space);
         is_behind_space = is_space;
-        is_kept.then_some(if is_space { ' ' } else { letter })
+        is_kept.then_some(if is_space { ' ' } else { character })
     })
 }
 
 /// Whether `is_it` accepts one of the case-folded characters of a text. Nearly all characters of a
 /// search are ASCII, so those take a short path.
 fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
-    spaced(text).any(|letter| {
-        if letter.is_ascii() {
-            return is_it(letter.to_ascii_lowercase());
+    spaced(text).any(|character| {
+        if character.is_ascii() {
+            return is_it(character.to_ascii_lowercase());
         }
         // First to lower case: the capital `ẞ` is its own upper case.
-        letter
+        character
             .to_lowercase()
             .flat_map(char::to_uppercase)
             .flat_map(char::to_lowercase)

@@ -13,7 +13,7 @@ impl Iterator for Terms<'_> {
     fn next(&mut self) -> Option<Term> {
         loop {
             let rest = self.0.trim_start();
-            let (is_turned_round, what) = match rest.strip_prefix('-') {
+            let (is_negated, what) = match rest.strip_prefix('-') {
                 Some(after) if !after.starts_with(char::is_whitespace) && !after.is_empty() => {
                     (true, after)
                 }
@@ -25,7 +25,7 @@ impl Iterator for Terms<'_> {
             let (what, rest) = first(what);
             self.0 = rest;
             if let Some(what) = what {
-                return Some(Term { is_turned_round, what });
+                return Some(Term { is_negated, what });
             }
         }
     }
@@ -45,7 +45,8 @@ fn first(text: &str) -> (Option<What>, &str) {
         return (Phrase::of(words).map(What::Anywhere), rest);
     }
     let (word, rest) = text.split_at(
-        text.find(|letter: char| letter.is_whitespace() || letter == '"').unwrap_or(text.len()),
+        text.find(|character: char| character.is_whitespace() || character == '"')
+            .unwrap_or(text.len()),
     );
     let Some((name, value)) = word.split_once(':') else { return (anywhere(word), rest) };
     if value.is_empty()

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 
 use crate::tests::pages::{Words, all};
 use crate::tests::{count, parsed};
-use crate::{Asset, Page, SCRIPT, STYLE, Wish};
+use crate::{Asset, Page, Route, SCRIPT, STYLE};
 
 /// It is sent uncompressed, so this is its size on the wire.
 #[test]
@@ -16,18 +16,18 @@ fn the_script_is_under_40_kilobytes() {
 fn address_of_an_asset_names_its_contents() {
     for asset in Asset::ALL {
         let address = asset.to_string();
-        assert_eq!(Wish::of("GET", &address), Ok(Wish::See(Page::Asset(asset))));
+        assert_eq!(Route::of("GET", &address), Ok(Route::Get(Page::Asset(asset))));
         assert_eq!(Page::Asset(asset).to_string(), address);
         let (path, version) = address.split_once("?v=").expect("a version");
         let another: alloc::string::String = version.chars().rev().collect();
         for wrong in ["", "0", &another, &version.to_uppercase(), &alloc::format!("0{version}")] {
             let is_same = wrong == version;
             assert!(
-                is_same || Wish::of("GET", &alloc::format!("{path}?v={wrong}")).is_err(),
+                is_same || Route::of("GET", &alloc::format!("{path}?v={wrong}")).is_err(),
                 "{wrong}"
             );
         }
-        assert!(Wish::of("GET", path).is_err());
+        assert!(Route::of("GET", path).is_err());
     }
     assert_ne!(crate::assets::digest(STYLE.as_bytes()), crate::assets::digest(SCRIPT.as_bytes()));
     assert_eq!(crate::assets::digest(b"foobar"), 0x85944171f73967e8, "the published test vector");

@@ -12,28 +12,28 @@ use proptest::collection;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
+use crate::{FIELDS_MAX, File, FileEvent, Form, FormError, MESSAGE_TEXT_BYTES_MAX, Reader};
 
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data; boundary=B";
 
 /// A field to write: its name, the file's name, and the content.
-type Said = (String, Option<String>, Vec<u8>);
+type WrittenField = (String, Option<String>, Vec<u8>);
 
 /// The parsed form of a message.
 #[derive(Debug)]
-struct Letter {
+struct MessageForm {
     form: Form<'static>,
     /// Files with their contents.
     files: Vec<(File, Vec<u8>)>,
 }
 
-impl Letter {
+impl MessageForm {
     /// Parses a body that comes in these pieces.
     fn of<'a>(
         content_type: &str,
         pieces: impl IntoIterator<Item = &'a [u8]>,
-    ) -> Result<Letter, FormError> {
+    ) -> Result<MessageForm, FormError> {
         let mut reader = Reader::of(content_type)?;
         let mut heard = VecDeque::new();
         pieces.into_iter().try_for_each(|piece| reader.bytes_arrived(piece, &mut heard))?;
@@ -42,19 +42,19 @@ impl Letter {
         let mut is_within = false;
         for heard in heard {
             match heard {
-                Heard::Began(file) => {
+                FileEvent::Began(file) => {
                     assert!(!core::mem::replace(&mut is_within, true));
                     files.push((file, Vec::new()));
                 }
-                Heard::Bytes(bytes) => {
+                FileEvent::Bytes(bytes) => {
                     assert!(is_within);
                     files.last_mut().expect("it has begun").1.extend(bytes);
                 }
-                Heard::Ended => assert!(core::mem::replace(&mut is_within, false)),
+                FileEvent::Ended => assert!(core::mem::replace(&mut is_within, false)),
             }
         }
         assert!(!is_within, "each file ends");
-        Ok(Letter { form: reader.into_form(), files })
+        Ok(MessageForm { form: reader.into_form(), files })
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -69,9 +69,9 @@ impl Letter {
     }
 }
 
-fn multipart(body: &[u8]) -> Result<Letter, FormError> {
-    let whole = Letter::of(MULTIPART, [body]);
-    let split = Letter::of(MULTIPART, body.chunks(1));
+fn multipart(body: &[u8]) -> Result<MessageForm, FormError> {
+    let whole = MessageForm::of(MULTIPART, [body]);
+    let split = MessageForm::of(MULTIPART, body.chunks(1));
     assert_eq!(
         format!("{whole:?}"),
         format!("{split:?}"),
@@ -99,8 +99,8 @@ fn urlencoded_form_is_parsed_as_browsers_write_it() {
         );
         assert_eq!(form.text("text"), Some("café & crème\r\n+1"));
         assert_eq!(form.text("bad"), Some("\u{fffd}%zz"));
-        let letter = Letter::of(content_type, body.chunks(3)).expect("a form");
-        assert_eq!(format!("{:?}", letter.form), format!("{form:?}"));
+        let form = MessageForm::of(content_type, body.chunks(3)).expect("a form");
+        assert_eq!(format!("{:?}", form.form), format!("{form:?}"));
     }
     assert_eq!(Form::of(URLENCODED, b"").expect("a form").text(""), None);
     for content_type in [
@@ -144,9 +144,9 @@ fn multipart_form_is_parsed_as_browsers_write_it() {
         let ways = cut.chain((1..=body.len()).map(|size| body.chunks(size).collect()));
         for pieces in ways {
             let content_type = format!("Multipart/Form-Data; boundary={boundary}");
-            let letter = Letter::of(&content_type, pieces).expect("a form");
+            let form = MessageForm::of(&content_type, pieces).expect("a form");
             assert_eq!(
-                (letter.text("to"), letter.text("text")),
+                (form.text("to"), form.text("text")),
                 (Some("Grace <g@example.org>"), Some("hä\r\n--\r\n\u{fffd}\r\n"))
             );
             let file = |name: &str, media_type: &str| File {
@@ -156,10 +156,10 @@ fn multipart_form_is_parsed_as_browsers_write_it() {
             };
             let first = (file("a\"b\";ü.png", "image/png"), b"\r\n--\0".to_vec());
             assert!(
-                letter.files("files").eq([&first, &(file("100%.txt", ""), Vec::new())]),
-                "{letter:?}"
+                form.files("files").eq([&first, &(file("100%.txt", ""), Vec::new())]),
+                "{form:?}"
             );
-            assert_eq!((letter.text("files"), letter.files("to").count()), (None, 0));
+            assert_eq!((form.text("files"), form.files("to").count()), (None, 0));
         }
     }
     assert_eq!(multipart(b"--B--\r\n").expect("an empty form").text("a"), None);
@@ -228,7 +228,7 @@ fn ambiguous_form_is_refused() {
         );
     }
     let of = |boundary: &str| {
-        Letter::of(&format!("multipart/form-data{boundary}"), [&*one(DISPOSITION)]).err()
+        MessageForm::of(&format!("multipart/form-data{boundary}"), [&*one(DISPOSITION)]).err()
     };
     assert_eq!(of("; charset=utf-8; boundary=B; x=\"y z\""), None);
     for boundary in [
@@ -244,7 +244,7 @@ fn ambiguous_form_is_refused() {
         assert_eq!(of(boundary), Some(FormError::Malformed), "{boundary:?}");
     }
     let quoted = |boundary: &str| {
-        Letter::of(
+        MessageForm::of(
             &format!("multipart/form-data; boundary=\"{boundary}\""),
             [&*written(&[], boundary)],
         )
@@ -287,9 +287,9 @@ fn form_has_at_most_a_thousand_fields() {
         (URLENCODED, plain(FIELDS_MAX), plain(FIELDS_MAX + 1)),
         (MULTIPART, parts(FIELDS_MAX), parts(FIELDS_MAX + 1)),
     ] {
-        let letter = Letter::of(content_type, [&*enough]).expect("a form");
-        assert_eq!(letter.form.texts("a").count(), FIELDS_MAX);
-        assert_eq!(Letter::of(content_type, [&*more]).err(), Some(FormError::TooLarge));
+        let form = MessageForm::of(content_type, [&*enough]).expect("a form");
+        assert_eq!(form.form.texts("a").count(), FIELDS_MAX);
+        assert_eq!(MessageForm::of(content_type, [&*more]).err(), Some(FormError::TooLarge));
     }
 }
 
@@ -300,29 +300,30 @@ fn text_of_a_form_is_limited_and_files_are_not_buffered() {
         [head.as_bytes(), &vec![b'x'; length], b"\r\n--B--"].concat()
     };
     let in_pieces =
-        |body: &[u8]| Letter::of(MULTIPART, body.chunks(10_000)).map(|letter| letter.files);
-    assert_eq!(in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX - 1)).expect("a form"), []);
+        |body: &[u8]| MessageForm::of(MULTIPART, body.chunks(10_000)).map(|form| form.files);
+    assert_eq!(in_pieces(&with(DISPOSITION, MESSAGE_TEXT_BYTES_MAX - 1)).expect("a form"), []);
     assert_eq!(
-        in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX)).err(),
+        in_pieces(&with(DISPOSITION, MESSAGE_TEXT_BYTES_MAX)).err(),
         Some(FormError::TooLarge)
     );
     let files =
-        in_pieces(&with(&format!("{DISPOSITION}; filename=\"f\""), 4 * LETTER_TEXT_BYTES_MAX))
+        in_pieces(&with(&format!("{DISPOSITION}; filename=\"f\""), 4 * MESSAGE_TEXT_BYTES_MAX))
             .expect("a form");
-    assert!(files[0].1 == vec![b'x'; 4 * LETTER_TEXT_BYTES_MAX]);
+    assert!(files[0].1 == vec![b'x'; 4 * MESSAGE_TEXT_BYTES_MAX]);
     let named = format!("--B\r\n{DISPOSITION}; filename=\"{}\"\r\n\r\nx\r\n", "f".repeat(8000));
     let named =
         |count: usize| in_pieces(&[named.repeat(count).as_bytes(), b"--B--"].concat()).err();
-    assert_eq!(named(LETTER_TEXT_BYTES_MAX / 8001), None);
+    assert_eq!(named(MESSAGE_TEXT_BYTES_MAX / 8001), None);
     assert_eq!(
-        named(LETTER_TEXT_BYTES_MAX / 8001 + 1),
+        named(MESSAGE_TEXT_BYTES_MAX / 8001 + 1),
         Some(FormError::TooLarge),
         "names are kept"
     );
-    let plain =
-        |length: usize| Letter::of(URLENCODED, [&*[b"a=", &*vec![b'x'; length]].concat()]).err();
-    assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 2), None);
-    assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
+    let plain = |length: usize| {
+        MessageForm::of(URLENCODED, [&*[b"a=", &*vec![b'x'; length]].concat()]).err()
+    };
+    assert_eq!(plain(MESSAGE_TEXT_BYTES_MAX - 2), None);
+    assert_eq!(plain(MESSAGE_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
 
     // The parser buffers no more than a head, or the possible beginning of a delimiter.
     let mut reader = Reader::of(MULTIPART).expect("a form");
@@ -334,7 +335,7 @@ fn text_of_a_form_is_limited_and_files_are_not_buffered() {
     }
 }
 
-fn written(said: &[Said], boundary: &str) -> Vec<u8> {
+fn written(said: &[WrittenField], boundary: &str) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, file_name, content) in said {
         let file = file_name
@@ -351,7 +352,7 @@ fn written(said: &[Said], boundary: &str) -> Vec<u8> {
 }
 
 /// The fields that multer reads in a body.
-fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<Said>> {
+fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<WrittenField>> {
     let chunks = stream::iter([Ok::<_, multer::Error>(body.to_vec())]);
     let mut parts = Multipart::with_constraints(chunks, boundary, Constraints::new());
     let mut said = vec![];
@@ -363,7 +364,7 @@ fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<Said>> {
 }
 
 /// Whether the form has these fields, in the same order for each name.
-fn is_read_as(letter: &Letter, said: &[Said]) -> bool {
+fn is_read_as(form: &MessageForm, said: &[WrittenField]) -> bool {
     said.iter().all(|(name, ..)| {
         let of_name = || said.iter().filter(|(own, ..)| own == name);
         let texts = of_name()
@@ -372,12 +373,12 @@ fn is_read_as(letter: &Letter, said: &[Said]) -> bool {
         let files =
             of_name().filter_map(|(_, file, content)| Some((&**file.as_ref()?, &**content)));
         let chosen = files.filter(|(name, content)| !name.is_empty() || !content.is_empty());
-        letter.form.texts(name).eq(texts)
-            && letter.files(name).map(|(file, bytes)| (&*file.name, &**bytes)).eq(chosen)
+        form.form.texts(name).eq(texts)
+            && form.files(name).map(|(file, bytes)| (&*file.name, &**bytes)).eq(chosen)
     })
 }
 
-fn said() -> impl Strategy<Value = Vec<Said>> {
+fn said() -> impl Strategy<Value = Vec<WrittenField>> {
     let content = prop_oneof![
         collection::vec(any::<u8>(), 0..40),
         collection::vec(prop::sample::select(b"\r\n-Bx".to_vec()), 0..40),
@@ -391,7 +392,7 @@ proptest! {
         let body = written(&said, &boundary);
         let content_type = format!("multipart/form-data; boundary=\"{boundary}\"");
         for size in [1, 2, 7, 64, body.len()] {
-            let form = Letter::of(&content_type, body.chunks(size)).expect("a form");
+            let form = MessageForm::of(&content_type, body.chunks(size)).expect("a form");
             prop_assert!(is_read_as(&form, &said), "{:?}", form);
         }
         let theirs = read_by_multer(&body, &boundary);
@@ -405,9 +406,9 @@ proptest! {
         noise in collection::vec(any::<u8>(), 0..60),
     ) {
         // multer drops heads that are not UTF-8.
-        let said: Vec<Said> = said
+        let said: Vec<WrittenField> = said
             .into_iter()
-            .map(|(name, file, content)| (name, file.map(|file| file.replace(|letter: char| !letter.is_ascii(), "")), content))
+            .map(|(name, file, content)| (name, file.map(|file| file.replace(|form: char| !form.is_ascii(), "")), content))
             .collect();
         let mut body = written(&said, "B");
         for (at, byte, inserts) in edits {

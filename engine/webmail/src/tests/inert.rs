@@ -10,10 +10,10 @@ use crate::inert::{HELD_BYTES_MAX, Inert, NAMES};
 use crate::tests::{parsed, selector};
 
 /// The output for a document that arrives in pieces of so many characters.
-fn inert(html: &str, letters: usize) -> String {
+fn inert(html: &str, characters: usize) -> String {
     let (mut document, mut out) = (Inert::default(), String::new());
     let all: Vec<char> = html.chars().collect();
-    for piece in all.chunks(letters) {
+    for piece in all.chunks(characters) {
         document.text_arrived(&piece.iter().collect::<String>(), &mut out);
     }
     document.text_ended(&mut out);
@@ -23,8 +23,8 @@ fn inert(html: &str, letters: usize) -> String {
 /// The output, after a check that it does not depend on the pieces.
 fn cut(html: &str) -> String {
     let whole = inert(html, usize::MAX);
-    for letters in [1, 2, 3, 5, HELD_BYTES_MAX] {
-        assert_eq!(inert(html, letters), whole, "in pieces of {letters}");
+    for characters in [1, 2, 3, 5, HELD_BYTES_MAX] {
+        assert_eq!(inert(html, characters), whole, "in pieces of {characters}");
     }
     whole
 }

@@ -5,10 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter,
-    ListPage, Loads, LoginPage, MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage,
-    Printed, Prose, QueuePage, QueueRow, RefusedPage, Row, SessionLine, SettingsPage, SourcePage,
-    Template, Theme, TlsRow,
+    Attachment, Body, ComposePage, ConversationMessage, ConversationPage, Density, Escaped, Frame,
+    Hold, ListPage, Loads, LoginPage, MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage,
+    Printed, Prose, QueuePage, QueueRow, QuotaMeter, RefusedPage, Row, SessionLine, SettingsPage,
+    SourcePage, Template, Theme, TlsRow,
 };
 
 /// The values for the templates.
@@ -48,7 +48,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         density: Density::Compact,
         search: said,
         mailboxes: &mailboxes,
-        meter: Some(Meter { taken: said, allowed: said, percent: 95 }),
+        meter: Some(QuotaMeter { taken: said, allowed: said, percent: 95 }),
         notice,
         is_administrator: true,
     };
@@ -87,7 +87,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         loads: Loads::Nothing,
         whole: Some("/mail/whole/1.7/1"),
     };
-    let letters = [Body::Folded, Body::Text(Prose(said)), html].map(|body| Letter {
+    let messages = [Body::Folded, Body::Text(Prose(said)), html].map(|body| ConversationMessage {
         key,
         href: "/mail/box/1/7",
         from: said,
@@ -110,7 +110,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         here,
         key,
         is_cut: true,
-        letters: &letters,
+        messages: &messages,
     };
     let compose = ComposePage {
         frame,
@@ -137,7 +137,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         recipients: said.into(),
         state: said.into(),
         facts: said.into(),
-        said: said.into(),
+        last_result: said.into(),
         is_held,
         is_under_way,
         is_readable: number != 3,
@@ -181,9 +181,9 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         address: said,
         subject: said,
         back: "/mail/box/1/7",
-        letters: &[printed, printed],
+        messages: &[printed, printed],
     };
-    let login = LoginPage { host: said, name: said, next: said, error: Some(said), kept: said };
+    let login = LoginPage { host: said, name: said, next: said, error: Some(said), draft: said };
     [
         ("list", list.render()),
         ("an empty list", ListPage { rows: &[], is_trash: true, is_junk: true, ..list }.render()),

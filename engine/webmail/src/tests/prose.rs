@@ -101,13 +101,13 @@ fn empty_text_yields_no_html() {
 
 #[test]
 fn special_characters_are_escaped_at_any_position() {
-    for (letter, written) in
+    for (character, written) in
         [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")]
     {
         for place in 0..50 {
             let (before, after) =
                 ("é".repeat(place / 2) + &"x".repeat(place), "y".repeat(50 - place));
-            let text = format!("{before}{letter}{after}{letter}");
+            let text = format!("{before}{character}{after}{character}");
             assert_eq!(Escaped(&text).to_string(), format!("{before}{written}{after}{written}"));
         }
     }

@@ -8,23 +8,24 @@ use proptest::prelude::*;
 use store::{AccountId, Uid};
 
 use crate::{
-    Asset, Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish,
+    Asset, ComposeStart, Destination, Key, ListRange, NotFound, Page, PostAction, Route,
+    TARGET_BYTES_MAX,
 };
 
 const KEY: Key = Key { mailbox: 1, uid: 7 };
 const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };
 
 fn see(target: &str) -> Option<Page<'_>> {
-    match Wish::of("GET", target) {
-        Ok(Wish::See(page)) => Some(page),
-        Ok(Wish::Do(deed)) => panic!("{target}: {deed}"),
+    match Route::of("GET", target) {
+        Ok(Route::Get(page)) => Some(page),
+        Ok(Route::Post(action)) => panic!("{target}: {action}"),
         Err(NotFound) => None,
     }
 }
 
 #[test]
 fn every_page_and_form_has_its_address() {
-    let list = |stretch| Page::List { mailbox: 1, stretch };
+    let list = |range| Page::List { mailbox: 1, range };
     let search = |words: &'static str, mailbox, before| Page::Search {
         words: words.into(),
         mailbox,
@@ -32,18 +33,21 @@ fn every_page_and_form_has_its_address() {
     };
     for (target, page) in [
         ("/mail/", Page::Home),
-        ("/mail/box/1", list(Stretch::Newest)),
-        ("/mail/box/1?before=7", list(Stretch::Before(7))),
-        ("/mail/box/1?after=4294967295", list(Stretch::After(u32::MAX))),
+        ("/mail/box/1", list(ListRange::Newest)),
+        ("/mail/box/1?before=7", list(ListRange::Before(7))),
+        ("/mail/box/1?after=4294967295", list(ListRange::After(u32::MAX))),
         ("/mail/box/1/7", Page::Read(KEY)),
-        ("/mail/compose", Page::Compose(Start::New)),
-        ("/mail/compose?reply=1.7", Page::Compose(Start::Reply(KEY))),
-        ("/mail/compose?all=1.7", Page::Compose(Start::ReplyToAll(KEY))),
-        ("/mail/compose?forward=1.7", Page::Compose(Start::Forward(KEY))),
-        ("/mail/compose?draft=1.7", Page::Compose(Start::Draft { draft: KEY, answers: None })),
+        ("/mail/compose", Page::Compose(ComposeStart::New)),
+        ("/mail/compose?reply=1.7", Page::Compose(ComposeStart::Reply(KEY))),
+        ("/mail/compose?all=1.7", Page::Compose(ComposeStart::ReplyToAll(KEY))),
+        ("/mail/compose?forward=1.7", Page::Compose(ComposeStart::Forward(KEY))),
+        (
+            "/mail/compose?draft=1.7",
+            Page::Compose(ComposeStart::Draft { draft: KEY, answers: None }),
+        ),
         (
             "/mail/compose?draft=1.7&answers=1.7",
-            Page::Compose(Start::Draft { draft: KEY, answers: Some(KEY) }),
+            Page::Compose(ComposeStart::Draft { draft: KEY, answers: Some(KEY) }),
         ),
         ("/mail/search?q=", search("", None, None)),
         ("/mail/search?q=from%3Agrace+%22caf%C3%A9%22", search("from:grace \"café\"", None, None)),
@@ -64,22 +68,22 @@ fn every_page_and_form_has_its_address() {
         ("/mail/login?next=%2Fmail%2Fbox%2F1", Page::Login(Destination::of("/mail/box/1"))),
     ] {
         assert_eq!(see(target), Some(page.clone()), "{target}");
-        assert_eq!(Wish::of("HEAD", target), Ok(Wish::See(page.clone())), "{target}");
+        assert_eq!(Route::of("HEAD", target), Ok(Route::Get(page.clone())), "{target}");
         assert_eq!(page.to_string(), target);
     }
-    for (target, deed) in [
-        ("/mail/login", Deed::LogIn),
-        ("/mail/logout", Deed::LogOut),
-        ("/mail/act", Deed::Act),
-        ("/mail/show", Deed::Show),
-        ("/mail/undo", Deed::Undo),
-        ("/mail/compose", Deed::Write),
-        ("/mail/settings", Deed::Set),
-        ("/mail/boxes", Deed::Mailboxes),
-        ("/mail/queue", Deed::Queue),
+    for (target, action) in [
+        ("/mail/login", PostAction::LogIn),
+        ("/mail/logout", PostAction::LogOut),
+        ("/mail/act", PostAction::Act),
+        ("/mail/show", PostAction::Show),
+        ("/mail/undo", PostAction::Undo),
+        ("/mail/compose", PostAction::Write),
+        ("/mail/settings", PostAction::Set),
+        ("/mail/boxes", PostAction::Mailboxes),
+        ("/mail/queue", PostAction::Queue),
     ] {
-        assert_eq!(Wish::of("POST", target), Ok(Wish::Do(deed)));
-        assert_eq!(deed.to_string(), target);
+        assert_eq!(Route::of("POST", target), Ok(Route::Post(action)));
+        assert_eq!(action.to_string(), target);
     }
 }
 
@@ -168,10 +172,10 @@ fn other_addresses_are_not_found() {
     for target in
         ["/mail/", "/mail/act/", "/mail/act?x", "/mail/box/1", "/mail/mail.js", "/mail/ACT"]
     {
-        assert_eq!(Wish::of("POST", target), Err(NotFound), "{target}");
+        assert_eq!(Route::of("POST", target), Err(NotFound), "{target}");
     }
     for method in ["get", "PUT", "DELETE", ""] {
-        assert_eq!(Wish::of(method, "/mail/"), Err(NotFound), "{method}");
+        assert_eq!(Route::of(method, "/mail/"), Err(NotFound), "{method}");
     }
     let long =
         |bytes: usize| format!("/mail/search?q={}", "a".repeat(bytes - "/mail/search?q=".len()));
@@ -245,22 +249,23 @@ fn key() -> impl Strategy<Value = Key> {
 }
 
 fn plain_page() -> impl Strategy<Value = Page<'static>> {
-    let stretch = prop_oneof![
-        Just(Stretch::Newest),
-        (1..=u32::MAX).prop_map(Stretch::Before),
-        (1..=u32::MAX).prop_map(Stretch::After),
+    let range = prop_oneof![
+        Just(ListRange::Newest),
+        (1..=u32::MAX).prop_map(ListRange::Before),
+        (1..=u32::MAX).prop_map(ListRange::After),
     ];
     let start = prop_oneof![
-        Just(Start::New),
-        key().prop_map(Start::Reply),
-        key().prop_map(Start::ReplyToAll),
-        key().prop_map(Start::Forward),
-        (key(), option::of(key())).prop_map(|(draft, answers)| Start::Draft { draft, answers }),
+        Just(ComposeStart::New),
+        key().prop_map(ComposeStart::Reply),
+        key().prop_map(ComposeStart::ReplyToAll),
+        key().prop_map(ComposeStart::Forward),
+        (key(), option::of(key()))
+            .prop_map(|(draft, answers)| ComposeStart::Draft { draft, answers }),
     ];
     let whole = [Page::Home, Page::Settings, Page::Mailboxes, Page::Asset(Asset::Style)];
     prop_oneof![
         prop::sample::select(whole.to_vec()),
-        (1..=u32::MAX, stretch).prop_map(|(mailbox, stretch)| Page::List { mailbox, stretch }),
+        (1..=u32::MAX, range).prop_map(|(mailbox, range)| Page::List { mailbox, range }),
         start.prop_map(Page::Compose),
         (".{0,40}", option::of(1..=u32::MAX), option::of(key())).prop_map(
             |(words, mailbox, before)| Page::Search { words: words.into(), mailbox, before }

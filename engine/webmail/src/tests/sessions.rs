@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use store::{NOTE_BYTES_MAX, NoteChange};
 
 use crate::form::Form;
-use crate::kept::Kept;
-use crate::{Chosen, Density, Hold, Theme, program};
+use crate::persisted_session::PersistedSession;
+use crate::{Density, Hold, Preferences, Theme, program};
 use mail::PasswordMark;
 
 fn value(change: NoteChange) -> Vec<u8> {
@@ -23,17 +23,17 @@ proptest! {
     #[test]
     fn persisted_session_survives_encoding_and_is_small(since in any::<u32>(), seen in any::<u32>(), from in any::<core::net::IpAddr>(), program in "\\PC{0,80}", hash in "\\PC{0,100}") {
         let [since, seen] = [since, seen].map(|seconds| UnixTime::from_seconds(seconds.into()));
-        let kept = Kept { since, seen, password: PasswordMark::of(&hash), from: from.to_canonical(), program };
+        let kept = PersistedSession { since, seen, password: PasswordMark::of(&hash), from: from.to_canonical(), program };
         let bytes = kept.to_bytes();
-        let back = Kept::of(&bytes).expect("a session");
+        let back = PersistedSession::of(&bytes).expect("a session");
         prop_assert!(bytes.len() <= 112 && kept.program.starts_with(&back.program));
-        prop_assert_eq!(Kept { program: String::new(), ..back }, Kept { program: String::new(), ..kept });
+        prop_assert_eq!(PersistedSession { program: String::new(), ..back }, PersistedSession { program: String::new(), ..kept });
     }
 
     #[test]
     fn any_session_note_is_parsed_without_a_panic(note in prop::collection::vec(any::<u8>(), 0..120)) {
-        if let Some(kept) = Kept::of(&note) {
-            prop_assert_eq!(Kept::of(&kept.to_bytes()), Some(kept));
+        if let Some(kept) = PersistedSession::of(&note) {
+            prop_assert_eq!(PersistedSession::of(&kept.to_bytes()), Some(kept));
         }
     }
 
@@ -42,13 +42,13 @@ proptest! {
         let said = form_urlencoded::Serializer::new(String::new())
             .extend_pairs([("name", &*name), ("signature", &*signature), ("hold", "30"), ("theme", "dark"), ("density", "compact")])
             .finish();
-        let chosen = |note: &[u8]| Chosen::of(&Form::of("application/x-www-form-urlencoded", note).expect("a form"));
-        let first = chosen(said.as_bytes());
+        let preferences = |note: &[u8]| Preferences::of(&Form::of("application/x-www-form-urlencoded", note).expect("a form"));
+        let first = preferences(said.as_bytes());
         prop_assert_eq!((first.hold, first.theme, first.density), (Hold::Long, Theme::Dark, Density::Compact));
-        if let Ok(change) = first.noted() {
+        if let Ok(change) = first.note_change() {
             let note = value(change);
             prop_assert!(note.len() <= NOTE_BYTES_MAX);
-            prop_assert_eq!(chosen(&note), first);
+            prop_assert_eq!(preferences(&note), first);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{Request, SECRET_BYTES};
 /// Adds a request of this session and account. Returns whether it may wait.
 fn push(waiting: &mut Waiting, session: u32, account: u64) -> bool {
     let ticket = Ticket { core: CoreId::FIRST, frame: FrameId::new(session, 0) };
-    let request = Request::Knock(crate::Ticket::new(account, [0; SECRET_BYTES]));
+    let request = Request::Form(crate::Ticket::new(account, [0; SECRET_BYTES]));
     waiting.push(ticket, Box::new(request)).is_ok()
 }
 

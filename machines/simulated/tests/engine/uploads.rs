@@ -6,7 +6,7 @@
 use http::Site;
 use machine::Micros;
 use simulated::MemoryDisk;
-use webmail::{LETTER_MEMORY_BYTES_MAX, LETTER_TEXT_BYTES_MAX};
+use webmail::{MESSAGE_MEMORY_BYTES_MAX, MESSAGE_TEXT_BYTES_MAX};
 
 use super::room::shielded::{Shielded, Trust};
 use super::room::{CONFIGURATION, Room, usual_sizes};
@@ -91,7 +91,7 @@ impl Writer {
         for part in text.chunks(50_000) {
             self.room.say_shielded(shielded, part);
             let in_use = self.room.engines.in_use();
-            assert!(in_use.bodies <= LETTER_MEMORY_BYTES_MAX, "{in_use:?}");
+            assert!(in_use.bodies <= MESSAGE_MEMORY_BYTES_MAX, "{in_use:?}");
         }
     }
 
@@ -210,7 +210,7 @@ fn an_invalid_form_stores_nothing() {
     let mut broken = form(&ada.token, &WORDS, &[("large.png", &whole)], "save");
     broken.truncate(broken.len() - 20);
     assert_eq!(ada.send(&broken).status, 400);
-    let long = "x".repeat(LETTER_TEXT_BYTES_MAX);
+    let long = "x".repeat(MESSAGE_TEXT_BYTES_MAX);
     let page = ada.send(&form(&ada.token, &[("text", &long)], &[("large.png", &whole)], "save"));
     assert!(
         page.status == 413 && page.text().contains("The text of a letter has 327 KB at most."),

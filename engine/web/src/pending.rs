@@ -1,0 +1,159 @@
+//! What a request waits for on the core of its connection.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use accounts::logins::Attempt;
+use certificates::{Wish, unknown};
+use http::{Question, Reply, Status};
+use sasl::{Credentials, Proof};
+use webmail::{Destination, Draft, NewPassword, ProofFailure, Request};
+
+use super::context::HttpCall;
+use super::passwords::Making;
+
+/// The reply when the machine is overloaded.
+pub(super) const BUSY: &str = "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
+
+/// What a request waits for.
+pub(super) enum PendingRequest {
+    /// Its turn: the reply is known.
+    Turn(Reply),
+    /// Its turn: a body of so many bytes is admitted.
+    Admission(usize),
+    /// The decision of the account's core whether a form is admitted.
+    FormAdmission {
+        /// Bytes of the form.
+        bytes: usize,
+    },
+    /// The same for a message upload, which gets a number: so many bytes, with so much memory.
+    UploadAdmission { bytes: u64, memory: usize },
+    /// The result of a login.
+    Login {
+        /// The login.
+        attempt: Attempt,
+        /// The action after it.
+        purpose: Purpose,
+    },
+    /// A new password is being prepared.
+    Making(Box<Making>),
+}
+
+/// The purpose of a login.
+pub(super) enum Purpose {
+    /// Access to the certificates.
+    Certificates(Wish),
+    /// A password change.
+    Password(Box<NewPassword>),
+    /// A webmail session.
+    Webmail {
+        /// The name in the form.
+        name: String,
+        /// A short description of the client's program.
+        program: String,
+        /// Where the client goes after the login.
+        next: Destination,
+        /// The message that the client was writing.
+        draft: Option<Box<Draft>>,
+    },
+}
+
+impl PendingRequest {
+    /// A request has come. Asks for a turn of the session.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin(
+        question: &Question<'_>,
+        call: &mut HttpCall<'_>,
+    ) -> Option<PendingRequest> {
+        if webmail::is_path(question.path.as_bytes()) {
+            return PendingRequest::webmail(question, call);
+        }
+        let pending = match Wish::of(question, call.caller.channel) {
+            Err(reply) => {
+                call.cx.connections.resume(call.caller.connection.0);
+                PendingRequest::Turn(reply)
+            }
+            Ok((wish, name, password)) => {
+                let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
+                let attempt = call.log_in(credentials);
+                PendingRequest::Login { attempt, purpose: Purpose::Certificates(wish) }
+            }
+        };
+        Some(pending)
+    }
+
+    /// There is not enough memory for the request.
+    #[cold]
+    pub(super) fn busy(call: &mut HttpCall<'_>) -> PendingRequest {
+        call.cx.connections.resume(call.caller.connection.0);
+        PendingRequest::Turn(Reply::text(Status::ServiceUnavailable, BUSY.into()))
+    }
+
+    /// Bytes of memory that it takes beside its own size.
+    pub(super) fn kept_bytes(&self) -> usize {
+        match self {
+            PendingRequest::Turn(reply) => reply.kept_bytes() + reply.body_bytes(),
+            PendingRequest::Admission(_)
+            | PendingRequest::FormAdmission { .. }
+            | PendingRequest::UploadAdmission { .. } => 0,
+            PendingRequest::Login { attempt, purpose } => {
+                attempt.kept_bytes() + purpose.kept_bytes()
+            }
+            PendingRequest::Making(making) => size_of::<Making>() + making.kept_bytes(),
+        }
+    }
+
+    /// Whether the answer is known but delayed until the deadline.
+    pub(super) fn is_held_back(&self) -> bool {
+        matches!(self, PendingRequest::Login { attempt, .. } if attempt.is_held_back())
+    }
+}
+
+/// The result of a failed login.
+pub(super) enum Refused {
+    /// This reply.
+    Reply(Reply),
+    /// The core that owns the account answers this request.
+    Ask(Request),
+}
+
+impl Purpose {
+    /// Bytes of memory that it takes beside its own size.
+    fn kept_bytes(&self) -> usize {
+        match self {
+            Purpose::Certificates(_) => 0,
+            Purpose::Password(new) => new.kept_bytes(),
+            Purpose::Webmail { name, program, next, draft } => {
+                let draft_bytes = draft.as_ref().map_or(0, |draft| draft.kept_bytes());
+                name.len() + program.len() + next.as_str().len() + draft_bytes
+            }
+        }
+    }
+
+    /// The result if the login fails.
+    pub(super) fn refused(&self, has_too_many: bool, hostname: &str) -> Refused {
+        Refused::Reply(match self {
+            Purpose::Password(new) => {
+                let why = if has_too_many { ProofFailure::TooMany } else { ProofFailure::Wrong };
+                return Refused::Ask(Request::SetPassword(
+                    new.ticket.clone(),
+                    new.token.clone(),
+                    Err(why),
+                ));
+            }
+            Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
+            Purpose::Certificates(_) => unknown(),
+            Purpose::Webmail { name, next, draft, .. } => {
+                let why = match has_too_many {
+                    true => {
+                        "Too many people try to log in from your address just now. Try again in a moment."
+                    }
+                    false => "The address or the password is wrong.",
+                };
+                let draft = draft.as_ref().map_or_else(String::new, |draft| draft.to_text());
+                webmail::login_page(hostname, name, next, Some(why), &draft)
+            }
+        })
+    }
+}

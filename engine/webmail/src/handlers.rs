@@ -1,0 +1,492 @@
+//! The request handlers of a core, which work on the mail of the accounts that the core owns.
+//!
+//! A client may be connected to any core. Its requests go to the core that owns the account. There
+//! a request handler does the job with the store of that core alone. The reply goes back by the
+//! ticket. So work goes to where the mail is, and needs no locks.
+//!
+//! Invariants:
+//! - A request gets one answer, also while the machine stops, and when too many requests wait.
+//! - There are at most [`HANDLERS_MAX`] request handlers, beside those with a number (`numbered.rs`).
+//!   Requests wait while all handlers are busy, and accounts take turns (`waiting.rs`).
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use channel::Ticket;
+use http::{End, Reply, Status};
+use machine::CoreId;
+use outbound::QueueTold;
+use shards::LetterId;
+use signing::Signing;
+use store::{AccountId, AccountInfo, Outcome, Store};
+use tasks::{Continuation, FrameId, FrameTable};
+
+use crate::context::{Context, JobContext, Point, QueueQuestion};
+use crate::handler_reply::{AddressedReply, HandlerReply};
+use crate::jobs::{Job, UploadPiece};
+use crate::layout::Client;
+use crate::listeners::{Listeners, number_of};
+use crate::numbered::{NUMBERED_MAX, Numbered, Wanted, too_many_messages, too_many_replies};
+use crate::request::{self, Request};
+use crate::sessions::{Digest, Sessions};
+use crate::step::{self, Progress};
+use crate::stream::Stream;
+use crate::waiting::Waiting;
+
+/// The most request handlers of a core.
+const HANDLERS_MAX: usize = 64;
+
+/// Sessions of which a core has state that the store does not have: about two hundred bytes each.
+const SESSIONS_MAX: usize = 4096;
+
+/// The frame of a handler that never exists.
+const NO_FRAME: FrameId = FrameId::new(u32::MAX, 0);
+
+/// The request handlers of a core.
+pub struct RequestHandlers {
+    sessions: Sessions,
+    at_work: FrameTable<Handler>,
+    /// Handlers that found the store busy.
+    again: Vec<FrameId>,
+    waiting: Waiting,
+    replies: VecDeque<AddressedReply>,
+    /// Pages that are notified of changes.
+    listeners: Listeners,
+    /// Handlers of replies that are sent in pieces.
+    streams: Numbered<Wanted>,
+    /// Handlers of messages that come in pieces.
+    messages: Numbered<UploadPiece>,
+    /// How many numbers were assigned so far.
+    numbered: u64,
+    /// Questions about the queue, for other cores.
+    questions: VecDeque<QueueQuestion>,
+}
+
+/// A request handler.
+struct Handler {
+    ticket: Ticket,
+    /// Bytes of the form that it works on.
+    form_bytes: usize,
+    /// The client's account and session.
+    client: Client,
+    job: Job,
+    /// Requests to the store without an answer.
+    under_way: usize,
+    /// The delivery that it has begun.
+    delivery: Option<LetterId>,
+    /// The signing of that delivery, if it is to be signed. By then all of the form has come, and
+    /// the handler goes on although the client leaves.
+    signing: Option<Box<Signing>>,
+    /// Other cores with no acknowledgement or answer yet.
+    unacknowledged: u8,
+    /// Answers of other cores about the queue.
+    queue_answers: Vec<QueueTold>,
+    /// The number of its reply, once that has begun, or of the message that it receives.
+    number: Option<u64>,
+}
+
+impl Default for RequestHandlers {
+    fn default() -> RequestHandlers {
+        RequestHandlers {
+            sessions: Sessions::new(SESSIONS_MAX),
+            at_work: FrameTable::with_capacity(HANDLERS_MAX + NUMBERED_MAX),
+            again: Vec::with_capacity(HANDLERS_MAX),
+            waiting: Waiting::default(),
+            replies: VecDeque::new(),
+            listeners: Listeners::default(),
+            streams: Numbered::replies(),
+            messages: Numbered::messages(),
+            numbered: 0,
+            questions: VecDeque::new(),
+        }
+    }
+}
+
+impl RequestHandlers {
+    /// Takes a request from the core of a connection. Returns the delivery to abort, if the client
+    /// has left in the middle of one.
+    pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<LetterId> {
+        match *request {
+            Request::Piece(number, piece) => self.messages.arrived(number, piece),
+            Request::Wanted(number) => self.streams.arrived(number, Wanted),
+            Request::Left(number) => return self.left(number),
+            _ => {
+                if let Err(request) = self.waiting.push(ticket, request) {
+                    self.answer(
+                        ticket,
+                        HandlerReply::Reply(too_many_requests()),
+                        request.form_bytes(),
+                    );
+                }
+            }
+        }
+        None
+    }
+
+    /// Runs all handlers that can go on.
+    pub fn work(&mut self, cx: &mut Context<'_>) {
+        for frame in core::mem::take(&mut self.again) {
+            self.go_on(frame, cx);
+        }
+        while let Some((frame, Wanted)) = self.streams.next() {
+            self.go_on_with_reply(frame, cx);
+        }
+        while let Some((frame, piece)) = self.messages.next() {
+            self.go_on_with_upload(frame, &piece, cx);
+        }
+        while self.has_room()
+            && let Some((ticket, request)) =
+                self.waiting.pop(|account| of_account(&self.at_work, account))
+        {
+            self.begin(ticket, *request, cx);
+        }
+        self.tell_listeners(cx);
+    }
+
+    /// Begins a request: it is answered at once, or gets a handler.
+    fn begin(&mut self, ticket: Ticket, request: Request, cx: &mut Context<'_>) {
+        let mut secret = [0; 32];
+        cx.entropy.random(&mut secret);
+        let (form_bytes, core, at_work) = (request.form_bytes(), cx.archive.core(), &self.at_work);
+        let sessions = request::SessionContext {
+            sessions: &mut self.sessions,
+            unawaited: Continuation { frame: NO_FRAME, entry: Point::Asked.entry() },
+            is_changing: &|account| {
+                at_work
+                    .iter()
+                    .any(|(_, one)| one.client.account == account && one.job.changes_password())
+            },
+            cx,
+        };
+        match request::job_for(request, secret, sessions) {
+            Err(reply) => self.answer(ticket, reply, form_bytes),
+            Ok((client, Job::Listen)) => {
+                let number = self.next_number(core);
+                let listener = (client.account, client.session);
+                let (reply, gone) =
+                    self.listeners.begin(ticket, listener, number, &cx.archive.own.store);
+                if let Some((ticket, reply)) = gone {
+                    self.tell(ticket, reply);
+                }
+                self.answer(ticket, HandlerReply::Reply(reply), form_bytes);
+            }
+            Ok((client, job @ Job::Write(_))) => self.begin_upload(ticket, client, job, core),
+            Ok((client, job)) => {
+                let frame = self.insert(Handler::new(ticket, form_bytes, client, job));
+                self.go_on(frame, cx);
+            }
+        }
+    }
+
+    /// Gives a request its handler.
+    fn insert(&mut self, handler: Handler) -> FrameId {
+        let Ok(frame) = self.at_work.insert(handler) else {
+            unreachable!(
+                "a request begins while there is room, and numbered handlers have their own"
+            )
+        };
+        frame
+    }
+
+    fn go_on(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+        self.step(frame, cx, Job::go_on);
+    }
+
+    /// Notifies listeners of changes. If its session has ended, the listener's stream ends.
+    fn tell_listeners(&mut self, cx: &mut Context<'_>) {
+        let (sessions, replies, now) = (&self.sessions, &mut self.replies, cx.turn.wall);
+        let is_known =
+            |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
+        let tell =
+            |ticket, reply| replies.push_back(AddressedReply { ticket, reply, answers: None });
+        self.listeners.look(&mut cx.archive.own.store, is_known, tell);
+    }
+
+    /// Begins to receive a message for this job, if the account may send one more at a time.
+    fn begin_upload(&mut self, ticket: Ticket, client: Client, job: Job, core: CoreId) {
+        if !self.messages.may_begin(client.account) {
+            return self.answer(ticket, HandlerReply::Reply(too_many_messages()), 0);
+        }
+        let (number, account) = (self.next_number(core), client.account);
+        let frame =
+            self.insert(Handler { number: Some(number), ..Handler::new(ticket, 0, client, job) });
+        self.messages.begin(number, account, frame);
+        self.answer(ticket, HandlerReply::UploadAdmitted(number), 0);
+    }
+
+    /// A piece of the message has come. The session of the form may have ended meanwhile.
+    fn go_on_with_upload(&mut self, frame: FrameId, piece: &UploadPiece, cx: &mut Context<'_>) {
+        let has_session_ended = piece.is_last && !self.is_known(frame, cx);
+        self.step(frame, cx, |job, client, under_way, cx| {
+            if has_session_ended {
+                job.session_ended();
+            }
+            job.piece_arrived(piece);
+            job.go_on(client, under_way, cx)
+        });
+    }
+
+    /// The client has left the open reply with this number, or sends no more of its message.
+    /// Answers of the store to its handler are dropped. Returns the delivery to abort.
+    fn left(&mut self, number: u64) -> Option<LetterId> {
+        self.listeners.left(number);
+        let frame = self.streams.end(number).or_else(|| self.messages.end(number))?;
+        self.remove(frame).delivery
+    }
+
+    /// Whether the session of this handler is still valid.
+    fn is_known(&self, frame: FrameId, cx: &Context<'_>) -> bool {
+        let Some(handler) = self.at_work.get(frame) else { return false };
+        let account = cx.archive.own.store.account(handler.client.account);
+        account.is_some_and(|account| {
+            self.sessions.is_known(&account, &handler.client.session, cx.turn.wall)
+        })
+    }
+
+    /// The store has answered a request of the handler in this frame.
+    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
+        self.step(frame, cx, |job, client, under_way, cx| {
+            job.woken(outcome, client, under_way, cx)
+        });
+    }
+
+    /// Whether there is a handler in this frame.
+    pub fn has(&self, frame: FrameId) -> bool {
+        self.at_work.get(frame).is_some()
+    }
+
+    /// How many pages are notified of changes.
+    pub fn listeners(&self) -> usize {
+        self.listeners.count()
+    }
+
+    /// The next reply, or the next piece of one.
+    pub fn next_reply(&mut self) -> Option<AddressedReply> {
+        self.replies.pop_front()
+    }
+
+    /// The next question about the queue.
+    pub fn next_question(&mut self) -> Option<QueueQuestion> {
+        self.questions.pop_front()
+    }
+
+    /// The signature that a request handler waits for is computed.
+    pub fn sign(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+        let Some(signing) =
+            self.at_work.get_mut(frame).and_then(|handler| handler.signing.as_mut())
+        else {
+            return;
+        };
+        if signing.take_signature(cx.compute) {
+            self.woken(frame, Outcome::Room, cx);
+        }
+    }
+
+    fn step(
+        &mut self,
+        frame: FrameId,
+        cx: &mut Context<'_>,
+        step: impl FnOnce(&mut Job, &Client, &mut usize, &mut JobContext<'_, '_>) -> Progress,
+    ) {
+        let Some(handler) = self.at_work.get_mut(frame) else { return };
+        let Handler {
+            ticket,
+            client,
+            job,
+            under_way,
+            delivery,
+            signing,
+            unacknowledged,
+            queue_answers,
+            number,
+            ..
+        } = handler;
+        let (ticket, number) = (*ticket, *number);
+        let continuation = Continuation { frame, entry: Point::Asked.entry() };
+        let questions = &mut self.questions;
+        let mut job_cx = JobContext {
+            cx,
+            continuation,
+            delivery,
+            signing,
+            unacknowledged,
+            queue_answers,
+            questions,
+        };
+        match step(job, client, under_way, &mut job_cx) {
+            Progress::Waiting => {}
+            Progress::Yield => self.again.push(frame),
+            Progress::Taken => self.tell(ticket, HandlerReply::PieceTaken(numbered(number))),
+            Progress::Reply(reply) => self.done(frame, reply),
+            Progress::Redirect(path, flash) => {
+                let reply = step::redirect(&path, flash, &client.session, &mut self.sessions);
+                self.done(frame, reply);
+            }
+            Progress::Begin(stream) => self.reply_begins(frame, stream, cx.archive.core()),
+            Progress::Piece(bytes) => {
+                self.tell(ticket, HandlerReply::More(numbered(number), bytes))
+            }
+            Progress::End(end) => self.end_reply(frame, end),
+        }
+    }
+
+    /// A job is done, and this is the reply.
+    fn done(&mut self, frame: FrameId, reply: Reply) {
+        let Handler { ticket, form_bytes, number, .. } = self.remove(frame);
+        match number {
+            // The request was answered when the upload was admitted.
+            Some(number) => {
+                let ended = self.messages.end(number);
+                assert!(ended.is_some(), "a handler with a number that replies is an upload");
+                self.tell(ticket, HandlerReply::Reply(reply));
+            }
+            None => self.answer(ticket, HandlerReply::Reply(reply), form_bytes),
+        }
+    }
+
+    fn remove(&mut self, frame: FrameId) -> Handler {
+        let Some(handler) = self.at_work.remove(frame) else {
+            unreachable!("a handler stays in the table until its end")
+        };
+        handler
+    }
+
+    /// A job has the first piece of its reply.
+    fn reply_begins(&mut self, frame: FrameId, stream: Stream, core: CoreId) {
+        let number = self.next_number(core);
+        let Some(handler) = self.at_work.get_mut(frame) else {
+            unreachable!("a running handler is in the table")
+        };
+        assert!(handler.number.is_none(), "a reply begins once, and never for an upload");
+        let (ticket, form_bytes) = (handler.ticket, core::mem::take(&mut handler.form_bytes));
+        if !self.streams.may_begin(handler.client.account) {
+            self.remove(frame);
+            return self.answer(ticket, HandlerReply::Reply(too_many_replies()), form_bytes);
+        }
+        self.streams.begin(number, handler.client.account, frame);
+        handler.number = Some(number);
+        self.answer(ticket, HandlerReply::Reply(stream.reply(number)), form_bytes);
+    }
+
+    /// The connection wants more of this reply. The reply is cut when its session has ended.
+    fn go_on_with_reply(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+        if self.is_known(frame, cx) {
+            self.go_on(frame, cx);
+        } else {
+            self.end_reply(frame, End::Cut);
+        }
+    }
+
+    /// This reply ends.
+    fn end_reply(&mut self, frame: FrameId, end: End) {
+        let Handler { ticket, number, .. } = self.remove(frame);
+        let number = numbered(number);
+        let ended = self.streams.end(number);
+        assert!(ended.is_some(), "a reply that ends in pieces is open");
+        self.tell(ticket, HandlerReply::NoMore(number, end));
+    }
+
+    fn next_number(&mut self, core: CoreId) -> u64 {
+        self.numbered += 1;
+        number_of(self.numbered, core)
+    }
+
+    /// Answers a request. `form_bytes`: the bytes of its form.
+    fn answer(&mut self, ticket: Ticket, reply: HandlerReply, form_bytes: usize) {
+        self.replies.push_back(AddressedReply { ticket, reply, answers: Some(form_bytes) });
+    }
+
+    /// Sends something that follows the answer.
+    fn tell(&mut self, ticket: Ticket, reply: HandlerReply) {
+        self.replies.push_back(AddressedReply { ticket, reply, answers: None });
+    }
+
+    /// Another core has acknowledged a message of the handler in this frame. Returns whether all
+    /// have.
+    pub fn acknowledged(&mut self, frame: FrameId) -> bool {
+        self.at_work.get_mut(frame).is_some_and(|handler| {
+            assert!(handler.unacknowledged > 0, "each core answers once");
+            handler.unacknowledged -= 1;
+            handler.unacknowledged == 0
+        })
+    }
+
+    /// Another core has answered the question about the queue. Returns whether all have.
+    pub fn queue_answered(&mut self, frame: FrameId, answer: QueueTold) -> bool {
+        if let Some(handler) = self.at_work.get_mut(frame) {
+            handler.queue_answers.push(answer);
+        }
+        self.acknowledged(frame)
+    }
+
+    /// Whether a handler can go on at once, or a listener must be notified of a change.
+    #[inline]
+    pub fn has_work(&self, store: &Store) -> bool {
+        !self.again.is_empty()
+            || !self.replies.is_empty()
+            || self.can_go_on()
+            || self.listeners.has_changes(store)
+    }
+
+    /// Whether a request or a piece can be processed at once, a reply can go on, or a listener can
+    /// be notified. A handler that found the store busy does not count: the store is busy, so its
+    /// next completion brings a turn.
+    #[inline]
+    pub fn can_go_on(&self) -> bool {
+        self.waiting.count() > 0 && self.has_next_request()
+            || self.messages.has_arrived()
+            || self.streams.has_arrived()
+            || self.listeners.has_concerned()
+    }
+
+    #[inline(never)]
+    fn has_next_request(&self) -> bool {
+        self.has_room() && self.waiting.has_next(|account| of_account(&self.at_work, account))
+    }
+
+    /// Whether there may be one more handler, beside those with a number.
+    fn has_room(&self) -> bool {
+        self.at_work.len() - self.streams.count() - self.messages.count() < HANDLERS_MAX
+    }
+
+    /// Requests that have no answer yet.
+    pub fn under_way(&self) -> usize {
+        let answers = self.replies.iter().filter(|replied| replied.answers.is_some()).count();
+        self.at_work.len() + self.waiting.count() + answers
+    }
+}
+
+/// Request handlers of this account that count for [`HANDLERS_MAX`].
+fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
+    at_work.iter().filter(|(_, one)| one.number.is_none() && one.client.account == account).count()
+}
+
+/// The reply when too many requests wait on the core that owns the account.
+pub fn too_many_requests() -> Reply {
+    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
+    Reply::text(Status::ServiceUnavailable, words.into())
+}
+
+/// The number of a reply or message that is transferred in pieces.
+fn numbered(number: Option<u64>) -> u64 {
+    let Some(number) = number else { unreachable!("a transfer in pieces has a number") };
+    number
+}
+
+impl Handler {
+    fn new(ticket: Ticket, form_bytes: usize, client: Client, job: Job) -> Handler {
+        Handler {
+            ticket,
+            form_bytes,
+            client,
+            job,
+            under_way: 0,
+            delivery: None,
+            signing: None,
+            unacknowledged: 0,
+            queue_answers: Vec::new(),
+            number: None,
+        }
+    }
+}

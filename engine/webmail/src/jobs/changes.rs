@@ -1,0 +1,370 @@
+//! Changes of messages: moves them, changes their flags, and deletes them.
+//!
+//! Invariants:
+//! - A message is deleted only from Trash or Junk. A deletion elsewhere moves the message to Trash.
+//! - A message that is on its way is left alone: `holding` and submission decide about it.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use store::{
+    AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, MarkChange, Marks, OUTBOX,
+    Refusal, Store, TRASH, Uid, UidRange,
+};
+
+use crate::Key;
+use crate::answer;
+use crate::context::JobContext;
+use crate::flash::MessageRange;
+use crate::flash::{FlashMessage, Undo};
+use crate::layout::display_name;
+use crate::step::{Progress, READS_MAX, why};
+
+use super::undo_send::Transit;
+
+/// The messages to change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Selection {
+    /// These messages.
+    These(Vec<MessageRange>),
+    /// The conversations of these messages. Of each, only messages in the same mailbox that came no
+    /// later: the user has not seen later ones.
+    Conversations(Vec<Key>),
+}
+
+/// The most messages of a conversation that are changed at a time, and the most that are examined.
+const CONVERSATION_MAX: usize = 1000;
+const LOOKED_AT_MAX: usize = 5000;
+
+/// The most ranges that one store request moves.
+const RANGES_MAX: usize = 256;
+
+/// The messages of these keys. Consecutive UIDs become one range.
+pub(crate) fn ranges_of(mut keys: Vec<Key>) -> Vec<MessageRange> {
+    keys.sort_unstable();
+    keys.dedup();
+    let mut all: Vec<MessageRange> = Vec::new();
+    for key in keys {
+        let (mailbox, uid) = key.in_store();
+        match all.last_mut() {
+            Some(last)
+                if last.mailbox == mailbox && last.uids.last.0.checked_add(1) == Some(key.uid) =>
+            {
+                last.uids.last = uid;
+            }
+            _ => all.push(MessageRange { mailbox, uids: UidRange::one(uid) }),
+        }
+    }
+    all
+}
+
+/// A change of messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// Move them into this mailbox.
+    File(MailboxId),
+    /// Delete them for good.
+    Erase,
+    /// Set these flags.
+    Flag(Flags),
+    /// Clear these flags.
+    Unflag(Flags),
+    /// Toggle the star of each.
+    Star,
+}
+
+/// A change in progress.
+#[derive(Debug)]
+pub(crate) struct ChangeJob {
+    change: Change,
+    /// MessageRange with conversations that must still be looked up.
+    conversations: Vec<Key>,
+    left: VecDeque<MessageRange>,
+    /// Whether messages on their way were left out already.
+    is_filtered: bool,
+    /// How many ranges at the front of `left` are being moved.
+    filing: usize,
+    next_page: String,
+    count: u32,
+    undo: Option<Undo>,
+    refused: Option<Refusal>,
+}
+
+impl ChangeJob {
+    pub(super) fn new(change: Change, selection: Selection, next_page: String) -> ChangeJob {
+        let (messages, conversations) = match selection {
+            Selection::These(messages) => (messages, Vec::new()),
+            Selection::Conversations(keys) => (Vec::new(), keys),
+        };
+        ChangeJob {
+            change,
+            conversations,
+            left: messages.into(),
+            is_filtered: false,
+            filing: 0,
+            next_page,
+            count: 0,
+            undo: None,
+            refused: None,
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        self.resolve_conversations(account, cx.store());
+        self.skip_messages_on_their_way(account, cx.store());
+        while self.refused.is_none()
+            && let Some(messages) = self.left.front().copied()
+        {
+            // Completions of moves are matched to ranges by order, so one move is in progress at a
+            // time.
+            let most = if self.changes_flags() { READS_MAX } else { 1 };
+            if *under_way >= most {
+                return Progress::Waiting;
+            }
+            match self.ask_for(account, messages, cx) {
+                Ok(true) => *under_way += 1,
+                Ok(false) => {}
+                Err(Refusal::Busy) => return Progress::Yield,
+                Err(refusal) => self.refused = Some(refusal),
+            }
+        }
+        Progress::Waiting
+    }
+
+    /// Resolves conversations. A change applies to each message of the conversation, with two
+    /// exceptions. "Unread" applies to the newest message. The star is cleared from all starred
+    /// messages, and set on the newest if there are none.
+    fn resolve_conversations(&mut self, account: AccountId, store: &Store) {
+        let keys = core::mem::take(&mut self.conversations);
+        if keys.is_empty() {
+            return;
+        }
+        let is_alone = matches!(self.change, Change::Unflag(_));
+        let of = |key: &Key| {
+            if is_alone { alloc::vec![*key] } else { conversation(store, account, *key) }
+        };
+        let mut all: Vec<Key> = keys.iter().flat_map(of).collect();
+        if self.change == Change::Star {
+            let is_starred = |key: &Key| {
+                let (mailbox, uid) = key.in_store();
+                store
+                    .message(account, mailbox, uid)
+                    .is_some_and(|info| info.flags.contains(Flags::FLAGGED))
+            };
+            all.retain(is_starred);
+            if all.is_empty() {
+                all = keys;
+            }
+        }
+        self.left = ranges_of(all).into();
+    }
+
+    /// Leaves out, once, the drafts and outbox messages that are on their way.
+    fn skip_messages_on_their_way(&mut self, account: AccountId, store: &Store) {
+        if core::mem::replace(&mut self.is_filtered, true) {
+            return;
+        }
+        let may_leave = |messages: &MessageRange| [DRAFTS, OUTBOX].contains(&messages.mailbox);
+        let leaves = move |mailbox: MailboxId, (uid, flags, _): &(Uid, Flags, u16)| {
+            Transit::of(store, account, mailbox, (*uid, *flags)) != Transit::None
+        };
+        let is_touched = |messages: &MessageRange| {
+            let mut meant = in_range(store, account, *messages);
+            may_leave(messages) && meant.any(|one| leaves(messages.mailbox, &one))
+        };
+        if !self.left.iter().any(is_touched) {
+            return;
+        }
+        let (meant, others): (Vec<MessageRange>, Vec<MessageRange>) =
+            self.left.drain(..).partition(may_leave);
+        let keys = meant.into_iter().flat_map(|messages| {
+            let staying = in_range(store, account, messages)
+                .filter(move |one| !leaves(messages.mailbox, one));
+            staying.map(move |(uid, ..)| Key { mailbox: messages.mailbox.0, uid: uid.0 })
+        });
+        self.left = ranges_of(keys.collect()).into_iter().chain(others).collect();
+    }
+
+    fn changes_flags(&self) -> bool {
+        matches!(self.change, Change::Flag(_) | Change::Unflag(_) | Change::Star)
+    }
+
+    /// Asks the store for the next change of the first range in `left`. False: there was nothing to
+    /// change.
+    fn ask_for(
+        &mut self,
+        account: AccountId,
+        messages: MessageRange,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<bool, Refusal> {
+        let MessageRange { mailbox, uids } = messages;
+        let continuation = cx.continuation();
+        match self.target(mailbox) {
+            Some(to) if to == mailbox => {
+                self.left.pop_front();
+                return Ok(false);
+            }
+            Some(to) => {
+                // All ranges of one mailbox are moved by one request. So one undo takes all of them
+                // back.
+                let of_mailbox =
+                    self.left.iter().take_while(|messages| messages.mailbox == mailbox);
+                let ranges: Vec<UidRange> =
+                    of_mailbox.take(RANGES_MAX).map(|messages| messages.uids).collect();
+                cx.store_mut().file(account, mailbox, &ranges, to, continuation)?;
+                self.filing = ranges.len();
+            }
+            None if self.change == Change::Erase => {
+                cx.store_mut().remove(account, mailbox, &[uids], continuation)?;
+                self.count += in_range(cx.store(), account, messages).count() as u32;
+                self.left.pop_front();
+            }
+            None => return self.ask_for_flags(account, messages, cx),
+        }
+        Ok(true)
+    }
+
+    fn ask_for_flags(
+        &mut self,
+        account: AccountId,
+        messages: MessageRange,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<bool, Refusal> {
+        let Some(message) = in_range(cx.store(), account, messages).next() else {
+            self.left.pop_front();
+            return Ok(false);
+        };
+        let (uid, flags, keywords) = message;
+        let change = match self.change {
+            Change::Flag(flags) => MarkChange::set(flags),
+            Change::Unflag(flags) => MarkChange::clear(flags),
+            Change::Star if flags.contains(Flags::FLAGGED) => MarkChange::clear(Flags::FLAGGED),
+            Change::Star => MarkChange::set(Flags::FLAGGED),
+            Change::File(_) | Change::Erase => MarkChange::default(),
+        };
+        let before = Marks { flags, keywords };
+        let is_change = change.applied(before) != before;
+        if is_change {
+            let continuation = cx.continuation();
+            cx.store_mut().mark(account, messages.mailbox, uid, change, continuation)?;
+            self.count += 1;
+        }
+        if let Some(first) = self.left.front_mut() {
+            first.uids.first = Uid(uid.0.saturating_add(1));
+        }
+        Ok(is_change)
+    }
+
+    /// The mailbox to move messages of mailbox `from` to.
+    fn target(&self, from: MailboxId) -> Option<MailboxId> {
+        match self.change {
+            Change::File(to) => Some(to),
+            Change::Erase if from != TRASH && from != JUNK => Some(TRASH),
+            Change::Erase | Change::Flag(_) | Change::Unflag(_) | Change::Star => None,
+        }
+    }
+
+    /// The store has moved some of the first messages in `left`.
+    pub(super) fn filed(&mut self, filed: Filed) {
+        let Some(from) = self.left.front().map(|messages| messages.mailbox) else { return };
+        self.count += filed.count;
+        while self.filing > 0
+            && let Some(messages) = self.left.front_mut()
+        {
+            if filed.last < messages.uids.last {
+                messages.uids.first = messages.uids.first.max(Uid(filed.last.0.saturating_add(1)));
+                break;
+            }
+            self.left.pop_front();
+            self.filing -= 1;
+        }
+        // A move that took several requests cannot be undone by one.
+        let is_first = self.count == filed.count;
+        if let Some(to) = self.target(from) {
+            self.undo = is_first.then_some(Undo::Filing {
+                messages: MessageRange { mailbox: to, uids: filed.now },
+                to: from,
+            });
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        // The last of them may be gone already: next_page nothing is left to do with them.
+        if refusal == Refusal::NoSuchMessage {
+            self.left.drain(..self.filing.max(1).min(self.left.len()));
+            self.filing = 0;
+        } else {
+            self.refused = Some(refusal);
+        }
+    }
+
+    pub(super) fn done(&mut self, account: AccountId, store: &Store) -> Progress {
+        let flash = match self.refused {
+            Some(refusal) => Some(FlashMessage::failure(why(refusal))),
+            None if self.changes_flags() => None,
+            None if self.count == 0 => Some(FlashMessage::success("Nothing was selected.")),
+            None => Some(FlashMessage {
+                undo: self.undo.take(),
+                ..FlashMessage::success(&self.success_text(account, store))
+            }),
+        };
+        match flash {
+            Some(flash) => Progress::Redirect(self.next_page.clone(), flash),
+            None => Progress::Reply(answer::redirect(&self.next_page)),
+        }
+    }
+
+    /// The flash message about the change.
+    fn success_text(&self, account: AccountId, store: &Store) -> String {
+        let (what, verb) = match self.count {
+            1 => (String::from("The message"), "was"),
+            count => (format!("{count} messages"), "were"),
+        };
+        match self.change {
+            Change::Erase => format!("{what} {verb} deleted for ever."),
+            Change::File(TRASH) => format!("{what} {verb} moved to Trash."),
+            Change::File(JUNK) => format!("{what} {verb} moved to Junk."),
+            Change::File(INBOX) => format!("{what} {verb} moved to Inbox."),
+            Change::File(to) => {
+                let built_in = BUILT_IN.iter().find(|(id, _)| *id == to).map(|(_, name)| *name);
+                let known = store.account(account);
+                let own = known.and_then(|known| {
+                    known.mailboxes().find(|(id, _)| *id == to).map(|(_, name)| name)
+                });
+                format!(
+                    "{what} {verb} moved to {}.",
+                    display_name(built_in.or(own).unwrap_or("another mailbox"))
+                )
+            }
+            Change::Flag(_) | Change::Unflag(_) | Change::Star => String::new(),
+        }
+    }
+}
+
+/// The messages of a conversation in the mailbox of `key`, up to `key`.
+fn conversation(store: &Store, account: AccountId, key: Key) -> Vec<Key> {
+    let (mailbox, uid) = key.in_store();
+    let Some(info) = store.message(account, mailbox, uid) else { return Vec::new() };
+    let all = store.conversation_in(account, mailbox, info.conversation).rev();
+    let seen = all.take(LOOKED_AT_MAX).skip_while(|other| *other > uid).take(CONVERSATION_MAX);
+    seen.map(|Uid(uid)| Key { uid, ..key }).collect()
+}
+
+/// The existing messages in a range, with flags and keywords.
+fn in_range(
+    store: &Store,
+    account: AccountId,
+    MessageRange { mailbox, uids }: MessageRange,
+) -> impl Iterator<Item = (Uid, Flags, u16)> {
+    let there = store
+        .messages_from(account, mailbox, uids.first)
+        .take_while(move |message| message.uid <= uids.last);
+    there.map(|message| (message.uid, message.flags, message.keywords))
+}

@@ -1,0 +1,263 @@
+//! The page for writing a message, and its initial contents.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use message::header::Mailbox;
+use store::{AccountId, Body, DRAFTS, Refusal};
+
+use crate::answer;
+use crate::compose::ComposePage;
+use crate::context::JobContext;
+use crate::layout::{Client, PageLayout};
+use crate::moments::Moment;
+use crate::step::{Progress, why};
+use crate::{ComposeStart, Key, ListRange, Page};
+
+use super::open_message::{MessageContents, OpenMessage};
+use super::undo_send::flash_if_sending;
+
+/// A compose page that is being prepared.
+#[derive(Debug)]
+pub(crate) struct ComposeJob {
+    start: ComposeStart,
+    /// The message to reply to, to forward, or to continue.
+    opening: Option<OpenMessage>,
+}
+
+/// The error text when the page does not list all recipients.
+const MORE_PEOPLE: &str = "This message has more recipients than fit here: only the first 1,000 of each field are listed.";
+
+/// The initial contents of the page.
+#[derive(Default)]
+struct Beginning {
+    to: String,
+    cc: String,
+    bcc: String,
+    subject: String,
+    text: String,
+    /// A warning for the writer.
+    error: Option<&'static str>,
+    /// The attached files, by their parts of the draft or of the forwarded message.
+    files: Vec<(u16, String)>,
+}
+
+impl ComposeJob {
+    pub(super) fn new(start: ComposeStart) -> ComposeJob {
+        ComposeJob { start, opening: source(start).map(OpenMessage::to_answer) }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        match &mut self.opening {
+            Some(opening) => opening.ask(account, under_way, cx),
+            None => Progress::Waiting,
+        }
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        if let Some(opening) = &mut self.opening {
+            opening.body_arrived(body);
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        if let Some(opening) = &mut self.opening {
+            opening.refused(refusal);
+        }
+    }
+
+    /// The page. For a message that is about to leave, the reply is a redirect with an undo button
+    /// instead.
+    pub(super) fn done(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
+        if let ComposeStart::Draft { draft, .. } = self.start
+            && let Some(flash) = flash_if_sending(draft, client.account, cx)
+        {
+            let drafts = Page::List { mailbox: DRAFTS.0, range: ListRange::Newest };
+            return Progress::Redirect(drafts.to_string(), flash);
+        }
+        Progress::Reply(self.page(client, cx))
+    }
+
+    fn page(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+        let own = cx
+            .store()
+            .account(client.account)
+            .map_or_else(String::new, |known| known.address().to_string());
+        let beginning = match &mut self.opening {
+            None => Beginning::default(),
+            Some(opening) => match opening.contents() {
+                Err(refusal) => return answer::refused(refusal, why(refusal)),
+                Ok((contents, info, files)) => {
+                    let beginning = Beginning::of(
+                        self.start,
+                        contents,
+                        &Moment::of(info.internal_date).in_words(),
+                        &own,
+                    );
+                    let files =
+                        if let ComposeStart::Draft { .. } | ComposeStart::Forward(_) = self.start {
+                            files
+                        } else {
+                            Vec::new()
+                        };
+                    let error = contents.has_more_people.then_some(MORE_PEOPLE);
+                    Beginning { files, error, ..beginning }
+                }
+            },
+        };
+        let [draft, answers] = match self.start {
+            ComposeStart::Draft { draft, answers } => {
+                [draft.to_string(), answers.map_or_else(String::new, |key| key.to_string())]
+            }
+            ComposeStart::Reply(key) | ComposeStart::ReplyToAll(key) => {
+                [String::new(), key.to_string()]
+            }
+            // Until the draft is saved, its files are parts of the forwarded message.
+            ComposeStart::Forward(key) if key.mailbox != DRAFTS.0 => {
+                [key.to_string(), String::new()]
+            }
+            ComposeStart::New | ComposeStart::Forward(_) => [const { String::new() }; 2],
+        };
+        let title = match self.start {
+            ComposeStart::New => "New message",
+            ComposeStart::Reply(_) => "Reply",
+            ComposeStart::ReplyToAll(_) => "Reply to all",
+            ComposeStart::Forward(_) => "Forward",
+            ComposeStart::Draft { .. } => "Draft",
+        };
+        let layout = PageLayout::of(client, cx.store(), None);
+        let text = match self.start {
+            ComposeStart::New | ComposeStart::Reply(_) | ComposeStart::ReplyToAll(_) => {
+                layout.preferences().signed(&beginning.text)
+            }
+            ComposeStart::Forward(_) | ComposeStart::Draft { .. } => beginning.text,
+        };
+        answer::page(&ComposePage {
+            frame: layout.frame(client, &layout.links()),
+            title,
+            draft: &draft,
+            answers: &answers,
+            to: &beginning.to,
+            cc: &beginning.cc,
+            bcc: &beginning.bcc,
+            subject: &beginning.subject,
+            text: &text,
+            attachments: &attachments(&beginning.files),
+            error: beginning.error,
+        })
+    }
+}
+
+/// Files as the page names them: the part of the draft and the name.
+pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
+    files.iter().map(|(part, name)| (*part, name.as_str())).collect()
+}
+
+/// The message that the page starts from.
+fn source(start: ComposeStart) -> Option<Key> {
+    match start {
+        ComposeStart::New => None,
+        ComposeStart::Reply(key)
+        | ComposeStart::ReplyToAll(key)
+        | ComposeStart::Forward(key)
+        | ComposeStart::Draft { draft: key, .. } => Some(key),
+    }
+}
+
+impl Beginning {
+    /// `own`: the writer's address.
+    fn of(start: ComposeStart, contents: &MessageContents, date: &str, own: &str) -> Beginning {
+        let subject = contents.subject.as_deref().unwrap_or_default();
+        let author = contents.from.iter();
+        match start {
+            ComposeStart::New => Beginning::default(),
+            ComposeStart::Draft { .. } => Beginning {
+                to: listed(contents.to.iter()),
+                cc: listed(contents.cc.iter()),
+                bcc: listed(contents.bcc.iter()),
+                subject: subject.into(),
+                text: contents.text.clone(),
+                ..Beginning::default()
+            },
+            ComposeStart::Forward(_) => Beginning {
+                subject: prefixed("Fwd: ", subject),
+                text: format!(
+                    "\n\n---------- Forwarded message ----------\nFrom: {}\nDate: {date}\nSubject: {subject}\nTo: {}\n\n{}",
+                    listed(author),
+                    listed(contents.to.iter()),
+                    contents.text
+                ),
+                ..Beginning::default()
+            },
+            ComposeStart::Reply(_) | ComposeStart::ReplyToAll(_) => {
+                let is_own = |mailbox: &&Mailbox| mailbox.address.eq_ignore_ascii_case(own);
+                // A reply to one's own message goes to that message's recipients.
+                let wrote_it = contents.from.as_ref().is_some_and(|from| is_own(&from));
+                let to = match (wrote_it, contents.reply_to.is_empty()) {
+                    (true, _) => listed(contents.to.iter()),
+                    (false, false) => listed(contents.reply_to.iter()),
+                    (false, true) => listed(author),
+                };
+                let all = matches!(start, ComposeStart::ReplyToAll(_));
+                let others = contents.to.iter().filter(|_| !wrote_it).chain(&contents.cc);
+                Beginning {
+                    to,
+                    cc: if all {
+                        listed(others.filter(|mailbox| !is_own(mailbox)))
+                    } else {
+                        String::new()
+                    },
+                    bcc: String::new(),
+                    subject: prefixed("Re: ", subject),
+                    text: quoted(contents, date),
+                    ..Beginning::default()
+                }
+            }
+        }
+    }
+}
+
+fn quoted(contents: &MessageContents, date: &str) -> String {
+    let nobody = Mailbox::default();
+    let from = contents.from.as_ref().unwrap_or(&nobody);
+    let name = if from.name.is_empty() { &from.address } else { &from.name };
+    let mut text = format!("\n\nOn {date} UTC, {name} wrote:\n");
+    for line in contents.text.trim_end().lines() {
+        text.push_str(if line.starts_with('>') { ">" } else { "> " });
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// A subject with the prefix, once.
+fn prefixed(prefix: &str, subject: &str) -> String {
+    let has_it = subject
+        .get(..prefix.len() - 1)
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix.trim_end()));
+    if has_it { subject.into() } else { format!("{prefix}{subject}") }
+}
+
+/// Mailboxes as a user types them.
+fn listed<'a>(mailboxes: impl Iterator<Item = &'a Mailbox>) -> String {
+    let mut list = String::new();
+    for mailbox in mailboxes.filter(|mailbox| !mailbox.address.is_empty()) {
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        if mailbox.name.is_empty() {
+            list.push_str(&mailbox.address);
+        } else {
+            let name = mailbox.name.replace(['"', '\\'], "");
+            list.push_str(&format!("\"{name}\" <{}>", mailbox.address));
+        }
+    }
+    list
+}

@@ -1,0 +1,340 @@
+//! A message with its conversation: all messages of it in all mailboxes, in the order of time.
+//!
+//! The requested message and unread messages are expanded. The others are folded, and the page has
+//! their contents already. Opening a conversation marks its messages as read.
+//!
+//! Invariants:
+//! - The cost of a page is bounded: [`SHOWN_MAX`] messages, of which [`WHOLE_MAX`] messages and
+//!   [`WHOLE_OCTETS_MAX`] octets are read in full. Each other message has a line and a link.
+//! - Messages in Trash and Junk are shown only when opened from there.
+//! - A message that users send to themselves exists twice, in Sent and where it arrived. It is
+//!   shown once. Equal identifiers are not enough, since a sender can forge them: the contents must
+//!   be equal too.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use message::Summary;
+use store::{
+    AccountId, Body as Octets, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store,
+};
+
+use crate::answer;
+use crate::context::JobContext;
+use crate::conversation::{Attachment, Body, ConversationMessage, ConversationPage};
+use crate::layout::{Client, PageLayout};
+use crate::moments::Moment;
+use crate::step::{Progress, why};
+use crate::{Key, ListRange, Page};
+
+use super::open_message::{OpenMessage, Shown};
+use super::row_totals::is_trash_or_junk;
+use super::rows::{self, FoundMessage, RowText};
+
+/// The most messages of a conversation on a page: the newest.
+pub const SHOWN_MAX: usize = 100;
+
+/// The most messages that are read in full beside the requested one, and their octets.
+const WHOLE_MAX: usize = 16;
+const WHOLE_OCTETS_MAX: u32 = 512 * 1024;
+
+/// The most messages of a conversation that are examined in the index.
+const LOOKED_AT_MAX: usize = 1000;
+
+/// A conversation that is being read.
+#[derive(Debug)]
+pub(crate) struct ConversationJob {
+    /// The message that may load its remote content.
+    loaded: Option<Key>,
+    opened: OpenMessage,
+    /// Whether the index was read.
+    is_gathered: bool,
+    /// The other messages that are read in full, and those that get a line.
+    whole: Vec<OpenMessage>,
+    lines: Vec<FoundMessage>,
+    /// Whether there are older messages that are not shown.
+    is_cut: bool,
+}
+
+/// A message on the page.
+struct Place<'a> {
+    shown: Result<Shown, ConversationLine<'a>>,
+    info: MessageInfo,
+    key: Key,
+}
+
+/// A message with a line and a link to its own page.
+struct ConversationLine<'a> {
+    text: RowText<'a>,
+    /// Its summary, if that was read.
+    summary: Option<&'a Summary>,
+}
+
+impl ConversationJob {
+    pub(super) fn new(key: Key, loaded: Option<Key>) -> ConversationJob {
+        let (whole, lines) = (Vec::new(), Vec::new());
+        ConversationJob {
+            loaded,
+            opened: OpenMessage::new(key),
+            is_gathered: false,
+            whole,
+            lines,
+            is_cut: false,
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        if !self.is_gathered {
+            self.is_gathered = true;
+            self.gather(account, cx.store());
+        }
+        // One at a time: a body belongs to the first message that is not finished.
+        while let Some(opening) = self.reading() {
+            match opening.ask(account, under_way, cx) {
+                Progress::Waiting if *under_way == 0 => {}
+                progress => return progress,
+            }
+        }
+        rows::ask(&mut self.lines, account, under_way, cx)
+    }
+
+    fn reading(&mut self) -> Option<&mut OpenMessage> {
+        core::iter::once(&mut self.opened)
+            .chain(&mut self.whole)
+            .find(|opening| !opening.is_finished())
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Octets) {
+        match self.reading() {
+            Some(opening) => opening.body_arrived(body),
+            None => rows::body_arrived(&mut self.lines, body),
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        if let Some(opening) = self.reading() {
+            opening.refused(refusal);
+        }
+    }
+
+    /// Finds the other messages and decides how much of each is read.
+    fn gather(&mut self, account: AccountId, store: &Store) {
+        let key = self.opened.key();
+        let (mailbox, uid) = key.in_store();
+        let Some(opened) = store.message(account, mailbox, uid) else { return };
+        let mut others = others(store, account, (mailbox, opened));
+        // The newest come first: they are read in full.
+        others.sort_unstable_by_key(|found| core::cmp::Reverse(moment(&found.info)));
+        self.is_cut = others.len() >= SHOWN_MAX;
+        others.truncate(SHOWN_MAX - 1);
+        let mut octets = 0_u32;
+        for found in others {
+            octets = octets.saturating_add(found.info.octets);
+            if found.mailbox == DRAFTS || self.whole.len() >= WHOLE_MAX || octets > WHOLE_OCTETS_MAX
+            {
+                self.lines.push(found);
+            } else {
+                self.whole.push(OpenMessage::new(found.key()));
+            }
+        }
+    }
+
+    pub(super) fn page(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+        let key = self.opened.key();
+        let known = cx.store().account(client.account);
+        let opened = match self.opened.shown(self.loaded, known.as_ref()) {
+            Ok(shown) => Place { info: shown.info, shown: Ok(shown), key },
+            Err(Refusal::NoSuchMessage) => return answer::not_found(),
+            Err(refusal) => return answer::refused(refusal, why(refusal)),
+        };
+        let subject =
+            opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
+        let conversation = opened.info.conversation;
+        let is_cut = self.is_cut;
+        let mut places = self.places(client.account, cx);
+        places.push(opened);
+        leave_out_copies(&mut places, key);
+        places.sort_by_key(|place| moment(&place.info));
+        let attachments: Vec<Vec<Attachment<'_>>> = places.iter().map(Place::attachments).collect();
+        let times: Vec<[String; 2]> = places.iter().map(Place::times).collect();
+        let words = attachments.iter().zip(&times);
+        let messages: Vec<ConversationMessage<'_>> =
+            places.iter().zip(words).map(|(place, words)| place.message(key, words)).collect();
+        let (mailbox, _) = key.in_store();
+        let layout = PageLayout::of(client, cx.store(), Some(mailbox));
+        // Actions on the conversation apply to its messages in this mailbox.
+        let newest = cx.store().conversation_in(client.account, mailbox, conversation).next_back();
+        answer::page(&ConversationPage {
+            frame: layout.frame(client, &layout.links()),
+            subject: &subject,
+            back: &Page::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string(),
+            here: &Page::Read(key).to_string(),
+            key: &newest.map_or(key, |uid| Key { uid: uid.0, ..key }).to_string(),
+            is_cut,
+            messages: &messages,
+        })
+    }
+
+    /// The other messages on the page, in no order.
+    fn places(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Vec<Place<'_>> {
+        let (loaded, now) = (self.loaded, Moment::of(cx.now()));
+        let known = cx.store().account(account);
+        let mut places = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
+        for opening in &mut self.whole {
+            let key = opening.key();
+            let (mailbox, uid) = key.in_store();
+            match opening.shown(loaded, known.as_ref()) {
+                Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
+                // A message that was removed meanwhile is left out.
+                Err(_) if let Some(info) = cx.store().message(account, mailbox, uid) => {
+                    let found = FoundMessage::of(cx.store(), account, mailbox, info);
+                    let line =
+                        ConversationLine { text: RowText::lost(&found, &now), summary: None };
+                    places.push(Place { shown: Err(line), info, key });
+                }
+                Err(_) => {}
+            }
+        }
+        let lines = self.lines.iter();
+        places.extend(lines.map(|found| Place {
+            shown: Err(ConversationLine {
+                text: RowText::among_others(found, &now),
+                summary: found.summary(),
+            }),
+            info: found.info,
+            key: found.key(),
+        }));
+        places
+    }
+}
+
+/// Removes one of two copies of a message in Sent and elsewhere. The requested one stays, or else
+/// the received one.
+fn leave_out_copies(places: &mut Vec<Place<'_>>, opened: Key) {
+    let is_copy = |place: &Place<'_>| {
+        place.key != opened
+            && places.iter().any(|other| {
+                let stays = if place.is_in_sent() {
+                    !other.is_in_sent()
+                } else {
+                    other.key == opened && other.is_in_sent()
+                };
+                stays && place.is_same_as(other)
+            })
+    };
+    let are_copies: Vec<bool> = places.iter().map(is_copy).collect();
+    let mut are_copies = are_copies.into_iter();
+    places.retain(|_| !are_copies.next().unwrap_or_default());
+}
+
+impl Place<'_> {
+    fn is_in_sent(&self) -> bool {
+        self.key.in_store().0 == SENT
+    }
+
+    /// Whether both are copies of one message, as far as they were read.
+    fn is_same_as(&self, other: &Place<'_>) -> bool {
+        rows::are_copies(self.summary(), other.summary())
+            && match (&self.shown, &other.shown) {
+                (Ok(one), Ok(other)) => one.has_same_contents(other),
+                _ => true,
+            }
+    }
+
+    fn summary(&self) -> Option<&Summary> {
+        match &self.shown {
+            Ok(shown) => Some(&shown.summary),
+            Err(line) => line.summary,
+        }
+    }
+
+    fn attachments(&self) -> Vec<Attachment<'_>> {
+        self.shown.as_ref().map_or_else(|_| Vec::new(), Shown::attachments)
+    }
+
+    /// The time in words, and exactly.
+    fn times(&self) -> [String; 2] {
+        let moment = Moment::of(self.info.internal_date);
+        [moment.in_words(), moment.exact()]
+    }
+
+    /// `opened`: the requested message.
+    fn message<'a>(
+        &'a self,
+        opened: Key,
+        (attachments, [date, moment]): (&'a Vec<Attachment<'a>>, &'a [String; 2]),
+    ) -> ConversationMessage<'a> {
+        let is_starred = self.info.flags.contains(Flags::FLAGGED);
+        match &self.shown {
+            Ok(shown) => ConversationMessage {
+                key: &shown.key,
+                href: &shown.href,
+                from: &shown.from,
+                address: &shown.address,
+                to: &shown.to,
+                date,
+                moment,
+                snippet: &shown.summary.snippet,
+                is_starred,
+                is_asked_for: self.key == opened,
+                is_unread: !self.info.flags.contains(Flags::SEEN),
+                warnings: &shown.warnings,
+                body: shown.body(),
+                attachments,
+            },
+            Err(line) => {
+                let row = line.text.row();
+                ConversationMessage {
+                    key: row.key.0,
+                    href: row.href.0,
+                    from: if self.key.in_store().0 == DRAFTS { "Draft" } else { row.people.0 },
+                    address: "",
+                    to: "",
+                    date,
+                    moment,
+                    snippet: if row.snippet.0.is_empty() { row.subject.0 } else { row.snippet.0 },
+                    is_starred,
+                    is_asked_for: false,
+                    is_unread: row.is_unread,
+                    warnings: &[],
+                    body: Body::Folded,
+                    attachments,
+                }
+            }
+        }
+    }
+}
+
+/// The time of arrival. Messages of the same second are ordered by GUID, which ascends.
+fn moment(info: &MessageInfo) -> (machine::UnixTime, u128) {
+    (info.internal_date, info.guid.0)
+}
+
+/// The other messages of the opened message's conversation: the newest of each mailbox.
+fn others(
+    store: &Store,
+    account: AccountId,
+    (mailbox, opened): (MailboxId, MessageInfo),
+) -> Vec<FoundMessage> {
+    let known = store.account(account);
+    let all = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id);
+    // Messages in the outbox are in Sent too.
+    let mailboxes = all.filter(|id| *id == mailbox || !is_trash_or_junk(*id) && *id != OUTBOX);
+    let places = mailboxes.flat_map(|id| {
+        let uids = store.conversation_in(account, id, opened.conversation).rev();
+        uids.take(SHOWN_MAX + 1).map(move |uid| (id, uid))
+    });
+    let others =
+        places.take(LOOKED_AT_MAX).filter(|(id, uid)| (*id, *uid) != (mailbox, opened.uid));
+    others
+        .filter_map(|(id, uid)| {
+            Some(FoundMessage::of(store, account, id, store.message(account, id, uid)?))
+        })
+        .collect()
+}

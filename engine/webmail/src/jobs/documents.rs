@@ -1,0 +1,263 @@
+//! Raw documents: a message as it arrived, or one of its parts, decoded.
+//!
+//! A file is sent while it is read ([`crate::Stream`]), so its size does not matter. The source
+//! page is read up to its limit before the reply begins.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::{End, Reply};
+use message::BodyDecoder;
+use message::header::Header;
+use message::structure::{Listener, Part, Reader};
+use store::{AccountId, Body, Refusal};
+
+use crate::answer;
+use crate::answer::Title;
+use crate::context::JobContext;
+use crate::layout::{Client, PageLayout};
+use crate::source::SourcePage;
+use crate::step::{Progress, why};
+use crate::stream::{PIECE_BYTES, Sent};
+use crate::{Key, Page};
+
+use super::attachments::name_of;
+use super::piece_reader::Pieces;
+
+/// Bytes of a message's source that a page shows. The rest of the last chunk is shown too.
+const SOURCE_BYTES_MAX: usize = 256 * 1024;
+
+/// What is sent of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Document {
+    /// All of it, as a page with its source.
+    Source,
+    /// All of it, as a file.
+    Message,
+    /// The part of that index, as a file.
+    Part(u16),
+}
+
+/// A document that is being read.
+#[derive(Debug)]
+pub(crate) struct DocumentJob {
+    pieces: Pieces,
+    document: Document,
+    offset: u32,
+    reader: Reader,
+    extracted: Extracted,
+    /// Whether the parser knows that there is no more.
+    has_ended: bool,
+    sent: Sent,
+}
+
+/// How many bytes of an attached message are held back until it is known that they do not belong to
+/// the delimiter behind it. A delimiter is no longer than this.
+const DELIMITER_BYTES_MAX: usize = 512;
+
+/// The data that is extracted while the message is parsed.
+#[derive(Debug, Default)]
+struct Extracted {
+    wanted: Option<usize>,
+    decoder: Option<BodyDecoder>,
+    part: Option<Part>,
+    bytes: Vec<u8>,
+    /// How many bytes were sent before them.
+    bytes_sent: u64,
+}
+
+impl DocumentJob {
+    pub(super) fn new(key: Key, document: Document) -> DocumentJob {
+        let wanted =
+            if let Document::Part(index) = document { Some(usize::from(index)) } else { None };
+        let extracted = Extracted { wanted, ..Extracted::default() };
+        let (reader, sent) = (Reader::new(), Sent::Nothing);
+        DocumentJob {
+            pieces: Pieces::of(key),
+            document,
+            offset: 0,
+            reader,
+            extracted,
+            has_ended: false,
+            sent,
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
+            return Progress::Waiting;
+        };
+        let is_seen_in_part =
+            self.document == Document::Source && self.extracted.bytes.len() >= SOURCE_BYTES_MAX;
+        if self.offset >= octets || is_seen_in_part || self.has_enough() {
+            return Progress::Waiting;
+        }
+        self.pieces.ask(self.offset, account, under_way, cx)
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        let begin = u64::from(self.offset);
+        self.offset = self.offset.saturating_add(body.bytes().len() as u32);
+        if self.extracted.wanted.is_some() {
+            self.reader.bytes_arrived(body.bytes(), &mut self.extracted);
+            self.extracted.octets_went_by(begin, body.bytes(), self.reader.parts());
+        } else {
+            self.extracted.bytes.extend_from_slice(body.bytes());
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.pieces.refused = Some(refusal);
+    }
+
+    /// Whether there is enough for a piece.
+    fn has_enough(&self) -> bool {
+        match self.document {
+            Document::Message | Document::Part(_) => {
+                self.extracted.bytes.len() >= PIECE_BYTES + self.held_back()
+            }
+            Document::Source => false,
+        }
+    }
+
+    /// Bytes at the end that must not be sent yet.
+    fn held_back(&self) -> usize {
+        let may_be_delimiter =
+            !self.has_ended && self.extracted.message_within(self.reader.parts()).is_some();
+        if may_be_delimiter { DELIMITER_BYTES_MAX } else { 0 }
+    }
+
+    /// The next piece of the reply.
+    pub(super) fn next(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
+        let is_over = self.pieces.refused.is_some()
+            || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
+        if self.extracted.wanted.is_some() && is_over && !self.has_ended {
+            let structure = core::mem::take(&mut self.reader).message_ended(&mut self.extracted);
+            self.extracted.message_within_ended(&structure.parts);
+            self.has_ended = true;
+        }
+        let is_file = match (self.document, &self.extracted.part, self.pieces.refused) {
+            (Document::Message | Document::Part(_), _, Some(_)) => self.sent == Sent::Begun,
+            (Document::Message, ..) | (Document::Part(_), Some(_), None) => true,
+            _ => false,
+        };
+        if !is_file {
+            return Progress::Reply(self.answer(client, cx));
+        }
+        let held_back = self
+            .extracted
+            .bytes
+            .split_off(self.extracted.bytes.len().saturating_sub(self.held_back()));
+        let bytes = core::mem::replace(&mut self.extracted.bytes, held_back);
+        self.extracted.bytes_sent += bytes.len() as u64;
+        let end = match self.pieces.refused {
+            Some(_) => Some(End::Cut),
+            None => is_over.then_some(End::Whole),
+        };
+        let (extracted, key, octets) = (&self.extracted, self.pieces.key, self.pieces.octets);
+        self.sent.next(bytes, end, || match &extracted.part {
+            Some(part) => Title::File {
+                name: name_of(part),
+                media_type: "application/octet-stream",
+                length: None,
+            },
+            None => Title::File {
+                name: format!("message-{key}.eml"),
+                media_type: "application/octet-stream",
+                length: octets.map(u64::from),
+            },
+        })
+    }
+
+    /// The reply when it is no file.
+    fn answer(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+        if let Some(refusal) = self.pieces.refused {
+            return answer::refused(refusal, why(refusal));
+        }
+        match self.document {
+            Document::Source => self.source(&self.extracted.bytes, client, cx),
+            Document::Message | Document::Part(_) => answer::not_found(),
+        }
+    }
+}
+
+impl DocumentJob {
+    /// The page with a message's source.
+    fn source(&self, octets: &[u8], client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+        let (mailbox, _) = self.pieces.key.in_store();
+        let layout = PageLayout::of(client, cx.store(), Some(mailbox));
+        let subject =
+            Header::new(octets).field("Subject").map_or_else(String::new, |field| field.text());
+        answer::page(&SourcePage {
+            frame: layout.frame(client, &layout.links()),
+            subject: &subject,
+            back: &Page::Read(self.pieces.key).to_string(),
+            download: &Page::Download(self.pieces.key).to_string(),
+            octets: &String::from_utf8_lossy(octets),
+            is_cut: self.pieces.octets.is_some_and(|all| (octets.len() as u64) < u64::from(all)),
+        })
+    }
+}
+
+impl Extracted {
+    /// The wanted part, if it is an attached message and its header has ended: then its first part
+    /// has begun. The parser takes such a message apart and reports no octets of it.
+    fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
+        let index = self.wanted?;
+        parts.get(index + 1).and_then(|_| parts.get(index)).filter(|part| part.holds_message())
+    }
+
+    /// The parser has processed these octets of the whole message, from offset `begin`, and knows
+    /// these parts. Extracts the octets of the wanted attached message.
+    fn octets_went_by(&mut self, begin: u64, octets: &[u8], parts: &[Part]) {
+        let Some(part) = self.message_within(parts) else { return };
+        let has_ended = part.body.end > part.body.start;
+        let within = |at: u64| {
+            usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX).min(octets.len())
+        };
+        let end = if has_ended { within(part.body.end) } else { octets.len() };
+        self.bytes.extend_from_slice(octets.get(within(part.body.start)..end).unwrap_or_default());
+        if self.part.is_none() {
+            self.part = Some(part.clone());
+        }
+    }
+
+    /// All parts are known, and with them the end of the wanted attached message.
+    fn message_within_ended(&mut self, parts: &[Part]) {
+        if let Some(part) = self.message_within(parts) {
+            let left = (part.body.end - part.body.start).saturating_sub(self.bytes_sent);
+            self.bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            self.part = Some(part.clone());
+        }
+    }
+}
+
+impl Listener for Extracted {
+    fn body_began(&mut self, parts: &[Part]) -> bool {
+        let Some(part) = parts.last() else { return false };
+        if self.wanted != Some(parts.len() - 1) {
+            return false;
+        }
+        self.decoder = Some(BodyDecoder::new(part.encoding));
+        self.part = Some(part.clone());
+        true
+    }
+
+    fn body_arrived(&mut self, bytes: &[u8]) {
+        if let Some(decoder) = &mut self.decoder {
+            decoder.bytes_arrived(bytes, &mut self.bytes);
+        }
+    }
+
+    fn body_ended(&mut self) {
+        if let Some(mut decoder) = self.decoder.take() {
+            decoder.body_ended(&mut self.bytes);
+        }
+    }
+}

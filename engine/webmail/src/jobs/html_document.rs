@@ -1,0 +1,320 @@
+//! HTML of a message as a document of its own in a sandbox: its beginning, for the frame on a page,
+//! or all of it.
+//!
+//! The message is read once for its structure. Then only its HTML and embedded images are read. So
+//! the document is sent while it is read ([`crate::Stream`]), and its size does not matter.
+//!
+//! Invariant: little more than a piece of a message is in memory. For a beginning the limit is
+//! [`BEGINNING_BYTES_MAX`]: a page may have many frames, and each is usually one whole reply.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use http::End;
+use message::TextDecoder;
+use message::header::Field;
+use message::structure::{Listener, Part, Reader};
+use store::{AccountId, Body, Refusal};
+
+use crate::answer::Title;
+use crate::context::JobContext;
+use crate::inert::Inert;
+use crate::layout::Client;
+use crate::step::{Progress, why};
+use crate::stream::{PIECE_BYTES, Sent};
+use crate::{Key, answer};
+
+use super::embedded_images::ImageEmbedder;
+use super::open_message::{HTML_BYTES_MAX, mailboxes};
+use super::piece_reader::Pieces;
+use super::trusted_senders::{Verified, is_trusted};
+
+/// A beginning of up to so many bytes, with its images, is one whole reply.
+const BEGINNING_BYTES_MAX: usize = 256 * 1024;
+
+/// The end of each document: its links open in windows of their own. They could not open in the
+/// frame at all, since the surrounding page permits no other site there. It stands at the end,
+/// because a document must begin with its doctype for browsers to use standards mode.
+const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
+
+/// Whether remote content is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum RemoteContent {
+    /// It is not: the sender would see that the message is read.
+    #[default]
+    Blocked,
+    /// The reader has asked for it.
+    Loaded,
+}
+
+/// How much of the HTML is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extent {
+    /// As much as a page shows in its frame.
+    Beginning,
+    /// All of it.
+    Whole,
+}
+
+impl Extent {
+    /// The limit in bytes of HTML.
+    fn html_bytes(self) -> usize {
+        match self {
+            Extent::Beginning => HTML_BYTES_MAX,
+            Extent::Whole => usize::MAX,
+        }
+    }
+
+    /// The size of a piece in bytes.
+    fn piece_bytes(self) -> usize {
+        match self {
+            Extent::Beginning => BEGINNING_BYTES_MAX,
+            Extent::Whole => PIECE_BYTES,
+        }
+    }
+}
+
+/// A document that is being read.
+#[derive(Debug)]
+pub(crate) struct HtmlJob {
+    pieces: Pieces,
+    part: usize,
+    remote_content: RemoteContent,
+    extent: Extent,
+    stage: Stage,
+    /// The author, as the message says.
+    author: Author,
+    verified: Verified,
+    written: Vec<u8>,
+    sent: Sent,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The structure of the message is being read, from that octet on.
+    Parts(Reader, u32),
+    /// The document is being written.
+    Document(Box<HtmlDocument>),
+    /// The document was written.
+    Over,
+    /// There is no such document.
+    Nothing,
+}
+
+/// A document that is being written.
+#[derive(Debug)]
+struct HtmlDocument {
+    /// The part of its HTML that is still to be read.
+    html: Range<u32>,
+    decoder: TextDecoder,
+    text: String,
+    /// How many bytes of HTML are still wanted.
+    left: usize,
+    is_read: bool,
+    inert: Inert,
+    /// The output of `inert`.
+    harmless: String,
+    embedder: ImageEmbedder,
+    /// The part of the current image that is still to be read.
+    image: Option<Range<u32>>,
+}
+
+/// Extracts the author of a message.
+#[derive(Debug, Default)]
+struct Author(Option<String>);
+
+impl HtmlJob {
+    pub(super) fn new(
+        key: Key,
+        part: u16,
+        remote_content: RemoteContent,
+        extent: Extent,
+    ) -> HtmlJob {
+        HtmlJob {
+            pieces: Pieces::of(key),
+            part: usize::from(part),
+            remote_content,
+            extent,
+            stage: Stage::Parts(Reader::new(), 0),
+            author: Author::default(),
+            verified: Verified::default(),
+            written: Vec::new(),
+            sent: Sent::Nothing,
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
+            return Progress::Waiting;
+        };
+        match self.next_octet(octets) {
+            Some(offset) => self.pieces.ask(offset, account, under_way, cx),
+            None => Progress::Waiting,
+        }
+    }
+
+    /// Does what it can with the octets that have come. Returns the offset of the next read.
+    /// `None`: no read is needed now, or at all.
+    fn next_octet(&mut self, octets: u32) -> Option<u32> {
+        loop {
+            match &mut self.stage {
+                Stage::Parts(_, offset) if *offset < octets => return Some(*offset),
+                Stage::Parts(reader, _) => {
+                    let structure = core::mem::take(reader).message_ended(&mut self.author);
+                    self.stage = HtmlDocument::of(&structure.parts, self.part, self.extent);
+                }
+                Stage::Document(_) if self.written.len() >= self.extent.piece_bytes() => {
+                    return None;
+                }
+                Stage::Document(document) => match document.next_octet(&mut self.written) {
+                    Some(offset) => return Some(offset),
+                    None => self.stage = Stage::Over,
+                },
+                Stage::Over | Stage::Nothing => return None,
+            }
+        }
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        match &mut self.stage {
+            Stage::Parts(reader, offset) => {
+                if *offset == 0 {
+                    self.verified = Verified::of(body.bytes());
+                }
+                reader.bytes_arrived(body.bytes(), &mut self.author);
+                *offset = offset.saturating_add(body.bytes().len() as u32);
+            }
+            Stage::Document(document) => document.octets_arrived(body.bytes(), &mut self.written),
+            Stage::Over | Stage::Nothing => {}
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.pieces.refused = Some(refusal);
+    }
+
+    /// The next piece of the reply.
+    pub(super) fn next(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
+        let end = match (self.pieces.refused, &self.stage) {
+            (Some(refusal), _) if self.sent == Sent::Nothing => {
+                return Progress::Reply(answer::refused(refusal, why(refusal)));
+            }
+            (None, Stage::Nothing) => return Progress::Reply(answer::not_found()),
+            (Some(_), _) => Some(End::Cut),
+            (None, Stage::Over) => Some(End::Whole),
+            (None, _) => None,
+        };
+        let (is_wanted, author, verified) =
+            (self.remote_content == RemoteContent::Loaded, &self.author, &self.verified);
+        self.sent.next(core::mem::take(&mut self.written), end, || {
+            let known = cx.store().account(client.account);
+            let is_trusted = author
+                .0
+                .as_ref()
+                .is_some_and(|author| is_trusted(known.as_ref(), author, verified));
+            Title::Html { is_loaded: is_wanted || is_trusted }
+        })
+    }
+}
+
+impl HtmlDocument {
+    /// The document for the part of that index, if it is HTML.
+    fn of(parts: &[Part], part: usize, extent: Extent) -> Stage {
+        let Some(part) = parts.get(part).filter(|part| part.media_type == "text/html") else {
+            return Stage::Nothing;
+        };
+        Stage::Document(Box::new(HtmlDocument {
+            html: in_store(&part.body),
+            decoder: TextDecoder::new(part),
+            text: String::new(),
+            left: extent.html_bytes(),
+            is_read: false,
+            inert: Inert::default(),
+            harmless: String::new(),
+            embedder: ImageEmbedder::of(parts),
+            image: None,
+        }))
+    }
+
+    /// The offset of the next read. `None`: all is written.
+    fn next_octet(&mut self, out: &mut Vec<u8>) -> Option<u32> {
+        loop {
+            match &self.image {
+                Some(image) if !image.is_empty() => return Some(image.start),
+                Some(_) => {
+                    self.embedder.image_ended(out);
+                    self.write(out);
+                }
+                None if !self.html.is_empty() && self.left > 0 => return Some(self.html.start),
+                None if self.is_read => return None,
+                None => {
+                    self.is_read = true;
+                    if self.left > 0 {
+                        self.decoder.body_ended(&mut self.text);
+                        self.hand_on_text();
+                    }
+                    self.inert.text_ended(&mut self.harmless);
+                    self.harmless.push_str(LINKS_OPEN_OUTSIDE);
+                    self.embed_images();
+                    self.embedder.text_ended();
+                    self.write(out);
+                }
+            }
+        }
+    }
+
+    /// Octets from that offset have come. They may be more than asked for.
+    fn octets_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
+        let place = self.image.as_mut().unwrap_or(&mut self.html);
+        let octets = octets.get(..place.len()).unwrap_or(octets);
+        place.start = place.start.saturating_add(octets.len() as u32);
+        if self.image.is_some() {
+            self.embedder.image_arrived(octets, out);
+        } else {
+            self.decoder.bytes_arrived(octets, &mut self.text);
+            self.hand_on_text();
+            self.write(out);
+        }
+    }
+
+    fn hand_on_text(&mut self) {
+        let end = self.text.floor_char_boundary(self.left);
+        self.left = if end < self.text.len() { 0 } else { self.left - end };
+        self.inert.text_arrived(self.text.get(..end).unwrap_or_default(), &mut self.harmless);
+        self.text.clear();
+        self.embed_images();
+    }
+
+    fn embed_images(&mut self) {
+        self.embedder.text_arrived(&self.harmless);
+        self.harmless.clear();
+    }
+
+    /// Writes up to the next image.
+    fn write(&mut self, out: &mut Vec<u8>) {
+        self.image = self.embedder.write(out).map(|place| in_store(&place));
+    }
+}
+
+/// The range with offsets of the store's type. No message has more octets.
+fn in_store(place: &Range<u64>) -> Range<u32> {
+    let [start, end] = [place.start, place.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+    start..end
+}
+
+impl Listener for Author {
+    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
+        self.0.is_none() && part.depth == 0 && name.eq_ignore_ascii_case(b"From")
+    }
+
+    fn field_arrived(&mut self, field: &Field<'_>) {
+        self.0 = mailboxes(field).next().map(|author| author.address);
+    }
+}

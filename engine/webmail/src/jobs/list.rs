@@ -1,0 +1,202 @@
+//! A page of a mailbox: walks the index, and takes rows from the cache or renders them from
+//! summaries.
+//!
+//! A row is a conversation, at the place of its newest message in this mailbox. So the walk finds
+//! each row at its first message and skips the conversation's older messages. A message that users
+//! sent to themselves counts once (`copies`).
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
+
+use crate::answer;
+use crate::context::JobContext;
+use crate::layout::{Client, PageLayout};
+use crate::list::{ListPage, RenderedRow};
+use crate::step::Progress;
+use crate::{ListRange, Page};
+
+use super::copies::Copies;
+use super::row_totals::RowTotals;
+use super::rows::{self, FoundMessage};
+
+/// Rows of a page.
+pub const ROWS_MAX: usize = 50;
+
+/// Messages that are examined for one page, and in one turn.
+pub const WALKED_MAX: u32 = 5_000;
+const WALKED_IN_A_TURN: usize = 500;
+
+/// A page that is being prepared.
+#[derive(Debug)]
+pub(crate) struct ListJob {
+    mailbox: MailboxId,
+    range: ListRange,
+    rows: Vec<FoundMessage>,
+    /// The last message that was examined.
+    at: Option<Uid>,
+    walked: u32,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The index is being read.
+    Walking,
+    /// Possible copies are being read.
+    Counting(Copies),
+    /// The messages of each row are known, and summaries are being read.
+    Counted,
+}
+
+impl ListJob {
+    pub(super) fn new(mailbox: MailboxId, range: ListRange) -> ListJob {
+        ListJob { mailbox, range, rows: Vec::new(), at: None, walked: 0, stage: Stage::Walking }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        if let Stage::Walking = self.stage {
+            if !self.walk(account, cx.store()) {
+                return Progress::Yield;
+            }
+            self.stage = Stage::Counting(Copies::among(&self.rows, account, cx.store()));
+        }
+        if let Stage::Counting(copies) = &mut self.stage {
+            match copies.ask(account, under_way, cx) {
+                Progress::Waiting if *under_way == 0 => copies.count_once(&mut self.rows),
+                progress => return progress,
+            }
+            self.stage = Stage::Counted;
+            rows::recall(&mut self.rows, account, cx);
+        }
+        rows::ask(&mut self.rows, account, under_way, cx)
+    }
+
+    /// Examines more messages. True: the walk for this page is over.
+    fn walk(&mut self, account: AccountId, store: &Store) -> bool {
+        let mailbox = self.mailbox;
+        let looked_at = match self.range {
+            ListRange::After(uid) => {
+                let from = self.at.map_or(uid, |at| at.0).saturating_add(1);
+                self.take(account, store, store.messages_from(account, mailbox, Uid(from)))
+            }
+            ListRange::Before(uid) => {
+                let from = self.at.unwrap_or(Uid(uid));
+                self.take(account, store, store.messages_below(account, mailbox, Some(from)))
+            }
+            ListRange::Newest => {
+                self.take(account, store, store.messages_below(account, mailbox, self.at))
+            }
+        };
+        let is_end = looked_at < WALKED_IN_A_TURN;
+        let is_upwards = matches!(self.range, ListRange::After(_));
+        if is_upwards && is_end && self.rows.len() < ROWS_MAX {
+            // There are not enough newer messages for a page.
+            *self = ListJob::new(mailbox, ListRange::Newest);
+            return false;
+        }
+        let is_over = is_end || self.walked >= WALKED_MAX;
+        if is_over && is_upwards {
+            self.rows.reverse();
+            self.at = self.rows.last().map(|row| row.info.uid);
+        }
+        is_over
+    }
+
+    /// Takes the next messages until the page is full: of each conversation the newest in this
+    /// mailbox. Returns how many were examined. Fewer than [`WALKED_IN_A_TURN`] means the end.
+    fn take(
+        &mut self,
+        account: AccountId,
+        store: &Store,
+        messages: impl Iterator<Item = MessageInfo>,
+    ) -> usize {
+        let mut looked_at = 0;
+        for info in messages.take(WALKED_IN_A_TURN) {
+            if self.is_row(account, store, &info) {
+                if self.rows.len() >= ROWS_MAX {
+                    break;
+                }
+                let mut row = FoundMessage::of(store, account, self.mailbox, info);
+                if self.is_grouped() {
+                    row.totals = RowTotals::of(store, account, self.mailbox, &info);
+                }
+                self.rows.push(row);
+            }
+            self.at = Some(info.uid);
+            self.walked += 1;
+            looked_at += 1;
+        }
+        looked_at
+    }
+
+    fn is_row(&self, account: AccountId, store: &Store, info: &MessageInfo) -> bool {
+        let newest = || store.conversation_in(account, self.mailbox, info.conversation).next_back();
+        !self.is_grouped() || newest() == Some(info.uid)
+    }
+
+    /// Drafts are not grouped: a user continues each by itself.
+    fn is_grouped(&self) -> bool {
+        self.mailbox != DRAFTS
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        match &mut self.stage {
+            Stage::Counting(copies) => copies.body_arrived(body),
+            Stage::Walking | Stage::Counted => rows::body_arrived(&mut self.rows, body),
+        }
+    }
+
+    pub(super) fn page(&self, client: &Client, cx: &mut JobContext<'_, '_>) -> Reply {
+        let account = client.account;
+        let rows = rows::write(&self.rows, account, cx);
+        let Some(mailbox) = cx.store().mailbox(account, self.mailbox) else {
+            return answer::not_found();
+        };
+        let layout = PageLayout::of(client, cx.store(), Some(self.mailbox));
+        let found = &self.rows;
+        let path = |range| Page::List { mailbox: self.mailbox.0, range }.to_string();
+        let below = |uid| cx.store().count_below(account, self.mailbox, uid);
+        let newest = found.first().map_or(0, |row| below(row.info.uid) + 1);
+        let above = mailbox.messages.saturating_sub(newest);
+        let left = self.at.map_or(0, below);
+        let older = self.at.filter(|_| left > 0).map(|Uid(uid)| path(ListRange::Before(uid)));
+        let newer = found.first().filter(|_| above > 0).map(|row| match above as usize {
+            ..=ROWS_MAX => path(ListRange::Newest),
+            _ => path(ListRange::After(row.info.uid.0)),
+        });
+        // The page counts messages, not rows. This is its last message.
+        let extent = match found.len() {
+            0 => String::new(),
+            _ => format!(
+                "{}–{} of {}",
+                above + 1,
+                mailbox.messages.saturating_sub(left),
+                mailbox.messages
+            ),
+        };
+        let links = layout.links();
+        let page = ListPage {
+            frame: layout.frame(client, &links),
+            title: &layout.name_of(self.mailbox),
+            here: &path(self.range),
+            rows: &rows,
+            extent: &extent,
+            newer: newer.as_deref(),
+            older: older.as_deref(),
+            is_trash: self.mailbox == TRASH,
+            is_junk: self.mailbox == JUNK,
+            is_grouped: self.is_grouped(),
+            progress: None,
+        };
+        answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
+    }
+}

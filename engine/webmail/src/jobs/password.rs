@@ -1,0 +1,120 @@
+//! Replaces an account's password: in the store, and then on every core.
+//!
+//! Invariant: when the user reads that the password has changed, no core accepts the old one.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use store::{AccountId, NewPassword, NoteChange, Refusal};
+
+use crate::Page;
+use crate::context::JobContext;
+use crate::flash::FlashMessage;
+use crate::step::{Progress, why};
+use mail::PasswordMark;
+
+/// The stored form of a new password: its hash and its SCRAM verifier. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secrets {
+    /// The old password that was proved. No other password is replaced.
+    pub replaced: PasswordMark,
+    /// A PHC string.
+    pub hash: String,
+    /// The verifier of SCRAM-SHA-256.
+    pub verifier: String,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secrets")
+    }
+}
+
+/// A change in progress.
+#[derive(Debug)]
+pub(crate) struct PasswordJob {
+    secrets: Secrets,
+    /// Changes of persisted sessions: one stays, the others are removed.
+    notes: Vec<NoteChange>,
+    stage: Stage,
+    refused: Option<Refusal>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The next step asks the store.
+    Wanted,
+    /// The store has the password. The next step tells the other cores.
+    Stored,
+    /// All cores know it.
+    Over,
+}
+
+impl PasswordJob {
+    pub(super) fn new(secrets: Secrets, notes: Vec<NoteChange>) -> PasswordJob {
+        PasswordJob { secrets, notes, stage: Stage::Wanted, refused: None }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        if *under_way > 0 || self.refused.is_some() {
+            return Progress::Waiting;
+        }
+        match self.stage {
+            Stage::Wanted => match self.store(account, cx) {
+                Ok(asked) => {
+                    *under_way += asked;
+                    self.stage = Stage::Stored;
+                }
+                Err(Refusal::Busy) => return Progress::Yield,
+                Err(refusal) => self.refused = Some(refusal),
+            },
+            Stage::Stored => {
+                *under_way += usize::from(cx.tell_password(account));
+                self.stage = Stage::Over;
+            }
+            Stage::Over => {}
+        }
+        Progress::Waiting
+    }
+
+    /// Stores the password and the sessions, usually in one group. Returns the number of requests.
+    fn store(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
+        let continuation = cx.continuation();
+        let known = cx.store().account(account).ok_or(Refusal::NoSuchAccount)?;
+        let own =
+            if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
+        let replaced = own.to_string();
+        let new = NewPassword {
+            hash: &self.secrets.hash,
+            verifier: &self.secrets.verifier,
+            replaced: &replaced,
+        };
+        cx.store_mut().set_password(account, &new, continuation)?;
+        let noted =
+            cx.store_mut().change_notes(account, core::mem::take(&mut self.notes), continuation);
+        Ok(1 + usize::from(noted.is_ok()))
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        // A session without its note has ended, which does no harm.
+        if !matches!(refusal, Refusal::NoSuchNote | Refusal::TooMany) {
+            self.refused = Some(refusal);
+        }
+    }
+
+    pub(super) fn done(&self) -> Progress {
+        let flash = match self.refused {
+            Some(refusal) => FlashMessage::failure(why(refusal)),
+            None => FlashMessage::success(
+                "Your password is changed. Wherever else you were logged in, you are not any more.",
+            ),
+        };
+        Progress::Redirect(Page::Settings.to_string(), flash)
+    }
+}

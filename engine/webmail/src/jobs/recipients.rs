@@ -1,0 +1,59 @@
+//! The recipients of a draft: local accounts, and addresses of other servers.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use message::header::{Address, Field, Mailbox};
+use store::{AccountId, Flags, Recipient, SENT};
+
+use crate::context::JobContext;
+
+use super::draft::Draft;
+
+/// The most recipients of a message, with the copy in Sent.
+const RECIPIENTS_MAX: usize = 100;
+
+/// The local recipients, with the copy for Sent, and the remote addresses. Errors: why it
+/// cannot be sent.
+pub(super) fn recipients(
+    draft: &Draft,
+    account: AccountId,
+    cx: &JobContext<'_, '_>,
+) -> Result<(Vec<Recipient>, Vec<String>), String> {
+    let mut remote = Vec::new();
+    let mut recipients =
+        alloc::vec![Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(account) }];
+    let all = [&draft.to, &draft.cc, &draft.bcc].into_iter().flat_map(|list| mailboxes(list));
+    for mailbox in all {
+        match cx.recipient(&mailbox.address).map(Recipient::inbox) {
+            Some(recipient) if recipients.contains(&recipient) => {}
+            Some(recipient) => recipients.push(recipient),
+            None if cx.may_post(&mailbox.address) => remote.push(mailbox.address.clone()),
+            None => {
+                return Err(format!(
+                    "“{}” is nobody on this server, and no address elsewhere. Your letter was not sent: it is kept on this page.",
+                    if mailbox.address.is_empty() { &mailbox.name } else { &mailbox.address }
+                ));
+            }
+        }
+    }
+    match recipients.len() + remote.len() {
+        1 => Err("Whom is it for? Your letter was not sent: it is kept on this page.".into()),
+        2..=RECIPIENTS_MAX => Ok((recipients, remote)),
+        _ => Err(format!(
+            "A letter goes to at most {} people. It was not sent: it is kept on this page.",
+            RECIPIENTS_MAX - 1
+        )),
+    }
+}
+
+/// The mailboxes in a typed field.
+pub(super) fn mailboxes(list: &str) -> Vec<Mailbox> {
+    let field = Field { name: b"To", value: list.as_bytes() };
+    let people = field.addresses().into_iter().flat_map(|address| match address {
+        Address::Mailbox(mailbox) => alloc::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    });
+    people.collect()
+}

@@ -1,0 +1,86 @@
+//! The identifiers for `References` of a reply: RFC 5322 section 3.6.4.
+//!
+//! They are read from the message that is answered. If that is gone, they are read from the draft,
+//! which has the references of its last save.
+
+use alloc::vec::Vec;
+
+use message::header::Header;
+use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Refusal};
+
+use crate::Key;
+use crate::context::JobContext;
+
+use super::draft::Draft;
+
+/// The references of a reply.
+#[derive(Debug, Default)]
+pub(super) struct ReplyReferences {
+    /// The message that they are read from.
+    read: Option<Read>,
+    /// The latest last.
+    references: Vec<Vec<u8>>,
+}
+
+/// The part of a message that was read so far.
+#[derive(Debug)]
+struct Read {
+    key: Key,
+    octets: u32,
+    beginning: Beginning,
+}
+
+impl ReplyReferences {
+    /// Asks for the next part of the message with the references. Returns the number of requests: 0
+    /// if the message is gone. Errors: [`Refusal::Busy`].
+    pub(super) fn ask(
+        &mut self,
+        draft: &Draft,
+        account: AccountId,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<usize, Refusal> {
+        // A draft outside of Drafts is a message to forward, which is not answered.
+        let own = draft.draft.filter(|key| key.mailbox == DRAFTS.0);
+        for key in [draft.answers, own].into_iter().flatten() {
+            let (continuation, (mailbox, uid)) = (cx.continuation(), key.in_store());
+            let Some(info) = cx.store().message(account, mailbox, uid) else { continue };
+            let known = self.read.take().filter(|known| known.key == key);
+            // Trace and result fields of our own stand above the message's header.
+            let first = || Read { key, octets: info.octets, beginning: Beginning::from(info.head) };
+            let read = known.unwrap_or_else(first);
+            let from = read.beginning.next();
+            self.read = Some(read);
+            match cx.store_mut().read(account, mailbox, uid, from, continuation) {
+                Ok(()) => return Ok(1),
+                Err(Refusal::Busy) => return Err(Refusal::Busy),
+                // It may be gone, and a draft still has its references.
+                Err(_) => {}
+            }
+        }
+        Ok(0)
+    }
+
+    /// A part of the message has come. `answers`: the draft's field. Returns whether no more is
+    /// needed.
+    pub(super) fn body_arrived(&mut self, body: &Body, answers: Option<Key>) -> bool {
+        let Some(read) = &mut self.read else { unreachable!("no part was asked for") };
+        read.beginning.arrived(body.bytes());
+        let octets = read.beginning.octets();
+        let has_header =
+            octets.len() >= CHUNK_OCTETS || memchr::memmem::find(octets, b"\r\n\r\n").is_some();
+        if !has_header && !read.beginning.is_all_of(read.octets) {
+            return false;
+        }
+        let header = Header::new(octets);
+        let identifiers =
+            |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
+        let own = identifiers("Message-ID").filter(|_| Some(read.key) == answers);
+        self.references = identifiers("References").chain(own).map(<[u8]>::to_vec).collect();
+        true
+    }
+
+    /// The identifiers, the latest last.
+    pub(super) fn references(&self) -> Vec<&[u8]> {
+        self.references.iter().map(Vec::as_slice).collect()
+    }
+}

@@ -1,0 +1,78 @@
+//! Totals of the messages that a row of a list stands for.
+
+use store::{AccountId, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid};
+
+/// The most messages of a conversation that are counted for its row, and the most with flags that
+/// are read.
+const COUNTED_MAX: usize = 200;
+const MARKS_MAX: usize = 50;
+
+/// Totals of the messages that a row stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RowTotals {
+    pub(super) messages: u32,
+    pub(super) is_unread: bool,
+    pub(super) is_starred: bool,
+    pub(super) is_answered: bool,
+}
+
+impl RowTotals {
+    /// The totals of one message.
+    pub(super) fn alone(mailbox: MailboxId, info: &MessageInfo) -> RowTotals {
+        if mailbox == OUTBOX {
+            // It is in Sent as well, and its flags are shown there.
+            return RowTotals {
+                messages: 1,
+                is_unread: false,
+                is_starred: false,
+                is_answered: false,
+            };
+        }
+        let [is_seen, is_starred, is_answered] =
+            [Flags::SEEN, Flags::FLAGGED, Flags::ANSWERED].map(|flag| info.flags.contains(flag));
+        RowTotals { messages: 1, is_unread: !is_seen, is_starred, is_answered }
+    }
+
+    /// The totals of its conversation: the number of messages in all mailboxes, and the flags of
+    /// those in the row's mailbox.
+    pub(super) fn of(
+        store: &Store,
+        account: AccountId,
+        mailbox: MailboxId,
+        info: &MessageInfo,
+    ) -> RowTotals {
+        let messages = counted(store, account, mailbox, info.conversation).count() as u32;
+        if messages <= 1 {
+            return RowTotals::alone(mailbox, info);
+        }
+        let here = store.conversation_in(account, mailbox, info.conversation).rev().take(MARKS_MAX);
+        let here = here
+            .filter_map(|uid| store.message(account, mailbox, uid))
+            .map(|info| RowTotals::alone(mailbox, &info));
+        let unmarked =
+            RowTotals { messages, is_unread: false, is_starred: false, is_answered: false };
+        here.fold(unmarked, |together, one| RowTotals {
+            messages,
+            is_unread: together.is_unread | one.is_unread,
+            is_starred: together.is_starred | one.is_starred,
+            is_answered: together.is_answered | one.is_answered,
+        })
+    }
+}
+
+/// The messages of a conversation that count for its row in this mailbox.
+pub(super) fn counted(
+    store: &Store,
+    account: AccountId,
+    mailbox: MailboxId,
+    conversation: u64,
+) -> impl Iterator<Item = (MailboxId, Uid)> {
+    let counts =
+        move |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_trash_or_junk(id);
+    store.conversation(account, conversation).take(COUNTED_MAX).filter(move |(id, _)| counts(*id))
+}
+
+/// Whether the mailbox is Trash or Junk.
+pub(super) fn is_trash_or_junk(mailbox: MailboxId) -> bool {
+    mailbox == TRASH || mailbox == JUNK
+}

@@ -1,0 +1,275 @@
+//! Messages in lists: their state in the index, and the summaries that are read for them.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cell::LazyCell;
+
+use machine::UnixTime;
+use message::Summary;
+use store::{
+    AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, Refusal, SENT, Store,
+};
+
+use crate::context::JobContext;
+use crate::list::{RenderedRow, Row};
+use crate::moments::Moment;
+use crate::step::{Progress, READS_MAX};
+use crate::{ComposeStart, Escaped, Key, Page};
+
+use super::row_cache::RowFacts;
+use super::row_totals::RowTotals;
+use super::undo_send::Transit;
+
+/// A message, and what is known of it.
+#[derive(Debug)]
+pub(super) struct FoundMessage {
+    /// Its mailbox.
+    pub(super) mailbox: MailboxId,
+    pub(super) info: MessageInfo,
+    /// Whether it is on its way.
+    transit: Transit,
+    /// Totals of the messages that its row stands for.
+    pub(super) totals: RowTotals,
+    pub(super) known: Known,
+}
+
+/// What is known of a message beside the index.
+#[derive(Debug)]
+pub(super) enum Known {
+    /// Nothing: its summary must be read.
+    Nothing,
+    /// Its summary is being read.
+    Asked,
+    /// It has no summary: more of its beginning must be read.
+    NoSummary(Beginning),
+    /// More of its beginning is being read.
+    BeginningAsked(Beginning),
+    /// Its summary.
+    Summary(Summary),
+    /// Its rendered row from the cache.
+    Row(RenderedRow),
+    /// It cannot be read.
+    Lost,
+}
+
+impl FoundMessage {
+    /// The message `info` of a mailbox.
+    pub(super) fn of(
+        store: &Store,
+        account: AccountId,
+        mailbox: MailboxId,
+        info: MessageInfo,
+    ) -> FoundMessage {
+        let transit = Transit::of(store, account, mailbox, (info.uid, info.flags));
+        FoundMessage {
+            mailbox,
+            info,
+            transit,
+            totals: RowTotals::alone(mailbox, &info),
+            known: Known::Nothing,
+        }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        Key { mailbox: self.mailbox.0, uid: self.info.uid.0 }
+    }
+
+    /// The facts that determine its row.
+    fn facts(&self, account: AccountId, now: UnixTime) -> RowFacts {
+        RowFacts::of(account, self.mailbox, self.info, self.totals, now)
+    }
+
+    /// Its summary, if it can be read.
+    pub(super) fn summary(&self) -> Option<&Summary> {
+        if let Known::Summary(summary) = &self.known { Some(summary) } else { None }
+    }
+}
+
+/// Reads the missing summaries of these messages.
+pub(super) fn ask(
+    rows: &mut [FoundMessage],
+    account: AccountId,
+    under_way: &mut usize,
+    cx: &mut JobContext<'_, '_>,
+) -> Progress {
+    let continuation = cx.continuation();
+    for row in rows {
+        if *under_way >= READS_MAX {
+            return Progress::Waiting;
+        }
+        let (mailbox, uid) = (row.mailbox, row.info.uid);
+        let asked = match &row.known {
+            Known::Nothing => cx.store_mut().read_summary(account, mailbox, uid, continuation),
+            Known::NoSummary(beginning) => {
+                cx.store_mut().read(account, mailbox, uid, beginning.next(), continuation)
+            }
+            _ => continue,
+        };
+        match asked {
+            Ok(()) => {
+                row.known = match core::mem::replace(&mut row.known, Known::Asked) {
+                    Known::NoSummary(beginning) => Known::BeginningAsked(beginning),
+                    _ => Known::Asked,
+                };
+                *under_way += 1;
+            }
+            Err(Refusal::Busy) => return Progress::Yield,
+            Err(_) => row.known = Known::Lost,
+        }
+    }
+    Progress::Waiting
+}
+
+/// A body has come for one of these messages.
+pub(super) fn body_arrived(rows: &mut [FoundMessage], body: &Body) {
+    let is_of =
+        |row: &&mut FoundMessage| row.info.uid == body.uid() && row.mailbox == body.mailbox();
+    let Some(row) = rows.iter_mut().find(is_of) else { return };
+    row.known = match core::mem::replace(&mut row.known, Known::Nothing) {
+        Known::Asked => match Summary::read(body.bytes()) {
+            Some(summary) => Known::Summary(summary),
+            None => Known::NoSummary(Beginning::from(row.info.head)),
+        },
+        Known::BeginningAsked(mut beginning) => {
+            beginning.arrived(body.bytes());
+            let first = beginning.octets();
+            if first.len() >= CHUNK_OCTETS || beginning.is_all_of(row.info.octets) {
+                Known::Summary(Summary::of(first))
+            } else {
+                Known::NoSummary(beginning)
+            }
+        }
+        known => known,
+    };
+}
+
+/// The texts of a row. Those from a summary are borrowed.
+pub(super) struct RowText<'a> {
+    key: String,
+    href: String,
+    people: &'a str,
+    subject: &'a str,
+    snippet: &'a str,
+    date: String,
+    moment: String,
+    totals: RowTotals,
+    has_attachment: bool,
+}
+
+/// Whether two messages are copies of one, as far as their summaries tell.
+pub(super) fn are_copies(one: Option<&Summary>, other: Option<&Summary>) -> bool {
+    one.is_some_and(|one| one.message_id != 0 && Some(one) == other)
+}
+
+/// Takes rows of these messages from the cache.
+pub(super) fn recall(rows: &mut [FoundMessage], account: AccountId, cx: &mut JobContext<'_, '_>) {
+    let now = cx.now();
+    let written = cx.rows();
+    for row in rows {
+        if let Some(known) = written.find(&row.facts(account, now)) {
+            row.known = Known::Row(known.clone());
+        }
+    }
+}
+
+/// Renders the rows of a list.
+pub(super) fn write(
+    rows: &[FoundMessage],
+    account: AccountId,
+    cx: &mut JobContext<'_, '_>,
+) -> Vec<RenderedRow> {
+    let time = cx.now();
+    let now = LazyCell::new(|| Moment::of(time));
+    let write = |found: &FoundMessage| match &found.known {
+        Known::Row(row) => row.clone(),
+        known => {
+            let row = RowText::of(found, &now).row().written();
+            if let Known::Summary(_) = known {
+                cx.rows().keep(found.facts(account, time), &row);
+            }
+            row
+        }
+    };
+    rows.iter().map(write).collect()
+}
+
+impl<'a> RowText<'a> {
+    /// The row of a message, or of the conversation that it is the newest message of.
+    fn of(found: &'a FoundMessage, now: &Moment) -> RowText<'a> {
+        let mut text = RowText::with(
+            found,
+            found.summary(),
+            found.mailbox == SENT || found.mailbox == DRAFTS,
+            now,
+        );
+        if found.totals.messages > 1 {
+            // Scrolls past the folded messages to the opened one.
+            text.href.push_str("#opened");
+        }
+        text
+    }
+
+    /// The line of a message within its conversation. It always names the sender.
+    pub(super) fn among_others(found: &'a FoundMessage, now: &Moment) -> RowText<'a> {
+        RowText::with(found, found.summary(), false, now)
+    }
+
+    /// The same for a message that cannot be read.
+    pub(super) fn lost(found: &FoundMessage, now: &Moment) -> RowText<'static> {
+        RowText::with(found, None, false, now)
+    }
+
+    fn with(
+        found: &FoundMessage,
+        summary: Option<&'a Summary>,
+        shows_recipients: bool,
+        now: &Moment,
+    ) -> RowText<'a> {
+        let key = found.key();
+        let moment = Moment::of(found.info.internal_date);
+        let people = summary.map_or("", |summary| {
+            match (shows_recipients, summary.sender_name.is_empty()) {
+                (true, _) => &summary.recipients,
+                (false, true) => &summary.sender_address,
+                (false, false) => &summary.sender_name,
+            }
+        });
+        RowText {
+            href: match found.mailbox {
+                DRAFTS => {
+                    Page::Compose(ComposeStart::Draft { draft: key, answers: None }).to_string()
+                }
+                _ => Page::Read(key).to_string(),
+            },
+            key: key.to_string(),
+            people,
+            subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
+            snippet: match summary {
+                Some(_) if found.transit == Transit::HeldBack => "Held by an administrator",
+                Some(_) if found.transit == Transit::UnderWay => "Sending…",
+                summary => summary.map_or("", |summary| &summary.snippet),
+            },
+            date: moment.in_few_words(now),
+            moment: moment.exact(),
+            totals: found.totals,
+            has_attachment: summary.is_some_and(|summary| summary.has_attachment),
+        }
+    }
+
+    pub(super) fn row(&self) -> Row<'_> {
+        Row {
+            key: Escaped(&self.key),
+            href: Escaped(&self.href),
+            people: Escaped(self.people),
+            messages: self.totals.messages,
+            subject: Escaped(self.subject),
+            snippet: Escaped(self.snippet),
+            date: Escaped(&self.date),
+            moment: Escaped(&self.moment),
+            is_unread: self.totals.is_unread,
+            is_starred: self.totals.is_starred,
+            is_answered: self.totals.is_answered,
+            has_attachment: self.has_attachment,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A search: walks the summaries of the newest messages, as far as one page goes.
+//!
+//! A search covers what a list shows: people, subjects, snippets, dates and flags. The walk ends
+//! when a page is full or [`LOOKED_AT_MAX`] messages were examined. The page tells how far it came,
+//! and its link continues the walk. So every search has the same bound of time.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::{AccountId, Body, Flags, JUNK, MailboxId, OUTBOX, Store, TRASH, Uid};
+
+use crate::answer;
+use crate::context::JobContext;
+use crate::layout::{Client, PageLayout, display_name};
+use crate::list::{ListPage, RenderedRow};
+use crate::search::{Candidate, Query};
+use crate::step::{Progress, READS_MAX};
+use crate::{Key, Page};
+
+use super::list::ROWS_MAX;
+use super::rows::{self, FoundMessage};
+
+/// Messages that are examined for one page.
+pub const LOOKED_AT_MAX: u32 = 2000;
+
+/// A search in progress.
+#[derive(Debug)]
+pub(crate) struct SearchJob {
+    words: String,
+    query: Query,
+    only: Option<MailboxId>,
+    before: Option<Key>,
+    /// The mailboxes that remain, with their names. The walk is in the first one. `None` before the
+    /// walk has begun.
+    left: Option<VecDeque<(MailboxId, String)>>,
+    /// The last message that was examined.
+    at: Option<Key>,
+    /// Messages of one mailbox that are being examined.
+    looked_at: Vec<FoundMessage>,
+    found: Vec<FoundMessage>,
+    count: u32,
+}
+
+impl SearchJob {
+    pub(super) fn new(words: String, only: Option<MailboxId>, before: Option<Key>) -> SearchJob {
+        let query = Query::parse(&words);
+        SearchJob {
+            words,
+            query,
+            only,
+            before,
+            left: None,
+            at: None,
+            looked_at: Vec::new(),
+            found: Vec::new(),
+            count: 0,
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        loop {
+            match rows::ask(&mut self.looked_at, account, under_way, cx) {
+                Progress::Waiting if *under_way == 0 => {}
+                progress => return progress,
+            }
+            self.judge();
+            if self.is_full() || !self.look_on(account, cx.store()) {
+                return Progress::Waiting;
+            }
+        }
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        rows::body_arrived(&mut self.looked_at, body);
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() + READS_MAX > ROWS_MAX || self.count >= LOOKED_AT_MAX
+    }
+
+    /// Keeps the matches among the messages that were read.
+    fn judge(&mut self) {
+        let name = self.left.as_ref().and_then(|left| left.front()).map_or("", |(_, name)| name);
+        for found in self.looked_at.drain(..) {
+            self.at = Some(found.key());
+            let Some(summary) = found.summary() else { continue };
+            let candidate = Candidate {
+                from: &format!("{} {}", summary.sender_name, summary.sender_address),
+                to: &summary.recipients,
+                subject: &summary.subject,
+                snippet: &summary.snippet,
+                text: None,
+                mailbox: display_name(name),
+                date: found.info.internal_date,
+                is_unread: !found.info.flags.contains(Flags::SEEN),
+                is_starred: found.info.flags.contains(Flags::FLAGGED),
+                has_attachment: summary.has_attachment,
+            };
+            if self.query.matches(&candidate) {
+                self.found.push(found);
+            }
+        }
+    }
+
+    /// Takes the next messages. False: there are none.
+    fn look_on(&mut self, account: AccountId, store: &Store) -> bool {
+        let (only, before) = (self.only, self.before);
+        let left = self.left.get_or_insert_with(|| {
+            let known = store.account(account);
+            let all = known.iter().flat_map(|known| known.mailboxes());
+            // Trash, Junk and the outbox are searched only by name. Messages in the outbox are in
+            // Sent too.
+            let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
+            let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
+            let all: VecDeque<(MailboxId, String)> =
+                wanted.map(|(id, name)| (id, name.to_string())).collect();
+            all.into_iter()
+                .skip_while(|(id, _)| before.is_some_and(|before| before.mailbox != id.0))
+                .collect()
+        });
+        while let Some((mailbox, _)) = left.front() {
+            let at = self.at.or(before).filter(|at| at.mailbox == mailbox.0).map(|at| Uid(at.uid));
+            let next = store.messages_below(account, *mailbox, at).take(READS_MAX);
+            self.looked_at
+                .extend(next.map(|info| FoundMessage::of(store, account, *mailbox, info)));
+            if !self.looked_at.is_empty() {
+                self.count += self.looked_at.len() as u32;
+                return true;
+            }
+            left.pop_front();
+        }
+        false
+    }
+
+    pub(super) fn page(&self, client: &Client, cx: &mut JobContext<'_, '_>) -> Reply {
+        let rows = rows::write(&self.found, client.account, cx);
+        let layout = PageLayout::of(client, cx.store(), self.only);
+        let path = |before| {
+            let mailbox = self.only.map(|only| only.0);
+            Page::Search { words: self.words.as_str().into(), mailbox, before }.to_string()
+        };
+        let older = self.at.filter(|_| self.is_full()).map(|at| path(Some(at)));
+        let extent = format!("{} found", self.found.len());
+        let progress = match older {
+            None => format!("All messages were looked at, {} of them for this page.", self.count),
+            Some(_) => format!(
+                "{} messages were looked at for this page: older ones are behind “Older”.",
+                self.count
+            ),
+        };
+        let links = layout.links();
+        let mut frame = layout.frame(client, &links);
+        frame.search = &self.words;
+        let page = ListPage {
+            frame,
+            title: "Search",
+            here: &path(self.before),
+            rows: &rows,
+            extent: &extent,
+            newer: None,
+            older: older.as_deref(),
+            is_trash: self.only == Some(TRASH),
+            is_junk: self.only == Some(JUNK),
+            is_grouped: false,
+            progress: Some(&progress),
+        };
+        answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
+    }
+}

@@ -1,0 +1,124 @@
+//! The settings page: preferences and sessions. Both are notes of the account.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::{AccountId, NoteChange, Refusal, Store};
+
+use crate::Page;
+use crate::answer;
+use crate::context::JobContext;
+use crate::flash::FlashMessage;
+use crate::layout::{Client, PageLayout};
+use crate::moments::Moment;
+use crate::persisted_session::PersistedSession;
+use crate::preferences::Preferences;
+use crate::sessions::Digest;
+use crate::settings::{SessionLine, SettingsPage};
+use crate::step::{Progress, why};
+
+/// The page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SettingsJob {
+    /// The valid sessions.
+    pub sessions: Vec<(Digest, PersistedSession)>,
+    /// Preferences from the form that were rejected.
+    pub typed: Option<Preferences>,
+}
+
+/// The reply after notes were changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Noted {
+    /// The settings page with this flash message.
+    Flash(String),
+    /// The login page: the client is logged out.
+    LoggedOut,
+}
+
+/// A change of notes in progress.
+#[derive(Debug)]
+pub(crate) struct NoteJob {
+    changes: Option<Vec<NoteChange>>,
+    noted: Noted,
+    refused: Option<Refusal>,
+}
+
+impl NoteJob {
+    pub(super) fn new(changes: Vec<NoteChange>, noted: Noted) -> NoteJob {
+        NoteJob { changes: Some(changes), noted, refused: None }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        let Some(changes) = self.changes.clone() else { return Progress::Waiting };
+        let continuation = cx.continuation();
+        match cx.store_mut().change_notes(account, changes, continuation) {
+            Ok(()) => *under_way += 1,
+            Err(Refusal::Busy) => return Progress::Yield,
+            Err(refusal) => self.refused(refusal),
+        }
+        self.changes = None;
+        Progress::Waiting
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        // A note that is to be removed and does not exist is no failure.
+        self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
+    }
+
+    pub(super) fn done(&self, host: &str) -> Progress {
+        let to_settings = |flash| Progress::Redirect(Page::Settings.to_string(), flash);
+        match (&self.noted, self.refused) {
+            (Noted::LoggedOut, Some(_)) => Progress::Reply(answer::logged_out_until_restart(host)),
+            (Noted::LoggedOut, None) => Progress::Reply(answer::logged_out()),
+            (Noted::Flash(_), Some(refusal)) => to_settings(FlashMessage::failure(why(refusal))),
+            (Noted::Flash(text), None) => to_settings(FlashMessage::success(text)),
+        }
+    }
+}
+
+impl SettingsJob {
+    pub(super) fn page(&self, client: &Client, store: &Store) -> Reply {
+        let layout = PageLayout::of(client, store, None);
+        let lines: Vec<(String, String, bool)> = self
+            .sessions
+            .iter()
+            .map(|(digest, session)| {
+                let [since, seen] =
+                    [session.since, session.seen].map(|time| Moment::of(time).in_words());
+                let since = format!("since {since}, from {}; seen {seen} (UTC)", session.from);
+                (session_key(digest), since, *digest == client.session)
+            })
+            .collect();
+        let sessions: Vec<SessionLine<'_>> = lines
+            .iter()
+            .zip(&self.sessions)
+            .map(|((key, since, is_this), (_, session))| SessionLine {
+                key,
+                program: &session.program,
+                since,
+                is_this: *is_this,
+            })
+            .collect();
+        let preferences = self.typed.as_ref().unwrap_or(layout.preferences());
+        answer::page(&SettingsPage {
+            frame: layout.frame(client, &layout.links()),
+            name: &preferences.name,
+            signature: &preferences.signature,
+            hold: preferences.hold,
+            sessions: &sessions,
+        })
+    }
+}
+
+/// Names a session in a form.
+pub(crate) fn session_key(digest: &Digest) -> String {
+    let (first, _) = digest.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    format!("{:016x}", u64::from_be_bytes(*first)).to_string()
+}

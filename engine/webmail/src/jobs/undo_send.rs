@@ -1,0 +1,178 @@
+//! Takes back a held message, so that it is a draft again, and tells whether a message is on its
+//! way.
+//!
+//! Invariants:
+//! - Taking a message back removes it from submission before anything is written. So a message is
+//!   never both taken back and sent.
+//! - Only a held message comes back. A recipient may already have one that is leaving, also while
+//!   it waits for a retry: it stays on its way, and undo says so.
+
+use alloc::string::ToString;
+
+use store::{
+    AccountId, DRAFTS, EntryState, Flags, INBOX, MailboxId, MarkChange, OUTBOX, Refusal, Store, Uid,
+};
+
+use crate::context::JobContext;
+use crate::flash::{FlashMessage, Undo};
+use crate::step::{Progress, why};
+use crate::{ComposeStart, Key, ListRange, Page};
+
+/// A message to take back.
+#[derive(Debug)]
+pub(crate) struct UndoSendJob {
+    key: Key,
+    /// The message that it replies to, if that is known.
+    answers: Option<(MailboxId, Uid)>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The next step looks whether it is still held.
+    Wanted,
+    /// The store is clearing its flag.
+    Taken,
+    /// It is a draft.
+    Back,
+    /// It is leaving, or was sent.
+    TooLate,
+    /// The store has refused the change: it is still held.
+    Refused(Refusal),
+}
+
+impl UndoSendJob {
+    pub(super) fn new(key: Key) -> UndoSendJob {
+        UndoSendJob { key, answers: None, stage: Stage::Wanted }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        account: AccountId,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        if *under_way > 0 {
+            return Progress::Waiting;
+        }
+        if self.stage == Stage::Taken {
+            self.stage = Stage::Back;
+        }
+        if self.stage != Stage::Wanted {
+            return Progress::Waiting;
+        }
+        let (mailbox, uid) = self.key.in_store();
+        let info = cx.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
+        let is_on_its_way = info.is_some_and(|info| info.flags.are_on_their_way());
+        let is_held = info.is_some_and(|info| {
+            info.flags.contains(Flags::HELD) && !info.flags.contains(Flags::LEAVING)
+        });
+        let taken = is_held.then(|| cx.take_back(account, uid)).flatten();
+        self.stage = match (info, taken) {
+            (Some(_), None) if !is_on_its_way => Stage::Back,
+            (Some(info), Some(answers)) => {
+                self.answers = answers;
+                let continuation = cx.continuation();
+                match cx.store_mut().mark(
+                    account,
+                    mailbox,
+                    uid,
+                    MarkChange::clear(Flags::HELD),
+                    continuation,
+                ) {
+                    Ok(()) => {
+                        *under_way += 1;
+                        Stage::Taken
+                    }
+                    Err(Refusal::Busy) => {
+                        cx.hold(account, uid, answers, info.internal_date);
+                        return Progress::Yield;
+                    }
+                    Err(refusal) => Stage::Refused(refusal),
+                }
+            }
+            _ => Stage::TooLate,
+        };
+        Progress::Waiting
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.stage = Stage::Refused(refusal);
+    }
+
+    pub(super) fn done(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Progress {
+        let (mailbox, uid) = self.key.in_store();
+        let (flash, path) = match self.stage {
+            Stage::Wanted | Stage::Taken | Stage::Back => {
+                let flash = FlashMessage::success("Your letter was not sent: it is a draft again.");
+                let answers =
+                    self.answers.map(|(mailbox, uid)| Key { mailbox: mailbox.0, uid: uid.0 });
+                (flash, Page::Compose(ComposeStart::Draft { draft: self.key, answers }))
+            }
+            Stage::TooLate => {
+                let flash = FlashMessage::failure(
+                    "It is too late to undo: the message is being sent or was sent.",
+                );
+                (flash, Page::List { mailbox: INBOX.0, range: ListRange::Newest })
+            }
+            Stage::Refused(refusal) => {
+                if let Some(info) = cx.store().message(account, mailbox, uid) {
+                    cx.hold(account, uid, self.answers, info.internal_date);
+                }
+                (
+                    FlashMessage::failure(why(refusal)),
+                    Page::List { mailbox: DRAFTS.0, range: ListRange::Newest },
+                )
+            }
+        };
+        Progress::Redirect(path.to_string(), flash)
+    }
+}
+
+/// Whether a message is on its way to its recipients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Transit {
+    None,
+    UnderWay,
+    /// An administrator holds it, or has returned it to its sender.
+    HeldBack,
+}
+
+impl Transit {
+    /// Of the message in this mailbox with this UID and these flags.
+    pub(super) fn of(
+        store: &Store,
+        account: AccountId,
+        mailbox: MailboxId,
+        (uid, flags): (Uid, Flags),
+    ) -> Transit {
+        let entry = if mailbox == OUTBOX { store.outbox_entry(account, uid) } else { None };
+        match entry.map(|entry| entry.state()) {
+            Some(EntryState::Queued) => Transit::UnderWay,
+            Some(EntryState::Held | EntryState::Returned) => Transit::HeldBack,
+            None if mailbox == DRAFTS && flags.are_on_their_way() => Transit::UnderWay,
+            None => Transit::None,
+        }
+    }
+}
+
+/// The flash message for a draft that is on its way. `None`: it is not.
+pub(super) fn flash_if_sending(
+    key: Key,
+    account: AccountId,
+    cx: &JobContext<'_, '_>,
+) -> Option<FlashMessage> {
+    let (mailbox, uid) = key.in_store();
+    let info = cx.store().message(account, mailbox, uid)?;
+    if Transit::of(cx.store(), account, mailbox, (uid, info.flags)) == Transit::None {
+        return None;
+    }
+    let left = info.internal_date.seconds().saturating_sub(cx.now().seconds());
+    let is_held = info.flags.contains(Flags::HELD) && left > 0;
+    let undo = is_held.then_some(Undo::Sending(key));
+    Some(FlashMessage {
+        undo,
+        seconds: is_held.then_some(left),
+        ..FlashMessage::success("Sending…")
+    })
+}

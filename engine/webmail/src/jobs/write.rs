@@ -1,0 +1,492 @@
+//! A message that a user writes: sent, saved as a draft, or discarded.
+//!
+//! A message that is sent is held first, as a flagged draft that submission delivers later. If the
+//! user wants no hold, and all recipients are local, one delivery brings it to all of them and to
+//! Sent, or to none.
+//!
+//! Invariants:
+//! - The text is never lost. When something is refused, the page comes back with all fields and the
+//!   reason.
+//! - Uploaded files are written to a draft as they come, and are copied from there ([`MessageUpload`]).
+//! - A draft keeps its files: those that the page names are copied from the draft that is replaced
+//!   ([`AttachmentCopy`]).
+//! - A message is signed once, when it is written, with its author's domain. All copies have these
+//!   signatures, held ones too.
+//! - Only a message that can be delivered to all recipients is held. A recipient that is neither
+//!   local nor a possible remote address is refused before.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use machine::UnixTime;
+use message::compose::{Composer, Files, Letter, Unwritable};
+use message::header::Mailbox;
+use store::{
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId,
+    MarkChange, Recipient, Refusal, Uid, UidRange,
+};
+
+use crate::context::JobContext;
+use crate::flash::{FlashMessage, Undo};
+use crate::form::Reader;
+use crate::layout::Client;
+use crate::preferences::Preferences;
+use crate::step::{Progress, why};
+use crate::ticket::FormToken;
+use crate::{ComposeStart, Key, ListRange, Page};
+
+use super::attachment_copy::AttachmentCopy;
+use super::draft::Draft;
+use super::recipients::{mailboxes, recipients};
+use super::reply_references::ReplyReferences;
+use super::upload::{MessageUpload, UploadPiece};
+
+/// What is done with the message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum DraftAction {
+    /// It is sent.
+    Send,
+    /// It is saved as a draft.
+    Save,
+    /// It is discarded.
+    Discard,
+}
+
+/// A message that is being written.
+#[derive(Debug)]
+pub(crate) struct WriteJob {
+    pub(super) draft: Draft,
+    pub(super) action: DraftAction,
+    pub(super) stage: Stage,
+    /// Its form, until all of that has come.
+    upload: Option<Box<MessageUpload>>,
+    pub(super) message: Vec<u8>,
+    /// Octets of `message` that the store has, and octets of all that was appended.
+    taken: usize,
+    octets: u64,
+    reply_references: ReplyReferences,
+    /// Files that are copied from the draft.
+    pub(super) attachment_copy: Option<Box<AttachmentCopy>>,
+    /// The next job for the draft, once that is saved.
+    pub(super) next: Option<(Draft, DraftAction)>,
+    /// The seconds for which it is held, and the time when it leaves.
+    hold: Option<(u64, UnixTime)>,
+    /// The GUID of the draft.
+    guid: Option<Guid>,
+    /// The size of its signatures, once they are known.
+    head: Option<Head>,
+    pub(super) saved: Option<Key>,
+    error: Option<String>,
+    /// The reply, if the form is not processed any further.
+    pub(super) reply: Option<Reply>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// The form is being received.
+    MessageUpload,
+    /// The next step reads the message that it replies to.
+    Answered,
+    /// The next step composes the message and begins the delivery.
+    Ready,
+    /// The message is being appended.
+    Appended,
+    /// The delivery is being committed.
+    Committed,
+    /// The message is delivered. The next step removes the replaced draft.
+    Delivered,
+    /// The job is done or has failed.
+    Over,
+}
+
+impl WriteJob {
+    /// `token`: the token of the session's forms; absent for a client without a session.
+    pub(super) fn new(token: Option<FormToken>, reader: Reader) -> WriteJob {
+        WriteJob {
+            draft: Draft::default(),
+            action: DraftAction::Save,
+            stage: Stage::MessageUpload,
+            upload: Some(Box::new(MessageUpload::new(token, reader))),
+            message: Vec::new(),
+            taken: 0,
+            octets: 0,
+            reply_references: ReplyReferences::default(),
+            attachment_copy: None,
+            next: None,
+            hold: None,
+            guid: None,
+            head: None,
+            saved: None,
+            error: None,
+            reply: None,
+        }
+    }
+
+    /// Begins to do `action` with the draft.
+    pub(super) fn begin_with(&mut self, draft: Draft, action: DraftAction) {
+        self.draft = draft;
+        self.action = action;
+        self.octets = 0;
+        self.reply_references = ReplyReferences::default();
+        self.stage =
+            if action == DraftAction::Discard { Stage::Delivered } else { Stage::Answered };
+    }
+
+    /// The next piece of the form.
+    pub(super) fn piece_arrived(&mut self, piece: &UploadPiece) {
+        self.upload.iter_mut().for_each(|upload| upload.piece_arrived(piece));
+    }
+
+    /// The session of the form has ended.
+    pub(super) fn session_ended(&mut self) {
+        self.upload.iter_mut().for_each(|upload| upload.session_ended());
+    }
+
+    /// Whether all that has come of the form was processed, and more may come.
+    fn wants_more(&self) -> bool {
+        let is_taken = self.taken == self.message.len();
+        matches!(self.stage, Stage::MessageUpload | Stage::Appended)
+            && is_taken
+            && self.upload.as_ref().is_some_and(|upload| upload.wants_more())
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        client: &Client,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Progress {
+        while *under_way == 0 && self.stage != Stage::Over {
+            if self.wants_more() {
+                return Progress::Taken;
+            }
+            let asked = match self.stage {
+                Stage::MessageUpload => Ok(self.form_comes(cx)),
+                Stage::Answered => {
+                    let asked = self.reply_references.ask(&self.draft, client.account, cx);
+                    asked.inspect(|_| self.stage = Stage::Ready)
+                }
+                Stage::Ready => self.begin(client.account, cx),
+                Stage::Appended => self.append(client.account, cx),
+                Stage::Delivered => Ok(self.tidy_up(client.account, cx)),
+                Stage::Committed | Stage::Over => return Progress::Waiting,
+            };
+            match asked {
+                Ok(asked) => *under_way += asked,
+                Err(Refusal::Busy) => return Progress::Yield,
+                Err(refusal) => self.fail(self.why_not_written(refusal).into(), cx),
+            }
+        }
+        Progress::Waiting
+    }
+
+    /// The job fails. The rest of the form is read and dropped.
+    pub(super) fn fail(&mut self, error: String, cx: &mut JobContext<'_, '_>) {
+        cx.abort();
+        self.failed(error);
+    }
+
+    fn failed(&mut self, error: String) {
+        (self.message, self.taken) = (Vec::new(), 0);
+        match &mut self.upload {
+            Some(upload) => {
+                upload.fail(error);
+                self.stage = Stage::MessageUpload;
+            }
+            None => {
+                self.error = Some(error);
+                self.stage = Stage::Over;
+            }
+        }
+    }
+
+    /// More of the form has come. Its first file begins a delivery to Drafts.
+    fn form_comes(&mut self, cx: &mut JobContext<'_, '_>) -> usize {
+        let Some(mut upload) = self.upload.take() else { return 0 };
+        if upload.file_begins() {
+            self.begin_with(upload.draft(), DraftAction::Save);
+            self.upload = Some(upload);
+        } else if upload.wants_more() {
+            self.upload = Some(upload);
+        } else {
+            self.form_ended(upload, cx);
+        }
+        0
+    }
+
+    /// A body of the message that it replies to, or of the draft with the files.
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        if let Some(attachment_copy) = &mut self.attachment_copy {
+            return attachment_copy.body_arrived(body, &mut self.message);
+        }
+        if !self.reply_references.body_arrived(body, self.draft.answers) {
+            self.stage = Stage::Answered;
+        }
+    }
+
+    fn begin(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
+        let mut remote = Vec::new();
+        let begun = match self.action {
+            DraftAction::Send => {
+                recipients(&self.draft, account, cx).and_then(|(recipients, others)| {
+                    remote = others;
+                    let is_for_others = !remote.is_empty();
+                    self.held_or((recipients, is_for_others), account, cx)
+                })
+            }
+            DraftAction::Save | DraftAction::Discard => {
+                let flags = Flags::DRAFT.with(Flags::SEEN);
+                Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
+            }
+        };
+        let written = begun.and_then(|recipients| Ok((self.write(account, cx)?, recipients)));
+        match written {
+            Ok((message, recipients)) => {
+                cx.begin_delivery(&recipients)?;
+                if self.action == DraftAction::Send {
+                    if let Err(excess) = cx.may_send(account, remote) {
+                        self.hold = None;
+                        self.fail(excess.to_string(), cx);
+                        return Ok(0);
+                    }
+                    cx.begin_signing();
+                }
+                self.message = message;
+                self.stage = Stage::Appended;
+            }
+            Err(error) => self.fail(error, cx),
+        }
+        Ok(0)
+    }
+
+    /// The recipients of the delivery: only the writer's Drafts if the message is held. A message
+    /// with remote recipients always is.
+    fn held_or(
+        &mut self,
+        (recipients, is_for_others): (Vec<Recipient>, bool),
+        account: AccountId,
+        cx: &JobContext<'_, '_>,
+    ) -> Result<Vec<Recipient>, String> {
+        let known = cx.store().account(account);
+        let chosen = known.and_then(|known| Preferences::of_account(&known).hold.seconds());
+        let Some(seconds) = chosen.or(is_for_others.then_some(0)) else { return Ok(recipients) };
+        if !cx.may_hold() {
+            return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());
+        }
+        // In whole seconds, as the store keeps it, rounded up.
+        self.hold = Some((seconds, UnixTime::from_seconds(cx.now().seconds() + seconds + 1)));
+        let flags = Flags::DRAFT.with(Flags::SEEN).with(Flags::HELD);
+        Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
+    }
+
+    fn write(
+        &mut self,
+        account: AccountId,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<Vec<u8>, String> {
+        let draft = &self.draft;
+        let from = cx.store().account(account).map_or_else(Mailbox::default, |known| Mailbox {
+            name: Preferences::of_account(&known).name,
+            address: known.address().to_string(),
+        });
+        let [to, cc, bcc] = [&draft.to, &draft.cc, &draft.bcc].map(|list| mailboxes(list));
+        let secret = u128::from_le_bytes(cx.random());
+        let message_id = format!("{:032x}@{}", u128::from_le_bytes(cx.random()), cx.host());
+        let references = self.reply_references.references();
+        let content = Letter {
+            from: &from,
+            to: &to,
+            cc: &cc,
+            // Drafts keep `Bcc`. Submission removes it from copies.
+            bcc: if self.action == DraftAction::Send && self.hold.is_none() { &[] } else { &bcc },
+            subject: &draft.subject,
+            date: cx.now(),
+            message_id: &message_id,
+            in_reply_to: references.last().copied(),
+            references: &references,
+            text: &draft.text,
+            html: None,
+            secret,
+            files: if self.upload.is_none() && !draft.carries() {
+                Files::None
+            } else {
+                Files::Some
+            },
+        };
+        let mut message = Vec::with_capacity(draft.text.len() * 2 + 2048);
+        let composer = Composer::begin(&content, &mut message).map_err(|unwritable| match unwritable {
+            Unwritable::Address => {
+                "One of the addresses is none. Your letter was not sent: it is kept on this page.".to_string()
+            }
+            Unwritable::Identifier => why(Refusal::Busy).to_string(),
+        })?;
+        match (&mut self.upload, draft.draft.filter(|_| draft.carries())) {
+            (Some(upload), _) => upload.begin(draft.clone(), composer),
+            (None, Some(saved)) => {
+                let parts = draft.carried.iter().map(|(part, _)| usize::from(*part)).collect();
+                self.attachment_copy = Some(Box::new(AttachmentCopy::new(saved, parts, composer)));
+            }
+            (None, None) => composer.message_ended(&mut message),
+        }
+        let first = message.get(..CHUNK_OCTETS).unwrap_or(&message);
+        if self.hold.is_some() && memchr::memmem::find(first, b"\r\n\r\n").is_none() {
+            return Err("The subject and the names of people are too long together. Your letter was not sent: it is kept on this page.".into());
+        }
+        Ok(message)
+    }
+
+    fn append(
+        &mut self,
+        account: AccountId,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<usize, Refusal> {
+        let rest = self.message.get(self.taken..).unwrap_or_default();
+        if !rest.is_empty() {
+            if self.octets + rest.len() as u64 > cx.message_octets_max() {
+                return Err(Refusal::TooLarge);
+            }
+            let taken = cx.append(rest).map_err(Refusal::of_begun_delivery)?;
+            (self.taken, self.octets) = (self.taken + taken, self.octets + taken as u64);
+            if taken < rest.len() {
+                // The store wakes the handler when it takes more.
+                return Ok(1);
+            }
+            self.message.clear();
+            self.taken = 0;
+        }
+        if let Some(mut upload) = self.upload.take() {
+            if upload.write(&mut self.message) || upload.wants_more() {
+                self.upload = Some(upload);
+            } else {
+                self.form_ended(upload, cx);
+            }
+            return Ok(0);
+        }
+        if let Some(attachment_copy) = self.attachment_copy.take() {
+            let is_asked = attachment_copy.ask(account, cx);
+            if is_asked == Ok(false) {
+                attachment_copy.ended(&mut self.message);
+                return Ok(0);
+            }
+            self.attachment_copy = Some(attachment_copy);
+            return is_asked.map(usize::from);
+        }
+        let Some(head) = self.head.or((self.action != DraftAction::Send).then_some(Head::NONE))
+        else {
+            let Some(signatures) = cx.signatures() else { return Ok(1) };
+            self.head = Some(Head::of(signatures.len()).unwrap_or(Head::NONE));
+            self.message = signatures;
+            return Ok(0);
+        };
+        self.guid = cx.guid();
+        let date = self.hold.map_or_else(|| cx.now(), |(_, until)| until);
+        cx.commit(Closing { head, ..date.into() }).map_err(Refusal::of_begun_delivery)?;
+        self.stage = Stage::Committed;
+        Ok(1)
+    }
+
+    pub(super) fn delivered(&mut self) {
+        self.stage = Stage::Delivered;
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        match self.stage {
+            Stage::Appended | Stage::Committed => self.failed(self.why_not_written(refusal).into()),
+            // The message that it replies to may be gone, and so may the draft.
+            Stage::MessageUpload
+            | Stage::Answered
+            | Stage::Ready
+            | Stage::Delivered
+            | Stage::Over => {}
+        }
+    }
+
+    fn why_not_written(&self, refusal: Refusal) -> &'static str {
+        let is_for_others = self.action == DraftAction::Send && self.hold.is_none();
+        match refusal {
+            Refusal::TooLarge => {
+                "With all its files it is larger than a message may be. Take some of them away: nothing was changed."
+            }
+            Refusal::OverQuota | Refusal::LargerThanQuota if is_for_others => {
+                "There is no room for it in your mailbox, or in that of somebody whom it is for. Your letter was not sent: it is kept on this page."
+            }
+            refusal => why(refusal),
+        }
+    }
+
+    /// Removes the replaced draft and flags the answered message; submission does the latter for a
+    /// held message. Failures are ignored: the message itself is safe.
+    fn tidy_up(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> usize {
+        self.stage = Stage::Over;
+        let continuation = cx.continuation();
+        let mut asked = 0;
+        let newest = cx
+            .store()
+            .messages_below(account, DRAFTS, None)
+            .find(|info| Some(info.guid) == self.guid);
+        self.saved = newest.map(|info| Key { mailbox: DRAFTS.0, uid: info.uid.0 });
+        let answers =
+            self.draft.answers.filter(|_| self.action == DraftAction::Send).map(Key::in_store);
+        if let (Some(info), Some((_, until))) = (newest, self.hold) {
+            cx.hold(account, info.uid, answers, until);
+        }
+        let is_draft = |(mailbox, uid): &(MailboxId, Uid)| {
+            let info = cx.store().message(account, *mailbox, *uid);
+            *mailbox == DRAFTS && info.is_some_and(|info| !info.flags.are_on_their_way())
+        };
+        if let Some((mailbox, uid)) = self.draft.draft.map(Key::in_store).filter(is_draft) {
+            let removed =
+                cx.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
+            asked += usize::from(removed.is_ok());
+        }
+        if let Some((mailbox, uid)) = answers.filter(|_| self.hold.is_none()) {
+            let change = MarkChange::set(Flags::ANSWERED);
+            asked += usize::from(
+                cx.store_mut().mark(account, mailbox, uid, change, continuation).is_ok(),
+            );
+        }
+        self.go_on_with_draft(cx);
+        asked
+    }
+
+    pub(super) fn done(&mut self, client: &Client, cx: &mut JobContext<'_, '_>) -> Progress {
+        if let Some(reply) = self.reply.take() {
+            cx.abort();
+            return Progress::Reply(reply);
+        }
+        if let Some(error) = self.error.take() {
+            cx.abort();
+            return Progress::Reply(self.draft.page(&error, client, cx.store()));
+        }
+        let list = |mailbox: MailboxId| {
+            Page::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string()
+        };
+        let (flash, path) = match (self.action, self.saved) {
+            (DraftAction::Send, Some(key)) if self.hold.is_some_and(|(seconds, _)| seconds > 0) => {
+                (
+                    FlashMessage {
+                        undo: Some(Undo::Sending(key)),
+                        ..FlashMessage::success("Sending…")
+                    },
+                    list(INBOX),
+                )
+            }
+            (DraftAction::Send, _) => (FlashMessage::success("Your letter was sent."), list(INBOX)),
+            (DraftAction::Discard, _) => {
+                (FlashMessage::success("The letter was discarded."), list(INBOX))
+            }
+            (DraftAction::Save, Some(key)) => {
+                let start = ComposeStart::Draft { draft: key, answers: self.draft.answers };
+                (FlashMessage::success("The draft was saved."), Page::Compose(start).to_string())
+            }
+            (DraftAction::Save, None) => {
+                (FlashMessage::success("The draft was saved."), list(DRAFTS))
+            }
+        };
+        let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
+        Progress::Redirect(path, FlashMessage { seconds, ..flash })
+    }
+}

@@ -1,0 +1,182 @@
+//! The links in HTML or text: what they say, and where they lead.
+//!
+//! HTML is scanned only as far as links need it, without a browser's full parser. A link that the
+//! scan misses gets no warning, and is not changed.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::hosts::Host;
+use crate::prose::next_address;
+
+/// Bytes of a link's text that are examined.
+const TEXT_BYTES_MAX: usize = 1000;
+
+/// A link to a host.
+pub(super) struct Link {
+    target: Host,
+    /// The host that the link's text names.
+    named: Option<Host>,
+    /// A host name in the user part of the address, before the `@`.
+    pretended: Option<Host>,
+}
+
+impl Link {
+    /// The warning, if it may lead elsewhere than it seems.
+    pub(super) fn warning(&self) -> Option<String> {
+        let Link { target, named, pretended } = self;
+        if let Some(warning) = target.warning() {
+            return Some(format!("A link leads to {target}, {warning}."));
+        }
+        let seems = named.as_ref().or(pretended.as_ref()).filter(|seems| !seems.is_kin(target))?;
+        Some(format!("A link that says {seems} leads to {target}."))
+    }
+}
+
+/// The links in HTML.
+pub(super) fn in_html(html: &str) -> impl Iterator<Item = Link> {
+    let mut rest = html;
+    core::iter::from_fn(move || {
+        loop {
+            let (attributes, inside) = next_anchor(rest)?;
+            rest = inside;
+            let Some(link) = href(attributes).and_then(|href| link(&plain(href), inside)) else {
+                continue;
+            };
+            return Some(link);
+        }
+    })
+}
+
+/// The hosts of the links in a text.
+pub(super) fn in_text(text: &str) -> impl Iterator<Item = Host> {
+    let mut rest = text;
+    core::iter::from_fn(move || {
+        loop {
+            let (_, address, after) = next_address(rest)?;
+            rest = after;
+            let Some((_, host)) = authority(address) else { continue };
+            return Some(host);
+        }
+    })
+}
+
+/// The attributes of the next `a` tag, and the text behind the tag.
+fn next_anchor(html: &str) -> Option<(&str, &str)> {
+    let mut rest = html;
+    loop {
+        rest = rest.get(rest.find('<')? + 1..)?;
+        let mut characters = rest.chars();
+        let is_anchor = matches!(characters.next(), Some('a' | 'A'));
+        if is_anchor
+            && characters
+                .next()
+                .is_some_and(|character| character.is_ascii_whitespace() || character == '/')
+        {
+            return rest.split_once('>');
+        }
+    }
+}
+
+/// The value of `href` among attributes.
+fn href(attributes: &str) -> Option<&str> {
+    let mut from = 0;
+    loop {
+        let at = from + attributes.get(from..)?.find(['h', 'H'])?;
+        let (name, tail) = attributes.get(at..)?.split_at_checked(4).unwrap_or_default();
+        let value = tail.trim_start().strip_prefix('=').map(str::trim_start);
+        let begins = attributes
+            .get(..at)?
+            .chars()
+            .next_back()
+            .is_none_or(|character| !character.is_alphanumeric() && character != '-');
+        if let Some(value) = value.filter(|_| begins && name.eq_ignore_ascii_case("href")) {
+            let quote =
+                value.chars().next().filter(|character| *character == '"' || *character == '\'');
+            return match quote {
+                Some(quote) => value.get(1..)?.split(quote).next(),
+                None => value.split(|character: char| character.is_ascii_whitespace()).next(),
+            };
+        }
+        from = at + 1;
+    }
+}
+
+/// A link to `address`. `inside`: the HTML behind its tag.
+fn link(address: &str, inside: &str) -> Option<Link> {
+    let (pretended, target) = authority(address)?;
+    let text = inside.get(..inside.floor_char_boundary(TEXT_BYTES_MAX))?;
+    let end = text.find("</a").or_else(|| text.find("</A")).unwrap_or(text.len());
+    let named = named(&plain(&without_tags(text.get(..end)?)));
+    Some(Link { target, named, pretended })
+}
+
+/// The user part of an address, if it looks like a host, and the host that the address leads to.
+fn authority(address: &str) -> Option<(Option<Host>, Host)> {
+    // Browsers drop control characters and treat a backslash as a slash.
+    let kept = address.trim().chars().filter(|character| !character.is_control());
+    let address: String =
+        kept.map(|character| if character == '\\' { '/' } else { character }).collect();
+    let scheme = ["https://", "http://", "//"].into_iter().find(|scheme| {
+        address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })?;
+    let authority = address.get(scheme.len()..)?.split(['/', '?', '#']).next()?;
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host = Host::of(host.split(':').next()?)?;
+    Some((user.split(':').next().and_then(Host::of).filter(Host::is_name), host))
+}
+
+/// The host that a text names: in an address among its words, or all of it if it looks like a host.
+fn named(text: &str) -> Option<Host> {
+    let is_alone = text.split_whitespace().nth(1).is_none();
+    text.split_whitespace().take(50).find_map(|word| {
+        let word =
+            word.trim_matches(|character: char| !character.is_alphanumeric() && character != '/');
+        if word.contains('@') {
+            return None;
+        }
+        match authority(word) {
+            Some((_, host)) => Some(host),
+            None if is_alone || word.starts_with("www.") => {
+                Host::of(word.split(['/', '?', '#', ':']).next()?)
+            }
+            None => None,
+        }
+        .filter(Host::is_name)
+    })
+}
+
+fn without_tags(html: &str) -> String {
+    let mut pieces = html.split('<');
+    let mut out = String::from(pieces.next().unwrap_or_default());
+    pieces.filter_map(|piece| piece.split_once('>')).for_each(|(_, text)| out.push_str(text));
+    out
+}
+
+/// Text without character references (HTML section 13.2.5.72), as far as addresses need them.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        out.push_str(before);
+        let (name, tail) =
+            after.split_once(';').filter(|(name, _)| name.len() <= 8).unwrap_or(("", after));
+        let character = match name.strip_prefix('#') {
+            Some(number) => match number.strip_prefix(['x', 'X']) {
+                Some(number) => u32::from_str_radix(number, 16).ok(),
+                None => number.parse().ok(),
+            }
+            .and_then(char::from_u32),
+            None => [("amp", '&'), ("period", '.'), ("sol", '/'), ("colon", ':'), ("nbsp", ' ')]
+                .into_iter()
+                .find_map(|(known, character)| (known == name).then_some(character)),
+        };
+        match character {
+            Some(character) => out.push(character),
+            None => out.push('&'),
+        }
+        rest = if character.is_some() { tail } else { after };
+    }
+    out.push_str(rest);
+    out
+}

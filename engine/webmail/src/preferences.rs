@@ -1,0 +1,147 @@
+//! A user's preferences: the name and signature of the user's messages, how long sending can be
+//! undone, and the look of pages. They are a note of the account in the format of a form.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+
+use store::{AccountInfo, NOTE_BYTES_MAX, NoteChange};
+
+use crate::form::Form;
+use crate::frame::{Density, Theme};
+
+/// The key of the note.
+const KEY: &[u8] = b"settings";
+
+/// The longest name, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 128;
+/// The longest signature, in bytes.
+pub(crate) const SIGNATURE_BYTES_MAX: usize = 1024;
+
+const _: () = assert!(
+    3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX) + 80 <= NOTE_BYTES_MAX,
+    "a byte takes up to three characters in a form"
+);
+
+/// How long sending can be undone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hold {
+    /// Not at all: messages leave at once.
+    Off,
+    /// For ten seconds: the default.
+    #[default]
+    Short,
+    /// For half a minute.
+    Long,
+}
+
+impl Hold {
+    /// All values, in the order in which the page offers them.
+    pub const ALL: [Hold; 3] = [Hold::Off, Hold::Short, Hold::Long];
+
+    /// The value with this name in forms.
+    pub fn named(name: &str) -> Option<Hold> {
+        Hold::ALL.into_iter().find(|hold| hold.name() == name)
+    }
+
+    /// Its name in forms.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hold::Off => "0",
+            Hold::Short => "10",
+            Hold::Long => "30",
+        }
+    }
+
+    /// Its name on the page.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Hold::Off => "Not at all",
+            Hold::Short => "For 10 seconds",
+            Hold::Long => "For 30 seconds",
+        }
+    }
+
+    pub(crate) fn seconds(self) -> Option<u64> {
+        match self {
+            Hold::Off => None,
+            Hold::Short => Some(10),
+            Hold::Long => Some(submission::HOLD_SECONDS_MAX),
+        }
+    }
+}
+
+/// The preferences of an account.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Preferences {
+    /// The name before the user's address.
+    pub name: String,
+    /// The text below the user's messages.
+    pub signature: String,
+    /// How long sending can be undone.
+    pub hold: Hold,
+    /// The colours.
+    pub theme: Theme,
+    /// The density of lines.
+    pub density: Density,
+}
+
+impl Preferences {
+    /// The preferences in the account's note.
+    pub(crate) fn of_account(account: &AccountInfo<'_>) -> Preferences {
+        let form = account
+            .note(KEY)
+            .and_then(|note| Form::of("application/x-www-form-urlencoded", note).ok());
+        form.map_or_else(Preferences::default, |form| Preferences::of(&form))
+    }
+
+    /// The preferences in a form. White space in a name is collapsed.
+    pub(crate) fn of(form: &Form<'_>) -> Preferences {
+        let text = |name| form.text(name).unwrap_or_default();
+        let seen = text("name")
+            .split(|character: char| character.is_whitespace() || character.is_control());
+        let mut name = String::new();
+        for word in seen.filter(|word| !word.is_empty()) {
+            name.push_str(if name.is_empty() { "" } else { " " });
+            name.push_str(word);
+        }
+        Preferences {
+            name,
+            signature: text("signature").replace("\r\n", "\n").trim_end().to_string(),
+            hold: Hold::named(text("hold")).unwrap_or_default(),
+            theme: Theme::named(text("theme")).unwrap_or_default(),
+            density: Density::named(text("density")).unwrap_or_default(),
+        }
+    }
+
+    /// The change of the note. Errors: which field is too long.
+    pub(crate) fn note_change(&self) -> Result<NoteChange, &'static str> {
+        if self.name.len() > NAME_BYTES_MAX {
+            return Err("The name is too long. Nothing was saved.");
+        }
+        if self.signature.len() > SIGNATURE_BYTES_MAX {
+            return Err(
+                "The signature is too long: a kilobyte is what it may have. Nothing was saved.",
+            );
+        }
+        let fields = [
+            ("name", self.name.as_str()),
+            ("signature", &self.signature),
+            ("hold", self.hold.name()),
+            ("theme", self.theme.name()),
+            ("density", self.density.name()),
+        ];
+        let note = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        Ok(NoteChange::Put(KEY.into(), Box::from(note.into_bytes())))
+    }
+
+    /// A text with the signature below it (RFC 3676 section 4.3).
+    pub(crate) fn signed(&self, text: &str) -> String {
+        let mut signed = text.to_string();
+        if !self.signature.is_empty() {
+            signed.push_str(if text.is_empty() { "\n\n-- \n" } else { "\n-- \n" });
+            signed.push_str(&self.signature);
+            signed.push('\n');
+        }
+        signed
+    }
+}

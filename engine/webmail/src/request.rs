@@ -1,0 +1,480 @@
+//! Requests from the core of a connection to the core that owns the account. Each is answered there
+//! at once, or becomes a job of a request handler.
+//!
+//! Invariants:
+//! - A client with a ticket of no existing session is asked to log in, whatever it requests.
+//! - Every change comes from a form of our pages: it carries the session's token.
+
+mod passwords;
+mod settings;
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use http::{Field, Reply, Status};
+use mail::PasswordMark;
+use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, NoteChange, Store, TRASH};
+use tasks::Continuation;
+
+use crate::address::{self, number};
+use crate::answer;
+use crate::context::Context;
+use crate::flash::{FlashMessage, Undo};
+use crate::form::{Form, Reader};
+use crate::handler_reply::HandlerReply;
+use crate::jobs::{
+    Change, Document, Draft, Extent, Job, MailboxChange, Noted, RemoteContent, Secrets, Selection,
+    SettingsJob, Trust, UploadPiece, ranges_of,
+};
+use crate::layout::Client;
+use crate::login::login_page;
+use crate::persisted_session::PersistedSession;
+use crate::queue::handling_named;
+use crate::sessions::{Digest, SessionLookup, Sessions};
+use crate::{Destination, Key, ListRange, Page, PostAction, Route, Ticket};
+use outbound::{QueueAsked, Which};
+
+pub use passwords::{NewPassword, ProofFailure};
+
+pub(crate) use passwords::wanted;
+
+/// A request from the core of a connection to the core that owns the account.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// The client has logged in and gets a ticket. Then it is redirected to the destination, or
+    /// sees the page with the message that it was writing.
+    Begin(AccountId, LoginFacts, Destination, Option<Box<Draft>>),
+    /// A request of a client with a ticket.
+    Ask {
+        /// The ticket.
+        ticket: Ticket,
+        /// GET, HEAD or POST.
+        method: String,
+        /// Path and query.
+        target: String,
+        /// The media type of the body; empty if the client sends none.
+        media_type: String,
+        /// The body.
+        body: Vec<u8>,
+    },
+    /// A client with a ticket wants to send a form.
+    Form(Ticket),
+    /// A message is to come in pieces, in a form of this type. The ticket is absent if the client
+    /// has no session.
+    Write(Option<Ticket>, String),
+    /// A client with a ticket wants to change the password. It has the form's token, and the new
+    /// password's hash if the old password was right.
+    SetPassword(Ticket, String, Result<Secrets, ProofFailure>),
+    /// A piece of the message with this number has come.
+    Piece(u64, UploadPiece),
+    /// The client wants more of the reply with this number.
+    Wanted(u64),
+    /// The client of the reply with this number has left, or the rest of its message does not come.
+    Left(u64),
+}
+
+/// Facts about a login.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoginFacts {
+    /// A mark of the password that was right.
+    pub password: PasswordMark,
+    /// The client's address.
+    pub from: IpAddr,
+    /// A short description of the client's program.
+    pub program: String,
+}
+
+impl Request {
+    /// The account that the request is for, as the client's ticket says. A message of a client
+    /// without a session is for account 0, which does not exist.
+    pub fn account(&self) -> AccountId {
+        match self {
+            Request::Begin(account, ..) => *account,
+            Request::Ask { ticket, .. }
+            | Request::Form(ticket)
+            | Request::SetPassword(ticket, ..) => AccountId::from_bits(ticket.account),
+            Request::Write(ticket, _) => {
+                AccountId::from_bits(ticket.as_ref().map_or(0, |ticket| ticket.account))
+            }
+            Request::Piece(..) | Request::Wanted(_) | Request::Left(_) => AccountId::from_bits(0),
+        }
+    }
+
+    /// The number of the reply or message that the request belongs to. The request goes to the core
+    /// that has assigned the number.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Request::Piece(number, _) | Request::Wanted(number) | Request::Left(number) => {
+                Some(*number)
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes of the form in the request.
+    pub fn form_bytes(&self) -> usize {
+        if let Request::Ask { body, .. } = self { body.len() } else { 0 }
+    }
+}
+
+/// The reply to a client without a session: it must log in first.
+pub(crate) fn login_reply(method: &str, target: &str, host: &str) -> Reply {
+    match Route::of(method, target) {
+        // The browser still sends the ticket of an expired session.
+        Ok(Route::Get(Page::Login(next))) => login_page(host, "", &next, None, ""),
+        Ok(Route::Get(_)) => answer::login(Destination::of(target)),
+        _ => answer::login(Destination::default()),
+    }
+}
+
+/// The sessions of a core, and its parts.
+pub(crate) struct SessionContext<'a, 'c> {
+    pub(crate) sessions: &'a mut Sessions,
+    /// The continuation of store requests that no handler waits for.
+    pub(crate) unawaited: Continuation,
+    /// Whether a job is changing the account's password. Two jobs never change it at once.
+    pub(crate) is_changing: &'a dyn Fn(AccountId) -> bool,
+    pub(crate) cx: &'a mut Context<'c>,
+}
+
+/// The job of a request on the core that owns the account, and the client that it serves. `secret`:
+/// 32 bytes from a cryptographic generator, used once. Errors: the reply, if the request is
+/// answered at once.
+pub(crate) fn job_for(
+    request: Request,
+    secret: [u8; 32],
+    mut cx: SessionContext<'_, '_>,
+) -> Result<(Client, Job), HandlerReply> {
+    match request {
+        Request::Begin(account, arrival, next, draft) => {
+            let ticket = Ticket::new(account.to_bits(), secret);
+            cx.begin(account, ticket.digest(), arrival);
+            let reply = match draft {
+                None => answer::redirect(next.as_str()),
+                Some(draft) => {
+                    let client = Client {
+                        account,
+                        session: ticket.digest(),
+                        token: cx.sessions.form_token(&ticket.digest(), &ticket),
+                        flash: None,
+                        is_administrator: cx.is_administrator(account),
+                    };
+                    draft.page(
+                        "You are logged in again, and your letter is still here.",
+                        &client,
+                        cx.store(),
+                    )
+                }
+            };
+            Err(HandlerReply::Reply(reply.with(Field::SetCookie, &ticket.set_cookie().to_string())))
+        }
+        Request::Form(ticket) => Err(match cx.known(&ticket) {
+            Some(_) => HandlerReply::FormAdmitted,
+            None => HandlerReply::NoSession,
+        }),
+        Request::Write(ticket, media_type) => match Reader::of(&media_type) {
+            Ok(reader) => Ok(cx.job_of_message(ticket, reader)),
+            Err(_) => Err(HandlerReply::Reply(answer::error_page(
+                Status::BadRequest,
+                "This form is not understood.",
+            ))),
+        },
+        Request::SetPassword(ticket, token, proved) => match cx.known(&ticket) {
+            Some((account, session)) => {
+                AuthenticatedRequest { account, ticket, session, cx, flash: None }
+                    .set_password(&token, proved)
+            }
+            None => Err(HandlerReply::Reply(answer::login(Destination::default()))),
+        },
+        Request::Ask { ticket, method, target, media_type, body } => match cx.known(&ticket) {
+            Some((account, session)) => {
+                let asking = AuthenticatedRequest { account, ticket, session, cx, flash: None };
+                asking.ask(&method, &target, &media_type, &body)
+            }
+            None => Err(HandlerReply::Reply(login_reply(&method, &target, cx.cx.hostname))),
+        },
+        Request::Piece(..) | Request::Wanted(_) | Request::Left(_) => {
+            unreachable!("a request with a number goes to its handler at once")
+        }
+    }
+}
+
+impl SessionContext<'_, '_> {
+    fn store(&self) -> &Store {
+        &self.cx.archive.own.store
+    }
+
+    /// A client has logged in. Its session is valid at once; the store may persist it a moment
+    /// later.
+    fn begin(&mut self, account: AccountId, session: Digest, arrival: LoginFacts) {
+        let LoginFacts { password, from, program } = arrival;
+        let persisted = PersistedSession {
+            since: self.cx.turn.wall,
+            seen: self.cx.turn.wall,
+            password,
+            from,
+            program,
+        };
+        if let Some(known) = self.cx.archive.own.store.account(account) {
+            let changes = self.sessions.begin(&known, session, persisted);
+            self.note(account, &session, changes);
+        }
+    }
+
+    /// The account and session of a ticket, if the session is valid.
+    fn known(&mut self, ticket: &Ticket) -> Option<(AccountId, Digest)> {
+        let (account, session) = (AccountId::from_bits(ticket.account), ticket.digest());
+        let SessionLookup::Known(seen) = self.sessions.look_up(
+            &self.cx.archive.own.store.account(account)?,
+            &session,
+            self.cx.turn.wall,
+        ) else {
+            return None;
+        };
+        if let Some(seen) = seen {
+            self.note(account, &session, alloc::vec![seen]);
+        }
+        Some((account, session))
+    }
+
+    /// The job that receives a message. A client without a session gets one too, so that its text
+    /// is not lost.
+    fn job_of_message(&mut self, ticket: Option<Ticket>, form: Reader) -> (Client, Job) {
+        let known = ticket.and_then(|ticket| Some((self.known(&ticket)?, ticket)));
+        let Some(((account, session), ticket)) = known else {
+            let (account, session, token) = (AccountId::from_bits(0), Digest::default(), "".into());
+            let client = Client { account, session, token, flash: None, is_administrator: false };
+            return (client, Job::write(None, form));
+        };
+        let token = self.sessions.form_token(&session, &ticket);
+        let is_administrator = self.is_administrator(account);
+        let client = Client { account, session, token, flash: None, is_administrator };
+        (client, Job::write(Some(ticket.form_token()), form))
+    }
+
+    fn is_administrator(&self, account: AccountId) -> bool {
+        let known = self.store().account(account);
+        known.is_some_and(|known| {
+            self.cx.directory.administrators().iter().any(|own| own == known.address())
+        })
+    }
+
+    fn note(&mut self, account: AccountId, session: &Digest, changes: Vec<NoteChange>) {
+        if self.cx.archive.own.store.change_notes(account, changes, self.unawaited).is_err() {
+            self.sessions.persist_failed(session);
+        }
+    }
+}
+
+/// A request of a client with a session.
+struct AuthenticatedRequest<'a, 'c> {
+    account: AccountId,
+    ticket: Ticket,
+    session: Digest,
+    cx: SessionContext<'a, 'c>,
+    /// The flash message for the page.
+    flash: Option<FlashMessage>,
+}
+
+impl AuthenticatedRequest<'_, '_> {
+    fn ask(
+        mut self,
+        method: &str,
+        target: &str,
+        media_type: &str,
+        body: &[u8],
+    ) -> Result<(Client, Job), HandlerReply> {
+        let (_, notice) = address::split_flash(target);
+        self.flash = notice.and_then(|notice| self.cx.sessions.take_flash(&self.session, notice));
+        let job = match Route::of(method, target) {
+            Ok(Route::Get(Page::Events)) if method == "GET" => Ok(Job::Listen),
+            Ok(Route::Get(page)) => self.page(&page),
+            Ok(Route::Post(action)) => self.post(action, media_type, body),
+            Err(_) => Err(answer::not_found()),
+        };
+        match job {
+            Ok(job) => Ok((self.client(), job)),
+            Err(reply) => Err(HandlerReply::Reply(reply)),
+        }
+    }
+
+    fn client(self) -> Client {
+        let token = self.cx.sessions.form_token(&self.session, &self.ticket);
+        let is_administrator = self.cx.is_administrator(self.account);
+        Client {
+            account: self.account,
+            session: self.session,
+            token,
+            flash: self.flash,
+            is_administrator,
+        }
+    }
+
+    /// The job of a page. Errors: the reply, if the request is answered at once.
+    fn page(&self, page: &Page<'_>) -> Result<Job, Reply> {
+        let remote_content = |key| {
+            if self.cx.sessions.loaded(&self.session) == Some(key) {
+                RemoteContent::Loaded
+            } else {
+                RemoteContent::Blocked
+            }
+        };
+        Ok(match page {
+            Page::Home | Page::Login(_) => {
+                let inbox = Page::List { mailbox: INBOX.0, range: ListRange::Newest };
+                return Err(answer::redirect(&inbox.to_string()));
+            }
+            Page::List { mailbox, range } => Job::list(MailboxId(*mailbox), *range),
+            Page::Read(key) => Job::read(*key, self.cx.sessions.loaded(&self.session)),
+            Page::Print(key) => Job::print(*key),
+            Page::Mailboxes => Job::mailboxes(None),
+            Page::Source(key) => Job::send(*key, Document::Source),
+            Page::Download(key) => Job::send(*key, Document::Message),
+            Page::Export(mailbox) => Job::export(MailboxId(*mailbox)),
+            Page::Part(key, part) => Job::send(*key, Document::Part(*part)),
+            Page::Html(key, part) => {
+                Job::show(*key, *part, remote_content(*key), Extent::Beginning)
+            }
+            Page::Whole(key, part) => Job::show(*key, *part, remote_content(*key), Extent::Whole),
+            Page::Asset(asset) => return Err(asset.reply()),
+            Page::Compose(start) => Job::compose(*start),
+            Page::Search { words, mailbox, before } => {
+                Job::search(words.to_string(), mailbox.map(MailboxId), *before)
+            }
+            Page::Settings => Job::Settings(SettingsJob { sessions: self.sessions(), typed: None }),
+            Page::Queue(after) if self.cx.is_administrator(self.account) => {
+                Job::queue(QueueAsked::Look(*after), page.to_string())
+            }
+            Page::Queue(_) | Page::Events => return Err(answer::not_found()),
+        })
+    }
+
+    /// The job of a form. Errors: the reply, if the request is answered at once.
+    fn post(&mut self, action: PostAction, media_type: &str, body: &[u8]) -> Result<Job, Reply> {
+        let form = Form::of(media_type, body)
+            .map_err(|_| answer::error_page(Status::BadRequest, "This form is not understood."))?;
+        if !self.ticket.form_token().is(form.text("token").unwrap_or_default()) {
+            return Err(answer::not_of_session());
+        }
+        let then = Destination::of(form.text("here").unwrap_or_default());
+        match action {
+            PostAction::LogIn | PostAction::Write => {
+                Err(answer::redirect(Destination::default().as_str()))
+            }
+            PostAction::LogOut => {
+                let session = self.session;
+                Ok(Job::note(self.end(|digest| *digest == session), Noted::LoggedOut))
+            }
+            PostAction::Act => self.act(&form, &then),
+            PostAction::Show => {
+                let sender = || form.text("sender").unwrap_or_default().to_string();
+                match form.text("do") {
+                    Some("always") => {
+                        return Ok(Job::trust(Trust::Begin(sender()), then.as_str().into()));
+                    }
+                    Some("never") => {
+                        return Ok(Job::trust(Trust::End(sender()), then.as_str().into()));
+                    }
+                    _ => {}
+                }
+                if let Some(key) = form.text("key").and_then(|key| key.parse().ok()) {
+                    self.cx.sessions.load(&self.session, key);
+                }
+                Err(answer::redirect(then.as_str()))
+            }
+            PostAction::Undo => {
+                let undo: Undo = form
+                    .text("what")
+                    .and_then(|what| what.parse().ok())
+                    .ok_or_else(answer::not_found)?;
+                match undo {
+                    Undo::Filing { messages, to } => {
+                        let back = Page::List { mailbox: to.0, range: ListRange::Newest };
+                        Ok(Job::change(
+                            Change::File(to),
+                            Selection::These(alloc::vec![messages]),
+                            back.to_string(),
+                        ))
+                    }
+                    Undo::Sending(key) => Ok(Job::take_back(key)),
+                }
+            }
+            PostAction::Queue if !self.cx.is_administrator(self.account) => {
+                Err(answer::not_found())
+            }
+            PostAction::Queue => {
+                let asked = handling(&form).ok_or_else(answer::not_found)?;
+                Ok(Job::queue(asked, then.as_str().into()))
+            }
+            PostAction::Mailboxes => {
+                Ok(Job::mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?)))
+            }
+            PostAction::Set => self.set(&form),
+        }
+    }
+
+    /// An action on messages. A star button names one message; all other actions apply to the
+    /// selected messages.
+    fn act(&mut self, form: &Form<'_>, then: &Destination) -> Result<Job, Reply> {
+        if let Some(key) = form.text("star").and_then(|key| key.parse().ok()) {
+            return Ok(Job::change(
+                Change::Star,
+                selection(form, core::iter::once(key)),
+                then.as_str().into(),
+            ));
+        }
+        let to = || form.text("to").and_then(|to| to.parse().ok()).map(MailboxId);
+        let change = match form.text("do").unwrap_or_default() {
+            "archive" => Some(Change::File(ARCHIVE)),
+            "trash" => Some(Change::File(TRASH)),
+            "junk" => Some(Change::File(JUNK)),
+            "inbox" => Some(Change::File(INBOX)),
+            "move" => to().map(Change::File),
+            "erase" => Some(Change::Erase),
+            "read" => Some(Change::Flag(Flags::SEEN)),
+            "unread" => Some(Change::Unflag(Flags::SEEN)),
+            _ => None,
+        };
+        let Some(change) = change else {
+            let notice = self
+                .cx
+                .sessions
+                .push_flash(&self.session, FlashMessage::failure("Choose a mailbox first."));
+            return Err(answer::redirect_with_flash(then.as_str(), notice));
+        };
+        let keys = form.texts("key").filter_map(|key| key.parse().ok());
+        Ok(Job::change(change, selection(form, keys), then.as_str().into()))
+    }
+}
+
+/// The mailbox change that a form asks for.
+fn mailbox(form: &Form<'_>) -> Option<MailboxChange> {
+    let id = || form.text("box").and_then(|id| number(id).ok()).map(MailboxId);
+    let name = || form.text("name").unwrap_or_default().to_string();
+    match form.text("do").unwrap_or_default() {
+        "make" => Some(MailboxChange::Make(name())),
+        "rename" => Some(MailboxChange::Rename(id()?, name())),
+        "remove" => Some(MailboxChange::Remove(id()?)),
+        _ => None,
+    }
+}
+
+/// The change of queue entries that a form asks for.
+fn handling(form: &Form<'_>) -> Option<QueueAsked> {
+    let handling = handling_named(form.text("do")?)?;
+    let which = match form.text("key") {
+        Some(key) => Which::One(key.parse().ok()?),
+        None => Which::Domain(form.text("domain")?.trim().to_ascii_lowercase()),
+    };
+    Some(QueueAsked::Handle(handling, which))
+}
+
+/// The messages that the keys of a form name.
+fn selection(form: &Form<'_>, keys: impl Iterator<Item = Key>) -> Selection {
+    match form.text("whole") {
+        Some("conversation") => Selection::Conversations(keys.collect()),
+        _ => Selection::These(ranges_of(keys.collect())),
+    }
+}

@@ -1,0 +1,134 @@
+//! A password change: the form's request, the check on the core of the connection, and the change
+//! on the core of the account.
+//!
+//! The old password is checked as in any login, with the same cost for a guess.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use http::{Reply, Status};
+use mail::PasswordMark;
+use store::NoteChange;
+
+use crate::flash::FlashMessage;
+use crate::form::Form;
+use crate::handler_reply::HandlerReply;
+use crate::jobs::{Job, Secrets, SettingsJob};
+use crate::layout::Client;
+use crate::persisted_session::PersistedSession;
+use crate::{Ticket, answer};
+
+use super::AuthenticatedRequest;
+
+/// Limits of a password, in bytes. All mail programs can send one of the largest size.
+const PASSWORD_BYTES_MIN: usize = 8;
+const PASSWORD_BYTES_MAX: usize = 200;
+
+/// A request for a password change.
+#[derive(Clone)]
+pub struct NewPassword {
+    /// The ticket of the client's session.
+    pub ticket: Ticket,
+    /// The token in the form.
+    pub token: String,
+    /// The wanted password. It is never printed.
+    pub wanted: Vec<u8>,
+}
+
+impl NewPassword {
+    /// Bytes of memory that it takes.
+    pub fn kept_bytes(&self) -> usize {
+        size_of::<NewPassword>() + self.token.len() + self.wanted.len()
+    }
+}
+
+impl fmt::Debug for NewPassword {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("NewPassword")
+    }
+}
+
+/// Why the old password was not accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProofFailure {
+    /// It is wrong.
+    Wrong,
+    /// There were too many attempts from the client's network.
+    TooMany,
+}
+
+/// The new password that a form asks for. Errors: why it is not acceptable.
+pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
+    let [wanted, again] = ["new", "again"].map(|name| form.text(name).unwrap_or_default());
+    if wanted != again {
+        return Err("The new password was typed in two ways. It was not changed.");
+    }
+    if !(PASSWORD_BYTES_MIN..=PASSWORD_BYTES_MAX).contains(&wanted.len()) {
+        return Err("A password has 8 letters at least, and 200 at most. It was not changed.");
+    }
+    if wanted.chars().any(char::is_control) {
+        return Err(
+            "There is something in the new password that programs cannot send. It was not changed.",
+        );
+    }
+    Ok(wanted)
+}
+
+impl AuthenticatedRequest<'_, '_> {
+    /// Changes the password to the computed hash, if the old password was right. The present
+    /// session stays valid; all other sessions of the account end.
+    pub(super) fn set_password(
+        mut self,
+        token: &str,
+        proved: Result<Secrets, ProofFailure>,
+    ) -> Result<(Client, Job), HandlerReply> {
+        if !self.ticket.form_token().is(token) {
+            let words = "This does not come from a page of your session.";
+            return Err(HandlerReply::Reply(answer::error_page(Status::Forbidden, words)));
+        }
+        let known = self.cx.store().account(self.account);
+        let present = known
+            .map_or_else(PasswordMark::default, |known| PasswordMark::of(known.password_hash()));
+        let job = match proved {
+            Ok(_) if (self.cx.is_changing)(self.account) => self.complaint(
+                "Your password is being changed in another window. It was not changed here.",
+            ),
+            Ok(secrets) if secrets.replaced != present => self.complaint(
+                "Your password has been changed in another window. It was not changed again.",
+            ),
+            Ok(secrets) => {
+                let mark = PasswordMark::of(&secrets.hash);
+                let notes = self.sessions().into_iter().map(|(digest, session)| {
+                    match digest == self.session {
+                        true => NoteChange::Replace(
+                            digest[..].into(),
+                            PersistedSession { password: mark, ..session }.to_bytes(),
+                        ),
+                        false => NoteChange::Remove(digest[..].into()),
+                    }
+                });
+                let notes = notes.collect();
+                Job::set_password(secrets, notes)
+            }
+            Err(ProofFailure::Wrong) => {
+                self.complaint("That is not your present password. It was not changed.")
+            }
+            Err(ProofFailure::TooMany) => self.complaint(
+                "Too many people try to log in from your address just now. Try again in a moment.",
+            ),
+        };
+        Ok((self.client(), job))
+    }
+
+    /// The settings page with an error message.
+    pub(super) fn complaint(&mut self, why: &str) -> Job {
+        self.flash = Some(FlashMessage::failure(why));
+        Job::Settings(SettingsJob { sessions: self.sessions(), typed: None })
+    }
+
+    /// A password form that got here without a computed hash. It has no acceptable password.
+    pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
+        Ok(self.complaint(wanted(form).err().unwrap_or("It was not changed. Try again.")))
+    }
+}

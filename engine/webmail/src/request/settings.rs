@@ -1,0 +1,67 @@
+//! The forms of the settings page.
+
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::NoteChange;
+
+use crate::flash::FlashMessage;
+use crate::form::Form;
+use crate::jobs::{Job, Noted, SettingsJob, session_key};
+use crate::persisted_session::PersistedSession;
+use crate::preferences::Preferences;
+use crate::sessions::Digest;
+use crate::{Page, answer};
+
+use super::{AuthenticatedRequest, SessionContext};
+
+impl AuthenticatedRequest<'_, '_> {
+    /// The job of one of the forms.
+    pub(super) fn set(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
+        let session = self.session;
+        if let Some(key) = form.text("end") {
+            let ended = self.end(|digest| session_key(digest) == key && *digest != session);
+            return Ok(Job::note(ended, Noted::Flash("It is logged out there.".into())));
+        }
+        match form.text("do").unwrap_or_default() {
+            "save" => {
+                let preferences = Preferences::of(form);
+                match preferences.note_change() {
+                    Ok(change) => Ok(Job::note(alloc::vec![change], Noted::Flash("Saved.".into()))),
+                    Err(why) => {
+                        self.flash = Some(FlashMessage::failure(why));
+                        Ok(Job::Settings(SettingsJob {
+                            sessions: self.sessions(),
+                            typed: Some(preferences),
+                        }))
+                    }
+                }
+            }
+            "password" => self.no_password(form),
+            "end-others" => {
+                let ended = self.end(|digest| *digest != session);
+                Ok(Job::note(ended, Noted::Flash("You are logged out everywhere else.".into())))
+            }
+            _ => Err(answer::redirect(&alloc::string::ToString::to_string(&Page::Settings))),
+        }
+    }
+
+    /// The valid sessions of the account.
+    pub(super) fn sessions(&self) -> Vec<(Digest, PersistedSession)> {
+        let known = self.cx.store().account(self.account);
+        known.map_or_else(Vec::new, |known| self.cx.sessions.all_of(&known, self.cx.cx.turn.wall))
+    }
+
+    /// Ends the chosen sessions. Returns the changes for the store.
+    pub(super) fn end(&mut self, is_chosen: impl Fn(&Digest) -> bool) -> Vec<NoteChange> {
+        let chosen: Vec<Digest> = self
+            .sessions()
+            .into_iter()
+            .map(|(digest, _)| digest)
+            .filter(|digest| is_chosen(digest))
+            .collect();
+        let SessionContext { sessions, cx, .. } = &mut self.cx;
+        let Some(known) = cx.archive.own.store.account(self.account) else { return Vec::new() };
+        chosen.iter().map(|digest| sessions.end(&known, digest, cx.turn.wall)).collect()
+    }
+}

@@ -1,0 +1,279 @@
+//! Admission: the first look at a webmail request, on the core of its connection.
+//!
+//! A request with a ticket goes on to the core that owns the account, as a [`Request`]. Requests
+//! without a ticket, and replies that are the same for all clients, are answered here.
+//!
+//! Invariants:
+//! - Nothing is served over plain HTTP: the client is redirected to the same address over TLS.
+//! - A form must come from a page of ours, as far as the browser says where it comes from.
+//! - A body is admitted only with the ticket of a session, or if it is a small login form. A
+//!   message upload without a valid session keeps only its text.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::{Announced, Method, PIECE_BYTES_MAX, Question, Reply, Status};
+use store::AccountId;
+
+use crate::form::{Form, MESSAGE_TEXT_BYTES_MAX};
+use crate::jobs::Draft;
+use crate::login::{DRAFT_BYTES_MAX, login_page};
+use crate::request::{self, NewPassword, Request};
+use crate::{Destination, Page, PostAction, Route, Ticket, answer, program};
+
+/// Limits of what a client may send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BodyLimits {
+    /// Bytes of a form that there may ever be memory for.
+    pub form_bytes: usize,
+    /// Octets of a message.
+    pub message_octets: u64,
+}
+
+/// The methods of the webmail.
+pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
+
+/// The longest form of a client without a session, in bytes.
+const LOGIN_BYTES_MAX: usize = 4096 + 4 * DRAFT_BYTES_MAX;
+
+/// Bytes of a name in a login form. More is cut off.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// The longest form of a client with a session, except for messages, in bytes.
+pub const FORM_BYTES_MAX: usize = 1 << 20;
+
+/// Memory for a message while its form comes, in bytes: its texts, one piece that has come, and one
+/// that is on its way.
+pub const MESSAGE_MEMORY_BYTES_MAX: usize = MESSAGE_TEXT_BYTES_MAX + 2 * PIECE_BYTES_MAX;
+
+/// The limit of a form without a `Content-Length`.
+const FORM_BYTES_USUAL: usize = 256 * 1024;
+
+/// The step before a request goes to the core that owns the account, or instead of that.
+#[derive(Debug)]
+pub enum Dispatch {
+    /// This is the reply.
+    Reply(Reply),
+    /// A form of so many bytes may come.
+    AdmitForm(usize),
+    /// The core of the account must say whether a form may come.
+    AskForForm {
+        /// The question to that core.
+        request: Box<Request>,
+        /// Bytes of the form.
+        bytes: usize,
+    },
+    /// The same for a message, which comes in pieces.
+    AskForUpload {
+        /// The question to the core of the account.
+        request: Box<Request>,
+        /// The longest form, in bytes.
+        bytes: u64,
+        /// The memory that it takes meanwhile, in bytes.
+        memory: usize,
+    },
+    /// The client logs in.
+    LogIn {
+        /// The name.
+        name: String,
+        /// The password, not checked yet.
+        password: Vec<u8>,
+        /// Where the client goes after the login.
+        next: Destination,
+        /// A short description of the client's program.
+        program: String,
+        /// The message that the client was writing when its session ended.
+        draft: Option<Box<Draft>>,
+    },
+    /// The client wants to change the password.
+    SetPassword {
+        /// The account, as the ticket says.
+        account: AccountId,
+        /// The old password, not checked yet.
+        old: Vec<u8>,
+        /// The new password.
+        new: Box<NewPassword>,
+    },
+}
+
+/// Whether a path is the webmail's.
+pub fn is_path(path: &[u8]) -> bool {
+    path == b"/mail" || path.starts_with(b"/mail/")
+}
+
+/// The first look at a request before its body. `host`: our name over TLS; `is_over_tls`: whether
+/// the request came over TLS; `most`: limits of the body.
+pub fn asked(
+    question: &Question<'_>,
+    host: &str,
+    is_over_tls: bool,
+    most: BodyLimits,
+) -> Result<Request, Dispatch> {
+    let target = target(question);
+    if !is_over_tls || question.path == "/mail" {
+        let path = if question.path == "/mail" { "/mail/" } else { &target };
+        return Err(Dispatch::Reply(answer::redirect(&format!("https://{host}{path}"))));
+    }
+    let Ok(route) = Route::of(question.method.name(), &target) else {
+        return Err(Dispatch::Reply(answer::not_found()));
+    };
+    Err(match (route, ticket_of(question)) {
+        (Route::Get(Page::Asset(asset)), _) => Dispatch::Reply(asset.reply()),
+        (Route::Get(Page::Login(next)), None) => {
+            Dispatch::Reply(login_page(host, "", &next, None, ""))
+        }
+        (Route::Get(_), None) => Dispatch::Reply(answer::login(Destination::of(&target))),
+        (Route::Get(_), Some(ticket)) => return Ok(request(question, ticket, target, Vec::new())),
+        (Route::Post(_), _) if !is_from_our_page(question) => Dispatch::Reply(answer::error_page(
+            Status::Forbidden,
+            "This does not come from a page of ours.",
+        )),
+        (Route::Post(PostAction::Write), ticket) => {
+            upload_announced(ticket, question, most.message_octets)
+        }
+        (Route::Post(action), ticket) => form_announced(action, ticket, question, most.form_bytes),
+    })
+}
+
+/// Admission of a message upload. Its form may be as long as the files of the largest message: 57
+/// octets become a line of 78 in base64.
+fn upload_announced(
+    ticket: Option<Ticket>,
+    question: &Question<'_>,
+    message_octets: u64,
+) -> Dispatch {
+    let bytes = message_octets / 78 * 57;
+    let announced = match question.body {
+        Announced::Nothing => 0,
+        Announced::Bytes(bytes) => bytes,
+        Announced::Something => bytes,
+    };
+    if announced > bytes {
+        return Dispatch::Reply(too_large(question, bytes));
+    }
+    let memory = usize::try_from(announced).unwrap_or(usize::MAX).min(MESSAGE_MEMORY_BYTES_MAX);
+    let request =
+        Box::new(Request::Write(ticket, question.content_type.unwrap_or_default().into()));
+    Dispatch::AskForUpload { request, bytes, memory }
+}
+
+fn form_announced(
+    action: PostAction,
+    ticket: Option<Ticket>,
+    question: &Question<'_>,
+    most: usize,
+) -> Dispatch {
+    let most = if action == PostAction::LogIn { LOGIN_BYTES_MAX } else { most.min(FORM_BYTES_MAX) };
+    let bytes = match question.body {
+        Announced::Nothing => 0,
+        Announced::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        Announced::Something => most.min(FORM_BYTES_USUAL),
+    };
+    match (action, ticket) {
+        _ if bytes > most => Dispatch::Reply(too_large(question, most as u64)),
+        (PostAction::LogIn, _) => Dispatch::AdmitForm(bytes),
+        (_, Some(ticket)) => {
+            Dispatch::AskForForm { request: Box::new(Request::Form(ticket)), bytes }
+        }
+        (_, None) => Dispatch::Reply(answer::login(Destination::default())),
+    }
+}
+
+/// The reply to a form of more than `most` bytes.
+pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
+    let words = match Route::of(question.method.name(), &target(question)) {
+        Ok(Route::Post(PostAction::Write)) => format!(
+            "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.",
+            most / 1_000_000
+        ),
+        _ => format!(
+            "That is too much: {} KB is what can be sent from here. Go back: nothing is lost.",
+            most / 1000
+        ),
+    };
+    answer::error_page(Status::ContentTooLarge, &words)
+}
+
+/// The request once its body has come. `host`: as for [`asked`].
+pub fn form_arrived(
+    question: &Question<'_>,
+    body: Vec<u8>,
+    host: &str,
+) -> Result<Request, Dispatch> {
+    let target = target(question);
+    if let Ok(Route::Post(PostAction::LogIn)) = Route::of(question.method.name(), &target) {
+        let Ok(form) = Form::of(question.content_type.unwrap_or_default(), &body) else {
+            return Err(Dispatch::Reply(answer::error_page(
+                Status::BadRequest,
+                "This form is not understood.",
+            )));
+        };
+        let text = |name| form.text(name).unwrap_or_default();
+        let next = Destination::of(text("next"));
+        return Err(Dispatch::LogIn {
+            name: start_of(text("name").trim()).to_string(),
+            password: text("password").as_bytes().to_vec(),
+            next,
+            program: program::in_words(question.user_agent.unwrap_or_default()),
+            draft: Draft::from_text(text("kept")),
+        });
+    }
+    if let Ok(Route::Post(PostAction::Set)) = Route::of(question.method.name(), &target)
+        && let Some(dispatch) = new_password(question, &body)
+    {
+        return Err(dispatch);
+    }
+    match ticket_of(question) {
+        Some(ticket) => Ok(request(question, ticket, target, body)),
+        None => Err(Dispatch::Reply(request::login_reply(question.method.name(), &target, host))),
+    }
+}
+
+/// The start of a name. No address is longer.
+fn start_of(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
+}
+
+/// A form with an acceptable new password.
+fn new_password(question: &Question<'_>, body: &[u8]) -> Option<Dispatch> {
+    let ticket = ticket_of(question)?;
+    let form = Form::of(question.content_type.unwrap_or_default(), body).ok()?;
+    let text = |name| form.text(name).unwrap_or_default();
+    let wanted =
+        request::wanted(&form).ok().filter(|_| text("do") == "password")?.as_bytes().to_vec();
+    let account = AccountId::from_bits(ticket.account);
+    let new = Box::new(NewPassword { ticket, token: text("token").to_string(), wanted });
+    Some(Dispatch::SetPassword { account, old: text("old").as_bytes().to_vec(), new })
+}
+
+fn request(question: &Question<'_>, ticket: Ticket, target: String, body: Vec<u8>) -> Request {
+    let media_type = question.content_type.unwrap_or_default().into();
+    Request::Ask { ticket, method: question.method.name().into(), target, media_type, body }
+}
+
+/// The session ticket in the request's cookies.
+fn ticket_of(question: &Question<'_>) -> Option<Ticket> {
+    Ticket::of_cookies(question.cookie.map(str::as_bytes))
+}
+
+fn target(question: &Question<'_>) -> String {
+    match question.query {
+        "" => question.path.into(),
+        query => format!("{}?{query}", question.path),
+    }
+}
+
+/// If the browser tells a request's origin, it must be ours (Fetch Metadata; RFC 6454).
+fn is_from_our_page(question: &Question<'_>) -> bool {
+    let is_same_site = question.sec_fetch_site.is_none_or(|site| site == "same-origin");
+    let is_same_origin =
+        question.origin.is_none_or(|origin| origin.strip_prefix("https://") == Some(question.host));
+    is_same_site && is_same_origin
+}
+
+/// The reply that asks for a login.
+pub fn login() -> Reply {
+    answer::login(Destination::default())
+}

@@ -1,0 +1,188 @@
+//! Tests of phishing warnings.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use message::header::Mailbox;
+use proptest::prelude::*;
+
+use crate::phishing::{WARNINGS_MAX, of_html, of_sender, of_text};
+
+fn sender(name: &str, address: &str) -> Vec<String> {
+    of_sender(&Mailbox { name: name.into(), address: address.into() })
+}
+
+#[test]
+fn link_with_text_of_another_host_gets_a_warning() {
+    for (html, said) in [
+        ("<a href=\"https://evil.test/x\">bank.example</a>", "bank.example leads to evil.test"),
+        (
+            "<A class=x HREF='http://evil.test:8080'>  https://Bank.example/login </A>",
+            "bank.example leads to evil.test",
+        ),
+        (
+            "<a href=//evil.test/bank.example>www.bank.example</a>",
+            "www.bank.example leads to evil.test",
+        ),
+        (
+            "<a href=\"https://evil.test\">Log in at <b>www.bank</b>.example now</a>",
+            "www.bank.example leads to evil.test",
+        ),
+        (
+            "<a href=\"https://bank.example@evil.test/\">Log in</a>",
+            "bank.example leads to evil.test",
+        ),
+        (
+            "<a href=\"https:\\\\evil.test\\bank.example\">bank.example</a>",
+            "bank.example leads to evil.test",
+        ),
+        (
+            "<a href=\"https:/&#47;evil&period;test\">bank.example</a>",
+            "bank.example leads to evil.test",
+        ),
+        ("<a href=\"ht\ntps://evil.test\">bank.example</a>", "bank.example leads to evil.test"),
+        (
+            "<a href=\"https://notbank.example\">bank.example</a>",
+            "bank.example leads to notbank.example",
+        ),
+    ] {
+        assert_eq!(of_html(html), [format!("A link that says {said}.")], "{html}");
+    }
+}
+
+#[test]
+fn honest_link_gets_no_warning() {
+    for html in [
+        "<a href=\"https://bank.example/login\">bank.example</a>",
+        "<a href=\"https://www.bank.example/\">Bank.Example</a>",
+        "<a href=\"https://login.bank.example/\">https://bank.example</a>",
+        "<a href=\"https://ada@bank.example/\">Log in</a>",
+        "<a href=\"https://elsewhere.test/notes\">notes.pdf</a>",
+        "<a href=\"https://elsewhere.test/\">Write to ada@bank.example, or to us.We answer</a>",
+        "<a href=\"mailto:ada@bank.example\">elsewhere.test</a>",
+        "<a href=\"https://münchen.example\">here</a> <a href=\"https://xn--mnchen-3ya.example\">here</a>",
+        "<a href=\"https://例え.example\">テスト</a> <a href=\"https://xn--e1afmkfd.xn--p1ai\">пример.рф</a>",
+        "<abbr href=\"https://evil.test\">bank.example</abbr> <a name=x>bank.example</a> <a",
+    ] {
+        let html = html.replace(
+            "<a href=\"https://xn--e1afmkfd.xn--p1ai\">пример.рф</a>",
+            "<a href=\"https://пример.рф\">пример.рф</a>",
+        );
+        assert_eq!(of_html(&html), [""; 0], "{html}");
+    }
+}
+
+#[test]
+fn homograph_host_gets_a_warning() {
+    // The second is раураl in Cyrillic. The third is apple in Cyrillic, as browsers send it.
+    for (host, said) in [
+        ("pаypal.example", "whose name mixes Latin and Cyrillic letters"),
+        ("раураӏ.example", "whose name is not paypal but looks like it"),
+        ("xn--80ak6aa92e.example", "whose name is not apple but looks like it"),
+        ("xn--pypal-4ve.example", "whose name mixes Latin and Cyrillic letters"),
+        ("gοοgle.example", "whose name mixes Latin and Greek letters"),
+    ] {
+        let expected = [format!("A link leads to {host}, {said}.")];
+        assert_eq!(of_html(&format!("<a href=\"https://{host}/\">Log in</a>")), expected);
+        assert_eq!(
+            sender("Bank", &format!("x@{host}")),
+            [format!("The sender's address is at {host}, {said}.")]
+        );
+    }
+    let text = "See https://xn--pypal-4ve.example/a, and https://bank.example.";
+    assert_eq!(
+        of_text(text),
+        ["A link leads to xn--pypal-4ve.example, whose name mixes Latin and Cyrillic letters."]
+    );
+}
+
+#[test]
+fn mixed_scripts_are_judged_as_in_uts_39() {
+    for label in [
+        "münchen",
+        "straße",
+        "пример",
+        "παράδειγμα",
+        "日本語テストひらがな",
+        "kanji漢字かなカナー",
+        "한국漢字abc",
+        "注音ㄅㄆabc",
+        "ไทย",
+        "ישראל",
+        "مثال",
+        "उदाहरण",
+        "მაგალითი",
+        "example-2",
+        "2020-год",
+    ] {
+        assert_eq!(sender("", &format!("x@{label}.example")), [""; 0], "{label}");
+    }
+    for (label, scripts) in [
+        ("pаypal", "Latin and Cyrillic"),
+        ("gοοgle", "Latin and Greek"),
+        ("оpеn", "Cyrillic and Latin"),
+        ("օpen", "Armenian and Latin"),
+        ("ไทยthai", "Thai and Latin"),
+        ("한국テスト", "Hangul and Katakana"),
+        ("ㄅかな", "Bopomofo and Hiragana"),
+        ("משעαβ", "Hebrew and Greek"),
+        ("हिதமி", "Devanagari and Tamil"),
+        ("ᏢᎪpal", "Cherokee and Latin"),
+    ] {
+        let said = format!(
+            "The sender's address is at {label}.example, whose name mixes {scripts} letters."
+        );
+        assert_eq!(
+            sender("", &format!("x@{}.example", label)),
+            [said.replace(label, &label.to_lowercase())],
+            "{label}"
+        );
+    }
+    // Characters that several scripts share, though no script set includes all of them.
+    for label in ["payـpal", "ーـ", "рayー"] {
+        let [said] = &sender("", &format!("x@{label}.example"))[..] else { panic!("{label}") };
+        assert!(said.contains(" whose name mixes "), "{said}");
+    }
+}
+
+#[test]
+fn sender_name_with_another_address_gets_a_warning() {
+    let warning =
+        "The sender's name says service@bank.example, but the letter comes from x@evil.test.";
+    for name in
+        ["service@bank.example", "Bank <Service@Bank.example>", "\"service@bank.example\" (Bank)"]
+    {
+        let said = sender(name, "x@evil.test");
+        assert_eq!(said.len(), 1, "{name}");
+        assert!(said[0].eq_ignore_ascii_case(warning), "{said:?}");
+    }
+    for (name, address) in [
+        ("Ada", "ada@bank.example"),
+        ("Ada@bank.example", "ada@Bank.example"),
+        ("@ada", "x@y.example"),
+        ("", ""),
+    ] {
+        assert_eq!(sender(name, address), [""; 0], "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn warnings_are_few_and_have_only_characters_of_names(
+        links in proptest::collection::vec(("[a-zа-я.@:%<&]{1,6}", "[a-z\u{202e}<>\"]{1,4}"), 0..40),
+        html in "(<a href=\"?|https://|xn--|</a>|[a-zа-я.@:/&;#%\"'<> \u{202e}\u{1}-]){0,60}",
+    ) {
+        let written: Vec<String> = links
+            .iter()
+            .map(|(host, text)| format!("<a href=\"https://{host}.test\">{text}@{host}.example</a> https://{host}.test"))
+            .collect();
+        let written = written.concat();
+        let name = links.first().map_or(html.clone(), |(host, text)| format!("{text}@{host}.example"));
+        for warnings in [of_html(&html), of_html(&written), of_text(&written), sender(&name, "x@own.example"), sender(&html, &html)] {
+            prop_assert!(warnings.len() <= WARNINGS_MAX);
+            let is_known = |character: char| character.is_alphanumeric() || " .,-_+@'".contains(character);
+            prop_assert!(warnings.iter().all(|warning| warning.chars().all(is_known)), "{warnings:?}");
+        }
+    }
+}
