@@ -14,16 +14,20 @@ use super::certificates::{
     ADA, GRACE, GUESS, NAME, client, configuration, other, send_part, serving,
 };
 use super::room::pages::site;
-use super::room::shielded::{Shielded, Trust, client_of_all};
+use super::room::tls_stream::{TlsStream, Trust, client_of_all};
 use super::room::{DISK_BYTES, Room, usual_sizes};
 use crate::CORES;
 
 /// Status, header fields and text of the next response. `has_body`: false for HEAD.
-fn answer(room: &mut Room, shielded: &mut Shielded, has_body: bool) -> (u16, Vec<String>, String) {
-    let status = room.line_shielded(shielded);
+fn answer(
+    room: &mut Room,
+    tls_stream: &mut TlsStream,
+    has_body: bool,
+) -> (u16, Vec<String>, String) {
+    let status = room.line_tls(tls_stream);
     let mut fields = Vec::new();
     loop {
-        match room.line_shielded(shielded) {
+        match room.line_tls(tls_stream) {
             line if line.is_empty() => break,
             line => fields.push(line),
         }
@@ -31,8 +35,8 @@ fn answer(room: &mut Room, shielded: &mut Shielded, has_body: bool) -> (u16, Vec
     let length =
         fields.iter().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
     let length = if has_body { length.parse().expect("a number") } else { 0 };
-    room.until_shielded(shielded, "the text is there", |shielded| shielded.heard.len() >= length);
-    let text = shielded.heard.drain(..length).collect();
+    room.until_tls(tls_stream, "the text is there", |tls_stream| tls_stream.heard.len() >= length);
+    let text = tls_stream.heard.drain(..length).collect();
     (
         status["HTTP/1.1 ".len()..][..3].parse().expect("a status"),
         fields,
@@ -48,16 +52,16 @@ fn asked(method: &str, path: &str, fields: &str) -> Vec<u8> {
 fn certificate_requests_need_a_login_over_tls() {
     let first = Trust::new(NAME);
     let mut room = serving(30, &first);
-    let mut shielded = room.connect_shielded(443, &client(&[&first]));
-    room.shake_hands(&mut shielded);
+    let mut tls_stream = room.connect_tls(443, &client(&[&first]));
+    room.complete_handshake(&mut tls_stream);
     let before = room.machine.now;
     for credentials in
         ["X: y", "Authorization: Bearer YWRhOmxvdmVsYWNl", "Authorization: Basic YWRh"]
     {
         for method in ["GET", "PUT"] {
             let request = asked(method, CERTIFICATE_PATH, &format!("{credentials}\r\n"));
-            room.say_shielded(&mut shielded, &request);
-            let (status, fields, _) = answer(&mut room, &mut shielded, true);
+            room.send_tls(&mut tls_stream, &request);
+            let (status, fields, _) = answer(&mut room, &mut tls_stream, true);
             assert_eq!(status, 401, "{credentials}");
             let challenge = "WWW-Authenticate: Basic realm=\"Barepost\", charset=\"UTF-8\"";
             assert!(fields.iter().any(|field| field == challenge), "{fields:?}");
@@ -65,9 +69,9 @@ fn certificate_requests_need_a_login_over_tls() {
     }
     assert_eq!(room.machine.now.since(before).as_secs(), 0, "it was no login");
     let credentials = format!("Authorization: Basic {ADA}\r\n");
-    room.say_shielded(&mut shielded, &asked("GET", CERTIFICATE_PATH, &credentials.repeat(2)));
-    assert_eq!(answer(&mut room, &mut shielded, true).0, 400);
-    room.part_shielded(shielded);
+    room.send_tls(&mut tls_stream, &asked("GET", CERTIFICATE_PATH, &credentials.repeat(2)));
+    assert_eq!(answer(&mut room, &mut tls_stream, true).0, 400);
+    room.finish_tls(tls_stream);
     let https_only = format!("{}[web]\nhttps_only = true\n", configuration());
     for (more, expected) in
         [(configuration(), "403 Forbidden"), (https_only, "308 Permanent Redirect")]
@@ -88,24 +92,24 @@ fn certificate_requests_need_a_login_over_tls() {
 fn administrators_can_list_and_replace_certificates_only() {
     let first = Trust::new(NAME);
     let mut room = serving(32, &first);
-    let mut shielded = room.connect_shielded(443, &client(&[&first]));
+    let mut tls_stream = room.connect_tls(443, &client(&[&first]));
     let credentials = format!("Authorization: Basic {ADA}\r\n");
     let mut lengths = Vec::new();
     for method in ["GET", "HEAD"] {
-        room.say_shielded(&mut shielded, &asked(method, CERTIFICATE_PATH, &credentials));
-        let (status, fields, text) = answer(&mut room, &mut shielded, method == "GET");
+        room.send_tls(&mut tls_stream, &asked(method, CERTIFICATE_PATH, &credentials));
+        let (status, fields, text) = answer(&mut room, &mut tls_stream, method == "GET");
         assert_eq!((status, text.starts_with(&format!("names: {NAME}\n"))), (200, method == "GET"));
         assert!(fields.iter().any(|field| field == "Cache-Control: no-store"));
         lengths.extend(fields.into_iter().filter(|field| field.starts_with("Content-Length")));
     }
     assert_eq!(lengths[0], lengths[1]);
     for method in ["POST", "DELETE", "OPTIONS"] {
-        room.say_shielded(&mut shielded, &asked(method, CERTIFICATE_PATH, &credentials));
-        let (status, fields, _) = answer(&mut room, &mut shielded, true);
+        room.send_tls(&mut tls_stream, &asked(method, CERTIFICATE_PATH, &credentials));
+        let (status, fields, _) = answer(&mut room, &mut tls_stream, true);
         assert_eq!(status, 405);
         assert!(fields.iter().any(|field| field == "Allow: GET, HEAD, PUT"), "{fields:?}");
     }
-    room.part_shielded(shielded);
+    room.finish_tls(tls_stream);
 }
 
 #[test]
@@ -113,38 +117,38 @@ fn non_administrators_are_refused_and_stay_connected() {
     let first = Trust::new(NAME);
     let mut room = serving(33, &first);
     for (credentials, expected) in [(GRACE, 403), (GUESS, 401)] {
-        let mut shielded = room.connect_shielded(443, &client(&[&first]));
-        send_part(&mut room, &mut shielded, credentials, b"certificate", 11);
-        let (status, fields, _) = answer(&mut room, &mut shielded, true);
+        let mut tls_stream = room.connect_tls(443, &client(&[&first]));
+        send_part(&mut room, &mut tls_stream, credentials, b"certificate", 11);
+        let (status, fields, _) = answer(&mut room, &mut tls_stream, true);
         assert_eq!(
             (status, fields.iter().any(|field| field.starts_with("WWW-Authenticate"))),
             (expected, expected == 401)
         );
-        room.say_shielded(&mut shielded, &asked("GET", "/", ""));
-        assert_eq!(answer(&mut room, &mut shielded, true).2, "Index");
-        room.part_shielded(shielded);
+        room.send_tls(&mut tls_stream, &asked("GET", "/", ""));
+        assert_eq!(answer(&mut room, &mut tls_stream, true).2, "Index");
+        room.finish_tls(tls_stream);
     }
     // Each core checks four logins at a time.
     let mut guesses = Vec::new();
     for _ in 0..=4 * usize::from(CORES) {
-        let mut shielded = room.connect_shielded(443, &client(&[&first]));
-        room.shake_hands(&mut shielded);
-        guesses.push(shielded);
+        let mut tls_stream = room.connect_tls(443, &client(&[&first]));
+        room.complete_handshake(&mut tls_stream);
+        guesses.push(tls_stream);
     }
-    for shielded in &mut guesses {
-        room.say_shielded(
-            shielded,
+    for tls_stream in &mut guesses {
+        room.send_tls(
+            tls_stream,
             &asked("GET", CERTIFICATE_PATH, &format!("Authorization: Basic {GUESS}\r\n")),
         );
     }
     let statuses: Vec<u16> =
-        guesses.iter_mut().map(|shielded| answer(&mut room, shielded, true).0).collect();
+        guesses.iter_mut().map(|tls_stream| answer(&mut room, tls_stream, true).0).collect();
     assert!(
         statuses.contains(&429) && statuses.iter().all(|status| [401, 429].contains(status)),
         "{statuses:?}"
     );
-    for shielded in guesses {
-        room.part_shielded_only(shielded);
+    for tls_stream in guesses {
+        room.close_tls(tls_stream);
     }
 }
 
@@ -154,42 +158,42 @@ fn certificate_uploads_use_bounded_memory_per_core() {
     let mut room = serving(34, &first);
     let both = client(&[&first, &second]);
     // Eight may upload on each core. These clients are slow.
-    let begun = |room: &mut Room| -> Vec<Shielded> {
+    let begun = |room: &mut Room| -> Vec<TlsStream> {
         let sender = |_| {
-            let mut shielded = room.connect_shielded(443, &both);
-            room.shake_hands(&mut shielded);
-            send_part(room, &mut shielded, ADA, b"-----BEGIN", 11);
-            shielded
+            let mut tls_stream = room.connect_tls(443, &both);
+            room.complete_handshake(&mut tls_stream);
+            send_part(room, &mut tls_stream, ADA, b"-----BEGIN", 11);
+            tls_stream
         };
         (0..=8 * usize::from(CORES)).map(sender).collect()
     };
     let mut senders = begun(&mut room);
     room.pass(Micros::from_secs(1));
     let mut statuses = Vec::new();
-    for shielded in &mut senders {
-        assert!(shielded.heard.is_empty());
-        room.say_shielded(shielded, b"-");
-        let (status, _, text) = answer(&mut room, shielded, true);
+    for tls_stream in &mut senders {
+        assert!(tls_stream.heard.is_empty());
+        room.send_tls(tls_stream, b"-");
+        let (status, _, text) = answer(&mut room, tls_stream, true);
         assert_eq!(text == "too many at a time\n", status == 503);
         statuses.push(status);
     }
     assert!(statuses.contains(&503) && statuses.contains(&422), "{statuses:?}");
-    for shielded in senders {
-        room.part_shielded_only(shielded);
+    for tls_stream in senders {
+        room.close_tls(tls_stream);
     }
-    for shielded in begun(&mut room) {
-        room.abort(&shielded.talk);
+    for tls_stream in begun(&mut room) {
+        room.abort(&tls_stream.talk);
     }
     room.until_nothing_is_in_use();
     for _ in 0..20 {
-        let mut shielded = room.connect_shielded(443, &both);
-        send_part(&mut room, &mut shielded, ADA, &second.pem, second.pem.len());
+        let mut tls_stream = room.connect_tls(443, &both);
+        send_part(&mut room, &mut tls_stream, ADA, &second.pem, second.pem.len());
         assert_eq!(
-            answer(&mut room, &mut shielded, true).0,
+            answer(&mut room, &mut tls_stream, true).0,
             200,
             "what they had is to be had again"
         );
-        room.part_shielded_only(shielded);
+        room.close_tls(tls_stream);
     }
 }
 
@@ -215,19 +219,19 @@ fn head(stream: u32, method: &str, credentials: &str, flags: u8) -> Vec<u8> {
 /// The responses on these streams: how the header block begins, and the text.
 fn answers<const COUNT: usize>(
     room: &mut Room,
-    shielded: &mut Shielded,
+    tls_stream: &mut TlsStream,
     streams: [u32; COUNT],
 ) -> [(u8, String); COUNT] {
     let mut found = streams.map(|_| (0, String::new()));
     let mut left = COUNT;
     while left > 0 {
-        room.until_shielded(shielded, "a frame", |shielded| {
-            let length = FrameHead::parse(&shielded.heard).map(|head| head.length as usize);
-            length.is_some_and(|length| shielded.heard.len() >= FRAME_HEAD_BYTES + length)
+        room.until_tls(tls_stream, "a frame", |tls_stream| {
+            let length = FrameHead::parse(&tls_stream.heard).map(|head| head.length as usize);
+            length.is_some_and(|length| tls_stream.heard.len() >= FRAME_HEAD_BYTES + length)
         });
-        let head = FrameHead::parse(&shielded.heard).expect("it is there");
+        let head = FrameHead::parse(&tls_stream.heard).expect("it is there");
         let bytes: Vec<u8> =
-            shielded.heard.drain(..FRAME_HEAD_BYTES + head.length as usize).collect();
+            tls_stream.heard.drain(..FRAME_HEAD_BYTES + head.length as usize).collect();
         let payload = &bytes[FRAME_HEAD_BYTES..];
         let Some(place) = streams.iter().position(|stream| *stream == head.stream) else {
             continue;
@@ -249,7 +253,7 @@ fn certificates_are_listed_and_replaced_over_http_2() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(35, &first);
     let two: Arc<ClientConfig> = Arc::new(client_of_all(&[&first, &second], &["h2"]));
-    let mut shielded = room.connect_shielded(443, &two);
+    let mut tls_stream = room.connect_tls(443, &two);
     let put =
         [head(3, "PUT", ADA, 0), frame(Kind::Data, flags::END_STREAM, 3, &second.pem)].concat();
     let said = [
@@ -260,8 +264,8 @@ fn certificates_are_listed_and_replaced_over_http_2() {
         &head(5, "GET", ADA, flags::END_STREAM),
         &head(7, "GET", GRACE, flags::END_STREAM),
     ];
-    room.say_shielded(&mut shielded, &said.concat());
-    let [before, replaced, after, other] = answers(&mut room, &mut shielded, [1, 3, 5, 7]);
+    room.send_tls(&mut tls_stream, &said.concat());
+    let [before, replaced, after, other] = answers(&mut room, &mut tls_stream, [1, 3, 5, 7]);
     assert_eq!([before.0, replaced.0, after.0], [0x88; 3], "200");
     assert_ne!(before.1, replaced.1);
     assert_eq!(
@@ -269,5 +273,5 @@ fn certificates_are_listed_and_replaced_over_http_2() {
         (Some("names: mail.barepost.test"), &replaced.1)
     );
     assert_eq!(other.1, "403 Forbidden\n");
-    room.part_shielded(shielded);
+    room.finish_tls(tls_stream);
 }

@@ -14,7 +14,7 @@ use simulated::{MemoryDisk, Mood};
 use tls::Certificate;
 
 use super::room::pages::site;
-use super::room::shielded::{Shielded, Trust, client_of_all};
+use super::room::tls_stream::{TlsStream, Trust, client_of_all};
 use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, usual_sizes};
 use crate::CORES;
 
@@ -58,14 +58,14 @@ pub(super) fn client(trusted: &[&Trust]) -> Arc<ClientConfig> {
 }
 
 /// Uploads `pem` with these credentials.
-fn send(room: &mut Room, shielded: &mut Shielded, credentials: &str, pem: &[u8]) {
-    send_part(room, shielded, credentials, pem, pem.len());
+fn send(room: &mut Room, tls_stream: &mut TlsStream, credentials: &str, pem: &[u8]) {
+    send_part(room, tls_stream, credentials, pem, pem.len());
 }
 
 /// The same with only the first bytes of an upload of this length.
 pub(super) fn send_part(
     room: &mut Room,
-    shielded: &mut Shielded,
+    tls_stream: &mut TlsStream,
     credentials: &str,
     begin: &[u8],
     length: usize,
@@ -74,41 +74,41 @@ pub(super) fn send_part(
     let head = format!(
         "PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {credentials}\r\nContent-Length: {length}\r\n\r\n"
     );
-    room.say_shielded(shielded, &[head.as_bytes(), begin].concat());
+    room.send_tls(tls_stream, &[head.as_bytes(), begin].concat());
 }
 
 /// Status and text of the next response.
-fn answer(room: &mut Room, shielded: &mut Shielded) -> (String, String) {
-    let status = room.line_shielded(shielded).trim_start_matches("HTTP/1.1 ").to_string();
+fn answer(room: &mut Room, tls_stream: &mut TlsStream) -> (String, String) {
+    let status = room.line_tls(tls_stream).trim_start_matches("HTTP/1.1 ").to_string();
     let mut length = 0;
     loop {
-        match room.line_shielded(shielded).split_once(": ") {
+        match room.line_tls(tls_stream).split_once(": ") {
             None => break,
             Some(("Content-Length", value)) => length = value.parse().expect("a length"),
             Some(_) => {}
         }
     }
-    room.until_shielded(shielded, "the text is there", |shielded| shielded.heard.len() >= length);
-    let text = shielded.heard.drain(..length).collect();
+    room.until_tls(tls_stream, "the text is there", |tls_stream| tls_stream.heard.len() >= length);
+    let text = tls_stream.heard.drain(..length).collect();
     (status, String::from_utf8(text).expect("it is text"))
 }
 
 /// Uploads `pem` as Ada on a new connection. Returns the response.
 fn upload(room: &mut Room, trusted: &[&Trust], pem: &[u8]) -> (String, String) {
-    let mut shielded = room.connect_shielded(443, &client(trusted));
-    send(room, &mut shielded, ADA, pem);
-    let answer = answer(room, &mut shielded);
-    room.part_shielded_only(shielded);
+    let mut tls_stream = room.connect_tls(443, &client(trusted));
+    send(room, &mut tls_stream, ADA, pem);
+    let answer = answer(room, &mut tls_stream);
+    room.close_tls(tls_stream);
     answer
 }
 
 /// The certificate that a client of the service on `port` gets.
 fn shown(room: &mut Room, port: u16, trusted: &[&Trust]) -> CertificateDer<'static> {
-    let mut shielded = room.connect_shielded(port, &Arc::new(client_of_all(trusted, &[])));
-    room.shake_hands(&mut shielded);
+    let mut tls_stream = room.connect_tls(port, &Arc::new(client_of_all(trusted, &[])));
+    room.complete_handshake(&mut tls_stream);
     let shown =
-        shielded.tls.peer_certificates().expect("the handshake is done")[0].clone().into_owned();
-    room.abort(&shielded.talk);
+        tls_stream.tls.peer_certificates().expect("the handshake is done")[0].clone().into_owned();
+    room.abort(&tls_stream.talk);
     shown
 }
 
@@ -118,9 +118,9 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
     let both = [&first, &second];
     let mut room = serving(1, &first);
     let known = client(&both);
-    let mut old = room.connect_shielded(443, &known);
+    let mut old = room.connect_tls(443, &known);
     let get = b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n";
-    room.say_shielded(&mut old, get);
+    room.send_tls(&mut old, get);
     assert_eq!(answer(&mut room, &mut old).1, "Index");
 
     let (status, text) = upload(&mut room, &both, &second.pem);
@@ -132,34 +132,34 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
     let mut crowd = Vec::new();
     while crowd.len() < 6 * usize::from(CORES) {
         let host = room.add_host();
-        let mut shielded = room.connect_shielded_from(host, 443, &client(&both));
-        room.shake_hands(&mut shielded);
-        assert_eq!(shielded.tls.peer_certificates().expect("it is done")[0], second.root);
-        crowd.push(shielded);
+        let mut tls_stream = room.connect_tls_from(host, 443, &client(&both));
+        room.complete_handshake(&mut tls_stream);
+        assert_eq!(tls_stream.tls.peer_certificates().expect("it is done")[0], second.root);
+        crowd.push(tls_stream);
     }
     let spread = room.engines.in_use_on_each();
     assert!(
         spread.iter().all(|core| core.tls_connections > 0),
         "they came to every core: {spread:?}"
     );
-    for shielded in crowd {
-        room.part_shielded_only(shielded);
+    for tls_stream in crowd {
+        room.close_tls(tls_stream);
     }
     assert_eq!(shown(&mut room, 995, &both), second.root);
     assert_eq!(shown(&mut room, 465, &both), second.root);
 
-    room.say_shielded(&mut old, get);
+    room.send_tls(&mut old, get);
     assert_eq!(answer(&mut room, &mut old).1, "Index", "an open connection stays");
-    room.part_shielded(old);
-    let mut later = room.connect_shielded(443, &known);
-    room.say_shielded(&mut later, get);
+    room.finish_tls(old);
+    let mut later = room.connect_tls(443, &known);
+    room.send_tls(&mut later, get);
     assert_eq!(answer(&mut room, &mut later).1, "Index");
     assert_eq!(
         later.tls.handshake_kind(),
         Some(HandshakeKind::Resumed),
         "a ticket of before is as good as ever"
     );
-    room.part_shielded(later);
+    room.finish_tls(later);
 }
 
 /// No client sends anything after it.
@@ -167,18 +167,18 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
 fn certificate_that_came_is_stored_at_once() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(3, &first);
-    let mut shielded = room.connect_shielded(443, &client(&[&first]));
+    let mut tls_stream = room.connect_tls(443, &client(&[&first]));
     let (begin, rest) = second.pem.split_at(100);
-    send_part(&mut room, &mut shielded, ADA, begin, second.pem.len());
+    send_part(&mut room, &mut tls_stream, ADA, begin, second.pem.len());
     room.pass(Micros::from_secs(1));
     (room.carries, room.machine.disk.mood) = (0, Mood::Waits);
-    room.say_shielded(&mut shielded, rest);
+    room.send_tls(&mut tls_stream, rest);
     room.pass(Micros::from_millis(1));
     assert_eq!(room.engines.in_use().deliveries, 1);
     (room.carries, room.machine.disk.mood) = (usize::MAX, Mood::Works);
     room.machine.disk.carry_out_next();
-    assert_eq!(answer(&mut room, &mut shielded).0, "200 OK");
-    room.part_shielded(shielded);
+    assert_eq!(answer(&mut room, &mut tls_stream).0, "200 OK");
+    room.finish_tls(tls_stream);
 }
 
 #[test]
@@ -189,26 +189,26 @@ fn an_upload_is_acknowledged_after_every_core_uses_it() {
         (0..u64::from(16 / CORES)).flat_map(|seed| (0..CORES).map(move |held| (16 + seed, held)))
     {
         let mut room = serving(seed, &first);
-        let mut shielded = room.connect_shielded(443, &client(&[&first]));
-        room.shake_hands(&mut shielded);
+        let mut tls_stream = room.connect_tls(443, &client(&[&first]));
+        room.complete_handshake(&mut tls_stream);
         room.pass(Micros::from_millis(1));
         if room.engines.in_use_on_each()[usize::from(held)].sessions > 0 {
             continue;
         }
         // The login is checked before.
         let (begin, rest) = second.pem.split_at(100);
-        send_part(&mut room, &mut shielded, ADA, begin, second.pem.len());
+        send_part(&mut room, &mut tls_stream, ADA, begin, second.pem.len());
         room.pass(Micros::from_millis(100));
         room.engines.hold(Some(held));
-        room.say_shielded(&mut shielded, rest);
+        room.send_tls(&mut tls_stream, rest);
         for _ in 0..20 {
             room.pass(Micros::from_millis(10));
-            room.exchange(&mut shielded);
+            room.exchange(&mut tls_stream);
         }
-        assert!(shielded.heard.is_empty(), "core {held} of {CORES} does not show it");
+        assert!(tls_stream.heard.is_empty(), "core {held} of {CORES} does not show it");
         room.engines.hold(None);
-        assert_eq!(answer(&mut room, &mut shielded).0, "200 OK");
-        room.part_shielded(shielded);
+        assert_eq!(answer(&mut room, &mut tls_stream).0, "200 OK");
+        room.finish_tls(tls_stream);
     }
 }
 
@@ -221,13 +221,13 @@ fn only_administrators_replace_certificates() {
         (GUESS, "401 Unauthorized", 2),
         (GUESS, "401 Unauthorized", 4),
     ] {
-        let mut shielded = room.connect_shielded(443, &client(&[&first]));
-        room.shake_hands(&mut shielded);
+        let mut tls_stream = room.connect_tls(443, &client(&[&first]));
+        room.complete_handshake(&mut tls_stream);
         let before = room.machine.now;
-        send(&mut room, &mut shielded, credentials, &second.pem);
-        assert_eq!(answer(&mut room, &mut shielded).0, expected);
+        send(&mut room, &mut tls_stream, credentials, &second.pem);
+        assert_eq!(answer(&mut room, &mut tls_stream).0, expected);
         assert_eq!(room.machine.now.since(before).as_secs(), delay, "{expected}");
-        room.part_shielded(shielded);
+        room.finish_tls(tls_stream);
     }
     let mut talk = room.connect(80);
     let path = server::CERTIFICATE_PATH;
@@ -276,14 +276,14 @@ fn an_unusable_certificate_is_refused_with_a_reason() {
         let (status, text) = upload(&mut room, &[&first], pem);
         assert!(status.starts_with("422 ") && text.starts_with(reason), "{status}: {text}");
     }
-    let mut shielded = room.connect_shielded(443, &client(&[&first]));
+    let mut tls_stream = room.connect_tls(443, &client(&[&first]));
     let request = format!(
         "PUT {} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {ADA}\r\nContent-Length: 32769\r\nExpect: 100-continue\r\n\r\n",
         server::CERTIFICATE_PATH
     );
-    room.say_shielded(&mut shielded, request.as_bytes());
-    assert_eq!(answer(&mut room, &mut shielded).0, "413 Content Too Large");
-    room.part_shielded(shielded);
+    room.send_tls(&mut tls_stream, request.as_bytes());
+    assert_eq!(answer(&mut room, &mut tls_stream).0, "413 Content Too Large");
+    room.finish_tls(tls_stream);
     assert_eq!(shown(&mut room, 443, &[&first]), first.root, "nothing has changed");
     let mut room = again(room, 3, &[&first]);
     assert_eq!(shown(&mut room, 443, &[&first]), first.root);
@@ -308,11 +308,11 @@ fn an_uploaded_certificate_counts_until_a_later_configured_one() {
     ));
     // The client's clock is before the certificate's validity, and so it reports that it got this
     // one.
-    let mut shielded = room.connect_shielded(443, &client(&all));
-    room.until_shielded(&mut shielded, "the client refuses it", |shielded| {
-        shielded.complaint.is_some()
+    let mut tls_stream = room.connect_tls(443, &client(&all));
+    room.until_tls(&mut tls_stream, "the client refuses it", |tls_stream| {
+        tls_stream.complaint.is_some()
     });
-    room.abort(&shielded.talk);
+    room.abort(&tls_stream.talk);
 }
 
 #[test]
@@ -374,14 +374,14 @@ fn the_newest_certificate_is_used_for_its_names_only() {
     let (_, text) = upload(&mut room, &all, &wide.pem);
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("names: ")).collect();
     assert_eq!(names, ["mail.barepost.test, localhost, *.test"]);
-    let mut shielded = room.connect_shielded(443, &client(&[&wide]));
+    let mut tls_stream = room.connect_tls(443, &client(&[&wide]));
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {ADA}\r\n\r\n",
         server::CERTIFICATE_PATH
     );
-    room.say_shielded(&mut shielded, request.as_bytes());
-    assert_eq!(answer(&mut room, &mut shielded).1, text);
-    room.part_shielded(shielded);
+    room.send_tls(&mut tls_stream, request.as_bytes());
+    assert_eq!(answer(&mut room, &mut tls_stream).1, text);
+    room.finish_tls(tls_stream);
 }
 
 #[test]
@@ -393,16 +393,16 @@ fn an_acknowledged_certificate_survives_any_power_cut() {
     let life = |steps_max: usize| {
         let mut room = serving(9, &first);
         assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
-        let mut shielded = room.connect_shielded(443, &client(&all));
-        room.shake_hands(&mut shielded);
-        send(&mut room, &mut shielded, ADA, &third.pem);
+        let mut tls_stream = room.connect_tls(443, &client(&all));
+        room.complete_handshake(&mut tls_stream);
+        send(&mut room, &mut tls_stream, ADA, &third.pem);
         let mut steps = 0;
-        while steps < steps_max && shielded.heard.is_empty() {
+        while steps < steps_max && tls_stream.heard.is_empty() {
             room.step();
-            room.exchange(&mut shielded);
+            room.exchange(&mut tls_stream);
             steps += 1;
         }
-        (room, steps, !shielded.heard.is_empty())
+        (room, steps, !tls_stream.heard.is_empty())
     };
     let (_, all_steps, _) = life(usize::MAX);
     let (mut old, mut new) = (0, 0);
@@ -424,16 +424,16 @@ fn concurrent_uploads_leave_one_certificate_on_all_cores() {
     let mut room = serving(10, &first);
     let mut senders = Vec::new();
     for trust in [&second, &third, &second, &third] {
-        let mut shielded = room.connect_shielded(443, &client(&all));
-        room.shake_hands(&mut shielded);
-        senders.push((shielded, trust));
+        let mut tls_stream = room.connect_tls(443, &client(&all));
+        room.complete_handshake(&mut tls_stream);
+        senders.push((tls_stream, trust));
     }
-    for (shielded, trust) in &mut senders {
-        send(&mut room, shielded, ADA, &trust.pem);
+    for (tls_stream, trust) in &mut senders {
+        send(&mut room, tls_stream, ADA, &trust.pem);
     }
-    for (mut shielded, _) in senders {
-        assert_eq!(answer(&mut room, &mut shielded).0, "200 OK");
-        room.part_shielded_only(shielded);
+    for (mut tls_stream, _) in senders {
+        assert_eq!(answer(&mut room, &mut tls_stream).0, "200 OK");
+        room.close_tls(tls_stream);
     }
     let last = shown(&mut room, 443, &all);
     assert!(last == second.root || last == third.root);
@@ -450,11 +450,11 @@ fn an_upload_whose_client_leaves_blocks_no_other_client() {
     let both = [&first, &second];
     let mut room = serving(12, &first);
     for steps in 0..12 {
-        let mut shielded = room.connect_shielded(443, &client(&both));
-        room.shake_hands(&mut shielded);
-        send(&mut room, &mut shielded, ADA, &second.pem);
+        let mut tls_stream = room.connect_tls(443, &client(&both));
+        room.complete_handshake(&mut tls_stream);
+        send(&mut room, &mut tls_stream, ADA, &second.pem);
         (0..steps).for_each(|_| room.step());
-        room.abort(&shielded.talk);
+        room.abort(&tls_stream.talk);
     }
     room.pass(Micros::from_secs(5));
     room.until_nothing_is_in_use();

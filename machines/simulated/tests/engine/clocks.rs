@@ -2,13 +2,13 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use super::far::{LETTER as LETTER_AWAY, Mood, World, serving};
+use super::relay::{MESSAGE as MESSAGE_AWAY, Mood, World, serving};
 use super::room::{Room, usual_sizes};
 use chance::Dice;
 use machine::UnixTime;
 use simulated::MemoryDisk;
 
-const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
+const MESSAGE: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
 /// The 25th of November 2026.
 const MADE: UnixTime = UnixTime::from_seconds(1_795_600_000);
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -28,9 +28,9 @@ fn disk_of(room: Room) -> MemoryDisk {
 /// The trace line with the date of a message's arrival.
 fn received(room: &mut Room, number: usize) -> String {
     let mut talk = room.log_in("ada");
-    let letter = String::from_utf8(room.retrieve_any(&mut talk, number)).expect("it is ASCII");
+    let message = String::from_utf8(room.retrieve_any(&mut talk, number)).expect("it is ASCII");
     room.close(&talk);
-    letter.lines().find(|line| line.contains(" +0000")).expect("a date").to_string()
+    message.lines().find(|line| line.contains(" +0000")).expect("a date").to_string()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_clock_before_the_program_was_made_is_not_used() {
         "{:?}",
         room.machine.console
     );
-    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
     let date = received(&mut room, 1);
     assert!(date.contains("Nov 2026"), "{date}");
 
@@ -81,7 +81,7 @@ fn failed(world: &mut World, room: &mut Room) -> usize {
 #[test]
 fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     let (mut room, mut world) = serving(720, Mood::RefusesForNow);
-    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
     world.pass(&mut room, 3600);
     let jump = |room: &mut Room| {
         room.machine.started =
@@ -95,7 +95,7 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
 
     // Messages that arrive after the jump get their full time, and so do those that a start with a
     // wrong clock finds.
-    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
     world.pass(&mut room, 3600);
     let (mut room, mut world) = world.power_cut(room, 720);
     jump(&mut room);
@@ -111,7 +111,7 @@ fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
     let (mut room, mut world) = serving(721, Mood::RefusesForNow);
     room.machine.started =
         UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
-    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
     // The next life begins 25 days earlier.
     let (mut room, mut world) = world.power_cut(room, 721);
     world.peer.mood = Mood::Takes;
@@ -124,7 +124,7 @@ fn a_message_that_is_dated_ahead_is_given_up_in_time() {
     let (mut room, mut world) = serving(722, Mood::RefusesForNow);
     room.machine.started =
         UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
-    world.submit(&mut room, &["bob@far.test"], LETTER_AWAY);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
     // The next life begins 25 days earlier.
     let (mut room, mut world) = world.power_cut(room, 722);
     world.pass(&mut room, 4 * DAY_SECONDS);
@@ -144,7 +144,7 @@ fn a_hold_by_a_clock_that_was_ahead_costs_no_attempt() {
         &mut room,
         "<ada@barepost.test> BODY=8BITMIME HOLDFOR=300",
         &["<bob@far.test>"],
-        LETTER_AWAY,
+        MESSAGE_AWAY,
     );
     // The corrected clock reaches the end of the hold ten days later.
     set(&mut room, right);

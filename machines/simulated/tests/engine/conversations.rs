@@ -6,9 +6,9 @@
 use machine::Micros;
 
 use super::downloads::LINKS_OPEN_OUTSIDE;
-use super::far::{ADA, GRACE};
+use super::relay::{ADA, GRACE};
 use super::room::Room;
-use super::webmail::{Browser, between, letter, serving};
+use super::webmail::{Browser, between, message, serving};
 
 /// A reply in the conversation that began with the message of that subject.
 fn answer(number: usize, subject: &str, text: &str) -> Vec<u8> {
@@ -27,8 +27,8 @@ fn deliver(room: &mut Room, octets: &[u8]) {
 /// another message.
 fn conversation(seed: u64) -> (Room, Browser, String) {
     let (mut room, trust) = serving(seed);
-    deliver(&mut room, &letter("Engine", "It computes."));
-    deliver(&mut room, &letter("Loom", "It weaves."));
+    deliver(&mut room, &message("Engine", "It computes."));
+    deliver(&mut room, &message("Loom", "It weaves."));
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
     ada.hold(&mut room, "0");
@@ -141,9 +141,9 @@ fn conversation_actions_apply_to_all_messages_on_the_page() {
 fn a_long_conversation_has_a_bounded_page_and_one_row() {
     let (mut room, trust) = serving(22);
     for number in 0..60 {
-        deliver(&mut room, &letter(&format!("Single-{number}."), "x"));
+        deliver(&mut room, &message(&format!("Single-{number}."), "x"));
     }
-    deliver(&mut room, &letter("Engine", "It computes."));
+    deliver(&mut room, &message("Engine", "It computes."));
     for number in 0..120 {
         deliver(&mut room, &answer(number, "Engine", &format!("Word {number}.")));
     }
@@ -378,11 +378,11 @@ fn large_html_is_cut_and_the_page_says_so() {
     let (mut room, trust) = serving(20);
     let html = |count: usize| format!("{}<p>End.</p>", "<b>ä".repeat(count));
     for count in [1_000, 60_000] {
-        let letter = format!(
+        let message = format!(
             "From: x@example.org\r\nSubject: Deep\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{}\r\n",
             html(count)
         );
-        deliver(&mut room, letter.as_bytes());
+        deliver(&mut room, message.as_bytes());
     }
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");

@@ -1,4 +1,5 @@
-//! Cores look like one machine: wherever a client's connection lands, it finds the same mail, the same locks and the same end.
+//! The cores act as one machine: a client's connection on any core finds the same mail, the same
+//! locks and the same end.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,19 +13,20 @@ use super::room::{CONFIGURATION, Room, Talk, stuffed, usual_sizes};
 use super::webmail::between;
 use crate::CORES;
 
-/// Connections at once that reach every core: each seed's card sorts or steers them in its own way.
+/// So many concurrent connections that every core gets some: each seed's card distributes them in
+/// another way.
 const CROWD: usize = if CORES > 4 { 64 } else { 24 };
 
 /// A page that takes many frames.
 const PAGE_BYTES: usize = 400_000;
 
-/// A letter of more pages than a core has to spare for it.
-fn long_letter(number: usize) -> Vec<u8> {
+/// A message with more pages than a core can spare for it.
+fn long_message(number: usize) -> Vec<u8> {
     let line = format!("Line of letter {number}, which is one of many\r\n");
     [format!("Subject: {number}\r\n\r\n").into_bytes(), line.repeat(1500).into_bytes()].concat()
 }
 
-/// Connections from hosts of their own, all open.
+/// Open connections, each from a new host.
 fn crowd(room: &mut Room, port: u16) -> Vec<Talk> {
     let mut talks = Vec::new();
     for _ in 0..CROWD {
@@ -47,12 +49,12 @@ fn assert_all_cores_have_sessions(room: &Room) {
 }
 
 #[test]
-fn nobody_is_refused_on_any_core_once_the_machine_says_that_it_serves() {
+fn every_core_accepts_clients_once_the_machine_serves() {
     for seed in 40..60 {
         let mut room = Room::opening(seed, MemoryDisk::blank(32 << 20), usual_sizes());
         let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
         let mut talks = Vec::new();
-        // The last of these calls leave just after it has said so.
+        // The last of these connections are made just after the console message.
         while !room.console_says("serving") {
             talks = hosts.iter().map(|host| room.connect_from(*host, 25)).collect();
             room.step();
@@ -64,14 +66,14 @@ fn nobody_is_refused_on_any_core_once_the_machine_says_that_it_serves() {
 }
 
 #[test]
-fn letters_come_in_by_every_core_and_are_read_on_every_other() {
+fn messages_received_on_any_core_are_readable_on_every_core() {
     for seed in [20, 21] {
         let mut room = Room::new(seed);
         let mut senders = crowd(&mut room, 25);
         assert_all_cores_have_sessions(&room);
         for (number, talk) in senders.iter_mut().enumerate() {
             room.smtp(talk, "EHLO client.test");
-            let letter = [stuffed(&long_letter(number)), b".\r\n".to_vec()].concat();
+            let message = [stuffed(&long_message(number)), b".\r\n".to_vec()].concat();
             for command in [
                 "MAIL FROM:<>",
                 "RCPT TO:<ada@barepost.test>",
@@ -80,7 +82,7 @@ fn letters_come_in_by_every_core_and_are_read_on_every_other() {
             ] {
                 room.smtp(talk, command);
             }
-            room.send(talk, &letter);
+            room.send(talk, &message);
         }
         for talk in &mut senders {
             assert!(room.smtp_reply(talk).starts_with("250 2."));
@@ -88,32 +90,32 @@ fn letters_come_in_by_every_core_and_are_read_on_every_other() {
         }
         for account in ["ada", "grace"] {
             let mut numbers = Vec::new();
-            // Each reads from a connection of its own: all cores get to see the same maildrop.
+            // Each reader has a new connection: all cores must see the same maildrop.
             for number in 1..=CROWD {
                 let mut talk = room.log_in(account);
                 assert!(room.pop3(&mut talk, "STAT").starts_with(&format!("+OK {CROWD} ")));
-                let letter = room.retrieve_any(&mut talk, number);
-                let text = String::from_utf8_lossy(&letter).to_string();
+                let message = room.retrieve_any(&mut talk, number);
+                let text = String::from_utf8_lossy(&message).to_string();
                 let below = text.find("Subject: ").expect("a letter");
                 let subject = text[below..].lines().next().unwrap_or_default();
                 let sent: usize =
                     subject.trim_start_matches("Subject: ").parse().expect("a number");
                 assert!(
-                    text.as_bytes()[below..] == long_letter(sent),
-                    "letter {sent} is not what was sent"
+                    text.as_bytes()[below..] == long_message(sent),
+                    "message {sent} differs from what was sent"
                 );
                 numbers.push(sent);
                 room.part(talk);
             }
             numbers.sort_unstable();
-            assert!(numbers.into_iter().eq(0..CROWD), "each letter once");
+            assert!(numbers.into_iter().eq(0..CROWD), "each message once");
         }
         room.until_nothing_is_in_use();
     }
 }
 
 #[test]
-fn a_letter_for_people_of_all_cores_can_begin_where_a_core_has_place_for_one_letter() {
+fn a_message_to_all_cores_begins_with_one_place_per_core() {
     let names: Vec<String> = (0..16).map(|number| format!("user{number}@barepost.test")).collect();
     let hash = between(CONFIGURATION, "password_hash = \"", "\"").expect("ada has one");
     let (machine, _) = CONFIGURATION.split_once("[[user]]").expect("ada is one");
@@ -124,7 +126,7 @@ fn a_letter_for_people_of_all_cores_can_begin_where_a_core_has_place_for_one_let
     let sizes = Sizes { transactions: 1, ..usual_sizes() };
     let mut room = Room::configured(22, MemoryDisk::blank(32 << 20), sizes, &configuration);
     room.until("the engine serves", |room| room.console_says("serving"));
-    for letter in [b"Subject: short\r\n\r\nHello.\r\n".to_vec(), long_letter(1)] {
+    for message in [b"Subject: short\r\n\r\nHello.\r\n".to_vec(), long_message(1)] {
         let mut talk = room.connect(25);
         room.smtp_reply(&mut talk);
         room.smtp(&mut talk, "EHLO client.test");
@@ -134,18 +136,18 @@ fn a_letter_for_people_of_all_cores_can_begin_where_a_core_has_place_for_one_let
         }
         let reply = room.smtp(&mut talk, "DATA");
         assert!(reply.starts_with("354 "), "{reply}");
-        room.send(&talk, &[stuffed(&letter), b".\r\n".to_vec()].concat());
+        room.send(&talk, &[stuffed(&message), b".\r\n".to_vec()].concat());
         let reply = room.smtp_reply(&mut talk);
         assert!(reply.starts_with("250 "), "{reply}");
         room.part(talk);
     }
 }
 
-/// Messages that a core lets begin at a time, in tests of what happens when as many have begun.
+/// The messages that a core lets begin at a time, in tests of that limit.
 const PLACES: usize = 4;
 
-/// A room with few places for messages, and the cores that own the accounts of ada and grace: two,
-/// if there are so many.
+/// A room with few concurrent messages, and the cores that own the accounts of ada and grace: two,
+/// if possible.
 fn room_with_few_places(first_seed: u64) -> (Room, [usize; 2]) {
     for seed in first_seed..first_seed + 20 {
         let sizes = Sizes { transactions: PLACES, ..usual_sizes() };
@@ -158,7 +160,7 @@ fn room_with_few_places(first_seed: u64) -> (Room, [usize; 2]) {
     unreachable!("one core has both in each of many rooms");
 }
 
-/// Connections that a core has, so many.
+/// So many connections on one core.
 fn talks_on(room: &mut Room, core: usize, count: usize) -> Vec<Talk> {
     let (mut talks, mut others) = (Vec::new(), Vec::new());
     while talks.len() < count {
@@ -177,7 +179,7 @@ fn talks_on(room: &mut Room, core: usize, count: usize) -> Vec<Talk> {
     talks
 }
 
-/// A message for these accounts may be said now.
+/// Begins a message for these accounts, up to RCPT.
 fn name_recipients(room: &mut Room, talk: &mut Talk, names: &[&str]) {
     assert!(room.smtp(talk, "MAIL FROM:<>").starts_with("250 "));
     for name in names {
@@ -185,7 +187,7 @@ fn name_recipients(room: &mut Room, talk: &mut Talk, names: &[&str]) {
     }
 }
 
-/// The core that owns an account: a message for it is there, and on the core of its connection.
+/// The core that owns an account. A message for it counts there and on the core of its connection.
 fn owner_of(room: &mut Room, name: &str) -> usize {
     let [mut talk] = talks_on(room, 0, 1).try_into().ok().expect("one connection");
     name_recipients(room, &mut talk, &[name]);
@@ -199,9 +201,9 @@ fn owner_of(room: &mut Room, name: &str) -> usize {
     owner
 }
 
-/// As many messages as may be come in by each of two cores, and each of them is for both.
+/// Each of two cores receives as many messages as it may, and each message is for accounts of both.
 #[test]
-fn messages_for_two_cores_never_wait_for_each_other() {
+fn messages_for_two_cores_do_not_deadlock() {
     for seed in [26, 126] {
         let (mut room, owners) = room_with_few_places(seed);
         let owners = &owners[..if CORES > 1 { 2 } else { 1 }];
@@ -230,9 +232,9 @@ fn messages_for_two_cores_never_wait_for_each_other() {
     }
 }
 
-/// All places of a core are taken by senders that go on, but slowly.
+/// Slow senders take all the places of a core.
 #[test]
-fn message_that_waits_for_a_place_is_not_given_up() {
+fn a_message_that_waits_for_a_place_is_not_given_up() {
     if CORES == 1 {
         return;
     }
@@ -242,7 +244,7 @@ fn message_that_waits_for_a_place_is_not_given_up() {
         name_recipients(&mut room, talk, &["grace"]);
         assert!(room.smtp(talk, "DATA").starts_with("354 "));
     }
-    // One has bytes to be taken, and one is complete.
+    // One has bytes to send, and one is complete.
     let mut waiting = talks_on(&mut room, one, 2);
     for (talk, message) in waiting.iter_mut().zip(["Subject: x\r\n\r\nHello.\r\n.\r\n", ".\r\n"]) {
         name_recipients(&mut room, talk, &["ada", "grace"]);
@@ -263,18 +265,19 @@ fn message_that_waits_for_a_place_is_not_given_up() {
     room.until_nothing_is_in_use();
 }
 
-/// Letters that have begun wait for buffers of one core, with as many of their pages on the way as may be, and more come of them meanwhile.
+/// Messages that have begun wait for buffers of one core, with as many of their pages in transit as
+/// possible, and more data arrives meanwhile.
 #[test]
-fn letters_for_a_core_that_has_few_buffers_all_go_on_as_others_end() {
+fn messages_for_a_core_with_few_buffers_continue_in_turn() {
     for seed in [24, 25] {
         let mut room = Room::new(seed);
         let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
-        let letters = 0..40 * usize::from(CORES);
-        let mut talks: Vec<Talk> = letters
+        let messages = 0..40 * usize::from(CORES);
+        let mut talks: Vec<Talk> = messages
             .map(|number| room.begin_message_from(hosts[number % 8], "grace@barepost.test"))
             .collect();
-        let letter = long_letter(1);
-        let (first, last) = letter.split_at(letter.len() - 10);
+        let message = long_message(1);
+        let (first, last) = message.split_at(message.len() - 10);
         talks.iter().for_each(|talk| room.send(talk, first));
         talks.iter().for_each(|talk| room.send(talk, &[last, b".\r\n"].concat()));
         for talk in &mut talks {
@@ -285,7 +288,7 @@ fn letters_for_a_core_that_has_few_buffers_all_go_on_as_others_end() {
 }
 
 #[test]
-fn a_maildrop_is_locked_for_clients_of_all_cores() {
+fn a_maildrop_lock_holds_on_all_cores() {
     for seed in [22, 23] {
         let mut room = Room::new(seed);
         let mut owner = room.log_in("ada");
@@ -323,7 +326,7 @@ fn a_failed_disk_is_known_on_all_cores() {
 }
 
 #[test]
-fn the_machine_has_stopped_when_all_cores_have() {
+fn the_machine_stops_after_all_its_cores() {
     for seed in [26, 27] {
         let mut room = Room::new(seed);
         let mut talks = crowd(&mut room, 25);
@@ -341,7 +344,7 @@ fn the_machine_has_stopped_when_all_cores_have() {
 }
 
 #[test]
-fn each_core_says_when_it_stops_what_it_had_of_the_load() {
+fn each_core_reports_its_share_of_the_load_at_the_stop() {
     let mut room = Room::new(32);
     let mut talks = crowd(&mut room, 25);
     room.machine.stop = true;
@@ -359,16 +362,16 @@ fn each_core_says_when_it_stops_what_it_had_of_the_load() {
         said.split_once(" connections, ")?.0.parse::<usize>().ok()
     });
     let shares: Vec<usize> = shares.collect();
-    // One core alone had all of it.
+    // A single core had all of it.
     let is_alone = CORES == 1;
     assert_eq!(shares.len(), if is_alone { 0 } else { usize::from(CORES) });
     assert_eq!(shares.iter().sum::<usize>(), if is_alone { 0 } else { talks.len() });
 }
 
-/// Some of what is given up gathers on other cores than the store's, and some lies at the store, which takes no more because
-/// its disk stands still.
+/// Some of the abandoned data is on other cores than the store's, and some at the store, which
+/// accepts no more because its disk does not answer.
 #[test]
-fn letters_that_are_given_up_anywhere_leave_nothing_behind() {
+fn abandoned_messages_leave_nothing_behind_on_any_core() {
     for (seed, mood) in [(28, Mood::Works), (29, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)]
     {
         let mut room = Room::new(seed);
@@ -390,16 +393,16 @@ fn letters_that_are_given_up_anywhere_leave_nothing_behind() {
         room.pass(Micros::from_millis(3));
         room.machine.disk.mood = Mood::Works;
         room.until_nothing_is_in_use();
-        let letter = b"Subject: x\r\n\r\nstill here\r\n";
-        assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+        let message = b"Subject: x\r\n\r\nstill here\r\n";
+        assert!(room.deliver("ada@barepost.test", message).starts_with("250"));
         let mut talk = room.log_in("ada");
         assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "));
-        assert_eq!(room.retrieve(&mut talk, 1), letter);
+        assert_eq!(room.retrieve(&mut talk, 1), message);
     }
 }
 
 #[test]
-fn a_core_that_sends_for_others_is_heard_while_they_fill_the_card() {
+fn a_core_that_sends_for_others_gets_its_share_of_the_card() {
     for seed in [24, 26] {
         let mut room = Room::with_site(seed, site(PAGE_BYTES));
         room.machine.transmit_ring = 2;
@@ -410,7 +413,7 @@ fn a_core_that_sends_for_others_is_heard_while_they_fill_the_card() {
             let host = room.add_host();
             let mut talk = room.connect_from(host, if own.is_none() { 25 } else { 80 });
             room.until("a core has it", |room| sessions_on_each(room) != sessions);
-            // One core alone sends for all.
+            // A single core sends for all.
             let is_first_cores = sessions_on_each(&room)[0] > sessions[0];
             match (own.is_some(), is_first_cores) {
                 (false, true) => {

@@ -10,7 +10,7 @@ use server::Sizes;
 use simulated::MemoryDisk;
 use smoltcp::wire::Ipv4Address;
 
-use super::room::shielded::{Shielded, Trust, client};
+use super::room::tls_stream::{TlsStream, Trust, client};
 use super::room::{CONFIGURATION, Room, Talk, usual_sizes};
 use crate::CORES;
 
@@ -167,21 +167,23 @@ fn noop_does_not_protect_a_connection_when_all_have_few() {
 
 #[test]
 fn waiting_for_a_handshake_turn_does_not_use_up_client_time() {
-    let (mut room, trust) = Room::shielded(12, Site::default(), usual_sizes());
+    let (mut room, trust) = Room::with_tls(12, Site::default(), usual_sizes());
     let client = Arc::new(client(&trust, &["http/1.1"]));
-    let mut crowd: Vec<Shielded> = (0..60).map(|_| room.connect_shielded(443, &client)).collect();
+    let mut crowd: Vec<TlsStream> = (0..60).map(|_| room.connect_tls(443, &client)).collect();
     let begun = room.machine.now;
-    while crowd.iter().any(|shielded| shielded.tls.is_handshaking())
+    while crowd.iter().any(|tls_stream| tls_stream.tls.is_handshaking())
         || room.engines.in_use().handshakes > 0
     {
-        crowd.iter_mut().for_each(|shielded| room.exchange(shielded));
+        crowd.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
         room.step();
         // Each turn takes as long as if a hash were computed in it.
         room.machine.now = room.machine.now + Micros::from_millis(300);
         assert!(room.machine.now.since(begun) < Micros::from_secs(60));
     }
     assert!(CORES > 1 || room.machine.now.since(begun) > Micros::from_secs(20));
-    let lost =
-        crowd.iter().filter(|shielded| !room.hosts[0].is_open(shielded.talk.connection)).count();
+    let lost = crowd
+        .iter()
+        .filter(|tls_stream| !room.hosts[0].is_open(tls_stream.talk.connection))
+        .count();
     assert_eq!(lost, 0);
 }

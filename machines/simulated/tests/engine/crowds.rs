@@ -89,7 +89,7 @@ fn messages(count: usize, user: usize, body: &[u8]) -> Vec<u8> {
 #[test]
 fn hundreds_send_and_read_at_once() {
     const SENDERS: usize = 300;
-    const LETTERS: usize = 4;
+    const MESSAGES: usize = 4;
     let mut room = crowded_room(1, 4, usual_sizes());
     let body = b"A line of a letter\r\n".repeat(40);
     let mut crowd: Vec<Chatterer> = Vec::new();
@@ -98,7 +98,7 @@ fn hundreds_send_and_read_at_once() {
             &mut room,
             1 + number % 4,
             25,
-            messages(LETTERS, number, &body),
+            messages(MESSAGES, number, &body),
         ));
     }
     for number in 0..USERS {
@@ -110,8 +110,8 @@ fn hundreds_send_and_read_at_once() {
     until_all_have_ended(&mut room, &mut crowd);
     let accepted: usize = crowd.iter().map(|one| one.count("250 2.0.0")).sum();
     let busy: usize = crowd.iter().map(|one| one.count("451 4.3.2")).sum();
-    assert_eq!(accepted + busy, SENDERS * LETTERS, "each message has one reply");
-    assert!(accepted > SENDERS * LETTERS / 2);
+    assert_eq!(accepted + busy, SENDERS * MESSAGES, "each message has one reply");
+    assert!(accepted > SENDERS * MESSAGES / 2);
 
     let stat =
         |number| format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nQUIT\r\n").into_bytes();

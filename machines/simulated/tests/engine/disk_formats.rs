@@ -22,14 +22,14 @@ use simulated::room::{Contents, contents_on, with_message};
 use store::{DRAFTS, Flags, MailboxId, OUTBOX};
 
 use super::certificates::{self, client, send_part};
-use super::far::{GRACE, Mood, World, configuration, world_of};
+use super::draft_files::kept;
 use super::forwarding::of;
-use super::kept_files::kept;
 use super::queue_page::{handle, look};
-use super::room::shielded::Trust;
+use super::relay::{GRACE, Mood, World, configuration, world_of};
+use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room, Talk, usual_sizes};
 use super::settings::change;
-use super::webmail::{Browser, between, letter};
+use super::webmail::{Browser, between, message};
 use crate::CORES;
 
 const HOUR: u64 = 3600;
@@ -105,7 +105,7 @@ fn serving_on(
 /// A message from outside with this subject and so many octets of text.
 fn sized(subject: &str, octets: usize) -> Vec<u8> {
     let lines = "The Analytical Engine weaves algebraic patterns.\r\n".repeat(octets / 50);
-    letter(subject, &lines)
+    message(subject, &lines)
 }
 
 /// The same from Ada.
@@ -226,10 +226,10 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     assert!(changed.contains("password"), "{changed}");
     dora.hang_up(&mut room);
     posted(&mut room, &mut world, &mut grace);
-    let mut shielded = room.connect_shielded(443, &client(&[trust]));
-    send_part(&mut room, &mut shielded, certificates::GRACE, &trust.pem, trust.pem.len());
-    assert!(room.line_shielded(&mut shielded).starts_with("HTTP/1.1 200 "));
-    room.part_shielded_only(shielded);
+    let mut tls_stream = room.connect_tls(443, &client(&[trust]));
+    send_part(&mut room, &mut tls_stream, certificates::GRACE, &trust.pem, trust.pem.len());
+    assert!(room.line_tls(&mut tls_stream).starts_with("HTTP/1.1 200 "));
+    room.close_tls(tls_stream);
     let late: Vec<Talk> = (0..CORES).map(|_| room.begin_message(ADA)).collect();
     // A reply that can be undone for half a minute.
     ada.hold(&mut room, "30");

@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use super::room::shielded::Trust;
+use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, Talk, usual_sizes};
 use chance::Dice;
 use http::Site;
@@ -12,7 +12,7 @@ use server::{Ending, InUse};
 use simulated::room::contents_on;
 use simulated::{MemoryDisk, Mood};
 
-const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
+const MESSAGE: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
 
 fn lines_with(room: &Room, words: &str) -> usize {
     room.machine.console.iter().filter(|line| line.contains(words)).count()
@@ -22,9 +22,9 @@ fn lines_with(room: &Room, words: &str) -> usize {
 fn a_failed_write_or_flush_makes_the_store_read_only() {
     for (mood, what) in [(Mood::FailsFlushes, "flush"), (Mood::FailsWrites, "write")] {
         let mut room = Room::new(1);
-        assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+        assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
         room.machine.disk.mood = mood;
-        assert!(room.deliver("ada@barepost.test", LETTER).starts_with("451"));
+        assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("451"));
         room.machine.disk.mood = Mood::Works;
 
         let mut talk = room.connect(25);
@@ -38,7 +38,7 @@ fn a_failed_write_or_flush_makes_the_store_read_only() {
 
         let mut talk = room.log_in("ada@barepost.test");
         assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "));
-        assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+        assert_eq!(room.retrieve(&mut talk, 1), MESSAGE);
         assert!(room.pop3(&mut talk, "DELE 1").starts_with("+OK"));
         assert!(room.pop3(&mut talk, "QUIT").starts_with("-ERR [SYS/TEMP]"));
         room.close(&talk);
@@ -61,7 +61,7 @@ fn a_failed_write_or_flush_makes_the_store_read_only() {
 fn mail_is_accepted_again_when_the_disk_works_again() {
     for mood in [Mood::FailsFlushes, Mood::FailsWrites, Mood::FailsAll] {
         let mut room = Room::new(9);
-        assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+        assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
         room.machine.disk.mood = mood;
         let reply = room.deliver("ada@barepost.test", b"Subject: Not stored\r\n\r\nx\r\n");
         assert!(reply.starts_with("451 4.3.0 The server's disk has failed"), "{reply}");
@@ -92,7 +92,7 @@ fn mail_is_accepted_again_when_the_disk_works_again() {
         let mut room = room.power_cut(9);
         let mut talk = room.log_in("ada@barepost.test");
         assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 2 "));
-        assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+        assert_eq!(room.retrieve(&mut talk, 1), MESSAGE);
         assert_eq!(room.retrieve(&mut talk, 2), b"Subject: Stored\r\n\r\ny\r\n");
         room.close(&talk);
     }
@@ -103,7 +103,7 @@ fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
     for mood in [Mood::IsGone, Mood::FailsReads] {
         for steps in 0..40 {
             let mut room = Room::new(10);
-            assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+            assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
             let mut disk = room.machine.disk.power_cut(&mut Dice::new(10));
             disk.mood = Mood::Waits;
             let mut room = Room::opening(11, disk, usual_sizes());
@@ -129,7 +129,7 @@ fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
             room.until("the engine serves", |room| room.console_says("serving"));
             let mut talk = room.log_in("ada@barepost.test");
             assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "), "after {steps} steps");
-            assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+            assert_eq!(room.retrieve(&mut talk, 1), MESSAGE);
             room.close(&talk);
         }
     }
@@ -195,7 +195,7 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
 #[test]
 fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
     let mut room = Room::new(13);
-    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
     let image = room.machine.disk.image();
     let hash =
         CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).expect("there is one");
@@ -223,7 +223,7 @@ fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
         room.machine.console
     );
     let mut talk = room.log_in("ada@barepost.test");
-    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+    assert_eq!(room.retrieve(&mut talk, 1), MESSAGE);
     room.close(&talk);
 
     let mut room = waiting();
@@ -270,7 +270,7 @@ fn a_disk_failure_refuses_pending_deliveries() {
 #[test]
 fn a_disk_that_does_not_answer_does_not_block_a_stop() {
     let mut room = Room::new(3);
-    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
     let mut sender = room.begin_message("ada@barepost.test");
     let mut reader = room.log_in("ada@barepost.test");
     room.machine.disk.mood = Mood::Waits;
@@ -296,13 +296,13 @@ fn a_disk_that_does_not_answer_does_not_block_a_stop() {
 #[test]
 fn a_failed_read_is_reported_as_temporary() {
     let mut room = Room::new(10);
-    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
     let mut talk = room.log_in("ada@barepost.test");
     room.machine.disk.mood = Mood::FailsReads;
     let reply = room.pop3(&mut talk, "RETR 1");
     assert!(reply.starts_with("-ERR [SYS/TEMP] Message cannot be read now"), "{reply}");
     room.machine.disk.mood = Mood::Works;
-    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+    assert_eq!(room.retrieve(&mut talk, 1), MESSAGE);
     assert!(room.machine.disk.spoil_what_holds(b"Dear Ada") > 0);
     let reply = room.pop3(&mut talk, "RETR 1");
     assert!(reply.starts_with("-ERR [SYS/PERM] Message is damaged"), "{reply}");
@@ -357,14 +357,14 @@ fn a_full_disk_replies_452_until_messages_are_deleted() {
 #[test]
 fn damage_found_at_opening_is_on_the_console() {
     let mut room = Room::new(5);
-    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
     assert_eq!(lines_with(&room, "superblock"), 0);
     let mut disk = room.machine.disk.power_cut(&mut Dice::new(5));
     disk.spoil(machine::Sector(0));
     let mut room = Room::with_disk(5, disk);
     assert_eq!(lines_with(&room, "store: sector 0: a copy of the superblock is damaged"), 1);
     let mut talk = room.log_in("ada");
-    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+    assert_eq!(room.retrieve(&mut talk, 1), MESSAGE);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_used_disk_is_never_formatted() {
     let line = "store: the disk was blank; a new store of";
     let mut room = Room::new(8);
     assert_eq!(lines_with(&room, line), 1, "{:?}", room.machine.console);
-    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
     let room = room.power_cut(8);
     assert_eq!(lines_with(&room, line), 0, "{:?}", room.machine.console);
 

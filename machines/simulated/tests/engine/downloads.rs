@@ -6,7 +6,7 @@
 use base64ct::{Base64, Encoding};
 
 use super::room::Room;
-use super::room::shielded::Shielded;
+use super::room::tls_stream::TlsStream;
 use super::webmail::{Browser, chunk, head, serving};
 
 /// The bytes of one attachment. A message with it is a third longer.
@@ -23,7 +23,7 @@ fn file() -> Vec<u8> {
 }
 
 /// A message with that file, as it is sent.
-fn letter() -> Vec<u8> {
+fn message() -> Vec<u8> {
     let encoded = Base64::encode_string(&file());
     let lines: Vec<&str> = encoded
         .as_bytes()
@@ -42,19 +42,19 @@ pub(super) fn begin(
     room: &mut Room,
     browser: &Browser,
     path: &str,
-) -> (Shielded, super::webmail::Page) {
-    let mut shielded = room.connect_shielded(443, &browser.settings);
+) -> (TlsStream, super::webmail::Page) {
+    let mut tls_stream = room.connect_tls(443, &browser.settings);
     let cookie = browser.cookie.as_ref().expect("a ticket");
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
-    room.say_shielded(&mut shielded, request.as_bytes());
-    let head = head(room, &mut shielded);
-    (shielded, head)
+    room.send_tls(&mut tls_stream, request.as_bytes());
+    let head = head(room, &mut tls_stream);
+    (tls_stream, head)
 }
 
 fn logged_in(seed: u64) -> (Room, Browser) {
     let (mut room, trust) = serving(seed);
-    assert!(room.deliver("ada@barepost.test", &letter()).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", &message()).starts_with("250"));
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
     (room, browser)
@@ -65,7 +65,7 @@ fn large_downloads_arrive_whole_in_pieces() {
     for seed in 0..2 {
         let (mut room, mut browser) = logged_in(seed);
         let whole = browser.get(&mut room, "/mail/download/1.1");
-        assert!(whole.body.ends_with(&letter()), "{} bytes", whole.body.len());
+        assert!(whole.body.ends_with(&message()), "{} bytes", whole.body.len());
         assert_eq!(whole.field("Content-Length"), whole.body.len().to_string());
         let part = browser.get(&mut room, "/mail/part/1.1/2");
         assert!(part.body == file() && part.field("Transfer-Encoding") == "chunked");
@@ -83,28 +83,28 @@ fn an_unread_download_holds_one_piece() {
     for seed in 0..2 {
         let (mut room, mut browser) = logged_in(seed);
         browser.hang_up(&mut room);
-        let (shielded, head) = begin(&mut room, &browser, "/mail/part/1.1/2");
+        let (tls_stream, head) = begin(&mut room, &browser, "/mail/part/1.1/2");
         assert_eq!(head.status, 200);
         room.pass(machine::Micros::from_secs(5));
         let in_use = room.engines.in_use();
         assert!(in_use.visits == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies), "{in_use:?}");
-        room.abort(&shielded.talk);
+        room.abort(&tls_stream.talk);
         room.until_nothing_is_in_use();
 
-        let (mut shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
+        let (mut tls_stream, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
         let mut taken = Vec::new();
         for _ in 0..5 {
-            taken.extend(chunk(&mut room, &mut shielded));
+            taken.extend(chunk(&mut room, &mut tls_stream));
         }
         assert!(file().starts_with(&taken));
-        room.part_shielded_only(shielded);
+        room.close_tls(tls_stream);
         room.until_nothing_is_in_use();
 
         // A client that neither sends nor reads has a minute.
-        let (shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
+        let (tls_stream, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
         room.pass(machine::Micros::from_secs(70));
         assert_eq!(room.engines.in_use().visits, 0);
-        room.abort(&shielded.talk);
+        room.abort(&tls_stream.talk);
         room.until_nothing_is_in_use();
     }
 }
@@ -112,16 +112,16 @@ fn an_unread_download_holds_one_piece() {
 #[test]
 fn a_download_is_cut_off_when_its_session_ends() {
     let (mut room, mut browser) = logged_in(3);
-    let (mut shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
+    let (mut tls_stream, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
     let token = browser.get(&mut room, "/mail/box/1").token();
     browser.send(&mut room, "/mail/logout", &[("token", &token)]);
-    room.until_shielded(&mut shielded, "it is over", |shielded| shielded.is_closed);
+    room.until_tls(&mut tls_stream, "it is over", |tls_stream| tls_stream.is_closed);
     assert!(
-        !shielded.heard.ends_with(b"0\r\n\r\n") && shielded.heard.len() < FILE_BYTES,
+        !tls_stream.heard.ends_with(b"0\r\n\r\n") && tls_stream.heard.len() < FILE_BYTES,
         "{}",
-        shielded.heard.len()
+        tls_stream.heard.len()
     );
-    room.part_shielded_only(shielded);
+    room.close_tls(tls_stream);
     browser.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }
@@ -129,17 +129,17 @@ fn a_download_is_cut_off_when_its_session_ends() {
 #[test]
 fn downloads_per_account_are_limited_and_pages_still_answered() {
     let (mut room, mut browser) = logged_in(4);
-    let mut begun: Vec<Shielded> =
+    let mut begun: Vec<TlsStream> =
         (0..8).map(|_| begin(&mut room, &browser, "/mail/download/1.1").0).collect();
     let (one_more, head) = begin(&mut room, &browser, "/mail/download/1.1");
     assert_eq!(head.status, 503);
-    room.part_shielded_only(one_more);
+    room.close_tls(one_more);
     assert!(browser.get(&mut room, "/mail/box/1").text().contains("Large"));
     room.abort(&begun.pop().expect("one").talk);
     let (again, head) = begin(&mut room, &browser, "/mail/download/1.1");
     assert_eq!(head.status, 200);
-    for shielded in begun.into_iter().chain([again]) {
-        room.part_shielded_only(shielded);
+    for tls_stream in begun.into_iter().chain([again]) {
+        room.close_tls(tls_stream);
     }
     browser.hang_up(&mut room);
     room.until_nothing_is_in_use();
@@ -154,7 +154,7 @@ fn long_html() -> (Vec<u8>, String) {
     let html = format!(
         "<img src=\"cid:engine@x\">{text}<img src='cid:engine@x'>{text}<img src=cid:engine@x >"
     );
-    let letter = format!(
+    let message = format!(
         "From: x@example.org\r\nSubject: Long\r\nContent-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n{html}\r\n\
          --b\r\nContent-Type: image/png\r\nContent-ID: <engine@x>\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n--b--\r\n",
         picture
@@ -165,7 +165,7 @@ fn long_html() -> (Vec<u8>, String) {
             .join("\r\n")
     );
     (
-        letter.into_bytes(),
+        message.into_bytes(),
         html.replace("cid:engine@x", &format!("data:image/png;base64,{picture}"))
             + LINKS_OPEN_OUTSIDE,
     )
@@ -175,8 +175,8 @@ fn long_html() -> (Vec<u8>, String) {
 fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
     for seed in [5, 6] {
         let (mut room, trust) = serving(seed);
-        let (letter, document) = long_html();
-        assert!(room.deliver("ada@barepost.test", &letter).starts_with("250"));
+        let (message, document) = long_html();
+        assert!(room.deliver("ada@barepost.test", &message).starts_with("250"));
         let mut browser = Browser::new(&trust);
         browser.log_in(&mut room, "ada", "lovelace");
         assert!(
@@ -212,10 +212,10 @@ fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
 /// A client that does not read a download makes the server hold one piece of it, and none once it
 /// has left.
 fn nobody_takes(room: &mut Room, browser: &Browser, path: &str) {
-    let (shielded, head) = begin(room, browser, path);
+    let (tls_stream, head) = begin(room, browser, path);
     assert_eq!((head.status, head.field("Content-Type")), (200, "text/html; charset=utf-8"));
     room.pass(machine::Micros::from_secs(5));
     let in_use = room.engines.in_use();
     assert!(in_use.visits == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies), "{in_use:?}");
-    room.abort(&shielded.talk);
+    room.abort(&tls_stream.talk);
 }

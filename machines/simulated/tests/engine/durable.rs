@@ -6,7 +6,7 @@
 use machine::Micros;
 use simulated::Mood;
 
-use super::webmail::{Browser, letter, serving};
+use super::webmail::{Browser, message, serving};
 
 /// The actions, in order: the path and the form.
 const ACTIONS: [(&str, &[(&str, &str)]); 11] = [
@@ -33,7 +33,8 @@ fn an_action_is_confirmed_only_when_it_is_durable() {
         let (mut room, trust) = serving(seed);
         for subject in ["Engine", "Loom"] {
             assert!(
-                room.deliver("ada@barepost.test", &letter(subject, "It works.")).starts_with("250")
+                room.deliver("ada@barepost.test", &message(subject, "It works."))
+                    .starts_with("250")
             );
         }
         let mut ada = Browser::new(&trust);

@@ -4,7 +4,7 @@
 
 use super::downloads::begin;
 use super::room::Room;
-use super::room::shielded::Shielded;
+use super::room::tls_stream::TlsStream;
 use super::webmail::{Browser, chunk, serving};
 
 /// The messages of such a file, unquoted as a reader does it, without their `From ` lines.
@@ -29,15 +29,15 @@ fn with_lf(message: &[u8]) -> Vec<u8> {
     String::from_utf8(message.to_vec()).expect("text").replace("\r\n", "\n").into_bytes()
 }
 
-fn letter(number: usize, lines: usize) -> Vec<u8> {
+fn message(number: usize, lines: usize) -> Vec<u8> {
     let text = "From the beginning\r\n>From the end\r\nnothing of that\r\n".repeat(lines);
     format!("From: x@example.org\r\nSubject: Number {number}\r\n\r\n{text}").into_bytes()
 }
 
 /// The rest of a file that has begun.
-fn rest(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
+fn rest(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
     let mut file = Vec::new();
-    while let bytes = chunk(room, shielded)
+    while let bytes = chunk(room, tls_stream)
         && !bytes.is_empty()
     {
         file.extend(bytes);
@@ -50,10 +50,10 @@ fn an_export_contains_every_message_as_stored() {
     for seed in 0..2 {
         let (mut room, trust) = serving(seed);
         // Some fit into one piece together, and some are several chunks of the store.
-        let letters: Vec<Vec<u8>> =
-            (0..40).map(|number| letter(number, number % 7 * (number % 5) * 60)).collect();
-        for letter in &letters {
-            assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+        let originals: Vec<Vec<u8>> =
+            (0..40).map(|number| message(number, number % 7 * (number % 5) * 60)).collect();
+        for original in &originals {
+            assert!(room.deliver("ada@barepost.test", original).starts_with("250"));
         }
         let mut browser = Browser::new(&trust);
         browser.log_in(&mut room, "ada", "lovelace");
@@ -68,11 +68,11 @@ fn an_export_contains_every_message_as_stored() {
         assert!(
             file.field("Content-Disposition").starts_with("attachment; filename=\"Inbox.mbox\"")
         );
-        let stored: Vec<Vec<u8>> = (1..=letters.len())
+        let stored: Vec<Vec<u8>> = (1..=originals.len())
             .map(|uid| with_lf(&browser.get(&mut room, &format!("/mail/download/1.{uid}")).body))
             .collect();
         assert!(messages(&file.body) == stored);
-        assert!(file.body.starts_with(b"From ") && stored[7].ends_with(&with_lf(&letters[7])));
+        assert!(file.body.starts_with(b"From ") && stored[7].ends_with(&with_lf(&originals[7])));
         let empty = browser.get(&mut room, "/mail/export/5");
         assert_eq!((empty.status, empty.body.len(), empty.field("Content-Length")), (200, 0, "0"));
         assert_eq!(browser.get(&mut room, "/mail/export/99").status, 404);
@@ -85,16 +85,16 @@ fn an_export_contains_every_message_as_stored() {
 fn changes_during_an_export_damage_no_message() {
     for seed in 0..2 {
         let (mut room, trust) = serving(seed);
-        let letters: Vec<Vec<u8>> = (0..6).map(|number| letter(number, 8000)).collect();
-        for letter in &letters {
-            assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+        let originals: Vec<Vec<u8>> = (0..6).map(|number| message(number, 8000)).collect();
+        for original in &originals {
+            assert!(room.deliver("ada@barepost.test", original).starts_with("250"));
         }
         let mut browser = Browser::new(&trust);
         browser.log_in(&mut room, "ada", "lovelace");
         let token = browser.get(&mut room, "/mail/box/1").token();
-        let (mut shielded, head) = begin(&mut room, &browser, "/mail/export/1");
+        let (mut tls_stream, head) = begin(&mut room, &browser, "/mail/export/1");
         assert_eq!(head.status, 200);
-        let mut file = chunk(&mut room, &mut shielded);
+        let mut file = chunk(&mut room, &mut tls_stream);
         // The first message, which was sent in part; one that is sent next; and one that was not
         // there at the beginning.
         for (key, what) in [("1.1", "trash"), ("1.5", "archive")] {
@@ -104,10 +104,10 @@ fn changes_during_an_export_damage_no_message() {
                 &[("token", &token), ("here", "/mail/box/1"), ("key", key), ("do", what)],
             );
         }
-        assert!(room.deliver("ada@barepost.test", &letter(99, 1)).starts_with("250"));
-        file.extend(rest(&mut room, &mut shielded));
+        assert!(room.deliver("ada@barepost.test", &message(99, 1)).starts_with("250"));
+        file.extend(rest(&mut room, &mut tls_stream));
         let found = messages(&file);
-        let mut expected: Vec<&[u8]> = letters.iter().map(Vec::as_slice).collect();
+        let mut expected: Vec<&[u8]> = originals.iter().map(Vec::as_slice).collect();
         expected.remove(4);
         assert_eq!(found.len(), expected.len());
         assert!(found[0].ends_with(
@@ -116,7 +116,7 @@ fn changes_during_an_export_damage_no_message() {
         for (message, expected) in found.iter().zip(&expected).skip(1) {
             assert!(message.ends_with(&with_lf(expected)));
         }
-        room.part_shielded_only(shielded);
+        room.close_tls(tls_stream);
         browser.hang_up(&mut room);
         room.until_nothing_is_in_use();
     }

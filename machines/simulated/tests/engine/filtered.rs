@@ -7,12 +7,12 @@ use server::InUse;
 
 use crate::CORES;
 
-use super::far_filter::{Mood, World, filtering, filtering_at};
-use super::names::{STRANGER, serving_as};
-use super::proofs::{INBOX, JUNK, letters_of, newest};
+use super::dmarc::{INBOX, JUNK, messages_of, newest};
+use super::dns::{EXTERNAL, serving_as};
+use super::relay_filter::{Mood, World, filtering, filtering_at};
 use super::room::{Room, Talk};
 
-const LETTER: &[u8] = b"From: me@pass.test\r\nSubject: looms\r\n\r\nHello.\r\n.\r\n";
+const MESSAGE: &[u8] = b"From: me@pass.test\r\nSubject: looms\r\n\r\nHello.\r\n.\r\n";
 const AWAY: &str = "filter: 10.0.0.13:11333 does not answer";
 
 /// How often this is on the console.
@@ -37,9 +37,9 @@ fn the_filter_decides_accept_junk_defer_or_reject() {
             ("reject", "", Err("550 5.7.1 Message not wanted here")),
         ] {
             world.filter.mood = Mood::Says(action, more);
-            let before = letters_of(&room, "ada").len();
-            let (reply, _) = world.send(&mut room, LETTER);
-            let after = letters_of(&room, "ada").len();
+            let before = messages_of(&room, "ada").len();
+            let (reply, _) = world.send(&mut room, MESSAGE);
+            let after = messages_of(&room, "ada").len();
             match found {
                 Err(refusal) => assert_eq!((reply.as_str(), after), (refusal, before), "{action}"),
                 Ok(reason) => {
@@ -48,18 +48,18 @@ fn the_filter_decides_accept_junk_defer_or_reject() {
                         "{action}: {reply}"
                     );
                     let mailbox = if reason.is_some() { JUNK } else { INBOX };
-                    let letters = letters_of(&room, "ada");
-                    let (_, letter) =
-                        letters.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
-                    let letter = String::from_utf8(letter.clone()).expect("it is text");
+                    let messages = messages_of(&room, "ada");
+                    let (_, message) =
+                        messages.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
+                    let message = String::from_utf8(message.clone()).expect("it is text");
                     assert!(
-                        letter
+                        message
                             .starts_with("Return-Path: <me@pass.test>\r\nAuthentication-Results: "),
-                        "{letter}"
+                        "{message}"
                     );
                     let field = reason.map(|reason| format!("\r\nX-Barepost-Reason: {reason}"));
-                    assert!(field.is_none_or(|field| letter.contains(&field)), "{letter}");
-                    assert!(letter.ends_with("\r\n\r\nHello.\r\n.\r\n"), "{letter}");
+                    assert!(field.is_none_or(|field| message.contains(&field)), "{message}");
+                    assert!(message.ends_with("\r\n\r\nHello.\r\n.\r\n"), "{message}");
                 }
             }
         }
@@ -73,18 +73,18 @@ fn the_filter_decides_accept_junk_defer_or_reject() {
 fn the_filter_gets_the_envelope_and_the_original_message() {
     let (mut room, mut world) = filtering_at("filter.test", 803, "password = \"secret\"\n");
     let line = "A line, and the next, and so on.\r\n";
-    let large = [LETTER, line.repeat(15_000).as_bytes()].concat();
-    for letter in [LETTER, &large] {
-        let (reply, _) = world.send(&mut room, letter);
+    let large = [MESSAGE, line.repeat(15_000).as_bytes()].concat();
+    for message in [MESSAGE, &large] {
+        let (reply, _) = world.send(&mut room, message);
         assert!(reply.starts_with("250 2.0.0 "), "{reply}");
         let asked = world.filter.asked.pop().expect("it was asked");
-        assert!(asked.letter == letter);
+        assert!(asked.message == message);
         let identifier = reply.rsplit(' ').next().unwrap_or_default();
         let head = format!(
             "POST /checkv2 HTTP/1.0\r\nHost: filter.test:11333\r\nContent-Length: {}\r\nIP: 203.0.113.7\r\n\
             Helo: far.test\r\nFrom: <me@pass.test>\r\nRcpt: <ada@barepost.test>\r\nHostname: mail.barepost.test\r\n\
             Queue-Id: {identifier}\r\nPassword: secret\r\n\r\n",
-            letter.len()
+            message.len()
         );
         assert_eq!(asked.head, head);
     }
@@ -105,11 +105,11 @@ fn an_unresponsive_filter_costs_one_timeout() {
         let (mut room, mut world) = filtering(810 + number as u64, &more);
         world.filter.mood = mood.clone();
         let waits = |world: &mut World, room: &mut Room| {
-            let (reply, took) = world.send(room, LETTER);
+            let (reply, took) = world.send(room, MESSAGE);
             assert!(took < Micros::from_millis(5_500), "{mood:?}: {took:?}");
             if policy == "defer" {
                 assert_eq!(reply, "451 4.7.1 Cannot be looked at now, try again later");
-                assert_eq!(letters_of(room, "ada"), []);
+                assert_eq!(messages_of(room, "ada"), []);
             } else {
                 assert!(reply.starts_with("250 2.0.0 "), "{reply}");
                 let (mailbox, above, _) = newest(room);
@@ -138,7 +138,7 @@ fn an_unresponsive_filter_costs_one_timeout() {
         assert!(told(&room, AWAY) <= usize::from(CORES));
         world.filter.mood = Mood::Says("reject", "");
         world.pass(&mut room, Micros::from_secs(61));
-        let (reply, _) = world.send(&mut room, LETTER);
+        let (reply, _) = world.send(&mut room, MESSAGE);
         assert_eq!(reply, "550 5.7.1 Message not wanted here");
         assert!(CORES > 1 || told(&room, "filter: 10.0.0.13:11333 answers again") == 1);
         room.until_nothing_is_in_use();
@@ -160,8 +160,8 @@ fn an_invalid_filter_response_counts_as_an_outage() {
     for (seed, mood) in moods.into_iter().enumerate() {
         let (mut room, mut world) = filtering(820 + seed as u64, "when_away = \"junk\"\n");
         world.filter.mood = mood;
-        let letter = [LETTER, &b"A line.\r\n".repeat(20_000)].concat();
-        let (reply, took) = world.send(&mut room, &letter);
+        let message = [MESSAGE, &b"A line.\r\n".repeat(20_000)].concat();
+        let (reply, took) = world.send(&mut room, &message);
         assert!(
             reply.starts_with("250 2.0.0 ") && took < Micros::from_secs(3),
             "{seed}: {reply} {took:?}"
@@ -182,11 +182,11 @@ fn local_exempt_and_large_messages_skip_the_filter() {
     };
     let (mut room, mut world) = filtering(830, "");
     refuse(&mut world);
-    let mut talk = world.begin(&mut room, 0, LETTER);
+    let mut talk = world.begin(&mut room, 0, MESSAGE);
     taken(&mut world, &mut room, &mut talk);
     room.part(talk);
-    let large = [LETTER, &b"A line of some length.\r\n".repeat(22_000)].concat();
-    let mut talk = world.begin(&mut room, STRANGER, &large);
+    let large = [MESSAGE, &b"A line of some length.\r\n".repeat(22_000)].concat();
+    let mut talk = world.begin(&mut room, EXTERNAL, &large);
     taken(&mut world, &mut room, &mut talk);
     room.part(talk);
     assert_eq!(world.filter.asked.len(), 0);
@@ -194,7 +194,7 @@ fn local_exempt_and_large_messages_skip_the_filter() {
     let exempt = "[filter]\nurl = \"http://10.0.0.13:11333\"\n";
     let (mut room, mut names) = serving_as(
         831,
-        super::names::Mood::Answers,
+        super::dns::Mood::Answers,
         &format!("unthrottled_from = [\"203.0.113.0/24\"]\n{exempt}"),
     );
     let mut talk = names.begin(&mut room, "me@pass.test");
@@ -210,7 +210,7 @@ fn concurrent_filter_requests_are_limited() {
     );
     world.filter.mood = Mood::Silent;
     let mut talks: Vec<Talk> =
-        (0..20 * usize::from(CORES)).map(|_| world.begin(&mut room, STRANGER, LETTER)).collect();
+        (0..20 * usize::from(CORES)).map(|_| world.begin(&mut room, EXTERNAL, MESSAGE)).collect();
     talks.iter().for_each(|talk| room.send(talk, b".\r\n"));
     world.pass(&mut room, Micros::from_secs(5));
     let in_use = room.engines.in_use();
@@ -234,8 +234,8 @@ fn concurrent_filter_requests_are_limited() {
         return;
     }
     // The memory for all messages is limited, and a client that finds none is told to come again.
-    let long = [LETTER, &b"A line of some length.\r\n".repeat(20_000)].concat();
-    let mut talks: Vec<Talk> = (0..24).map(|_| world.begin(&mut room, STRANGER, &long)).collect();
+    let long = [MESSAGE, &b"A line of some length.\r\n".repeat(20_000)].concat();
+    let mut talks: Vec<Talk> = (0..24).map(|_| world.begin(&mut room, EXTERNAL, &long)).collect();
     world.pass(&mut room, Micros::from_secs(5));
     let kept = room.engines.in_use().kept_for_filter;
     assert!(kept > 1 << 20 && kept <= 8 << 20, "{kept}");
@@ -255,14 +255,14 @@ fn concurrent_filter_requests_are_limited() {
 fn a_client_that_leaves_during_filtering_has_sent_nothing() {
     let (mut room, mut world) = filtering(850, "timeout = \"60s\"\n");
     world.filter.mood = Mood::Silent;
-    let mut talk = world.begin(&mut room, STRANGER, LETTER);
+    let mut talk = world.begin(&mut room, EXTERNAL, MESSAGE);
     room.send(&talk, b".\r\n");
     world.pass(&mut room, Micros::from_secs(2));
     assert_eq!(room.engines.in_use().inquiries, 1);
     room.abort(&talk);
     room.until_nothing_is_in_use();
-    assert_eq!((letters_of(&room, "ada"), told(&room, "filter: ")), (Vec::new(), 0));
-    talk = world.begin(&mut room, STRANGER, LETTER);
+    assert_eq!((messages_of(&room, "ada"), told(&room, "filter: ")), (Vec::new(), 0));
+    talk = world.begin(&mut room, EXTERNAL, MESSAGE);
     room.send(&talk, b".\r\n");
     world.pass(&mut room, Micros::from_secs(2));
     let before = room.machine.now;
@@ -278,14 +278,14 @@ fn a_client_that_leaves_during_filtering_has_sent_nothing() {
 fn a_power_cut_drops_messages_that_are_being_filtered() {
     for (seed, ms) in [(860, 0), (861, 20), (862, 3_000)] {
         let (mut room, mut world) = filtering(seed, "timeout = \"60s\"\n");
-        let (reply, _) = world.send(&mut room, LETTER);
+        let (reply, _) = world.send(&mut room, MESSAGE);
         assert!(reply.starts_with("250 2.0.0 "));
         world.filter.mood = Mood::Silent;
-        let talk = world.begin(&mut room, STRANGER, LETTER);
+        let talk = world.begin(&mut room, EXTERNAL, MESSAGE);
         room.send(&talk, b".\r\n");
         world.until(&mut room, "it is asked about", |_, room| room.engines.in_use().inquiries > 0);
         world.pass(&mut room, Micros::from_millis(ms));
         let room = room.power_cut(seed);
-        assert_eq!(letters_of(&room, "ada").len(), 1);
+        assert_eq!(messages_of(&room, "ada").len(), 1);
     }
 }

@@ -8,10 +8,10 @@ use simulated::MemoryDisk;
 use simulated::room::with_message;
 use store::{Flags, OUTBOX};
 
-use super::far::{LETTER, Mood, Taken, World, configuration, world_of};
-use super::names::{FAR, STRANGER, TEXT, text};
-use super::proofs::{JUNK, letters_of};
-use super::room::shielded::Trust;
+use super::dmarc::{JUNK, messages_of};
+use super::dns::{EXTERNAL, FAR, TEXT, text};
+use super::relay::{MESSAGE, Mood, Taken, World, configuration, world_of};
+use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room, Talk, stuffed, usual_sizes};
 use super::webmail::Browser;
 
@@ -44,7 +44,7 @@ fn serving_where(
 ) -> (Room, World) {
     let (mut room, mut world) =
         world_of(Room::configured(seed, disk, usual_sizes(), configuration), mood);
-    room.hosts[STRANGER].move_to(FAR);
+    room.hosts[EXTERNAL].move_to(FAR);
     world.names.zone.push(("far.test", TEXT, text(spf)));
     (room, world)
 }
@@ -55,9 +55,9 @@ pub(super) fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
 }
 
 /// A host outside delivers a message to port 25. Returns the reply to it, or to a recipient.
-fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) -> String {
-    let talk = room.connect_from(STRANGER, 25);
-    bring_by(talk, world, room, from, to, letter)
+fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], message: &[u8]) -> String {
+    let talk = room.connect_from(EXTERNAL, 25);
+    bring_by(talk, world, room, from, to, message)
 }
 
 fn bring_by(
@@ -66,7 +66,7 @@ fn bring_by(
     room: &mut Room,
     from: &str,
     to: &[&str],
-    letter: &[u8],
+    message: &[u8],
 ) -> String {
     assert!(world.reply(room, &mut talk).starts_with("220 "));
     for command in ["EHLO client.test", &format!("MAIL FROM:<{from}> BODY=8BITMIME")] {
@@ -82,27 +82,33 @@ fn bring_by(
         }
     }
     assert!(world.say(room, &mut talk, "DATA").starts_with("354 "), "{reply}");
-    room.send(&talk, &stuffed(letter));
+    room.send(&talk, &stuffed(message));
     let reply = world.say(room, &mut talk, ".");
     room.close(&talk);
     reply
 }
 
 /// The same from a host of the local network.
-pub(super) fn brought_near(
+pub(super) fn delivered_locally(
     world: &mut World,
     room: &mut Room,
     from: &str,
     to: &[&str],
-    letter: &[u8],
+    message: &[u8],
 ) {
     let talk = room.connect(25);
-    let reply = bring_by(talk, world, room, from, to, letter);
+    let reply = bring_by(talk, world, room, from, to, message);
     assert!(reply.starts_with("250 "), "{reply}");
 }
 
-pub(super) fn brought(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) {
-    let reply = bring(world, room, from, to, letter);
+pub(super) fn delivered(
+    world: &mut World,
+    room: &mut Room,
+    from: &str,
+    to: &[&str],
+    message: &[u8],
+) {
+    let reply = bring(world, room, from, to, message);
     assert!(reply.starts_with("250 "), "{reply}");
 }
 
@@ -127,14 +133,14 @@ fn mail_is_forwarded_with_srs_and_kept_if_configured() {
         [(1000, BOB.to_string(), 1), (1001, format!("{BOB}\nkeep = false"), 0)]
     {
         let (mut room, mut world) = serving(seed, Mood::Takes, &lines);
-        let long = [LETTER, &b"It computes, and computes again.\r\n.\r\n".repeat(20_000)].concat();
-        for (number, letter) in [LETTER, &long].into_iter().enumerate() {
-            brought(
+        let long = [MESSAGE, &b"It computes, and computes again.\r\n.\r\n".repeat(20_000)].concat();
+        for (number, message) in [MESSAGE, &long].into_iter().enumerate() {
+            delivered(
                 &mut world,
                 &mut room,
                 FRANK,
                 &["ada@barepost.test", "grace+tag@barepost.test"],
-                letter,
+                message,
             );
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             world.pass(&mut room, 60);
@@ -150,7 +156,7 @@ fn mail_is_forwarded_with_srs_and_kept_if_configured() {
             let begins = "Delivered-To: grace@barepost.test\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf=pass";
             assert!(unmarked(sent).starts_with(begins), "{}", text_of(sent));
             assert_eq!(text_of(sent).matches("\r\nX-Loop: ").count(), 1);
-            assert!(sent.content.ends_with(letter) && !text_of(sent).contains("Return-Path"));
+            assert!(sent.content.ends_with(message) && !text_of(sent).contains("Return-Path"));
             let (ada, grace) = (world.inbox(&mut room, "ada"), world.inbox(&mut room, "grace"));
             assert_eq!(
                 (ada.len(), grace.len(), world.peer.taken.len()),
@@ -171,12 +177,12 @@ fn only_ascii_mail_is_forwarded_to_hosts_without_8bitmime() {
         &b"It computes, and computes again.\r\n.\r\n".repeat(20_000),
     ]
     .concat();
-    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], &long);
+    delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], &long);
     world.pass(&mut room, 60);
     let [sent] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
     assert!(sent.content.ends_with(&long));
     let more = [&long, "Sm\u{f8}rebr\u{f8}d\r\n".as_bytes()].concat();
-    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], &more);
+    delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], &more);
     world.pass(&mut room, 120);
     assert_eq!(taken(&world, "bob@far.test").len(), 1);
     let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
@@ -192,11 +198,11 @@ fn forwarding_sends_one_copy_and_keeps_the_null_sender() {
     let lines =
         "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
     let (mut room, mut world) = serving(1002, Mood::Takes, lines);
-    brought(&mut world, &mut room, "", &["grace@barepost.test"], LETTER);
+    delivered(&mut world, &mut room, "", &["grace@barepost.test"], MESSAGE);
     // From a local user, and from an address that is too long to rewrite.
-    world.submit(&mut room, &["grace@barepost.test"], LETTER);
+    world.submit(&mut room, &["grace@barepost.test"], MESSAGE);
     let long = format!("{}@far.test", "f".repeat(60));
-    brought(&mut world, &mut room, &long, &["grace@barepost.test"], LETTER);
+    delivered(&mut world, &mut room, &long, &["grace@barepost.test"], MESSAGE);
     world.pass(&mut room, 600);
     for to in ["bob@far.test", "carol@far.test"] {
         let mut from: Vec<String> =
@@ -215,7 +221,7 @@ fn forwarding_sends_one_copy_and_keeps_the_null_sender() {
         (3, 0, 6)
     );
     assert!(
-        inbox.iter().all(|letter| letter.contains("\r\nDelivered-To: grace@barepost.test\r\n")),
+        inbox.iter().all(|message| message.contains("\r\nDelivered-To: grace@barepost.test\r\n")),
         "{inbox:?}"
     );
     room.until_nothing_is_in_use();
@@ -224,10 +230,10 @@ fn forwarding_sends_one_copy_and_keeps_the_null_sender() {
 #[test]
 fn bounces_of_forwarded_mail_return_to_the_original_sender() {
     let (mut room, mut world) = serving(1003, Mood::Takes, BOB);
-    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+    delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
     world.pass(&mut room, 60);
     let path = taken(&world, "bob@far.test")[0].from.clone();
-    brought(&mut world, &mut room, "", &[&path.to_lowercase()], BOUNCE);
+    delivered(&mut world, &mut room, "", &[&path.to_lowercase()], BOUNCE);
     world.pass(&mut room, 60);
     let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     assert_eq!(bounce.from, "");
@@ -241,11 +247,11 @@ fn bounces_of_forwarded_mail_return_to_the_original_sender() {
         ("", "SRS0=AAAAAA=AA=far.test=frank@barepost.test".to_string()),
         ("", "srs1+x@barepost.test".to_string()),
     ] {
-        let reply = bring(&mut world, &mut room, from, &[&to], LETTER);
+        let reply = bring(&mut world, &mut room, from, &[&to], MESSAGE);
         assert!(reply.starts_with("550 5.1.1 "), "{from} {to}: {reply}");
     }
     (0..23).for_each(|_| world.pass(&mut room, 86_400));
-    let reply = bring(&mut world, &mut room, "", &[&path], LETTER);
+    let reply = bring(&mut world, &mut room, "", &[&path], MESSAGE);
     assert!(reply.starts_with("550 5.1.1 "), "{reply}");
     assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (2, 0));
     room.until_nothing_is_in_use();
@@ -254,9 +260,9 @@ fn bounces_of_forwarded_mail_return_to_the_original_sender() {
 #[test]
 fn a_failed_forward_is_reported_once() {
     let (mut room, mut world) = serving(1004, Mood::RefusesBob, BOB);
-    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
-    world.submit(&mut room, &["grace@barepost.test"], LETTER);
-    brought(&mut world, &mut room, "", &["grace@barepost.test"], LETTER);
+    delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
+    world.submit(&mut room, &["grace@barepost.test"], MESSAGE);
+    delivered(&mut world, &mut room, "", &["grace@barepost.test"], MESSAGE);
     world.pass(&mut room, 3600);
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     let told = text_of(report);
@@ -305,9 +311,9 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
         let (mut room, mut world) = serving_where(seed, disk, Mood::Takes, &configuration, spf);
         world.names.failing.push("failing.test");
         if number < no.len() {
-            brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+            delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
         } else {
-            brought_near(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+            delivered_locally(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
         }
         world.pass(&mut room, 600);
         let [sent] = &taken(&world, "bob@far.test")[..] else {
@@ -315,10 +321,10 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
         };
         assert_eq!(sent.from, "grace@barepost.test", "{spf}: what comes back comes to the account");
         world.peer.mood = Mood::RefusesBob;
-        let bring = if number < no.len() { brought } else { brought_near };
-        bring(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        let bring = if number < no.len() { delivered } else { delivered_locally };
+        bring(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
         // A bounce, as another server would send it.
-        brought(&mut world, &mut room, "", &["grace@barepost.test"], BOUNCE);
+        delivered(&mut world, &mut room, "", &["grace@barepost.test"], BOUNCE);
         world.pass(&mut room, 3600);
         assert_eq!(world.peer.taken.len(), 1, "{spf}: {:?}", world.peer.taken);
         let grace = world.inbox(&mut room, "grace");
@@ -344,7 +350,7 @@ fn delay_notices_go_where_reports_go() {
         let disk = MemoryDisk::blank(DISK_BYTES);
         let (mut room, mut world) =
             serving_where(seed, disk, Mood::RefusesForNow, &configuration, spf);
-        brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
         world.pass(&mut room, 12 * 3600);
         world.peer.mood = Mood::RefusesBob;
         world.pass(&mut room, 24 * 3600);
@@ -369,15 +375,16 @@ fn a_message_that_comes_back_is_not_forwarded_again() {
     let circle = of("grace", "forward = [\"countess@barepost.test\", \"bob@far.test\"]", &circle);
     let (mut room, mut world) =
         serving_as(1005, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &circle);
-    brought(&mut world, &mut room, FRANK, &["ada@barepost.test"], LETTER);
+    delivered(&mut world, &mut room, FRANK, &["ada@barepost.test"], MESSAGE);
     world.pass(&mut room, 600);
-    let [letter] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
+    let [message] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
     let begins = "Delivered-To: grace@barepost.test\r\nDelivered-To: ada@barepost.test\r\n";
-    assert!(unmarked(letter).starts_with(begins));
+    assert!(unmarked(message).starts_with(begins));
     assert!(
-        letter.from.starts_with("SRS0=") && letter.from.ends_with("=far.test=frank@barepost.test"),
+        message.from.starts_with("SRS0=")
+            && message.from.ends_with("=far.test=frank@barepost.test"),
         "{}",
-        letter.from
+        message.from
     );
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     assert!(text_of(report).contains("Status: 5.4.6"), "{}", text_of(report));
@@ -386,8 +393,8 @@ fn a_message_that_comes_back_is_not_forwarded_again() {
         (1, 1)
     );
     // As it would come back from another server.
-    brought(&mut world, &mut room, &letter.from, &["grace@barepost.test"], &letter.content);
-    brought(&mut world, &mut room, "", &["grace@barepost.test"], &letter.content);
+    delivered(&mut world, &mut room, &message.from, &["grace@barepost.test"], &message.content);
+    delivered(&mut world, &mut room, "", &["grace@barepost.test"], &message.content);
     world.pass(&mut room, 86_400);
     // Our SPF record does not allow the host that delivers it now, so the report goes to the
     // account.
@@ -405,14 +412,14 @@ fn junk_is_not_forwarded() {
     world.names.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
     world.names.zone.push(("fail.test", TEXT, text("v=spf1 -all")));
     for from in ["eve@fail.test", "eve@soft.test"] {
-        let mut talk = room.connect_from(STRANGER, 25);
+        let mut talk = room.connect_from(EXTERNAL, 25);
         assert!(world.reply(&mut room, &mut talk).starts_with("220 "));
         let path = format!("MAIL FROM:<{from}>");
         for command in ["EHLO far.test", &path, "RCPT TO:<grace@barepost.test>", "DATA"] {
             assert!(world.say(&mut room, &mut talk, command).starts_with(['2', '3']));
         }
-        let letter = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n.");
-        assert!(world.say(&mut room, &mut talk, &letter).starts_with("250 "));
+        let message = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n.");
+        assert!(world.say(&mut room, &mut talk, &message).starts_with("250 "));
         room.close(&talk);
     }
     world.pass(&mut room, 600);
@@ -421,7 +428,7 @@ fn junk_is_not_forwarded() {
         sent.from == "grace@barepost.test" && text_of(sent).contains("Subject: eve@soft.test"),
         "{sent:?}"
     );
-    let all = letters_of(&room, "grace");
+    let all = messages_of(&room, "grace");
     let [(mailbox, junk)] = &all[..] else { panic!("{all:?}") };
     assert_eq!(*mailbox, JUNK);
     assert!(String::from_utf8_lossy(junk).contains("X-Barepost-Reason: "));
@@ -439,8 +446,8 @@ fn forgeries_of_our_own_addresses_are_not_forwarded() {
     let forged =
         ["a@barepost.test", "b@office.barepost.test", "c@a+b.barepost.test", "d@host.test"];
     for from in forged.into_iter().chain(["eve@soft.test"]) {
-        let letter = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n");
-        brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], letter.as_bytes());
+        let message = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n");
+        delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], message.as_bytes());
     }
     world.pass(&mut room, 600);
     let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
@@ -465,7 +472,7 @@ fn an_entry_ends_when_its_forward_addresses_were_removed() {
     let (mut room, mut world) = serving_as(1012, disk, Mood::Takes, &configuration());
     world.pass(&mut room, 600);
     assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len()), (0, 1));
-    assert_eq!(letters_of(&room, "grace").len(), 1, "nothing is left in the outbox");
+    assert_eq!(messages_of(&room, "grace").len(), 1, "nothing is left in the outbox");
     room.until_nothing_is_in_use();
 }
 
@@ -473,18 +480,18 @@ fn an_entry_ends_when_its_forward_addresses_were_removed() {
 fn a_relayed_bounce_is_not_for_a_local_account() {
     let (mut room, mut world) = serving(1010, Mood::Takes, BOB);
     world.names.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
-    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+    delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
     world.pass(&mut room, 60);
     let path = taken(&world, "bob@far.test")[0].from.clone();
-    let letter = b"From: eve@fail.test\r\nSubject: No bounce\r\n\r\nHello.\r\n";
+    let message = b"From: eve@fail.test\r\nSubject: No bounce\r\n\r\nHello.\r\n";
     for to in [[&*path, "ada@barepost.test"], ["ada@barepost.test", &*path]] {
-        let reply = bring(&mut world, &mut room, "", &to, letter);
+        let reply = bring(&mut world, &mut room, "", &to, message);
         assert!(reply.starts_with("452 4.5.3 "), "{reply}");
-        brought(&mut world, &mut room, "", &to[..1], letter);
+        delivered(&mut world, &mut room, "", &to[..1], message);
     }
     world.pass(&mut room, 60);
     assert_eq!(taken(&world, FRANK).len(), 1);
-    let [(mailbox, _)] = &letters_of(&room, "ada")[..] else { panic!("one message was for her") };
+    let [(mailbox, _)] = &messages_of(&room, "ada")[..] else { panic!("one message was for her") };
     assert_eq!(*mailbox, JUNK);
     room.until_nothing_is_in_use();
 }
@@ -526,7 +533,7 @@ fn forwarded_mail_survives_a_power_cut_at_any_step() {
     loop {
         let (mut room, mut world) =
             serving_as(1008, MemoryDisk::blank(DISK_BYTES), Mood::RefusesBob, &configuration);
-        brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        delivered(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
         let is_over = world.step(&mut room, steps).as_secs() > 50;
         let before = world.peer.taken;
         let disk = room.machine.disk.power_cut(&mut Dice::new(7000 + steps));

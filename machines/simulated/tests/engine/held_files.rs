@@ -7,10 +7,10 @@ use http::Site;
 use machine::Micros;
 use simulated::MemoryDisk;
 
-use super::holding::{DELIVERED, NOT_SENT, People};
-use super::kept_files::{carried, draft, large};
-use super::room::shielded::Trust;
+use super::draft_files::{carried, draft, large};
+use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, NO_QUOTA, Room, stuffed, usual_sizes};
+use super::undo_send::{DELIVERED, NOT_SENT, People};
 use super::webmail::{Browser, between, serving};
 
 const SMALL: &[u8] = b"few bytes";

@@ -11,7 +11,7 @@ use rustls::{ClientConfig, SupportedProtocolVersion};
 use server::InUse;
 
 use super::room::pages::site;
-use super::room::shielded::{BOTH, Shielded, Trust, client_of};
+use super::room::tls_stream::{BOTH, TlsStream, Trust, client_of};
 use super::room::{Room, Talk, usual_sizes};
 
 /// Alert descriptions.
@@ -24,7 +24,7 @@ const PROTOCOL_VERSION: u8 = 70;
 const LONG: Micros = Micros::from_secs(12);
 
 fn serving(seed: u64) -> (Room, Trust) {
-    Room::shielded(seed, site(1000), usual_sizes())
+    Room::with_tls(seed, site(1000), usual_sizes())
 }
 
 fn of_version(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
@@ -32,47 +32,47 @@ fn of_version(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<
 }
 
 /// The records that the client's TLS has to send.
-fn flight(shielded: &mut Shielded) -> Vec<u8> {
+fn flight(tls_stream: &mut TlsStream) -> Vec<u8> {
     let mut flight = Vec::new();
-    while shielded.tls.wants_write() {
-        shielded.tls.write_tls(&mut flight).expect("it is memory");
+    while tls_stream.tls.wants_write() {
+        tls_stream.tls.write_tls(&mut flight).expect("it is memory");
     }
     flight
 }
 
 /// Sends the ClientHello, receives the server's flight, and returns the client's next one.
-fn second_flight(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
-    let hello = flight(shielded);
-    room.send(&shielded.talk, &hello);
+fn second_flight(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
+    let hello = flight(tls_stream);
+    room.send(&tls_stream.talk, &hello);
     room.until("the server has spoken", |room| {
-        room.listen(&mut shielded.talk);
-        let heard = std::mem::take(&mut shielded.talk.heard);
+        room.listen(&mut tls_stream.talk);
+        let heard = std::mem::take(&mut tls_stream.talk.heard);
         let mut rest = heard.as_slice();
         while !rest.is_empty() {
             chance::seed(1);
-            shielded.tls.read_tls(&mut rest).expect("it is memory");
-            shielded.tls.process_new_packets().expect("the server's TLS is right");
+            tls_stream.tls.read_tls(&mut rest).expect("it is memory");
+            tls_stream.tls.process_new_packets().expect("the server's TLS is right");
         }
-        let is_old = shielded.tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
-        !shielded.tls.is_handshaking() || is_old && shielded.tls.wants_write()
+        let is_old = tls_stream.tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
+        !tls_stream.tls.is_handshaking() || is_old && tls_stream.tls.wants_write()
     });
-    flight(shielded)
+    flight(tls_stream)
 }
 
 /// A connection with a finished handshake.
-fn established(room: &mut Room, client: &Arc<ClientConfig>) -> Shielded {
-    let mut shielded = room.connect_shielded(443, client);
-    room.shake_hands(&mut shielded);
+fn established(room: &mut Room, client: &Arc<ClientConfig>) -> TlsStream {
+    let mut tls_stream = room.connect_tls(443, client);
+    room.complete_handshake(&mut tls_stream);
     room.pass(Micros::from_millis(5));
-    room.exchange(&mut shielded);
-    shielded
+    room.exchange(&mut tls_stream);
+    tls_stream
 }
 
 /// A request, in one record.
-fn request(shielded: &mut Shielded) -> Vec<u8> {
+fn request(tls_stream: &mut TlsStream) -> Vec<u8> {
     use std::io::Write;
-    shielded.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
-    flight(shielded)
+    tls_stream.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
+    flight(tls_stream)
 }
 
 /// Checks that the server answers these bytes only with a plaintext alert, and closes the
@@ -151,7 +151,7 @@ fn floods_of_empty_records_are_rejected() {
 
 /// A client with a changed record.
 struct Harmed {
-    shielded: Shielded,
+    tls_stream: TlsStream,
     what: String,
 }
 
@@ -159,13 +159,13 @@ struct Harmed {
 /// connections and frees all resources.
 fn come_to_nothing(room: &mut Room, harmed: Vec<Harmed>) {
     room.pass(LONG);
-    for Harmed { mut shielded, what } in harmed {
-        assert!(room.has_hung_up(&mut shielded.talk), "{what} is waited for");
-        let mut rest = shielded.talk.heard.as_slice();
+    for Harmed { mut tls_stream, what } in harmed {
+        assert!(room.has_hung_up(&mut tls_stream.talk), "{what} is waited for");
+        let mut rest = tls_stream.talk.heard.as_slice();
         while !rest.is_empty() {
-            let is_refused = shielded.tls.read_tls(&mut rest).is_err()
-                || shielded.tls.process_new_packets().is_err();
-            let plaintext = shielded
+            let is_refused = tls_stream.tls.read_tls(&mut rest).is_err()
+                || tls_stream.tls.process_new_packets().is_err();
+            let plaintext = tls_stream
                 .tls
                 .process_new_packets()
                 .map_or(0, |state| state.plaintext_bytes_to_read());
@@ -174,8 +174,8 @@ fn come_to_nothing(room: &mut Room, harmed: Vec<Harmed>) {
                 break;
             }
         }
-        room.abort(&shielded.talk);
-        room.hosts[shielded.talk.host].forget(shielded.talk.connection);
+        room.abort(&tls_stream.talk);
+        room.hosts[tls_stream.talk.host].forget(tls_stream.talk.connection);
     }
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
 }
@@ -203,20 +203,20 @@ fn a_handshake_with_any_changed_byte_fails() {
             while !is_over {
                 // A few at a time: there is no capacity for more handshakes.
                 while harmed.len() < 24 && !is_over {
-                    let mut shielded = room.connect_shielded(443, &client);
+                    let mut tls_stream = room.connect_tls(443, &client);
                     let mut bytes = if is_second {
-                        second_flight(&mut room, &mut shielded)
+                        second_flight(&mut room, &mut tls_stream)
                     } else {
-                        flight(&mut shielded)
+                        flight(&mut tls_stream)
                     };
                     is_over = place >= bytes.len();
                     if is_over || is_idle(&bytes, place) {
-                        room.abort(&shielded.talk);
+                        room.abort(&tls_stream.talk);
                     } else {
                         bytes[place] ^= 0x55;
-                        room.send(&shielded.talk, &bytes);
+                        room.send(&tls_stream.talk, &bytes);
                         harmed.push(Harmed {
-                            shielded,
+                            tls_stream,
                             what: format!("byte {place} of flight {is_second}"),
                         });
                     }
@@ -240,60 +240,63 @@ fn a_record_with_any_changed_byte_ends_only_its_connection() {
         room.pass(Micros::from_secs(1));
         let before = room.engines.in_use();
         for place in 0.. {
-            let mut shielded = established(&mut room, &client);
-            let mut record = request(&mut shielded);
+            let mut tls_stream = established(&mut room, &client);
+            let mut record = request(&mut tls_stream);
             let Some(byte) = record.get_mut(place) else { break };
             *byte ^= 0x55;
             // The following records are unchanged, but the server does not accept them.
-            let next = request(&mut shielded);
-            room.send(&shielded.talk, &[record.clone(), next.repeat(20)].concat());
+            let next = request(&mut tls_stream);
+            room.send(&tls_stream.talk, &[record.clone(), next.repeat(20)].concat());
             let is_first = place < 5;
             room.until("the connection ends", |room| {
-                room.exchange(&mut shielded);
-                shielded.complaint.is_some() || room.has_hung_up(&mut shielded.talk)
+                room.exchange(&mut tls_stream);
+                tls_stream.complaint.is_some() || room.has_hung_up(&mut tls_stream.talk)
             });
-            assert!(shielded.heard.is_empty(), "byte {place} was answered");
-            assert!(is_first || shielded.complaint.is_some(), "byte {place}: the client hears why");
-            room.abort(&shielded.talk);
+            assert!(tls_stream.heard.is_empty(), "byte {place} was answered");
+            assert!(
+                is_first || tls_stream.complaint.is_some(),
+                "byte {place}: the client hears why"
+            );
+            room.abort(&tls_stream.talk);
             room.until("nothing is left of it", |room| room.engines.in_use() == before);
         }
         let record = request(&mut kept);
         room.send(&kept.talk, &record);
-        room.until_shielded(&mut kept, "the page is there", |kept| kept.heard.ends_with(b"Index"));
-        room.part_shielded(kept);
+        room.until_tls(&mut kept, "the page is there", |kept| kept.heard.ends_with(b"Index"));
+        room.finish_tls(kept);
     }
 }
 
 #[test]
 fn a_client_that_leaves_mid_record_leaves_nothing_behind() {
-    let (mut room, trust) = Room::shielded(7, Site::default(), usual_sizes());
+    let (mut room, trust) = Room::with_tls(7, Site::default(), usual_sizes());
     for version in BOTH {
         let client = of_version(&trust, version);
-        let mut shielded = room.connect_shielded(443, &client);
-        let hello = flight(&mut shielded);
-        room.abort(&shielded.talk);
+        let mut tls_stream = room.connect_tls(443, &client);
+        let hello = flight(&mut tls_stream);
+        room.abort(&tls_stream.talk);
         for length in (1..hello.len()).step_by(7) {
             let talk: Talk = room.connect(443);
             room.send(&talk, &hello[..length]);
             room.part(talk);
         }
         let length = {
-            let mut shielded = room.connect_shielded(443, &client);
-            let finished = second_flight(&mut room, &mut shielded).len();
-            room.part(shielded.talk);
+            let mut tls_stream = room.connect_tls(443, &client);
+            let finished = second_flight(&mut room, &mut tls_stream).len();
+            room.part(tls_stream.talk);
             finished
         };
         for cut in (1..length).step_by(7) {
-            let mut shielded = room.connect_shielded(443, &client);
-            let finished = second_flight(&mut room, &mut shielded);
-            room.send(&shielded.talk, &finished[..cut]);
-            room.part(shielded.talk);
+            let mut tls_stream = room.connect_tls(443, &client);
+            let finished = second_flight(&mut room, &mut tls_stream);
+            room.send(&tls_stream.talk, &finished[..cut]);
+            room.part(tls_stream.talk);
         }
         for cut in (1..40).step_by(3) {
-            let mut shielded = established(&mut room, &client);
-            let record = request(&mut shielded);
-            room.send(&shielded.talk, &record[..cut]);
-            room.part(shielded.talk);
+            let mut tls_stream = established(&mut room, &client);
+            let record = request(&mut tls_stream);
+            room.send(&tls_stream.talk, &record[..cut]);
+            room.part(tls_stream.talk);
         }
     }
 }
@@ -303,14 +306,14 @@ fn handshake_results_are_counted_and_printed_at_the_stop() {
     let (mut room, trust) = serving(8);
     let client = of_version(&trust, &rustls::version::TLS13);
     for _ in 0..2 {
-        let shielded = established(&mut room, &client);
-        room.part_shielded(shielded);
+        let tls_stream = established(&mut room, &client);
+        room.finish_tls(tls_stream);
     }
     is_told(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", DECODE_ERROR);
     is_told(&mut room, 443, &old_hello([3, 1]), PROTOCOL_VERSION);
     // A client that does not trust the certificate (unknown_ca), one that leaves, and one that is
     // slow.
-    let mut doubting = room.connect_shielded(443, &of_version(&trust, &rustls::version::TLS12));
+    let mut doubting = room.connect_tls(443, &of_version(&trust, &rustls::version::TLS12));
     second_flight(&mut room, &mut doubting);
     room.send(&doubting.talk, &[21, 3, 3, 0, 2, 2, 48]);
     room.until("it is gone", |room| room.has_hung_up(&mut doubting.talk));

@@ -38,9 +38,9 @@ fn a_message_over_ipv6_has_the_address_in_its_trace() {
     assert!(room.pop3(&mut reader, "USER ada").starts_with("+OK"), "a prefix of IPv6 may log in");
     assert!(room.pop3(&mut reader, "PASS lovelace").starts_with("+OK"));
     assert!(room.pop3(&mut reader, "RETR 1").starts_with("+OK"));
-    let letter = String::from_utf8(room.pop3_lines(&mut reader)).expect("text");
-    assert!(letter.contains("from client.test ([IPv6:2001:db8::1])"), "{letter}");
-    assert!(letter.ends_with("by the longer way\r\n"));
+    let message = String::from_utf8(room.pop3_lines(&mut reader)).expect("text");
+    assert!(message.contains("from client.test ([IPv6:2001:db8::1])"), "{message}");
+    assert!(message.ends_with("by the longer way\r\n"));
 }
 
 #[test]

@@ -5,8 +5,8 @@
 use machine::Micros;
 use smoltcp::wire::Ipv4Address;
 
-use super::names::{Mood, NameServer, STRANGER, TEXT, serving_as, text};
-use super::proofs::{INBOX, letters_of};
+use super::dmarc::{INBOX, messages_of};
+use super::dns::{EXTERNAL, Mood, NameServer, TEXT, serving_as, text};
 use super::room::{Room, Talk};
 
 /// No greeting delay, so that all hosts are checked at the same time.
@@ -20,7 +20,7 @@ fn ask_for_much(
     host: Ipv4Address,
     count: usize,
 ) -> Vec<Talk> {
-    room.hosts[STRANGER].move_to(host);
+    room.hosts[EXTERNAL].move_to(host);
     let [_, _, network, own] = host.octets();
     let path = |number: usize| format!("me@{network}-{own}-{number}.slow.test");
     let talks: Vec<Talk> = (0..count).map(|number| server.begin(room, &path(number))).collect();
@@ -54,11 +54,11 @@ fn a_network_holds_only_a_share_of_the_dns_questions() {
         unchecked,
         "and no more is let through for that"
     );
-    room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 7));
+    room.hosts[EXTERNAL].move_to(Ipv4Address::new(198, 51, 100, 7));
     assert!(message(&mut room, &mut server, "me@other.test").starts_with("250 "));
     assert!(message(&mut room, &mut server, "ceo@reject.test").starts_with("550 5.7.26 "));
     assert_eq!(room.engines.in_use().questions, 48, "all of them wait");
-    let all = letters_of(&room, "ada");
+    let all = messages_of(&room, "ada");
     let [(mailbox, message)] = &all[..] else { panic!("{all:?}") };
     let message = String::from_utf8_lossy(message);
     assert!(
@@ -78,7 +78,7 @@ fn many_waiting_networks_leave_dns_questions_for_a_client() {
         ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, network, 8), share / 2);
     }
     assert_eq!(room.engines.in_use().questions, 90);
-    room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 7));
+    room.hosts[EXTERNAL].move_to(Ipv4Address::new(198, 51, 100, 7));
     let mut talk = server.begin(&mut room, "me@pass.test");
     assert_eq!(
         server.smtp(&mut room, &mut talk, "RCPT TO:<grace@barepost.test>"),

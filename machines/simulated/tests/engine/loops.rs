@@ -4,8 +4,10 @@
 
 use simulated::MemoryDisk;
 
-use super::far::{Mood, World, configuration};
-use super::forwarding::{FRANK, brought, brought_near, of, serving, serving_as, taken, text_of};
+use super::forwarding::{
+    FRANK, delivered, delivered_locally, of, serving, serving_as, taken, text_of,
+};
+use super::relay::{Mood, World, configuration};
 use super::room::{DISK_BYTES, Room};
 
 const GRACE: &str = "grace@barepost.test";
@@ -28,7 +30,7 @@ fn a_forged_delivered_to_field_does_not_stop_forwarding() {
     let (mut room, mut world) = serving(1530, Mood::Takes, BOB);
     let forged = format!("Delivered-To: {GRACE}\r\nX-Loop: {GRACE}\r\nX-Loop: AAAAAAAAAAAA\r\n");
     for (number, bring) in
-        [(0, brought as fn(&mut World, &mut Room, &str, &[&str], &[u8])), (1, brought_near)]
+        [(0, delivered as fn(&mut World, &mut Room, &str, &[&str], &[u8])), (1, delivered_locally)]
     {
         let message = forged.clone() + &message(number);
         bring(&mut world, &mut room, FRANK, &[GRACE, ADA], message.as_bytes());
@@ -58,16 +60,16 @@ fn a_loop_mark_counts_for_its_message_and_account_only() {
     let configuration = of("ada", BOB, &of("grace", BOB, &configuration()));
     let (mut room, mut world) =
         serving_as(1531, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
-    brought(&mut world, &mut room, FRANK, &[GRACE], message(1).as_bytes());
+    delivered(&mut world, &mut room, FRANK, &[GRACE], message(1).as_bytes());
     world.pass(&mut room, 120);
     let seen = mark(&text_of(&taken(&world, "bob@far.test")[0])).to_string();
     let replayed = |number: u32| format!("{seen}\r\n{}", message(number));
-    brought(&mut world, &mut room, FRANK, &[GRACE], replayed(2).as_bytes());
-    brought(&mut world, &mut room, FRANK, &[ADA], replayed(1).as_bytes());
+    delivered(&mut world, &mut room, FRANK, &[GRACE], replayed(2).as_bytes());
+    delivered(&mut world, &mut room, FRANK, &[ADA], replayed(1).as_bytes());
     world.pass(&mut room, 120);
     assert_eq!((taken(&world, "bob@far.test").len(), world.peer.taken.len()), (3, 3));
     // Only that message for that account was here before.
-    brought(&mut world, &mut room, FRANK, &[GRACE], replayed(1).as_bytes());
+    delivered(&mut world, &mut room, FRANK, &[GRACE], replayed(1).as_bytes());
     world.pass(&mut room, 120);
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     assert!(text_of(report).contains("Status: 5.4.6") && taken(&world, "bob@far.test").len() == 3);
@@ -85,7 +87,7 @@ fn circulate(world: &mut World, room: &mut Room, back: &[(&str, &str)]) -> usize
         assert!(sent < 50, "it has an end");
         for (_, to) in back.iter().filter(|(from, _)| next.to == [*from]) {
             let trace = format!("Delivered-To: {}\r\nReceived: by far.test; now\r\n", next.to[0]);
-            brought(world, room, FRANK, &[to], &[trace.as_bytes(), &next.content].concat());
+            delivered(world, room, FRANK, &[to], &[trace.as_bytes(), &next.content].concat());
         }
     }
 }
@@ -95,7 +97,7 @@ fn a_loop_by_another_server_ends_when_the_message_comes_back() {
     for (seed, identifier) in [(1532, "Message-ID: <1@far.test>\r\n"), (1533, "")] {
         let (mut room, mut world) = serving(seed, Mood::Takes, BOB);
         let message = message(1).replace("Message-ID: <1@far.test>\r\n", identifier);
-        brought(&mut world, &mut room, FRANK, &[GRACE], message.as_bytes());
+        delivered(&mut world, &mut room, FRANK, &[GRACE], message.as_bytes());
         assert_eq!(circulate(&mut world, &mut room, &[("bob@far.test", GRACE)]), 2);
         let (bob, frank) = (taken(&world, "bob@far.test"), taken(&world, FRANK));
         assert_eq!((bob.len(), frank.len()), (1, 1));
@@ -112,7 +114,7 @@ fn a_loop_over_two_accounts_and_two_others_ends() {
     let configuration = of("ada", both, &of("grace", both, &configuration()));
     let (mut room, mut world) =
         serving_as(1534, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &configuration);
-    brought(&mut world, &mut room, FRANK, &[ADA], message(1).as_bytes());
+    delivered(&mut world, &mut room, FRANK, &[ADA], message(1).as_bytes());
     let back = [
         ("bob@far.test", GRACE),
         ("bob@far.test", ADA),

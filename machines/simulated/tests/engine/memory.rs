@@ -1,6 +1,6 @@
-//! What clients make the machine keep: each kind of hoarder gets its share and no more, and others
-//! are served meanwhile; what a core promises fits into its memory; connections end when the
-//! machine runs low on it.
+//! Memory that clients make the machine keep: each kind of hoarder gets only its share, and others
+//! are served meanwhile. The promises of a core fit into its memory. Connections are closed when
+//! memory runs low.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,27 +16,28 @@ use server::{Papers, Sizes};
 use simulated::{Engines, MemoryDisk, SimulatedMachine};
 
 use super::room::pages::site;
-use super::room::shielded::{Shielded, Trust, client};
+use super::room::tls_stream::{TlsStream, Trust, client};
 use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 use super::webmail::Browser;
 use crate::CORES;
 
-/// Connections of each core in these tests.
+/// The connections of each core in these tests.
 const CONNECTIONS: usize = 256;
-/// Connections that hoard, from two addresses.
+/// The connections that hoard, from two addresses.
 const HOARDERS: usize = 160;
-/// How a client makes the server keep what it can.
+/// How a client makes the server keep as much memory as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hoard {
-    /// HTTP/2: forms for the login are announced, with long cookies, and do not come.
+    /// HTTP/2: login forms are announced with long cookies, and their bodies never follow.
     Questions,
-    /// HTTP/2: the table of fields is filled.
+    /// HTTP/2: the header table is filled.
     Table,
-    /// HTTP/2: answers wait for a window that does not open.
+    /// HTTP/2: responses wait for a window that stays closed.
     Streams,
-    /// HTTP/1.1: a form is announced under a long head, and does not come.
+    /// HTTP/1.1: a form is announced with a long head, and its body never follows.
     Head,
-    /// HTTP/1.1: a wrong password, with a message that waits for the login.
+    /// HTTP/1.1: a login with a wrong password, and a composed message that is kept for after the
+    /// login.
     Login,
 }
 
@@ -121,21 +122,22 @@ fn sizes() -> Sizes {
     Sizes { connections: CONNECTIONS, ..usual_sizes() }
 }
 
-/// Says this, as far as the server listens.
-fn say(room: &mut Room, shielded: &mut Shielded, text: &[u8]) {
+/// Sends this, as far as the server reads.
+fn say(room: &mut Room, tls_stream: &mut TlsStream, text: &[u8]) {
     use std::io::Write;
     for part in text.chunks(16_000) {
-        shielded.tls.writer().write_all(part).expect("it is memory");
+        tls_stream.tls.writer().write_all(part).expect("it is memory");
         room.until("all is said", |room| {
-            room.exchange(shielded);
-            shielded.is_sent() || room.has_hung_up(&mut shielded.talk)
+            room.exchange(tls_stream);
+            tls_stream.is_sent() || room.has_hung_up(&mut tls_stream.talk)
         });
     }
 }
 
-/// Many connections of one kind, from two addresses; a browser elsewhere is served all the while.
+/// Many connections of one kind, from two addresses. A browser at another address is served all the
+/// time.
 fn hoarders_come(hoard: Hoard, seed: u64) {
-    let (mut room, trust) = Room::shielded(seed, site(1000), sizes());
+    let (mut room, trust) = Room::with_tls(seed, site(1000), sizes());
     for _ in 0..3 {
         let host = room.add_host();
         room.hosts[host].buffer_bytes = 16 << 10;
@@ -145,10 +147,10 @@ fn hoarders_come(hoard: Hoard, seed: u64) {
     let (least, mut kept_most) = (most / 32, 0);
     let mut hoarders = Vec::new();
     for nth in 0..HOARDERS {
-        let mut shielded = room.connect_shielded_from(1 + nth % 2, 443, &settings);
-        room.shake_hands(&mut shielded);
-        say(&mut room, &mut shielded, &text);
-        hoarders.push(shielded);
+        let mut tls_stream = room.connect_tls_from(1 + nth % 2, 443, &settings);
+        room.complete_handshake(&mut tls_stream);
+        say(&mut room, &mut tls_stream, &text);
+        hoarders.push(tls_stream);
         let in_use = room.engines.in_use();
         assert!(
             in_use.memory <= most,
@@ -159,7 +161,7 @@ fn hoarders_come(hoard: Hoard, seed: u64) {
     }
     assert!(kept_most > least, "{hoard:?} gets something above least shares: {kept_most} bytes");
     let mut browser = Browser::new(&trust);
-    browser.connection = Some(room.connect_shielded_from(3, 443, &browser.settings));
+    browser.connection = Some(room.connect_tls_from(3, 443, &browser.settings));
     assert_eq!(browser.get(&mut room, "/index.html").status, 200, "beside {hoard:?}");
     assert_eq!(browser.get(&mut room, "/mail/login").status, 200, "beside {hoard:?}");
     browser.log_in(&mut room, "grace", "lovelace");
@@ -171,14 +173,14 @@ fn hoarders_come(hoard: Hoard, seed: u64) {
 }
 
 #[test]
-fn hoarders_get_their_share_and_others_are_served() {
+fn hoarders_get_only_their_share_of_memory() {
     for (seed, hoard) in (1..).zip(Hoard::ALL) {
         hoarders_come(hoard, seed);
     }
 }
 
 #[test]
-fn what_cores_promise_fits_into_their_memory() {
+fn memory_promises_of_cores_fit_into_their_memory() {
     let mut broken = Vec::new();
     for (mib, cores) in
         [(0, 1), (128, 1), (256, 1), (512, 1), (0, 2), (256, 2), (512, 2), (0, 4), (512, 4), (0, 8)]
@@ -215,18 +217,18 @@ fn what_cores_promise_fits_into_their_memory() {
 }
 
 #[test]
-fn connections_that_keep_most_end_first_when_memory_is_low() {
-    let (mut room, trust) = Room::shielded(9, site(1000), usual_sizes());
+fn the_largest_connections_are_closed_first_on_low_memory() {
+    let (mut room, trust) = Room::with_tls(9, site(1000), usual_sizes());
     let mut idle = Browser::new(&trust);
     assert_eq!(idle.get(&mut room, "/index.html").status, 200);
-    let mut hoarder = room.connect_shielded(443, &Hoard::Questions.speaks(&trust));
-    room.shake_hands(&mut hoarder);
+    let mut hoarder = room.connect_tls(443, &Hoard::Questions.speaks(&trust));
+    room.complete_handshake(&mut hoarder);
     say(&mut room, &mut hoarder, &Hoard::Questions.says());
     room.until("much is kept", |room| room.engines.in_use().memory > 50_000);
     room.machine.low_on_memory = true;
     room.until("the hoarder is gone", |room| room.has_hung_up(&mut hoarder.talk));
     let mut newcomer = room.connect(25);
-    assert!(room.smtp_reply(&mut newcomer).starts_with("421 "), "nobody is let in");
+    assert!(room.smtp_reply(&mut newcomer).starts_with("421 "), "no client is accepted");
     room.machine.low_on_memory = false;
     let mut newcomer = room.connect(25);
     assert!(room.smtp_reply(&mut newcomer).starts_with("220 "));
@@ -235,7 +237,7 @@ fn connections_that_keep_most_end_first_when_memory_is_low() {
 }
 
 #[test]
-fn a_machine_whose_reserve_stays_touched_ends_all_and_goes_on() {
+fn persistent_low_memory_closes_all_and_the_machine_continues() {
     let mut room = Room::with_sizes(10, MemoryDisk::blank(DISK_BYTES), usual_sizes());
     let mut talks: Vec<_> = [25, 110, 80].into_iter().map(|port| room.connect(port)).collect();
     for talk in &mut talks[..2] {
@@ -254,8 +256,8 @@ fn a_machine_whose_reserve_stays_touched_ends_all_and_goes_on() {
 }
 
 #[test]
-fn little_is_kept_of_a_password_of_any_length() {
-    let (mut room, trust) = Room::shielded(11, Site::default(), usual_sizes());
+fn a_password_of_any_length_uses_little_memory() {
+    let (mut room, trust) = Room::with_tls(11, Site::default(), usual_sizes());
     let mut browser = Browser::new(&trust);
     assert_eq!(browser.get(&mut room, "/mail/login").status, 200);
     let (name, password) = ("n".repeat(10_000), "p".repeat(150_000));
@@ -265,18 +267,18 @@ fn little_is_kept_of_a_password_of_any_length() {
         &[("name", &name), ("password", &password), ("next", "/mail/")],
     );
     let mut most = 0;
-    let mut shielded = browser.connection.take().expect("it is open");
+    let mut tls_stream = browser.connection.take().expect("it is open");
     room.until("it is answered", |room| {
-        room.exchange(&mut shielded);
+        room.exchange(&mut tls_stream);
         let in_use = room.engines.in_use();
         if in_use.logins > 0 {
             assert!(in_use.memory + in_use.bodies < 8 * 1024, "{in_use:?}");
             most = most.max(in_use.memory);
         }
-        !shielded.heard.is_empty()
+        !tls_stream.heard.is_empty()
     });
     assert!(most > 1024, "it was charged: {most} bytes");
-    browser.connection = Some(shielded);
+    browser.connection = Some(tls_stream);
     assert_eq!(browser.finish(&mut room).status, 403);
     browser.hang_up(&mut room);
     room.until_nothing_is_in_use();

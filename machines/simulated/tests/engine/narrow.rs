@@ -8,7 +8,7 @@ use std::sync::Arc;
 use machine::Micros;
 
 use super::room::pages::{large, site};
-use super::room::shielded::{BOTH, client_of};
+use super::room::tls_stream::{BOTH, client_of};
 use super::room::{Room, usual_sizes};
 
 const LARGE_BYTES: usize = 20_000;
@@ -24,7 +24,7 @@ fn a_black_hole_path_completes_tls_and_a_page() {
     for (seed, version) in (0..).zip(BOTH) {
         // If the SYN-ACK was lost, the round-trip time is unknown, and each timeout is longer.
         for is_answer_lost in [false, true] {
-            let (mut room, trust) = Room::shielded(seed, site(LARGE_BYTES), usual_sizes());
+            let (mut room, trust) = Room::with_tls(seed, site(LARGE_BYTES), usual_sizes());
             let client = Arc::new(client_of(&trust, &["http/1.1"], &[version]));
             let known = room.connect(80);
             room.until("both know each other's addresses", |room| {
@@ -33,22 +33,22 @@ fn a_black_hole_path_completes_tls_and_a_page() {
             room.part(known);
             let begun = room.machine.now;
             room.carries = if is_answer_lost { NOTHING } else { FRAME_BYTES };
-            let mut shielded = room.connect_shielded(443, &client);
+            let mut tls_stream = room.connect_tls(443, &client);
             room.pass(Micros::from_millis(500));
             room.carries = FRAME_BYTES;
-            room.shake_hands(&mut shielded);
+            room.complete_handshake(&mut tls_stream);
             let taken = room.machine.now.since(begun);
             assert!(
-                shielded.complaint.is_none() && taken > Micros::from_secs(2),
+                tls_stream.complaint.is_none() && taken > Micros::from_secs(2),
                 "{taken:?}: it was in the way"
             );
-            room.say_shielded(&mut shielded, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
+            room.send_tls(&mut tls_stream, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
             let page = large(LARGE_BYTES);
-            room.until_shielded(&mut shielded, "the page comes", |shielded| {
-                shielded.heard.ends_with(&page)
+            room.until_tls(&mut tls_stream, "the page comes", |tls_stream| {
+                tls_stream.heard.ends_with(&page)
             });
             assert_eq!(room.engines.handshakes().late, 0);
-            room.part_shielded(shielded);
+            room.finish_tls(tls_stream);
         }
     }
 }
@@ -56,36 +56,38 @@ fn a_black_hole_path_completes_tls_and_a_page() {
 #[test]
 fn an_outage_of_the_path_does_not_use_up_client_time() {
     for (seed, halves) in (20..).zip(0..14) {
-        let (mut room, trust) = Room::shielded(seed, site(LARGE_BYTES), usual_sizes());
+        let (mut room, trust) = Room::with_tls(seed, site(LARGE_BYTES), usual_sizes());
         let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
-        let mut shielded = room.connect_shielded(443, &client);
-        room.until("it is connected", |room| room.hosts[0].has_answered(shielded.talk.connection));
+        let mut tls_stream = room.connect_tls(443, &client);
+        room.until("it is connected", |room| {
+            room.hosts[0].has_answered(tls_stream.talk.connection)
+        });
         room.pass(Micros::from_secs(3));
-        room.exchange(&mut shielded);
+        room.exchange(&mut tls_stream);
         room.carries = NOTHING;
         room.pass(Micros::from_millis(halves * 500));
         room.carries = usize::MAX;
         // The program behind the client's TCP is slow.
         room.pass(Micros::from_secs(6));
-        room.shake_hands(&mut shielded);
-        assert!(shielded.complaint.is_none(), "{halves}");
+        room.complete_handshake(&mut tls_stream);
+        assert!(tls_stream.complaint.is_none(), "{halves}");
         assert_eq!(room.engines.handshakes().late, 0, "{halves}");
-        room.abort(&shielded.talk);
+        room.abort(&tls_stream.talk);
     }
 }
 
 #[test]
 fn an_unacknowledged_handshake_ends_after_a_minute() {
-    let (mut room, trust) = Room::shielded(3, site(LARGE_BYTES), usual_sizes());
+    let (mut room, trust) = Room::with_tls(3, site(LARGE_BYTES), usual_sizes());
     let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
-    let mut shielded = room.connect_shielded(443, &client);
-    room.until("it is connected", |room| room.hosts[0].has_answered(shielded.talk.connection));
-    room.exchange(&mut shielded);
+    let mut tls_stream = room.connect_tls(443, &client);
+    room.until("it is connected", |room| room.hosts[0].has_answered(tls_stream.talk.connection));
+    room.exchange(&mut tls_stream);
     room.carries = NOTHING;
     room.pass(Micros::from_secs(55));
     assert_eq!(room.engines.in_use().handshakes, 1, "what was said may not have come through");
     room.pass(Micros::from_secs(6));
     assert_eq!(room.engines.in_use().handshakes, 0);
     assert_eq!(room.engines.handshakes().late, 1, "{}", room.engines.handshakes());
-    room.abort(&shielded.talk);
+    room.abort(&tls_stream.talk);
 }

@@ -7,10 +7,10 @@ use chance::Dice;
 use http::Site;
 use simulated::MemoryDisk;
 
-use super::far::{Mood, Taken, World, configuration, world_of};
+use super::draft_files::kept;
 use super::forwarding::of;
-use super::kept_files::kept;
-use super::room::shielded::Trust;
+use super::relay::{Mood, Taken, World, configuration, world_of};
+use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room, usual_sizes};
 use super::settings::forget_connections;
 use super::signing::keys;

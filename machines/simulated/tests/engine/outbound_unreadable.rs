@@ -8,9 +8,9 @@ use simulated::MemoryDisk;
 use simulated::room::{messages_on, with_message};
 use store::{Flags, OUTBOX};
 
-use super::far::{LETTER, Mood, World};
 use super::queue_page::{UNKNOWN, at_rest, handle, look, power_cut, serving, serving_on};
-use super::room::shielded::Trust;
+use super::relay::{MESSAGE, Mood, World};
+use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room};
 use super::webmail::Browser;
 
@@ -75,7 +75,7 @@ fn an_entry_without_an_envelope_is_reported_and_kept() {
     grace.log_in(&mut room, "grace", "lovelace");
     grace.hang_up(&mut room);
     // Only a deletion helps, and other messages still leave.
-    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 60);
     assert_eq!(world.peer.taken.len(), 1);
     for what in ["retry", "return"] {
@@ -98,7 +98,7 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, mut world) =
         serving_on("", 965, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
-    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(965));
     let (_, entry) =
@@ -140,7 +140,7 @@ fn a_notice_comes_once_whenever_the_power_fails() {
 #[test]
 fn an_unreadable_entry_is_reported_after_days() {
     let (mut room, mut world, _, mut grace) = serving(980, Mood::RefusesForNow);
-    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 10);
     (0..DISK_BYTES / 512).for_each(|sector| room.machine.disk.spoil(Sector(sector)));
     world.pass(&mut room, 2 * DAY);
@@ -162,7 +162,7 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, mut world) =
         serving_on("", 990, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
-    world.submit(&mut room, &["bob@far.test", "carol@silent.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test", "carol@silent.test"], MESSAGE);
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(990));
     let (_, entry) =

@@ -4,8 +4,8 @@
 
 use simulated::MemoryDisk;
 
-use super::far::{LETTER, Mood, World, configuration, is_whole, world_of};
-use super::names::{TEXT, text};
+use super::dns::{TEXT, text};
+use super::relay::{MESSAGE, Mood, World, configuration, is_whole, world_of};
 use super::room::{DISK_BYTES, Room, usual_sizes};
 
 const IPV4: u16 = 1;
@@ -25,7 +25,7 @@ fn calling(seed: u64, networks: &str) -> (Room, World) {
 fn a_private_mx_host_is_not_called_and_the_sender_is_told() {
     for (seed, networks) in [(1500, ""), (1501, "\"10.0.1.0/24\", \"192.168.0.0/16\"")] {
         let (mut room, mut world) = calling(seed, networks);
-        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.submit(&mut room, &["bob@far.test"], MESSAGE);
         world.pass(&mut room, 120);
         assert_eq!((world.peer.accepted, world.peer.taken.len()), (0, 0));
         let inbox = world.inbox(&mut room, "ada");
@@ -40,9 +40,9 @@ fn a_private_mx_host_is_not_called_and_the_sender_is_told() {
 #[test]
 fn a_private_mx_host_that_the_configuration_allows_is_called() {
     let (mut room, mut world) = calling(1502, "\"10.0.0.13/32\"");
-    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() == 1);
-    assert!(is_whole(&world.peer.taken[0].content, LETTER));
+    assert!(is_whole(&world.peer.taken[0].content, MESSAGE));
 }
 
 /// The web server would be queried first, and is silent: the message would wait for it.
@@ -51,7 +51,7 @@ fn a_private_policy_host_is_not_called() {
     let (mut room, mut world) = calling(1503, "\"10.0.0.13/32\"");
     world.names.zone.push(("mta-sts.far.test", IPV4, vec![10, 0, 0, 98]));
     world.names.zone.push(("_mta-sts.far.test", TEXT, text("v=STSv1; id=1;")));
-    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 5);
     assert_eq!(world.peer.taken.len(), 1);
     let asked: Vec<_> =

@@ -9,11 +9,11 @@ use machine::Sector;
 use server::InUse;
 use simulated::MemoryDisk;
 
-use super::far::{GRACE, LETTER, Mood, World, configuration, world_of};
 use super::forwarding::of;
-use super::leaving_damaged::brought_damaged;
+use super::outbound_damaged::delivered_damaged;
 use super::quotas;
-use super::room::shielded::Trust;
+use super::relay::{GRACE, MESSAGE, Mood, World, configuration, world_of};
+use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room, usual_sizes};
 use super::webmail::{Browser, Page, between};
 
@@ -103,7 +103,7 @@ fn taken(world: &World) -> Vec<String> {
 #[test]
 fn only_administrators_see_and_change_the_queue() {
     let (mut room, mut world, trust, mut grace) = serving(900, Mood::RefusesForNow);
-    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 60);
     let page = look(&mut grace, &mut room);
     let key = between(&page.text(), "name=\"key\" value=\"", "\"").expect("a key").to_string();
@@ -143,10 +143,10 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
         let lines = if is_posted { "" } else { "forward = [\"bob@far.test\"]\nkeep = false" };
         let (mut room, mut world, _, mut grace) = serving_where(lines, seed, Mood::RefusesForNow);
         if is_posted {
-            world.submit(&mut room, &["bob@far.test"], LETTER);
+            world.submit(&mut room, &["bob@far.test"], MESSAGE);
             world.pass(&mut room, 10);
         } else {
-            brought_damaged(&mut world, &mut room, "ada@barepost.test");
+            delivered_damaged(&mut world, &mut room, "ada@barepost.test");
         }
         (0..DISK_BYTES / 512).for_each(|sector| room.machine.disk.spoil(Sector(sector)));
         world.pass(&mut room, 2 * 3600);
@@ -179,7 +179,7 @@ fn the_queue_page_shows_recipients_times_and_replies() {
     let (mut room, mut world, _, mut grace) = serving(901, Mood::RefusesForNow);
     assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
     grace.hang_up(&mut room);
-    world.submit(&mut room, &["bob@far.test", "carol@far.test", "dave@silent.test"], LETTER);
+    world.submit(&mut room, &["bob@far.test", "carol@far.test", "dave@silent.test"], MESSAGE);
     world.pass(&mut room, 90);
     let text = look(&mut grace, &mut room).text();
     assert!(
@@ -208,7 +208,7 @@ fn a_message_that_waits_for_quota_says_so() {
             &mut room,
             (GRACE, "grace@barepost.test"),
             to,
-            &quotas::letter(kilobytes),
+            &quotas::message(kilobytes),
         );
         world.pass(&mut room, 60);
     };
@@ -229,7 +229,7 @@ fn a_message_that_waits_for_quota_says_so() {
 fn a_long_queue_is_paged_and_shows_each_entry_once() {
     let (mut room, mut world, _, mut grace) = serving(902, Mood::RefusesForNow);
     for number in 0..45 {
-        world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
+        world.submit(&mut room, &[&format!("friend{number}@far.test")], MESSAGE);
     }
     world.pass(&mut room, 60);
     let (mut page, mut seen, mut sizes) = (look(&mut grace, &mut room), Vec::new(), Vec::new());
@@ -268,8 +268,8 @@ fn a_long_queue_is_paged_and_shows_each_entry_once() {
 fn a_hold_survives_a_power_cut_and_a_release_sends_once() {
     for seed in 903..906 {
         let (mut room, mut world, trust, mut grace) = serving(seed, Mood::RefusesForNow);
-        world.submit(&mut room, &["bob@far.test"], LETTER);
-        world.submit(&mut room, &["carol@far.test"], LETTER);
+        world.submit(&mut room, &["bob@far.test"], MESSAGE);
+        world.submit(&mut room, &["carol@far.test"], MESSAGE);
         world.pass(&mut room, 60);
         let said = handle(&mut grace, &mut room, "hold", "bob@far.test");
         assert!(
@@ -299,7 +299,7 @@ fn a_hold_survives_a_power_cut_and_a_release_sends_once() {
 fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
     for (seed, what, reports) in [(910, "return", 1), (911, "delete", 0), (912, "return", 1)] {
         let (mut room, mut world, trust, mut grace) = serving(seed, Mood::RefusesForNow);
-        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.submit(&mut room, &["bob@far.test"], MESSAGE);
         world.pass(&mut room, 60);
         if seed == 912 {
             handle(&mut grace, &mut room, "hold", "bob@far.test");
@@ -331,7 +331,7 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
 fn a_manual_retry_ignores_the_destination_backoff() {
     for (seed, recipients) in [(920, "bob@far.test"), (921, "far.test")] {
         let (mut room, mut world, _, mut grace) = serving(seed, Mood::Silent);
-        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.submit(&mut room, &["bob@far.test"], MESSAGE);
         world.pass(&mut room, 60);
         while look(&mut grace, &mut room).text().contains("Under way") {
             grace.hang_up(&mut room);
@@ -361,7 +361,7 @@ fn a_manual_retry_ignores_the_destination_backoff() {
 fn a_domain_is_held_and_released_without_affecting_others() {
     let (mut room, mut world, trust, mut grace) = serving(930, Mood::RefusesForNow);
     for friend in ["bob", "carol", "dora"] {
-        world.submit(&mut room, &[&format!("{friend}@far.test"), "eve@silent.test"], LETTER);
+        world.submit(&mut room, &[&format!("{friend}@far.test"), "eve@silent.test"], MESSAGE);
     }
     world.pass(&mut room, 60);
     let said = handle(&mut grace, &mut room, "hold", " FAR.test");
@@ -391,7 +391,7 @@ fn a_domain_is_held_and_released_without_affecting_others() {
 fn an_attempt_is_cancelled_unless_the_host_may_have_the_message() {
     for (seed, mood) in [(940, Mood::Silent), (941, Mood::Thinks)] {
         let (mut room, mut world, _, mut grace) = serving(seed, mood);
-        world.submit(&mut room, &["carol@far.test"], LETTER);
+        world.submit(&mut room, &["carol@far.test"], MESSAGE);
         world.pass(&mut room, 60);
         let page = look(&mut grace, &mut room).text();
         assert!(

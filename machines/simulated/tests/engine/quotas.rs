@@ -1,4 +1,5 @@
-//! How much somebody may have: who has no room is refused alone, is told so, and has room again when he has removed something; on whatever core his mail is.
+//! Quotas: only the recipient without space is refused, with a reply that says so. After a deletion
+//! mail is accepted again, on any core of the mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -6,7 +7,7 @@ use chance::Dice;
 use http::Site;
 use simulated::MemoryDisk;
 
-use super::room::shielded::Trust;
+use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, Talk, stuffed, usual_sizes};
 use super::settings::forget_connections;
 use super::webmail::{Browser, between};
@@ -15,15 +16,15 @@ const FULL: &str = "452 4.2.2 Mailbox full";
 const NEVER: &str = "552 5.2.2 Larger than all that the mailbox may hold";
 const MANY: &str = "452 4.5.3 Too many recipients";
 
-/// Grace may have a mebibyte, Eve much, and Ada whatever there is room for.
+/// Grace may have a mebibyte, Eve much, and Ada half of the disk.
 pub(super) fn limited(configuration: &str) -> String {
     let grace = "address = \"grace@barepost.test\"";
     let eve = "[[user]]\naddress = \"eve@barepost.test\"\nquota = \"200M\"\npassword_hash = \"$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ\"\n\n[access]";
     configuration.replace(grace, &format!("{grace}\nquota = \"1M\"")).replace("[access]", eve)
 }
 
-/// A letter of so many kibibytes.
-pub(super) fn letter(kibibytes: usize) -> Vec<u8> {
+/// A message of so many kibibytes.
+pub(super) fn message(kibibytes: usize) -> Vec<u8> {
     [
         &b"Subject: Large\r\n\r\n"[..],
         &b"0123456789012345678901234567890123456789012345678901234567890.\r\n"
@@ -45,31 +46,31 @@ fn greeted(room: &mut Room) -> Talk {
     talk
 }
 
-/// What is said of each recipient of a message, of which `size` says how large it is.
+/// The replies for each recipient of a message with this SIZE parameter.
 fn asked(room: &mut Room, talk: &mut Talk, size: &str, recipients: &[&str]) -> Vec<String> {
     assert_eq!(
         room.smtp(talk, &format!("MAIL FROM:<sender@elsewhere.test>{size}")),
         "250 2.1.0 Sender OK"
     );
-    // All in one go, as who knows PIPELINING says them.
+    // All at once, as PIPELINING permits.
     let all: String =
         recipients.iter().map(|name| format!("RCPT TO:<{name}@barepost.test>\r\n")).collect();
     room.send(talk, all.as_bytes());
     recipients.iter().map(|_| room.smtp_reply(talk)).collect()
 }
 
-fn given(room: &mut Room, talk: &mut Talk, letter: &[u8]) -> String {
+fn given(room: &mut Room, talk: &mut Talk, message: &[u8]) -> String {
     assert!(room.smtp(talk, "DATA").starts_with("354 "));
-    room.send(talk, &stuffed(letter));
+    room.send(talk, &stuffed(message));
     room.smtp(talk, ".")
 }
 
-/// Grace gets letters of so many kibibytes.
+/// Grace gets messages of so many kibibytes.
 fn fill(room: &mut Room, talk: &mut Talk, sizes: &[usize]) {
     for kibibytes in sizes {
-        let size = format!(" SIZE={}", letter(*kibibytes).len());
+        let size = format!(" SIZE={}", message(*kibibytes).len());
         assert!(asked(room, talk, &size, &["grace"])[0].starts_with("250 "));
-        let reply = given(room, talk, &letter(*kibibytes));
+        let reply = given(room, talk, &message(*kibibytes));
         assert!(reply.starts_with("250 "), "{reply}");
     }
 }
@@ -95,7 +96,7 @@ pub(super) fn remove_first(room: &mut Room, user: &str) {
 }
 
 #[test]
-fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_something() {
+fn a_full_account_is_refused_until_a_message_is_deleted() {
     for seed in [900, 901, 902] {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let talk = &mut greeted(&mut room);
@@ -104,7 +105,7 @@ fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_somet
             asked(&mut room, talk, " SIZE=200000", &["ada", "grace", "nobody", "Grace", "eve"]);
         let codes: Vec<&str> = replies.iter().map(|reply| &reply[..9]).collect();
         assert_eq!(codes, ["250 2.1.5", "452 4.2.2", "550 5.1.1", "452 4.2.2", "250 2.1.5"]);
-        assert!(given(&mut room, talk, &letter(190)).starts_with("250 "));
+        assert!(given(&mut room, talk, &message(190)).starts_with("250 "));
         assert_eq!(
             asked(&mut room, talk, " SIZE=1048577", &["grace", "ada"]),
             [NEVER, "250 2.1.5 Recipient OK"]
@@ -113,7 +114,7 @@ fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_somet
         room.close(talk);
         assert_eq!(["ada", "eve", "grace"].map(|user| count(&mut room, user)), [1, 1, 3]);
         room.until_nothing_is_in_use();
-        // What is there is known after a restart, and what was removed is not counted.
+        // The usage is known after a restart, and deleted messages do not count.
         let mut room = serving(seed, room.machine.disk.power_cut(&mut Dice::new(seed)));
         let talk = &mut greeted(&mut room);
         assert_eq!(asked(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
@@ -129,9 +130,9 @@ fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_somet
     }
 }
 
-/// Reports about what it sends on are for it, and need room.
+/// Reports about forwarded mail are delivered to the account, and need space.
 #[test]
-fn an_account_that_keeps_nothing_needs_room_too() {
+fn an_account_that_only_forwards_needs_space_too() {
     for seed in [911, 912] {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let talk = &mut greeted(&mut room);
@@ -152,7 +153,7 @@ fn an_account_that_keeps_nothing_needs_room_too() {
 }
 
 #[test]
-fn an_account_without_a_quota_may_have_half_of_the_disk() {
+fn an_account_without_a_quota_may_use_half_of_the_disk() {
     for seed in [909, 910] {
         let disk_octets = 12 << 20;
         let mut room =
@@ -165,15 +166,15 @@ fn an_account_without_a_quota_may_have_half_of_the_disk() {
             if !reply.starts_with("250 ") {
                 break reply;
             }
-            assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
-            taken += letter(300).len() as u64;
+            assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
+            taken += message(300).len() as u64;
         };
         assert_eq!(refused, FULL);
         assert!((disk_octets / 2 - 400_000..disk_octets / 2).contains(&taken), "{taken} octets");
         room.smtp(talk, "RSET");
         let replies = asked(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
         assert_eq!(replies, [FULL, "250 2.1.5 Recipient OK"]);
-        assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
+        assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
         room.close(talk);
         room.until_nothing_is_in_use();
         let unlimited = CONFIGURATION.replace("[access]", &format!("{NO_QUOTA}\n[access]"));
@@ -182,14 +183,14 @@ fn an_account_without_a_quota_may_have_half_of_the_disk() {
         room.until("the engine serves", |room| room.console_says("serving"));
         let talk = &mut greeted(&mut room);
         assert_eq!(asked(&mut room, talk, " SIZE=310000", &["ada"]), ["250 2.1.5 Recipient OK"]);
-        assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
+        assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
         room.close(talk);
         room.until_nothing_is_in_use();
     }
 }
 
 #[test]
-fn a_letter_whose_size_nobody_says_is_counted_when_it_is_there_and_keeps_nobody_else_waiting() {
+fn a_message_without_size_is_counted_at_its_end() {
     for seed in [903, 904, 905] {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let talk = &mut greeted(&mut room);
@@ -198,17 +199,17 @@ fn a_letter_whose_size_nobody_says_is_counted_when_it_is_there_and_keeps_nobody_
             asked(&mut room, talk, "", &["grace", "ada", "eve"]),
             ["250 2.1.5 Recipient OK", MANY, MANY]
         );
-        assert_eq!(given(&mut room, talk, &letter(300)), FULL);
+        assert_eq!(given(&mut room, talk, &message(300)), FULL);
         assert_eq!(asked(&mut room, talk, "", &["ada", "grace", "eve"])[1], MANY);
-        assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
+        assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
         assert_eq!(
             asked(&mut room, talk, " SIZE=5", &["grace"]),
             ["250 2.1.5 Recipient OK"],
             "a lie"
         );
-        assert_eq!(given(&mut room, talk, &letter(1100)), NEVER);
+        assert_eq!(given(&mut room, talk, &message(1100)), NEVER);
         assert_eq!(asked(&mut room, talk, "", &["grace"]), ["250 2.1.5 Recipient OK"]);
-        assert!(given(&mut room, talk, &letter(100)).starts_with("250 "));
+        assert!(given(&mut room, talk, &message(100)).starts_with("250 "));
         room.close(talk);
         assert_eq!(["ada", "eve", "grace"].map(|user| count(&mut room, user)), [1, 1, 3]);
         room.until_nothing_is_in_use();
@@ -216,7 +217,7 @@ fn a_letter_whose_size_nobody_says_is_counted_when_it_is_there_and_keeps_nobody_
 }
 
 #[test]
-fn of_letters_that_come_at_once_so_many_are_taken_as_there_is_room_for() {
+fn concurrent_messages_are_accepted_up_to_the_quota() {
     for seed in [906, 907, 908] {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let mut talks: Vec<Talk> = (0..3).map(|_| greeted(&mut room)).collect();
@@ -228,7 +229,7 @@ fn of_letters_that_come_at_once_so_many_are_taken_as_there_is_room_for() {
             assert!(room.smtp(talk, "DATA").starts_with("354 "));
         }
         for talk in &talks {
-            room.send(talk, &stuffed(&letter(390)));
+            room.send(talk, &stuffed(&message(390)));
         }
         talks.iter().for_each(|talk| room.send(talk, b".\r\n"));
         let replies: Vec<String> = talks.iter_mut().map(|talk| room.smtp_reply(talk)).collect();
@@ -245,7 +246,7 @@ fn of_letters_that_come_at_once_so_many_are_taken_as_there_is_room_for() {
 }
 
 #[test]
-fn the_webmail_shows_how_much_is_taken_and_refuses_in_words_what_has_no_room() {
+fn the_webmail_shows_usage_and_refuses_beyond_the_quota() {
     let (disk, trust) = (MemoryDisk::blank(DISK_BYTES), Trust::new("mail.barepost.test"));
     let certificates = vec![trust.certificate.clone()];
     let ada = "address = \"ada@barepost.test\"";
@@ -259,7 +260,7 @@ fn the_webmail_shows_how_much_is_taken_and_refuses_in_words_what_has_no_room() {
     grace.log_in(&mut room, "grace", "lovelace");
     assert!(
         !ada.get(&mut room, "/mail/box/1").text().contains("<meter"),
-        "who has no bounds needs no meter"
+        "without a quota there is no meter"
     );
     let meter = |room: &mut Room, grace: &mut Browser| {
         let page = grace.get(room, "/mail/box/1").text();
@@ -294,7 +295,7 @@ fn the_webmail_shows_how_much_is_taken_and_refuses_in_words_what_has_no_room() {
     }
     form[2] = ("text", "A short one.");
     assert!(grace.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
-    // Who sends at once hears that it is not for want of words.
+    // A client that sends without a hold gets the reason: space, not the form.
     ada.hold(&mut room, "0");
     let token = ada.get(&mut room, "/mail/compose").token();
     let form =

@@ -8,10 +8,10 @@ use http::Site;
 use machine::Micros;
 use simulated::MemoryDisk;
 
-use super::far::{ADA, LETTER, Mood, World, configuration, world_of};
 use super::held_files::fill;
-use super::quotas::{letter, limited, remove_first};
-use super::room::shielded::Trust;
+use super::quotas::{limited, message, remove_first};
+use super::relay::{ADA, MESSAGE, Mood, World, configuration, world_of};
+use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, usual_sizes};
 use super::settings::{again, forget_connections};
 use super::webmail::Browser;
@@ -30,8 +30,8 @@ fn serving(seed: u64, mood: Mood) -> (Room, World) {
 fn submitted_mail_waits_for_quota_and_arrives_once() {
     for seed in [910, 911] {
         let (mut room, mut world) = serving(seed, Mood::Takes);
-        (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
-        world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(300));
+        (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &message(450)));
+        world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &message(300));
         world.pass(&mut room, 3600);
         assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len()), (1, 2));
         remove_first(&mut room, "grace");
@@ -62,11 +62,11 @@ fn an_outbox_may_hold_half_the_quota() {
         let room =
             Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
         let (mut room, mut world) = world_of(room, Mood::Takes);
-        (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
+        (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &message(450)));
         // Grace has no quota for these.
         let both = ["grace@barepost.test", "bob@far.test"];
         for _ in 0..2 {
-            world.submit(&mut room, &both, &letter(300));
+            world.submit(&mut room, &both, &message(300));
             world.pass(&mut room, 60);
         }
         let mut talk = room.connect(587);
@@ -99,7 +99,7 @@ fn an_outbox_may_hold_half_the_quota() {
 #[test]
 fn mail_that_never_fits_the_quota_is_reported() {
     let (mut room, mut world) = serving(912, Mood::Takes);
-    world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(1030));
+    world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &message(1030));
     world.pass(&mut room, 60);
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!(inbox.len(), 1);
@@ -108,8 +108,8 @@ fn mail_that_never_fits_the_quota_is_reported() {
         "{}",
         inbox[0]
     );
-    (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
-    world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(300));
+    (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &message(450)));
+    world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &message(300));
     world.pass(&mut room, 8 * 3600);
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!(inbox.len(), 2, "it takes long");
@@ -145,8 +145,8 @@ fn a_recipient_without_quota_does_not_delay_the_others() {
         ["<ada@barepost.test>", "<grace@barepost.test>"],
     );
     let count = store::ARRIVALS_MAX + 6;
-    (0..count).for_each(|_| world.submit_with(&mut room, from, &to, &letter(50)));
-    (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(490)));
+    (0..count).for_each(|_| world.submit_with(&mut room, from, &to, &message(50)));
+    (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &message(490)));
     world.pass(&mut room, 1200);
     let counts = |world: &mut World, room: &mut Room| {
         ["ada", "grace"].map(|user| world.inbox(room, user).len())
@@ -165,8 +165,8 @@ fn a_recipient_without_quota_does_not_delay_the_others() {
 fn a_report_waits_for_quota_and_arrives_once() {
     for (seed, days) in [(913, 0), (914, 7)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesBob);
-        (0..2).for_each(|_| world.submit(&mut room, &["ada@barepost.test"], &letter(511)));
-        world.submit(&mut room, &["bob@far.test"], LETTER);
+        (0..2).for_each(|_| world.submit(&mut room, &["ada@barepost.test"], &message(511)));
+        world.submit(&mut room, &["bob@far.test"], MESSAGE);
         world.pass(&mut room, 600);
         (0..days).for_each(|_| world.pass(&mut room, 86_400));
         assert_eq!(world.inbox(&mut room, "ada").len(), 2);
@@ -212,7 +212,7 @@ fn a_webmail_message_waits_for_quota_at_any_power_cut() {
         );
         room.until("the engine serves", |room| room.console_says("serving"));
         (0..2).for_each(|_| {
-            assert!(room.deliver("grace@barepost.test", &letter(500)).starts_with("250 "))
+            assert!(room.deliver("grace@barepost.test", &message(500)).starts_with("250 "))
         });
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
@@ -293,7 +293,7 @@ fn a_report_without_space_is_tried_once_an_hour() {
     let room = Room::configured(915, MemoryDisk::blank(2 << 20), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::RefusesForNow);
     // So many that their reports use up the space.
-    (0..60).for_each(|_| world.submit(&mut room, &["bob@far.test"], LETTER));
+    (0..60).for_each(|_| world.submit(&mut room, &["bob@far.test"], MESSAGE));
     [40_000, 4_000, 400].into_iter().for_each(|octets| fill(&mut room, octets));
     world.pass(&mut room, 6 * 86_400);
     let entries = room.engines.queue_entries();

@@ -29,12 +29,12 @@ fn many(name: &str, count: usize) -> Vec<String> {
 fn reply_all_and_its_draft_keep_all_recipients() {
     let (mut room, trust) = serving(50);
     let (to, cc) = (many("to", 600), many("cc", 500));
-    let letter = format!(
+    let message = format!(
         "From: x@example.org\r\nTo: {}\r\nCc: {}\r\nSubject: All\r\n\r\nHello.\r\n",
         to.join(",\r\n "),
         cc.join(", ")
     );
-    assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
     let page = ada.get(&mut room, "/mail/compose?all=1.1").text();
@@ -63,11 +63,11 @@ fn reply_all_and_its_draft_keep_all_recipients() {
 fn a_reply_to_too_many_recipients_says_so() {
     let (mut room, trust) = serving(51);
     let fields = format!("Cc: {}\r\n", many("cc", 700).join(", ")).repeat(2);
-    let letter = format!(
+    let message = format!(
         "From: x@example.org\r\n{}Subject: All\r\n\r\nHello.\r\n",
         fields.replacen("cc-", "c-", 700)
     );
-    assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
     let page = ada.get(&mut room, "/mail/compose?all=1.1").text();
@@ -81,10 +81,10 @@ fn a_message_of_too_many_parts_has_the_rest_as_an_attachment() {
     let parts =
         "--b\r\nContent-Type: image/png\r\nContent-Disposition: inline\r\n\r\nx\r\n".repeat(498);
     let rest = "Content-Type: application/x-last\r\nContent-Disposition: attachment\r\n\r\nThe last one.\r\n--b--\r\n";
-    let letter = format!(
+    let message = format!(
         "From: x@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nText\r\n{parts}--b\r\n{rest}"
     );
-    assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
     let page = ada.get(&mut room, "/mail/box/1/1").text();

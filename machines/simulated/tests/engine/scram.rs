@@ -12,8 +12,8 @@ use simulated::MemoryDisk;
 
 use crate::CORES;
 
-use super::room::prover::{Asked, Prover, Proving};
-use super::room::shielded::{Trust, client};
+use super::room::scram_client::{Asked, ScramClient, ScramExchange};
+use super::room::tls_stream::{Trust, client};
 use super::room::{DISK_BYTES, Room, Talk, usual_sizes};
 
 /// Ada's account is created with her password, Grace's only with its hash.
@@ -70,72 +70,73 @@ fn greeted(room: &mut Room, host: usize) -> Talk {
 fn begin(
     room: &mut Room,
     talk: &mut Talk,
-    prover: &mut Prover,
+    scram_client: &mut ScramClient,
     name: &str,
     password: &str,
-) -> (Proving, String) {
-    let (proving, first) = prover.begin(name, password);
+) -> (ScramExchange, String) {
+    let (scram, first) = scram_client.begin(name, password);
     let asked = room.smtp(talk, &format!("AUTH SCRAM-SHA-256 {first}"));
-    (proving, asked.strip_prefix("334 ").expect("a challenge").to_string())
+    (scram, asked.strip_prefix("334 ").expect("a challenge").to_string())
 }
 
 /// The reply to a proof for `name` with `password`: a challenge with our signature, or a refusal.
 fn prove(
     room: &mut Room,
     talk: &mut Talk,
-    prover: &mut Prover,
+    scram_client: &mut ScramClient,
     name: &str,
     password: &str,
-) -> (Proving, String) {
-    let (mut proving, challenge) = begin(room, talk, prover, name, password);
-    let answer = prover.answer(&mut proving, &challenge);
+) -> (ScramExchange, String) {
+    let (mut scram, challenge) = begin(room, talk, scram_client, name, password);
+    let answer = scram_client.answer(&mut scram, &challenge);
     let said = room.smtp(talk, &answer);
-    (proving, said)
+    (scram, said)
 }
 
 #[test]
 fn scram_logins_send_and_read_mail_over_tls() {
     let (mut room, client) = serving(1);
-    let mut prover = Prover::default();
-    let mut session = room.connect_shielded(SUBMISSIONS, &client);
-    assert!(room.line_shielded(&mut session).starts_with("220 "));
-    assert_eq!(room.smtp_shielded(&mut session, "EHLO client.test"), "250 HELP");
-    let (mut proving, first) = prover.begin("Countess", "lovelace");
-    assert_eq!(room.smtp_shielded(&mut session, "AUTH SCRAM-SHA-256"), "334");
-    let challenge = room.smtp_shielded(&mut session, &first);
-    let last = prover.answer(&mut proving, challenge.strip_prefix("334 ").expect("a challenge"));
-    assert_eq!(room.smtp_shielded(&mut session, &last), format!("334 {}", proving.server_final));
-    assert_eq!(room.smtp_shielded(&mut session, ""), IN);
+    let mut scram_client = ScramClient::default();
+    let mut session = room.connect_tls(SUBMISSIONS, &client);
+    assert!(room.line_tls(&mut session).starts_with("220 "));
+    assert_eq!(room.smtp_tls(&mut session, "EHLO client.test"), "250 HELP");
+    let (mut scram, first) = scram_client.begin("Countess", "lovelace");
+    assert_eq!(room.smtp_tls(&mut session, "AUTH SCRAM-SHA-256"), "334");
+    let challenge = room.smtp_tls(&mut session, &first);
+    let last =
+        scram_client.answer(&mut scram, challenge.strip_prefix("334 ").expect("a challenge"));
+    assert_eq!(room.smtp_tls(&mut session, &last), format!("334 {}", scram.server_final));
+    assert_eq!(room.smtp_tls(&mut session, ""), IN);
     for (command, code) in [
         ("MAIL FROM:<ada@barepost.test>", "250"),
         ("RCPT TO:<countess@barepost.test>", "250"),
         ("DATA", "354"),
         ("A letter.\r\n.", "250"),
     ] {
-        let reply = room.smtp_shielded(&mut session, command);
+        let reply = room.smtp_tls(&mut session, command);
         assert!(reply.starts_with(code), "{command}: {reply}");
     }
-    room.part_shielded(session);
-    let mut reader = room.connect_shielded(POP3S, &client);
-    assert!(room.line_shielded(&mut reader).starts_with("+OK"));
-    let (mut proving, first) = prover.begin("ada@barepost.test", "lovelace");
-    let challenge = room.pop3_shielded(&mut reader, &format!("AUTH SCRAM-SHA-256 {first}"));
-    let last = prover.answer(&mut proving, challenge.strip_prefix("+ ").expect("a challenge"));
-    assert_eq!(room.pop3_shielded(&mut reader, &last), format!("+ {}", proving.server_final));
-    assert_eq!(room.pop3_shielded(&mut reader, ""), "+OK 1 messages");
-    room.part_shielded(reader);
+    room.finish_tls(session);
+    let mut reader = room.connect_tls(POP3S, &client);
+    assert!(room.line_tls(&mut reader).starts_with("+OK"));
+    let (mut scram, first) = scram_client.begin("ada@barepost.test", "lovelace");
+    let challenge = room.pop3_tls(&mut reader, &format!("AUTH SCRAM-SHA-256 {first}"));
+    let last = scram_client.answer(&mut scram, challenge.strip_prefix("+ ").expect("a challenge"));
+    assert_eq!(room.pop3_tls(&mut reader, &last), format!("+ {}", scram.server_final));
+    assert_eq!(room.pop3_tls(&mut reader, ""), "+OK 1 messages");
+    room.finish_tls(reader);
     room.until_nothing_is_in_use();
 }
 
 #[test]
 fn scram_logins_work_on_every_core_and_after_a_restart() {
     let (mut room, _) = serving(2);
-    let mut prover = Prover::default();
+    let mut scram_client = ScramClient::default();
     for _ in 0..2 {
         for _ in 0..2 * CORES.min(4) {
             let mut talk = greeted(&mut room, 0);
-            let (proving, said) = prove(&mut room, &mut talk, &mut prover, "ada", "lovelace");
-            assert_eq!(said, format!("334 {}", proving.server_final));
+            let (scram, said) = prove(&mut room, &mut talk, &mut scram_client, "ada", "lovelace");
+            assert_eq!(said, format!("334 {}", scram.server_final));
             assert_eq!(room.smtp(&mut talk, ""), IN);
             room.close(&talk);
         }
@@ -147,7 +148,7 @@ fn scram_logins_work_on_every_core_and_after_a_restart() {
 #[test]
 fn scram_challenges_do_not_reveal_accounts() {
     let (mut room, _) = serving(4);
-    let mut prover = Prover::default();
+    let mut scram_client = ScramClient::default();
     // An account, an account with only a hash, and two unknown names.
     let names = ["ada", "grace", "nobody", "somebody@elsewhere.test"];
     let mut salts: Vec<Vec<String>> = Vec::new();
@@ -157,7 +158,7 @@ fn scram_challenges_do_not_reveal_accounts() {
             let host = room.add_host();
             let mut talk = greeted(&mut room, host);
             let mut asked_of = |name: &str| {
-                let challenge = begin(&mut room, &mut talk, &mut prover, name, "").1;
+                let challenge = begin(&mut room, &mut talk, &mut scram_client, name, "").1;
                 assert_eq!(room.smtp(&mut talk, "*"), "501 5.7.0 Login given up");
                 Asked::parse(&challenge)
             };
@@ -190,14 +191,15 @@ fn scram_challenges_do_not_reveal_accounts() {
 #[test]
 fn a_wrong_scram_proof_counts_like_a_wrong_password() {
     let (mut room, _) = serving(6);
-    let mut prover = Prover::default();
+    let mut scram_client = ScramClient::default();
     let mut waited = Vec::new();
     for (name, password) in [("ada", "guess"), ("nobody", "guess"), ("grace", "lovelace")] {
         let host = room.add_host();
         let mut talk = greeted(&mut room, host);
         for _ in 0..2 {
-            let (mut proving, challenge) = begin(&mut room, &mut talk, &mut prover, name, password);
-            let answer = prover.answer(&mut proving, &challenge);
+            let (mut scram, challenge) =
+                begin(&mut room, &mut talk, &mut scram_client, name, password);
+            let answer = scram_client.answer(&mut scram, &challenge);
             let before = room.machine.now;
             assert_eq!(room.smtp(&mut talk, &answer), WRONG);
             waited.push(room.machine.now.since(before).as_secs());
@@ -214,8 +216,8 @@ fn a_wrong_scram_proof_counts_like_a_wrong_password() {
     assert_eq!(waited, [2, 4, 8, 2, 4, 8, 2, 4, 8]);
     let mut owner = greeted(&mut room, 0);
     let before = room.machine.now;
-    let (proving, said) = prove(&mut room, &mut owner, &mut prover, "ada", "lovelace");
-    assert_eq!(said, format!("334 {}", proving.server_final));
+    let (scram, said) = prove(&mut room, &mut owner, &mut scram_client, "ada", "lovelace");
+    assert_eq!(said, format!("334 {}", scram.server_final));
     assert_eq!(room.smtp(&mut owner, ""), IN);
     assert!(room.machine.now.since(before) < Micros::from_secs(1), "the owner is let in at once");
     room.part(owner);
@@ -224,10 +226,10 @@ fn a_wrong_scram_proof_counts_like_a_wrong_password() {
 #[test]
 fn a_scram_proof_cannot_be_replayed() {
     let (mut room, _) = serving(7);
-    let mut prover = Prover::default();
+    let mut scram_client = ScramClient::default();
     let mut talk = greeted(&mut room, 0);
-    let (mut proving, challenge) = begin(&mut room, &mut talk, &mut prover, "ada", "lovelace");
-    let answer = prover.answer(&mut proving, &challenge);
+    let (mut scram, challenge) = begin(&mut room, &mut talk, &mut scram_client, "ada", "lovelace");
+    let answer = scram_client.answer(&mut scram, &challenge);
     assert!(room.smtp(&mut talk, &answer).starts_with("334 "));
     assert!(room.smtp(&mut talk, "*").starts_with("501 "));
     assert!(
@@ -235,7 +237,7 @@ fn a_scram_proof_cannot_be_replayed() {
         "it gave up"
     );
     for _ in 0..2 {
-        begin(&mut room, &mut talk, &mut prover, "ada", "lovelace");
+        begin(&mut room, &mut talk, &mut scram_client, "ada", "lovelace");
         assert_eq!(room.smtp(&mut talk, &answer), WRONG);
     }
     assert!(room.smtp(&mut talk, "MAIL FROM:<ada@barepost.test>").starts_with("530 "));
@@ -245,14 +247,15 @@ fn a_scram_proof_cannot_be_replayed() {
 #[test]
 fn a_cancelled_scram_login_releases_the_maildrop() {
     let (mut room, _) = serving(8);
-    let mut prover = Prover::default();
+    let mut scram_client = ScramClient::default();
     for last_words in [Some("*"), Some("STAT"), None] {
         let mut talk = room.connect(POP3);
         assert!(room.line(&mut talk).starts_with("+OK"));
-        let (mut proving, first) = prover.begin("ada", "lovelace");
+        let (mut scram, first) = scram_client.begin("ada", "lovelace");
         let challenge = room.pop3(&mut talk, &format!("AUTH SCRAM-SHA-256 {first}"));
-        let last = prover.answer(&mut proving, challenge.strip_prefix("+ ").expect("a challenge"));
-        assert_eq!(room.pop3(&mut talk, &last), format!("+ {}", proving.server_final));
+        let last =
+            scram_client.answer(&mut scram, challenge.strip_prefix("+ ").expect("a challenge"));
+        assert_eq!(room.pop3(&mut talk, &last), format!("+ {}", scram.server_final));
         if let Some(words) = last_words {
             assert!(room.pop3(&mut talk, words).starts_with("-ERR "));
             assert_eq!(room.pop3(&mut talk, "STAT"), "-ERR Log in first");
@@ -262,9 +265,10 @@ fn a_cancelled_scram_login_releases_the_maildrop() {
         }
         let mut other = room.connect(POP3);
         assert!(room.line(&mut other).starts_with("+OK"));
-        let (mut proving, first) = prover.begin("ada", "lovelace");
+        let (mut scram, first) = scram_client.begin("ada", "lovelace");
         let challenge = room.pop3(&mut other, &format!("AUTH SCRAM-SHA-256 {first}"));
-        let last = prover.answer(&mut proving, challenge.strip_prefix("+ ").expect("a challenge"));
+        let last =
+            scram_client.answer(&mut scram, challenge.strip_prefix("+ ").expect("a challenge"));
         assert!(room.pop3(&mut other, &last).starts_with("+ "), "the maildrop is not locked");
         assert_eq!(room.pop3(&mut other, ""), "+OK 0 messages");
         room.abort(&other);
@@ -277,13 +281,13 @@ fn a_cancelled_scram_login_releases_the_maildrop() {
 #[test]
 fn pending_scram_logins_per_address_are_few() {
     let (mut room, _) = serving(9);
-    let mut prover = Prover::default();
+    let mut scram_client = ScramClient::default();
     for leaving in 0..4 {
         let host = room.add_host();
         let mut talks: Vec<Talk> = (0..6).map(|_| greeted(&mut room, host)).collect();
         for talk in &mut talks {
-            let (mut proving, challenge) = begin(&mut room, talk, &mut prover, "ada", "guess");
-            let answer = prover.answer(&mut proving, &challenge);
+            let (mut scram, challenge) = begin(&mut room, talk, &mut scram_client, "ada", "guess");
+            let answer = scram_client.answer(&mut scram, &challenge);
             room.send(talk, format!("{answer}\r\n").as_bytes());
         }
         if leaving > 0 {

@@ -8,8 +8,8 @@ use http::Site;
 use machine::Micros;
 use simulated::Mood;
 
-use super::room::prover::Prover;
-use super::room::shielded::Trust;
+use super::room::scram_client::ScramClient;
+use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, Room, usual_sizes};
 use super::webmail::{Browser, Page, between, serving};
 
@@ -155,14 +155,14 @@ fn settings_apply_to_pages_and_messages_and_survive_power_cuts() {
     }
     let compose = ada.get(&mut room, "/mail/compose").text();
     assert!(compose.contains("\n-- \nAda\nAnalyst &#60;&#38;&#62;\n"), "{compose}");
-    let letter = [
+    let message = [
         ("token", token.as_str()),
         ("to", "ada@barepost.test"),
         ("subject", "To me"),
         ("text", "x"),
         ("do", "send"),
     ];
-    ada.post(&mut room, "/mail/compose", &letter);
+    ada.post(&mut room, "/mail/compose", &message);
     room.pass(Micros::from_secs(12));
     let source = ada.get(&mut room, "/mail/source/1.1").text();
     assert!(
@@ -225,12 +225,12 @@ pub(super) fn lets_in(room: &mut Room, password: &str) -> bool {
 
 /// Whether SCRAM accepts it.
 fn is_proved(room: &mut Room, password: &str) -> bool {
-    let mut prover = Prover::default();
+    let mut scram_client = ScramClient::default();
     let mut talk = room.connect(110);
     assert!(room.line(&mut talk).starts_with("+OK"));
-    let (mut proving, first) = prover.begin("ada", password);
+    let (mut scram, first) = scram_client.begin("ada", password);
     let challenge = room.pop3(&mut talk, &format!("AUTH SCRAM-SHA-256 {first}"));
-    let last = prover.answer(&mut proving, challenge.trim_start_matches("+ "));
+    let last = scram_client.answer(&mut scram, challenge.trim_start_matches("+ "));
     let is_in = room.pop3(&mut talk, &last).starts_with("+ ");
     room.abort(&talk);
     is_in

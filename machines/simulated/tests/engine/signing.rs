@@ -1,4 +1,5 @@
-//! Letters of our own users are signed by the domain in whose name they are, and others find that right with what the domain publishes.
+//! Messages of local users are signed by the domain of their author, and the published keys verify
+//! the signatures.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,13 +10,13 @@ use server::{InUse, Sizes};
 
 use crate::CORES;
 
-use super::far::{Mood, serving_signed};
-use super::room::shielded::Trust;
+use super::relay::{Mood, serving_signed};
+use super::room::tls_stream::Trust;
 use super::room::{Room, Talk, stuffed, usual_sizes};
 
 const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 
-/// Those that a machine signs with: of RSA, and of Ed25519.
+/// The signing keys: RSA and Ed25519.
 pub(super) fn keys() -> Vec<SigningKey> {
     let rsa = include_str!("../../../../engine/dkim/src/tests/rsa_2048.pem");
     let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
@@ -23,10 +24,10 @@ pub(super) fn keys() -> Vec<SigningKey> {
     vec![SigningKey::read(rsa.as_bytes(), "one").expect("a key"), ed25519]
 }
 
-/// What each signature of a letter comes to, from the top, with what the domain publishes.
-pub(super) fn verdicts(letter: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)> {
+/// The verdict on each signature of a message, from the top, with the domain's published keys.
+pub(super) fn verdicts(octets: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)> {
     let mut reading = Reading::to_verify();
-    letter.chunks(1000).for_each(|piece| reading.arrived(piece));
+    octets.chunks(1000).for_each(|piece| reading.arrived(piece));
     let message = reading.ended();
     let mut knowledge = Knowledge::default();
     let domain = Name::parse("barepost.test").expect("a name");
@@ -55,7 +56,7 @@ pub(super) fn verdicts(letter: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)>
 pub(super) const BOTH: [(Reason, Algorithm); 2] =
     [(Reason::Verified, Algorithm::RsaSha256), (Reason::Verified, Algorithm::Ed25519Sha256)];
 
-/// A client at port 587 who has logged in as Ada, and has said for whom a letter is.
+/// A client at port 587 that has logged in as Ada and sent the envelope of a message.
 pub(super) fn begin(room: &mut Room, path: &str) -> Talk {
     let mut talk = room.connect(587);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
@@ -73,40 +74,40 @@ pub(super) fn begin(room: &mut Room, path: &str) -> Talk {
     talk
 }
 
-fn submit(room: &mut Room, letter: &str) -> String {
+fn submit(room: &mut Room, message: &str) -> String {
     let mut talk = begin(room, "ada@barepost.test");
-    room.send(&talk, &stuffed(letter.as_bytes()));
+    room.send(&talk, &stuffed(message.as_bytes()));
     let reply = room.smtp(&mut talk, ".");
     room.part(talk);
     reply
 }
 
-/// The newest letter that somebody has.
+/// A user's newest message.
 pub(super) fn newest(room: &mut Room, name: &str) -> Vec<u8> {
     let mut reader = room.log_in(name);
     let count =
         room.pop3(&mut reader, "STAT").split(' ').nth(1).and_then(|count| count.parse().ok());
-    let letter = room.retrieve_any(&mut reader, count.expect("a number"));
+    let message = room.retrieve_any(&mut reader, count.expect("a number"));
     room.part(reader);
-    letter
+    message
 }
 
-fn letter(from: &str) -> String {
+fn message_from(from: &str) -> String {
     format!(
         "From: {from}\r\nTo: grace@barepost.test\r\nBcc: eve@barepost.test\r\nSubject: looms\r\n\r\nHello. \r\n\r\n.\r\n\r\n"
     )
 }
 
 #[test]
-fn what_is_submitted_is_signed_by_its_authors_domain_with_each_key_however_long_it_is_and_after_a_power_cut()
- {
+fn submitted_messages_are_signed_with_each_key() {
     for seed in [1, 2] {
         let mut room = Room::signing(seed, keys());
         let now = room.machine.wall_clock();
-        let large = letter("Ada <ada@barepost.test>") + &"A line. \t of many\r\n".repeat(60_000);
-        for letter in [letter("Ada <Ada@Barepost.TEST>"), large] {
-            assert!(submit(&mut room, &letter).starts_with("250 "));
-            let (_, body) = letter.split_once("\r\n\r\n").expect("a body");
+        let large =
+            message_from("Ada <ada@barepost.test>") + &"A line. \t of many\r\n".repeat(60_000);
+        for message in [message_from("Ada <Ada@Barepost.TEST>"), large] {
+            assert!(submit(&mut room, &message).starts_with("250 "));
+            let (_, body) = message.split_once("\r\n\r\n").expect("a body");
             for name in ["ada", "grace"] {
                 let read = newest(&mut room, name);
                 let text = String::from_utf8_lossy(&read);
@@ -132,13 +133,13 @@ fn what_is_submitted_is_signed_by_its_authors_domain_with_each_key_however_long_
 }
 
 #[test]
-fn redirects_and_what_strangers_send_are_not_signed() {
+fn redirects_and_external_messages_are_not_signed() {
     let mut room = Room::signing(3, keys());
-    for letter in [
-        letter("grace@barepost.test\r\nResent-From: ada@barepost.test"),
-        letter(&format!("ada@barepost.test{}", "\r\nTo: grace@barepost.test".repeat(600))),
+    for message in [
+        message_from("grace@barepost.test\r\nResent-From: ada@barepost.test"),
+        message_from(&format!("ada@barepost.test{}", "\r\nTo: grace@barepost.test".repeat(600))),
     ] {
-        assert!(submit(&mut room, &letter).starts_with("250 "));
+        assert!(submit(&mut room, &message).starts_with("250 "));
         let text = String::from_utf8(newest(&mut room, "grace")).expect("it is text");
         let head = "Return-Path: <ada@barepost.test>";
         let spaces = text
@@ -155,11 +156,11 @@ fn redirects_and_what_strangers_send_are_not_signed() {
         );
         assert!(!text.contains("DKIM-Signature"));
     }
-    // A From field that was missing is added before the message is signed.
+    // A missing From field is added before the message is signed.
     assert!(submit(&mut room, "Subject: looms\r\n\r\nHello.\r\n").starts_with("250 "));
     let signed = newest(&mut room, "grace");
     assert_eq!(verdicts(&signed, room.machine.wall_clock()), BOTH);
-    let own = letter("ada@barepost.test");
+    let own = message_from("ada@barepost.test");
     assert!(room.deliver("grace@barepost.test", own.as_bytes()).starts_with("250 "));
     let text = String::from_utf8(newest(&mut room, "grace")).expect("it is text");
     assert!(
@@ -169,10 +170,13 @@ fn redirects_and_what_strangers_send_are_not_signed() {
 }
 
 #[test]
-fn a_letter_is_signed_when_there_is_only_one_key_and_the_null_path_is_said() {
+fn a_message_with_a_null_path_is_signed_with_a_single_key() {
     let mut room = Room::signing(4, keys().split_off(1));
     let mut talk = begin(&mut room, "");
-    room.send(&talk, letter("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n").as_bytes());
+    room.send(
+        &talk,
+        message_from("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n").as_bytes(),
+    );
     assert!(room.smtp(&mut talk, ".").starts_with("250 "));
     room.part(talk);
     let read = newest(&mut room, "grace");
@@ -181,14 +185,14 @@ fn a_letter_is_signed_when_there_is_only_one_key_and_the_null_path_is_said() {
 }
 
 #[test]
-fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhile_has_sent_nothing()
- {
+fn signing_does_one_signature_per_turn() {
     let mut room = Room::signing(5, keys());
     let talks: Vec<Talk> = (0..6).map(|_| begin(&mut room, "ada@barepost.test")).collect();
     for talk in &talks {
         room.send(
             talk,
-            (letter("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n").as_bytes(),
+            (message_from("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n")
+                .as_bytes(),
         );
     }
     room.until("some are being signed", |room| room.engines.in_use().kept_for_signatures > 0);
@@ -198,7 +202,7 @@ fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhi
         let now = room.engines.in_use().kept_for_signatures;
         most = most.max(now);
         steps += u32::from(now < kept);
-        // All are alike, and each core is done with one in a turn at most.
+        // All are alike, and each core completes at most one per turn.
         assert!(now + usize::from(CORES) * most.div_ceil(talks.len()) * 2 > kept, "{kept} {now}");
         kept = now;
         now == 0 && steps > 0
@@ -213,7 +217,8 @@ fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhi
         let talk = begin(&mut room, "ada@barepost.test");
         room.send(
             &talk,
-            (letter("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n").as_bytes(),
+            (message_from("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n")
+                .as_bytes(),
         );
         room.until("it is being signed", |room| room.engines.in_use().kept_for_signatures > 0);
         (0..number).for_each(|_| room.step());
@@ -224,8 +229,7 @@ fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhi
 }
 
 #[test]
-fn of_all_headers_of_letters_that_are_not_signed_yet_some_is_kept_and_who_would_need_more_tries_again_later()
- {
+fn memory_for_headers_to_sign_is_bounded() {
     // The store has buffers for all of them.
     let sizes = Sizes { buffer_bytes: 16 << 20, ..usual_sizes() };
     let mut room = Room::signing_in(sizes, 6, keys());
@@ -249,30 +253,30 @@ fn of_all_headers_of_letters_that_are_not_signed_yet_some_is_kept_and_who_would_
     assert!(refused > 0 && accepted > 0, "{replies:?}");
     talks.iter().for_each(|talk| room.abort(talk));
     room.until_nothing_is_in_use();
-    assert!(submit(&mut room, &letter("ada@barepost.test")).starts_with("250 "));
+    assert!(submit(&mut room, &message_from("ada@barepost.test")).starts_with("250 "));
 }
 
 #[test]
-fn what_leaves_is_signed_above_all_else_and_so_is_what_is_brought_to_somebody_here_with_it() {
+fn signatures_are_on_top_for_remote_and_local_recipients() {
     let trust = Trust::new("mail.barepost.test");
     for seed in [7, 8] {
         let (mut room, mut world) = serving_signed(seed, Mood::Takes, &trust, keys());
-        let large = letter("ada@barepost.test") + &"A line. \t of many\r\n".repeat(60_000);
-        let unsigned = letter("grace@barepost.test\r\nResent-From: ada@barepost.test");
-        for (number, letter) in
-            [letter("ada@barepost.test"), large, unsigned].into_iter().enumerate()
+        let large = message_from("ada@barepost.test") + &"A line. \t of many\r\n".repeat(60_000);
+        let unsigned = message_from("grace@barepost.test\r\nResent-From: ada@barepost.test");
+        for (number, message) in
+            [message_from("ada@barepost.test"), large, unsigned].into_iter().enumerate()
         {
-            world.submit(&mut room, &["bob@far.test", "grace@barepost.test"], letter.as_bytes());
+            world.submit(&mut room, &["bob@far.test", "grace@barepost.test"], message.as_bytes());
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             world.pass(&mut room, 60);
             let now = room.machine.wall_clock();
             let (is_signed, (_, body)) =
-                (number < 2, letter.split_once("\r\n\r\n").expect("a body"));
-            let brought = world.inbox(&mut room, "grace").pop().expect("a letter");
+                (number < 2, message.split_once("\r\n\r\n").expect("a body"));
+            let delivered = world.inbox(&mut room, "grace").pop().expect("a letter");
             let below =
-                brought.strip_prefix("Return-Path: <ada@barepost.test>\r\n").expect("a path");
+                delivered.strip_prefix("Return-Path: <ada@barepost.test>\r\n").expect("a path");
             let left = world.peer.taken[number].content.clone();
-            assert!(below.as_bytes() == left, "both are one letter");
+            assert!(below.as_bytes() == left, "both are the same message");
             let first = if is_signed {
                 "DKIM-Signature: v=1; a=rsa-sha256;"
             } else {

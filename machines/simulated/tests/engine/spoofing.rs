@@ -1,18 +1,19 @@
-//! Messages that try to pass as another sender's by being too much to be checked, or hard to read.
+//! Messages that try to pass as another sender's because they exceed a limit of the checks, or are
+//! hard to parse.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use machine::Micros;
 use simulated::room::messages_on;
 
-use super::names::{Mood, NameServer, TEXT, text};
-use super::proofs::{
-    DEFERRED, INBOX, JUNK, REFUSED, letter, letters_of, newest, proving, results, send,
+use super::dmarc::{
+    DEFERRED, INBOX, JUNK, REFUSED, message_from, messages_of, newest, results, send, serving_dmarc,
 };
+use super::dns::{Mood, NameServer, TEXT, text};
 use super::room::{Room, Talk, stuffed};
 use super::signing::{begin, keys};
 
-/// A header of so many fields, each with a name of its own.
+/// A header of so many fields with different names.
 fn fields(count: usize) -> String {
     (0..count).map(|number| format!("x{number:x}:\r\n")).collect()
 }
@@ -29,19 +30,19 @@ fn submit(room: &mut Room, message: &str) -> String {
 #[test]
 fn a_message_with_too_many_fields_is_refused() {
     let refusal = "550 5.6.0 The header has more than 1,000 fields";
-    let (mut room, mut server) = proving(41, Mood::Answers);
+    let (mut room, mut server) = serving_dmarc(41, Mood::Answers);
     for (count, is_taken) in [(1_000, true), (1_001, false), (20_500, false)] {
         // Subject and From are two of them.
-        let message = fields(count - 2) + &letter("ada@far.test");
+        let message = fields(count - 2) + &message_from("ada@far.test");
         let reply = send(&mut room, &mut server, "me@far.test", &message);
         assert!(
             if is_taken { reply.starts_with("250 ") } else { reply == refusal },
             "{count}: {reply}"
         );
     }
-    assert_eq!(letters_of(&room, "ada").len(), 1);
-    // It does not matter that the domain would let it be refused for another reason.
-    let spoofed = fields(20_500) + &letter("ceo@pass.test");
+    assert_eq!(messages_of(&room, "ada").len(), 1);
+    // The domain's policy would reject it anyway, but this reply comes first.
+    let spoofed = fields(20_500) + &message_from("ceo@pass.test");
     assert_eq!(send(&mut room, &mut server, "me@far.test", &spoofed), refusal);
     room.until_nothing_is_in_use();
     let mut room = Room::signing(42, keys());
@@ -56,13 +57,13 @@ fn a_message_with_too_many_fields_is_refused() {
     assert_eq!(messages_on(&room.machine.disk, "grace@barepost.test").len(), 1);
 }
 
-/// A message in the name of a domain that wants what is not proved to be its own refused.
+/// A message in the name of a domain that rejects unauthenticated mail.
 fn spoofed() -> String {
-    letter("CEO <ceo@pass.test>")
+    message_from("CEO <ceo@pass.test>")
 }
 
-/// Connections that have begun messages, and never end the headers: 24 long ones, and many short
-/// ones.
+/// Connections with messages that have begun and never end their headers: 24 long ones, and many
+/// short ones.
 fn half_sent(room: &mut Room, server: &mut NameServer) -> Vec<Talk> {
     let line = format!("X: {}\r\n", "y".repeat(890));
     let lengths =
@@ -80,12 +81,12 @@ fn half_sent(room: &mut Room, server: &mut NameServer) -> Vec<Talk> {
 
 #[test]
 fn half_sent_messages_do_not_stop_the_check_of_others() {
-    let (mut room, mut server) = proving(43, Mood::Answers);
+    let (mut room, mut server) = serving_dmarc(43, Mood::Answers);
     let held = half_sent(&mut room, &mut server);
     for _ in 0..3 {
         assert_eq!(send(&mut room, &mut server, "me@far.test", &spoofed()), REFUSED);
     }
-    let own = letter("ada@pass.test");
+    let own = message_from("ada@pass.test");
     assert!(send(&mut room, &mut server, "me@pass.test", &own).starts_with("250 "));
     let (mailbox, above, _) = newest(&room);
     assert_eq!((mailbox, results(&above)[1]), (INBOX, "dmarc=pass header.from=pass.test"));
@@ -95,19 +96,19 @@ fn half_sent_messages_do_not_stop_the_check_of_others() {
 
 #[test]
 fn a_message_is_deferred_when_too_many_questions_wait() {
-    let (mut room, mut server) = proving(44, Mood::Answers);
+    let (mut room, mut server) = serving_dmarc(44, Mood::Answers);
     server.ignored = Some(".slow.example");
     let names: Vec<String> = (0..98).map(|number| format!("me@d{number}.slow.example")).collect();
     let waiting: Vec<Talk> = names.iter().map(|path| server.begin(&mut room, path)).collect();
     waiting.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     room.pass(Micros::from_secs(1));
     assert_eq!(room.engines.in_use().questions, 32, "an address has a third of 96");
-    // Neither what the domain lets send for it nor what it wants can be asked.
+    // Neither the SPF record nor the policy of the domain can be queried.
     assert_eq!(
-        send(&mut room, &mut server, "ceo@strict.test", &letter("ceo@strict.test")),
+        send(&mut room, &mut server, "ceo@strict.test", &message_from("ceo@strict.test")),
         DEFERRED
     );
-    assert_eq!(letters_of(&room, "ada"), []);
+    assert_eq!(messages_of(&room, "ada"), []);
     waiting.iter().for_each(|talk| room.abort(talk));
     room.pass(Micros::from_secs(60));
     assert!(send(&mut room, &mut server, "ceo@pass.test", &spoofed()).starts_with("250 "));
@@ -116,9 +117,9 @@ fn a_message_is_deferred_when_too_many_questions_wait() {
 }
 
 #[test]
-fn large_answers_for_keys_do_not_hide_what_a_domain_wants() {
-    // Eight keys with answers of 5 KB each are more than is kept of one message.
-    let (mut room, mut server) = proving(45, Mood::CutsShort);
+fn large_key_responses_do_not_hide_the_policy() {
+    // Eight keys with responses of 5 KB each exceed what is kept for one message.
+    let (mut room, mut server) = serving_dmarc(45, Mood::CutsShort);
     let signature = |number: usize| {
         format!(
             "DKIM-Signature: v=1; a=ed25519-sha256; c=simple/simple; d=k{number}.test; s=s; h=from; bh=eHg=; b=eHg=\r\n"
@@ -129,25 +130,26 @@ fn large_answers_for_keys_do_not_hide_what_a_domain_wants() {
         server.zone.extend((0..20).map(|_| (name, TEXT, text(&"x".repeat(250)))));
     }
     let signatures: String = (0..8).map(signature).collect();
-    let deep = letter("ceo@a.b.c.d.e.pass.test");
+    let deep = message_from("ceo@a.b.c.d.e.pass.test");
     for message in [signatures.clone() + &spoofed(), signatures + &deep] {
         let reply = send(&mut room, &mut server, "me@far.test", &message);
         assert!(reply == REFUSED || reply == DEFERRED, "{reply}");
     }
-    assert_eq!(letters_of(&room, "ada"), []);
+    assert_eq!(messages_of(&room, "ada"), []);
     room.until_nothing_is_in_use();
 }
 
 #[test]
-fn keys_of_silent_domains_do_not_hide_what_a_domain_wants() {
-    let (mut room, mut server) = proving(46, Mood::Answers);
+fn unanswered_key_queries_do_not_hide_the_policy() {
+    let (mut room, mut server) = serving_dmarc(46, Mood::Answers);
     server.ignored = Some(".slow.example");
     let signature = |number: usize| {
         format!(
             "DKIM-Signature: v=1; a=ed25519-sha256; c=simple/simple; d=k{number}.slow.example; s=s; h=from; bh=eHg=; b=eHg=\r\n"
         )
     };
-    let message = (0..8).map(signature).collect::<String>() + &letter("ceo@a.b.c.d.e.pass.test");
+    let message =
+        (0..8).map(signature).collect::<String>() + &message_from("ceo@a.b.c.d.e.pass.test");
     assert_eq!(send(&mut room, &mut server, "me@far.test", &message), REFUSED);
     let policy = server.asked.iter().position(|(name, _)| name == "_dmarc.a.b.c.d.e.pass.test");
     assert!(policy.is_some_and(|place| place <= 9), "it waits for no key: {:?}", server.asked);
@@ -156,7 +158,7 @@ fn keys_of_silent_domains_do_not_hide_what_a_domain_wants() {
 
 #[test]
 fn a_message_without_a_readable_author_goes_to_junk() {
-    let (mut room, mut server) = proving(47, Mood::Answers);
+    let (mut room, mut server) = serving_dmarc(47, Mood::Answers);
     for (message, reason) in [
         ("Subject: x\r\n\r\nHello.\r\n", "it does not say whose it is"),
         (
@@ -174,20 +176,20 @@ fn a_message_without_a_readable_author_goes_to_junk() {
         assert!(above.contains(&format!("\r\nX-Barepost-Reason: {reason}\r\n")), "{above}");
     }
     let claims = "X-Barepost-Reason: none\r\nAuthentication-Results: mail.barepost.test.; dmarc=pass\r\nReturn-Path: <x@y>\r\n";
-    let own = letter("me@far.test");
+    let own = message_from("me@far.test");
     assert!(
         send(&mut room, &mut server, "me@far.test", &format!("{claims}{own}")).starts_with("250 ")
     );
-    let letters = letters_of(&room, "ada");
+    let messages = messages_of(&room, "ada");
     let (_, stored) =
-        letters.iter().find(|(mailbox, _)| *mailbox == INBOX).expect("it is in the inbox");
+        messages.iter().find(|(mailbox, _)| *mailbox == INBOX).expect("it is in the inbox");
     let stored = String::from_utf8_lossy(stored);
     assert!(stored.ends_with(&format!("+0000\r\n{own}")), "{stored}");
     room.until_nothing_is_in_use();
 }
 
 #[test]
-fn long_headers_of_others_keep_no_message_from_being_signed() {
+fn long_headers_of_others_do_not_block_signing() {
     let mut room = Room::signing(48, keys());
     let line = format!("X: {}\r\n", "y".repeat(890));
     let lengths =
@@ -198,7 +200,7 @@ fn long_headers_of_others_keep_no_message_from_being_signed() {
         room.send(talk, line.repeat(*lines).as_bytes());
         room.pass(Micros::from_millis(10));
     }
-    assert!(submit(&mut room, &letter("ada@barepost.test")).starts_with("250 "));
+    assert!(submit(&mut room, &message_from("ada@barepost.test")).starts_with("250 "));
     held.iter().for_each(|(talk, _)| room.abort(talk));
     room.until_nothing_is_in_use();
 }

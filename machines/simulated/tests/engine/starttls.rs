@@ -11,14 +11,14 @@ use server::InUse;
 
 use crate::CORES;
 
-use super::room::shielded::{BOTH, Shielded, Trust, client, client_of};
+use super::room::tls_stream::{BOTH, TlsStream, Trust, client, client_of};
 use super::room::{Room, Talk, stuffed, usual_sizes};
 
 const SMTP: u16 = 25;
 const POP3: u16 = 110;
 
 fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
-    let (room, trust) = Room::shielded(seed, Site::default(), usual_sizes());
+    let (room, trust) = Room::with_tls(seed, Site::default(), usual_sizes());
     let client = Arc::new(client(&trust, &[]));
     (room, client)
 }
@@ -41,35 +41,35 @@ fn greeted(room: &mut Room, port: u16) -> Talk {
 }
 
 /// A client that has started TLS with the command.
-fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> Shielded {
+fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> TlsStream {
     let mut talk = greeted(room, port);
     let answer = room.pop3(&mut talk, command(port));
     assert!(is_welcome(&answer), "{answer}");
-    let mut shielded = room.shield(talk, client);
-    room.shake_hands(&mut shielded);
-    shielded
+    let mut tls_stream = room.start_tls(talk, client);
+    room.complete_handshake(&mut tls_stream);
+    tls_stream
 }
 
 /// Checks that the session has no state from before TLS, and sends nothing by itself.
-fn is_new(room: &mut Room, port: u16, shielded: &mut Shielded) {
+fn is_new(room: &mut Room, port: u16, tls_stream: &mut TlsStream) {
     if port == SMTP {
         assert_eq!(
-            room.smtp_shielded(shielded, "MAIL FROM:<a@b.test>"),
+            room.smtp_tls(tls_stream, "MAIL FROM:<a@b.test>"),
             "503 5.5.1 Send EHLO or HELO first"
         );
-        assert_eq!(room.smtp_shielded(shielded, "NOOP"), "250 2.0.0 OK");
+        assert_eq!(room.smtp_tls(tls_stream, "NOOP"), "250 2.0.0 OK");
     } else {
-        assert_eq!(room.pop3_shielded(shielded, "PASS lovelace"), "-ERR Send USER first");
-        assert_eq!(room.pop3_shielded(shielded, "UTF8"), "+OK");
+        assert_eq!(room.pop3_tls(tls_stream, "PASS lovelace"), "-ERR Send USER first");
+        assert_eq!(room.pop3_tls(tls_stream, "UTF8"), "+OK");
     }
-    assert!(shielded.heard.is_empty());
+    assert!(tls_stream.heard.is_empty());
 }
 
-fn leave(room: &mut Room, mut shielded: Shielded) {
-    let goodbye = room.pop3_shielded(&mut shielded, "QUIT");
+fn leave(room: &mut Room, mut tls_stream: TlsStream) {
+    let goodbye = room.pop3_tls(&mut tls_stream, "QUIT");
     assert!(goodbye.starts_with("221 ") || goodbye.starts_with("+OK"), "{goodbye}");
-    room.until_shielded(&mut shielded, "the server closes", |shielded| shielded.is_closed);
-    room.part(shielded.talk);
+    room.until_tls(&mut tls_stream, "the server closes", |tls_stream| tls_stream.is_closed);
+    room.part(tls_stream.talk);
 }
 
 #[test]
@@ -93,34 +93,34 @@ fn mail_is_sent_and_read_after_starttls() {
             "{announced:?}"
         );
         assert!(is_welcome(&room.smtp(&mut talk, "STARTTLS")));
-        let mut shielded = room.shield(talk, &client);
-        room.say_shielded(&mut shielded, b"EHLO client.test\r\n");
+        let mut tls_stream = room.start_tls(talk, &client);
+        room.send_tls(&mut tls_stream, b"EHLO client.test\r\n");
         let announced: Vec<String> =
-            std::iter::from_fn(|| Some(room.line_shielded(&mut shielded))).take(9).collect();
+            std::iter::from_fn(|| Some(room.line_tls(&mut tls_stream))).take(9).collect();
         assert_eq!(announced.last().map(String::as_str), Some("250 HELP"));
         assert!(!announced.iter().any(|line| line.contains("STARTTLS")), "{announced:?}");
-        assert!(room.smtp_shielded(&mut shielded, "STARTTLS").starts_with("503 "));
+        assert!(room.smtp_tls(&mut tls_stream, "STARTTLS").starts_with("503 "));
         for command in ["MAIL FROM:<sender@elsewhere.test>", "RCPT TO:<ada@barepost.test>", "DATA"]
         {
-            let reply = room.smtp_shielded(&mut shielded, command);
+            let reply = room.smtp_tls(&mut tls_stream, command);
             assert!(reply.starts_with('2') || reply.starts_with("354 "), "{command}: {reply}");
         }
         let body =
             "A line of mail, and one that is longer than the one before it.\r\n".repeat(3000);
-        room.say_shielded(&mut shielded, &stuffed(body.as_bytes()));
-        assert!(room.smtp_shielded(&mut shielded, ".").starts_with("250 "));
-        leave(&mut room, shielded);
-        let mut shielded = begun(&mut room, POP3, &client);
+        room.send_tls(&mut tls_stream, &stuffed(body.as_bytes()));
+        assert!(room.smtp_tls(&mut tls_stream, ".").starts_with("250 "));
+        leave(&mut room, tls_stream);
+        let mut tls_stream = begun(&mut room, POP3, &client);
         for command in ["USER ada@barepost.test", "PASS lovelace", "RETR 1"] {
-            let response = room.pop3_shielded(&mut shielded, command);
+            let response = room.pop3_tls(&mut tls_stream, command);
             assert!(response.starts_with("+OK"), "{command}: {response}");
         }
-        room.until_shielded(&mut shielded, "the message is there", |shielded| {
-            shielded.heard.ends_with(b"\r\n.\r\n")
+        room.until_tls(&mut tls_stream, "the message is there", |tls_stream| {
+            tls_stream.heard.ends_with(b"\r\n.\r\n")
         });
-        let letter = String::from_utf8(std::mem::take(&mut shielded.heard)).expect("it is text");
-        assert!(letter.contains(" with ESMTPS id ") && letter.contains(&body));
-        leave(&mut room, shielded);
+        let message = String::from_utf8(std::mem::take(&mut tls_stream.heard)).expect("it is text");
+        assert!(message.contains(" with ESMTPS id ") && message.contains(&body));
+        leave(&mut room, tls_stream);
     }
 }
 
@@ -132,9 +132,9 @@ fn commands_after_starttls_in_its_segment_are_ignored() {
             let mut talk = greeted(&mut room, port);
             room.send(&talk, format!("{}\r\n{injected}", command(port)).as_bytes());
             assert!(is_welcome(&room.line(&mut talk)));
-            let mut shielded = room.shield(talk, &client);
-            is_new(&mut room, port, &mut shielded);
-            leave(&mut room, shielded);
+            let mut tls_stream = room.start_tls(talk, &client);
+            is_new(&mut room, port, &mut tls_stream);
+            leave(&mut room, tls_stream);
         }
     }
 }
@@ -151,9 +151,9 @@ fn commands_buffered_behind_starttls_are_ignored() {
             room.pass(Micros::from_millis(5));
             room.send(&talk, &all.as_bytes()[cut..]);
             assert!(is_welcome(&room.line(&mut talk)));
-            let mut shielded = room.shield(talk, &client);
-            is_new(&mut room, port, &mut shielded);
-            leave(&mut room, shielded);
+            let mut tls_stream = room.start_tls(talk, &client);
+            is_new(&mut room, port, &mut tls_stream);
+            leave(&mut room, tls_stream);
         }
     }
     // The session was busy when both arrived: with storing a message, or with checking a password.
@@ -164,17 +164,17 @@ fn commands_buffered_behind_starttls_are_ignored() {
     assert!(room.line(&mut talk).starts_with("250 2.0.0 Stored"));
     assert!(is_welcome(&room.line(&mut talk)));
     room.pass(Micros::from_millis(5));
-    let mut shielded = room.shield(talk, &client);
-    is_new(&mut room, SMTP, &mut shielded);
-    leave(&mut room, shielded);
+    let mut tls_stream = room.start_tls(talk, &client);
+    is_new(&mut room, SMTP, &mut tls_stream);
+    leave(&mut room, tls_stream);
     let mut talk = greeted(&mut room, POP3);
     room.send(&talk, b"USER ada\r\nPASS guess\r\nSTLS\r\nUSER ada\r\nPASS lovelace\r\n");
     assert_eq!(room.line(&mut talk), "+OK Send PASS");
     assert!(room.line(&mut talk).starts_with("-ERR [AUTH]"));
     assert!(is_welcome(&room.line(&mut talk)));
-    let mut shielded = room.shield(talk, &client);
-    is_new(&mut room, POP3, &mut shielded);
-    leave(&mut room, shielded);
+    let mut tls_stream = room.start_tls(talk, &client);
+    is_new(&mut room, POP3, &mut tls_stream);
+    leave(&mut room, tls_stream);
 }
 
 #[test]
@@ -191,14 +191,14 @@ fn clear_text_before_the_handshake_ends_the_connection() {
         // The same in the middle of a handshake.
         let mut talk = greeted(&mut room, port);
         assert!(is_welcome(&room.pop3(&mut talk, command(port))));
-        let mut shielded = room.shield(talk, &client);
+        let mut tls_stream = room.start_tls(talk, &client);
         let mut hello = Vec::new();
-        shielded.tls.write_tls(&mut hello).expect("it is memory");
-        room.send(&shielded.talk, &[hello.as_slice(), b"EHLO thief.test\r\n"].concat());
-        room.until("the server has hung up", |room| room.has_hung_up(&mut shielded.talk));
-        let heard = String::from_utf8_lossy(&shielded.talk.heard).into_owned();
+        tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+        room.send(&tls_stream.talk, &[hello.as_slice(), b"EHLO thief.test\r\n"].concat());
+        room.until("the server has hung up", |room| room.has_hung_up(&mut tls_stream.talk));
+        let heard = String::from_utf8_lossy(&tls_stream.talk.heard).into_owned();
         assert!(!heard.contains("250") && !heard.contains("-ERR"), "{heard}");
-        room.part(shielded.talk);
+        room.part(tls_stream.talk);
     }
 }
 
@@ -225,11 +225,11 @@ fn session_tickets_are_issued_on_pop3_and_not_on_smtp() {
     let (mut room, client) = serving(5);
     for (port, later) in [(SMTP, HandshakeKind::Full), (POP3, HandshakeKind::Resumed)] {
         for time in 0..3 {
-            let mut shielded = begun(&mut room, port, &client);
-            is_new(&mut room, port, &mut shielded);
+            let mut tls_stream = begun(&mut room, port, &client);
+            is_new(&mut room, port, &mut tls_stream);
             let expected = if time == 0 { HandshakeKind::Full } else { later };
-            assert_eq!(shielded.tls.handshake_kind(), Some(expected), "port {port}");
-            leave(&mut room, shielded);
+            assert_eq!(tls_stream.tls.handshake_kind(), Some(expected), "port {port}");
+            leave(&mut room, tls_stream);
         }
     }
 }
@@ -253,10 +253,10 @@ fn starttls_is_refused_while_handshakes_are_at_their_limit() {
     }
     let sizes = usual_sizes();
     let most = (sizes.connections / 32).max(32);
-    let (mut room, trust) = Room::shielded(7, Site::default(), sizes);
+    let (mut room, trust) = Room::with_tls(7, Site::default(), sizes);
     let client = Arc::new(client(&trust, &[]));
     let mut hello = Vec::new();
-    let mut first = room.connect_shielded(995, &client);
+    let mut first = room.connect_tls(995, &client);
     first.tls.write_tls(&mut hello).expect("it is memory");
     let mut talks: Vec<Talk> = (0..2).map(|at| greeted(&mut room, [SMTP, POP3][at])).collect();
     let flood: Vec<Talk> = (0..most)

@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 
 use crate::CORES;
 
-use super::room::shielded::{Shielded, client};
+use super::room::tls_stream::{TlsStream, client};
 use super::room::{Room, Talk, usual_sizes};
 
 const SUBMISSION: u16 = 587;
@@ -24,17 +24,17 @@ const IN: &str = "235 2.7.0 Logged in";
 const WRONG: &str = "535 5.7.8 Wrong user name or password";
 
 fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
-    let (room, trust) = Room::shielded(seed, Site::default(), usual_sizes());
+    let (room, trust) = Room::with_tls(seed, Site::default(), usual_sizes());
     let client = Arc::new(client(&trust, &[]));
     (room, client)
 }
 
 /// A client with implicit TLS that has been greeted.
-fn shielded(room: &mut Room, client: &Arc<ClientConfig>) -> Shielded {
-    let mut shielded = room.connect_shielded(SUBMISSIONS, client);
-    assert!(room.line_shielded(&mut shielded).starts_with("220 "));
-    assert_eq!(room.smtp_shielded(&mut shielded, "EHLO client.test"), "250 HELP");
-    shielded
+fn tls_stream(room: &mut Room, client: &Arc<ClientConfig>) -> TlsStream {
+    let mut tls_stream = room.connect_tls(SUBMISSIONS, client);
+    assert!(room.line_tls(&mut tls_stream).starts_with("220 "));
+    assert_eq!(room.smtp_tls(&mut tls_stream, "EHLO client.test"), "250 HELP");
+    tls_stream
 }
 
 /// A client in clear text that has been greeted, from an address that may send its password so.
@@ -50,19 +50,19 @@ fn a_logged_in_client_sends_mail_over_either_kind_of_tls() {
     let (mut room, client) = serving(1);
     for (number, port) in [SUBMISSIONS, SUBMISSION].into_iter().enumerate() {
         let mut session = if port == SUBMISSIONS {
-            shielded(&mut room, &client)
+            tls_stream(&mut room, &client)
         } else {
             let mut talk = trusted(&mut room, 0);
             assert_eq!(room.smtp(&mut talk, "STARTTLS"), "220 2.0.0 Start TLS");
-            let mut session = room.shield(talk, &client);
-            assert_eq!(room.smtp_shielded(&mut session, "EHLO client.test"), "250 HELP");
+            let mut session = room.start_tls(talk, &client);
+            assert_eq!(room.smtp_tls(&mut session, "EHLO client.test"), "250 HELP");
             session
         };
         assert_eq!(
-            room.smtp_shielded(&mut session, "MAIL FROM:<ada@barepost.test>"),
+            room.smtp_tls(&mut session, "MAIL FROM:<ada@barepost.test>"),
             "530 5.7.0 Log in first"
         );
-        assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
+        assert_eq!(room.smtp_tls(&mut session, ADA), IN);
         assert!(room.engines.in_use() != server::InUse::default());
         for (command, code) in [
             ("MAIL FROM:<countess@barepost.test>", "250"),
@@ -72,17 +72,17 @@ fn a_logged_in_client_sends_mail_over_either_kind_of_tls() {
             ("A letter.\r\n.", "250"),
             ("QUIT", "221"),
         ] {
-            let reply = room.smtp_shielded(&mut session, command);
+            let reply = room.smtp_tls(&mut session, command);
             assert!(reply.starts_with(code), "{command}: {reply}");
         }
-        room.until_shielded(&mut session, "the server closes", |session| session.is_closed);
+        room.until_tls(&mut session, "the server closes", |session| session.is_closed);
         room.part(session.talk);
         let mut reader = room.log_in("grace");
-        let letter =
+        let message =
             String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
         assert!(
-            letter.contains(" with ESMTPSA id ") && letter.ends_with("A letter.\r\n"),
-            "{letter}"
+            message.contains(" with ESMTPSA id ") && message.ends_with("A letter.\r\n"),
+            "{message}"
         );
         room.part(reader);
     }
@@ -91,9 +91,9 @@ fn a_logged_in_client_sends_mail_over_either_kind_of_tls() {
 #[test]
 fn submission_adds_missing_fields_and_removes_bcc() {
     let (mut room, client) = serving(6);
-    let mut session = shielded(&mut room, &client);
-    assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
-    for letter in [
+    let mut session = tls_stream(&mut room, &client);
+    assert_eq!(room.smtp_tls(&mut session, ADA), IN);
+    for message in [
         "Subject: Bare\r\nBcc: eve@elsewhere.test,\r\n\tmallory@elsewhere.test\r\n\r\nBcc: a word\r\n.",
         "From mbox Fri Feb 13 23:31:30 2009\r\nFrom: Ada <ada@barepost.test>\r\nSubject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n.",
         "A letter.\r\n.",
@@ -103,21 +103,22 @@ fn submission_adds_missing_fields_and_removes_bcc() {
             ("MAIL FROM:<ada@barepost.test>", "250"),
             ("RCPT TO:<grace@barepost.test>", "250"),
             ("DATA", "354"),
-            (letter, "250"),
+            (message, "250"),
         ] {
-            let reply = room.smtp_shielded(&mut session, command);
+            let reply = room.smtp_tls(&mut session, command);
             assert!(reply.starts_with(code), "{command}: {reply}");
         }
     }
-    room.part_shielded(session);
+    room.finish_tls(session);
     let mut reader = room.log_in("grace");
-    let mut letters = (1..=4).map(|number| {
-        let letter = String::from_utf8(room.retrieve_any(&mut reader, number)).expect("it is text");
-        let start = letter.find(" +0000\r\n").expect("our own trace ends with the time")
+    let mut messages = (1..=4).map(|number| {
+        let message =
+            String::from_utf8(room.retrieve_any(&mut reader, number)).expect("it is text");
+        let start = message.find(" +0000\r\n").expect("our own trace ends with the time")
             + " +0000\r\n".len();
-        letter[start..].to_string()
+        message[start..].to_string()
     });
-    let bare = letters.next().expect("there is a first");
+    let bare = messages.next().expect("there is a first");
     let added = bare
         .strip_prefix("Subject: Bare\r\nFrom: ada@barepost.test\r\nDate: ")
         .and_then(|rest| rest.strip_suffix("\r\n\r\nBcc: a word\r\n"));
@@ -130,32 +131,32 @@ fn submission_adds_missing_fields_and_removes_bcc() {
         "{bare}"
     );
     assert_eq!(
-        letters.next().as_deref(),
+        messages.next().as_deref(),
         Some(
             "From: Ada <ada@barepost.test>\r\nSubject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n"
         )
     );
-    let text = letters.next().expect("there is a third");
+    let text = messages.next().expect("there is a third");
     assert!(
         text.starts_with("From: ada@barepost.test\r\nDate: ")
             && text.ends_with("@mail.barepost.test>\r\n\r\nA letter.\r\n"),
         "{text}"
     );
-    let short = letters.next().expect("there is a fourth");
+    let short = messages.next().expect("there is a fourth");
     assert!(
         short.starts_with("Subject: No more\r\nFrom: ada@barepost.test\r\nDate: ")
             && short.ends_with("@mail.barepost.test>\r\n"),
         "{short}"
     );
-    drop(letters);
+    drop(messages);
     room.part(reader);
 }
 
 #[test]
 fn a_from_address_of_another_account_is_rejected() {
     let (mut room, client) = serving(7);
-    let mut session = shielded(&mut room, &client);
-    assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
+    let mut session = tls_stream(&mut room, &client);
+    assert_eq!(room.smtp_tls(&mut session, ADA), IN);
     let long =
         format!("ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(150));
     for (from, code) in [
@@ -198,18 +199,18 @@ fn a_from_address_of_another_account_is_rejected() {
             ("DATA", "354"),
             (&format!("From: {from}\r\n\r\nHello.\r\n."), code),
         ] {
-            let reply = room.smtp_shielded(&mut session, command);
+            let reply = room.smtp_tls(&mut session, command);
             assert!(reply.starts_with(code), "{from}: {command}: {reply}");
         }
     }
-    room.part_shielded(session);
+    room.finish_tls(session);
 }
 
 #[test]
 fn a_mail_from_address_of_another_account_is_rejected() {
     let (mut room, client) = serving(2);
-    let mut session = shielded(&mut room, &client);
-    assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
+    let mut session = tls_stream(&mut room, &client);
+    assert_eq!(room.smtp_tls(&mut session, ADA), IN);
     for (path, code) in [
         ("grace@barepost.test", "553 5.7.1"),
         ("ada@elsewhere.test", "553 5.7.1"),
@@ -218,11 +219,11 @@ fn a_mail_from_address_of_another_account_is_rejected() {
         ("postmaster@barepost.test", "250"),
         ("", "250"),
     ] {
-        let reply = room.smtp_shielded(&mut session, &format!("MAIL FROM:<{path}>"));
+        let reply = room.smtp_tls(&mut session, &format!("MAIL FROM:<{path}>"));
         assert!(reply.starts_with(code), "{path}: {reply}");
-        assert_eq!(room.smtp_shielded(&mut session, "RSET"), "250 2.0.0 OK");
+        assert_eq!(room.smtp_tls(&mut session, "RSET"), "250 2.0.0 OK");
     }
-    room.part_shielded(session);
+    room.finish_tls(session);
 }
 
 #[test]
@@ -324,10 +325,10 @@ fn pending_submission_logins_per_address_are_few() {
 #[test]
 fn pop3_supports_auth_plain() {
     let (mut room, client) = serving(8);
-    let mut session = room.connect_shielded(995, &client);
-    assert!(room.line_shielded(&mut session).starts_with("+OK"));
-    assert_eq!(room.pop3_shielded(&mut session, "AUTH LOGIN"), "+ VXNlcm5hbWU6");
-    assert_eq!(room.pop3_shielded(&mut session, "YWRh"), "+ UGFzc3dvcmQ6");
-    assert_eq!(room.pop3_shielded(&mut session, "bG92ZWxhY2U="), "+OK 0 messages");
-    room.part_shielded(session);
+    let mut session = room.connect_tls(995, &client);
+    assert!(room.line_tls(&mut session).starts_with("+OK"));
+    assert_eq!(room.pop3_tls(&mut session, "AUTH LOGIN"), "+ VXNlcm5hbWU6");
+    assert_eq!(room.pop3_tls(&mut session, "YWRh"), "+ UGFzc3dvcmQ6");
+    assert_eq!(room.pop3_tls(&mut session, "bG92ZWxhY2U="), "+OK 0 messages");
+    room.finish_tls(session);
 }

@@ -11,13 +11,13 @@ use simulated::MemoryDisk;
 use tls::Authorities;
 
 use super::room::pages::{large, site};
-use super::room::shielded::{BOTH, Shielded, Trust, client, client_of};
+use super::room::tls_stream::{BOTH, TlsStream, Trust, client, client_of};
 use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 
 const LARGE_BYTES: usize = 700_000;
 
 fn serving(seed: u64) -> (Room, Trust) {
-    Room::shielded(seed, site(LARGE_BYTES), usual_sizes())
+    Room::with_tls(seed, site(LARGE_BYTES), usual_sizes())
 }
 
 fn browser(trust: &Trust) -> Arc<ClientConfig> {
@@ -25,27 +25,24 @@ fn browser(trust: &Trust) -> Arc<ClientConfig> {
 }
 
 /// Requests a page, and returns its body.
-fn page(room: &mut Room, shielded: &mut Shielded, path: &str) -> Vec<u8> {
-    room.say_shielded(
-        shielded,
-        format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n").as_bytes(),
-    );
-    body(room, shielded)
+fn page(room: &mut Room, tls_stream: &mut TlsStream, path: &str) -> Vec<u8> {
+    room.send_tls(tls_stream, format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n").as_bytes());
+    body(room, tls_stream)
 }
 
-fn body(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
-    assert_eq!(room.line_shielded(shielded), "HTTP/1.1 200 OK");
+fn body(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
+    assert_eq!(room.line_tls(tls_stream), "HTTP/1.1 200 OK");
     let mut length = 0;
     loop {
-        let line = room.line_shielded(shielded);
+        let line = room.line_tls(tls_stream);
         match line.split_once(": ") {
             None => break,
             Some(("Content-Length", value)) => length = value.parse().expect("a length"),
             Some(_) => {}
         }
     }
-    room.until_shielded(shielded, "the body arrives", |shielded| shielded.heard.len() >= length);
-    shielded.heard.drain(..length).collect()
+    room.until_tls(tls_stream, "the body arrives", |tls_stream| tls_stream.heard.len() >= length);
+    tls_stream.heard.drain(..length).collect()
 }
 
 #[test]
@@ -53,41 +50,41 @@ fn pages_arrive_over_tls_and_both_sides_close() {
     for (seed, version) in (0..).zip(BOTH) {
         let (mut room, trust) = serving(seed);
         let client = Arc::new(client_of(&trust, &["h3", "http/1.1"], &[version]));
-        let mut shielded = room.connect_shielded(443, &client);
+        let mut tls_stream = room.connect_tls(443, &client);
         for _ in 0..20 {
-            assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+            assert_eq!(page(&mut room, &mut tls_stream, "/"), b"Index");
         }
-        assert_eq!(shielded.tls.alpn_protocol(), Some(b"http/1.1".as_slice()));
+        assert_eq!(tls_stream.tls.alpn_protocol(), Some(b"http/1.1".as_slice()));
         assert!(
-            page(&mut room, &mut shielded, "/large") == large(LARGE_BYTES),
+            page(&mut room, &mut tls_stream, "/large") == large(LARGE_BYTES),
             "every byte, in its place"
         );
         assert_eq!(room.engines.in_use().tls_connections, 1);
         assert_eq!(room.engines.in_use().handshakes, 0);
-        shielded.tls.send_close_notify();
-        room.until_shielded(&mut shielded, "the server closes too", |shielded| shielded.is_closed);
-        room.part(shielded.talk);
+        tls_stream.tls.send_close_notify();
+        room.until_tls(&mut tls_stream, "the server closes too", |tls_stream| tls_stream.is_closed);
+        room.part(tls_stream.talk);
     }
 }
 
 #[test]
 fn a_page_and_the_head_before_it_share_a_record() {
     let (mut room, trust) = serving(31);
-    let mut shielded = room.connect_shielded(443, &browser(&trust));
-    assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+    let mut tls_stream = room.connect_tls(443, &browser(&trust));
+    assert_eq!(page(&mut room, &mut tls_stream, "/"), b"Index");
     room.pass(Micros::from_millis(100));
-    room.exchange(&mut shielded);
-    room.say_shielded(&mut shielded, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    room.exchange(&mut tls_stream);
+    room.send_tls(&mut tls_stream, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
     room.pass(Micros::from_millis(100));
-    room.listen(&mut shielded.talk);
-    let heard = &shielded.talk.heard;
+    room.listen(&mut tls_stream.talk);
+    let heard = &tls_stream.talk.heard;
     let (mut records, mut at) = (0, 0);
     while let Some(&[high, low]) = heard.get(at + 3..at + 5) {
         (records, at) = (records + 1, at + 5 + usize::from(u16::from_be_bytes([high, low])));
     }
     assert_eq!((records, at), (1, heard.len()));
-    assert_eq!(body(&mut room, &mut shielded), b"Index");
-    room.part_shielded(shielded);
+    assert_eq!(body(&mut room, &mut tls_stream), b"Index");
+    room.finish_tls(tls_stream);
 }
 
 #[test]
@@ -109,12 +106,12 @@ fn http_redirects_to_https_on_our_own_name() {
         assert_eq!(room.line(&mut talk), format!("Location: https://{name}/large?x"));
         room.part(talk);
     }
-    let mut shielded = room.connect_shielded(443, &browser(&trust));
-    room.say_shielded(&mut shielded, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
-    assert_eq!(room.line_shielded(&mut shielded), "HTTP/1.1 200 OK");
-    assert!(room.line_shielded(&mut shielded).starts_with("Date: "));
-    assert_eq!(room.line_shielded(&mut shielded), "Strict-Transport-Security: max-age=31536000");
-    room.part_shielded(shielded);
+    let mut tls_stream = room.connect_tls(443, &browser(&trust));
+    room.send_tls(&mut tls_stream, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
+    assert_eq!(room.line_tls(&mut tls_stream), "HTTP/1.1 200 OK");
+    assert!(room.line_tls(&mut tls_stream).starts_with("Date: "));
+    assert_eq!(room.line_tls(&mut tls_stream), "Strict-Transport-Security: max-age=31536000");
+    room.finish_tls(tls_stream);
 }
 
 #[test]
@@ -133,12 +130,12 @@ fn hsts_is_sent_only_with_a_publicly_trusted_certificate() {
             Room::with_papers(16, disk, usual_sizes(), CONFIGURATION, site(LARGE_BYTES), papers);
         room.until("the engine serves", |room| room.console_says("serving"));
         let said = |line: String| line.starts_with("Strict-Transport-Security: ");
-        let mut shielded = room.connect_shielded(443, &browser(&trust));
-        room.say_shielded(&mut shielded, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
-        assert_eq!(room.line_shielded(&mut shielded), "HTTP/1.1 200 OK");
-        assert!(room.line_shielded(&mut shielded).starts_with("Date: "));
-        assert_eq!(said(room.line_shielded(&mut shielded)), is_believed);
-        room.part_shielded(shielded);
+        let mut tls_stream = room.connect_tls(443, &browser(&trust));
+        room.send_tls(&mut tls_stream, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
+        assert_eq!(room.line_tls(&mut tls_stream), "HTTP/1.1 200 OK");
+        assert!(room.line_tls(&mut tls_stream).starts_with("Date: "));
+        assert_eq!(said(room.line_tls(&mut tls_stream)), is_believed);
+        room.finish_tls(tls_stream);
         let mut talk = room.connect(80);
         room.send(&talk, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
         assert_eq!(
@@ -157,61 +154,61 @@ fn pop3_over_tls_accepts_passwords_from_any_address() {
     let (mut room, trust) = serving(3);
     let body = "A line of mail, and one that is longer than the one before it.\r\n".repeat(2000);
     assert!(room.deliver("ada@barepost.test", body.as_bytes()).starts_with("250 "));
-    let mut shielded = room.connect_shielded(995, &Arc::new(client(&trust, &[])));
-    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    let mut tls_stream = room.connect_tls(995, &Arc::new(client(&trust, &[])));
+    assert!(room.line_tls(&mut tls_stream).starts_with("+OK"));
     for command in ["USER ada@barepost.test", "PASS lovelace", "RETR 1"] {
-        room.say_shielded(&mut shielded, format!("{command}\r\n").as_bytes());
-        let response = room.line_shielded(&mut shielded);
+        room.send_tls(&mut tls_stream, format!("{command}\r\n").as_bytes());
+        let response = room.line_tls(&mut tls_stream);
         assert!(response.starts_with("+OK"), "{command}: {response}");
     }
-    room.until_shielded(&mut shielded, "the message arrives", |shielded| {
-        shielded.heard.ends_with(b"\r\n.\r\n")
+    room.until_tls(&mut tls_stream, "the message arrives", |tls_stream| {
+        tls_stream.heard.ends_with(b"\r\n.\r\n")
     });
     assert!(
-        shielded.heard.windows(body.len()).any(|part| part == body.as_bytes()),
+        tls_stream.heard.windows(body.len()).any(|part| part == body.as_bytes()),
         "the message as it was sent"
     );
-    shielded.heard.clear();
-    room.say_shielded(&mut shielded, b"QUIT\r\n");
-    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
-    room.until_shielded(&mut shielded, "the server closes", |shielded| shielded.is_closed);
-    room.part(shielded.talk);
+    tls_stream.heard.clear();
+    room.send_tls(&mut tls_stream, b"QUIT\r\n");
+    assert!(room.line_tls(&mut tls_stream).starts_with("+OK"));
+    room.until_tls(&mut tls_stream, "the server closes", |tls_stream| tls_stream.is_closed);
+    room.part(tls_stream.talk);
 }
 
 #[test]
 fn record_boundaries_do_not_affect_commands() {
     let (mut room, trust) = serving(4);
-    let mut shielded = room.connect_shielded(995, &Arc::new(client(&trust, &["pop3"])));
-    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    let mut tls_stream = room.connect_tls(995, &Arc::new(client(&trust, &["pop3"])));
+    assert!(room.line_tls(&mut tls_stream).starts_with("+OK"));
     for byte in b"USER ada@barepost.test\r\n" {
-        room.say_shielded(&mut shielded, &[*byte]);
+        room.send_tls(&mut tls_stream, &[*byte]);
         room.pass(Micros::from_millis(1));
     }
-    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
-    room.say_shielded(&mut shielded, b"PASS lovelace\r\nNOOP\r\nNOOP\r\nSTAT\r\nQU");
+    assert!(room.line_tls(&mut tls_stream).starts_with("+OK"));
+    room.send_tls(&mut tls_stream, b"PASS lovelace\r\nNOOP\r\nNOOP\r\nSTAT\r\nQU");
     for _ in 0..3 {
-        assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+        assert!(room.line_tls(&mut tls_stream).starts_with("+OK"));
     }
-    assert_eq!(room.line_shielded(&mut shielded), "+OK 0 0");
-    room.say_shielded(&mut shielded, b"IT\r\n");
-    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
-    room.until_shielded(&mut shielded, "the server closes", |shielded| shielded.is_closed);
-    room.part(shielded.talk);
+    assert_eq!(room.line_tls(&mut tls_stream), "+OK 0 0");
+    room.send_tls(&mut tls_stream, b"IT\r\n");
+    assert!(room.line_tls(&mut tls_stream).starts_with("+OK"));
+    room.until_tls(&mut tls_stream, "the server closes", |tls_stream| tls_stream.is_closed);
+    room.part(tls_stream.talk);
 }
 
 #[test]
 fn a_request_in_many_segments_is_answered() {
     let (mut room, trust) = serving(5);
-    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    let mut tls_stream = room.connect_tls(443, &browser(&trust));
     let filler = format!("X-Filler: {}\r\n", "x".repeat(990)).repeat(7);
     let request = format!("GET / HTTP/1.1\r\nHost: web.test\r\n{filler}\r\n");
     let requests = request.repeat(30);
-    room.shake_hands(&mut shielded);
-    room.say_shielded(&mut shielded, requests.as_bytes());
+    room.complete_handshake(&mut tls_stream);
+    room.send_tls(&mut tls_stream, requests.as_bytes());
     for _ in 0..30 {
-        assert_eq!(body(&mut room, &mut shielded), b"Index");
+        assert_eq!(body(&mut room, &mut tls_stream), b"Index");
     }
-    room.part_shielded(shielded);
+    room.finish_tls(tls_stream);
 }
 
 #[test]
@@ -219,11 +216,11 @@ fn a_returning_client_resumes_with_its_ticket() {
     let (mut room, trust) = serving(6);
     let client = browser(&trust);
     for time in 0..3 {
-        let mut shielded = room.connect_shielded(443, &client);
-        assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
-        let kind = shielded.tls.handshake_kind().expect("it is done");
+        let mut tls_stream = room.connect_tls(443, &client);
+        assert_eq!(page(&mut room, &mut tls_stream, "/"), b"Index");
+        let kind = tls_stream.tls.handshake_kind().expect("it is done");
         assert_eq!(kind == rustls::HandshakeKind::Resumed, time > 0, "{kind:?}");
-        room.part_shielded(shielded);
+        room.finish_tls(tls_stream);
     }
 }
 
@@ -233,8 +230,8 @@ fn failed_handshakes_leave_nothing_behind() {
     let mut silent = room.connect(443);
     let mut stopped = Vec::new();
     let mut hello = Vec::new();
-    let mut shielded = room.connect_shielded(443, &browser(&trust));
-    shielded.tls.write_tls(&mut hello).expect("it is memory");
+    let mut tls_stream = room.connect_tls(443, &browser(&trust));
+    tls_stream.tls.write_tls(&mut hello).expect("it is memory");
     // Clients that stop after so many bytes of their first flight.
     for length in [1, 5, 6, hello.len() - 1, hello.len()] {
         let talk = room.connect(443);
@@ -253,47 +250,47 @@ fn failed_handshakes_leave_nothing_behind() {
         assert!(room.has_hung_up(&mut talk), "a client that stops times out");
     }
     room.close(&garbage);
-    room.abort(&shielded.talk);
+    room.abort(&tls_stream.talk);
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
 }
 
 #[test]
 fn a_tampered_record_ends_only_its_connection() {
     let (mut room, trust) = serving(8);
-    let mut shielded = room.connect_shielded(443, &browser(&trust));
-    assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+    let mut tls_stream = room.connect_tls(443, &browser(&trust));
+    assert_eq!(page(&mut room, &mut tls_stream, "/"), b"Index");
     use std::io::Write;
-    shielded.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
+    tls_stream.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
     let mut record = Vec::new();
-    shielded.tls.write_tls(&mut record).expect("it is memory");
+    tls_stream.tls.write_tls(&mut record).expect("it is memory");
     record[20] ^= 1;
-    room.send(&shielded.talk, &record);
-    room.until_shielded(&mut shielded, "the client hears why", |shielded| {
-        shielded.complaint.is_some()
+    room.send(&tls_stream.talk, &record);
+    room.until_tls(&mut tls_stream, "the client hears why", |tls_stream| {
+        tls_stream.complaint.is_some()
     });
     let alert = rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac);
-    assert_eq!(shielded.complaint, Some(alert));
-    assert!(shielded.heard.is_empty());
-    room.part(shielded.talk);
-    let mut other = room.connect_shielded(443, &browser(&trust));
+    assert_eq!(tls_stream.complaint, Some(alert));
+    assert!(tls_stream.heard.is_empty());
+    room.part(tls_stream.talk);
+    let mut other = room.connect_tls(443, &browser(&trust));
     assert_eq!(page(&mut room, &mut other, "/"), b"Index");
-    room.part_shielded(other);
+    room.finish_tls(other);
 }
 
 #[test]
 fn excess_handshakes_are_refused_and_stalled_ones_evicted() {
     let sizes = usual_sizes();
     let most = (sizes.connections / 32).max(32);
-    let (mut room, trust) = Room::shielded(9, site(LARGE_BYTES), sizes);
-    let mut established = room.connect_shielded(443, &browser(&trust));
+    let (mut room, trust) = Room::with_tls(9, site(LARGE_BYTES), sizes);
+    let mut established = room.connect_tls(443, &browser(&trust));
     assert_eq!(page(&mut room, &mut established, "/"), b"Index");
     let mut hello = Vec::new();
-    let shielded = room.connect_shielded(443, &browser(&trust));
+    let tls_stream = room.connect_tls(443, &browser(&trust));
     let mut flood = Vec::new();
     {
-        let mut shielded = shielded;
-        shielded.tls.write_tls(&mut hello).expect("it is memory");
-        flood.push(shielded.talk);
+        let mut tls_stream = tls_stream;
+        tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+        flood.push(tls_stream.talk);
     }
     for _ in 0..most + 40 {
         let talk = room.connect(443);
@@ -320,10 +317,10 @@ fn excess_handshakes_are_refused_and_stalled_ones_evicted() {
     if cores == 1 {
         assert!(under_way(&room) < Some(most * 7 / 8 + 1), "{:?}", under_way(&room));
     }
-    let mut late = room.connect_shielded(443, &browser(&trust));
+    let mut late = room.connect_tls(443, &browser(&trust));
     assert_eq!(page(&mut room, &mut late, "/"), b"Index");
-    room.part_shielded_only(late);
-    room.part_shielded_only(established);
+    room.close_tls(late);
+    room.close_tls(established);
     flood.iter().for_each(|talk| room.abort(talk));
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
 }
@@ -332,18 +329,18 @@ fn excess_handshakes_are_refused_and_stalled_ones_evicted() {
 fn handshakes_do_one_step_per_turn() {
     let (mut room, trust) = serving(10);
     let client = browser(&trust);
-    let mut crowd: Vec<Shielded> = (0..20).map(|_| room.connect_shielded(443, &client)).collect();
+    let mut crowd: Vec<TlsStream> = (0..20).map(|_| room.connect_tls(443, &client)).collect();
     let under_way = |room: &Room| -> Vec<usize> {
         room.engines.in_use_on_each().iter().map(|core| core.handshakes).collect()
     };
     // All send their last flight at the same time.
-    for shielded in &mut crowd {
+    for tls_stream in &mut crowd {
         let mut hello = Vec::new();
-        shielded.tls.write_tls(&mut hello).expect("it is memory");
-        room.send(&shielded.talk, &hello);
+        tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+        room.send(&tls_stream.talk, &hello);
         room.until("the server has spoken", |room| {
-            room.listen(&mut shielded.talk);
-            !shielded.talk.heard.is_empty()
+            room.listen(&mut tls_stream.talk);
+            !tls_stream.talk.heard.is_empty()
         });
     }
     let mut before = under_way(&room);
@@ -355,12 +352,12 @@ fn handshakes_do_one_step_per_turn() {
             before.iter().zip(&now).map(|(before, now)| before.saturating_sub(*now)).max();
         assert!(most_done <= Some(1), "{before:?} {now:?}");
         before = now;
-        crowd.iter_mut().for_each(|shielded| room.exchange(shielded));
+        crowd.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
         before.iter().sum::<usize>() == 0
     });
-    for mut shielded in crowd {
-        assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
-        room.part_shielded_only(shielded);
+    for mut tls_stream in crowd {
+        assert_eq!(page(&mut room, &mut tls_stream, "/"), b"Index");
+        room.close_tls(tls_stream);
     }
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
 }
@@ -372,23 +369,23 @@ fn output_leaves_before_a_handshake_step() {
         // Frames that cores pass on to each other take turns, too.
         return;
     }
-    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    let mut tls_stream = room.connect_tls(443, &browser(&trust));
     let mut asking = room.connect(80);
     room.pass(Micros::from_millis(100));
     let mut hello = Vec::new();
-    shielded.tls.write_tls(&mut hello).expect("it is memory");
-    room.send(&shielded.talk, &hello);
+    tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+    room.send(&tls_stream.talk, &hello);
     room.send(&asking, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
     // Both arrive in one turn.
     room.until("the page comes", |room| {
-        room.listen(&mut shielded.talk);
-        assert!(shielded.talk.heard.is_empty(), "the page has waited for a handshake");
+        room.listen(&mut tls_stream.talk);
+        assert!(tls_stream.talk.heard.is_empty(), "the page has waited for a handshake");
         room.listen(&mut asking);
         !asking.heard.is_empty()
     });
-    room.shake_hands(&mut shielded);
+    room.complete_handshake(&mut tls_stream);
     room.part(asking);
-    room.part_shielded_only(shielded);
+    room.close_tls(tls_stream);
 }
 
 #[test]
@@ -428,15 +425,15 @@ fn an_expiring_certificate_is_announced_daily() {
 fn the_same_seed_repeats_the_same_run_over_tls() {
     let life = |seed: u64| {
         let (mut room, trust) = serving(seed);
-        let mut shielded = room.connect_shielded(443, &browser(&trust));
+        let mut tls_stream = room.connect_tls(443, &browser(&trust));
         let mut frames = Vec::new();
-        room.say_shielded(&mut shielded, b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+        room.send_tls(&mut tls_stream, b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
         room.until("the page is there", |room| {
-            room.exchange(&mut shielded);
-            frames.push((room.machine.now, room.turns, shielded.heard.len()));
-            shielded.heard.len() > LARGE_BYTES
+            room.exchange(&mut tls_stream);
+            frames.push((room.machine.now, room.turns, tls_stream.heard.len()));
+            tls_stream.heard.len() > LARGE_BYTES
         });
-        (frames, shielded.tls.export_keying_material([0; 32], b"life", None).expect("it is done"))
+        (frames, tls_stream.tls.export_keying_material([0; 32], b"life", None).expect("it is done"))
     };
     assert!(life(12) == life(12));
     assert!(life(12) != life(13));

@@ -2,26 +2,26 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use super::names::Mood;
-use super::proofs::{proving_as, send};
+use super::dmarc::{send, serving_dmarc_as};
+use super::dns::Mood;
 use super::room::CONFIGURATION;
 use super::settings::again;
 use super::webmail::{Browser, serving};
 
 #[test]
 fn a_trusted_sender_loads_remote_content_if_dmarc_passes() {
-    let (mut room, mut server) = proving_as(60, Mood::Answers, "");
+    let (mut room, mut server) = serving_dmarc_as(60, Mood::Answers, "");
     let (_, trust) = serving(60);
     let senders =
         [("me@pass.test", "ada@pass.test"), ("me@far.test", "ada@soft.test"), ("", "ada@far.test")];
     for (path, from) in senders {
         let html = "<img src=\"https://pictures.test/x\">";
-        let letter =
+        let message =
             format!("From: {from}\r\nSubject: {from}\r\nContent-Type: text/html\r\n\r\n{html}\r\n");
-        let letter = format!(
-            "Authentication-Results: elsewhere.test;\r\n\tdmarc=pass header.from=soft.test\r\n{letter}"
+        let message = format!(
+            "Authentication-Results: elsewhere.test;\r\n\tdmarc=pass header.from=soft.test\r\n{message}"
         );
-        assert!(send(&mut room, &mut server, path, &letter).starts_with("250"), "{from}");
+        assert!(send(&mut room, &mut server, path, &message).starts_with("250"), "{from}");
     }
     let mut room = again(room, 61, &trust, CONFIGURATION);
     let mut ada = Browser::new(&trust);

@@ -9,7 +9,7 @@ use machine::Micros;
 use server::Sizes;
 use simulated::MemoryDisk;
 
-use super::room::shielded::{Shielded, Trust};
+use super::room::tls_stream::{TlsStream, Trust};
 use super::room::{CONFIGURATION, Room};
 use super::webmail::{Browser, answer};
 use crate::CORES;
@@ -22,7 +22,7 @@ const HOSTS: usize = 4;
 const ELSEWHERE_MAX: usize = 256;
 
 /// Connections to the first core, ready for a request. Those to other cores are closed.
-fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Shielded> {
+fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<TlsStream> {
     let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
     let (mut first, mut elsewhere) = (Vec::new(), Vec::new());
     for host in hosts.iter().cycle() {
@@ -38,9 +38,9 @@ fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Shi
             room.engines.in_use().sessions > first.len() + elsewhere.len()
         });
         if room.engines.in_use_on_each()[0].sessions > first.len() {
-            let mut shielded = room.shield(talk, &browser.settings);
-            room.shake_hands(&mut shielded);
-            first.push(shielded);
+            let mut tls_stream = room.start_tls(talk, &browser.settings);
+            room.complete_handshake(&mut tls_stream);
+            first.push(tls_stream);
         } else {
             elsewhere.push(talk);
         }
@@ -48,18 +48,18 @@ fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Shi
     first
 }
 
-fn say(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
+fn say(room: &mut Room, tls_stream: &mut TlsStream, browser: &Browser) {
     let cookie = browser.cookie.as_ref().map_or("", |cookie| cookie);
     let head =
         format!("GET /mail/box/1 HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
-    room.say_shielded(shielded, head.as_bytes());
+    room.send_tls(tls_stream, head.as_bytes());
 }
 
 /// Lets enough time pass for a core with turns to answer, and receives the responses.
-fn wait(room: &mut Room, all: &mut [Shielded]) {
+fn wait(room: &mut Room, all: &mut [TlsStream]) {
     for _ in 0..3 {
         room.pass(Micros::from_millis(10));
-        all.iter_mut().for_each(|shielded| room.exchange(shielded));
+        all.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
     }
 }
 
@@ -78,8 +78,8 @@ fn owner(room: &mut Room, browser: &Browser) -> Option<u8> {
     })
 }
 
-fn leave(room: &mut Room, all: Vec<Shielded>) {
-    all.into_iter().for_each(|shielded| room.part_shielded_only(shielded));
+fn leave(room: &mut Room, all: Vec<TlsStream>) {
+    all.into_iter().for_each(|tls_stream| room.close_tls(tls_stream));
     room.until_nothing_is_in_use();
 }
 
@@ -93,16 +93,16 @@ fn hold_owner(room: &mut Room, trust: &Trust, name: &str) -> bool {
     let Some(owner) = owner(room, &browser) else { return false };
     let mut all = connect_to_first(room, CREDITS + BEYOND, &browser);
     room.engines.hold(Some(owner));
-    for shielded in &mut all {
-        say(room, shielded, &browser);
+    for tls_stream in &mut all {
+        say(room, tls_stream, &browser);
     }
     wait(room, &mut all);
-    let is_refused: Vec<bool> = all.iter().map(|shielded| !shielded.heard.is_empty()).collect();
+    let is_refused: Vec<bool> = all.iter().map(|tls_stream| !tls_stream.heard.is_empty()).collect();
     // Frames of some connections pass through the held core.
     assert!(is_refused.contains(&true));
     room.engines.hold(None);
-    for (shielded, is_refused) in all.iter_mut().zip(is_refused) {
-        assert_eq!(answer(room, shielded).status, if is_refused { 503 } else { 200 });
+    for (tls_stream, is_refused) in all.iter_mut().zip(is_refused) {
+        assert_eq!(answer(room, tls_stream).status, if is_refused { 503 } else { 200 });
     }
     leave(room, all);
     true

@@ -8,7 +8,7 @@ use machine::Micros;
 use simulated::MemoryDisk;
 use webmail::{MESSAGE_MEMORY_BYTES_MAX, MESSAGE_TEXT_BYTES_MAX};
 
-use super::room::shielded::{Shielded, Trust};
+use super::room::tls_stream::{TlsStream, Trust};
 use super::room::{CONFIGURATION, Room, usual_sizes};
 use super::settings::{again, forget_connections};
 use super::webmail::{Browser, Page, answer, between, serving};
@@ -79,17 +79,17 @@ impl Writer {
     }
 
     /// Opens a new connection, and sends this.
-    fn begin(&mut self, text: &[u8]) -> Shielded {
-        let mut shielded = self.room.connect_shielded(443, &self.browser.settings);
-        self.room.shake_hands(&mut shielded);
-        self.go_on(&mut shielded, text);
-        shielded
+    fn begin(&mut self, text: &[u8]) -> TlsStream {
+        let mut tls_stream = self.room.connect_tls(443, &self.browser.settings);
+        self.room.complete_handshake(&mut tls_stream);
+        self.go_on(&mut tls_stream, text);
+        tls_stream
     }
 
     /// Sends more. Checks that the memory for bodies stays within its limit.
-    fn go_on(&mut self, shielded: &mut Shielded, text: &[u8]) {
+    fn go_on(&mut self, tls_stream: &mut TlsStream, text: &[u8]) {
         for part in text.chunks(50_000) {
-            self.room.say_shielded(shielded, part);
+            self.room.send_tls(tls_stream, part);
             let in_use = self.room.engines.in_use();
             assert!(in_use.bodies <= MESSAGE_MEMORY_BYTES_MAX, "{in_use:?}");
         }
@@ -98,9 +98,9 @@ impl Writer {
     /// Sends a complete form.
     fn send(&mut self, body: &[u8]) -> Page {
         let head = self.head(&format!("Content-Length: {}", body.len()));
-        let mut shielded = self.begin(&[head.as_bytes(), body].concat());
-        let page = answer(&mut self.room, &mut shielded);
-        self.room.part_shielded_only(shielded);
+        let mut tls_stream = self.begin(&[head.as_bytes(), body].concat());
+        let page = answer(&mut self.room, &mut tls_stream);
+        self.room.close_tls(tls_stream);
         page
     }
 
@@ -177,15 +177,15 @@ fn fields_after_files_and_chunked_forms_are_accepted() {
         let body =
             [file("large.png", &whole), words, token, field("do", "send"), b"--=b--".to_vec()]
                 .concat();
-        let mut shielded = ada.begin(ada.head("Transfer-Encoding: chunked").as_bytes());
+        let mut tls_stream = ada.begin(ada.head("Transfer-Encoding: chunked").as_bytes());
         for chunk in body.chunks(70_000) {
             let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
-            ada.go_on(&mut shielded, &framed);
+            ada.go_on(&mut tls_stream, &framed);
         }
-        ada.go_on(&mut shielded, b"0\r\n\r\n");
-        let sent = answer(&mut ada.room, &mut shielded);
+        ada.go_on(&mut tls_stream, b"0\r\n\r\n");
+        let sent = answer(&mut ada.room, &mut tls_stream);
         assert!(ada.follow(&sent).contains("Your letter was sent."));
-        ada.room.part_shielded_only(shielded);
+        ada.room.close_tls(tls_stream);
         let mut grace = Browser::new(&ada.trust);
         grace.log_in(&mut ada.room, "grace", "lovelace");
         let read = grace.get(&mut ada.room, "/mail/box/1/1").text();
@@ -236,9 +236,9 @@ fn an_interrupted_upload_keeps_the_previous_draft() {
         );
         let head = ada.head(&format!("Content-Length: {}", body.len()));
         for cut in [0, 10, 300, 40_000, 200_000, 1_000_000, body.len() - 10, body.len() - 1] {
-            let shielded = ada.begin(&[head.as_bytes(), &body[..cut]].concat());
+            let tls_stream = ada.begin(&[head.as_bytes(), &body[..cut]].concat());
             (0..cut % 7).for_each(|_| ada.room.step());
-            ada.room.abort(&shielded.talk);
+            ada.room.abort(&tls_stream.talk);
             ada.nothing_is_in_use();
             assert_eq!(ada.drafts(), 1, "cut at {cut}");
             assert!(
@@ -247,14 +247,14 @@ fn an_interrupted_upload_keeps_the_previous_draft() {
             );
         }
         // A client that sends nothing more has half a minute.
-        let shielded = ada.begin(&[head.as_bytes(), &body[..500_000]].concat());
+        let tls_stream = ada.begin(&[head.as_bytes(), &body[..500_000]].concat());
         ada.browser.hang_up(&mut ada.room);
         ada.room.pass(Micros::from_secs(40));
         assert_eq!(
             (ada.room.engines.in_use().visits, ada.room.engines.in_use().deliveries),
             (0, 0)
         );
-        ada.room.abort(&shielded.talk);
+        ada.room.abort(&tls_stream.talk);
         assert_eq!(ada.drafts(), 1);
         ada.nothing_is_in_use();
     }
@@ -263,15 +263,15 @@ fn an_interrupted_upload_keeps_the_previous_draft() {
 #[test]
 fn a_declared_oversize_upload_is_refused_before_it_arrives() {
     let mut ada = Writer::new(7);
-    let mut shielded = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
-    let page = answer(&mut ada.room, &mut shielded);
+    let mut tls_stream = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
+    let page = answer(&mut ada.room, &mut tls_stream);
     assert_eq!(page.status, 413);
     assert!(
         page.text().contains("a letter has 38 MB at most with all its files"),
         "{}",
         page.text()
     );
-    ada.room.part_shielded_only(shielded);
+    ada.room.close_tls(tls_stream);
     ada.nothing_is_in_use();
 }
 
@@ -279,13 +279,13 @@ fn a_declared_oversize_upload_is_refused_before_it_arrives() {
 fn an_undeclared_oversize_upload_is_refused_too() {
     let mut ada = Writer::new(7);
     let head = ada.head("Transfer-Encoding: chunked").replace("/mail/compose", "/mail/settings");
-    let mut shielded = ada.begin(head.as_bytes());
+    let mut tls_stream = ada.begin(head.as_bytes());
     let chunk = [b"9c40\r\n", &vec![b'x'; 40_000][..], b"\r\n"].concat();
-    (0..8).for_each(|_| ada.go_on(&mut shielded, &chunk));
-    let page = answer(&mut ada.room, &mut shielded);
+    (0..8).for_each(|_| ada.go_on(&mut tls_stream, &chunk));
+    let page = answer(&mut ada.room, &mut tls_stream);
     assert_eq!(page.status, 413);
     assert!(page.text().contains("262 KB is what can be sent from here"), "{}", page.text());
-    ada.room.part_shielded_only(shielded);
+    ada.room.close_tls(tls_stream);
     ada.nothing_is_in_use();
 }
 
@@ -293,28 +293,28 @@ fn an_undeclared_oversize_upload_is_refused_too() {
 fn the_rest_of_a_refused_upload_is_discarded() {
     let mut ada = Writer::new(7);
     ada.browser.hang_up(&mut ada.room);
-    let mut shielded = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
-    assert_eq!(answer(&mut ada.room, &mut shielded).status, 413);
+    let mut tls_stream = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
+    assert_eq!(answer(&mut ada.room, &mut tls_stream).status, 413);
     // Split at other places than records are.
     for part in large()[..200_000].chunks(16_000) {
-        ada.go_on(&mut shielded, part);
+        ada.go_on(&mut tls_stream, part);
         assert_eq!(ada.room.engines.in_use().receive_queues, 0);
     }
-    ada.room.part_shielded_only(shielded);
+    ada.room.close_tls(tls_stream);
     ada.nothing_is_in_use();
 }
 
 /// Checks that the response to a message on this connection asks for a login, on a page that
 /// contains the text.
-fn assert_returns_text(ada: &mut Writer, mut shielded: Shielded) {
-    let page = answer(&mut ada.room, &mut shielded);
+fn assert_returns_text(ada: &mut Writer, mut tls_stream: TlsStream) {
+    let page = answer(&mut ada.room, &mut tls_stream);
     assert_eq!(page.status, 403);
     let text = page.text();
     assert!(text.contains("Your letter is kept, but for its files: attach them again"), "{text}");
     let kept =
         between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
     assert!(kept.contains("See+the+file."), "{kept}");
-    ada.room.part_shielded_only(shielded);
+    ada.room.close_tls(tls_stream);
 }
 
 #[test]
@@ -323,11 +323,11 @@ fn a_logout_during_an_upload_returns_the_text() {
         let mut ada = Writer::new(seed);
         let body = form(&ada.token, &WORDS, &[("large.png", &large())], "send");
         let head = ada.head(&format!("Content-Length: {}", body.len()));
-        let mut shielded = ada.begin(&[head.as_bytes(), &body[..1_000_000]].concat());
+        let mut tls_stream = ada.begin(&[head.as_bytes(), &body[..1_000_000]].concat());
         let token = ada.token.clone();
         ada.browser.send(&mut ada.room, "/mail/logout", &[("token", &token)]);
-        ada.go_on(&mut shielded, &body[1_000_000..]);
-        assert_returns_text(&mut ada, shielded);
+        ada.go_on(&mut tls_stream, &body[1_000_000..]);
+        assert_returns_text(&mut ada, tls_stream);
         // And if the session was over before the upload began.
         let late = ada.begin(&[head.as_bytes(), &body].concat());
         assert_returns_text(&mut ada, late);
@@ -421,18 +421,18 @@ fn uploads_per_account_are_limited_and_pages_still_answered() {
     let mut ada = Writer::new(40);
     let body = form(&ada.token, &WORDS, &[("large.png", &large())], "save");
     let head = ada.head("Content-Length: 20000");
-    let mut begun: Vec<Shielded> =
+    let mut begun: Vec<TlsStream> =
         (0..4).map(|_| ada.begin(&[head.as_bytes(), &body[..10_000]].concat())).collect();
     let mut one_more = ada.begin(&[head.as_bytes(), &body[..20_000]].concat());
     assert_eq!(answer(&mut ada.room, &mut one_more).status, 503);
-    ada.room.part_shielded_only(one_more);
+    ada.room.close_tls(one_more);
     assert_eq!(ada.drafts(), 0);
     ada.room.abort(&begun.pop().expect("one").talk);
     ada.room.pass(Micros::from_secs(1));
     let small = ada.send(&form(&ada.token, &WORDS, &[], "save"));
     assert_eq!(small.status, 303);
-    for shielded in begun {
-        ada.room.abort(&shielded.talk);
+    for tls_stream in begun {
+        ada.room.abort(&tls_stream.talk);
     }
     ada.nothing_is_in_use();
 }

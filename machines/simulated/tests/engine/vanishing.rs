@@ -124,17 +124,17 @@ fn deliver_two(room: &mut Room) {
 }
 
 /// The number of messages in the inbox of `user`. None of them may be partial.
-fn letters_of(room: &mut Room, user: &str) -> usize {
+fn messages_of(room: &mut Room, user: &str) -> usize {
     let mut talk = room.log_in(user);
     let status = room.pop3(&mut talk, "STAT");
-    let letters = status.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
-    for number in 1..=letters {
+    let messages = status.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+    for number in 1..=messages {
         room.retrieve_any(&mut talk, number);
     }
     room.pop3(&mut talk, "QUIT");
     room.close(&talk);
     room.until_nothing_is_in_use();
-    letters
+    messages
 }
 
 fn leaves_nothing_behind(port: u16, steps: &[Step], way: Way) {
@@ -152,7 +152,7 @@ fn leaves_nothing_behind(port: u16, steps: &[Step], way: Way) {
             room.pass(Micros::from_secs(3_000));
         }
     }
-    assert!(letters_of(&mut room, "ada") >= 2);
+    assert!(messages_of(&mut room, "ada") >= 2);
     assert!(room.deliver("ada@barepost.test", b"still here\r\n").starts_with("250"));
 }
 
@@ -209,7 +209,7 @@ fn a_client_that_half_closes_still_gets_every_answer() {
     let heard = String::from_utf8_lossy(&talk.heard).to_string();
     assert!(heard.contains("Dear Ada\r\n.\r\n+OK") && !heard.contains("-ERR"), "{heard}");
     room.until_nothing_is_in_use();
-    assert_eq!(letters_of(&mut room, "ada"), 0);
+    assert_eq!(messages_of(&mut room, "ada"), 0);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_stop_at_any_step_tells_clients_and_keeps_acknowledged_mail() {
                 let has_not_come = last == 0 && moment != Moment::Answered;
                 assert!(is_told || has_quit || has_not_come, "{port} {last} {moment:?}: {heard}");
                 let mut room = room.power_cut(last as u64);
-                assert!(letters_of(&mut room, "ada") <= 5);
+                assert!(messages_of(&mut room, "ada") <= 5);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::Site;
 use rustls::ClientConfig;
 
-use super::room::shielded::{Shielded, Trust, client};
+use super::room::tls_stream::{TlsStream, Trust, client};
 use super::room::{Room, usual_sizes};
 
 const NAME: &str = "mail.barepost.test";
@@ -15,7 +15,7 @@ const NAME: &str = "mail.barepost.test";
 /// A browser: one connection at a time, and its cookie.
 pub(super) struct Browser {
     pub(super) settings: Arc<ClientConfig>,
-    pub(super) connection: Option<Shielded>,
+    pub(super) connection: Option<TlsStream>,
     pub(super) cookie: Option<String>,
 }
 
@@ -72,15 +72,15 @@ impl Browser {
 
     /// Submits a form, and does not wait for the response.
     pub(super) fn begin(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) {
-        let shielded = self.say(room, "POST", path, FORM, written(fields).as_bytes());
-        self.connection = Some(shielded);
+        let tls_stream = self.say(room, "POST", path, FORM, written(fields).as_bytes());
+        self.connection = Some(tls_stream);
     }
 
     /// The response to that.
     pub(super) fn finish(&mut self, room: &mut Room) -> Page {
-        let mut shielded = self.connection.take().expect("something was asked");
-        let page = answer(room, &mut shielded);
-        self.connection = Some(shielded);
+        let mut tls_stream = self.connection.take().expect("something was asked");
+        let page = answer(room, &mut tls_stream);
+        self.connection = Some(tls_stream);
         page
     }
 
@@ -91,7 +91,7 @@ impl Browser {
         path: &str,
         more: &str,
         body: &[u8],
-    ) -> Shielded {
+    ) -> TlsStream {
         let cookie =
             self.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
         let length = if method == "POST" {
@@ -101,10 +101,10 @@ impl Browser {
         };
         let head =
             format!("{method} {path} HTTP/1.1\r\nHost: {NAME}\r\n{cookie}{more}{length}\r\n");
-        let mut shielded =
-            self.connection.take().unwrap_or_else(|| room.connect_shielded(443, &self.settings));
-        room.say_shielded(&mut shielded, &[head.as_bytes(), body].concat());
-        shielded
+        let mut tls_stream =
+            self.connection.take().unwrap_or_else(|| room.connect_tls(443, &self.settings));
+        room.send_tls(&mut tls_stream, &[head.as_bytes(), body].concat());
+        tls_stream
     }
 
     pub(super) fn ask(
@@ -115,29 +115,29 @@ impl Browser {
         more: &str,
         body: &[u8],
     ) -> Page {
-        let shielded = self.say(room, method, path, more, body);
-        self.connection = Some(shielded);
+        let tls_stream = self.say(room, method, path, more, body);
+        self.connection = Some(tls_stream);
         self.answered(room)
     }
 
     /// The response to the last request.
     pub(super) fn answered(&mut self, room: &mut Room) -> Page {
-        let mut shielded = self.connection.take().expect("something was asked for");
-        let page = answer(room, &mut shielded);
+        let mut tls_stream = self.connection.take().expect("something was asked for");
+        let page = answer(room, &mut tls_stream);
         for (name, value) in &page.fields {
             if name == "Set-Cookie" {
                 let value = value.split(';').next().unwrap_or_default();
                 self.cookie = Some(value.to_string()).filter(|value| !value.ends_with('='));
             }
         }
-        self.connection = Some(shielded);
+        self.connection = Some(tls_stream);
         page
     }
 
     /// Closes its connection. The next one may be on another core.
     pub(super) fn hang_up(&mut self, room: &mut Room) {
-        if let Some(shielded) = self.connection.take() {
-            room.part_shielded_only(shielded);
+        if let Some(tls_stream) = self.connection.take() {
+            room.close_tls(tls_stream);
         }
     }
 
@@ -186,10 +186,10 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-pub(super) fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
-    let mut page = head(room, shielded);
+pub(super) fn answer(room: &mut Room, tls_stream: &mut TlsStream) -> Page {
+    let mut page = head(room, tls_stream);
     if page.field("Transfer-Encoding") == "chunked" {
-        while let bytes = chunk(room, shielded)
+        while let bytes = chunk(room, tls_stream)
             && !bytes.is_empty()
         {
             page.body.extend(bytes);
@@ -197,38 +197,38 @@ pub(super) fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
         return page;
     }
     let length = page.field("Content-Length").parse().expect("a length");
-    room.until_shielded(shielded, "the body is there", |shielded| shielded.heard.len() >= length);
-    page.body = shielded.heard.drain(..length).collect();
+    room.until_tls(tls_stream, "the body is there", |tls_stream| tls_stream.heard.len() >= length);
+    page.body = tls_stream.heard.drain(..length).collect();
     page
 }
 
 /// The next chunk of a body. The last one is empty.
-pub(super) fn chunk(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
-    let length = usize::from_str_radix(&room.line_shielded(shielded), 16).expect("a length");
-    room.until_shielded(shielded, "the chunk is there", |shielded| {
-        shielded.heard.len() >= length + 2
+pub(super) fn chunk(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
+    let length = usize::from_str_radix(&room.line_tls(tls_stream), 16).expect("a length");
+    room.until_tls(tls_stream, "the chunk is there", |tls_stream| {
+        tls_stream.heard.len() >= length + 2
     });
-    let mut bytes: Vec<u8> = shielded.heard.drain(..length + 2).collect();
+    let mut bytes: Vec<u8> = tls_stream.heard.drain(..length + 2).collect();
     assert_eq!(bytes.split_off(length), b"\r\n");
     bytes
 }
 
 /// The head of a response.
-pub(super) fn head(room: &mut Room, shielded: &mut Shielded) -> Page {
-    let status = room.line_shielded(shielded);
+pub(super) fn head(room: &mut Room, tls_stream: &mut TlsStream) -> Page {
+    let status = room.line_tls(tls_stream);
     let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
     let mut fields = Vec::new();
-    while let Some((name, value)) = room.line_shielded(shielded).split_once(": ") {
+    while let Some((name, value)) = room.line_tls(tls_stream).split_once(": ") {
         fields.push((name.to_string(), value.to_string()));
     }
     Page { status, fields, body: Vec::new() }
 }
 
 pub(super) fn serving(seed: u64) -> (Room, Trust) {
-    Room::shielded(seed, Site::default(), usual_sizes())
+    Room::with_tls(seed, Site::default(), usual_sizes())
 }
 
-pub(super) fn letter(subject: &str, text: &str) -> Vec<u8> {
+pub(super) fn message(subject: &str, text: &str) -> Vec<u8> {
     format!(
         "From: Charles Babbage <charles@example.org>\r\nTo: ada@barepost.test\r\nSubject: {subject}\r\nMessage-ID: <{subject}@example.org>\r\n\r\n{text}\r\n"
     )
@@ -239,7 +239,7 @@ pub(super) fn letter(subject: &str, text: &str) -> Vec<u8> {
 fn a_logged_in_user_reads_and_files_mail() {
     let (mut room, trust) = serving(1);
     for (subject, text) in [("Engine", "It computes."), ("Loom", "It weaves.")] {
-        assert!(room.deliver("ada@barepost.test", &letter(subject, text)).starts_with("250"));
+        assert!(room.deliver("ada@barepost.test", &message(subject, text)).starts_with("250"));
     }
     let mut browser = Browser::new(&trust);
     let page = browser.get(&mut room, "/mail/box/1");
@@ -321,7 +321,7 @@ fn only_a_live_session_cookie_gives_access() {
 fn changes_need_the_token_of_the_session() {
     let (mut room, trust) = serving(3);
     assert!(
-        room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+        room.deliver("ada@barepost.test", &message("Engine", "It computes.")).starts_with("250")
     );
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -358,8 +358,8 @@ fn changes_need_the_token_of_the_session() {
 #[test]
 fn html_is_sandboxed_and_remote_content_blocked() {
     let (mut room, trust) = serving(4);
-    let letter = b"From: x@example.org\r\nSubject: Offer\r\nContent-Type: text/html\r\n\r\n<link rel=preconnect href=//spy.test><script>alert(1)</script><img src=\"https://spy.test/x\">\r\n";
-    assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+    let message = b"From: x@example.org\r\nSubject: Offer\r\nContent-Type: text/html\r\n\r\n<link rel=preconnect href=//spy.test><script>alert(1)</script><img src=\"https://spy.test/x\">\r\n";
+    assert!(room.deliver("ada@barepost.test", message).starts_with("250"));
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
     let page = browser.get(&mut room, "/mail/box/1/1");
@@ -527,7 +527,7 @@ fn a_large_mailbox_is_paged() {
     let (mut room, trust) = serving(7);
     for number in 0..120 {
         assert!(
-            room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x"))
+            room.deliver("ada@barepost.test", &message(&format!("Number-{number}."), "x"))
                 .starts_with("250")
         );
     }
@@ -630,10 +630,10 @@ fn a_composed_message_survives_the_end_of_the_session() {
 #[test]
 fn a_search_finds_messages_and_continues_where_it_stopped() {
     let (mut room, trust) = serving(10);
-    assert!(room.deliver("ada@barepost.test", &letter("Loom", "It weaves.")).starts_with("250"));
+    assert!(room.deliver("ada@barepost.test", &message("Loom", "It weaves.")).starts_with("250"));
     for number in 0..60 {
         assert!(
-            room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x"))
+            room.deliver("ada@barepost.test", &message(&format!("Number-{number}."), "x"))
                 .starts_with("250")
         );
     }
@@ -675,7 +675,7 @@ fn a_search_finds_messages_and_continues_where_it_stopped() {
 fn unread_responses_hold_bounded_memory() {
     let (mut room, trust) = serving(11);
     assert!(
-        room.deliver("ada@barepost.test", &letter("Large", &"x\r\n".repeat(70_000)))
+        room.deliver("ada@barepost.test", &message("Large", &"x\r\n".repeat(70_000)))
             .starts_with("250")
     );
     let mut browser = Browser::new(&trust);
@@ -687,18 +687,18 @@ fn unread_responses_hold_bounded_memory() {
     let mut deaf = Vec::new();
     let busy = loop {
         assert!(deaf.len() < 60, "each takes as much as it wants");
-        let mut shielded = room.connect_shielded(443, &settings);
-        room.say_shielded(&mut shielded, head.as_bytes());
+        let mut tls_stream = room.connect_tls(443, &settings);
+        room.send_tls(&mut tls_stream, head.as_bytes());
         // Only the beginning is read.
-        let status = room.line_shielded(&mut shielded);
+        let status = room.line_tls(&mut tls_stream);
         if status.contains("503") {
-            break shielded;
+            break tls_stream;
         }
-        deaf.push(shielded);
+        deaf.push(tls_stream);
     };
     assert!(deaf.len() > 1);
-    room.part_shielded_only(busy);
-    deaf.iter().for_each(|shielded| room.abort(&shielded.talk));
+    room.close_tls(busy);
+    deaf.iter().for_each(|tls_stream| room.abort(&tls_stream.talk));
     room.until_nothing_is_in_use();
     assert_eq!(browser.get(&mut room, "/mail/source/1.1").status, 200);
 }
@@ -707,7 +707,7 @@ fn unread_responses_hold_bounded_memory() {
 fn own_mailboxes_are_created_renamed_and_removed() {
     let (mut room, trust) = serving(12);
     assert!(
-        room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+        room.deliver("ada@barepost.test", &message("Engine", "It computes.")).starts_with("250")
     );
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
@@ -766,8 +766,8 @@ fn own_mailboxes_are_created_renamed_and_removed() {
 #[test]
 fn a_message_has_print_source_and_download_views() {
     let (mut room, trust) = serving(13);
-    let letter = b"From: x@example.org\r\nSubject: Files\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee <this>.\r\n--b\r\nContent-Type: text/html\r\nContent-Disposition: attachment; filename=\"a \xc3\xa4.html\"\r\nContent-Transfer-Encoding: base64\r\n\r\nPHA+\r\n--b--\r\n";
-    assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+    let message = b"From: x@example.org\r\nSubject: Files\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee <this>.\r\n--b\r\nContent-Type: text/html\r\nContent-Disposition: attachment; filename=\"a \xc3\xa4.html\"\r\nContent-Transfer-Encoding: base64\r\n\r\nPHA+\r\n--b--\r\n";
+    assert!(room.deliver("ada@barepost.test", message).starts_with("250"));
     let mut browser = Browser::new(&trust);
     browser.log_in(&mut room, "ada", "lovelace");
     let read = browser.get(&mut room, "/mail/box/1/1").text();
@@ -786,7 +786,7 @@ fn a_message_has_print_source_and_download_views() {
     );
     assert_eq!(file.field("X-Content-Type-Options"), "nosniff");
     let whole = browser.get(&mut room, "/mail/download/1.1");
-    assert!(whole.body.ends_with(letter), "{}", whole.text());
+    assert!(whole.body.ends_with(message), "{}", whole.text());
     let source = browser.get(&mut room, "/mail/source/1.1").text();
     assert!(source.contains("See &#60;this&#62;.") && source.contains("PHA+"), "{source}");
     assert!(browser.get(&mut room, "/mail/print/1.1").text().contains("See &lt;this&gt;."));
@@ -808,10 +808,10 @@ fn an_attached_message_is_downloaded_as_its_own_file() {
             "Subject: Inner\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\n{}\r\n--i--",
             "a".repeat(length)
         );
-        let letter = format!(
+        let message = format!(
             "From: x@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n{inner}\r\n--b--\r\n"
         );
-        assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+        assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
         let read = browser.get(&mut room, &format!("/mail/box/1/{uid}")).text();
         let address = format!("/mail/part/1.{uid}/2");
         assert!(

@@ -6,9 +6,9 @@ use http::Site;
 use server::Sizes;
 use simulated::{MemoryDisk, Mood};
 
-use super::room::shielded::{Shielded, Trust};
+use super::room::tls_stream::{TlsStream, Trust};
 use super::room::{CONFIGURATION, Room};
-use super::webmail::{Browser, answer, letter};
+use super::webmail::{Browser, answer, message};
 use crate::CORES;
 
 /// The requests of the account that has many: more than a core has request handlers.
@@ -22,12 +22,12 @@ const REQUESTS_MAX: usize = HANDLERS_MAX + 128;
 /// The request of the other account passes all but so many: twice the handlers of one account.
 const BEFORE_MAX: usize = 2 * HANDLERS_MAX;
 
-fn search(room: &mut Room, shielded: &mut Shielded, browser: &Browser) {
+fn search(room: &mut Room, tls_stream: &mut TlsStream, browser: &Browser) {
     let cookie = browser.cookie.as_ref().expect("the user is logged in");
     let head = format!(
         "GET /mail/search?q=engine HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n"
     );
-    room.say_shielded(shielded, head.as_bytes());
+    room.send_tls(tls_stream, head.as_bytes());
 }
 
 fn logged_in(room: &mut Room, trust: &Trust, name: &str) -> Browser {
@@ -46,22 +46,22 @@ fn serving(seed: u64, trust: &Trust) -> Room {
         Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
     room.until("the engine serves", |room| room.console_says("serving"));
     for number in 0..8 {
-        let message = letter(&format!("Engine{number}"), "It computes.");
+        let message = message(&format!("Engine{number}"), "It computes.");
         assert!(room.deliver("ada@barepost.test", &message).starts_with("250"));
     }
     assert!(
-        room.deliver("grace@barepost.test", &letter("Engine", "It computes.")).starts_with("250")
+        room.deliver("grace@barepost.test", &message("Engine", "It computes.")).starts_with("250")
     );
     room
 }
 
 /// So many idle connections of a browser.
-fn connected(room: &mut Room, browser: &Browser, count: usize) -> Vec<Shielded> {
+fn connected(room: &mut Room, browser: &Browser, count: usize) -> Vec<TlsStream> {
     let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
     let connect = |host: &usize| {
-        let mut shielded = room.connect_shielded_from(*host, 443, &browser.settings);
-        room.shake_hands(&mut shielded);
-        shielded
+        let mut tls_stream = room.connect_tls_from(*host, 443, &browser.settings);
+        room.complete_handshake(&mut tls_stream);
+        tls_stream
     };
     hosts.iter().cycle().take(count).map(connect).collect()
 }
@@ -73,26 +73,26 @@ fn searches_of_one_account_do_not_hold_up_another() {
     let ada = logged_in(&mut room, &trust, "ada");
     let grace = logged_in(&mut room, &trust, "grace");
     let mut of_ada = connected(&mut room, &ada, REQUESTS);
-    let mut of_grace = room.connect_shielded(443, &grace.settings);
-    room.shake_hands(&mut of_grace);
+    let mut of_grace = room.connect_tls(443, &grace.settings);
+    room.complete_handshake(&mut of_grace);
 
     room.machine.disk.mood = Mood::Waits;
-    of_ada.iter_mut().for_each(|shielded| search(&mut room, shielded, &ada));
+    of_ada.iter_mut().for_each(|tls_stream| search(&mut room, tls_stream, &ada));
     search(&mut room, &mut of_grace, &grace);
     room.until("the other account has its page", |room| {
         room.machine.disk.carry_out_next();
-        of_ada.iter_mut().for_each(|shielded| room.exchange(shielded));
+        of_ada.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
         room.exchange(&mut of_grace);
         !of_grace.heard.is_empty()
     });
-    let before = of_ada.iter().filter(|shielded| !shielded.heard.is_empty()).count();
+    let before = of_ada.iter().filter(|tls_stream| !tls_stream.heard.is_empty()).count();
     assert!(before <= BEFORE_MAX, "{before} requests of the first account were answered before");
 
     room.machine.disk.mood = Mood::Works;
-    for mut shielded in of_ada.into_iter().chain([of_grace]) {
-        let page = answer(&mut room, &mut shielded);
+    for mut tls_stream in of_ada.into_iter().chain([of_grace]) {
+        let page = answer(&mut room, &mut tls_stream);
         assert_eq!(page.status, 200, "{}", page.text());
-        room.part_shielded_only(shielded);
+        room.close_tls(tls_stream);
     }
     room.until_nothing_is_in_use();
 }
@@ -107,9 +107,9 @@ fn a_request_above_what_may_wait_is_refused_at_once() {
 
     room.machine.disk.mood = Mood::Waits;
     for (begin, end) in [(0, HANDLERS_MAX), (HANDLERS_MAX, REQUESTS_MAX)] {
-        waiting[begin..end].iter_mut().for_each(|shielded| search(&mut room, shielded, &ada));
+        waiting[begin..end].iter_mut().for_each(|tls_stream| search(&mut room, tls_stream, &ada));
         room.until("all wait", |room| {
-            waiting.iter_mut().for_each(|shielded| room.exchange(shielded));
+            waiting.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
             room.engines.in_use().visits == end
         });
     }
@@ -119,12 +119,12 @@ fn a_request_above_what_may_wait_is_refused_at_once() {
 
     room.machine.disk.mood = Mood::Works;
     room.machine.disk.carry_out_next();
-    for mut shielded in waiting {
-        assert_eq!(answer(&mut room, &mut shielded).status, 200);
-        room.part_shielded_only(shielded);
+    for mut tls_stream in waiting {
+        assert_eq!(answer(&mut room, &mut tls_stream).status, 200);
+        room.close_tls(tls_stream);
     }
     search(&mut room, &mut refused, &ada);
     assert_eq!(answer(&mut room, &mut refused).status, 200, "it is tried again");
-    room.part_shielded_only(refused);
+    room.close_tls(refused);
     room.until_nothing_is_in_use();
 }

@@ -5,9 +5,9 @@
 
 use machine::Micros;
 
-use super::kept_files::draft;
+use super::draft_files::draft;
 use super::room::Room;
-use super::webmail::{Browser, between, letter, serving};
+use super::webmail::{Browser, between, message, serving};
 
 const ROUNDS: usize = 16;
 
@@ -111,7 +111,7 @@ fn each_window_reports_and_undoes_its_own_actions() {
         let (mut room, trust) = serving(seed);
         for subject in ["First", "Second"] {
             assert!(
-                room.deliver("ada@barepost.test", &letter(subject, "It computes."))
+                room.deliver("ada@barepost.test", &message(subject, "It computes."))
                     .starts_with("250")
             );
         }

@@ -9,9 +9,9 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 pub(crate) mod pages;
-pub(crate) mod prover;
-pub(crate) mod shielded;
+pub(crate) mod scram_client;
 mod talk;
+pub(crate) mod tls_stream;
 
 use chance::Dice;
 use dkim::SigningKey;

@@ -1,0 +1,276 @@
+//! Outbound mail with MTA-STS: it goes only to hosts that the domain's policy allows and that
+//! present a valid certificate.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use server::Papers;
+use sha2::{Digest, Sha256};
+use simulated::MemoryDisk;
+use tls::Authorities;
+
+use super::dns::{TEXT, TLSA, text};
+use super::relay::{self, GRACE, MESSAGE, World, is_whole, world_of};
+use super::relay_policies::{Mood, PolicyServer};
+use super::relay_tls::{TlsBehaviour, shown};
+use super::room::tls_stream::Trust;
+use super::room::{DISK_BYTES, Room, usual_sizes};
+
+const IPV4: u16 = 1;
+const PLACE: &str = "_mta-sts.far.test";
+
+/// The certificate of the host and of the policy server.
+fn valid() -> Trust {
+    Trust::made(12, &["mx.far.test", "mta-sts.far.test"], -10..10_000)
+}
+
+fn policy(mode: &str, host: &str) -> String {
+    format!("version: STSv1\r\nmode: {mode}\r\nmx: {host}\r\nmax_age: 864000\r\n")
+}
+
+struct Around {
+    room: Room,
+    world: World,
+    web: PolicyServer,
+}
+
+/// A world with a domain that announces a policy. Its host uses TLS, and presents an arbitrary
+/// certificate.
+fn around(seed: u64, policy: &str, tls_behaviour: TlsBehaviour, shows: fn() -> Trust) -> Around {
+    configured(seed, policy, tls_behaviour, shows, "")
+}
+
+fn configured(
+    seed: u64,
+    policy: &str,
+    tls_behaviour: TlsBehaviour,
+    shows: fn() -> Trust,
+    network: &str,
+) -> Around {
+    let authorities = Authorities::with([valid().pem.as_slice()]).expect("it is one");
+    let papers = Papers { authorities, ..Papers::default() };
+    let configuration = relay::configuration()
+        .replace("dns = [\"10.0.0.12\"]", &["dns = [\"10.0.0.12\"]", network].join("\n"));
+    let disk = MemoryDisk::blank(DISK_BYTES);
+    let room =
+        Room::with_papers(seed, disk, usual_sizes(), &configuration, Site::default(), papers);
+    let (mut room, mut world) = world_of(room, relay::Mood::Takes);
+    world.names.zone.push(("mta-sts.far.test", IPV4, vec![10, 0, 0, 13]));
+    world.names.zone.push((PLACE, TEXT, text("v=STSv1; id=1;")));
+    (world.peer.tls_behaviour, world.peer.shows) = (tls_behaviour, shows);
+    let web = PolicyServer::new(policy, valid, &mut room);
+    Around { room, world, web }
+}
+
+impl Around {
+    fn pass(&mut self, seconds: u64) {
+        let end = self.room.machine.now + machine::Micros::from_secs(seconds);
+        let Around { room, world, web } = self;
+        world.until(room, "time has passed", |_, room| {
+            web.serve(room);
+            room.machine.now >= end
+        });
+    }
+
+    fn pass_days(&mut self, days: u64) {
+        (0..days).for_each(|_| self.pass(86_400));
+    }
+
+    fn submit(&mut self) {
+        self.world.submit(&mut self.room, &["bob@far.test"], MESSAGE);
+    }
+
+    /// Checks how many messages have arrived in all, and whether the last one came over TLS.
+    fn arrived(&mut self, count: usize, is_sealed: bool) {
+        let taken = &self.world.peer.taken;
+        assert_eq!(taken.len(), count);
+        let last = taken.last().expect("one has come");
+        assert!(last.is_sealed == is_sealed && is_whole(&last.content, MESSAGE));
+    }
+
+    /// Checks that nothing is sent within ten hours, and that Ada gets a report with the reason.
+    fn nothing_goes(&mut self, why: &str) {
+        self.pass(10 * 3600);
+        assert_eq!((self.world.peer.taken.len(), self.world.peer.named), (0, 0));
+        let inbox = self.world.inbox(&mut self.room, "ada");
+        assert_eq!(inbox.len(), 1, "{inbox:?}");
+        let words = inbox[0].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("Action: delayed") && words.contains(why), "{words}");
+    }
+
+    fn announce(&mut self, record: Option<&str>) {
+        self.world.names.zone.retain(|(name, ..)| *name != PLACE);
+        self.world.names.zone.extend(record.map(|record| (PLACE, TEXT, text(record))));
+    }
+}
+
+#[test]
+fn an_allowed_host_with_a_valid_certificate_gets_mail() {
+    for (seed, tls_behaviour, host) in
+        [(860, TlsBehaviour::Tls12, "mx.far.test"), (861, TlsBehaviour::Tls13, "*.far.test")]
+    {
+        let mut around = around(seed, &policy("enforce", host), tls_behaviour, valid);
+        around.submit();
+        around.pass(120);
+        around.arrived(1, true);
+        assert_eq!(around.web.asked, ["mta-sts.far.test"]);
+        around.submit();
+        around.pass(120);
+        around.arrived(2, true);
+        assert_eq!(around.web.asked.len(), 1, "what is known is not asked again");
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+/// With several cores, two of them own the mail in some of the rooms.
+#[test]
+fn policy_is_fetched_once_for_all_cores() {
+    for seed in 880..884 {
+        let mut around =
+            around(seed, &policy("enforce", "mx.far.test"), TlsBehaviour::Tls13, valid);
+        around.submit();
+        around.pass(120);
+        let message = String::from_utf8_lossy(MESSAGE).replace("ada@", "grace@");
+        let sender = (GRACE, "grace@barepost.test");
+        around.world.submit_from(&mut around.room, sender, &["bob@far.test"], message.as_bytes());
+        around.pass(120);
+        assert!(around.world.peer.taken.iter().all(|taken| taken.is_sealed));
+        assert_eq!((around.world.peer.taken.len(), around.web.asked.len()), (2, 1), "{seed}");
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+/// Such a policy is fetched once for each message, and applies to it.
+#[test]
+fn policy_that_is_not_kept_binds_the_message_it_is_fetched_for() {
+    let hosts: String = (0..2_000).map(|number| format!("mx: mx{number}.far.test\r\n")).collect();
+    let of_no_time = policy("enforce", "mx.far.test").replace("864000", "0");
+    let large = policy("enforce", "mx.far.test").replace("max_age", &[&hosts, "max_age"].concat());
+    for (seed, policy) in [(866, of_no_time), (867, large)] {
+        let mut allowed = around(seed, &policy, TlsBehaviour::Tls13, valid);
+        for count in 1..=2 {
+            allowed.submit();
+            allowed.pass(120);
+            allowed.arrived(count, true);
+            assert_eq!(allowed.web.asked.len(), count);
+        }
+        let mut refused = around(seed, &policy, TlsBehaviour::Tls13, shown);
+        refused.submit();
+        refused.nothing_goes("showed no certificate that is valid for its name");
+        refused.room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_host_that_violates_the_policy_gets_no_mail() {
+    for (seed, host, tls_behaviour, shows, why) in [
+        (
+            862,
+            "mx.far.test",
+            TlsBehaviour::Tls13,
+            shown as fn() -> Trust,
+            "showed no certificate that is valid for its name",
+        ),
+        (
+            863,
+            "mx.far.test",
+            TlsBehaviour::None,
+            valid,
+            "offers no TLS, and without it nothing is sent there",
+        ),
+        (864, "mx.far.test", TlsBehaviour::Babbles, valid, "while TLS was begun"),
+        (865, "other.far.test", TlsBehaviour::Tls13, valid, "(MTA-STS) allows none of the servers"),
+    ] {
+        let mut around = around(seed, &policy("enforce", host), tls_behaviour, shows);
+        around.submit();
+        around.nothing_goes(why);
+        (around.web.policy, around.world.peer.tls_behaviour, around.world.peer.shows) =
+            (policy("enforce", "mx.far.test"), TlsBehaviour::Tls13, valid);
+        around.announce(Some("v=STSv1; id=2;"));
+        around.pass(4 * 3600);
+        around.arrived(1, true);
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn testing_none_and_missing_policies_do_not_block_mail() {
+    for (seed, policy, mood, trusted) in [
+        (866, policy("testing", "other.test"), Mood::Answers, valid as fn() -> Trust),
+        (867, policy("none", "other.test"), Mood::Answers, valid),
+        (868, policy("enforce", "other.test"), Mood::KnowsNothing, valid),
+        (869, policy("enforce", "other.test"), Mood::Silent, valid),
+        (870, policy("enforce", "other.test"), Mood::CutsOff, valid),
+        (871, policy("enforce", "other.test"), Mood::Down, valid),
+        (872, policy("enforce", "other.test"), Mood::Answers, shown),
+    ] {
+        let mut around = around(seed, &policy, TlsBehaviour::Tls13, shown);
+        (around.web.mood, around.web.shows) = (mood, trusted);
+        around.submit();
+        around.pass(240);
+        around.arrived(1, true);
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+/// An attacker on the path can remove the record and block the web server. The cached policy still
+/// applies.
+#[test]
+fn a_cached_policy_applies_until_it_expires() {
+    for (seed, record, mood) in [
+        (873, None, Mood::Answers),
+        (874, Some("v=STSv1; id=2;"), Mood::Down),
+        (875, Some("v=STSv1; id=2;"), Mood::KnowsNothing),
+    ] {
+        let mut around =
+            around(seed, &policy("enforce", "mx.far.test"), TlsBehaviour::Tls13, valid);
+        around.submit();
+        around.pass(120);
+        around.arrived(1, true);
+        around.world.peer.shows = shown;
+        around.web.mood = mood;
+        around.announce(record);
+        around.pass(600);
+        let named = around.world.peer.named;
+        around.submit();
+        around.pass(6 * 3600);
+        assert_eq!((around.world.peer.taken.len(), around.world.peer.named), (1, named));
+        around.pass_days(8);
+        assert_eq!(around.world.peer.taken.len(), 1, "five days are over");
+        around.pass_days(3);
+        around.submit();
+        around.pass(600);
+        assert_eq!(around.world.peer.taken.len(), 2, "the policy's time is over");
+    }
+}
+
+#[test]
+fn dane_takes_precedence_over_mta_sts() {
+    let signed = ["far.test", "mx.far.test", "_25._tcp.mx.far.test"];
+    let mut digest = Sha256::digest(shown().root.as_ref()).to_vec();
+    digest.splice(..0, [3, 0, 1]);
+    let mut around = configured(
+        876,
+        &policy("enforce", "other.test"),
+        TlsBehaviour::Tls13,
+        shown,
+        "dnssec = true",
+    );
+    around.world.names.zone.push((signed[2], TLSA, digest));
+    around.world.names.signed.extend(signed);
+    around.submit();
+    around.pass(120);
+    around.arrived(1, true);
+}
+
+#[test]
+fn a_policy_request_does_not_block_a_stop() {
+    let mut around = around(877, &policy("enforce", "mx.far.test"), TlsBehaviour::Tls13, valid);
+    around.web.mood = Mood::Silent;
+    around.submit();
+    around.pass(20);
+    around.room.machine.stop = true;
+    let Around { room, world, .. } = &mut around;
+    world.until(room, "it has stopped", |_, room| room.ended.is_some());
+    assert_eq!(world.peer.taken.len(), 0);
+}

@@ -1,0 +1,102 @@
+//! The web server of a remote domain with its MTA-STS policy.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use rustls::version::TLS13;
+use simulated::Connection;
+
+use super::relay::PEER;
+use super::relay_tls::TlsLayer;
+use super::room::Room;
+use super::room::tls_stream::Trust;
+
+/// Its behaviour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mood {
+    Answers,
+    /// It has no policy.
+    KnowsNothing,
+    /// It accepts connections and says nothing.
+    Silent,
+    /// It closes the connection in the middle of its response.
+    CutsOff,
+    Down,
+}
+
+/// The server, on port 443.
+pub(super) struct PolicyServer {
+    connection: Connection,
+    tls_layer: TlsLayer,
+    is_greeted: bool,
+    heard: Vec<u8>,
+    pub(super) mood: Mood,
+    pub(super) policy: String,
+    pub(super) shows: fn() -> Trust,
+    /// The server name of each request.
+    pub(super) asked: Vec<String>,
+}
+
+impl PolicyServer {
+    pub(super) fn new(policy: &str, shows: fn() -> Trust, room: &mut Room) -> PolicyServer {
+        PolicyServer {
+            connection: room.hosts[PEER].listen(443),
+            tls_layer: TlsLayer::default(),
+            is_greeted: false,
+            heard: Vec::new(),
+            mood: Mood::Answers,
+            policy: policy.to_string(),
+            shows,
+            asked: Vec::new(),
+        }
+    }
+
+    pub(super) fn serve(&mut self, room: &mut Room) {
+        let connection = self.connection;
+        if room.hosts[PEER].is_over(connection) {
+            self.connection = room.hosts[PEER].listen(443);
+            (self.tls_layer, self.is_greeted) = (TlsLayer::default(), false);
+            self.heard.clear();
+            return;
+        }
+        if self.mood == Mood::Down && room.hosts[PEER].is_open(connection) {
+            return room.hosts[PEER].abort(connection);
+        }
+        if self.mood == Mood::Silent {
+            return;
+        }
+        if room.hosts[PEER].is_open(connection) && !self.is_greeted {
+            self.is_greeted = true;
+            self.tls_layer.show(&(self.shows)(), &TLS13, room);
+        }
+        let heard = self.tls_layer.heard(room, connection);
+        self.heard.extend(heard);
+        if self.is_greeted && !room.hosts[PEER].is_open(connection) {
+            room.hosts[PEER].close(connection);
+        }
+        if !self.heard.ends_with(b"\r\n\r\n") {
+            return;
+        }
+        let request = String::from_utf8(std::mem::take(&mut self.heard)).expect("it is text");
+        assert!(request.starts_with("GET /.well-known/mta-sts.txt HTTP/1.0\r\n"), "{request}");
+        assert!(request.contains("\r\nHost: mta-sts.far.test\r\n"), "{request}");
+        self.asked.push(self.tls_layer.called.clone().unwrap_or_default());
+        let (policy, length) = (&self.policy, self.policy.len());
+        let response = match self.mood {
+            Mood::KnowsNothing => {
+                "HTTP/1.0 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
+                    .to_string()
+            }
+            Mood::CutsOff => format!(
+                "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n{}",
+                &policy[..length - 2]
+            ),
+            _ => format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{policy}"
+            ),
+        };
+        self.tls_layer.say(room, connection, response.as_bytes());
+        if self.mood == Mood::CutsOff {
+            room.hosts[PEER].close(connection);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! How a remote host uses TLS, and how it fails: the server of rustls.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
+use simulated::Connection;
+
+use super::relay::PEER;
+use super::room::Room;
+use super::room::tls_stream::Trust;
+
+/// The TLS behaviour of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TlsBehaviour {
+    /// It does not offer TLS.
+    None,
+    /// TLS with an expired certificate for another name from an unknown authority.
+    Tls12,
+    Tls13,
+    /// It offers TLS, and then refuses it.
+    Refuses,
+    /// It offers TLS, and then sends something else.
+    Babbles,
+    FallsSilent,
+    /// It sends a byte a minute.
+    Drips,
+    HangsUp,
+    /// It sends more after the 220 reply: data that an attacker might inject.
+    Injects,
+    /// Its TLS breaks in the middle of a message.
+    Spoils,
+    /// Its TLS works, but it closes the connection at the EHLO within TLS.
+    HangsUpLater,
+}
+
+impl TlsBehaviour {
+    /// The reply to EHLO in clear text. A client that still uses it within TLS sends no mail.
+    pub(super) fn hello(self) -> &'static str {
+        match self {
+            TlsBehaviour::Tls12 | TlsBehaviour::Tls13 => {
+                "250-far.test\r\n250-STARTTLS\r\n250 SIZE 1\r\n"
+            }
+            _ => "250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 STARTTLS\r\n",
+        }
+    }
+
+    pub(super) fn answer(self) -> &'static str {
+        match self {
+            TlsBehaviour::None => "502 5.5.1 What?\r\n",
+            TlsBehaviour::Refuses => "454 4.7.0 TLS not available\r\n",
+            TlsBehaviour::Injects => "220 2.0.0 Go on\r\n250-far.test\r\n250 AUTH PLAIN\r\n",
+            _ => "220 2.0.0 Go on\r\n",
+        }
+    }
+}
+
+/// The layer between a host and the wire.
+#[derive(Default)]
+pub(super) struct TlsLayer {
+    tls: Option<Box<ServerConnection>>,
+    /// The server name that the client sent.
+    pub(super) called: Option<String>,
+    drips_at: Option<machine::Instant>,
+    hangs_up: bool,
+}
+
+impl TlsLayer {
+    pub(super) fn is_on(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The client may begin the handshake.
+    pub(super) fn begin(
+        &mut self,
+        tls_behaviour: TlsBehaviour,
+        trust: &Trust,
+        room: &mut Room,
+        connection: Connection,
+    ) {
+        let version = match tls_behaviour {
+            TlsBehaviour::Tls12 => &rustls::version::TLS12,
+            TlsBehaviour::Tls13 | TlsBehaviour::Spoils | TlsBehaviour::HangsUpLater => {
+                &rustls::version::TLS13
+            }
+            TlsBehaviour::Babbles => {
+                room.hosts[PEER].send(connection, b"220 And I have something to say\r\n");
+                return;
+            }
+            TlsBehaviour::HangsUp => return room.hosts[PEER].close(connection),
+            TlsBehaviour::Drips => {
+                self.drips_at = Some(room.machine.now);
+                return;
+            }
+            TlsBehaviour::None
+            | TlsBehaviour::Refuses
+            | TlsBehaviour::FallsSilent
+            | TlsBehaviour::Injects => return,
+        };
+        self.hangs_up = tls_behaviour == TlsBehaviour::HangsUpLater;
+        self.show(trust, version, room);
+    }
+
+    /// The same with this certificate and TLS version.
+    pub(super) fn show(
+        &mut self,
+        trust: &Trust,
+        version: &'static SupportedProtocolVersion,
+        room: &Room,
+    ) {
+        chance::seed(room.turns);
+        self.tls = Some(Box::new(
+            ServerConnection::new(config(trust, version)).expect("it can be spoken"),
+        ));
+    }
+
+    pub(super) fn say(&mut self, room: &mut Room, connection: Connection, bytes: &[u8]) {
+        match &mut self.tls {
+            None => {
+                room.hosts[PEER].send(connection, bytes);
+            }
+            Some(tls) => {
+                tls.writer().write_all(bytes).expect("it is memory");
+                self.send(room, connection);
+            }
+        }
+    }
+
+    fn send(&mut self, room: &mut Room, connection: Connection) {
+        let Some(tls) = &mut self.tls else { return };
+        let mut bytes = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut bytes).expect("it is memory");
+        }
+        let host = &mut room.hosts[PEER];
+        let sent = host.send(connection, &bytes);
+        assert!(sent == bytes.len() || !host.is_open(connection), "there is room for replies");
+    }
+
+    /// The data that has arrived since the last call.
+    pub(super) fn heard(&mut self, room: &mut Room, connection: Connection) -> Vec<u8> {
+        let bytes = room.hosts[PEER].received(connection);
+        if self.drips_at.is_some_and(|at| at <= room.machine.now) {
+            self.drips_at = Some(room.machine.now + machine::Micros::from_secs(60));
+            // It may be the beginning of a record.
+            room.hosts[PEER].send(connection, &[22]);
+        }
+        let Some(tls) = &mut self.tls else { return bytes };
+        chance::seed(room.turns);
+        let mut rest = bytes.as_slice();
+        let mut text = Vec::new();
+        while !rest.is_empty() {
+            tls.read_tls(&mut rest).expect("it is memory");
+            if tls.process_new_packets().is_err() {
+                // The client has sent the alert with its reason.
+                room.hosts[PEER].close(connection);
+                return Vec::new();
+            }
+            let mut part = [0; 20_000];
+            while let Ok(count @ 1..) = tls.reader().read(&mut part) {
+                text.extend(part.iter().take(count));
+            }
+        }
+        self.called = tls.server_name().map(str::to_string);
+        if self.hangs_up && !text.is_empty() {
+            room.hosts[PEER].close(connection);
+            self.tls = None;
+            return Vec::new();
+        }
+        self.send(room, connection);
+        text
+    }
+
+    /// Sends data that is not encrypted.
+    pub(super) fn spoil(&mut self, room: &mut Room, connection: Connection) {
+        room.hosts[PEER].send(connection, b"\x17\x03\x03\x00\x20thirty-two bytes no client sealed");
+    }
+}
+
+/// The certificate that it presents.
+pub(super) fn shown() -> Trust {
+    Trust::made(9, &["somewhere.else.test"], -30..-3)
+}
+
+fn config(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<ServerConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .expect("it is known");
+    let key = PrivateKeyDer::from_pem_slice(&trust.pem).expect("it is one");
+    let chain = vec![trust.root.clone()];
+    Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).expect("both fit"))
+}

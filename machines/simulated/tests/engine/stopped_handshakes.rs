@@ -1,0 +1,251 @@
+//! TLS handshakes that stop at any point: the server does not wait long for them, they cost other
+//! clients nothing, and all resources are freed.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use machine::Micros;
+use rustls::ClientConfig;
+use server::InUse;
+
+use super::room::pages::site;
+use super::room::tls_stream::{BOTH, TlsStream, client, client_of};
+use super::room::{Room, Talk, usual_sizes};
+use crate::CORES;
+
+/// The number of clients that stop.
+const CLIENTS: usize = 1_000;
+/// The number of them that connect at the same time.
+const CROWD: usize = 125;
+
+/// The point at which a client stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    BeforeHello,
+    InHeader,
+    InHello,
+    /// The server waits for Finished.
+    AfterHello,
+    InFinished,
+    /// In a handshake after STARTTLS.
+    BeforeHelloOnRequest,
+    InHelloOnRequest,
+}
+
+const STOPS: [Stop; 7] = [
+    Stop::BeforeHello,
+    Stop::InHeader,
+    Stop::InHello,
+    Stop::AfterHello,
+    Stop::InFinished,
+    Stop::BeforeHelloOnRequest,
+    Stop::InHelloOnRequest,
+];
+
+/// A client that will stop.
+struct Stopper {
+    stop: Stop,
+    tls_stream: TlsStream,
+    unsaid: Vec<u8>,
+    /// It will send nothing more.
+    has_stopped: bool,
+}
+
+impl Stopper {
+    fn new(room: &mut Room, host: usize, stop: Stop, client: &Arc<ClientConfig>) -> Stopper {
+        let port = if matches!(stop, Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest) {
+            25
+        } else {
+            443
+        };
+        let tls_stream = room.connect_tls_from(host, port, client);
+        let mut stopper = Stopper { stop, tls_stream, unsaid: Vec::new(), has_stopped: false };
+        match stop {
+            Stop::BeforeHello => stopper.stops_after(|_| 0),
+            Stop::InHeader => stopper.stops_after(|_| 3),
+            Stop::InHello => stopper.stops_after(|length| length / 2),
+            Stop::AfterHello => stopper.stops_after(|length| length),
+            Stop::InFinished => stopper.flight(|length| length),
+            Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest => {
+                stopper.unsaid.extend(b"STARTTLS\r\n")
+            }
+        }
+        stopper
+    }
+
+    /// Queues a part of the records that TLS has to send.
+    fn flight(&mut self, part: fn(usize) -> usize) {
+        let mut flight = Vec::new();
+        while self.tls_stream.tls.wants_write() {
+            self.tls_stream.tls.write_tls(&mut flight).expect("it is memory");
+        }
+        flight.truncate(part(flight.len()));
+        self.unsaid.append(&mut flight);
+    }
+
+    /// The same, and then stops.
+    fn stops_after(&mut self, part: fn(usize) -> usize) {
+        self.flight(part);
+        self.has_stopped = true;
+    }
+
+    /// Whether it has come to the point where it stops.
+    fn is_there(&self) -> bool {
+        self.has_stopped && self.unsaid.is_empty()
+    }
+
+    fn goes_on(&mut self, room: &mut Room) {
+        let sent = room.send_some(&self.tls_stream.talk, &self.unsaid);
+        self.unsaid.drain(..sent);
+        room.listen(&mut self.tls_stream.talk);
+        if self.has_stopped {
+            return;
+        }
+        let TlsStream { talk, tls, .. } = &mut self.tls_stream;
+        if self.stop != Stop::InFinished {
+            if String::from_utf8_lossy(&talk.heard).contains("220 2.0.0 Start TLS\r\n") {
+                let is_half = self.stop == Stop::InHelloOnRequest;
+                self.stops_after(if is_half { |length| length / 2 } else { |_| 0 });
+            }
+            return;
+        }
+        let heard = std::mem::take(&mut talk.heard);
+        let mut rest = heard.as_slice();
+        while !rest.is_empty() {
+            chance::seed(1);
+            tls.read_tls(&mut rest).expect("it is memory");
+            tls.process_new_packets().expect("the server's TLS is right");
+        }
+        let is_old = tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
+        if !tls.is_handshaking()
+            || is_old && tls.wants_write() && self.unsaid.is_empty() && !heard.is_empty()
+        {
+            self.stops_after(|length| length - 10);
+        }
+    }
+}
+
+/// Requests the page, and checks that it arrives.
+fn is_served(room: &mut Room, tls_stream: &mut TlsStream) {
+    room.complete_handshake(tls_stream);
+    assert!(!room.has_hung_up(&mut tls_stream.talk), "it is sent away: {:?}", tls_stream.complaint);
+    room.send_tls(tls_stream, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    assert_eq!(room.line_tls(tls_stream), "HTTP/1.1 200 OK");
+    room.until_tls(tls_stream, "the page is there", |tls_stream| {
+        tls_stream.heard.ends_with(b"Index")
+    });
+    tls_stream.heard.clear();
+}
+
+/// Checks that a new client is served, or refused at once and served when it comes again.
+fn a_newcomer_is_served(room: &mut Room, client: &Arc<ClientConfig>) {
+    for _ in 0..20 {
+        let mut tls_stream = room.connect_tls(443, client);
+        room.until("it is served or sent away", |room| {
+            room.exchange(&mut tls_stream);
+            let has_answered = room.hosts[0].has_answered(tls_stream.talk.connection);
+            !tls_stream.tls.is_handshaking()
+                || has_answered && room.has_hung_up(&mut tls_stream.talk)
+        });
+        if !tls_stream.tls.is_handshaking() {
+            is_served(room, &mut tls_stream);
+            return room.close_tls(tls_stream);
+        }
+        room.abort(&tls_stream.talk);
+        room.pass(Micros::from_millis(500));
+    }
+    panic!("no client is served any more");
+}
+
+#[test]
+fn vanished_handshakes_do_not_block_others() {
+    // As many as there may be handshakes, and more than there are cores: each core does one
+    // handshake step a turn.
+    const VANISHING: usize = 24;
+    for (seed, has_answered) in [(2, false), (3, true)] {
+        let (mut room, trust) = Room::with_tls(seed, site(1000), usual_sizes());
+        let browser = Arc::new(client(&trust, &["http/1.1"]));
+        let mut crowd: Vec<TlsStream> =
+            (0..VANISHING).map(|_| room.connect_tls(443, &browser)).collect();
+        room.pass(Micros::from_secs(1));
+        for tls_stream in &mut crowd {
+            let mut hello = Vec::new();
+            tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+            assert_eq!(room.send_some(&tls_stream.talk, &hello), hello.len());
+        }
+        room.until("all have begun", |room| room.engines.in_use().handshakes == VANISHING);
+        if has_answered {
+            room.step();
+        }
+        crowd.iter().for_each(|tls_stream| room.abort(&tls_stream.talk));
+        room.until("nothing of theirs is left", |room| room.engines.in_use() == InUse::default());
+        let outcomes = room.engines.handshakes();
+        assert_eq!((outcomes.given_up, outcomes.established), (VANISHING as u64, 0), "{outcomes}");
+        let mut tls_stream = room.connect_tls(443, &browser);
+        is_served(&mut room, &mut tls_stream);
+        room.finish_tls(tls_stream);
+    }
+}
+
+#[test]
+fn a_thousand_stopped_handshakes_leave_nothing_behind() {
+    let (mut room, trust) = Room::with_tls(1, site(1000), usual_sizes());
+    let browser = Arc::new(client(&trust, &["http/1.1"]));
+    let clients =
+        BOTH.iter().map(|version| Arc::new(client_of(&trust, &[], &[version]))).collect::<Vec<_>>();
+    let mut established = room.connect_tls(443, &browser);
+    is_served(&mut room, &mut established);
+    room.pass(Micros::from_secs(1));
+    let before = room.engines.in_use();
+    assert_eq!((before.handshakes, before.tls_connections, before.blocks), (0, 1, 0));
+    let host = room.add_host();
+    room.hosts[host].buffer_bytes = 4096;
+    let mut counts = [0; STOPS.len()];
+    for first in (0..CLIENTS).step_by(CROWD) {
+        let mut crowd: Vec<Stopper> = Vec::new();
+        for number in first..first + CROWD {
+            let stop = STOPS[number % STOPS.len()];
+            crowd.push(Stopper::new(&mut room, host, stop, &clients[number / STOPS.len() % 2]));
+            room.pass(Micros::from_millis(1));
+        }
+        for _ in 0..30 {
+            crowd.iter_mut().for_each(|stopper| stopper.goes_on(&mut room));
+            room.pass(Micros::from_millis(5));
+        }
+        is_served(&mut room, &mut established);
+        a_newcomer_is_served(&mut room, &browser);
+        // A client that has sent nothing has 10 seconds, and after STARTTLS 10 more.
+        room.pass(Micros::from_secs(12));
+        for stopper in &mut crowd {
+            let place =
+                STOPS.iter().position(|stop| *stop == stopper.stop).expect("it is one of them");
+            counts[place] += usize::from(stopper.is_there());
+            if stopper.is_there() {
+                assert!(
+                    room.has_hung_up(&mut stopper.tls_stream.talk),
+                    "{:?} is waited for",
+                    stopper.stop
+                );
+            }
+            room.abort(&stopper.tls_stream.talk);
+        }
+        let forget: Vec<Talk> = crowd.into_iter().map(|stopper| stopper.tls_stream.talk).collect();
+        room.until("nothing of theirs is left", |room| room.engines.in_use() == before);
+        forget.iter().for_each(|talk| room.hosts[host].forget(talk.connection));
+        is_served(&mut room, &mut established);
+        room.until("and nothing of this", |room| room.engines.in_use() == before);
+    }
+    // Some of those that connected at the same time were refused before they came to the point
+    // where they stop.
+    assert!(
+        counts.iter().all(|count| *count >= CLIENTS / STOPS.len() / 4),
+        "{counts:?} of {STOPS:?}"
+    );
+    let outcomes = room.engines.handshakes();
+    let stopped = outcomes.late + outcomes.turned_away + outcomes.given_up;
+    assert!(outcomes.late > 0 && stopped as usize >= CLIENTS / 2, "{outcomes} with {CORES} cores");
+    assert_eq!((outcomes.broken, outcomes.no_common_ground), (0, 0));
+    room.close_tls(established);
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}
