@@ -19,7 +19,7 @@ use super::webmail::{Browser, Page, between};
 
 const QUEUE: &str = "/mail/queue";
 /// The name of the recipients of an entry that cannot be read.
-pub(super) const UNKNOWN: &str = "Somebody recipients nobody knows any more";
+pub(super) const UNKNOWN: &str = "Somebody whom nobody knows any more";
 
 /// Grace sees it. Ada's messages may be on another core.
 pub(super) fn serving_on(
