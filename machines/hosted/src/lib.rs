@@ -14,8 +14,9 @@
 //! | `console` | lines for the thread that shows them |
 //!
 //! Invariants:
-//! - No call of the engine blocks. The tap's file is non-blocking. The channels to the disk's threads
-//!   have capacity for all requests. A console line that does not fit is dropped and counted.
+//! - No call of the engine blocks. The tap's file is non-blocking. The channels to the disk's
+//!   threads have capacity for all requests. A console line that does not fit is dropped and
+//!   counted.
 //! - A flush is an `fdatasync` that begins after every write that completed before the flush was
 //!   requested.
 #![forbid(unsafe_code)]

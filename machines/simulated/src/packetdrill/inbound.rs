@@ -173,7 +173,7 @@ impl Player {
             }
         };
         let Some(flow) = self.under_test.and_then(|flow| self.flows.get(flow)) else {
-            return Err(Stop::failed(line, "a connection whose segment is quoted", "none"));
+            return Err(Stop::failed(line, "a connection for the quoted segment", "none"));
         };
         let segment = Segment {
             source_port: flow.local_port,

@@ -93,7 +93,7 @@ impl Player {
             return Err(Stop::failed(
                 line,
                 described(packet, window),
-                format!("{on_wire} to a port that nobody uses"),
+                format!("{on_wire} to an unused port"),
             ));
         };
         self.name_ports(line, flow, packet)?;

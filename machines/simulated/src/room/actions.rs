@@ -45,10 +45,10 @@ pub(super) enum Written {
 impl Written {
     /// The addresses for the form's field.
     pub(super) fn to(&self, station: usize) -> String {
-        let Written::Sent(recipients, elsewhere) = self else { return String::new() };
+        let Written::Sent(recipients, remote) = self else { return String::new() };
         let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
         let names: Vec<String> =
-            own.chain(elsewhere.iter().map(|mailbox| mailbox.address(station))).collect();
+            own.chain(remote.iter().map(|mailbox| mailbox.address(station))).collect();
         names.join(", ")
     }
 
@@ -80,9 +80,9 @@ impl WebmailClient {
             4..=5 => self.moves(line, context),
             6 => self.stars(line, context),
             7..=8 => {
-                let (recipients, elsewhere) = recipients(context.dice);
-                let (message, text) = context.model.compose(&recipients, &elsewhere, context.dice);
-                self.begins(Written::Sent(recipients, elsewhere), message, &text, line, context);
+                let (recipients, remote) = recipients(context.dice);
+                let (message, text) = context.model.compose(&recipients, &remote, context.dice);
+                self.begins(Written::Sent(recipients, remote), message, &text, line, context);
             }
             9..=10 => {
                 let (message, text) = context.model.compose(&[], &[], context.dice);
@@ -391,10 +391,10 @@ impl WebmailClient {
                 );
             }
             // A message that also goes to another server leaves a moment later.
-            WebmailAction::Writes(Written::Sent(_, elsewhere), message)
+            WebmailAction::Writes(Written::Sent(_, remote), message)
                 if words == "Your letter was sent." =>
             {
-                if elsewhere.is_empty() {
+                if remote.is_empty() {
                     context.model.delivered(*message);
                 }
             }

@@ -62,13 +62,12 @@ fn forge_tcp(
     dice: &mut Dice,
 ) -> Option<()> {
     let mut tcp = TcpPacket::new_checked(segment).ok()?;
-    let elsewhere =
-        TcpSeqNumber(tcp.seq_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000));
+    let other = TcpSeqNumber(tcp.seq_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000));
     match dice.below(8) {
-        0 => tcp.set_seq_number(elsewhere),
+        0 => tcp.set_seq_number(other),
         1 => {
             tcp.set_rst(true);
-            tcp.set_seq_number(elsewhere);
+            tcp.set_seq_number(other);
         }
         2 => tcp.set_syn(true),
         3 => tcp.set_ack_number(TcpSeqNumber(
@@ -82,7 +81,7 @@ fn forge_tcp(
         6 => tcp.set_header_len(4 * dice.below(5) as u8),
         _ => {
             tcp.set_fin(true);
-            tcp.set_seq_number(elsewhere);
+            tcp.set_seq_number(other);
         }
     }
     // A nonsensical data offset makes the payload unreadable. The checksum covers all bytes anyway.

@@ -111,11 +111,11 @@ impl Model {
     pub(super) fn compose(
         &mut self,
         recipients: &[usize],
-        elsewhere: &[RemoteMailbox],
+        remote: &[RemoteMailbox],
         dice: &mut Dice,
     ) -> (MessageId, String) {
         let id = self.messages.len();
-        let size = match elsewhere {
+        let size = match remote {
             [] if dice.one_in(10) => dice.below(10_000),
             [] => dice.below(600),
             _ => octets_near_an_edge(1, dice),
@@ -127,15 +127,15 @@ impl Model {
         let copies: Vec<usize> = recipients.iter().copied().chain([OWN]).collect();
         let mut message = Message::new(text.clone().into_bytes(), WRITTEN, &copies);
         // A message on its way may be a draft until every recipient has it.
-        message.copies[OWN].place = if recipients.is_empty() && elsewhere.is_empty() {
+        message.copies[OWN].place = if recipients.is_empty() && remote.is_empty() {
             Uncertain::certain(DRAFTS)
         } else {
             Uncertain::between(vec![DRAFTS, SENT])
         };
-        message.is_for_others = !elsewhere.is_empty();
+        message.is_for_others = !remote.is_empty();
         self.messages.push(message);
-        if !elsewhere.is_empty() {
-            self.post(id, AT_WEBMAIL, text.clone().into_bytes(), elsewhere);
+        if !remote.is_empty() {
+            self.post(id, AT_WEBMAIL, text.clone().into_bytes(), remote);
         }
         (MessageId(id), text)
     }

@@ -360,10 +360,10 @@ fn an_uploaded_certificate_is_read_after_a_disk_outage() {
 #[test]
 fn the_newest_certificate_is_used_for_its_names_only() {
     let own = Trust::made(7, &[NAME, "localhost"], -1..90);
-    let elsewhere = Trust::made(8, &["web.test"], -1..90);
+    let web = Trust::made(8, &["web.test"], -1..90);
     let (new, newer) = (other(9, -1..80), other(10, -1..70));
-    let mut room = on(8, MemoryDisk::blank(DISK_BYTES), &[&own, &elsewhere], Site::default());
-    let all = [&own, &elsewhere, &new, &newer];
+    let mut room = on(8, MemoryDisk::blank(DISK_BYTES), &[&own, &web], Site::default());
+    let all = [&own, &web, &new, &newer];
     assert_eq!(upload(&mut room, &all, &new.pem).0, "200 OK");
     let (status, text) = upload(&mut room, &all, &newer.pem);
     assert_eq!(status, "200 OK");

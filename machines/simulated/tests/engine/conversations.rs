@@ -266,15 +266,15 @@ fn trusted_senders_load_remote_content_until_revoked() {
         [true, false, true, false, false]
     );
     // The choice belongs to the account, in any session.
-    let mut elsewhere = Browser::new(&trust);
-    elsewhere.log_in(&mut room, "ada", "lovelace");
-    assert!(loads(&mut elsewhere, &mut room, 3));
+    let mut second_browser = Browser::new(&trust);
+    second_browser.log_in(&mut room, "ada", "lovelace");
+    assert!(loads(&mut second_browser, &mut room, 3));
     let page = show(&mut ada, &mut room, "never", &token);
     assert!(
         page.contains("were not loaded") && page.contains("Always from grace@barepost.test"),
         "{page}"
     );
-    assert_eq!([1, 2, 3].map(|uid| loads(&mut elsewhere, &mut room, uid)), [false; 3]);
+    assert_eq!([1, 2, 3].map(|uid| loads(&mut second_browser, &mut room, uid)), [false; 3]);
 }
 
 #[test]

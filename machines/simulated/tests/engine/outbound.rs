@@ -86,10 +86,10 @@ fn an_unqualified_recipient_domain_is_rejected() {
         assert!(said.starts_with(reply), "{domain}: {said}");
     }
     // A client that has not logged in does not learn this.
-    let (mut stranger, _) = world.offered(&mut room, 25);
-    world.say(&mut room, &mut stranger, "MAIL FROM:<ada@far.test>");
+    let (mut external, _) = world.offered(&mut room, 25);
+    world.say(&mut room, &mut external, "MAIL FROM:<ada@far.test>");
     assert_eq!(
-        world.say(&mut room, &mut stranger, "RCPT TO:<bob@far>"),
+        world.say(&mut room, &mut external, "RCPT TO:<bob@far>"),
         "550 5.7.1 Relaying denied"
     );
 }

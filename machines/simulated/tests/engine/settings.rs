@@ -257,8 +257,8 @@ pub(super) fn change(
 #[test]
 fn a_changed_password_applies_at_once_on_every_core() {
     let (mut room, trust) = serving(30);
-    let [mut ada, mut elsewhere] = [(); 2].map(|()| Browser::new(&trust));
-    for browser in [&mut ada, &mut elsewhere] {
+    let [mut ada, mut second_browser] = [(); 2].map(|()| Browser::new(&trust));
+    for browser in [&mut ada, &mut second_browser] {
         browser.log_in(&mut room, "ada", "lovelace");
     }
     assert!(
@@ -279,21 +279,21 @@ fn a_changed_password_applies_at_once_on_every_core() {
     let page = change(&mut ada, &mut room, ["lovelace", "analytical", "analytical"]);
     assert!(page.contains("Your password is changed."), "{page}");
     assert_eq!(ada.cookie, cookie);
-    let check = |room: &mut Room, ada: &mut Browser, elsewhere: &mut Browser| {
+    let check = |room: &mut Room, ada: &mut Browser, second_browser: &mut Browser| {
         for _ in 0..2 {
             assert!(lets_in(room, "analytical") && !lets_in(room, "lovelace"));
         }
         assert!(is_proved(room, "analytical") && !is_proved(room, "lovelace"));
         // The wrong passwords took so long that the connections have timed out.
-        forget_connections(&mut [&mut *ada, &mut *elsewhere]);
-        assert!(asks_for_login(&elsewhere.get(room, "/mail/box/1")));
+        forget_connections(&mut [&mut *ada, &mut *second_browser]);
+        assert!(asks_for_login(&second_browser.get(room, "/mail/box/1")));
         assert_eq!(ada.get(room, "/mail/box/1").status, 200);
     };
-    check(&mut room, &mut ada, &mut elsewhere);
+    check(&mut room, &mut ada, &mut second_browser);
 
     let mut room = again(room, 31, &trust, CONFIGURATION);
-    forget_connections(&mut [&mut ada, &mut elsewhere]);
-    check(&mut room, &mut ada, &mut elsewhere);
+    forget_connections(&mut [&mut ada, &mut second_browser]);
+    check(&mut room, &mut ada, &mut second_browser);
     let (_, behind) = CONFIGURATION.split_once("aliases").expect("it is ada's");
     let (before, _) = CONFIGURATION.split_once("password_hash").expect("it is ada's");
     let configured = format!("{before}password = \"configured anew\"\naliases{behind}");

@@ -19,15 +19,15 @@ const BEYOND: usize = 20;
 /// The hosts that they come from, because one host may not have so many connections.
 const HOSTS: usize = 4;
 /// So many connections are made before one of them has waited too long for its handshake.
-const ELSEWHERE_MAX: usize = 256;
+const OTHER_CORES_MAX: usize = 256;
 
 /// Connections to the first core, ready for a request. Those to other cores are closed.
 fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<TlsStream> {
     let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
-    let (mut first, mut elsewhere) = (Vec::new(), Vec::new());
+    let (mut first, mut on_other_cores) = (Vec::new(), Vec::new());
     for host in hosts.iter().cycle() {
-        if first.len() == count || elsewhere.len() == ELSEWHERE_MAX {
-            elsewhere.drain(..).for_each(|talk| room.abort(&talk));
+        if first.len() == count || on_other_cores.len() == OTHER_CORES_MAX {
+            on_other_cores.drain(..).for_each(|talk| room.abort(&talk));
             room.until("they are ended", |room| room.engines.in_use().sessions == first.len());
         }
         if first.len() == count {
@@ -35,14 +35,14 @@ fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Tls
         }
         let talk = room.connect_from(*host, 443);
         room.until("a core has it", |room| {
-            room.engines.in_use().sessions > first.len() + elsewhere.len()
+            room.engines.in_use().sessions > first.len() + on_other_cores.len()
         });
         if room.engines.in_use_on_each()[0].sessions > first.len() {
             let mut tls_stream = room.start_tls(talk, &browser.settings);
             room.complete_handshake(&mut tls_stream);
             first.push(tls_stream);
         } else {
-            elsewhere.push(talk);
+            on_other_cores.push(talk);
         }
     }
     first
